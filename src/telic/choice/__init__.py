@@ -1,0 +1,1 @@
+"""Discrete choice: which candidate was picked, by conditional logit."""

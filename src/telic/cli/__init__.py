@@ -1,0 +1,33 @@
+"""The `telic` command: one file per product, errors on one line, exit code 2 for what was given."""
+
+import sys
+
+import typer
+
+from telic.errors import TelicError
+
+app = typer.Typer(
+    name="telic",
+    help="Learn what people intend from the traces they leave, use it well, and do not leak it.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+# Each product's file adds its commands here. Command functions import what they need inside, so
+# that `telic --help` does not wait for numba and scikit-learn.
+
+
+@app.command()
+def version() -> None:
+    """Print the version of telic."""
+    import telic
+
+    typer.echo(telic.__version__)
+
+
+def main() -> None:
+    """Run the command line: exit 0 when done, 2 for an error in what was given."""
+    try:
+        app()
+    except TelicError as error:
+        typer.echo(f"telic: {error}", err=True)
+        sys.exit(2)

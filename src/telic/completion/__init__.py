@@ -1,0 +1,1 @@
+"""Query completion that adapts while the user types."""

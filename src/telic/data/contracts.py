@@ -1,0 +1,42 @@
+"""The Arrow schemas that data files keep; `docs/data-contracts.md` explains them to people."""
+
+import pyarrow as pa
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+KEYSTROKE = pa.struct(
+    [
+        pa.field("at", TIMESTAMP),
+        pa.field("prefix", pa.string()),
+        pa.field("suggestions", pa.list_(pa.string())),
+    ]
+)
+INSTALLED_APP = pa.struct([pa.field("app", pa.string()), pa.field("daily_opens", pa.float32())])
+OPENED_APP = pa.struct([pa.field("app", pa.string()), pa.field("at", TIMESTAMP)])
+
+COMPOSITIONS = pa.schema(
+    [
+        pa.field("user", pa.string(), nullable=False),
+        pa.field("composition", pa.string(), nullable=False),
+        pa.field("query", pa.string(), nullable=False),
+        pa.field("submitted_at", TIMESTAMP, nullable=False),
+        pa.field("selected", pa.int16()),
+        pa.field("keystrokes", pa.list_(KEYSTROKE), nullable=False),
+        pa.field("installed", pa.list_(INSTALLED_APP)),
+        pa.field("opened", pa.list_(OPENED_APP)),
+    ]
+)
+"""One row per query composition. `installed` and `opened` may be absent."""
+
+QUERIES = pa.schema(
+    [
+        pa.field("query", pa.string(), nullable=False),
+        pa.field("at", TIMESTAMP, nullable=False),
+        pa.field("user", pa.string()),
+        pa.field("count", pa.float64()),
+    ]
+)
+"""A query log for popularity. `user` and `count` (default 1) may be absent."""
+
+SIMULATED = b"telic.simulated"
+"""Key in a Parquet file's schema metadata; `b"true"` says that people were simulated."""

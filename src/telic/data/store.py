@@ -1,0 +1,156 @@
+"""Saved models: a manifest and NumPy arrays in a folder, checked by hash, written atomically."""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from telic.errors import InputError, ModelError
+
+FORMAT = 1
+"""Version of the folder's layout; a folder with a larger number is refused."""
+
+
+class StoredModel(NamedTuple):
+    """What a model folder holds."""
+
+    meta: dict[str, Any]
+    """Whatever the model's kind wrote: parameters, names, dates."""
+    arrays: dict[str, np.ndarray]
+
+
+@contextmanager
+def atomic_path(path: str | Path) -> Iterator[Path]:
+    """Give a temporary name beside `path` to write to; rename it to `path` if the block succeeds.
+
+    Works for files and folders. If the block raises, nothing is left and an existing `path` stays
+    as it was.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> target = Path(tempfile.mkdtemp()) / "note.txt"
+    >>> with atomic_path(target) as temporary:
+    ...     _ = temporary.write_text("whole or not at all")
+    >>> target.read_text()
+    'whole or not at all'
+    """
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: its folder {path.parent} does not exist. Create it first.")
+    holder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    temporary = holder / path.name
+    try:
+        yield temporary
+        if path.is_dir():
+            path.rename(holder / "replaced")
+        os.replace(temporary, path)
+    finally:
+        shutil.rmtree(holder, ignore_errors=True)
+
+
+def save_model(
+    folder: str | Path,
+    *,
+    kind: str,
+    meta: Mapping[str, Any],
+    arrays: Mapping[str, np.ndarray],
+    mapped: Mapping[str, np.ndarray] | None = None,
+) -> None:
+    """Write a model folder, whole or not at all.
+
+    Parameters
+    ----------
+    folder : path
+        Created, or replaced if it is a model folder already.
+    kind : str
+        What the model is, such as ``"prefix-index"``; `load_model` asks for it again.
+    meta : mapping
+        JSON-able description: parameters, names.
+    arrays : mapping of str to array
+        Small arrays, kept together in ``arrays.npz``.
+    mapped : mapping of str to array, optional
+        Large arrays, each a ``.npy`` file of its own that is memory-mapped when loaded.
+
+    Raises
+    ------
+    InputError
+        If `folder` exists and is not a model folder (it would be overwritten).
+    """
+    folder = Path(folder)
+    if folder.exists() and not (folder / "manifest.json").is_file():
+        raise InputError(
+            f"{folder}: exists and is not a telic model folder, so it is not overwritten. "
+            "Choose another name or remove it."
+        )
+    mapped = mapped or {}
+    with atomic_path(folder) as temporary:
+        temporary.mkdir()
+        np.savez(temporary / "arrays.npz", allow_pickle=False, **dict(arrays))
+        for name, array in mapped.items():
+            np.save(temporary / f"{name}.npy", array, allow_pickle=False)
+        manifest = {
+            "format": FORMAT,
+            "kind": kind,
+            "meta": dict(meta),
+            "mapped": sorted(mapped),
+            "sha256": {file.name: _sha256(file) for file in sorted(temporary.iterdir())},
+        }
+        text = json.dumps(manifest, indent=1, ensure_ascii=False)
+        (temporary / "manifest.json").write_text(text, encoding="utf-8")
+
+
+def load_model(folder: str | Path, *, kind: str) -> StoredModel:
+    """Read a model folder back, after checking its kind, format and the hash of every file.
+
+    Raises
+    ------
+    ModelError
+        If the folder is missing, damaged, of another kind, or of a newer format.
+    """
+    folder = Path(folder)
+    file = folder / "manifest.json"
+    try:
+        manifest = json.loads(file.read_text(encoding="utf-8"))
+        found_format, found_kind = int(manifest["format"]), manifest["kind"]
+        hashes, names = dict(manifest["sha256"]), list(manifest["mapped"])
+        meta = manifest["meta"]
+    except FileNotFoundError:
+        raise ModelError(f"{file}: not found. Is {folder} a telic model folder?") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{file}: damaged ({error}). Fit the model again.") from None
+    if found_format > FORMAT:
+        raise ModelError(
+            f"{file}: format {found_format} is newer than this telic reads ({FORMAT}). "
+            "Upgrade telic or fit the model again."
+        )
+    if found_kind != kind:
+        raise ModelError(f"{file}: holds a model of kind {found_kind!r}, expected {kind!r}.")
+    for name, expected in hashes.items():
+        part = folder / name
+        if not part.is_file():
+            raise ModelError(f"{part}: missing. Fit the model again or restore the file.")
+        if _sha256(part) != expected:
+            raise ModelError(
+                f"{part}: its content does not match the hash in manifest.json. "
+                "The file is damaged or was edited: fit the model again."
+            )
+    if {"arrays.npz", *(f"{name}.npy" for name in names)} != set(hashes):
+        raise ModelError(f"{file}: its list of files is damaged. Fit the model again.")
+    with np.load(folder / "arrays.npz", allow_pickle=False) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    for name in names:
+        arrays[name] = np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+    return StoredModel(meta, arrays)
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,22 @@
+"""The exceptions of telic.
+
+::
+
+    TelicError
+    ├── InputError    what the user gave cannot be used: a file, a row, a value, a parameter
+    └── ModelError    a saved model is damaged, or newer than this version of telic
+
+The command line prints the message of a `TelicError` on one line and exits with code 2.
+"""
+
+
+class TelicError(Exception):
+    """Base of every error that telic raises on purpose."""
+
+
+class InputError(TelicError, ValueError):
+    """What was given breaks its contract; the message says what, where, and what to do."""
+
+
+class ModelError(TelicError):
+    """A saved model cannot be read: damaged, incomplete, of another kind, or of a newer format."""

@@ -1,0 +1,1 @@
+"""Measures of ranking and classification, paired tests and intervals."""

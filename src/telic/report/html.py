@@ -1,0 +1,133 @@
+"""One self-contained HTML file: no scripts, no addresses, figures as inline SVG."""
+
+import io
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from telic.data.store import atomic_path
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --line: #d5dae0; --soft: #f4f6f8;
+  --accent: #2456c5; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e7eaee; --paper: #14171b; --line: #363d46;
+  --soft: #1d2228; --accent: #8ab0ff; } }
+body { margin: 0 auto; max-width: 60rem; padding: 1.5rem 1rem 4rem; color: var(--ink);
+  background: var(--paper); font: 16px/1.55 system-ui, sans-serif; }
+h1 { line-height: 1.2; } h2 { margin-top: 2.5rem; border-bottom: 1px solid var(--line); }
+.note { border-left: 4px solid var(--accent); background: var(--soft); padding: .6rem 1rem; }
+.wide { overflow-x: auto; margin: 1rem 0; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem; }
+caption { text-align: left; font-weight: 600; padding: .4rem 0; }
+th, td { padding: .3rem .7rem; border-bottom: 1px solid var(--line); text-align: right;
+  white-space: nowrap; }
+th:first-child, td:first-child, td.text { text-align: left; }
+td.text { white-space: normal; min-width: 8rem; }
+thead th { background: var(--soft); }
+figure { margin: 1.5rem 0; } figure .plot { background: #fff; border-radius: 6px; padding: .5rem; }
+figure svg { max-width: 100%; height: auto; display: block; margin: auto; }
+figcaption { font-size: .92rem; }
+@media print { body { max-width: none; } }
+"""
+
+
+class Report:
+    """Sections of text, tables and figures, written as one HTML file.
+
+    Everything given is escaped; a report holds no script and asks for nothing over the network.
+
+    Parameters
+    ----------
+    title : str
+        The page's title.
+    lead : str, optional
+        A paragraph under it: what this is, and whether its data are simulated.
+
+    Examples
+    --------
+    >>> report = Report("Two and two", lead="A sum.")
+    >>> report.section("Result")
+    >>> report.table(["a", "b", "a + b"], [[2, 2, 4]], caption="The sum")
+    >>> "<td>4</td>" in report.html()
+    True
+    """
+
+    def __init__(self, title: str, lead: str = "") -> None:
+        self.title = title
+        self._parts: list[str] = []
+        if lead:
+            self.text(lead)
+
+    def section(self, title: str) -> None:
+        """Start a section."""
+        self._parts.append(f"<h2>{escape(title)}</h2>")
+
+    def text(self, paragraph: str) -> None:
+        """Add a paragraph."""
+        self._parts.append(f"<p>{escape(paragraph)}</p>")
+
+    def note(self, paragraph: str) -> None:
+        """Add a paragraph that must not be overlooked: a limit, a simulation, an assumption."""
+        self._parts.append(f'<p class="note">{escape(paragraph)}</p>')
+
+    def table(
+        self, columns: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = ""
+    ) -> None:
+        """Add a table; numbers are right-aligned, floats shown as given: format them first."""
+        head = "".join(f"<th>{escape(str(column))}</th>" for column in columns)
+        body = "".join("<tr>" + "".join(_cell(value) for value in row) + "</tr>\n" for row in rows)
+        title = f"<caption>{escape(caption)}</caption>" if caption else ""
+        self._parts.append(
+            f'<div class="wide"><table>{title}<thead><tr>{head}</tr></thead>'
+            f"<tbody>{body}</tbody></table></div>"
+        )
+
+    def figure(self, figure: Any, caption: str) -> None:
+        """Add a matplotlib figure as inline SVG, and close it.
+
+        Parameters
+        ----------
+        figure : matplotlib.figure.Figure
+        caption : str
+            Says what is seen; also the text alternative.
+        """
+        from matplotlib import pyplot, rc_context
+
+        buffer = io.StringIO()
+        # A fixed salt and no date: the same figure gives the same bytes.
+        with rc_context({"svg.hashsalt": "telic", "svg.fonttype": "path"}):
+            figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
+        pyplot.close(figure)
+        svg = buffer.getvalue()[buffer.getvalue().index("<svg") :]
+        svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
+        # Several SVGs on one page share one namespace of ids.
+        number = len(self._parts)
+        svg = re.sub(r'(id="|xlink:href="#|url\(#)', rf"\g<1>f{number}-", svg)
+        label = escape(caption, quote=True)
+        self._parts.append(
+            f'<figure><div class="plot" role="img" aria-label="{label}">{svg}</div>'
+            f"<figcaption>{escape(caption)}</figcaption></figure>"
+        )
+
+    def html(self) -> str:
+        """Return the page as a string."""
+        title = escape(self.title)
+        return (
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<title>{title}</title><style>{_STYLE}</style></head>"
+            f"<body><h1>{title}</h1>\n" + "\n".join(self._parts) + "\n</body></html>\n"
+        )
+
+    def write(self, path: str | Path) -> None:
+        """Write the page, whole or not at all."""
+        with atomic_path(path) as temporary:
+            temporary.write_text(self.html(), encoding="utf-8")
+
+
+def _cell(value: Any) -> str:
+    shown = "" if value is None else escape(str(value))
+    is_text = isinstance(value, str) and not re.match(r"[−+-]?[\d.]", value)
+    return f'<td class="text">{shown}</td>' if is_text else f"<td>{shown}</td>"

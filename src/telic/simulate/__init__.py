@@ -1,0 +1,1 @@
+"""Simulated people: typists. Everything they produce is marked as simulated."""

@@ -1,0 +1,92 @@
+import json
+
+import numpy as np
+import pytest
+
+from telic.data import atomic_path, load_model, save_model
+from telic.errors import InputError, ModelError
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "model"
+    save_model(
+        folder,
+        kind="toy",
+        meta={"name": "naïve"},
+        arrays={"w": np.arange(3.0)},
+        mapped={"big": np.arange(10)},
+    )
+    return folder
+
+
+def test_what_was_saved_comes_back(folder):
+    meta, arrays = load_model(folder, kind="toy")
+    assert meta == {"name": "naïve"}
+    np.testing.assert_array_equal(arrays["w"], [0.0, 1.0, 2.0])
+    assert isinstance(arrays["big"], np.memmap)
+
+
+@pytest.mark.parametrize("name", ["arrays.npz", "big.npy"])
+def test_one_flipped_byte_is_found(folder, name):
+    content = bytearray((folder / name).read_bytes())
+    content[-1] ^= 1
+    (folder / name).write_bytes(content)
+    with pytest.raises(ModelError, match=f"{name}.*does not match the hash"):
+        load_model(folder, kind="toy")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": 99}, "newer than this telic reads"),
+        ({"kind": "other"}, "expected 'toy'"),
+        ({"mapped": None}, "damaged"),
+        ({"sha256": {}}, "list of files is damaged"),
+    ],
+)
+def test_a_wrong_manifest_is_named(folder, change, message):
+    file = folder / "manifest.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    with pytest.raises(ModelError, match=message):
+        load_model(folder, kind="toy")
+
+
+def test_a_missing_or_broken_folder_is_named(folder, tmp_path):
+    with pytest.raises(ModelError, match="not found"):
+        load_model(tmp_path / "nothing", kind="toy")
+    (folder / "big.npy").unlink()
+    with pytest.raises(ModelError, match=r"big\.npy: missing"):
+        load_model(folder, kind="toy")
+    (folder / "manifest.json").write_text("{")
+    with pytest.raises(ModelError, match="damaged"):
+        load_model(folder, kind="toy")
+
+
+def test_only_a_model_folder_is_overwritten(folder, tmp_path):
+    save_model(folder, kind="toy", meta={}, arrays={})
+    assert load_model(folder, kind="toy").arrays == {}
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    with pytest.raises(InputError, match="not overwritten"):
+        save_model(precious, kind="toy", meta={}, arrays={})
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
+    target = tmp_path / "file"
+    target.write_text("old")
+
+    def write_half():
+        with atomic_path(target) as temporary:
+            temporary.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_half()
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+    assert target.read_text() == "old"
+
+
+def test_a_missing_parent_folder_is_named(tmp_path):
+    with pytest.raises(InputError, match="does not exist"), atomic_path(tmp_path / "no" / "file"):
+        pass

@@ -1,0 +1,37 @@
+import re
+
+from matplotlib import pyplot
+
+from telic.report import Report
+
+
+def figure():
+    drawing, axes = pyplot.subplots()
+    axes.plot([0, 1], [1, 0], label="a & b")
+    return drawing
+
+
+def test_everything_given_is_escaped():
+    report = Report("<script>", lead="a < b")
+    report.table(["<i>"], [["<b>"]], caption="<u>")
+    assert not re.search(r"<(script|i|b|u)>", report.html())
+
+
+def test_a_report_asks_for_nothing_over_the_network_and_runs_nothing():
+    report = Report("t")
+    report.figure(figure(), "a line")
+    page = report.html()
+    assert "<script" not in page
+    assert not re.search(r"""(src|href)=["']?(https?:)?//""", page)
+
+
+def test_the_same_figures_give_the_same_bytes_with_ids_of_their_own():
+    def page():
+        report = Report("t")
+        report.figure(figure(), "one")
+        report.figure(figure(), "two")
+        return report.html()
+
+    assert page() == page()
+    ids = re.findall(r'\bid="([^"]+)"', page())
+    assert len(ids) == len(set(ids))
