@@ -1,0 +1,107 @@
+"""The data of a conditional logit: candidate rows grouped by the choice they were offered in."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from telic.errors import InputError
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Choices, each among a few candidates.
+
+    The probability that candidate j of choice i is picked is the softmax over the candidates of i
+    of ``offset[j] + x[j] @ w`` (equation 2.3.2, with the relevance score as the offset).
+
+    Parameters
+    ----------
+    x : float64 array of shape (rows, d)
+        Features of the candidates, all choices stacked.
+    offset : float64 array of shape (rows,)
+        The part of the score whose weight is fixed at 1.
+    start : int64 array of shape (n + 1,)
+        Choice ``i`` owns the rows ``start[i]:start[i + 1]``; at least one each.
+    chosen : int64 array of shape (n,)
+        The row that was picked, within ``start[i]:start[i + 1]``.
+    group : int64 array of shape (g + 1,), optional
+        Group ``u`` (a user) owns the choices ``group[u]:group[u + 1]``; may be empty. Default: one
+        group of all.
+
+    Raises
+    ------
+    InputError
+        If shapes disagree, a chosen row lies outside its choice, or a number is not finite.
+
+    Examples
+    --------
+    >>> Choices(x=[[0.0], [1.0]], offset=[0.0, 0.0], start=[0, 2], chosen=[1]).probabilities([2.0])
+    array([0.11920292, 0.88079708])
+    """
+
+    x: np.ndarray
+    offset: np.ndarray
+    start: np.ndarray
+    chosen: np.ndarray
+    group: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        def put(name: str, dtype: type) -> np.ndarray:
+            array = np.ascontiguousarray(getattr(self, name), dtype)
+            object.__setattr__(self, name, array)
+            return array
+
+        x, offset = put("x", np.float64), put("offset", np.float64)
+        start, chosen = put("start", np.int64), put("chosen", np.int64)
+        if self.group is None:
+            object.__setattr__(self, "group", np.array([0, len(chosen)]))
+        group = put("group", np.int64)
+        if x.ndim != 2 or len(offset) != len(x):
+            raise InputError(
+                f"x has shape {x.shape} and offset {offset.shape}: expected (rows, d) and (rows,)."
+            )
+        if len(start) != len(chosen) + 1 or start[0] != 0 or start[-1] != len(x):
+            raise InputError("start must run from 0 to the number of rows, one more than choices.")
+        if len(chosen) and (
+            (np.diff(start) < 1).any() or (chosen < start[:-1]).any() or (chosen >= start[1:]).any()
+        ):
+            bad = int(
+                np.argmax((np.diff(start) < 1) | (chosen < start[:-1]) | (chosen >= start[1:]))
+            )
+            raise InputError(f"choice {bad}: its chosen row is not among its own candidates.")
+        if group[0] != 0 or group[-1] != len(chosen) or (np.diff(group) < 0).any():
+            raise InputError("group must ascend from 0 to the number of choices.")
+        if not (np.isfinite(x).all() and np.isfinite(offset).all()):
+            raise InputError("x and offset must be finite; look for NaN or inf in the features.")
+
+    def __len__(self) -> int:
+        return len(self.chosen)
+
+    @property
+    def widest(self) -> int:
+        """The largest number of candidates in one choice."""
+        return int(np.diff(self.start).max(initial=1))
+
+    def scores(self, weights: np.ndarray) -> np.ndarray:
+        """Return ``offset + x @ weights``, one number a row."""
+        return self.offset + self.x @ np.asarray(weights, float)
+
+    def probabilities(self, weights: np.ndarray) -> np.ndarray:
+        """Return the probability of every row within its choice."""
+        score = self.scores(weights)
+        first = self.start[:-1]
+        counts = np.diff(self.start)
+        odds = np.exp(score - np.repeat(np.maximum.reduceat(score, first), counts))
+        return odds / np.repeat(np.add.reduceat(odds, first), counts)
+
+    def loss(self, weights: np.ndarray, *, l2: float = 0.0) -> float:
+        """Return the objective (2.3.6): minus the log-likelihood plus ``l2 / 2 * |w|^2``."""
+        weights = np.asarray(weights, float)
+        chosen = self.probabilities(weights)[self.chosen]
+        return float(-np.log(chosen).sum() + l2 / 2 * weights @ weights)
+
+    def gradient(self, weights: np.ndarray, *, l2: float = 0.0) -> np.ndarray:
+        """Return the gradient of `loss` (2.7.3): expected minus chosen features, and ``l2 * w``."""
+        weights = np.asarray(weights, float)
+        expected = self.probabilities(weights) @ self.x
+        return expected - self.x[self.chosen].sum(axis=0) + l2 * weights

@@ -1,0 +1,129 @@
+"""Read a Parquet or CSV file and hold it to a schema: names, types, nulls."""
+
+from collections.abc import Collection
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from telic.errors import InputError
+
+
+def read_table(
+    source: str | Path | pa.Table, schema: pa.Schema, *, optional: Collection[str] = ()
+) -> pa.Table:
+    """Read the columns of `schema` from a file and cast them to its types.
+
+    Parameters
+    ----------
+    source : path or pyarrow.Table
+        A ``.parquet`` file, or a ``.csv`` file if every column of `schema` is flat; or a table that
+        is in memory already.
+    schema : pyarrow.Schema
+        What is expected. Columns beyond it are ignored; struct fields may come in any order.
+    optional : collection of str
+        Columns that may be absent; they are then absent from the result.
+
+    Returns
+    -------
+    pyarrow.Table
+        The columns of `schema` that the file has, in the schema's order. Nulls in columns that the
+        schema declares non-nullable are *not* checked here: the caller names the row.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, a column is missing, or its type does not fit.
+    """
+    table = source if isinstance(source, pa.Table) else _read(Path(source))
+    path = describe(source)
+    missing = [f.name for f in schema if f.name not in table.column_names]
+    required = [name for name in missing if name not in optional]
+    if required:
+        raise InputError(
+            f"{path}: column {required[0]!r} is missing; found {table.column_names}. "
+            f"Expected {[f.name for f in schema if f.name not in optional]}: see "
+            "docs/data-contracts.md."
+        )
+    fields = [field for field in schema if field.name not in missing]
+    columns = []
+    for field in fields:
+        column = table[field.name]
+        try:
+            columns.append(_fit(one_chunk(column), field.type))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, KeyError) as error:
+            raise InputError(
+                f"{path}: column {field.name!r} is {column.type}, expected {field.type} "
+                f"({_first_line(error)}). Convert the column."
+            ) from None
+    return pa.table(columns, schema=pa.schema(fields, metadata=table.schema.metadata))
+
+
+def describe(source: str | Path | pa.Table) -> str:
+    """Name a source in messages."""
+    return "the table" if isinstance(source, pa.Table) else str(source)
+
+
+def one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column as one contiguous array."""
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def _read(path: Path) -> pa.Table:
+    if not path.is_file():
+        raise InputError(f"{path}: no such file. Check the path.")
+    try:
+        if path.suffix.lower() == ".csv":
+            return pyarrow.csv.read_csv(path)
+        return pq.ParquetFile(path, memory_map=True).read()
+    except (pa.ArrowException, OSError) as error:
+        kind = "CSV" if path.suffix.lower() == ".csv" else "Parquet"
+        raise InputError(
+            f"{path}: not a readable {kind} file ({_first_line(error)}). Write it again."
+        ) from None
+
+
+def _fit(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Cast, taking struct fields by name and a time without a zone as UTC."""
+    if isinstance(array, pa.DictionaryArray):
+        array = array.dictionary_decode()
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), kind)
+    if pa.types.is_list(kind):
+        if not (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
+            raise pa.ArrowInvalid("not a list")
+        values = _fit(array.flatten(), kind.value_type)
+        lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int32())
+        ends = pc.cumulative_sum(lengths)
+        offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+        return pa.ListArray.from_arrays(
+            offsets, values, type=kind, mask=array.is_null() if array.null_count else None
+        )
+    if pa.types.is_struct(kind):
+        if not pa.types.is_struct(array.type):
+            raise pa.ArrowInvalid("not a struct")
+        children = []
+        for field in kind:
+            if array.type.get_field_index(field.name) < 0:
+                raise KeyError(f"field {field.name} is missing")
+            children.append(_fit(pc.struct_field(array, field.name), field.type))
+        return pa.StructArray.from_arrays(
+            children, fields=list(kind), mask=array.is_null() if array.null_count else None
+        )
+    if pa.types.is_string(kind) and not (
+        pa.types.is_string(array.type)
+        or pa.types.is_large_string(array.type)
+        or pa.types.is_string_view(array.type)
+        or pa.types.is_integer(array.type)
+    ):
+        raise pa.ArrowInvalid("not text")
+    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(array.type):
+        # Nanoseconds are cut to microseconds; everything else must convert exactly.
+        return array.cast(kind, safe=False)
+    return array.cast(kind)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip("'").splitlines() or ["unknown"])[0][:200]

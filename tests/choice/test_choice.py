@@ -1,0 +1,148 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime, minimize
+
+from telic.choice import (
+    Choices,
+    descend,
+    fit_groups,
+    fit_pooled,
+    learn_online,
+    leave_one_group_out,
+)
+from telic.errors import InputError
+
+
+def random_choices(seed, groups=4, per_group=30, d=3, widest=6):
+    rng = np.random.default_rng(seed)
+    n = groups * per_group
+    start = np.concatenate([[0], np.cumsum(rng.integers(1, widest + 1, n))])
+    x = rng.normal(size=(start[-1], d)) * rng.integers(0, 2, (start[-1], 1))
+    truth = rng.normal(size=d)
+    score = x @ truth + rng.gumbel(size=len(x))
+    chosen = [a + np.argmax(score[a:b]) for a, b in itertools.pairwise(start)]
+    return Choices(x, rng.normal(size=len(x)), start, chosen, np.arange(groups + 1) * per_group)
+
+
+def part(choices, groups):
+    """The choices of some groups, as a Choices of its own: slow and obvious."""
+    x, offset, start, chosen = [], [], [0], []
+    for u in groups:
+        for c in range(choices.group[u], choices.group[u + 1]):
+            a, b = choices.start[c], choices.start[c + 1]
+            chosen.append(start[-1] + choices.chosen[c] - a)
+            x.append(choices.x[a:b])
+            offset.append(choices.offset[a:b])
+            start.append(start[-1] + b - a)
+    return Choices(np.concatenate(x), np.concatenate(offset), start, chosen)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_gradient_is_the_slope_of_the_loss(seed):
+    choices = random_choices(seed, groups=1)
+    w = np.random.default_rng(seed).normal(size=3)
+    slope = approx_fprime(w, lambda w: choices.loss(w, l2=0.3), 1e-6)
+    np.testing.assert_allclose(choices.gradient(w, l2=0.3), slope, rtol=1e-4, atol=1e-4)
+
+
+def test_loss_is_minus_the_log_of_the_product_of_probabilities():
+    choices = random_choices(0, groups=1, per_group=5)
+    w = np.array([0.5, -1.0, 2.0])
+    product = 1.0
+    for a, b, j in zip(choices.start, choices.start[1:], choices.chosen, strict=False):
+        odds = np.exp(choices.offset[a:b] + choices.x[a:b] @ w)
+        product *= odds[j - a] / odds.sum()
+    assert choices.loss(w) == pytest.approx(-np.log(product))
+
+
+@pytest.mark.parametrize("l2", [0.01, 1.0])
+def test_newton_reaches_the_optimum_of_every_group(l2):
+    choices = random_choices(1)
+    center = np.array([0.5, 0.0, -0.5])
+    fitted = fit_groups(choices, l2=l2, center=center)
+    for u, w in enumerate(fitted):
+        alone = part(choices, [u])
+
+        def objective(w, alone=alone):
+            return alone.loss(w) + l2 / 2 * ((w - center) ** 2).sum()
+
+        best = minimize(objective, center, method="BFGS", options={"gtol": 1e-8})
+        assert objective(w) <= best.fun + 1e-8
+        np.testing.assert_allclose(w, best.x, atol=1e-4)
+
+
+def test_newton_survives_huge_features_and_an_empty_group():
+    choices = Choices([[1e4], [-1e4], [3.0]], [0, 0, 0], [0, 2, 3], [1, 2], [0, 2, 2])
+    fitted = fit_groups(choices, l2=0.01)
+    alone = part(choices, [0])
+    assert abs(alone.gradient(fitted[0], l2=0.01)).max() < 1e-3
+    assert fitted[1] == 0
+
+
+def test_leaving_one_group_out_comes_close_to_an_exact_refit():
+    choices = random_choices(2, groups=20, per_group=40)
+    l2 = 0.5
+    pooled = fit_pooled(choices, l2=l2)
+    quick = leave_one_group_out(choices, pooled, l2=l2)
+    for u in (0, 7, 19):
+        exact = fit_pooled(part(choices, [v for v in range(20) if v != u]), l2=l2)
+        # Of second order: far closer to the refit than the optimum of all is.
+        assert np.linalg.norm(quick[u] - exact) < 0.1 * np.linalg.norm(pooled - exact)
+
+
+def test_gradient_descent_never_rises_and_reaches_newton():
+    choices = random_choices(3, groups=1, per_group=100)
+    path = descend(choices, l2=5.0, iterations=400)
+    losses = [choices.loss(w, l2=5.0) for w in path]
+    assert (np.diff(losses) <= 1e-12).all()
+    np.testing.assert_allclose(path[-1], fit_pooled(choices, l2=5.0), atol=1e-6)
+
+
+@pytest.mark.parametrize("schedule", ["annealed", "steady"])
+def test_online_walk_follows_the_printed_update(schedule):
+    choices = random_choices(4, groups=2, per_group=10)
+    initial = np.array([0.1, 0.2, 0.3])
+    path = learn_online(choices, initial, step_size=0.5, l2=0.1, schedule=schedule)
+    for u in range(2):
+        w = initial.copy()
+        for t, c in enumerate(range(choices.group[u], choices.group[u + 1])):
+            np.testing.assert_allclose(path[c + u], w)
+            a, b = choices.start[c], choices.start[c + 1]
+            one = Choices(choices.x[a:b], choices.offset[a:b], [0, b - a], [choices.chosen[c] - a])
+            eta = 0.5 * 0.9**t if schedule == "annealed" else 0.5 / np.sqrt(1 + t)
+            w = w - eta * one.gradient(w, l2=0.1)
+        np.testing.assert_allclose(path[choices.group[u + 1] + u], w)
+
+
+def test_annealing_spends_its_steps_early():
+    spent = np.cumsum(0.9 ** np.arange(10_000))
+    assert 1 - spent[29] / spent[-1] == pytest.approx(0.042, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"chosen": [2]}, "choice 0"),
+        ({"start": [0, 1]}, "start must run"),
+        ({"offset": [0.0]}, "shape"),
+        ({"x": [[np.nan], [0.0]]}, "finite"),
+        ({"group": [0, 2]}, "group"),
+    ],
+)
+def test_bad_choices_are_named(change, message):
+    good = {"x": [[0.0], [1.0]], "offset": [0.0, 0.0], "start": [0, 2], "chosen": [1]}
+    with pytest.raises(InputError, match=message):
+        Choices(**(good | change))
+
+
+def test_bad_parameters_are_named():
+    choices = random_choices(5)
+    with pytest.raises(InputError, match="l2"):
+        fit_groups(choices, l2=0.0)
+    with pytest.raises(InputError, match="schedule"):
+        learn_online(choices, np.zeros(3), step_size=1.0, schedule="never")
