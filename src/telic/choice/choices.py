@@ -43,11 +43,11 @@ class Choices:
     offset: np.ndarray
     start: np.ndarray
     chosen: np.ndarray
-    group: np.ndarray | None = None
+    group: np.ndarray = None  # type: ignore[assignment]  # set below
 
     def __post_init__(self) -> None:
         def put(name: str, dtype: type) -> np.ndarray:
-            array = np.ascontiguousarray(getattr(self, name), dtype)
+            array: np.ndarray = np.ascontiguousarray(getattr(self, name), dtype)
             object.__setattr__(self, name, array)
             return array
 

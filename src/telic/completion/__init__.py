@@ -1,1 +1,28 @@
-"""Query completion that adapts while the user types."""
+"""Query completion that adapts while the user types: adaQAC and its static rivals."""
+
+from telic.completion.adaqac import CAREFUL, PAPER, PROTOCOLS, Protocol
+from telic.completion.completer import Completer, Composition, Suggestion, UserState
+from telic.completion.evaluation import Result, evaluate
+from telic.completion.fitting import fit_completer
+from telic.completion.folding import fold
+from telic.completion.index import PrefixIndex
+from telic.completion.relevance import Relevance
+from telic.completion.replay import Replay
+
+__all__ = [
+    "CAREFUL",
+    "PAPER",
+    "PROTOCOLS",
+    "Completer",
+    "Composition",
+    "PrefixIndex",
+    "Protocol",
+    "Relevance",
+    "Replay",
+    "Result",
+    "Suggestion",
+    "UserState",
+    "evaluate",
+    "fit_completer",
+    "fold",
+]

@@ -1,1 +1,12 @@
 """Measures of ranking and classification, paired tests and intervals."""
+
+from telic.evaluate.paired import PairedTest, paired_t_test
+from telic.evaluate.ranking import mean_reciprocal_rank, reciprocal_ranks, success_rate
+
+__all__ = [
+    "PairedTest",
+    "mean_reciprocal_rank",
+    "paired_t_test",
+    "reciprocal_ranks",
+    "success_rate",
+]

@@ -1,0 +1,227 @@
+"""adaQAC (2.3): preference = relevance + feedback, its weights learned per user, pooled or online.
+
+All variants are `telic.choice`'s conditional logit over the candidates at the last keystroke.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from telic.choice import Choices, fit_groups, fit_pooled, learn_online, leave_one_group_out
+from telic.choice.online import Schedule
+from telic.completion.feedback import FEATURES
+from telic.completion.relevance import Relevance, Scale
+from telic.completion.replay import Moments, Replay
+
+D = len(FEATURES)
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """The decisions that the text prints, or leaves open, and that change the result.
+
+    `PAPER` is the text as printed, `CAREFUL` what we recommend; any mixture can be tried.
+    """
+
+    name: str
+    scale: Scale
+    """Counts enter the relevance as they are ("count") or as logarithms ("log")."""
+    learn_relevance: bool
+    """The weight of the relevance is fixed at 1, or learned (pulled towards 1 by the penalty)."""
+    keep_unlisted: bool
+    """Training keeps compositions whose query is no candidate, adding it (the union in (2.3.2));
+    it then enters with next to no feedback, which testing never rewards."""
+    l2: tuple[float, ...]
+    """Weights of the penalty (lambda) to choose from by validation MRR."""
+    schedule: Schedule
+    """Step sizes of adaQAC-Online."""
+    step_sizes: tuple[float, ...]
+    """First step sizes of adaQAC-Online to choose from by validation MRR."""
+    do_no_harm: bool
+    """Keep the static order wherever validation shows no gain."""
+
+
+PAPER = Protocol(
+    "paper", scale="count", learn_relevance=False, keep_unlisted=True, l2=(0.01,),
+    schedule="annealed", step_sizes=(0.01, 0.03, 0.1, 0.3), do_no_harm=False,
+)  # fmt: skip
+CAREFUL = Protocol(
+    "careful", scale="log", learn_relevance=True, keep_unlisted=False,
+    l2=(0.01, 0.1, 1.0, 10.0, 100.0), schedule="steady", step_sizes=(0.003, 0.01, 0.03, 0.1),
+    do_no_harm=True,
+)  # fmt: skip
+PROTOCOLS = {protocol.name: protocol for protocol in (PAPER, CAREFUL)}
+
+
+@dataclass(frozen=True)
+class Design:
+    """Turns raw feedback and relevance into the model's columns."""
+
+    deviations: np.ndarray
+    """float64 (16,): standard deviation of each feature over the training candidates."""
+    learn_relevance: bool
+
+    @classmethod
+    def of(cls, protocol: Protocol, features: np.ndarray, moments: Moments) -> "Design":
+        """Measure the standard deviations; a feature that never varies keeps the scale 1."""
+        rows = features[..., :D][moments.candidates >= 0]
+        deviations = rows.std(axis=0) if len(rows) else np.zeros(D)
+        return cls(np.where(deviations > 0, deviations, 1.0), protocol.learn_relevance)
+
+    def columns(self, features: np.ndarray, relevance: np.ndarray) -> np.ndarray:
+        """Return the columns x of ``p = r + x @ weights``: (..., 16), or 17 with r at the end.
+
+        Only scale matters: centring adds the same to every candidate and would turn the zeros of
+        suggestions that were never shown into numbers.
+        """
+        x = features[..., :D] / self.deviations
+        if not self.learn_relevance:
+            return x
+        finite = np.where(np.isfinite(relevance), relevance, 0.0)
+        return np.concatenate([x, finite[..., None]], axis=-1)
+
+    def scores(
+        self, features: np.ndarray, relevance: np.ndarray, weights: np.ndarray
+    ) -> np.ndarray:
+        """Return the preference (2.3.1) of every candidate.
+
+        `weights` has one row for each row of `features`, or is one vector for all.
+        """
+        x = self.columns(features, relevance)
+        weights = np.broadcast_to(weights, (len(x), x.shape[-1]))
+        return relevance + np.einsum("tnd,td->tn", x, weights)
+
+
+def training_choices(
+    replay: Replay,
+    moments: Moments,
+    features: np.ndarray,
+    design: Design,
+    *,
+    relevance: Relevance,
+    keep_unlisted: bool,
+) -> tuple[Choices, np.ndarray]:
+    """Make a conditional-logit data set of moments, with users as groups.
+
+    Parameters
+    ----------
+    replay : Replay
+    moments : Moments
+        In order of user and time.
+    features : array of shape (T, N, 26)
+        Feedback on the candidates of `moments`.
+    design : Design
+    relevance : Relevance
+        For the relevance of queries that are no candidates.
+    keep_unlisted : bool
+        See `Protocol`.
+
+    Returns
+    -------
+    choices : Choices
+        Its groups are the users of the log, in order.
+    row : int array
+        The row of `moments` behind each choice.
+    """
+    listed = moments.position >= 0
+    row = np.flatnonzero(listed | keep_unlisted)
+    x = design.columns(features, moments.relevance)
+    there = moments.candidates >= 0
+    n = moments.candidates.shape[1]
+    score, position = moments.relevance, moments.position.copy()
+    if keep_unlisted and not listed.all():
+        added = ~listed
+        query = replay.query[moments.composition]
+        own = np.where(added, query, -1).astype(np.int32)[:, None]
+        own_score = np.full((len(moments), 1), -np.inf)
+        own_score[added, 0] = replay.relevance_of(
+            relevance, query[added], moments.composition[added]
+        )
+        own_features = replay.features(moments, own)[:, n:]
+        x = np.concatenate([x, design.columns(own_features, own_score)], axis=1)
+        there = np.concatenate([there, added[:, None]], axis=1)
+        score = np.concatenate([score, own_score], axis=1)
+        position[added] = n
+    there, x, score, position = there[row], x[row], score[row], position[row]
+    start = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+    number = np.cumsum(there, axis=1) - 1
+    chosen = start[:-1] + number[np.arange(len(row)), position]
+    users = replay.log.user[moments.composition[row]]
+    group = np.searchsorted(users, np.arange(len(replay.log.users) + 1))
+    return Choices(x[there], score[there], start, chosen, group), row
+
+
+Unpersonalised = Literal["pooled", "average"]
+
+
+def unpersonalised(
+    choices: Choices, *, l2: float, variant: Unpersonalised = "pooled"
+) -> tuple[np.ndarray, np.ndarray]:
+    """Fit adaQAC-UnP: one weight vector for everybody, and for each user without that user.
+
+    Parameters
+    ----------
+    choices : Choices
+        Grouped by user.
+    l2 : float
+    variant : {"pooled", "average"}
+        The text's "gradient descent with averaging" is undefined: fit all compositions together,
+        or average the users' own weights.
+
+    Returns
+    -------
+    everyone : array of shape (d,)
+    without : array of shape (g, d)
+        Row u is learned from everybody but u (2.4.4).
+    """
+    if variant == "pooled":
+        everyone = fit_pooled(choices, l2=l2)
+        return everyone, leave_one_group_out(choices, everyone, l2=l2)
+    own = fit_groups(choices, l2=l2)
+    trained = np.diff(choices.group) > 0
+    m = max(int(trained.sum()), 1)
+    total = own[trained].sum(axis=0)
+    others = np.maximum(m - trained, 1)[:, None]
+    return total / m, (total - own * trained[:, None]) / others
+
+
+def personal(choices: Choices, *, l2: float) -> np.ndarray:
+    """Fit adaQAC-Batch: one weight vector per user, shape (g, d)."""
+    return fit_groups(choices, l2=l2)
+
+
+def online(
+    choices: Choices,
+    row: np.ndarray,
+    users: np.ndarray,
+    initial: np.ndarray,
+    *,
+    l2: float,
+    step_size: float,
+    schedule: Schedule,
+) -> np.ndarray:
+    """Walk adaQAC-Online through compositions and return the weights *before* each.
+
+    The walk begins where a user is new: with the first composition that is handed over. Each is
+    scored before it is learned from; none is learned from twice.
+
+    Parameters
+    ----------
+    choices, row
+        From `training_choices` over the compositions of the walk.
+    users : int array of shape (T,)
+        User of each composition of the walk, ascending; compositions in time order.
+    initial : array of shape (g, d)
+        Weights of each user before the walk: `unpersonalised` without that user.
+
+    Returns
+    -------
+    float64 array of shape (T, d)
+    """
+    path = learn_online(choices, initial, step_size=step_size, l2=l2, schedule=schedule)
+    learned = np.zeros(len(users), np.int64)
+    learned[row] = 1
+    learned_before = np.cumsum(learned) - learned
+    # `path` has one row more for every user that came before.
+    return path[learned_before + users]

@@ -1,0 +1,296 @@
+"""A fitted search box: what to suggest now, why, and what it learns from each submission."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from telic.choice.online import online_step, step_after
+from telic.completion.adaqac import PROTOCOLS, Design
+from telic.completion.feedback import FEATURES, Feedback
+from telic.completion.folding import fold
+from telic.completion.harm import Gate
+from telic.completion.index import PrefixIndex
+from telic.completion.relevance import Relevance
+from telic.data import load_model, save_model
+from telic.errors import InputError
+
+KIND = "completer"
+SERVED = ("static", "adaqac-unp", "adaqac-batch", "adaqac-online")
+"""Models that a completer can serve."""
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """One suggestion, with what put it where it is."""
+
+    text: str
+    relevance: float
+    feedback: float
+    """What implicit feedback adds to the relevance; 0 where the static order is kept."""
+    static_position: int
+    """Position, from 1, by relevance alone."""
+    reasons: dict[str, float]
+    """Largest parts of `feedback`: feature → its share, by size."""
+
+
+@dataclass
+class UserState:
+    """What a completer remembers of one user between compositions."""
+
+    weights: np.ndarray
+    updates: int = 0
+    """Submissions learned from online."""
+    history: dict[str, float] = field(default_factory=dict)
+    """Own submissions: query → count."""
+    previous: str | None = None
+    """The query submitted last."""
+    reranks: bool = True
+    """False where validation showed that feedback does not help this user."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain JSON; `from_json` reads it back."""
+        return asdict(self) | {"weights": self.weights.tolist()}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Read back what `as_json` wrote."""
+        return cls(**(dict(stored) | {"weights": np.array(stored["weights"], float)}))
+
+
+@dataclass(frozen=True)
+class Completer:
+    """A catalogue with a relevance score, and weights for what users feed back while they type.
+
+    Make one with `telic.completion.fit_completer` or `load`. It holds no state of its own: what a
+    user teaches it is kept in the user's `UserState`.
+
+    Attributes
+    ----------
+    index : PrefixIndex
+        The catalogue; its weights are the part of the relevance that all users share.
+    relevance : Relevance
+    design : Design
+    everyone : float64 array of shape (d,)
+        Un-personalised weights, for users never seen before.
+    users : dict of str to UserState
+        Users of the log it was fitted on.
+    gate : Gate
+        Where feedback may re-rank; its `users` are not used here but in `UserState.reranks`.
+    model : str
+        One of `SERVED`. "adaqac-online" learns from each submission.
+    n : int
+        Candidates that are re-ranked.
+    step_size : float
+    protocol : str
+    simulated : bool
+        Whether the log it was fitted on came from simulated people.
+    """
+
+    index: PrefixIndex
+    relevance: Relevance
+    design: Design
+    everyone: np.ndarray
+    users: dict[str, UserState]
+    gate: Gate
+    model: str
+    n: int
+    step_size: float
+    protocol: str
+    simulated: bool
+
+    def user(self, name: str | None = None) -> UserState:
+        """Return a fresh copy of what is known of a user; of nobody for an unknown name or None."""
+        known = self.users.get(name) if name is not None else None
+        return UserState.from_json((known or UserState(self.everyone)).as_json())
+
+    def compose(self, user: UserState) -> "Composition":
+        """Begin a composition."""
+        return Composition(self, user)
+
+    def save(self, folder: str | Path) -> None:
+        """Write a model folder; see `telic.data.save_model`."""
+        states = list(self.users.values())
+        meta = {
+            "relevance": asdict(self.relevance),
+            "learn_relevance": self.design.learn_relevance,
+            "users": list(self.users),
+            "states": [state.as_json() | {"weights": None} for state in states],
+            "model": self.model,
+            "n": self.n,
+            "step_size": self.step_size,
+            "protocol": self.protocol,
+            "simulated": self.simulated,
+            "anywhere": self.gate.anywhere,
+            "features": FEATURES,
+        }
+        arrays = {
+            "deviations": self.design.deviations,
+            "everyone": self.everyone,
+            "weights": np.array([s.weights for s in states]).reshape(len(states), -1),
+            "bins": self.gate.bins,
+        }
+        mapped = {f"index.{f.name}": getattr(self.index, f.name) for f in fields(self.index)}
+        save_model(folder, kind=KIND, meta=meta, arrays=arrays, mapped=mapped)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read a model folder that `save` wrote, its index memory-mapped.
+
+        Raises
+        ------
+        ModelError
+            If the folder is damaged, of another kind or of a newer format.
+        """
+        meta, arrays = load_model(folder, kind=KIND)
+        index = PrefixIndex(**{f.name: arrays[f"index.{f.name}"] for f in fields(PrefixIndex)})
+        relevance = meta["relevance"] | {"deviations": tuple(meta["relevance"]["deviations"])}
+        states = (
+            UserState.from_json(state | {"weights": weights})
+            for state, weights in zip(meta["states"], arrays["weights"], strict=True)
+        )
+        return cls(
+            index, Relevance(**relevance), Design(arrays["deviations"], meta["learn_relevance"]),
+            arrays["everyone"], dict(zip(meta["users"], states, strict=True)),
+            Gate(meta["anywhere"], arrays["bins"], np.ones(0, bool)), meta["model"], meta["n"],
+            meta["step_size"], meta["protocol"], meta["simulated"],
+        )  # fmt: skip
+
+
+class Composition:
+    """One query being typed: call `suggest` at every keystroke, `submit` at the end.
+
+    Examples
+    --------
+    A completer fitted on simulated typists::
+
+        composition = completer.compose(completer.user("ada"))
+        for second, prefix in enumerate(["f", "fa", "fac"]):
+            suggestions = composition.suggest(prefix, at=float(second))
+        composition.submit("facetime")
+    """
+
+    def __init__(self, completer: Completer, user: UserState) -> None:
+        self.completer = completer
+        self.user = user
+        self._numbers: dict[str, int] = {}  # of texts that are not in the catalogue
+        previous = -1 if user.previous is None else self._number(user.previous)
+        self._feedback = Feedback(previous)
+        self._shown: tuple[bytes, list[str], float] | None = None
+        self._rows: tuple[list[str], np.ndarray, np.ndarray] | None = None
+
+    def suggest(self, prefix: str, *, at: float, show: int = 10) -> list[Suggestion]:
+        """Return what to show for a prefix, best first.
+
+        Parameters
+        ----------
+        prefix : str
+            What stands in the box now.
+        at : float
+            Seconds on any clock that does not run backwards; the time since the call before is
+            how long the list returned then was looked at.
+        show : int
+            How many to return, at most `Completer.n`.
+        """
+        self._observe(at)
+        completer = self.completer
+        texts, relevance = self._candidates(prefix)
+        features = self._feedback.features([self._number(text) for text in texts])
+        columns = completer.design.columns(features, relevance)
+        self._rows = texts, relevance, columns
+        parts = columns * self.user.weights
+        if not self._may_rerank(prefix):
+            parts = np.zeros_like(parts)
+        feedback = parts.sum(axis=1)
+        order = np.argsort(-(relevance + feedback), kind="stable")
+        suggestions = [
+            Suggestion(
+                texts[i], float(relevance[i]), float(feedback[i]), int(i) + 1, _reasons(parts[i])
+            )
+            for i in order
+        ]
+        shown = suggestions[:show]
+        self._shown = fold(prefix).encode(), [s.text for s in shown], at
+        return shown
+
+    def submit(self, query: str) -> bool:
+        """End the composition; return whether the weights of the user changed.
+
+        The query joins the user's history, and adaQAC-Online takes one step (2.7.2) if the query
+        was among the candidates at the last keystroke.
+        """
+        user, completer = self.user, self.completer
+        learned = False
+        if self._rows is not None and completer.model == "adaqac-online":
+            texts, relevance, columns = self._rows
+            if query in texts:
+                annealed = PROTOCOLS[completer.protocol].schedule == "annealed"
+                step = step_after(completer.step_size, user.updates, annealed)
+                online_step(
+                    columns, relevance, 0, len(texts), texts.index(query), user.weights,
+                    np.zeros_like(user.weights), step, 0.0, np.empty(len(texts)),
+                )  # fmt: skip
+                user.updates += 1
+                learned = True
+        user.history[query] = user.history.get(query, 0.0) + 1.0
+        user.previous = query
+        self._rows = self._shown = None
+        return learned
+
+    def _observe(self, at: float) -> None:
+        if self._shown is not None:
+            prefix, texts, since = self._shown
+            self._feedback.observe(
+                prefix, [self._number(text) for text in texts], dwell=at - since,
+                texts=[fold(text).encode() for text in texts],
+            )  # fmt: skip
+
+    def _candidates(self, prefix: str) -> tuple[list[str], np.ndarray]:
+        """Return the n most relevant texts and their relevance, best first.
+
+        A sum of a shared and a personal part is largest either where the shared part is largest or
+        where the personal part is not zero: the top of the index and the own history suffice.
+        """
+        completer = self.completer
+        index, relevance = completer.index, completer.relevance
+        ids = index.top(prefix, completer.n)
+        found = dict(zip(index.phrases(ids), index.weights[ids].tolist(), strict=True))
+        factor = relevance.factors[1]
+        if factor > 0:
+            folded = fold(prefix)
+            for query, count in self.user.history.items():
+                if fold(query).startswith(folded):
+                    i = index.find(query)
+                    shared = float(index.weights[i]) if i >= 0 else 0.0
+                    own = np.log1p(count) if relevance.scale == "log" else count
+                    found[query] = shared + factor * float(own)
+        best = sorted(found.items(), key=lambda item: -item[1])[: completer.n]
+        return [text for text, _ in best], np.array([score for _, score in best])
+
+    def _may_rerank(self, prefix: str) -> bool:
+        gate = self.completer.gate
+        if self.completer.model == "static" or not self.user.reranks:
+            return False
+        everybody = Gate(gate.anywhere, gate.bins, np.ones(1, bool))
+        return bool(everybody.open(np.zeros(1, int), np.array([len(prefix)]))[0])
+
+    def _number(self, text: str) -> int:
+        i = self.completer.index.find(text)
+        if i >= 0:
+            return i
+        return self._numbers.setdefault(text, len(self.completer.index) + len(self._numbers))
+
+
+def _reasons(parts: np.ndarray) -> dict[str, float]:
+    names = (*FEATURES, "Relevance")
+    order = np.argsort(-abs(parts))[:3]
+    return {names[i]: float(parts[i]) for i in order if abs(parts[i]) > 1e-9}
+
+
+def served(model: str) -> str:
+    """Return `model` if it can be served, else raise InputError."""
+    if model not in SERVED:
+        raise InputError(f"model is {model!r}, expected one of {', '.join(SERVED)}.")
+    return model

@@ -1,0 +1,113 @@
+"""The tables of 2.4: every model, relevance score and prefix length, with paired tests."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from telic.completion.adaqac import CAREFUL, Protocol
+from telic.completion.harm import bin_of
+from telic.completion.models import MODELS, Models, fit_models, fit_relevance
+from telic.completion.relevance import NAMES
+from telic.completion.replay import TEST, Moments, Replay
+from telic.evaluate import mean_reciprocal_rank, paired_t_test, success_rate
+
+PREFIXES = ("last", "all", "1-3", "4-6", "7-9", "10-12", "13+")
+
+
+@dataclass(frozen=True)
+class Result:
+    """Models of one relevance score and protocol, with their ranks at every test keystroke."""
+
+    models: Models
+    moments: Moments
+    ranks: dict[str, np.ndarray]
+    """Reciprocal ranks, model → float64 (T,)."""
+    user: np.ndarray
+    """int (T,): user behind each moment."""
+    slices: dict[str, np.ndarray]
+    """Which moments belong to each of `PREFIXES`: bool (T,)."""
+
+    def rows(self) -> list[dict]:
+        """Return one row per model and slice, as `telic completion evaluate --json` prints it."""
+        rows = []
+        for model in MODELS:
+            for prefixes, inside in self.slices.items():
+                row = {
+                    "relevance": self.models.relevance.name,
+                    "protocol": self.models.protocol.name,
+                    "candidates": self.models.n,
+                    "model": model,
+                    "prefixes": prefixes,
+                }
+                rows.append(row | self._measures(model, inside))
+        return rows
+
+    def _measures(self, model: str, inside: np.ndarray) -> dict:
+        own, static = self.ranks[model][inside], self.ranks["static"][inside]
+        if not len(own):
+            keys = ("mrr", "sr@1", "sr@2", "sr@3", "p_value", "difference", "low", "high")
+            return {"n": 0, **dict.fromkeys(keys)}
+        test = paired_t_test(own, static, self.user[inside])
+        compared = model != "static" and np.isfinite(test.p_value)
+        return {
+            "n": len(own),
+            "mrr": mean_reciprocal_rank(own),
+            **{f"sr@{k}": success_rate(own, k) for k in (1, 2, 3)},
+            "p_value": test.p_value if compared else None,
+            "difference": test.difference if model != "static" else None,
+            "low": test.low if compared else None,
+            "high": test.high if compared else None,
+        }
+
+
+def evaluate_models(replay: Replay, models: Models) -> Result:
+    """Rank the candidates at every keystroke of the test part."""
+    moments = replay.moments(models.relevance, replay.every_keystroke(TEST), n=models.n)
+    length = replay.prefix_length[moments.keystroke]
+    last = moments.keystroke == replay.log.keystroke_start[moments.composition + 1] - 1
+    typed = length > 0
+    slices = {"last": last, "all": typed}
+    for b, name in enumerate(PREFIXES[2:]):
+        slices[name] = typed & (bin_of(length) == b)
+    return Result(
+        models, moments, models.reciprocal_ranks(replay, moments),
+        replay.log.user[moments.composition], slices,
+    )  # fmt: skip
+
+
+def evaluate(
+    replay: Replay,
+    *,
+    relevances: Sequence[str] = NAMES,
+    protocols: Sequence[Protocol] = (CAREFUL,),
+    candidates: Sequence[int] = (10,),
+    progress: Callable[[str], None] | None = None,
+) -> list[Result]:
+    """Fit and test every model for every relevance score, protocol and number of candidates.
+
+    Parameters
+    ----------
+    replay : Replay
+    relevances : sequence of str
+        Some of `telic.completion.relevance.NAMES`.
+    protocols : sequence of Protocol
+    candidates : sequence of int
+        Numbers N of candidates that are re-ranked (the text: 10).
+    progress : callable, optional
+        Called with a short text before each piece of work.
+
+    Returns
+    -------
+    list of Result
+    """
+    results = []
+    for protocol in protocols:
+        for n in candidates:
+            for name in relevances:
+                if progress:
+                    progress(f"{name}, {protocol.name} protocol, {n} candidates")
+                relevance = fit_relevance(replay, name, protocol, n=n)
+                models = fit_models(replay, relevance, protocol, n=n)
+                results.append(evaluate_models(replay, models))
+    return results

@@ -1,0 +1,164 @@
+"""Implicit negative feedback: the 16 features of Table 2.2, updated keystroke by keystroke.
+
+The kernels here are the only place that computes them: training and replay call them from
+`telic.completion.replay`, the service through `Feedback`.
+"""
+
+import numpy as np
+from numba import njit
+
+FEATURES = (
+    "DwellT-M",
+    "DwellT",
+    "WordBound",
+    "SpaceChar",
+    "OtherChar",
+    "IsPrevQuery",
+    *(f"Pos@{i}" for i in range(1, 11)),
+)
+"""Names of the features, in the order of Table 2.2."""
+
+DWELL_CAP = 3.0
+"""Seconds: one dwell counts no more, *before* it is summed or maximised."""
+
+POSITIONS = 10
+_POS = 6
+LONGEST_AT = 16
+"""Beyond the features, for Filtering QAC: the longest dwell at each of the positions 1 to 10."""
+WIDTH = 26
+"""Columns kept per suggestion."""
+
+_SPACE = 32
+
+
+@njit(cache=True, nogil=True)
+def word_byte(byte):
+    """Whether a byte of folded UTF-8 belongs to a word: an ASCII letter or digit, or not ASCII."""
+    return byte >= 128 or 48 <= byte <= 57 or 97 <= byte <= 122
+
+
+@njit(cache=True, nogil=True)
+def ends_word(prefix, text):
+    """Whether the prefix, typed towards the text, stands at the end of one of the text's words."""
+    n = len(prefix)
+    if n == 0 or n > len(text) or not word_byte(prefix[n - 1]):
+        return False
+    for i in range(n):
+        if prefix[i] != text[i]:
+            return False
+    return n == len(text) or not word_byte(text[n])
+
+
+@njit(cache=True, nogil=True)
+def slot_of(ids, used, q):
+    """Position of suggestion q in the table, or -1."""
+    for i in range(used):
+        if ids[i] == q:
+            return i
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def observe_list(ids, table, used, shown, texts, dwell, prefix, blob, offsets):
+    """Add one list that was shown for `dwell` seconds and not selected from; return slots used.
+
+    The folded text of suggestion shown[i] is blob[offsets[t]:offsets[t + 1]] with t = texts[i].
+    """
+    dwell = min(max(dwell, 0.0), DWELL_CAP)
+    last = prefix[len(prefix) - 1] if len(prefix) else np.uint8(97)
+    for position in range(len(shown)):
+        q = shown[position]
+        i = slot_of(ids, used, q)
+        if i < 0:
+            i = used
+            used += 1
+            ids[i] = q
+            table[i] = 0.0
+        row = table[i]
+        row[0] = max(row[0], dwell)
+        row[1] += dwell
+        t = texts[position]
+        row[2] += ends_word(prefix, blob[offsets[t] : offsets[t + 1]])
+        row[3] += last == _SPACE
+        row[4] += last != _SPACE and not word_byte(last)
+        if position < POSITIONS:
+            row[_POS + position] += 1.0
+            row[LONGEST_AT + position] = max(row[LONGEST_AT + position], dwell)
+    return used
+
+
+@njit(cache=True, nogil=True)
+def read_rows(ids, table, used, previous, wanted, out):
+    """Write the row of every wanted suggestion: zeros if it was never shown in the composition."""
+    for j in range(len(wanted)):
+        out[j] = 0.0
+        i = slot_of(ids, used, wanted[j])
+        if i >= 0:
+            out[j] = table[i]
+            out[j, 5] = wanted[j] == previous
+
+
+class Feedback:
+    """What one composition has told so far about the suggestions it was shown.
+
+    Suggestions are numbered by the caller. The features of a suggestion that was never shown in
+    the composition are all zero; *IsPrevQuery* too is counted only once it was shown, as the text
+    demands (a query never shown keeps its relevance score). The character of a keystroke is the
+    last one of the prefix it leaves; a keystroke stands at a word boundary, for a suggestion that
+    begins with the prefix, when the prefix ends where one of the suggestion's words ends.
+
+    Parameters
+    ----------
+    previous : int, optional
+        Number of the query that the user submitted immediately before.
+
+    Examples
+    --------
+    >>> texts = [b"facebook", b"facetime"]
+    >>> feedback = Feedback()
+    >>> feedback.observe(b"fac", [0, 1], dwell=1.5, texts=texts)
+    >>> feedback.features([0])[0, :2], feedback.features([1])[0, 7]
+    (array([1.5, 1.5]), np.float64(1.0))
+    """
+
+    def __init__(self, previous: int = -1) -> None:
+        self.previous = previous
+        self._ids = np.empty(32, np.int32)
+        self._table = np.empty((32, WIDTH))
+        self._used = 0
+
+    def observe(
+        self, prefix: bytes, shown: list[int] | np.ndarray, *, dwell: float, texts: list[bytes]
+    ) -> None:
+        """Add a list that was shown and not selected from.
+
+        Parameters
+        ----------
+        prefix : bytes
+            The folded prefix, UTF-8, for which it was shown.
+        shown : sequence of int
+            Numbers of the suggestions, best first.
+        dwell : float
+            Seconds until the next keystroke.
+        texts : list of bytes
+            Folded UTF-8 text of each suggestion in `shown`.
+        """
+        shown = np.asarray(shown, np.int32)
+        self._reserve(len(shown))
+        self._used = observe_list(
+            self._ids, self._table, self._used, shown, np.arange(len(shown), dtype=np.int32),
+            dwell, np.frombuffer(prefix, np.uint8), np.frombuffer(b"".join(texts), np.uint8),
+            np.cumsum([0, *map(len, texts)]),
+        )  # fmt: skip
+
+    def features(self, wanted: list[int] | np.ndarray) -> np.ndarray:
+        """Return the features of the suggestions `wanted`, shape (len(wanted), 16)."""
+        wanted = np.asarray(wanted, np.int32)
+        out = np.empty((len(wanted), WIDTH))
+        read_rows(self._ids, self._table, self._used, self.previous, wanted, out)
+        return out[:, : len(FEATURES)]
+
+    def _reserve(self, more: int) -> None:
+        while self._used + more > len(self._ids):
+            self._ids = np.concatenate([self._ids, np.empty_like(self._ids)])
+            self._table = np.concatenate([self._table, np.empty_like(self._table)])

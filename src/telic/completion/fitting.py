@@ -1,0 +1,89 @@
+"""From a composition log to a search box."""
+
+import numpy as np
+
+from telic.completion.adaqac import CAREFUL, Protocol
+from telic.completion.completer import Completer, UserState, served
+from telic.completion.harm import Gate
+from telic.completion.index import PrefixIndex
+from telic.completion.models import fit_models, fit_relevance
+from telic.completion.relevance import WINDOW, Relevance
+from telic.completion.replay import Replay
+
+
+def fit_completer(
+    replay: Replay,
+    *,
+    relevance: str = "personal-s",
+    model: str = "adaqac-online",
+    protocol: Protocol = CAREFUL,
+    n: int = 10,
+) -> Completer:
+    """Fit a completer that carries on where the log ends.
+
+    Weights, penalties and the gate are those of `fit_models`, learned on the first three quarters
+    of each user's compositions; the counts behind the relevance are taken over the whole log and
+    the queries that came with it.
+
+    Parameters
+    ----------
+    replay : Replay
+    relevance : str
+        One of `telic.completion.relevance.NAMES`.
+    model : {"static", "adaqac-unp", "adaqac-batch", "adaqac-online"}
+    protocol : Protocol
+    n : int
+        Candidates that are re-ranked.
+    """
+    served(model)
+    score = fit_relevance(replay, relevance, protocol, n=n)
+    models = fit_models(replay, score, protocol, n=n)
+    users = len(replay.log.users)
+    gate = models.gates.get(model, Gate.always(users))
+    weights = {
+        "static": np.zeros_like(models.without),
+        "adaqac-unp": np.broadcast_to(models.everyone, models.without.shape),
+        "adaqac-batch": models.personal,
+        "adaqac-online": _latest_online(replay, models.online, models.without),
+    }[model]
+    return Completer(
+        _catalogue(replay, score), score, models.design,
+        models.everyone if model != "static" else np.zeros_like(models.everyone),
+        _users(replay, weights, gate), gate, model, n, models.step_size, protocol.name,
+        replay.log.simulated,
+    )  # fmt: skip
+
+
+def _catalogue(replay: Replay, relevance: Relevance) -> PrefixIndex:
+    """Index what may be suggested, weighted by its shared relevance at the end."""
+    events, size = replay.submissions, len(replay.index)
+    counts = np.zeros((size, 3))
+    recent = events.at >= events.at.max() - WINDOW
+    counts[:, 0] = np.bincount(events.query, events.count, size)
+    counts[:, 2] = np.bincount(events.query[recent], events.count[recent], size)
+    if relevance.scale == "log":
+        counts = np.log1p(counts)
+    known = np.flatnonzero(np.bincount(events.query, events.opens, size))
+    return PrefixIndex.build(replay.index.phrases(known), (counts @ relevance.factors)[known])
+
+
+def _latest_online(replay: Replay, online: np.ndarray, initial: np.ndarray) -> np.ndarray:
+    """Weights of each user before the last composition of the log."""
+    latest = initial.copy()
+    for c in replay.by_user:  # in time order within a user
+        if np.isfinite(online[c]).all():
+            latest[replay.log.user[c]] = online[c]
+    return latest
+
+
+def _users(replay: Replay, weights: np.ndarray, gate: Gate) -> dict[str, UserState]:
+    log = replay.log
+    names = replay.index.phrases(range(len(replay.index)))
+    states = [
+        UserState(weights[u].copy(), reranks=bool(gate.users[u])) for u in range(len(log.users))
+    ]
+    for c in replay.by_user:
+        state, query = states[log.user[c]], names[replay.query[c]]
+        state.history[query] = state.history.get(query, 0.0) + 1.0
+        state.previous = query
+    return dict(zip(log.users, states, strict=True))

@@ -1,0 +1,179 @@
+"""Fit every completion model on a replayed log, one relevance score and protocol at a time."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from telic.completion import adaqac
+from telic.completion.adaqac import Design, Protocol
+from telic.completion.filtering import Filtering, tune_filtering
+from telic.completion.harm import Gate
+from telic.completion.relevance import Relevance
+from telic.completion.replay import TEST, TRAIN, VALID, Moments, Replay
+from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
+
+MODELS = ("static", "filtering", "adaqac-batch", "adaqac-unp", "adaqac-online")
+CHUNK = 20_000
+"""Keystrokes whose features are held in memory at once."""
+
+
+def fit_relevance(replay: Replay, name: str, protocol: Protocol, *, n: int = 10) -> Relevance:
+    """Fix a relevance score's scales on the training part and its weight on validation MRR.
+
+    The deviations are those of the candidates that MPC gives at the last keystrokes of training.
+    """
+    plain = Relevance.named("mpc", scale=protocol.scale)
+    training = replay.moments(plain, replay.last_keystrokes(TRAIN), n=n)
+    seen = training.counts[training.candidates >= 0]
+    deviations = seen.std(axis=0) if len(seen) else np.zeros(3)
+    deviations = tuple(float(s) if s > 0 else 1.0 for s in deviations)
+    relevance = replace(Relevance.named(name, scale=protocol.scale), deviations=deviations)
+    if not relevance.tuned:
+        return relevance
+    validation = replay.last_keystrokes(VALID)
+
+    def accuracy(alpha: float) -> float:
+        moments = replay.moments(relevance.mixed(alpha), validation, n=n)
+        return mean_reciprocal_rank(reciprocal_ranks(moments.relevance, moments.position))
+
+    grid = np.round(np.arange(0, 1.0001, 0.1), 2)
+    coarse = max(grid, key=accuracy)
+    fine = np.round(np.clip(coarse + np.arange(-0.08, 0.0801, 0.02), 0, 1), 2)
+    return relevance.mixed(float(max(fine, key=accuracy)))
+
+
+@dataclass(frozen=True)
+class Models:
+    """All models of one relevance score under one protocol, fitted."""
+
+    relevance: Relevance
+    protocol: Protocol
+    n: int
+    design: Design
+    filtering: Filtering
+    everyone: np.ndarray
+    """float64 (d,): un-personalised weights, for a user never seen."""
+    without: np.ndarray
+    """float64 (g, d): un-personalised weights learned without each user."""
+    personal: np.ndarray
+    """float64 (g, d)."""
+    online: np.ndarray
+    """float64 (n, d): weights before each composition of validation and testing, else NaN."""
+    l2: dict[str, float]
+    step_size: float
+    gates: dict[str, Gate]
+
+    def scores(
+        self, model: str, replay: Replay, moments: Moments, features: np.ndarray
+    ) -> np.ndarray:
+        """Return the score of every candidate under a model, the gate not yet applied."""
+        user = replay.log.user[moments.composition]
+        if model == "static":
+            return moments.relevance
+        if model == "filtering":
+            return self.filtering.scores(features, moments.relevance)
+        weights = {
+            "adaqac-batch": self.personal,
+            "adaqac-unp": self.without,
+            "adaqac-online": self.online,
+        }[model][moments.composition if model == "adaqac-online" else user]
+        return self.design.scores(features, moments.relevance, weights)
+
+    def reciprocal_ranks(
+        self, replay: Replay, moments: Moments, *, gated: bool = True
+    ) -> dict[str, np.ndarray]:
+        """Return the reciprocal rank of every model at every moment."""
+        found = {model: np.empty(len(moments)) for model in MODELS}
+        for begin in range(0, len(moments), CHUNK):
+            rows = slice(begin, begin + CHUNK)
+            part = moments.where(rows)
+            features = replay.features(part)
+            for model in MODELS:
+                scores = self.scores(model, replay, part, features)
+                found[model][rows] = reciprocal_ranks(scores, part.position)
+        if gated:
+            user = replay.log.user[moments.composition]
+            length = replay.prefix_length[moments.keystroke]
+            for model, gate in self.gates.items():
+                is_open = gate.open(user, length)
+                found[model] = np.where(is_open, found[model], found["static"])
+        return found
+
+
+def fit_models(replay: Replay, relevance: Relevance, protocol: Protocol, *, n: int = 10) -> Models:
+    """Fit Filtering QAC and adaQAC-Batch, -UnP and -Online.
+
+    Weights are learned at the last keystrokes of the training part (2.4.1); thresholds, penalties
+    and step sizes are chosen by MRR at the last keystrokes of validation; the gates are fitted at
+    every keystroke of validation.
+    """
+    log = replay.log
+    last = replay.moments(relevance, replay.last_keystrokes(TRAIN, VALID, TEST), n=n)
+    features = replay.features(last)
+    part = replay.part[last.composition]
+    train, valid = part == TRAIN, part == VALID
+    design = Design.of(protocol, features[train], last.where(train))
+
+    def choices(rows):
+        return adaqac.training_choices(
+            replay, last.where(rows), features[rows], design,
+            relevance=relevance, keep_unlisted=protocol.keep_unlisted,
+        )  # fmt: skip
+
+    def accuracy(weights: np.ndarray) -> float:
+        """MRR on validation with a row of weights for each of its compositions."""
+        held = last.where(valid)
+        scores = design.scores(features[valid], held.relevance, weights)
+        return mean_reciprocal_rank(reciprocal_ranks(scores, held.position))
+
+    training, _ = choices(train)
+    held_user = log.user[last.composition[valid]]
+    users = len(log.users)
+    if not len(training):
+        # Nothing was ever suggested that somebody wanted: there is nothing to learn from.
+        d = design.columns(features[:0], last.relevance[:0]).shape[-1]
+        nothing = np.zeros((users, d))
+        closed = Gate(False, np.zeros(5, bool), np.zeros(users, bool))
+        return Models(
+            relevance, protocol, n, design, Filtering(3.0, 1), np.zeros(d), nothing, nothing,
+            np.zeros((len(log), d)), {}, protocol.step_sizes[0], dict.fromkeys(MODELS[1:], closed),
+        )  # fmt: skip
+    pooled = {l2: adaqac.unpersonalised(training, l2=l2) for l2 in protocol.l2}
+    best_pooled = max(protocol.l2, key=lambda l2: accuracy(pooled[l2][1][held_user]))
+    everyone, without = pooled[best_pooled]
+    own = {l2: adaqac.personal(training, l2=l2) for l2 in protocol.l2}
+    best_own = max(protocol.l2, key=lambda l2: accuracy(own[l2][held_user]))
+
+    walk = part != TRAIN
+    walked, row = choices(walk)
+    walkers = log.user[last.composition[walk]]
+    paths = {
+        step: adaqac.online(
+            walked, row, walkers, without,
+            l2=best_pooled if protocol.schedule == "annealed" else 0.0,
+            step_size=step, schedule=protocol.schedule,
+        )
+        for step in protocol.step_sizes
+    }  # fmt: skip
+    step_size = max(protocol.step_sizes, key=lambda step: accuracy(paths[step][valid[walk]]))
+    online = np.full((len(log), without.shape[1]), np.nan)
+    online[last.composition[walk]] = paths[step_size]
+
+    filtering, _ = tune_filtering(features[valid], last.where(valid))
+    models = Models(
+        relevance, protocol, n, design, filtering, everyone, without, own[best_own], online,
+        {"adaqac-unp": best_pooled, "adaqac-batch": best_own}, step_size, {},
+    )  # fmt: skip
+    return replace(models, gates=_gates(replay, models)) if protocol.do_no_harm else models
+
+
+def _gates(replay: Replay, models: Models) -> dict[str, Gate]:
+    moments = replay.moments(models.relevance, replay.every_keystroke(VALID), n=models.n)
+    found = models.reciprocal_ranks(replay, moments, gated=False)
+    user = replay.log.user[moments.composition]
+    length = replay.prefix_length[moments.keystroke]
+    return {
+        model: Gate.fitted(found[model] - found["static"], user, length, len(replay.log.users))
+        for model in MODELS
+        if model != "static"
+    }

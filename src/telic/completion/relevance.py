@@ -1,0 +1,229 @@
+"""Static relevance scores (2.4.2) and the candidates they pre-index, as of any moment of a log.
+
+Everything is counted from *before* the composition that it scores.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numba import njit
+
+Scale = Literal["log", "count"]
+NAMES = ("mpc", "personal", "personal-s", "timesense", "timesense-s")
+"""The five relevance scores of Table 2.3."""
+
+WINDOW = 28 * 24 * 3600 * 1_000_000
+"""Microseconds that TimeSense looks back."""
+
+
+@dataclass(frozen=True)
+class Relevance:
+    """A relevance score: a weighted sum of three counts, each on its own scale.
+
+    ``r(q) = popular * g(all submissions of q) / s1 + personal * g(submissions by this user) / s2
+    + recent * g(submissions by anyone in the last 28 days) / s3``
+
+    where g is ``log(1 + .)`` or the identity, and the s are standard deviations over the
+    candidates of the training part. Centring would add the same to every candidate of a list and
+    cancel in (2.3.2), so it is left out.
+
+    Parameters
+    ----------
+    name : str
+        One of `NAMES`. MPC weighs `popular` alone; Personal and TimeSense weigh it and one other
+        equally; their -S variants have tuned weights (see `mixed`).
+    scale : {"log", "count"}
+        g. The text prints the count itself; it is heavy-tailed and makes a softmax with a fixed
+        weight overconfident, the logarithm does not.
+    deviations : (float, float, float)
+        s1, s2, s3.
+    """
+
+    name: str
+    scale: Scale = "log"
+    popular: float = 1.0
+    personal: float = 0.0
+    recent: float = 0.0
+    deviations: tuple[float, float, float] = (1.0, 1.0, 1.0)
+
+    @classmethod
+    def named(cls, name: str, *, scale: Scale = "log") -> "Relevance":
+        """Return the score of that name; the -S variants start at equal weights."""
+        first = cls(name, scale)
+        return first if name == "mpc" else first.mixed(0.5)
+
+    def mixed(self, alpha: float) -> "Relevance":
+        """Return the score with the weight `alpha` on MPC and ``1 - alpha`` on the other count."""
+        if self.name.startswith("personal"):
+            return replace(self, popular=alpha, personal=1 - alpha)
+        return replace(self, popular=alpha, recent=1 - alpha)
+
+    @property
+    def tuned(self) -> bool:
+        """Whether its weight is to be tuned on validation."""
+        return self.name.endswith("-s")
+
+    @property
+    def factors(self) -> np.ndarray:
+        """Weights over deviations, in the order popular, personal, recent."""
+        return np.array([self.popular, self.personal, self.recent]) / np.array(self.deviations)
+
+
+@dataclass(frozen=True)
+class Submissions:
+    """Submissions of queries in time order: the log's own and those of an earlier query log."""
+
+    at: np.ndarray
+    """int64 (m,), ascending, microseconds since 1970."""
+    query: np.ndarray
+    """int32 (m,)."""
+    user: np.ndarray
+    """int32 (m,); -1 where nobody is named."""
+    count: np.ndarray
+    """float64 (m,)."""
+    opens: np.ndarray
+    """bool (m,): from this submission on, the query may be suggested."""
+
+    @classmethod
+    def gathered(
+        cls,
+        parts: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]],
+        *,
+        min_users: int,
+    ) -> "Submissions":
+        """Merge (at, query, user, count) parts and decide when each query enters the catalogue.
+
+        A query may be suggested once `min_users` different users have submitted it, so that no box
+        reveals one user's queries to another, or once a submission that names no user (a
+        catalogue, an aggregated log) vouches for it.
+        """
+        at, query, user, count = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        order = np.argsort(at, kind="stable")
+        at, query, user, count = at[order], query[order], user[order], count[order]
+        pair = query.astype(np.int64) * (int(user.max(initial=0)) + 2) + user + 1
+        first_of_user = np.zeros(len(at), bool)
+        first_of_user[np.unique(pair, return_index=True)[1]] = True
+        return cls(at, query, user, count, _opening(query, user, first_of_user, min_users))
+
+
+@njit(cache=True, nogil=True)
+def _opening(query, user, first_of_user, min_users):
+    """Mark the submission at which each query has enough users."""
+    opens = np.zeros(len(query), np.bool_)
+    users = np.zeros(query.max() + 1 if len(query) else 1, np.int32)
+    for e in range(len(query)):
+        if users[query[e]] < min_users and (user[e] < 0 or first_of_user[e]):
+            users[query[e]] = min_users if user[e] < 0 else users[query[e]] + 1
+            opens[e] = users[query[e]] == min_users
+    return opens
+
+
+@njit(cache=True, nogil=True)
+def gather_candidates(
+    size, at, query, user, count, opens, by_user, user_start, target, owner, start_at, owner_user,
+    list_start, shown, low, high, factors, logarithm, candidates, counts,
+):  # fmt: skip
+    """Write the most relevant candidates of every target keystroke, as of its composition's start.
+
+    Targets come in order of start_at. A candidate begins with the prefix (it lies in low:high) and
+    may be suggested, or stands in the list that was shown. Ties go to the order of the list shown,
+    then to the order of the catalogue. Slots without a candidate hold -1. counts[t, j] holds the
+    three transformed counts of candidate j.
+    """
+    n = candidates.shape[1]
+    popular, recent, mine = np.zeros(size), np.zeros(size), np.zeros(size)
+    shared, open_now = np.zeros(size), np.zeros(size, np.bool_)
+    unlisted = np.int64(2**31)
+    place = np.full(size, unlisted)
+    best, tie = np.empty(n), np.empty(n, np.int64)
+    event = expired = 0
+    composition = -1
+    loaded_from = loaded_to = 0
+    for t in range(len(target)):
+        c = owner[t]
+        if c != composition:
+            composition = c
+            now = start_at[c]
+            while event < len(at) and at[event] < now:
+                q = query[event]
+                popular[q] += count[event]
+                recent[q] += count[event]
+                open_now[q] |= opens[event]
+                shared[q] = _shared(popular[q], recent[q], factors, logarithm)
+                event += 1
+            while expired < event and at[expired] < now - WINDOW:
+                q = query[expired]
+                recent[q] -= count[expired]
+                shared[q] = _shared(popular[q], recent[q], factors, logarithm)
+                expired += 1
+            for e in range(loaded_from, loaded_to):
+                mine[query[by_user[e]]] = 0.0
+            loaded_from = loaded_to = user_start[owner_user[c]]
+            while loaded_to < user_start[owner_user[c] + 1] and at[by_user[loaded_to]] < now:
+                mine[query[by_user[loaded_to]]] += count[by_user[loaded_to]]
+                loaded_to += 1
+        k = target[t]
+        for i in range(list_start[k], list_start[k + 1]):
+            q = shown[i]
+            place[q] = min(place[q], i - list_start[k])
+        found = 0
+        for step in range(high[t] - low[t] + list_start[k + 1] - list_start[k]):
+            if step < high[t] - low[t]:
+                q = low[t] + step
+                if not open_now[q]:
+                    continue
+            else:
+                i = list_start[k] + step - (high[t] - low[t])
+                q = shown[i]
+                if place[q] != i - list_start[k] or (low[t] <= q < high[t] and open_now[q]):
+                    continue
+            r = shared[q]
+            if mine[q] > 0.0:
+                r += factors[1] * _transform(mine[q], logarithm)
+            rank = place[q]
+            if found == n and (
+                r < best[n - 1]
+                or (
+                    r == best[n - 1]
+                    and (rank > tie[n - 1] or (rank == tie[n - 1] and q > candidates[t, n - 1]))
+                )
+            ):
+                continue
+            j = found if found < n else n - 1
+            while j > 0 and (
+                r > best[j - 1]
+                or (
+                    r == best[j - 1]
+                    and (rank < tie[j - 1] or (rank == tie[j - 1] and q < candidates[t, j - 1]))
+                )
+            ):
+                best[j], tie[j] = best[j - 1], tie[j - 1]
+                candidates[t, j] = candidates[t, j - 1]
+                j -= 1
+            best[j], tie[j], candidates[t, j] = r, rank, q
+            found = min(found + 1, n)
+        for j in range(n):
+            if j < found:
+                q = candidates[t, j]
+                counts[t, j, 0] = _transform(popular[q], logarithm)
+                counts[t, j, 1] = _transform(mine[q], logarithm)
+                counts[t, j, 2] = _transform(recent[q], logarithm)
+            else:
+                candidates[t, j] = -1
+                counts[t, j, :] = 0.0
+        for i in range(list_start[k], list_start[k + 1]):
+            place[shown[i]] = unlisted
+
+
+@njit(cache=True, nogil=True)
+def _transform(count, logarithm):
+    """The count or its logarithm; sums of floats may end a hair below zero."""
+    return np.log1p(max(count, 0.0)) if logarithm else count
+
+
+@njit(cache=True, nogil=True)
+def _shared(popular, recent, factors, logarithm):
+    """The part of the relevance that does not depend on the user."""
+    return factors[0] * _transform(popular, logarithm) + factors[2] * _transform(recent, logarithm)

@@ -1,0 +1,81 @@
+"""The query log (data contract 2): submissions that count towards popularity."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from telic.data.contracts import QUERIES
+from telic.data.tables import describe, one_chunk, read_table
+from telic.errors import InputError
+
+
+@dataclass(frozen=True)
+class QueryLog:
+    """Submissions of queries: who, what, when, how often."""
+
+    queries: list[str]
+    """Distinct queries."""
+    query: np.ndarray
+    """int32 (m,): position in `queries`."""
+    at: np.ndarray
+    """int64 (m,): microseconds since 1970, UTC."""
+    users: list[str | None]
+    """Distinct users; None where nobody is named."""
+    user: np.ndarray
+    """int32 (m,): position in `users`."""
+    count: np.ndarray
+    """float64 (m,): submissions that the row stands for."""
+
+
+def read_queries(source: str | Path | pa.Table) -> QueryLog:
+    """Read a query log or catalogue from Parquet or CSV.
+
+    Parameters
+    ----------
+    source : path or pyarrow.Table
+        Columns `query`, `at`, and optionally `user` (null allowed) and `count` (default 1).
+
+    Raises
+    ------
+    InputError
+        Naming file, row (the first is 1) and column.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import pyarrow as pa
+    >>> read_queries(pa.table({"query": ["face"], "at": [datetime(2026, 1, 1, tzinfo=UTC)]})).count
+    array([1.])
+    """
+    table = read_table(source, QUERIES, optional={"user", "count"})
+    n = len(table)
+    for name in ("query", "at"):
+        _refuse(source, table[name].is_null().to_numpy(), name, "is null, expected a value")
+    texts = one_chunk(table["query"]).dictionary_encode()
+    queries = texts.dictionary.to_pylist()
+    blank = np.array([not text.strip() for text in queries])
+    query = texts.indices.to_numpy(zero_copy_only=False).astype(np.int32)
+    _refuse(source, blank[query] if n else blank, "query", "is empty, expected text")
+    count = np.ones(n)
+    if "count" in table.column_names:
+        count = one_chunk(table["count"]).fill_null(1.0).to_numpy(zero_copy_only=False)
+        wrong = ~(np.isfinite(count) & (count >= 0))
+        _refuse(source, wrong, "count", "is not a number >= 0")
+    users: list[str | None] = [None]
+    user = np.zeros(n, np.int32)
+    if "user" in table.column_names:
+        names = one_chunk(table["user"]).dictionary_encode()
+        users += names.dictionary.to_pylist()
+        user = (names.indices.fill_null(-1).to_numpy(zero_copy_only=False) + 1).astype(np.int32)
+    at = one_chunk(table["at"]).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return QueryLog(queries, query, at, users, user, count)
+
+
+def _refuse(source: str | Path | pa.Table, rows: np.ndarray, column: str, reason: str) -> None:
+    if rows.any():
+        row = int(np.argmax(rows)) + 1
+        raise InputError(
+            f"{describe(source)}: row {row}: column {column!r}: {reason}. Correct the row."
+        )
