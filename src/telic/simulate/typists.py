@@ -1,0 +1,268 @@
+"""Simulated people at a search box that shows the most popular completions."""
+
+import dataclasses
+import json
+from bisect import bisect_left
+from collections.abc import Callable
+from unicodedata import normalize
+
+import numpy as np
+import pyarrow as pa
+from scipy.special import expit, logit
+
+from telic.data.contracts import COMPOSITIONS, KEYSTROKE, SIMULATED, TIMESTAMP
+from telic.errors import InputError
+from telic.simulate.catalogue import Catalogue
+from telic.simulate.intents import REFINEMENTS, Intents, draw_intents, query_text
+from telic.simulate.parameters import SETTINGS, TypistParameters
+from telic.simulate.plans import LONGEST_PHRASE, draw_plans
+
+BEGIN = np.datetime64("2026-01-01", "us")
+
+
+def simulate_typists(
+    catalogue: Catalogue,
+    *,
+    users: int = 200,
+    compositions: int = 150,
+    setting: str = "calibrated",
+    attention: float | None = None,
+    candidates: int = 10,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> pa.Table:
+    """Make a composition log by simulated people who search a catalogue.
+
+    At each keystroke the box shows the `candidates` heaviest phrases that begin with the prefix
+    (both folded). Then the user may look at the list, read it from the top down to some depth, and
+    choose the wanted query if it was read; reading lengthens the dwell on that list. Whoever never
+    chooses types the query in full. The prefixes are folded text (people type "sao paulo"); the
+    query and the suggestions are spelled as in the catalogue.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+        What people may want.
+    users, compositions : int
+        How many, and how many for each.
+    setting : {"calibrated", "inattentive", "readers"}
+        See `SETTINGS`.
+    attention : float in [0, 1], optional
+        In ``calibrated``: the probability that a typical user looks at a list in the middle of a
+        word, instead of the setting's own; 0: nobody ever looks, 1: everyone looks at every list.
+        Equal seeds give the same intents and typing speeds at every attention.
+    candidates : int
+        Length of the list shown.
+    seed : int
+        Equal seeds give equal logs.
+    progress : callable, optional
+        Called with the number of compositions finished and their total, now and then.
+
+    Returns
+    -------
+    pyarrow.Table
+        One row per composition, by user and time; keeps `telic.data.contracts.COMPOSITIONS`
+        without ``installed`` and ``opened``. The schema's metadata say ``telic.simulated`` and
+        hold setting, seed and parameters as JSON under ``telic.typists``.
+
+    Raises
+    ------
+    InputError
+        If a parameter is out of range or a phrase is too long to be typed.
+
+    Examples
+    --------
+    >>> catalogue = Catalogue(["tea", "tea kettle", "coffee"], np.array([5.0, 1.0, 3.0]))
+    >>> log = simulate_typists(catalogue, users=2, compositions=3)
+    >>> log.num_rows, log.column_names[:3]
+    (6, ['user', 'composition', 'query'])
+    """
+    p = _parameters(setting, attention)
+    for name, number in (
+        ("users", users),
+        ("compositions", compositions),
+        ("candidates", candidates),
+    ):
+        if number < 1:
+            raise InputError(f"{name} is {number}, expected at least 1.")
+    lists = _StaticLists(catalogue, candidates)
+    lengths = [len(text) for text in lists.folded]
+    for phrase, length in zip(catalogue.phrases, lengths, strict=True):
+        if not 0 < length <= LONGEST_PHRASE:
+            raise InputError(
+                f"catalogue: {phrase[:40]!r} has {length} characters to type, expected 1 to "
+                f"{LONGEST_PHRASE}. Drop such phrases."
+            )
+    rngs = np.random.default_rng(seed).spawn(3)
+    # A gap that no order of dwells can overrun: the twin of a log keeps its order in time.
+    longest_plan = 2 * (max(lengths) + max(map(len, REFINEMENTS))) + 8
+    intents = draw_intents(
+        catalogue,
+        siblings=lists.siblings,
+        users=users,
+        compositions=compositions,
+        min_gap=longest_plan * p.max_dwell,
+        parameters=p,
+        rng=rngs[0],
+    )
+    plans = draw_plans(intents, lists.folded, parameters=p, rng=rngs[1])
+    rounds, prefixes, shown, selected = _type(intents, plans, lists, p, rngs[2], progress)
+    table = _assemble(catalogue, intents, rounds, prefixes, shown, selected)
+    description = {
+        "setting": setting,
+        "seed": seed,
+        "candidates": candidates,
+        "parameters": dataclasses.asdict(p),
+    }
+    return table.replace_schema_metadata(
+        {SIMULATED: b"true", b"telic.typists": json.dumps(description).encode()}
+    )
+
+
+def _parameters(setting, attention):
+    if setting not in SETTINGS:
+        raise InputError(f"setting is {setting!r}, expected one of {', '.join(SETTINGS)}.")
+    if attention is None:
+        return SETTINGS[setting]
+    if setting != "calibrated":
+        raise InputError(
+            f"attention can be set only in 'calibrated'; the setting {setting!r} fixes it."
+        )
+    if not 0 <= attention <= 1:
+        raise InputError(f"attention is {attention}, expected a number from 0 to 1.")
+    return dataclasses.replace(SETTINGS[setting], attention=attention)
+
+
+def _type(intents, plans, lists, p, rng, progress):
+    """Let everyone type; round k is the k-th keystroke of every composition still under way."""
+    users, n = intents.wanted.shape[0], intents.wanted.size
+    wanted = intents.wanted.ravel()
+    of_user = np.repeat(np.arange(users), intents.wanted.shape[1])
+    number: dict[str, int] = {}
+    plan = np.array([number.setdefault(text, len(number)) for path in plans for text in path])
+    plan_length = np.array([len(path) for path in plans])
+    plan_start = np.cumsum(plan_length) - plan_length
+    prefixes = list(number)
+    length = np.array([len(text) for text in prefixes])
+    word_end = np.array([text.endswith((" ", ",")) for text in prefixes])
+    shown = np.full((len(prefixes), lists.candidates), -1, dtype=np.int32)
+    looked_up = np.zeros(len(prefixes), dtype=bool)
+
+    slow = rng.random(users) < p.slow_share
+    key_time = np.array(p.key_seconds)[slow.astype(int)]
+    key_time *= np.exp(p.key_spread_users * rng.standard_normal(users))
+    with np.errstate(divide="ignore"):
+        interest = logit(p.attention) + p.attention_spread * rng.standard_normal(users)
+    depth_odds = np.cumsum(p.depth) / np.sum(p.depth)
+
+    selected = np.zeros(n, dtype=np.int16)
+    active = np.arange(n)
+    rounds = []
+    while active.size:
+        k, user = len(rounds), of_user[active]
+        # Draws for all, not only the active: attention then changes nobody's other draws.
+        z, long = rng.standard_normal(n)[active], rng.exponential(size=n)[active]
+        pause, look, line, choice = rng.random((4, n))[:, active]
+
+        prefix = plan[plan_start[active] + k]
+        new = np.unique(prefix[~looked_up[prefix]])
+        for i in new:
+            top = lists.top(prefixes[i])
+            shown[i, : len(top)] = top
+        looked_up[new] = True
+        is_wanted = shown[prefix] == wanted[active, None]
+        position = np.where(is_wanted.any(1), is_wanted.argmax(1) + 1, 0)
+        n_shown = (shown[prefix] >= 0).sum(1)
+
+        hesitates = pause < p.hesitation_share
+        inclination = (
+            interest[user]
+            + p.look_word_end * word_end[prefix]
+            + p.look_hesitation * hesitates
+            + p.look_length * (length[prefix] - p.middle_length)
+        )
+        depth = np.searchsorted(depth_odds, line, side="right")
+        depth = np.where(look < expit(inclination), np.minimum(depth, n_shown), 0)
+        read = (position > 0) & (position <= depth)
+        chosen = read & (choice < p.accept)
+        dwell = key_time[user] * np.exp(p.key_spread * z)
+        dwell *= np.where(word_end[prefix], p.word_pause, 1.0)
+        dwell += hesitates * p.hesitation_seconds * long
+        dwell += np.where(read, position, depth) * p.read_seconds + chosen * p.choose_seconds
+        rounds.append((active, prefix, np.clip(dwell, 0.02, p.max_dwell)))
+
+        typed = ~chosen & (k + 1 == plan_length[active])
+        selected[active[chosen]] = position[chosen]
+        if p.blind_length is not None:
+            selected[active[typed]] = position[typed]
+        active = active[~(chosen | typed)]
+        if progress is not None:
+            progress(n - active.size, n)
+    return rounds, prefixes, shown, selected
+
+
+def _assemble(catalogue, intents, rounds, prefixes, shown, selected):
+    """Turn arrays, one entry per keystroke, into the nested table."""
+    of, prefix, dwell = (np.concatenate(part) for part in zip(*rounds, strict=True))
+    order = np.argsort(of, kind="stable")  # rounds come in order of time
+    of, prefix = of[order], prefix[order]
+    dwell = np.round(dwell[order] * 1e6).astype(np.int64)
+    users, compositions = intents.wanted.shape
+    ends = np.cumsum(np.bincount(of, minlength=users * compositions))
+    begin = BEGIN.astype(np.int64) + np.round(intents.start.ravel() * 1e6).astype(np.int64)
+    clock = np.concatenate([[0], np.cumsum(dwell)])
+    first = np.concatenate([[0], ends[:-1]])
+    at = clock[:-1] - clock[first][of] + begin[of]
+    submitted = clock[ends] - clock[first] + begin
+
+    ids = shown[prefix]
+    phrases = pa.array(catalogue.phrases)
+    list_ends = np.concatenate([[0], np.cumsum((ids >= 0).sum(1))]).astype(np.int32)
+    keystrokes = pa.StructArray.from_arrays(
+        [
+            pa.array(at, TIMESTAMP),
+            pa.array(prefixes).take(pa.array(prefix)),
+            pa.ListArray.from_arrays(pa.array(list_ends), phrases.take(pa.array(ids[ids >= 0]))),
+        ],
+        fields=list(KEYSTROKE),
+    )
+    names = [f"u{u:0{len(str(users - 1))}d}" for u in range(users)]
+    digits = len(str(compositions - 1))
+    columns = {
+        "user": np.repeat(names, compositions),
+        "composition": [f"{name}-{j:0{digits}d}" for name in names for j in range(compositions)],
+        "query": [query_text(q, catalogue.phrases) for q in intents.wanted.ravel().tolist()],
+        "submitted_at": pa.array(submitted, TIMESTAMP),
+        "selected": pa.array(selected, mask=selected == 0),
+        "keystrokes": pa.ListArray.from_arrays(
+            pa.array(np.concatenate([[0], ends]).astype(np.int32)), keystrokes
+        ),
+    }
+    schema = pa.schema([field for field in COMPOSITIONS if field.name in columns])
+    return pa.table(columns, schema=schema)
+
+
+class _StaticLists:
+    """The heaviest phrases that begin with a prefix, both folded."""
+
+    def __init__(self, catalogue, candidates):
+        self.candidates = candidates
+        self.folded = [_fold(phrase) for phrase in catalogue.phrases]
+        self._order = np.array(sorted(range(len(self.folded)), key=self.folded.__getitem__))
+        self._sorted = [self.folded[i] for i in self._order]
+        self._weights = catalogue.weights[self._order]
+
+    def top(self, prefix):
+        low = bisect_left(self._sorted, prefix)
+        high = bisect_left(self._sorted, prefix + "\U0010ffff")
+        best = np.argsort(-self._weights[low:high], kind="stable")[: self.candidates]
+        return self._order[low + best]
+
+    def siblings(self, phrase):
+        text = self.folded[phrase % len(self.folded)]
+        return self.top(text[: text.find(" ") + 1] or text)
+
+
+def _fold(text):
+    decomposed = normalize("NFKD", text)
+    return "".join(c for c in decomposed if not "\u0300" <= c <= "\u036f").casefold()
