@@ -97,8 +97,8 @@ class Replay:
             (log.submitted_at, self.query, log.user, np.ones(len(log))),
         ]
         if queries:
-            users = {name: i for i, name in enumerate(log.users)}
-            names: dict[str | None, int] = {None: -1, **users}
+            names: dict[str | None, int] = {None: -1}
+            names |= {name: i for i, name in enumerate(log.users)}
             for name in queries.users:
                 names.setdefault(name, len(names) - 1)
             parts.append(

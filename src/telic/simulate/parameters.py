@@ -26,7 +26,9 @@ class TypistParameters:
     """
 
     popularity_exponent: float = _value(0.5, FREE)
-    habit_share: float = _value(0.33, "a third of queries repeat the user's own, Teevan et al. 2007")
+    habit_share: float = _value(
+        0.33, "a third of queries repeat the user's own, Teevan et al. 2007"
+    )
     unlisted_share: float = _value(
         0.25, "set so that about 60 % skip the wanted query (Li et al. 2014)"
     )
@@ -47,7 +49,9 @@ class TypistParameters:
     hesitation_seconds: float = _value(0.9, "long tail (seed, Figure 2.2a); " + FREE, "s")
     typo_rate: float = _value(0.03, "corrections are about 6 % of keystrokes, " + DHAKAL)
 
-    attention: float = _value(0.5, "set so that the final prefix has about 8.5 characters (seed 2.4.1)")
+    attention: float = _value(
+        0.5, "set so that the final prefix has about 8.5 characters (seed 2.4.1)"
+    )
     attention_spread: float = _value(0.7, "users differ (Li et al. 2014); size: " + FREE)
     look_word_end: float = _value(0.7, "sign from Li et al. 2014; size: " + FREE, "logit")
     look_hesitation: float = _value(1.5, "sign from Li et al. 2014; size: " + FREE, "logit")

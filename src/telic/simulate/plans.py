@@ -78,7 +78,9 @@ def draw_plans(
     wrong = rng.integers(len(LETTERS), size=n)
     plans: list[list[str]] = []
     previous = ""
-    for i, (q, edit) in enumerate(zip(intents.wanted.ravel().tolist(), intents.edits.flat, strict=True)):
+    for i, (q, edit) in enumerate(
+        zip(intents.wanted.ravel().tolist(), intents.edits.flat, strict=True)
+    ):
         text = query_text(q, folded)
         target = text[: lengths[i]]
         plans.append(
