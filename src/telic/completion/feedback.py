@@ -51,7 +51,7 @@ def ends_word(prefix, text):
 
 @njit(cache=True, nogil=True)
 def slot_of(ids, used, q):
-    """Position of suggestion q in the table, or -1."""
+    """Position of suggestion q among the first `used`, or -1."""
     for i in range(used):
         if ids[i] == q:
             return i
@@ -68,6 +68,8 @@ def observe_list(ids, table, used, shown, texts, dwell, prefix, blob, offsets):
     last = prefix[len(prefix) - 1] if len(prefix) else np.uint8(97)
     for position in range(len(shown)):
         q = shown[position]
+        if slot_of(shown, position, q) >= 0:
+            continue  # listed twice: its best position counts
         i = slot_of(ids, used, q)
         if i < 0:
             i = used

@@ -58,7 +58,9 @@ def read_table(
                 f"{path}: column {field.name!r} is {column.type}, expected {field.type} "
                 f"({_first_line(error)}). Convert the column."
             ) from None
-    return pa.table(columns, schema=pa.schema(fields, metadata=table.schema.metadata))
+    # Nullable: which rows break a promise of "no nulls" is for the caller to name.
+    loose = [field.with_nullable(True) for field in fields]
+    return pa.table(columns, schema=pa.schema(loose, metadata=table.schema.metadata))
 
 
 def describe(source: str | Path | pa.Table) -> str:
@@ -76,7 +78,8 @@ def _read(path: Path) -> pa.Table:
         raise InputError(f"{path}: no such file. Check the path.")
     try:
         if path.suffix.lower() == ".csv":
-            return pyarrow.csv.read_csv(path)
+            nulls = pyarrow.csv.ConvertOptions(strings_can_be_null=True)
+            return pyarrow.csv.read_csv(path, convert_options=nulls)
         return pq.ParquetFile(path, memory_map=True).read()
     except (pa.ArrowException, OSError) as error:
         kind = "CSV" if path.suffix.lower() == ".csv" else "Parquet"

@@ -1,0 +1,147 @@
+import datetime as dt
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from telic.completion.feedback import Feedback
+from telic.completion.folding import fold
+from telic.completion.relevance import WINDOW, Relevance
+from telic.completion.replay import TEST, TRAIN, VALID, Replay
+from telic.data.compositions import read_compositions
+from telic.data.queries import read_queries
+from telic.errors import InputError
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "reference"))
+import adaqac as reference
+
+
+def strokes_of(log, c):
+    return [
+        (
+            log.at[k] / 1e6,
+            log.prefixes[log.prefix[k]],
+            [log.phrases[q] for q in log.shown[log.list_start[k] : log.list_start[k + 1]]],
+        )
+        for k in range(log.keystroke_start[c], log.keystroke_start[c + 1])
+    ]
+
+
+def previous_of(log, c):
+    own = [i for i in range(c) if log.user[i] == log.user[c]]
+    return log.phrases[log.query[own[-1]]] if own else None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_training_replay_serving_and_the_definition_give_the_same_features(make_table, seed):
+    phrases = [*"new york|news|são paulo|st. ives|a-b c|日本 語".split("|"), "x" * 40]
+    phrases += [f"new {letter}" for letter in "abcdefghij"]
+    log = read_compositions(make_table(seed, phrases=phrases, list_length=14))
+    replay = Replay(log)
+    texts = replay.index.phrases(range(len(replay.index)))
+    relevance = Relevance.named("mpc")
+    last = replay.moments(relevance, replay.last_keystrokes(TRAIN, VALID, TEST))
+    every = replay.moments(relevance, replay.every_keystroke(TRAIN, VALID, TEST))
+    of_last, of_every = replay.features(last), replay.features(every)
+    row_of = {k: t for t, k in enumerate(every.keystroke)}
+    for t, k in enumerate(last.keystroke):
+        np.testing.assert_array_equal(of_last[t], of_every[row_of[k]])
+    nonzero = 0
+    for c in range(len(log)):
+        strokes = strokes_of(log, c)
+        previous = previous_of(log, c)
+        serving = Feedback(replay.previous[c])
+        for j in range(len(strokes)):
+            t = row_of[log.keystroke_start[c] + j]
+            wanted = every.candidates[t][every.candidates[t] >= 0]
+            expected = [reference.feedback(strokes[: j + 1], texts[q], previous) for q in wanted]
+            expected = np.array(expected).reshape(-1, 16)
+            np.testing.assert_allclose(of_every[t, : len(wanted), :16], expected, atol=1e-6)
+            served = serving.features(wanted)
+            np.testing.assert_allclose(served, expected, atol=1e-6)
+            nonzero += (expected > 0).any(axis=0)
+            at, prefix, shown = strokes[j]
+            dwell = strokes[j + 1][0] - at if j + 1 < len(strokes) else 0.0
+            serving.observe(
+                fold(prefix).encode(), [replay.index.find(q) for q in shown],
+                dwell=dwell, texts=[fold(q).encode() for q in shown],
+            )  # fmt: skip
+    assert (nonzero > 0).all()  # the comparison has seen every feature at work
+
+
+@pytest.mark.parametrize("name", ["mpc", "personal", "timesense"])
+@pytest.mark.parametrize("catalogue", [False, True])
+def test_candidates_by_definition(make_table, name, catalogue):
+    log = read_compositions(make_table(3))
+    queries = None
+    events = [
+        (int(at), log.phrases[q], log.users[u])
+        for at, q, u in zip(log.submitted_at, log.query, log.user, strict=True)
+    ]
+    if catalogue:
+        early = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
+        queries = read_queries(pa.table({"query": ["new york", "newton"], "at": [early, early]}))
+        events += [(int(early.timestamp() * 1e6), q, None) for q in queries.queries]
+    replay = Replay(log, queries=queries)
+    texts = replay.index.phrases(range(len(replay.index)))
+    relevance = Relevance(name, deviations=(1.5, 0.7, 1.1)).mixed(0.4)
+    moments = replay.moments(relevance, replay.every_keystroke(TRAIN, VALID, TEST), n=4)
+    f = relevance.factors
+    for t in range(0, len(moments), 7):
+        c, k = moments.composition[t], moments.keystroke[t]
+        _, prefix, shown = strokes_of(log, c)[k - log.keystroke_start[c]]
+        best, scores = reference.candidates(
+            events, log.at[log.keystroke_start[c]], log.users[log.user[c]], prefix, shown, 3, WINDOW,
+            lambda *counts: float(np.log1p(counts) @ f), 4,
+        )  # fmt: skip
+        found = [texts[q] for q in moments.candidates[t] if q >= 0]
+        assert found == best
+        np.testing.assert_allclose(moments.relevance[t, : len(best)], scores, atol=1e-9)
+        wanted = log.phrases[log.query[c]]
+        assert moments.position[t] == (best.index(wanted) if wanted in best else -1)
+
+
+def test_relevance_of_one_query_agrees_with_the_sweep(toy_log):
+    replay = Replay(toy_log)
+    relevance = Relevance("timesense", deviations=(2.0, 1.0, 3.0)).mixed(0.3)
+    moments = replay.moments(relevance, replay.last_keystrokes(TRAIN, VALID, TEST))
+    first = moments.candidates[:, 0]
+    found = replay.relevance_of(relevance, first, moments.composition)
+    np.testing.assert_allclose(found, moments.relevance[:, 0], atol=1e-9)
+
+
+def test_the_split_is_by_time_within_each_user(toy_log):
+    replay = Replay(toy_log)
+    for u in range(len(toy_log.users)):
+        own = toy_log.user == u
+        assert np.bincount(replay.part[own]).tolist() == [8, 4, 4]
+        assert (np.diff(replay.part[own]) >= 0).all()  # the log is in order of submission
+
+
+def test_users_with_too_few_compositions_are_left_out(make_table):
+    rare = [
+        row | {"user": "rare", "composition": f"rare {i}"}
+        for i, row in enumerate(make_table(1, users=1, compositions=3).to_pylist())
+    ]
+    table = make_table(0, users=2)
+    table = pa.concat_tables([table, pa.Table.from_pylist(rare, schema=table.schema)])
+    replay = Replay(read_compositions(table), min_compositions=10)
+    assert replay.dropped_users == 1
+    with pytest.raises(InputError, match="no user has 100 compositions"):
+        Replay(read_compositions(table), min_compositions=100)
+    with pytest.raises(InputError, match="at least 4"):
+        Replay(read_compositions(table), min_compositions=1)
+
+
+def test_suggestions_off_the_prefix_are_counted(make_table):
+    table = make_table(0, users=1)
+    log = read_compositions(table)
+    expected = sum(
+        not fold(shown).startswith(fold(stroke["prefix"]))
+        for row in table.to_pylist()
+        for stroke in row["keystrokes"]
+        for shown in stroke["suggestions"]
+    )
+    assert Replay(log).off_prefix == expected > 0

@@ -1,0 +1,144 @@
+import datetime as dt
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from telic.data.compositions import MAX_TEXT, read_compositions
+from telic.data.contracts import COMPOSITIONS
+from telic.errors import InputError
+
+NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+SCHEMA = pa.schema(
+    [f.with_nullable(True) for f in COMPOSITIONS if f.name not in ("installed", "opened")]
+)
+
+
+def at(seconds):
+    return NOW + dt.timedelta(seconds=seconds)
+
+
+def row(**change):
+    good = {
+        "user": "u",
+        "composition": "c",
+        "query": "facetime",
+        "submitted_at": at(9),
+        "selected": 2,
+        "keystrokes": [
+            {"at": at(1), "prefix": "f", "suggestions": ["facebook"]},
+            {"at": at(2), "prefix": "fa", "suggestions": ["facebook", "facetime"]},
+        ],
+    }
+    return good | change
+
+
+def stroke(second, prefix, suggestions=()):
+    return {"at": at(second), "prefix": prefix, "suggestions": list(suggestions)}
+
+
+def write(path, rows, schema=SCHEMA):
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
+    return path
+
+
+def test_a_log_is_unfolded_in_order_of_submission(tmp_path):
+    later = row(composition="d", user="v", submitted_at=at(99), selected=None, query="🙂 日本")
+    log = read_compositions(write(tmp_path / "log.parquet", [later, row()]))
+    assert log.ids == ["c", "d"]
+    assert [log.users[u] for u in log.user] == ["u", "v"]
+    assert [log.phrases[q] for q in log.query] == ["facetime", "🙂 日本"]
+    assert log.selected.tolist() == [2, 0]
+    shown = [log.phrases[q] for q in log.shown]
+    assert shown == ["facebook", "facebook", "facetime"] * 2
+    assert log.list_start.tolist() == [0, 1, 3, 4, 6]
+    assert [log.prefixes[p] for p in log.prefix] == ["f", "fa"] * 2
+    assert np.diff(log.at)[0] == 1_000_000
+    assert not log.simulated
+
+
+BROKEN = {
+    "user": (row(user=None), "'user': is null"),
+    "empty user": (row(user=""), "'user': is empty"),
+    "query": (row(query="  "), "'query': is empty"),
+    "long query": (row(query="x" * 10_000_000), f"longer than {MAX_TEXT}"),
+    "no keystroke": (row(keystrokes=[], selected=None), "at least one keystroke"),
+    "empty first prefix": (
+        row(keystrokes=[stroke(1, ""), stroke(2, "f")], selected=None),
+        "empty at the first keystroke",
+    ),
+    "times out of order": (
+        row(keystrokes=[stroke(2, "f"), stroke(1, "fa")], selected=None),
+        "earlier than the keystroke before",
+    ),
+    "submitted too early": (row(submitted_at=at(1)), "earlier than the last keystroke"),
+    "selected beyond the list": (row(selected=3), "not a position in the last list"),
+    "null suggestion": (
+        row(keystrokes=[stroke(1, "f", [None])], selected=None),
+        "holds a null",
+    ),
+    "null prefix": (row(keystrokes=[stroke(1, None)], selected=None), "is null"),
+}
+
+
+@pytest.mark.parametrize(("broken", "message"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_row_is_named_or_skipped_and_counted(tmp_path, broken, message):
+    path = write(tmp_path / "log.parquet", [row(), broken | {"composition": "bad"}])
+    with pytest.raises(InputError, match=rf"log\.parquet: row 2: column .*{message}"):
+        read_compositions(path)
+    log = read_compositions(path, on_bad_row="skip")
+    assert log.ids == ["c"]
+    assert list(log.skipped.values()) == [1]
+
+
+def test_a_repeated_id_is_named(tmp_path):
+    path = write(tmp_path / "log.parquet", [row(), row()])
+    with pytest.raises(InputError, match="row 2: column 'composition': repeats"):
+        read_compositions(path)
+
+
+def test_a_backspace_to_the_empty_prefix_is_legal(tmp_path):
+    strokes = [stroke(1, "f", ["facebook"]), stroke(2, ""), stroke(3, "g")]
+    log = read_compositions(
+        write(tmp_path / "log.parquet", [row(keystrokes=strokes, selected=None)])
+    )
+    assert [log.prefixes[p] for p in log.prefix] == ["f", "", "g"]
+
+
+def test_what_is_not_a_log_is_named(tmp_path):
+    with pytest.raises(InputError, match="no such file"):
+        read_compositions(tmp_path / "none.parquet")
+    broken = tmp_path / "broken.parquet"
+    broken.write_bytes(b"PAR1 and then nothing")
+    with pytest.raises(InputError, match=r"broken\.parquet: not a readable Parquet file"):
+        read_compositions(broken)
+    with pytest.raises(InputError, match="column 'keystrokes' is missing"):
+        read_compositions(pa.table({name: ["x"] for name in ("user", "composition", "query")}
+                                   | {"submitted_at": [NOW]}))  # fmt: skip
+    wrong = pa.Table.from_pylist([row() | {"submitted_at": "yesterday"}])
+    with pytest.raises(InputError, match="column 'submitted_at' is string, expected timestamp"):
+        read_compositions(wrong)
+    with pytest.raises(InputError, match="holds no composition"):
+        read_compositions(SCHEMA.empty_table())
+    with pytest.raises(InputError, match="no row keeps the contract"):
+        read_compositions(write(tmp_path / "all.parquet", [row(user=None)]), on_bad_row="skip")
+    with pytest.raises(InputError, match="on_bad_row"):
+        read_compositions(write(tmp_path / "all.parquet", [row()]), on_bad_row="ignore")
+
+
+def test_other_widths_of_the_same_types_are_taken(tmp_path):
+    table = pa.Table.from_pylist([row()], schema=SCHEMA)
+    nanoseconds = table["submitted_at"].cast(pa.timestamp("ns"))  # no zone: UTC
+    table = table.set_column(3, "submitted_at", nanoseconds)
+    table = table.set_column(0, "user", pa.array(["u"], pa.large_string()).dictionary_encode())
+    table = table.append_column("more", pa.array([1]))
+    log = read_compositions(table)
+    assert log.users == ["u"]
+    assert log.submitted_at[0] == int(at(9).timestamp() * 1e6)
+
+
+def test_simulated_logs_say_so(tmp_path):
+    table = pa.Table.from_pylist([row()], schema=SCHEMA)
+    table = table.replace_schema_metadata({"telic.simulated": "true"})
+    assert read_compositions(table).simulated

@@ -1,0 +1,57 @@
+"""Slow and obvious: feedback and candidates by looping over the log's own words."""
+
+import numpy as np
+
+from telic.completion.folding import fold
+
+
+def is_word(character):
+    return not character.isascii() or character.isalnum()
+
+
+def feedback(strokes, query, previous):
+    """The 16 features of a query before the last of `strokes`: (seconds, prefix, shown) tuples."""
+    x = np.zeros(16)
+    for (at, prefix, shown), (then, _, _) in zip(strokes, strokes[1:], strict=False):
+        if query not in shown:
+            continue
+        prefix, text = fold(prefix), fold(query)
+        dwell = min(then - at, 3.0)
+        x[0] = max(x[0], dwell)
+        x[1] += dwell
+        if prefix and text.startswith(prefix) and is_word(prefix[-1]):
+            x[2] += len(text) == len(prefix) or not is_word(text[len(prefix)])
+        x[3] += prefix.endswith(" ")
+        x[4] += bool(prefix) and prefix[-1] != " " and not is_word(prefix[-1])
+        x[5] = query == previous
+        if shown.index(query) < 10:
+            x[6 + shown.index(query)] += 1
+    return x
+
+
+def candidates(events, now, user, prefix, shown, min_users, window, weigh, n):
+    """The n most relevant candidates: events are (at, query, user) with user None for a catalogue.
+
+    `weigh(popular, personal, recent)` gives the relevance.
+    """
+    past = [(at, q, u) for at, q, u in events if at < now]
+    known = {
+        q
+        for q in {q for _, q, _ in past}
+        if len({u for _, p, u in past if p == q}) >= min_users
+        or any(u is None for _, p, u in past if p == q)
+    }
+    able = {q for q in known if fold(q).startswith(fold(prefix))} | set(shown)
+
+    def relevance(q):
+        popular = sum(p == q for _, p, _ in past)
+        personal = sum(p == q and u == user for _, p, u in past)
+        recent = sum(p == q and at >= now - window for at, p, _ in past)
+        return weigh(popular, personal, recent)
+
+    def key(q):
+        place = shown.index(q) if q in shown else 10**9
+        return (-round(relevance(q), 9), place, fold(q).encode(), q)
+
+    best = sorted(able, key=key)[:n]
+    return best, [relevance(q) for q in best]
