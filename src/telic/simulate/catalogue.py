@@ -6,10 +6,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.parquet
 
 from telic.data.contracts import QUERIES
+from telic.data.tables import describe, read_table
 from telic.errors import InputError
 
 
@@ -61,21 +60,17 @@ class Catalogue:
             seen.add(phrase)
 
     @classmethod
-    def from_table(
-        cls, source: pa.Table | str | Path, *, min_users: int = 3, name: str = "query log"
-    ) -> "Catalogue":
-        """Count the queries of a query log (contract 2, `telic.data.contracts.QUERIES`).
+    def from_table(cls, source: pa.Table | str | Path, *, min_users: int = 3) -> "Catalogue":
+        """Count the queries of a query log (contract 2) or of a composition log (contract 1).
 
         Parameters
         ----------
         source : pyarrow.Table or path
-            A table, or a Parquet (``.parquet``) or CSV (any other suffix) file. Only ``query`` is
-            needed; ``count`` defaults to 1; without ``user`` the next rule cannot be applied.
+            A table, or a Parquet or CSV file. Only ``query`` is needed; ``count`` is 1 where
+            absent; the next rule applies where there is a column ``user``.
         min_users : int, default=3
-            Keep a query only if at least so many users submitted it: "more than two" in section
-            2.4.1, which also keeps what a single person searched for out of suggestions.
-        name : str
-            What error messages call a table.
+            Keep a query only if so many different users submitted it: "more than two" in section
+            2.4.1, which also keeps what one person alone searched for out of suggestions.
 
         Returns
         -------
@@ -85,8 +80,8 @@ class Catalogue:
         Raises
         ------
         InputError
-            If the file cannot be read, a column is missing or of the wrong type, a value breaks
-            the contract, or no query is left.
+            If the file cannot be read, a column is missing or of the wrong type, a query is empty,
+            a count is not a number >= 0, or no query is left.
 
         Examples
         --------
@@ -94,45 +89,33 @@ class Catalogue:
         >>> Catalogue.from_table(log, min_users=2).phrases
         ['tea']
         """
-        if isinstance(source, pa.Table):
-            table = source
+        schema = pa.schema([QUERIES.field(name) for name in ("query", "user", "count")])
+        log = read_table(source, schema, optional={"user", "count"})
+        name = describe(source)
+        blank = pc.equal(pc.utf8_trim_whitespace(log["query"]), "")
+        _refuse(name, "query", log["query"], blank, "some text")
+        if "count" in log.column_names:
+            count = pc.fill_null(log["count"], 1.0)
+            good = pc.and_(pc.greater_equal(count, 0.0), pc.is_finite(count))
+            _refuse(name, "count", count, pc.invert(good), "a number >= 0")
         else:
-            name, table = str(source), _read(Path(source))
-        columns = {}
-        for field in QUERIES:
-            if field.name == "at" or (field.nullable and field.name not in table.column_names):
-                continue
-            if field.name not in table.column_names:
-                raise InputError(f"{name}: column {field.name!r} is missing. Add it or rename one.")
-            try:
-                columns[field.name] = table[field.name].cast(field.type)
-            except pa.ArrowInvalid as error:
-                raise InputError(
-                    f"{name}: column {field.name!r}: {error}. Expected {field.type}."
-                ) from None
-        query = columns["query"]
-        count = columns.get("count", pa.chunked_array([np.ones(len(query))]))
-        _refuse(name, "query", query, pc.equal(pc.utf8_trim_whitespace(query), ""), "some text")
-        amount = pc.fill_null(count, 1.0)
-        good = pc.and_(pc.greater_equal(amount, 0.0), pc.is_finite(amount))
-        _refuse(name, "count", amount, pc.invert(good), "a number >= 0")
-        log = pa.table({"query": query, "count": amount})
-        if "user" in columns:
-            log = log.append_column("user", columns["user"])
-        # One thread keeps the groups in order of first appearance, so results do not vary.
-        groups = log.group_by("query", use_threads=False)
-        sums = groups.aggregate([("count", "sum")])
-        keep = pc.greater(sums["count_sum"], 0.0)
-        if "user" in columns:
-            people = groups.aggregate([("user", "count_distinct")])["user_count_distinct"]
-            keep = pc.and_(keep, pc.greater_equal(people, min_users))
-        sums = sums.filter(keep)
-        if not len(sums):
+            count = pa.array(np.ones(len(log)))
+        users = log["user"] if "user" in log.column_names else pa.nulls(len(log), pa.string())
+        # One thread keeps the queries in order of first appearance, so that results do not vary.
+        groups = pa.table({"query": log["query"], "count": count, "user": users}).group_by(
+            "query", use_threads=False
+        )
+        found = groups.aggregate([("count", "sum"), ("user", "count_distinct")])
+        keep = pc.greater(found["count_sum"], 0.0)
+        if "user" in log.column_names:
+            keep = pc.and_(keep, pc.greater_equal(found["user_count_distinct"], min_users))
+        found = found.filter(keep)
+        if not len(found):
             raise InputError(
-                f"{name}: no query is left of {len(query)} rows that at least {min_users} users "
+                f"{name}: none of {len(log)} rows holds a query that at least {min_users} users "
                 "submitted. Pass a smaller min_users."
             )
-        return cls(sums["query"].to_pylist(), sums["count_sum"].to_numpy())
+        return cls(found["query"].to_pylist(), found["count_sum"].to_numpy())
 
 
 def geonames_catalogue() -> Catalogue:
@@ -175,24 +158,11 @@ def geonames_catalogue() -> Catalogue:
     return Catalogue(list(people), np.array(list(people.values())))
 
 
-def _read(path: Path) -> pa.Table:
-    try:
-        if path.suffix == ".parquet":
-            return pyarrow.parquet.read_table(path)
-        return pyarrow.csv.read_csv(path)
-    except FileNotFoundError:
-        raise InputError(f"{path}: not found.") from None
-    except (pa.ArrowInvalid, OSError) as error:
-        kind = "Parquet" if path.suffix == ".parquet" else "CSV"
-        first_line = str(error).splitlines()[0]
-        raise InputError(f"{path}: cannot be read as {kind} ({first_line}).") from None
-
-
 def _refuse(name, column, values, is_bad, expected):
-    """Name the first bad row (counted from 0); a null counts as bad."""
+    """Name the first bad row, a null being bad."""
     row = pc.index(pc.fill_null(is_bad, True), True).as_py()
     if row >= 0:
         raise InputError(
-            f"{name}: row {row}: {column!r} is {str(values[row].as_py())[:80]!r}, "
+            f"{name}: row {row + 1}: column {column!r} is {str(values[row].as_py())[:80]!r}, "
             f"expected {expected}. Drop the row."
         )

@@ -9,64 +9,78 @@ between dwell and reading is planted.
 import dataclasses
 from dataclasses import dataclass
 
+FREE = "not published: swept in studies, never tuned for gain"
+LI = "Li et al. 2014"
+
 
 def _value(default, source, unit=""):
     return dataclasses.field(default=default, metadata={"source": source, "unit": unit})
-
-
-FREE = "not published: swept in studies, never tuned for gain"
-DHAKAL = "Dhakal et al. 2018"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TypistParameters:
     """How simulated people want, type, look and choose; the defaults are `calibrated`.
 
-    Each field carries its source in ``field.metadata["source"]``.
+    Each field's ``metadata`` hold its ``source`` and ``unit``. Sections and figures are those of
+    the adaQAC chapter.
+
+    Examples
+    --------
+    >>> TypistParameters().accept
+    0.85
     """
 
-    popularity_exponent: float = _value(0.5, FREE)
+    # What is wanted
+    popularity_exponent: float = _value(0.75, "with attention: the final prefix; " + FREE)
+    unlisted_share: float = _value(0.2, f"set so that about 60 % skip the wanted query ({LI})")
     habit_share: float = _value(
-        0.33, "a third of queries repeat the user's own, Teevan et al. 2007"
+        0.33, "a third repeat an own query (Teevan et al. 2007, from memory)"
     )
-    unlisted_share: float = _value(
-        0.25, "set so that about 60 % skip the wanted query (Li et al. 2014)"
-    )
-    trend_share: float = _value(0.10, FREE)
+    trend_share: float = _value(0.1, FREE)
     trends: int = _value(60, FREE)
-    trend_days: tuple[float, float] = _value((2.0, 28.0), "days to weeks; " + FREE, "days")
+    trend_days: tuple[float, float] = _value((2.0, 28.0), FREE, "days")
     edit_share: float = _value(0.04, FREE)
-    days: float = _value(150.0, "Feb 28 to Jul 28 (seed 2.4.1)", "days")
+    days: float = _value(150.0, "28 February to 28 July (section 2.4.1)", "days")
 
+    # How it is typed
     key_seconds: tuple[float, float] = _value(
-        (0.16, 0.30), "median 0.13 to 0.19 (Aalto), mean 0.24 (Dhakal et al. 2018)", "s"
+        (0.13, 0.25),
+        "medians 0.13 to 0.19 (Aalto), mean 0.24 (Dhakal et al. 2018, from memory)",
+        "s",
     )
-    slow_share: float = _value(0.2, "2 of 10 users in the slow peak (seed, Figure 2.2a)")
-    key_spread_users: float = _value(0.15, "spread of the peaks (seed, Figure 2.2b); " + FREE)
-    key_spread: float = _value(0.45, "long tail (seed, Figure 2.2a); " + FREE)
-    word_pause: float = _value(1.6, "words are typed in bursts; factor: " + FREE)
-    hesitation_share: float = _value(0.03, "long tail (seed, Figure 2.2a); " + FREE)
-    hesitation_seconds: float = _value(0.9, "long tail (seed, Figure 2.2a); " + FREE, "s")
-    typo_rate: float = _value(0.03, "corrections are about 6 % of keystrokes, " + DHAKAL)
+    slow_share: float = _value(0.2, "2 of 10 users are slow (Figure 2.2a)")
+    key_spread_users: float = _value(0.15, f"users differ (Figure 2.2b); size: {FREE}", "log s")
+    key_spread: float = _value(0.45, f"long tail (Figure 2.2a); size: {FREE}", "log s")
+    word_pause: float = _value(1.6, FREE, "times")
+    hesitation_share: float = _value(0.03, f"long tail (Figure 2.2a); size: {FREE}")
+    hesitation_seconds: float = _value(0.9, f"long tail (Figure 2.2a); size: {FREE}", "s")
+    typo_rate: float = _value(
+        0.03, "6 % of keystrokes correct others (Dhakal et al. 2018, from memory)", "per character"
+    )
 
+    # Whether and how deep a list is read, and what follows
     attention: float = _value(
-        0.5, "set so that the final prefix has about 8.5 characters (seed 2.4.1)"
+        0.7, "set so that the final prefix has 8.5 characters (section 2.4.1)"
     )
-    attention_spread: float = _value(0.7, "users differ (Li et al. 2014); size: " + FREE)
-    look_word_end: float = _value(0.7, "sign from Li et al. 2014; size: " + FREE, "logit")
-    look_hesitation: float = _value(1.5, "sign from Li et al. 2014; size: " + FREE, "logit")
-    look_length: float = _value(0.08, "sign from Li et al. 2014; size: " + FREE, "logit/char")
-    middle_length: float = _value(8.5, "the mean final prefix (seed 2.4.1)", "characters")
+    attention_spread: float = _value(1.0, f"users differ ({LI}); size: {FREE}", "logit")
+    look_word_end: float = _value(0.7, f"named in {LI}, from memory; size: {FREE}", "logit")
+    look_hesitation: float = _value(1.5, f"named in {LI}, from memory; size: {FREE}", "logit")
+    look_length: float = _value(
+        0.08, f"named in {LI}, from memory; size: {FREE}", "logit per character"
+    )
+    middle_length: float = _value(8.5, "where look_length counts from", "characters")
     depth: tuple[float, ...] = _value(
         (0.0, *(0.75**i for i in range(10))),
-        "lower positions are read less (Li et al. 2014); shape: " + FREE,
+        f"lower positions are read less ({LI}); shape: {FREE}",
         "odds of reading 0, 1, … lines",
     )
-    accept: float = _value(0.85, "reading without choosing exists (seed 2.2.1); size: " + FREE)
-    read_seconds: float = _value(0.12, FREE, "s per line read")
+    accept: float = _value(0.85, f"reading without choosing exists (section 2.2.1); size: {FREE}")
+    read_seconds: float = _value(
+        0.08, "with key_seconds: the inter-key median; " + FREE, "s per line"
+    )
     choose_seconds: float = _value(0.4, FREE, "s")
-    blind_length: float | None = _value(None, "only in the setting inattentive", "characters")
-    max_dwell: float = _value(6.0, "the model caps a dwell at 3 s (seed, Table 2.2)", "s")
+    blind_length: float | None = _value(None, "only in `inattentive`: mean length", "characters")
+    max_dwell: float = _value(6.0, "twice the 3 s at which the model cuts (Table 2.2)", "s")
 
 
 SETTINGS: dict[str, TypistParameters] = {
@@ -78,7 +92,7 @@ SETTINGS: dict[str, TypistParameters] = {
     ),
     "readers": TypistParameters(
         attention=1.0,
-        depth=(0.6, 0.05, 0.05, 0.05, *(0.25 / 7,) * 7),
+        depth=(0.4, 0.05, 0.05, 0.05, *(0.45 / 7,) * 7),
         accept=1.0,
         word_pause=1.0,
         hesitation_share=0.0,
@@ -95,7 +109,7 @@ inattentive   Control. Nobody looks. The length at which a query is submitted is
               lists and dwells say nothing about the wanted query beyond its prefix. `selected` is
               the position of the query in the last list, null where it is not there.
 readers       Planted effect. Lists are read from the top down to a depth that is drawn anew at each
-              keystroke (six in ten not at all, one in four four lines or more); dwell grows by a
+              keystroke (40 % none, 15 % one to three lines, 45 % four to ten); dwell grows by a
               fixed time per line; a wanted query that is read is chosen. So a long dwell says
               "read and not wanted".
 ============  =====================================================================================

@@ -78,13 +78,20 @@ def draw_plans(
     wrong = rng.integers(len(LETTERS), size=n)
     plans: list[list[str]] = []
     previous = ""
+<<<<<<< HEAD
     for i, (q, edit) in enumerate(
         zip(intents.wanted.ravel().tolist(), intents.edits.flat, strict=True)
     ):
         text = query_text(q, folded)
         target = text[: lengths[i]]
+=======
+    edits = intents.edits.ravel()
+    for i, wanted in enumerate(intents.wanted.ravel().tolist()):
+        text = query_text(wanted, folded)
+        in_box = previous if edits[i] else ""
+>>>>>>> 132674d (Set the calibrated typists from published marginals)
         plans.append(
-            keystroke_plan(target, previous if edit else "", clean[i], late[i], LETTERS[wrong[i]])
+            keystroke_plan(text[: lengths[i]], in_box, clean[i], late[i], LETTERS[wrong[i]])
         )
         previous = text
     return plans

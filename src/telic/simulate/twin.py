@@ -5,6 +5,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from telic.data.contracts import KEYSTROKE, TIMESTAMP
+from telic.data.tables import one_chunk
 
 
 def dwell_twin(table: pa.Table, *, seed: int) -> pa.Table:
@@ -36,7 +37,7 @@ def dwell_twin(table: pa.Table, *, seed: int) -> pa.Table:
     >>> twin["query"] == log["query"], twin["submitted_at"] == log["submitted_at"]
     (True, False)
     """
-    lists = table["keystrokes"].combine_chunks()
+    lists = one_chunk(table["keystrokes"])
     keystrokes = lists.flatten()
     count = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
     at = pc.struct_field(keystrokes, "at").cast(pa.int64()).to_numpy()
@@ -46,7 +47,7 @@ def dwell_twin(table: pa.Table, *, seed: int) -> pa.Table:
 
     dwell = np.diff(at, append=0)
     dwell[last] = submitted[some] - at[last]
-    user = pc.dictionary_encode(table["user"].combine_chunks()).indices.to_numpy()
+    user = one_chunk(table["user"]).dictionary_encode().indices.to_numpy()
     user = np.repeat(user, count)
     by_user = np.argsort(user, kind="stable")
     shuffled = np.lexsort((np.random.default_rng(seed).random(len(user)), user))

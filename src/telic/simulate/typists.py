@@ -13,10 +13,12 @@ from scipy.special import expit, logit
 from telic.data.contracts import COMPOSITIONS, KEYSTROKE, SIMULATED, TIMESTAMP
 from telic.errors import InputError
 from telic.simulate.catalogue import Catalogue
-from telic.simulate.intents import REFINEMENTS, Intents, draw_intents, query_text
-from telic.simulate.parameters import SETTINGS, TypistParameters
+from telic.simulate.intents import REFINEMENTS, draw_intents, query_text
+from telic.simulate.parameters import SETTINGS
 from telic.simulate.plans import LONGEST_PHRASE, draw_plans
 
+SIBLINGS = 10
+"""How many popular phrases of the same first word an edited query may turn into."""
 BEGIN = np.datetime64("2026-01-01", "us")
 
 
@@ -157,7 +159,7 @@ def _type(intents, plans, lists, p, rng, progress):
 
     selected = np.zeros(n, dtype=np.int16)
     active = np.arange(n)
-    rounds = []
+    rounds: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     while active.size:
         k, user = len(rounds), of_user[active]
         # Draws for all, not only the active: attention then changes nobody's other draws.
@@ -167,7 +169,7 @@ def _type(intents, plans, lists, p, rng, progress):
         prefix = plan[plan_start[active] + k]
         new = np.unique(prefix[~looked_up[prefix]])
         for i in new:
-            top = lists.top(prefixes[i])
+            top = lists.top(prefixes[i], lists.candidates)
             shown[i, : len(top)] = top
         looked_up[new] = True
         is_wanted = shown[prefix] == wanted[active, None]
@@ -252,15 +254,15 @@ class _StaticLists:
         self._sorted = [self.folded[i] for i in self._order]
         self._weights = catalogue.weights[self._order]
 
-    def top(self, prefix):
+    def top(self, prefix, k):
         low = bisect_left(self._sorted, prefix)
         high = bisect_left(self._sorted, prefix + "\U0010ffff")
-        best = np.argsort(-self._weights[low:high], kind="stable")[: self.candidates]
+        best = np.argsort(-self._weights[low:high], kind="stable")[:k]
         return self._order[low + best]
 
     def siblings(self, phrase):
         text = self.folded[phrase % len(self.folded)]
-        return self.top(text[: text.find(" ") + 1] or text)
+        return self.top(text[: text.find(" ") + 1] or text, SIBLINGS)
 
 
 def _fold(text):
