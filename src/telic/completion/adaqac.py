@@ -32,6 +32,9 @@ class Protocol:
     keep_unlisted: bool
     """Training keeps compositions whose query is no candidate, adding it (the union in (2.3.2));
     it then enters with next to no feedback, which testing never rewards."""
+    pull_to: Literal["zero", "unpersonalised"]
+    """Where the penalty pulls the weights of adaQAC-Batch: to zero, as printed, or to what
+    everybody else's compositions say, so that a user with little data is no worse off."""
     l2: tuple[float, ...]
     """Weights of the penalty (lambda) to choose from by validation MRR."""
     schedule: Schedule
@@ -43,11 +46,11 @@ class Protocol:
 
 
 PAPER = Protocol(
-    "paper", scale="count", learn_relevance=False, keep_unlisted=True, l2=(0.01,),
+    "paper", scale="count", learn_relevance=False, keep_unlisted=True, pull_to="zero", l2=(0.01,),
     schedule="annealed", step_sizes=(0.01, 0.03, 0.1, 0.3), do_no_harm=False,
 )  # fmt: skip
 CAREFUL = Protocol(
-    "careful", scale="log", learn_relevance=True, keep_unlisted=False,
+    "careful", scale="log", learn_relevance=True, keep_unlisted=False, pull_to="unpersonalised",
     l2=(0.01, 0.1, 1.0, 10.0, 100.0), schedule="steady", step_sizes=(0.003, 0.01, 0.03, 0.1),
     do_no_harm=True,
 )  # fmt: skip
@@ -184,11 +187,6 @@ def unpersonalised(
     total = own[trained].sum(axis=0)
     others = np.maximum(m - trained, 1)[:, None]
     return total / m, (total - own * trained[:, None]) / others
-
-
-def personal(choices: Choices, *, l2: float) -> np.ndarray:
-    """Fit adaQAC-Batch: one weight vector per user, shape (g, d)."""
-    return fit_groups(choices, l2=l2)
 
 
 def online(

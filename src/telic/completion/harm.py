@@ -4,8 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from telic.evaluate import paired_t_test
+
 PREFIX_BINS = ((1, 3), (4, 6), (7, 9), (10, 12), (13, 10_000))
 """The ranges of prefix length of Table 2.5, in characters."""
+
+
+LEVEL = 0.025
+"""Chance of opening for a range of prefix length where feedback does not help."""
 
 
 def bin_of(prefix_length: np.ndarray) -> np.ndarray:
@@ -43,10 +49,10 @@ class Gate:
     ) -> "Gate":
         """Decide from the gains in reciprocal rank at the keystrokes of the validation part.
 
-        It opens at all if the mean gain over users is above zero at the one-sided 5 % level; in a
-        range of prefix length if the mean gain there is above zero by one standard error; for a
-        user if the user's mean gain, shrunk towards the mean of all by the ratio of the spread
-        between users to its noise (empirical Bayes), is above zero.
+        It opens for a range of prefix length if the mean gain over users is above zero there at the
+        one-sided level of `LEVEL`; for a user if the user's mean gain, shrunk towards the mean of
+        all by the ratio of the spread between users to its noise (empirical Bayes), is above zero;
+        and at all if it opens for any range.
 
         Parameters
         ----------
@@ -56,10 +62,9 @@ class Gate:
         users : int
             Number of users.
         """
-        bins = np.array([_clear_of_zero(gain, user, bin_of(prefix_length) == b, 1.0)
-                         for b in range(len(PREFIX_BINS))])  # fmt: skip
-        open_bins = bins[bin_of(prefix_length)] if len(gain) else np.zeros(0, bool)
-        anywhere = _clear_of_zero(gain, user, open_bins, 1.645)
+        own_bin = bin_of(prefix_length)
+        bins = np.array([_clear_of_zero(gain, user, own_bin == b) for b in range(len(PREFIX_BINS))])
+        open_bins = bins[own_bin]
         mean, noise, count = _by_user(gain, user, open_bins, users)
         seen = count > 0
         center = mean[seen].mean() if seen.any() else 0.0
@@ -67,7 +72,7 @@ class Gate:
         spread = max(mean[seen].var() - noise[seen].mean(), 0.0) if seen.sum() > 1 else 0.0
         trust = np.divide(spread, spread + noise, out=np.zeros(users), where=spread + noise > 0)
         shrunk = np.where(seen, trust * mean + (1 - trust) * center, center)
-        return cls(bool(anywhere), bins, shrunk > 0)
+        return cls(bool(bins.any()), bins, shrunk > 0)
 
     def open(self, user: np.ndarray, prefix_length: np.ndarray) -> np.ndarray:
         """Return, for each keystroke, whether the model may re-rank."""
@@ -102,12 +107,9 @@ def _by_user(
     return mean, pooled / np.maximum(count, 1), count
 
 
-def _clear_of_zero(gain: np.ndarray, user: np.ndarray, rows: np.ndarray, errors: float) -> bool:
-    """Whether the mean over users of their mean gain exceeds so many of its standard errors."""
+def _clear_of_zero(gain: np.ndarray, user: np.ndarray, rows: np.ndarray) -> bool:
+    """Whether the mean gain, with users as the unit, is above zero beyond chance."""
     if not rows.any():
         return False
-    present = np.unique(user[rows])
-    mean, _, _ = _by_user(gain, user, rows, int(user.max()) + 1)
-    mean = mean[present]
-    error = mean.std(ddof=1) / np.sqrt(len(mean)) if len(mean) > 1 else np.inf
-    return bool(mean.mean() > errors * error)
+    test = paired_t_test(gain[rows], np.zeros(rows.sum()), user[rows], level=1 - 2 * LEVEL)
+    return bool(test.low > 0)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from telic.choice import fit_groups
 from telic.completion import adaqac
 from telic.completion.adaqac import Design, Protocol
 from telic.completion.filtering import Filtering, tune_filtering
@@ -141,7 +142,8 @@ def fit_models(replay: Replay, relevance: Relevance, protocol: Protocol, *, n: i
     pooled = {l2: adaqac.unpersonalised(training, l2=l2) for l2 in protocol.l2}
     best_pooled = max(protocol.l2, key=lambda l2: accuracy(pooled[l2][1][held_user]))
     everyone, without = pooled[best_pooled]
-    own = {l2: adaqac.personal(training, l2=l2) for l2 in protocol.l2}
+    center = without if protocol.pull_to == "unpersonalised" else None
+    own = {l2: fit_groups(training, l2=l2, center=center) for l2 in protocol.l2}
     best_own = max(protocol.l2, key=lambda l2: accuracy(own[l2][held_user]))
 
     walk = part != TRAIN
