@@ -136,8 +136,8 @@ def main():
         ),
         "## Parameters\n",
         "Sections, figures and tables are those of the chapter on adaptive query auto-completion "
-        "(adaQAC). *Free*: not published as a number, so chosen plausibly, to be swept, never tuned "
-        "for gain.\n",
+        "(adaQAC). *Free*: not published as a number, so chosen plausibly, to be swept, never "
+        "tuned for gain.\n",
         table(["parameter", "unit", "calibrated", *others, "source"], parameter_rows()),
         "## Not published, hence swept and never tuned\n",
         ", ".join(f"`{name}`" for name in free)
