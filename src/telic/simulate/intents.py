@@ -1,6 +1,6 @@
 """What simulated people want and when: popularity, habits, trends and edits of the last query."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ class Intents(NamedTuple):
 def draw_intents(
     catalogue: Catalogue,
     *,
-    siblings: Callable[[int], Sequence[int]],
+    siblings: Callable[[int], np.ndarray],
     users: int,
     compositions: int,
     min_gap: float,

@@ -9,7 +9,11 @@ between dwell and reading is planted.
 import dataclasses
 from dataclasses import dataclass
 
-FREE = "not published: swept in studies, never tuned for gain"
+from telic.errors import InputError
+
+FREE = "free"
+"""Not published as a number: to be swept, never tuned for gain."""
+
 LI = "Li et al. 2014"
 
 
@@ -17,12 +21,22 @@ def _value(default, source, unit=""):
     return dataclasses.field(default=default, metadata={"source": source, "unit": unit})
 
 
+SHARES = (
+    "unlisted_share",
+    "habit_share",
+    "trend_share",
+    "edit_share",
+    "slow_share",
+    "hesitation_share",
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class TypistParameters:
     """How simulated people want, type, look and choose; the defaults are `calibrated`.
 
     Each field's ``metadata`` hold its ``source`` and ``unit``. Sections and figures are those of
-    the adaQAC chapter.
+    the adaQAC chapter. Raises `InputError` where a share is not between 0 and 1.
 
     Examples
     --------
@@ -32,7 +46,7 @@ class TypistParameters:
 
     # What is wanted
     popularity_exponent: float = _value(0.75, "with attention: the final prefix; " + FREE)
-    unlisted_share: float = _value(0.2, f"set so that about 60 % skip the wanted query ({LI})")
+    unlisted_share: float = _value(0.19, f"set so that about 60 % skip the wanted query ({LI})")
     habit_share: float = _value(
         0.33, "a third repeat an own query (Teevan et al. 2007, from memory)"
     )
@@ -81,6 +95,13 @@ class TypistParameters:
     choose_seconds: float = _value(0.4, FREE, "s")
     blind_length: float | None = _value(None, "only in `inattentive`: mean length", "characters")
     max_dwell: float = _value(6.0, "twice the 3 s at which the model cuts (Table 2.2)", "s")
+
+    def __post_init__(self):
+        for name in ("attention", "accept", "typo_rate", *SHARES):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(f"{name} is {getattr(self, name)}, expected a number from 0 to 1.")
+        if min(self.depth) < 0 or not sum(self.depth) > 0:
+            raise InputError(f"depth is {self.depth}, expected odds >= 0, not all of them 0.")
 
 
 SETTINGS: dict[str, TypistParameters] = {

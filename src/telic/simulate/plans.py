@@ -73,23 +73,15 @@ def draw_plans(
     lengths = np.full(n, 2 * LONGEST_PHRASE)  # in full
     if p.blind_length is not None:
         lengths = 1 + rng.poisson(rng.gamma(4.0, (p.blind_length - 1) / 4.0, size=n))
-    clean = rng.geometric(p.typo_rate, size=n)  # the first character that goes wrong
+    clean = rng.geometric(max(p.typo_rate, 1e-9), size=n)  # the first character that goes wrong
     late = rng.integers(0, 3, size=n)
     wrong = rng.integers(len(LETTERS), size=n)
     plans: list[list[str]] = []
     previous = ""
-<<<<<<< HEAD
-    for i, (q, edit) in enumerate(
-        zip(intents.wanted.ravel().tolist(), intents.edits.flat, strict=True)
-    ):
-        text = query_text(q, folded)
-        target = text[: lengths[i]]
-=======
     edits = intents.edits.ravel()
     for i, wanted in enumerate(intents.wanted.ravel().tolist()):
         text = query_text(wanted, folded)
         in_box = previous if edits[i] else ""
->>>>>>> 132674d (Set the calibrated typists from published marginals)
         plans.append(
             keystroke_plan(text[: lengths[i]], in_box, clean[i], late[i], LETTERS[wrong[i]])
         )

@@ -2,19 +2,18 @@
 
 import dataclasses
 import json
-from bisect import bisect_left
 from collections.abc import Callable
-from unicodedata import normalize
 
 import numpy as np
 import pyarrow as pa
 from scipy.special import expit, logit
 
+from telic.completion import PrefixIndex, fold
 from telic.data.contracts import COMPOSITIONS, KEYSTROKE, SIMULATED, TIMESTAMP
 from telic.errors import InputError
 from telic.simulate.catalogue import Catalogue
 from telic.simulate.intents import REFINEMENTS, draw_intents, query_text
-from telic.simulate.parameters import SETTINGS
+from telic.simulate.parameters import SETTINGS, TypistParameters
 from telic.simulate.plans import LONGEST_PHRASE, draw_plans
 
 SIBLINGS = 10
@@ -27,7 +26,7 @@ def simulate_typists(
     *,
     users: int = 200,
     compositions: int = 150,
-    setting: str = "calibrated",
+    setting: str | TypistParameters = "calibrated",
     attention: float | None = None,
     candidates: int = 10,
     seed: int = 0,
@@ -47,8 +46,8 @@ def simulate_typists(
         What people may want.
     users, compositions : int
         How many, and how many for each.
-    setting : {"calibrated", "inattentive", "readers"}
-        See `SETTINGS`.
+    setting : {"calibrated", "inattentive", "readers"} or TypistParameters
+        See `SETTINGS`; give parameters of your own to sweep what is not published.
     attention : float in [0, 1], optional
         In ``calibrated``: the probability that a typical user looks at a list in the middle of a
         word, instead of the setting's own; 0: nobody ever looks, 1: everyone looks at every list.
@@ -90,9 +89,9 @@ def simulate_typists(
     lists = _StaticLists(catalogue, candidates)
     lengths = [len(text) for text in lists.folded]
     for phrase, length in zip(catalogue.phrases, lengths, strict=True):
-        if not 0 < length <= LONGEST_PHRASE:
+        if length > LONGEST_PHRASE:
             raise InputError(
-                f"catalogue: {phrase[:40]!r} has {length} characters to type, expected 1 to "
+                f"catalogue: {phrase[:40]!r} has {length} characters to type, expected at most "
                 f"{LONGEST_PHRASE}. Drop such phrases."
             )
     rngs = np.random.default_rng(seed).spawn(3)
@@ -111,7 +110,7 @@ def simulate_typists(
     rounds, prefixes, shown, selected = _type(intents, plans, lists, p, rngs[2], progress)
     table = _assemble(catalogue, intents, rounds, prefixes, shown, selected)
     description = {
-        "setting": setting,
+        "setting": setting if isinstance(setting, str) else "custom",
         "seed": seed,
         "candidates": candidates,
         "parameters": dataclasses.asdict(p),
@@ -121,18 +120,18 @@ def simulate_typists(
     )
 
 
-def _parameters(setting, attention):
-    if setting not in SETTINGS:
+def _parameters(setting: str | TypistParameters, attention: float | None) -> TypistParameters:
+    if isinstance(setting, TypistParameters):
+        parameters = setting
+    elif setting in SETTINGS:
+        parameters = SETTINGS[setting]
+    else:
         raise InputError(f"setting is {setting!r}, expected one of {', '.join(SETTINGS)}.")
     if attention is None:
-        return SETTINGS[setting]
+        return parameters
     if setting != "calibrated":
-        raise InputError(
-            f"attention can be set only in 'calibrated'; the setting {setting!r} fixes it."
-        )
-    if not 0 <= attention <= 1:
-        raise InputError(f"attention is {attention}, expected a number from 0 to 1.")
-    return dataclasses.replace(SETTINGS[setting], attention=attention)
+        raise InputError("attention can be set only in 'calibrated'; the setting given fixes it.")
+    return dataclasses.replace(parameters, attention=attention)
 
 
 def _type(intents, plans, lists, p, rng, progress):
@@ -245,26 +244,18 @@ def _assemble(catalogue, intents, rounds, prefixes, shown, selected):
 
 
 class _StaticLists:
-    """The heaviest phrases that begin with a prefix, both folded."""
+    """The static completer's lists, in the catalogue's own numbers."""
 
-    def __init__(self, catalogue, candidates):
+    def __init__(self, catalogue: Catalogue, candidates: int) -> None:
         self.candidates = candidates
-        self.folded = [_fold(phrase) for phrase in catalogue.phrases]
-        self._order = np.array(sorted(range(len(self.folded)), key=self.folded.__getitem__))
-        self._sorted = [self.folded[i] for i in self._order]
-        self._weights = catalogue.weights[self._order]
+        self.folded = [fold(phrase) for phrase in catalogue.phrases]
+        self._index = PrefixIndex.build(catalogue.phrases, catalogue.weights)
+        number = {phrase: i for i, phrase in enumerate(catalogue.phrases)}
+        self._number = np.array([number[p] for p in self._index.phrases(range(len(self._index)))])
 
-    def top(self, prefix, k):
-        low = bisect_left(self._sorted, prefix)
-        high = bisect_left(self._sorted, prefix + "\U0010ffff")
-        best = np.argsort(-self._weights[low:high], kind="stable")[:k]
-        return self._order[low + best]
+    def top(self, prefix: str, k: int) -> np.ndarray:
+        return self._number[self._index.top(prefix, k)]
 
-    def siblings(self, phrase):
-        text = self.folded[phrase % len(self.folded)]
+    def siblings(self, wanted: int) -> np.ndarray:
+        text = self.folded[wanted % len(self.folded)]
         return self.top(text[: text.find(" ") + 1] or text, SIBLINGS)
-
-
-def _fold(text):
-    decomposed = normalize("NFKD", text)
-    return "".join(c for c in decomposed if not "\u0300" <= c <= "\u036f").casefold()

