@@ -1,5 +1,7 @@
 """Slow and obvious: feedback and candidates by looping over the log's own words."""
 
+import itertools
+
 import numpy as np
 
 from telic.completion.folding import fold
@@ -12,7 +14,7 @@ def is_word(character):
 def feedback(strokes, query, previous):
     """The 16 features of a query before the last of `strokes`: (seconds, prefix, shown) tuples."""
     x = np.zeros(16)
-    for (at, prefix, shown), (then, _, _) in zip(strokes, strokes[1:], strict=False):
+    for (at, prefix, shown), (then, _, _) in itertools.pairwise(strokes):
         if query not in shown:
             continue
         prefix, text = fold(prefix), fold(query)

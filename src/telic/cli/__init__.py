@@ -4,6 +4,8 @@ import sys
 
 import typer
 
+from telic.cli import completion, study
+from telic.cli.demo import demo
 from telic.errors import TelicError
 
 app = typer.Typer(
@@ -12,8 +14,10 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-# Each product's file adds its commands here. Command functions import what they need inside, so
-# that `telic --help` does not wait for numba and scikit-learn.
+# Command functions import what they need inside, so that `telic --help` does not wait for numba.
+app.command()(demo)
+app.add_typer(completion.app, name="completion")
+app.add_typer(study.app, name="study")
 
 
 @app.command()

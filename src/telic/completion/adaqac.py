@@ -54,7 +54,7 @@ CAREFUL = Protocol(
     l2=(0.01, 0.1, 1.0, 10.0, 100.0), schedule="steady", step_sizes=(0.003, 0.01, 0.03, 0.1),
     do_no_harm=True,
 )  # fmt: skip
-PROTOCOLS = {protocol.name: protocol for protocol in (PAPER, CAREFUL)}
+PROTOCOLS = {protocol.name: protocol for protocol in (CAREFUL, PAPER)}
 
 
 @dataclass(frozen=True)

@@ -186,8 +186,8 @@ def candidate_study(
     Returns
     -------
     list of dict
-        ``candidates``, ``static`` and ``mrr`` (adaQAC-Online, all test keystrokes), ``microseconds``
-        per keystroke to compute features, scores and ranks.
+        ``candidates``, ``static`` and ``mrr`` (adaQAC-Online, all test keystrokes), and
+        ``microseconds`` per keystroke to compute features, scores and ranks.
     """
     rows = []
     for n in sizes:
@@ -273,8 +273,9 @@ def controls(
     *,
     settings: Sequence[str] = ("inattentive", "calibrated", "readers"),
     seeds: int = 10,
+    users: int = 200,
+    compositions: int = 150,
     progress: Progress | None = None,
-    **size: int,
 ) -> list[dict]:
     """Repeat `dwell_effect` over seeds: in which settings do dwell times help beyond chance?
 
@@ -290,7 +291,11 @@ def controls(
         for seed in range(seeds):
             if progress:
                 progress(f"{setting}, seed {seed}")
-            found.append(dwell_effect(catalogue, setting=setting, seed=seed, **size))
+            found.append(
+                dwell_effect(
+                    catalogue, setting=setting, seed=seed, users=users, compositions=compositions
+                )
+            )
         dwell = np.array([one["dwell"] for one in found])
         test = paired_t_test(dwell, np.zeros(seeds), np.arange(seeds))
         rows.append(
@@ -312,8 +317,9 @@ def attention_curve(
     *,
     levels: Sequence[float] = (0.0, 0.25, 0.5, 0.75, 1.0),
     seeds: int = 3,
+    users: int = 200,
+    compositions: int = 150,
     progress: Progress | None = None,
-    **size: int,
 ) -> list[dict[str, float]]:
     """Follow the gain of feedback as calibrated typists look at more or fewer lists.
 
@@ -331,7 +337,12 @@ def attention_curve(
                 progress(f"attention {attention:g}, seed {seed}")
             found.append(
                 dwell_effect(
-                    catalogue, setting="calibrated", attention=attention, seed=seed, **size
+                    catalogue,
+                    setting="calibrated",
+                    attention=attention,
+                    seed=seed,
+                    users=users,
+                    compositions=compositions,
                 )
             )
         row = {"attention": attention}

@@ -66,6 +66,26 @@ def accuracy_table(results: Sequence[Result], prefixes: str = "last") -> tuple[l
     return columns, rows
 
 
+def overview_table(results: Sequence[Result], prefixes: str) -> tuple[list, list]:
+    """Return (columns, rows): one row per relevance, what each model adds to the static order."""
+    columns = ["Relevance", "Protocol", "N", "static", *MODELS[1:]]
+    rows = []
+    for result in results:
+        found = {row["model"]: row for row in result.rows() if row["prefixes"] == prefixes}
+        cells = [percent(found["static"]["mrr"])]
+        for model in MODELS[1:]:
+            p_value = found[model]["p_value"]
+            shown = change(found[model]["difference"], p_value)
+            cells.append(shown if p_value is None else f"{shown} (p {_p(p_value)})")
+        models = result.models
+        rows.append([models.relevance.name, models.protocol.name, models.n, *cells])
+    return columns, rows
+
+
+def _p(value: float) -> str:
+    return "< .001" if value < 0.001 else f"{value:.3f}".lstrip("0")
+
+
 def prefix_table(results: Sequence[Result]) -> tuple[list, list]:
     """Return (columns, rows): MRR by prefix length, as in Table 2.5."""
     columns = ["Relevance", "Protocol", "Model", *PREFIXES[1:]]

@@ -1,0 +1,275 @@
+"""`telic completion`: simulate typists, fit and evaluate models, look into them, serve them."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from telic.cli.progress import console, steps
+from telic.errors import InputError
+
+if TYPE_CHECKING:
+    from telic.completion import Completer, Protocol, Replay, Result
+    from telic.simulate import Catalogue
+
+app = typer.Typer(
+    help="Query completion that adapts to what the user skipped.", no_args_is_help=True
+)
+
+Log = Annotated[Path, typer.Argument(help="Composition log, Parquet (docs/data-contracts.md, 1).")]
+Queries = Annotated[
+    Path | None,
+    typer.Option(help="Query log or catalogue from before the log, Parquet or CSV (contract 2)."),
+]
+MinCompositions = Annotated[
+    int, typer.Option(help="Leave out users with fewer compositions (the text: 100).", min=4)
+]
+MinUsers = Annotated[
+    int,
+    typer.Option(help="Suggest a query only after so many users submitted it.", min=1),
+]
+SkipBadRows = Annotated[
+    bool, typer.Option(help="Leave out and count rows that break the contract.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
+Seed = Annotated[int, typer.Option(help="Equal seeds give equal results.", min=0)]
+CatalogueFile = Annotated[
+    Path | None,
+    typer.Option(help="Query log to take phrases and weights from; default: the world's places."),
+]
+
+
+def replay_of(
+    log: Path, queries: Path | None, *, skip: bool, min_compositions: int, min_users: int
+) -> "Replay":
+    """Read a log and make it ready."""
+    from telic.completion import Replay
+    from telic.data.compositions import read_compositions
+    from telic.data.queries import read_queries
+
+    read = read_compositions(log, on_bad_row="skip" if skip else "raise")
+    for reason, count in read.skipped.items():
+        console.print(f"{log}: skipped {count} rows: {reason}", highlight=False, markup=False)
+    earlier = read_queries(queries) if queries else None
+    return Replay(read, queries=earlier, min_compositions=min_compositions, min_users=min_users)
+
+
+def catalogue_of(file: Path | None) -> "Catalogue":
+    """Return the catalogue in a file, or the world's places."""
+    from telic.simulate import Catalogue, geonames_catalogue
+
+    return Catalogue.from_table(file) if file else geonames_catalogue()
+
+
+def protocols_of(name: str) -> "tuple[Protocol, ...]":
+    """Return the protocols that a name stands for."""
+    from telic.completion import PROTOCOLS
+
+    if name == "both":
+        return tuple(PROTOCOLS.values())
+    if name not in PROTOCOLS:
+        raise InputError(f"--protocol is {name!r}, expected {', '.join(PROTOCOLS)} or both.")
+    return (PROTOCOLS[name],)
+
+
+def relevances_of(names: list[str] | None) -> tuple[str, ...]:
+    """Return the relevance scores asked for; all five by default."""
+    from telic.completion.relevance import NAMES
+
+    for name in names or ():
+        if name not in NAMES:
+            raise InputError(f"--relevance is {name!r}, expected one of {', '.join(NAMES)}.")
+    return tuple(names or NAMES)
+
+
+def print_table(columns: list[str], rows: list[list], title: str) -> None:
+    """Print a table for people on standard output."""
+    table = Table(title=title, title_justify="left")
+    for i, column in enumerate(columns):
+        is_text = isinstance(rows[0][i], str) and rows[0][i][:1].isalpha()
+        table.add_column(column, justify="left" if is_text else "right")
+    for row in rows:
+        table.add_row(*map(str, row))
+    out = Console()
+    (out if out.is_terminal else Console(width=140)).print(table)
+
+
+@app.command()
+def simulate(
+    out: Annotated[Path, typer.Argument(help="Parquet file to write.")],
+    setting: Annotated[
+        str, typer.Option(help="calibrated, inattentive or readers (docs/data-card-typists.md).")
+    ] = "calibrated",
+    attention: Annotated[
+        float | None, typer.Option(help="Share of lists looked at; default: the setting's own.")
+    ] = None,
+    users: Annotated[int, typer.Option(min=1)] = 200,
+    compositions: Annotated[int, typer.Option(help="Per user.", min=1)] = 150,
+    catalogue: CatalogueFile = None,
+    queries: Annotated[
+        Path | None,
+        typer.Option(help="Also write the catalogue as a query log, for fit and evaluate."),
+    ] = None,
+    seed: Seed = 0,
+) -> None:
+    """Write a composition log of simulated typists. It is marked as simulated."""
+    import pyarrow.parquet as pq
+
+    from telic.data import atomic_path
+    from telic.simulate import simulate_typists
+    from telic.study.chapter2 import catalogue_queries
+
+    phrases = catalogue_of(catalogue)
+    with console.status("simulating typists"):
+        log = simulate_typists(
+            phrases, setting=setting, attention=attention, users=users, compositions=compositions,
+            seed=seed,
+        )  # fmt: skip
+    with atomic_path(out) as temporary:
+        pq.write_table(log, temporary)
+    if queries:
+        with atomic_path(queries) as temporary:
+            pq.write_table(catalogue_queries(phrases, log), temporary)
+    console.print(f"{out}: {len(log)} simulated compositions of {users} users")
+
+
+@app.command()
+def fit(
+    log: Log,
+    out: Annotated[Path, typer.Argument(help="Model folder to write.")],
+    queries: Queries = None,
+    relevance: Annotated[str, typer.Option(help="Static relevance score.")] = "personal-s",
+    model: Annotated[
+        str, typer.Option(help="static, adaqac-unp, adaqac-batch or adaqac-online.")
+    ] = "adaqac-online",
+    protocol: Annotated[str, typer.Option(help="careful or paper.")] = "careful",
+    candidates: Annotated[int, typer.Option(help="Candidates to re-rank.", min=1, max=200)] = 10,
+    min_compositions: MinCompositions = 8,
+    min_users: MinUsers = 3,
+    skip_bad_rows: SkipBadRows = False,
+    as_json: Json = False,
+) -> None:
+    """Fit a search box on a composition log and write it as a model folder."""
+    from telic.completion import fit_completer
+
+    (score,) = relevances_of([relevance])
+    chosen = protocols_of(protocol)
+    if len(chosen) > 1:
+        raise InputError("--protocol is 'both', expected careful or paper: one model is fitted.")
+    replay = replay_of(
+        log, queries, skip=skip_bad_rows, min_compositions=min_compositions, min_users=min_users
+    )
+    with console.status("fitting"):
+        completer = fit_completer(
+            replay, relevance=score, model=model, protocol=chosen[0], n=candidates
+        )
+    completer.save(out)
+    _describe(out, completer, as_json=as_json)
+
+
+@app.command()
+def evaluate(
+    log: Log,
+    queries: Queries = None,
+    relevance: Annotated[
+        list[str] | None, typer.Option(help="May be repeated; default: all five.")
+    ] = None,
+    protocol: Annotated[str, typer.Option(help="careful, paper or both.")] = "careful",
+    candidates: Annotated[
+        list[int] | None, typer.Option(help="Candidates to re-rank; may be repeated.")
+    ] = None,
+    min_compositions: MinCompositions = 8,
+    min_users: MinUsers = 3,
+    report: Annotated[Path | None, typer.Option(help="Also write an HTML report.")] = None,
+    skip_bad_rows: SkipBadRows = False,
+    as_json: Json = False,
+) -> None:
+    """Measure what implicit feedback is worth on a log: every model against its static order."""
+    from telic.completion import evaluate as run
+    from telic.study import chapter2_report as draw
+
+    names, chosen, sizes = relevances_of(relevance), protocols_of(protocol), candidates or [10]
+    for n in sizes:
+        if not 1 <= n <= 200:
+            raise InputError(f"--candidates is {n}, expected 1 to 200.")
+    replay = replay_of(
+        log, queries, skip=skip_bad_rows, min_compositions=min_compositions, min_users=min_users
+    )
+    with steps("evaluating", len(names) * len(chosen) * len(sizes)) as progress:
+        results = run(
+            replay, relevances=names, protocols=chosen, candidates=sizes, progress=progress
+        )
+    if report:
+        draw.evaluation_report(replay, results).write(report)
+        console.print(f"report: {report}")
+    if as_json:
+        rows = [row for result in results for row in result.rows()]
+        typer.echo(json.dumps({"simulated": replay.log.simulated, "rows": rows}))
+        return
+    print_results(replay, results)
+
+
+def print_results(replay: "Replay", results: "list[Result]") -> None:
+    """Print what each model adds to the static order, and where that order is kept."""
+    from telic.study import chapter2_report as draw
+
+    people = "SIMULATED people. " if replay.log.simulated else ""
+    for prefixes, words in (("last", "the last keystroke"), ("all", "every keystroke")):
+        title = f"{people}MRR at {words}, %, and the change against static (* p < 0.05)"
+        print_table(*draw.overview_table(results, prefixes), title)
+    for result in results:
+        for model, gate in result.models.gates.items():
+            if model == "adaqac-online":
+                typer.echo(f"{result.models.relevance.name}, {model}: {gate.summary()}")
+
+
+@app.command()
+def inspect(
+    model: Annotated[Path, typer.Argument(help="Model folder.")],
+    prefix: Annotated[str | None, typer.Option(help="Also show the suggestions for it.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what a model folder holds: scores, weights, where feedback may re-rank."""
+    from telic.completion import Completer
+
+    _describe(model, Completer.load(model), as_json=as_json, prefix=prefix)
+
+
+def _describe(
+    folder: Path, completer: "Completer", *, as_json: bool, prefix: str | None = None
+) -> None:
+    from telic.completion.feedback import FEATURES
+
+    relevance = completer.relevance
+    facts: dict[str, Any] = {
+        "model": completer.model,
+        "protocol": completer.protocol,
+        "relevance": relevance.name,
+        "weights of popular, personal, recent": [
+            relevance.popular, relevance.personal, relevance.recent
+        ],
+        "candidates": completer.n,
+        "phrases": len(completer.index),
+        "users": len(completer.users),
+        "trained on simulated people": completer.simulated,
+        "feedback": completer.gate.summary(),
+        "feature weights (everyone)": {
+            name: round(float(weight), 4)
+            for name, weight in zip(
+                (*FEATURES, "Relevance"), completer.everyone, strict=False
+            )
+        },
+    }  # fmt: skip
+    if prefix is not None:
+        suggestions = completer.compose(completer.user()).suggest(prefix, at=0.0)
+        facts[f"suggestions for {prefix!r}"] = [s.text for s in suggestions]
+    if as_json:
+        typer.echo(json.dumps({"folder": str(folder), **facts}))
+        return
+    out = Console()
+    out.print(f"{folder}", highlight=False, markup=False)
+    for name, value in facts.items():
+        out.print(f"  {name}: {value}", highlight=False, markup=False)

@@ -1,0 +1,76 @@
+"""`telic demo`: from a catalogue to a search box that learns, in about a minute."""
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from telic.cli.completion import Json, Seed, print_results, print_table
+from telic.cli.progress import console, steps
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the log, the model and the report.")] = Path(
+        "telic-demo"
+    ),
+    serve: Annotated[bool, typer.Option(help="Open the search box when done.")] = True,
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Simulate typists, measure every model, write a report, open the search box."""
+    import pyarrow.parquet as pq
+
+    from telic.completion import PROTOCOLS, evaluate, fit_completer
+    from telic.completion.relevance import NAMES
+    from telic.data import atomic_path
+    from telic.simulate import geonames_catalogue, simulate_typists
+    from telic.study import chapter2, chapter2_report
+
+    began = time.perf_counter()
+    out.mkdir(parents=True, exist_ok=True)
+    seeds = 5
+    with steps("demo", 3 + 2 * len(NAMES) + 2 * seeds) as progress:
+        progress("simulating typists over the world's places")
+        catalogue = geonames_catalogue()
+        log = simulate_typists(catalogue, seed=seed)
+        with atomic_path(out / "log.parquet") as temporary:
+            pq.write_table(log, temporary)
+        replay = chapter2.simulated_replay(catalogue, log)
+        results = evaluate(replay, protocols=tuple(PROTOCOLS.values()), progress=progress)
+        controls = chapter2.controls(
+            catalogue,
+            settings=("inattentive", "readers"),
+            seeds=seeds,
+            users=100,
+            compositions=100,
+            progress=progress,
+        )
+        progress("writing the report")
+        report = chapter2_report.evaluation_report(replay, results)
+        report.section("Controls: do dwell times carry anything?")
+        report.text(
+            "Each simulated log is compared with its dwell twin (dwell times permuted within each "
+            "user). Small logs and few seeds here; `telic study chapter-2` runs ten of full size."
+        )
+        report.table(*chapter2_report.controls_table(controls))
+        report.write(out / "report.html")
+        progress("fitting the search box")
+        completer = fit_completer(replay)
+        completer.save(out / "model")
+    seconds = time.perf_counter() - began
+    if as_json:
+        rows = [row for result in results for row in result.rows()]
+        typer.echo(
+            json.dumps({"simulated": True, "rows": rows, "controls": controls, "seconds": seconds})
+        )
+    else:
+        print_results(replay, results)
+        print_table(*chapter2_report.controls_table(controls), "SIMULATED: do dwell times help?")
+    console.print(f"{seconds:.0f} s; log, model and report are in {out}/ (open {out}/report.html)")
+    if serve:
+        from telic.cli.completion import serve as open_search_box
+
+        open_search_box(out / "model", port=port)

@@ -1,0 +1,26 @@
+"""Progress on the terminal's error stream, so that `--json` keeps standard output to itself."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+console = Console(stderr=True)
+
+
+@contextmanager
+def steps(title: str, total: int | None = None) -> Iterator[Callable[[str], None]]:
+    """Show a bar that advances each time the function it gives is called with the next step."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20))
+    with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
+        task = progress.add_task(title, total=total)
+        begun = False
+
+        def begin(step: str) -> None:
+            nonlocal begun
+            progress.update(task, description=f"{title}: {step}", advance=1 if begun else 0)
+            begun = True
+
+        yield begin
+        progress.update(task, description=title, completed=total)

@@ -1,0 +1,226 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from telic.choice import fit_pooled
+from telic.completion import CAREFUL, PAPER, Replay, evaluate
+from telic.completion.adaqac import Design, online, training_choices, unpersonalised
+from telic.completion.evaluation import PREFIXES, evaluate_models
+from telic.completion.feedback import LONGEST_AT, WIDTH
+from telic.completion.filtering import Filtering, tune_filtering
+from telic.completion.harm import PREFIX_BINS, Gate, bin_of
+from telic.completion.models import MODELS, fit_models, fit_relevance
+from telic.completion.replay import TEST, TRAIN, VALID, Moments
+from telic.data.compositions import read_compositions
+from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
+from telic.simulate import Catalogue, simulate_typists
+
+
+@pytest.fixture(scope="module")
+def catalogue():
+    """Many phrases behind few first letters, so that what is wanted is often not at the top."""
+    rng = np.random.default_rng(0)
+    letters = [[*"abc"][i] for i in rng.integers(0, 3, 400 * 12)]
+    phrases = sorted({"".join(letters[12 * i : 12 * i + 12]) for i in range(400)})
+    return Catalogue(phrases, rng.pareto(1.2, len(phrases)) + 1)
+
+
+@pytest.fixture(scope="module")
+def readers(catalogue):
+    """Typists who read lists and dwell in proportion: there is something to learn."""
+    log = simulate_typists(catalogue, setting="readers", users=24, compositions=40, seed=1)
+    return Replay(read_compositions(log))
+
+
+@pytest.fixture(scope="module")
+def fitted(readers):
+    return fit_models(readers, fit_relevance(readers, "mpc", CAREFUL), CAREFUL)
+
+
+def moments_of(position, n=3):
+    t = len(position)
+    relevance = np.tile(-np.arange(float(n)), (t, 1))
+    ids = np.tile(np.arange(n, dtype=np.int32), (t, 1))
+    return Moments(
+        np.arange(t), np.arange(t), ids, relevance, np.zeros((t, n, 3)), np.array(position)
+    )
+
+
+def test_filtering_drops_what_was_high_and_long():
+    features = np.zeros((1, 3, WIDTH))
+    features[0, 0, LONGEST_AT] = 1.2  # at position 1
+    features[0, 1, LONGEST_AT + 2] = 2.5  # at position 3
+    relevance = np.array([[3.0, 2.0, 1.0]])
+    dropped = np.isneginf(Filtering(1.2, 1).scores(features, relevance))
+    assert dropped.tolist() == [[True, False, False]]
+    dropped = np.isneginf(Filtering(1.3, 3).scores(features, relevance))
+    assert dropped.tolist() == [[False, True, False]]
+
+
+def test_filtering_is_tuned_on_all_300_pairs():
+    features = np.zeros((2, 3, WIDTH))
+    features[:, 0, LONGEST_AT + 1] = 0.75  # the wrong first candidate was read at position 2
+    features[:, 1, LONGEST_AT + 4] = 0.75  # so was the wanted one, at position 5
+    best, grid = tune_filtering(features, moments_of([1, 1]))
+    assert grid.shape == (30, 10)
+    assert best == Filtering(0.7, 2)
+    assert grid.max() == 1.0
+    assert grid[0, 9] == 0.0  # dropping both loses the wanted query
+
+
+def test_training_choices_keep_or_leave_out_unlisted_queries(readers):
+    relevance = fit_relevance(readers, "mpc", PAPER)
+    last = readers.moments(relevance, readers.last_keystrokes(TRAIN), n=3)
+    features = readers.features(last)
+    design = Design.of(PAPER, features, last)
+    unlisted = int((last.position < 0).sum())
+    assert unlisted > 0
+    kept, row = training_choices(
+        readers, last, features, design, relevance=relevance, keep_unlisted=True
+    )
+    assert len(kept) == len(row) == len(last)
+    left, _ = training_choices(
+        readers, last, features, design, relevance=relevance, keep_unlisted=False
+    )
+    assert len(left) == len(last) - unlisted
+    assert np.diff(kept.start).max() == 4  # three candidates and the union's fourth
+    listed = last.position[row] >= 0
+    np.testing.assert_array_equal(
+        (kept.chosen - kept.start[:-1])[listed], last.position[row][listed]
+    )
+
+
+def test_average_of_personal_weights_leaves_one_out(readers):
+    relevance = fit_relevance(readers, "mpc", CAREFUL)
+    last = readers.moments(relevance, readers.last_keystrokes(TRAIN))
+    features = readers.features(last)
+    choices, _ = training_choices(
+        readers, last, features, Design.of(CAREFUL, features, last), relevance=relevance,
+        keep_unlisted=False,
+    )  # fmt: skip
+    everyone, without = unpersonalised(choices, l2=1.0, variant="average")
+    np.testing.assert_allclose(without.mean(axis=0), everyone)
+    pooled, left = unpersonalised(choices, l2=1.0)
+    np.testing.assert_allclose(pooled, fit_pooled(choices, l2=1.0))
+    assert 0 < abs(left - pooled).max() < 0.5
+
+
+def test_online_scores_each_composition_before_it_learns_from_it(readers):
+    relevance = fit_relevance(readers, "mpc", CAREFUL)
+    last = readers.moments(relevance, readers.last_keystrokes(VALID, TEST))
+    features = readers.features(last)
+    choices, row = training_choices(
+        readers, last, features, Design.of(CAREFUL, features, last), relevance=relevance,
+        keep_unlisted=False,
+    )  # fmt: skip
+    users = readers.log.user[last.composition]
+    initial = np.zeros((len(readers.log.users), choices.x.shape[1]))
+    weights = online(choices, row, users, initial, l2=0.0, step_size=0.1, schedule="steady")
+    assert weights.shape[0] == len(last)
+    for u in np.unique(users):
+        own = np.flatnonzero(users == u)
+        assert not weights[own[0]].any()
+        learned = np.isin(own, row)
+        moved = (np.diff(weights[own], axis=0) != 0).any(axis=1)
+        assert not moved[~learned[:-1]].any()
+        assert moved[learned[:-1]].any()
+
+
+def test_planted_feedback_is_found_and_its_rows_are_complete(readers, fitted):
+    ungated = fit_models(
+        readers, fit_relevance(readers, "mpc", CAREFUL), replace(CAREFUL, do_no_harm=False)
+    )
+    result = evaluate_models(readers, ungated)
+    last = result.slices["last"]
+    assert result.ranks["adaqac-unp"][last].mean() > result.ranks["static"][last].mean()
+    rows = result.rows()
+    assert {(row["model"], row["prefixes"]) for row in rows} == {
+        (model, prefixes) for model in MODELS for prefixes in PREFIXES
+    }
+    for row in rows:
+        assert row["n"] == int(result.slices[row["prefixes"]].sum())
+        if row["model"] == "static":
+            assert row["p_value"] is None
+    assert fitted.gates.keys() == set(MODELS[1:])
+
+
+def test_ranks_do_not_depend_on_the_size_of_the_pieces(readers, fitted, monkeypatch):
+    moments = readers.moments(fitted.relevance, readers.last_keystrokes(TEST))
+    whole = fitted.reciprocal_ranks(readers, moments)
+    monkeypatch.setattr("telic.completion.models.CHUNK", 7)
+    for model, ranks in fitted.reciprocal_ranks(readers, moments).items():
+        np.testing.assert_array_equal(ranks, whole[model])
+
+
+def test_static_does_not_depend_on_models_and_tuning_beats_equal_weights(readers):
+    personal = fit_relevance(readers, "personal", CAREFUL)
+    tuned = fit_relevance(readers, "personal-s", CAREFUL)
+    held = readers.last_keystrokes(VALID)
+
+    def accuracy(relevance):
+        moments = readers.moments(relevance, held)
+        return mean_reciprocal_rank(reciprocal_ranks(moments.relevance, moments.position))
+
+    assert accuracy(tuned) >= accuracy(personal)
+    assert tuned.popular + tuned.personal == pytest.approx(1)
+
+
+def test_a_log_in_which_nothing_listed_was_wanted_is_served_statically(make_table):
+    table = make_table(0, users=3, list_length=1, phrases=["a", "b", "c"])
+    column = [f"unheard of {i}" for i in range(len(table))]
+    table = table.set_column(2, table.schema.field("query"), [column])
+    replay = Replay(read_compositions(table))
+    for result in evaluate(replay, relevances=["mpc"], protocols=[CAREFUL]):
+        for row in result.rows():
+            assert row["mrr"] in (0.0, None)
+
+
+def test_a_log_without_information_is_not_made_worse(catalogue):
+    """Nobody looks at the lists. The printed protocol overfits; the careful one must do no harm."""
+    gains = {PAPER: [], CAREFUL: []}
+    for seed in range(3):
+        log = simulate_typists(
+            catalogue, setting="inattentive", users=24, compositions=40, seed=seed
+        )
+        replay = Replay(read_compositions(log))
+        for result in evaluate(replay, relevances=["mpc"], protocols=tuple(gains)):
+            static = result.ranks["static"]
+            gains[result.models.protocol] += [
+                (result.ranks[model] - static)[result.slices["last"]].mean() for model in MODELS[1:]
+            ]
+    assert np.mean(gains[CAREFUL]) > -0.003
+    assert np.mean(gains[PAPER]) < -0.003  # the harm that the gate is there to prevent
+
+
+@settings(max_examples=30, deadline=None)
+@given(effect=st.sampled_from([-0.1, 0.1]), seed=st.integers(0, 1000))
+def test_the_gate_opens_for_a_gain_and_closes_for_a_loss(effect, seed):
+    rng = np.random.default_rng(seed)
+    user, length = np.repeat(np.arange(20), 50), rng.integers(1, 20, 1000)
+    gain = np.where(length <= 6, effect, 0.0) + rng.normal(0, 0.1, 1000)
+    gate = Gate.fitted(gain, user, length, 20)
+    assert gate.bins[:2].all() == (effect > 0)
+    if effect > 0:
+        assert gate.users.all()
+        assert gate.open(np.array([0]), np.array([2]))[0]
+    else:
+        assert not gate.open(np.array([0, 3]), np.array([2, 5])).any()
+
+
+def test_the_gate_closes_for_users_who_lose_clearly():
+    rng = np.random.default_rng(0)
+    user = np.repeat(np.arange(20), 100)
+    gain = np.where(user == 3, -0.5, 0.1) + rng.normal(0, 0.1, 2000)
+    gate = Gate.fitted(gain, user, np.full(2000, 5), 20)
+    assert np.flatnonzero(~gate.users).tolist() == [3]
+    assert "1 of 20 users" in gate.summary()
+    assert not gate.open(np.array([3]), np.array([5]))[0]
+
+
+def test_prefix_bins_cover_every_length():
+    lengths = np.array([0, 1, 3, 4, 6, 7, 9, 10, 12, 13, 1000])
+    assert bin_of(lengths).tolist() == [0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+    assert len(PREFIX_BINS) == 5
