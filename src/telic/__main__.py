@@ -1,0 +1,5 @@
+"""`python -m telic` is `telic`."""
+
+from telic.cli import main
+
+main()

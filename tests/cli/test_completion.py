@@ -1,0 +1,131 @@
+import json
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+
+from telic import cli
+
+
+@pytest.fixture
+def telic(monkeypatch, capfd):
+    """Run the command line in this process; return (exit code, standard output, error output)."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["telic", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        out, err = capfd.readouterr()
+        return stop.value.code or 0, out, err
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory, catalogue_file):
+    """A log written by the command itself, with its catalogue."""
+    import subprocess
+
+    folder = tmp_path_factory.mktemp("log")
+    subprocess.run(
+        [sys.executable, "-m", "telic", "completion", "simulate", folder / "log.parquet",
+         "--users", "8", "--compositions", "24", "--catalogue", catalogue_file,
+         "--queries", folder / "queries.parquet"],
+        check=True,
+    )  # fmt: skip
+    return folder / "log.parquet"
+
+
+@pytest.fixture(scope="module")
+def catalogue_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("catalogue") / "catalogue.csv"
+    lines = [f"{a}{b}{c} street,{i + 1}" for i, (a, b, c) in enumerate(
+        (a, b, c) for a in "abcd" for b in "aeiou" for c in "mnrst")]  # fmt: skip
+    path.write_text("query,count\n" + "\n".join(lines) + "\n")
+    return path
+
+
+def test_evaluate_prints_the_contract(telic, log):
+    code, out, err = telic(
+        "completion", "evaluate", log, "--json", "--relevance", "mpc", "--relevance", "timesense-s",
+        "--protocol", "both", "--candidates", 5,
+    )  # fmt: skip
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["simulated"] is True
+    assert len(found["rows"]) == 2 * 2 * 5 * 7
+    keys = ["relevance", "protocol", "candidates", "model", "prefixes", "n", "mrr", "sr@1", "sr@2"]
+    assert set(keys) | {"sr@3", "p_value"} <= found["rows"][0].keys()
+    assert {row["protocol"] for row in found["rows"]} == {"paper", "careful"}
+
+
+def test_evaluate_prints_tables_and_writes_a_report(telic, log, tmp_path):
+    report = tmp_path / "report.html"
+    queries = log.parent / "queries.parquet"
+    code, out, err = telic(
+        "completion",
+        "evaluate",
+        log,
+        "--relevance",
+        "mpc",
+        "--queries",
+        queries,
+        "--report",
+        report,
+    )
+    assert code == 0, err
+    assert "SIMULATED" in out
+    assert "adaqac-online" in out
+    page = report.read_text()
+    assert "simulated" in page
+    assert page.count("<svg") == 3
+
+
+def test_fit_and_inspect(telic, log, tmp_path):
+    model = tmp_path / "model"
+    assert telic("completion", "fit", log, model)[0] == 0
+    code, out, _ = telic("completion", "inspect", model, "--prefix", "a", "--json")
+    assert code == 0
+    facts = json.loads(out)
+    assert facts["relevance"] == "personal-s"
+    assert facts["trained on simulated people"] is True
+    assert all(text.startswith("a") for text in facts["suggestions for 'a'"])
+    assert "adaqac-online" in telic("completion", "inspect", model)[1]
+
+
+def test_the_same_seed_gives_the_same_log(telic, tmp_path, catalogue_file):
+    def simulate(name, seed):
+        arguments = ["completion", "simulate", tmp_path / name, "--users", 3, "--compositions", 5]
+        assert telic(*arguments, "--catalogue", catalogue_file, "--seed", seed)[0] == 0
+        return pq.read_table(tmp_path / name)
+
+    assert simulate("a", 1) == simulate("b", 1)
+    assert simulate("a", 1) != simulate("c", 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["evaluate", "no.parquet"], "no.parquet: no such file"),
+        (["inspect", "no-model"], "no-model/manifest.json: not found"),
+        (["evaluate", "LOG", "--protocol", "sloppy"], "--protocol is 'sloppy'"),
+        (["evaluate", "LOG", "--relevance", "x"], "--relevance is 'x'"),
+        (["evaluate", "LOG", "--candidates", "0"], "--candidates is 0"),
+        (["evaluate", "LOG", "--min-compositions", "5000"], "no user has 5000"),
+        (["fit", "LOG", "m", "--model", "magic"], "'magic'"),
+        (["fit", "LOG", "m", "--protocol", "both"], "expected careful or paper"),
+        (["simulate", "no-folder/log.parquet"], "does not exist"),
+        (["simulate", "s.parquet", "--setting", "asleep"], "asleep"),
+    ],
+)
+def test_what_was_given_wrong_is_one_line_and_exit_2(
+    telic, log, tmp_path, monkeypatch, arguments, message
+):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = telic("completion", *[log if a == "LOG" else a for a in arguments])
+    assert code == 2
+    assert out == ""
+    last = err.strip().splitlines()[-1]
+    assert last.startswith("telic: ")
+    assert message in last
+    assert list(tmp_path.iterdir()) == []  # nothing half-written
