@@ -1,5 +1,16 @@
 """Tables in, models on disk: the contracts that files must keep, their readers, the model store."""
 
+from telic.data.compositions import CompositionLog, read_compositions
+from telic.data.queries import QueryLog, read_queries
 from telic.data.store import StoredModel, atomic_path, load_model, save_model
 
-__all__ = ["StoredModel", "atomic_path", "load_model", "save_model"]
+__all__ = [
+    "CompositionLog",
+    "QueryLog",
+    "StoredModel",
+    "atomic_path",
+    "load_model",
+    "read_compositions",
+    "read_queries",
+    "save_model",
+]

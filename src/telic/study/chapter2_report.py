@@ -263,3 +263,15 @@ def controls_table(rows: Sequence[dict]) -> tuple[list, list]:
         ]
         for row in rows
     ]  # fmt: skip
+
+
+def attention_table(rows: Sequence[dict[str, float]]) -> tuple[list, list]:
+    """Return (columns, rows) of the attention curve."""
+    columns = ["Share of lists looked at", "Feedback − static", "Log − dwell twin"]
+    return columns, [
+        [
+            f"{row['attention']:g}",
+            *(f"{change(row[k], None)} ± {100 * row[f'{k}_se']:.2f}" for k in ("gain", "dwell")),
+        ]
+        for row in rows
+    ]
