@@ -298,7 +298,7 @@ def _block_maxima(weights: np.ndarray) -> np.ndarray:
     return maxima
 
 
-def _checked_weights(weights) -> np.ndarray:
+def _checked_weights(weights: Sequence[float] | np.ndarray) -> np.ndarray:
     try:
         values = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -1,0 +1,102 @@
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from telic.completion import fold
+
+GRAPHEMES = [
+    *"aZ ß4ſǆþ",
+    "é",
+    "e\u0301",
+    "ç",
+    "ǖ",
+    "각",
+    "하",
+    "が",
+    "か\u3099",
+    "ไม้",
+    "ﬁ",
+    "\u3000",
+]
+GRAPHEMES += [
+    "क्षि",
+    "א\u05b8",
+    "م\u064f",
+    "Й",
+    "👩‍👩‍👧",
+    "❤️",
+    "🇫🇷",
+    "\u00a0",
+    "\n",
+    "ΐ",
+    "ᾳ",
+    "Σ",
+    "ς",
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "folded"),
+    [
+        ("", ""),
+        ("New York", "new york"),
+        ("  New \t\u3000 York\n", "new york "),
+        ("São Paulo", "sao paulo"),
+        ("Sa\u0303o Paulo", "sao paulo"),
+        ("STRASSE", "strasse"),
+        ("Straße", "strasse"),
+        ("Ὀδυσσεύς", "οδυσσευσ"),
+        ("ﬁn Ⅷ ①", "fin viii 1"),
+        ("ＴＯＫＹＯ", "tokyo"),
+        ("Łódź", "łodz"),
+        ("\u0301 \u0301", ""),
+    ],
+)
+def test_what_people_do_not_tell_apart_folds_alike(text, folded):
+    assert fold(text) == folded
+
+
+@pytest.mark.parametrize("letter", ["ि", "้", "\u3099", "\u05b8", "\u064f"])
+def test_marks_that_make_the_letter_stay(letter):
+    assert unicodedata.combining(letter) or unicodedata.category(letter).startswith("M")
+    assert letter in fold("x" + letter)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "text"),
+    [("ㅎ", "한국"), ("하", "한국"), ("か", "がく"), ("ﾊ", "パリ"), ("strass", "Straße")],
+)
+def test_a_half_typed_letter_is_a_prefix(prefix, text):
+    assert fold(text).startswith(fold(prefix))
+
+
+def test_a_finished_word_begins_no_longer_word():
+    assert fold("New York").startswith(fold("new "))
+    assert not fold("Newcastle").startswith(fold("new "))
+
+
+def test_folding_twice_changes_nothing_for_any_character():
+    characters = (chr(c) for c in range(sys.maxunicode + 1) if c < 0x3400 or chr(c).isalnum())
+    assert [c for c in characters if fold(fold(c)) != fold(c)] == []
+
+
+@given(st.text(st.characters() | st.sampled_from("\u0301\u0323\u034f\u0345\u3099 İſß")))
+def test_folding_is_idempotent_and_blind_to_normal_form(text):
+    folded = fold(text)
+    assert fold(folded) == folded
+    assert fold(unicodedata.normalize("NFC", text)) == fold(unicodedata.normalize("NFD", text))
+
+
+@given(st.lists(st.sampled_from(GRAPHEMES)), st.integers(0))
+def test_the_beginning_of_a_text_folds_to_a_prefix_of_it(graphemes, cut):
+    beginning = "".join(graphemes[: cut % (len(graphemes) + 1)])
+    assert fold("".join(graphemes)).startswith(fold(beginning))
+
+
+@given(st.text(st.characters(codec="ascii")))
+def test_ascii_takes_the_same_road(text):
+    assert fold(text) == fold(text + "é").removesuffix("e")
+    assert fold(text) == fold(text.upper())

@@ -1,0 +1,210 @@
+import mmap
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from telic.completion import PrefixIndex, fold
+from telic.errors import InputError, ModelError
+
+# Few letters, so that prefixes are shared and phrases come twice; among them letters of one to
+# four bytes, pairs that fold alike, and letters whose folded form is longer.
+LETTERS = [
+    "a",
+    "A",
+    "b",
+    " ",
+    "é",
+    "e\u0301",
+    "ß",
+    "ſ",
+    "각",
+    "가",
+    "が",
+    "か",
+    "क्षि",
+    "😀",
+    "😁",
+    "👩‍👩‍👧",
+    "\x00",
+]
+texts = st.lists(st.sampled_from(LETTERS), max_size=5).map("".join)
+entries = st.lists(st.tuples(texts.filter(fold), st.sampled_from([0.0, 1.0, 1.0, 2.5, 7.0])))
+
+
+class BruteForce:
+    """The index by its definition."""
+
+    def __init__(self, entries):
+        total = {}
+        for phrase, weight in entries:
+            total[phrase] = total.get(phrase, 0.0) + weight
+        self.phrases = sorted(total, key=lambda phrase: (fold(phrase).encode(), phrase.encode()))
+        self.weights = [total[phrase] for phrase in self.phrases]
+
+    def matching(self, prefix):
+        return [i for i, p in enumerate(self.phrases) if fold(p).startswith(fold(prefix))]
+
+    def top(self, prefix, k):
+        return sorted(self.matching(prefix), key=lambda i: (-self.weights[i], i))[:k]
+
+
+def build(entries, **options):
+    return PrefixIndex.build([p for p, _ in entries], [w for _, w in entries], **options)
+
+
+@settings(deadline=None)
+@given(
+    entries,
+    st.lists(texts | st.just("\ud800") | st.text(), max_size=5),
+    st.integers(1, 60),
+    st.integers(1, 5),
+    st.integers(1, 5),
+)
+def test_the_index_equals_brute_force(entries, prefixes, k, hot_top, hot_range):
+    brute = BruteForce(entries)
+    index = build(entries, hot_top=hot_top, hot_range=hot_range)
+    assert len(index) == len(brute.phrases)
+    assert index.phrases(range(len(index))) == brute.phrases
+    assert index.weights.tolist() == brute.weights
+    assert [index.find(phrase) for phrase in brute.phrases] == list(range(len(index)))
+    for prefix in ["", *prefixes, *(phrase[:2] for phrase, _ in entries)]:
+        lo, hi = index.range(prefix)
+        assert list(range(lo, hi)) == brute.matching(prefix)
+        assert index.top(prefix, k).tolist() == brute.top(prefix, k)
+        if prefix not in brute.phrases:
+            assert index.find(prefix) == -1
+    lo, hi = index.ranges(prefixes)
+    assert list(zip(lo.tolist(), hi.tolist(), strict=True)) == [index.range(p) for p in prefixes]
+
+
+@pytest.fixture(scope="module")
+def thousands():
+    """Several thousand phrases with many equal weights: several blocks, several hot ranges."""
+    rng = np.random.default_rng(5)
+    lengths = rng.integers(1, 10, 6000)
+    phrases = ["".join(rng.choice(list("aabcdé"), length)) for length in lengths]
+    return list(zip(phrases, rng.integers(0, 40, len(phrases)).astype(float), strict=True))
+
+
+def test_large_ranges_equal_brute_force(thousands):
+    brute = BruteForce(thousands)
+    index = build(thousands, hot_range=100)
+    assert len(index.hot_ranges) > 10
+    cold = build(thousands, hot_range=len(thousands) + 1)
+    assert len(cold.hot_ranges) == 0
+    for prefix in ["", "a", "aa", "e", "ea", "bad", "abcabc", "z"]:
+        for k in [1, 10, 50, 51, 500, 10_000]:
+            expected = brute.top(prefix, k)
+            assert index.top(prefix, k).tolist() == expected
+            assert cold.top(prefix, k).tolist() == expected
+
+
+def test_any_range_of_ids_can_be_asked(thousands):
+    # Few heavy phrases among many light ones: equal maxima in blocks far apart.
+    rng = np.random.default_rng(6)
+    phrases = sorted({phrase for phrase, _ in thousands})
+    index = PrefixIndex.build(phrases, rng.random(len(phrases)) < 0.01)
+    for lo, hi in np.sort(rng.integers(0, len(index) + 1, (200, 2))):
+        expected = lo + np.lexsort((np.arange(lo, hi), -index.weights[lo:hi]))[:7]
+        np.testing.assert_array_equal(index.top_in_range(lo, hi, 7), expected)
+
+
+def test_every_large_range_is_precomputed_once(thousands):
+    index = build(thousands, hot_range=64, hot_top=5)
+    folded = {fold(phrase) for phrase, _ in thousands}
+    ranges = {index.range(text[:n]) for text in folded for n in range(len(text) + 1)}
+    large = sorted((lo, hi) for lo, hi in ranges if hi - lo >= 64)
+    assert [tuple(row) for row in index.hot_ranges.tolist()] == large
+
+
+def test_the_folded_texts_are_in_the_arrays():
+    index = PrefixIndex.build(["São", "Rome", "sao"], [1, 2, 3])
+    parts = zip(index.folded_offsets[:-1], index.folded_offsets[1:], strict=True)
+    assert [index.folded_bytes[a:b].tobytes() for a, b in parts] == [b"rome", b"sao", b"sao"]
+    assert index.phrases([0, 1, 2]) == ["Rome", "São", "sao"]
+
+
+def test_the_caller_cannot_change_the_index():
+    index = PrefixIndex.build(["a", "b"], [1, 2], hot_range=1, hot_top=1)
+    index.top("", 1)[0] = 0
+    assert index.top("", 1).tolist() == [1]
+    with pytest.raises(ValueError, match="read-only"):
+        index.weights[0] = 9
+
+
+@pytest.mark.parametrize("phrases", [["São Paulo", "sao paulo", "서울", "New York"], ["a"], []])
+def test_a_saved_index_comes_back_mapped(phrases, tmp_path):
+    index = PrefixIndex.build(phrases, range(len(phrases)), hot_range=2, hot_top=2)
+    index.save(tmp_path / "index")
+    again = PrefixIndex.load(tmp_path / "index")
+    owner = again.folded_offsets
+    while isinstance(owner, np.ndarray):
+        owner = owner.base
+    assert isinstance(owner, mmap.mmap)
+    assert again.phrases(range(len(again))) == index.phrases(range(len(index)))
+    for prefix in ["", "s", "SAO", "서", "x"]:
+        np.testing.assert_array_equal(again.top(prefix), index.top(prefix))
+
+
+def test_a_damaged_index_is_named(tmp_path):
+    PrefixIndex.build(["a"], [1]).save(tmp_path / "index")
+    (tmp_path / "index" / "weights.npy").write_bytes(b"")
+    with pytest.raises(ModelError, match=r"weights\.npy: .*does not match the hash"):
+        PrefixIndex.load(tmp_path / "index")
+
+
+@pytest.mark.parametrize("pack", [pa.array, lambda phrases: pa.chunked_array([phrases]), np.array])
+def test_phrases_may_come_as_arrays(pack):
+    index = PrefixIndex.build(pack(["b", "a", "b"]), pa.array([1, 2, 3]))
+    assert index.phrases(index.top("")) == ["b", "a"]
+    assert index.weights.tolist() == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("phrases", "weights", "message"),
+    [
+        (["a", "b"], [1.0, np.nan], r"weights\[1\] is nan"),
+        (["a", "b"], [1.0, -2.0], r"weights\[1\] is -2\.0"),
+        (["a", "b"], [np.inf, 1.0], r"weights\[0\] is inf"),
+        (["a", "a"], [1e308, 1e308], "phrase 'a' sum to infinity"),
+        (["a"], ["heavy"], "weights are not numbers"),
+        (["a"], [[1.0]], r"weights have shape \(1, 1\)"),
+        (["a", "b"], [1.0], "2 phrases but 1 weights"),
+        (["a", ""], [1, 1], r"phrases\[1\] is '': expected something to match"),
+        (["a", " \u0301"], [1, 1], r"phrases\[1\] is .*: expected something to match"),
+        (["a", "b" * 1001], [1, 1], r"phrases\[1\] is 'bbb.*\.\.\.: of 1001 characters"),
+        (["a", None], [1, 1], r"phrases\[1\] is None: expected a str"),
+        (["a", b"b"], [1, 1], r"phrases\[1\] is b'b': expected a str"),
+        (["a", "b\ud800"], [1, 1], r"phrases\[1\] is .*: expected valid Unicode"),
+        (pa.array(["a", None]), [1, 1], r"phrases\[1\] is None"),
+        ("ab", [1, 1], "phrases is the str 'ab'"),
+    ],
+)
+def test_bad_input_is_named(phrases, weights, message):
+    with pytest.raises(InputError, match=message):
+        PrefixIndex.build(phrases, weights)
+
+
+def test_bad_questions_are_named():
+    index = PrefixIndex.build(["a"], [1])
+    with pytest.raises(InputError, match="k is 0"):
+        index.top("a", 0)
+    with pytest.raises(InputError, match="hot_top is 0"):
+        PrefixIndex.build(["a"], [1], hot_top=0)
+    with pytest.raises(InputError, match=r"\[0, 2\) is not within"):
+        index.top_in_range(0, 2)
+    with pytest.raises(InputError, match="prefix is None"):
+        index.ranges(["a", None])
+    for id in [-1, 1]:
+        with pytest.raises(IndexError, match=f"no phrase has id {id}"):
+            index.phrase(id)
+
+
+def test_the_longest_phrase_is_found_and_a_longer_prefix_finds_nothing():
+    index = PrefixIndex.build(["x" * 1000], [1])
+    assert index.top("x" * 1000).tolist() == [0]
+    assert index.top("x" * 10_000_000).tolist() == []
+    assert index.find("x" * 1001) == -1
