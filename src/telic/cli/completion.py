@@ -120,7 +120,6 @@ def simulate(
 
     from telic.data import atomic_path
     from telic.simulate import simulate_typists
-    from telic.study.chapter2 import catalogue_queries
 
     phrases = catalogue_of(catalogue)
     with console.status("simulating typists"):
@@ -132,7 +131,7 @@ def simulate(
         pq.write_table(log, temporary)
     if queries:
         with atomic_path(queries) as temporary:
-            pq.write_table(catalogue_queries(phrases, log), temporary)
+            pq.write_table(phrases.as_queries(log), temporary)
     console.print(f"{out}: {len(log)} simulated compositions of {users} users")
 
 

@@ -117,6 +117,26 @@ class Catalogue:
             )
         return cls(found["query"].to_pylist(), found["count_sum"].to_numpy())
 
+    def as_queries(self, log: pa.Table, *, per_composition: float = 10.0) -> pa.Table:
+        """Return the catalogue as a query log (contract 2) from a year before a composition log.
+
+        Parameters
+        ----------
+        log : pyarrow.Table
+            A composition log (contract 1).
+        per_composition : float
+            The counts add up to so many earlier submissions for each composition of `log`.
+
+        Returns
+        -------
+        pyarrow.Table
+            With the columns ``query``, ``at`` and ``count``.
+        """
+        begin = pc.min(log["submitted_at"]).as_py().replace(microsecond=0, day=1)
+        count = self.weights * (per_composition * len(log) / self.weights.sum())
+        at = [begin.replace(year=begin.year - 1)] * len(count)
+        return pa.table({"query": self.phrases, "at": at, "count": count})
+
 
 def geonames_catalogue() -> Catalogue:
     """Return the world's places as phrases "name, country", weighted by population.

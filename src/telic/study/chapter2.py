@@ -211,23 +211,9 @@ def candidate_study(
     return rows
 
 
-def catalogue_queries(
-    catalogue: Catalogue, log: pa.Table, *, per_composition: float = 10.0
-) -> pa.Table:
-    """Return a catalogue as a query log (contract 2) from a year before a composition log.
-
-    Its counts add up to `per_composition` times the compositions of the log: earlier submissions
-    that the catalogue's weights stand for.
-    """
-    begin = pa.compute.min(log["submitted_at"]).as_py().replace(microsecond=0)
-    count = catalogue.weights * (per_composition * len(log) / catalogue.weights.sum())
-    at = begin.replace(year=begin.year - 1, day=1)
-    return pa.table({"query": catalogue.phrases, "at": [at] * len(count), "count": count})
-
-
 def simulated_replay(catalogue: Catalogue, log: pa.Table) -> Replay:
     """Make a simulated log ready, its catalogue known beforehand."""
-    queries = read_queries(catalogue_queries(catalogue, log))
+    queries = read_queries(catalogue.as_queries(log))
     return Replay(read_compositions(log), queries=queries)
 
 
