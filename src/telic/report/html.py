@@ -23,9 +23,9 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size
 caption { text-align: left; font-weight: 600; padding: .4rem 0; }
 th, td { padding: .3rem .7rem; border-bottom: 1px solid var(--line); text-align: right;
   white-space: nowrap; }
-th:first-child, td:first-child, td.text { text-align: left; }
-td.text { white-space: normal; min-width: 8rem; }
+.text { text-align: left; } .long { white-space: normal; min-width: 16rem; }
 thead th { background: var(--soft); }
+details { margin: 1rem 0; } summary { cursor: pointer; font-weight: 600; }
 figure { margin: 1.5rem 0; } figure .plot { background: #fff; border-radius: 6px; padding: .5rem; }
 figure svg { max-width: 100%; height: auto; display: block; margin: auto; }
 figcaption { font-size: .92rem; }
@@ -73,16 +73,32 @@ class Report:
         self._parts.append(f'<p class="note">{escape(paragraph)}</p>')
 
     def table(
-        self, columns: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = ""
+        self,
+        columns: Sequence[str],
+        rows: Iterable[Sequence[Any]],
+        caption: str = "",
+        *,
+        folded: bool = False,
     ) -> None:
-        """Add a table; numbers are right-aligned, floats shown as given: format them first."""
-        head = "".join(f"<th>{escape(str(column))}</th>" for column in columns)
-        body = "".join("<tr>" + "".join(_cell(value) for value in row) + "</tr>\n" for row in rows)
-        title = f"<caption>{escape(caption)}</caption>" if caption else ""
-        self._parts.append(
+        """Add a table; numbers are right-aligned and shown as given: format floats first.
+
+        A `folded` table shows its caption only, until the reader opens it.
+        """
+        rows = [list(row) for row in rows]
+        text = [any(_is_text(row[i]) for row in rows) for i in range(len(columns))]
+        head = "".join(_cell(column, t, "th") for column, t in zip(columns, text, strict=True))
+        body = "".join(
+            "<tr>" + "".join(_cell(v, t) for v, t in zip(row, text, strict=True)) + "</tr>\n"
+            for row in rows
+        )
+        title = f"<caption>{escape(caption)}</caption>" if caption and not folded else ""
+        table = (
             f'<div class="wide"><table>{title}<thead><tr>{head}</tr></thead>'
             f"<tbody>{body}</tbody></table></div>"
         )
+        if folded:
+            table = f"<details><summary>{escape(caption)}</summary>{table}</details>"
+        self._parts.append(table)
 
     def figure(self, figure: Any, caption: str) -> None:
         """Add a matplotlib figure as inline SVG, and close it.
@@ -127,7 +143,15 @@ class Report:
             temporary.write_text(self.html(), encoding="utf-8")
 
 
-def _cell(value: Any) -> str:
-    shown = "" if value is None else escape(str(value))
-    is_text = isinstance(value, str) and not re.match(r"[−+-]?[\d.]", value)
-    return f'<td class="text">{shown}</td>' if is_text else f"<td>{shown}</td>"
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != "" and not re.match(r"[−+<-]?\s*[\d.]", value)
+
+
+def _cell(value: Any, text: bool, tag: str = "td") -> str:
+    shown = "" if value is None else str(value)
+    kind = " ".join(["text"] * text + ["long"] * (len(shown) > 40))
+    return (
+        f'<{tag} class="{kind}">{escape(shown)}</{tag}>'
+        if kind
+        else f"<{tag}>{escape(shown)}</{tag}>"
+    )

@@ -130,7 +130,8 @@ def evaluation_report(
         "In percent. Δ is the difference from the static order of the same relevance, in points; "
         "its interval and p-value come from a paired t-test over users; a star marks p < 0.05."
     )
-    report.table(*accuracy_table(results))
+    report.table(*overview_table(results, "last"))
+    report.table(*accuracy_table(results), caption="Every measure and interval", folded=True)
     if log.simulated:
         report.table(
             ["Relevance", *MODELS],
@@ -138,7 +139,8 @@ def evaluation_report(
             caption="Published MRR in percent, on a search engine's private log: not this data",
         )
     report.section("Accuracy by prefix length, at every keystroke")
-    report.table(*prefix_table(results))
+    report.table(*overview_table(results, "all"))
+    report.table(*prefix_table(results), caption="By prefix length, in characters", folded=True)
     gated = [result for result in results if result.models.gates]
     if gated:
         report.section("Where the static order is kept")
