@@ -1,6 +1,7 @@
 """`telic completion`: simulate typists, fit and evaluate models, look into them, serve them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -235,6 +236,39 @@ def inspect(
     from telic.completion import Completer
 
     _describe(model, Completer.load(model), as_json=as_json, prefix=prefix)
+
+
+@app.command()
+def serve(
+    model: Annotated[Path, typer.Argument(help="Model folder.")],
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0 takes any free one.", min=0, max=65535)] = 8000,
+    database: Annotated[
+        str | None,
+        typer.Option(help="SQLAlchemy URL; default: MODEL.sqlite beside the model."),
+    ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(help="A further name that requests may call the service by; may be repeated."),
+    ] = None,
+) -> None:
+    """Serve a model as a search box on a page of its own, until Ctrl-C."""
+    from telic.completion import Completer
+
+    try:
+        from telic.serve import Settings, run
+    except ImportError as error:
+        raise InputError(
+            f"the service needs the package {error.name}. Install it with: pip install telic[serve]"
+        ) from None
+    settings = Settings.beside(model, host=host, port=port, names=tuple(name or ()))
+    if database:
+        settings = replace(settings, database=database)
+
+    def ready(address: str) -> None:
+        console.print(f"search box: {address} (Ctrl-C stops)", highlight=False, soft_wrap=True)
+
+    run(Completer.load(model), settings, ready=ready)
 
 
 def _describe(

@@ -33,7 +33,9 @@ class Suggestion:
     static_position: int
     """Position, from 1, by relevance alone."""
     reasons: dict[str, float]
-    """Largest parts of `feedback`: feature → its share, by size."""
+    """Parts of `feedback`: feature → its share, largest first."""
+    observed: dict[str, float]
+    """What was fed back on it so far in this composition: feature → value, 0 left out."""
 
 
 @dataclass
@@ -78,7 +80,7 @@ class Completer:
     users : dict of str to UserState
         Users of the log it was fitted on.
     gate : Gate
-        Where feedback may re-rank; its `users` are not used here but in `UserState.reranks`.
+        Where feedback may re-rank; what it says of users is read from `UserState.reranks`.
     model : str
         One of `SERVED`. "adaqac-online" learns from each submission.
     n : int
@@ -147,14 +149,15 @@ class Completer:
         meta, arrays = load_model(folder, kind=KIND)
         index = PrefixIndex(**{f.name: arrays[f"index.{f.name}"] for f in fields(PrefixIndex)})
         relevance = meta["relevance"] | {"deviations": tuple(meta["relevance"]["deviations"])}
-        states = (
+        states = [
             UserState.from_json(state | {"weights": weights})
             for state, weights in zip(meta["states"], arrays["weights"], strict=True)
-        )
+        ]
+        reranks = np.array([state.reranks for state in states], bool)
         return cls(
             index, Relevance(**relevance), Design(arrays["deviations"], meta["learn_relevance"]),
             arrays["everyone"], dict(zip(meta["users"], states, strict=True)),
-            Gate(meta["anywhere"], arrays["bins"], np.ones(0, bool)), meta["model"], meta["n"],
+            Gate(meta["anywhere"], arrays["bins"], reranks), meta["model"], meta["n"],
             meta["step_size"], meta["protocol"], meta["simulated"],
         )  # fmt: skip
 
@@ -207,8 +210,13 @@ class Composition:
         order = np.argsort(-(relevance + feedback), kind="stable")
         suggestions = [
             Suggestion(
-                texts[i], float(relevance[i]), float(feedback[i]), int(i) + 1, _reasons(parts[i])
-            )
+                texts[i],
+                float(relevance[i]),
+                float(feedback[i]),
+                int(i) + 1,
+                _reasons(parts[i]),
+                _named(features[i]),
+            )  # fmt: skip
             for i in order
         ]
         shown = suggestions[:show]
@@ -284,9 +292,13 @@ class Composition:
 
 
 def _reasons(parts: np.ndarray) -> dict[str, float]:
+    found = _named(parts)
+    return dict(sorted(found.items(), key=lambda part: -abs(part[1])))
+
+
+def _named(values: np.ndarray) -> dict[str, float]:
     names = (*FEATURES, "Relevance")
-    order = np.argsort(-abs(parts))[:3]
-    return {names[i]: float(parts[i]) for i in order if abs(parts[i]) > 1e-9}
+    return {names[i]: float(values[i]) for i in np.flatnonzero(abs(values) > 1e-9)}
 
 
 def served(model: str) -> str:

@@ -80,7 +80,7 @@ class Gate:
 
     def summary(self) -> str:
         """Say in a few words where the static order is kept."""
-        if not self.anywhere or not self.bins.any() or not self.users.any():
+        if not self.anywhere or not self.bins.any() or (len(self.users) and not self.users.any()):
             return "static order kept everywhere: validation shows no gain"
         closed = [
             f"{first}–{last}" if last < PREFIX_BINS[-1][1] else f"{first}+"

@@ -1,1 +1,6 @@
-"""The HTTP service and its page."""
+"""The search box as an HTTP service, and its page."""
+
+from telic.serve.app import create_app, run
+from telic.serve.settings import Settings
+
+__all__ = ["Settings", "create_app", "run"]

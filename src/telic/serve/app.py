@@ -1,0 +1,103 @@
+"""The service as an ASGI application, and the server that runs it."""
+
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+
+import uvicorn
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+
+from telic.completion import Completer
+from telic.errors import InputError
+from telic.serve.events import Events
+from telic.serve.guard import Guard, on_crash, on_http_error, on_no_database
+from telic.serve.routes import Service
+from telic.serve.sessions import Sessions
+from telic.serve.settings import Settings
+
+
+def create_app(completer: Completer, settings: Settings) -> Starlette:
+    """Return the service for a fitted completer.
+
+    Parameters
+    ----------
+    completer : Completer
+    settings : Settings
+
+    Raises
+    ------
+    InputError
+        If the database cannot be opened.
+
+    Notes
+    -----
+    Whoever names a user id gets that user's suggestions, which show what the user searched for:
+    ids are secrets, and anything but this machine belongs behind a proxy that checks them.
+    """
+    events = Events(settings.database, completer)
+    sessions = Sessions(completer, events, settings)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        yield
+        events.close()
+
+    hosts = {"127.0.0.1", "localhost", "::1", settings.host, *settings.names}
+    app = Starlette(
+        routes=Service(sessions, events, settings).routes(),
+        middleware=[Middleware(Guard, hosts=hosts)],
+        exception_handlers={
+            HTTPException: on_http_error, SQLAlchemyError: on_no_database, Exception: on_crash
+        },
+        lifespan=lifespan,
+    )  # fmt: skip
+    app.router.redirect_slashes = False
+    return app
+
+
+def run(
+    completer: Completer, settings: Settings, *, ready: Callable[[str], None] | None = None
+) -> None:
+    """Serve until interrupted.
+
+    Parameters
+    ----------
+    completer : Completer
+    settings : Settings
+    ready : callable, optional
+        Called with the address once the port is ours.
+
+    Raises
+    ------
+    InputError
+        If the address cannot be listened on or the database cannot be opened.
+    """
+    listener = _listen(settings)
+    with listener:
+        server = uvicorn.Server(
+            uvicorn.Config(
+                create_app(completer, settings),
+                # Addresses hold queries: nothing of a request is logged.
+                access_log=False, log_level="warning", server_header=False, ws="none",
+                timeout_graceful_shutdown=2,
+            )
+        )  # fmt: skip
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        if ready:
+            ready(f"http://{host}:{listener.getsockname()[1]}")
+        with suppress(KeyboardInterrupt):
+            server.run(sockets=[listener])
+
+
+def _listen(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        return socket.create_server((settings.host, settings.port), family=family)
+    except (OSError, OverflowError) as error:
+        raise InputError(
+            f"cannot listen on {settings.host} port {settings.port} ({error}). "
+            "Stop what uses it, or choose another with --port."
+        ) from None

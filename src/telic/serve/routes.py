@@ -1,0 +1,214 @@
+"""The addresses of the service."""
+
+import json
+import math
+import unicodedata
+from functools import partial
+from html import escape
+from importlib.resources import files
+from typing import Any
+from urllib.parse import quote
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+import telic
+from telic.completion import Suggestion, fold
+from telic.serve.events import Events
+from telic.serve.guard import Problem, refuse_other_origins
+from telic.serve.sessions import Sessions
+from telic.serve.settings import Settings
+
+PAGE = files("telic.serve") / "page"
+LATEST = 1e15
+"""Milliseconds: a client's clock that is further on is none."""
+OPENSEARCH = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">
+  <ShortName>telic</ShortName>
+  <Description>A search box that learns while you type</Description>
+  <InputEncoding>UTF-8</InputEncoding>
+  <Url type="text/html" template="{base}search?q={{searchTerms}}"/>
+  <Url type="application/x-suggestions+json" template="{base}suggest?q={{searchTerms}}"/>
+</OpenSearchDescription>
+"""
+
+
+class Service:
+    """The answers, one method for each address."""
+
+    def __init__(self, sessions: Sessions, events: Events, settings: Settings) -> None:
+        self.sessions, self.events, self.settings = sessions, events, settings
+
+    def routes(self) -> list[BaseRoute]:
+        """Return the addresses."""
+        return [
+            Route("/", self.page),
+            Route("/search", self.search),
+            Route("/suggest", self.suggest),
+            Route("/submit", self.submit, methods=["POST"]),
+            Route("/about", self.about),
+            Route("/healthz", self.healthz),
+            Route("/opensearch.xml", self.opensearch),
+            Mount("/static", StaticFiles(packages=[("telic.serve", "page")])),
+        ]
+
+    async def suggest(self, request: Request) -> Response:
+        """Answer a keystroke in the OpenSearch suggestions form."""
+        given = self._parameters(request)
+        query = self._text(given.get("q", ""), "q", self.settings.max_query)
+        user, composition = (
+            self._text(given.get(name, ""), name, self.settings.max_id)
+            for name in ("user", "composition")
+        )
+        if user and composition:
+            client = _seconds(given.get("t"))
+            answer_now = partial(self.sessions.suggest, query, user, composition, client=client)
+            if self.sessions.is_open(user, composition):
+                suggestions = answer_now()
+            else:  # what is stored of the user is read first
+                suggestions = await run_in_threadpool(answer_now)
+        else:
+            suggestions = self.sessions.static(query)
+        texts = [suggestion.text for suggestion in suggestions]
+        answer: list[Any] = [
+            query,
+            texts,
+            [""] * len(texts),
+            [f"{request.base_url}search?q={quote(text, safe='')}" for text in texts],
+        ]
+        if given.get("explain") == "1":
+            answer.append({"suggestions": [_explained(suggestion) for suggestion in suggestions]})
+        return Response(
+            json.dumps(answer, ensure_ascii=False),
+            media_type="application/x-suggestions+json",
+            headers={"Cache-Control": "no-store"},
+        )
+
+    async def submit(self, request: Request) -> Response:
+        """Learn from a submission."""
+        refuse_other_origins(request.headers)
+        given = await self._json(request)
+        query = self._required(given, "query", self.settings.max_query)
+        user = self._required(given, "user", self.settings.max_id)
+        composition = self._required(given, "composition", self.settings.max_id)
+        learned, updates = await run_in_threadpool(self.sessions.submit, query, user, composition)
+        return JSONResponse({"learned": learned, "updates": updates})
+
+    async def page(self, request: Request) -> Response:
+        """Return the page."""
+        return _page("")
+
+    async def search(self, request: Request) -> Response:
+        """Return the page with the query filled in: where a browser's search bar leads."""
+        given = self._parameters(request)
+        return _page(self._text(given.get("q", ""), "q", self.settings.max_query))
+
+    async def about(self, request: Request) -> Response:
+        """Say what serves here, for people to judge what they see."""
+        completer = self.sessions.completer
+        return JSONResponse(
+            {
+                "model": completer.model,
+                "relevance": completer.relevance.name,
+                "protocol": completer.protocol,
+                "candidates": completer.n,
+                "phrases": len(completer.index),
+                "simulated": completer.simulated,
+                "feedback": completer.gate.summary(),
+                "version": telic.__version__,
+            }
+        )
+
+    async def healthz(self, request: Request) -> Response:
+        """Say whether the service can do its work."""
+        await run_in_threadpool(self.events.check)
+        return JSONResponse({"status": "ok", "open_compositions": len(self.sessions)})
+
+    async def opensearch(self, request: Request) -> Response:
+        """Describe the search, so that a browser can add it."""
+        text = OPENSEARCH.format(base=escape(str(request.base_url)))
+        return Response(text, media_type="application/opensearchdescription+xml")
+
+    def _parameters(self, request: Request) -> dict[str, str]:
+        if len(request.scope["query_string"]) > self.settings.max_body:
+            raise Problem(
+                413, "too_large", f"The address has over {self.settings.max_body} bytes.",
+                "Shorten its parameters.",
+            )  # fmt: skip
+        return dict(request.query_params)
+
+    async def _json(self, request: Request) -> dict[str, Any]:
+        if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+            raise Problem(
+                415, "not_json", "The content type is not application/json.", "Send JSON."
+            )
+        body = b""
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > self.settings.max_body:
+                raise Problem(
+                    413, "too_large", f"The body has over {self.settings.max_body} bytes.",
+                    "Send user, composition and query alone.",
+                )  # fmt: skip
+        try:
+            given = json.loads(body)
+        except (ValueError, RecursionError):
+            given = None
+        if not isinstance(given, dict):
+            raise Problem(
+                422, "not_json", "The body is no JSON object.",
+                'Send {"user": ..., "composition": ..., "query": ...}.',
+            )  # fmt: skip
+        return given
+
+    def _required(self, given: dict[str, Any], name: str, limit: int) -> str:
+        value = given.get(name)
+        if not isinstance(value, str) or not fold(self._text(value, name, limit)):
+            raise Problem(422, "missing", f"'{name}' is missing or blank.", "Send text.")
+        if any(unicodedata.category(character) in ("Cc", "Cs") for character in value):
+            raise Problem(
+                422, "bad_text", f"'{name}' has control characters or broken Unicode.", "Send text."
+            )
+        return value
+
+    def _text(self, value: str, name: str, limit: int) -> str:
+        if len(value) > limit:
+            raise Problem(
+                422, "too_long", f"'{name}' has {len(value)} characters, over {limit}.",
+                "Shorten it.",
+            )  # fmt: skip
+        return value
+
+
+def _seconds(t: str | None) -> float | None:
+    if t is None:
+        return None
+    try:
+        milliseconds = float(t)
+    except ValueError:
+        milliseconds = math.nan
+    if not 0 <= milliseconds <= LATEST:
+        raise Problem(
+            422, "bad_time", "'t' is no time.", "Send milliseconds >= 0 on your own clock, or none."
+        )
+    return milliseconds / 1000
+
+
+def _explained(suggestion: Suggestion) -> dict[str, Any]:
+    return {
+        "text": suggestion.text,
+        "relevance": suggestion.relevance,
+        "feedback": suggestion.feedback,
+        "static_position": suggestion.static_position,
+        "reasons": suggestion.reasons,
+        "observed": suggestion.observed,
+    }
+
+
+def _page(query: str) -> Response:
+    text = (PAGE / "index.html").read_text(encoding="utf-8")
+    return HTMLResponse(text.replace('value=""', f'value="{escape(query)}"', 1))
