@@ -111,7 +111,7 @@ def descend(
     """Run plain gradient descent on the first group and return every iterate.
 
     For the convergence study (Figure 2.4). The text gives no step size; this one is 1/L with
-    L = l2 + sum over choices of max |x_i - x_j|^2 / 4, a bound of the Hessian.
+    ``L = l2 + sum over choices of max |x_i - x_j|^2 / 4``, a bound of the Hessian.
 
     Returns
     -------

@@ -216,7 +216,7 @@ class Composition:
                 int(i) + 1,
                 _reasons(parts[i]),
                 _named(features[i]),
-            )  # fmt: skip
+            )
             for i in order
         ]
         shown = suggestions[:show]
