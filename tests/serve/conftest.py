@@ -1,0 +1,56 @@
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from telic.completion import Completer, PrefixIndex, Relevance, UserState
+from telic.completion.adaqac import Design
+from telic.completion.feedback import FEATURES
+from telic.completion.harm import Gate
+from telic.serve import Settings, create_app
+
+FOODS = {
+    "salmon": 9, "salad": 8, "sage": 7, "saffron": 6, "salsify": 5, "sausage": 4, "samosa": 3,
+    "soup": 10, "São Paulo stew": 2, "spätzle": 2, "鮭": 2, "鮭おにぎり": 1,
+}  # fmt: skip
+
+
+def hand_made(**changes):
+    """A completer in which what was shown for long sinks: its weights are set by hand."""
+    weights = np.zeros(len(FEATURES))
+    weights[FEATURES.index("DwellT")] = -2.0
+    weights[FEATURES.index("Pos@1")] = -0.2
+    parts = {
+        "index": PrefixIndex.build(list(FOODS), list(FOODS.values())),
+        "relevance": Relevance("personal", popular=1.0, personal=1.0),
+        "design": Design(np.ones(len(FEATURES)), False),
+        "everyone": weights,
+        "users": {"ada": UserState(weights.copy(), history={"saffron": 40.0})},
+        "gate": Gate.always(1),
+        "model": "adaqac-online",
+        "n": 10,
+        "step_size": 0.1,
+        "protocol": "careful",
+        "simulated": True,
+    }
+    return Completer(**(parts | changes))
+
+
+@pytest.fixture(scope="session")
+def make_completer():
+    return hand_made
+
+
+@pytest.fixture(scope="session")
+def completer():
+    return hand_made()
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return Settings.beside(tmp_path / "model")
+
+
+@pytest.fixture
+def client(completer, settings):
+    with TestClient(create_app(completer, settings), base_url="http://127.0.0.1:8000") as client:
+        yield client

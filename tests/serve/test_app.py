@@ -1,0 +1,251 @@
+"""The addresses of the service: what they answer, what they refuse, and in which shape."""
+
+import json
+import re
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import anyio
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+from sqlalchemy.exc import OperationalError
+from starlette.testclient import TestClient
+
+from telic.serve import create_app
+from telic.serve.events import Events
+from telic.serve.sessions import Sessions
+
+ADA = {"user": "ada", "composition": "c1"}
+
+
+def error_of(response, status, code):
+    """Check the shape that every error has, and return its message."""
+    assert response.status_code == status, response.text
+    assert list(response.json()) == ["error"]
+    error = response.json()["error"]
+    assert list(error) == ["code", "message", "hint"]
+    assert error["code"] == code
+    assert error["message"]
+    assert error["hint"]
+    assert response.headers["x-content-type-options"] == "nosniff"
+    return error["message"]
+
+
+def submit(client, query, **changes):
+    return client.post("/submit", json=ADA | {"query": query} | changes)
+
+
+def test_suggest_answers_in_the_opensearch_form(client):
+    response = client.get("/suggest", params={"q": "sal"})
+    assert response.headers["content-type"] == "application/x-suggestions+json"
+    query, texts, descriptions, urls = response.json()
+    assert query == "sal"
+    assert texts == ["salmon", "salad", "salsify"]
+    assert descriptions == ["", "", ""]
+    assert urls[0] == "http://127.0.0.1:8000/search?q=salmon"
+
+
+def test_without_user_or_composition_nothing_is_fed_back(client):
+    for _ in range(2):
+        response = client.get("/suggest", params={"q": "sa", "user": "ada", "explain": "1"})
+        details = response.json()[4]["suggestions"]
+        assert [detail["static_position"] for detail in details] == list(range(1, 9))
+        assert all(detail["feedback"] == 0 for detail in details)
+    assert response.json()[1][0] == "salmon"
+
+
+def test_a_list_that_was_passed_over_sinks_and_says_why(client):
+    first = client.get("/suggest", params=ADA | {"q": "sa", "t": "1000", "explain": "1"}).json()
+    assert first[1][0] == "saffron"  # ada searched for it often
+    second = client.get("/suggest", params=ADA | {"q": "saf", "t": "3000", "explain": "1"}).json()
+    (saffron,) = second[4]["suggestions"]
+    assert saffron["observed"] == {"DwellT-M": 2.0, "DwellT": 2.0, "Pos@1": 1.0}
+    assert saffron["feedback"] == pytest.approx(-2.0 * 2.0 - 0.2)
+    assert saffron["reasons"] == {"DwellT": pytest.approx(-4.0), "Pos@1": pytest.approx(-0.2)}
+    third = client.get("/suggest", params=ADA | {"q": "sa", "t": "4000", "explain": "1"}).json()
+    details = {detail["text"]: detail for detail in third[4]["suggestions"]}
+    assert third[1].index("saffron") > 0
+    assert details["saffron"]["static_position"] == 1
+
+
+def test_submit_learns_once(client):
+    for t, query in enumerate(["s", "sa", "sal"]):
+        client.get("/suggest", params=ADA | {"q": query, "t": str(1000 * t)})
+    assert submit(client, "salad").json() == {"learned": True, "updates": 1}
+    assert submit(client, "salad").json() == {"learned": False, "updates": 1}
+    assert submit(client, "new words", composition="c2").json() == {"learned": False, "updates": 1}
+
+
+def test_the_page_and_its_files_come_from_here(client):
+    page = client.get("/")
+    assert page.headers["content-type"].startswith("text/html")
+    assert "unsafe-inline" not in page.headers["content-security-policy"]
+    addresses = re.findall(r'(?:href|src)="([^"]+)"', page.text)
+    assert {"/static/app.js", "/static/style.css", "/opensearch.xml"} <= set(addresses)
+    for address in addresses:
+        response = client.get(address)
+        assert response.status_code == 200
+        assert response.headers["x-content-type-options"] == "nosniff"
+    assert "javascript" in client.get("/static/app.js").headers["content-type"]
+
+
+def test_search_fills_the_box_and_quotes_what_it_fills_in(client):
+    assert 'value="salmon"' in client.get("/search", params={"q": "salmon"}).text
+    text = client.get("/search", params={"q": '"><script>alert(1)</script>'}).text
+    assert "<script>alert" not in text
+    assert "&lt;script&gt;alert" in text
+
+
+def test_opensearch_description(client):
+    response = client.get("/opensearch.xml")
+    assert response.headers["content-type"].startswith("application/opensearchdescription+xml")
+    space = "{http://a9.com/-/spec/opensearch/1.1/}"
+    root = ElementTree.fromstring(response.text)
+    assert root.tag == f"{space}OpenSearchDescription"
+    templates = {url.get("type"): url.get("template") for url in root.iter(f"{space}Url")}
+    address = templates["application/x-suggestions+json"].replace("{searchTerms}", "soup")
+    assert client.get(address).json()[1] == ["soup"]
+
+
+def test_about_and_health(client):
+    about = client.get("/about").json()
+    assert about["model"] == "adaqac-online"
+    assert about["simulated"] is True
+    assert about["feedback"] == "re-ranks everywhere"
+    client.get("/suggest", params=ADA | {"q": "s"})
+    assert client.get("/healthz").json() == {"status": "ok", "open_compositions": 1}
+
+
+@pytest.mark.parametrize(
+    ("method", "address", "status", "code"),
+    [
+        ("GET", "/nowhere", 404, "not_found"),
+        ("GET", "/suggest/", 404, "not_found"),
+        ("GET", "/static/../app.py", 404, "not_found"),
+        ("GET", "/submit", 405, "method_not_allowed"),
+        ("POST", "/suggest", 405, "method_not_allowed"),
+        ("GET", "/suggest?q=" + "s" * 257, 422, "too_long"),
+        ("GET", "/suggest?q=s&user=" + "u" * 129, 422, "too_long"),
+        ("GET", "/search?q=" + "s" * 257, 422, "too_long"),
+        ("GET", "/suggest?user=u&composition=c&t=soon", 422, "bad_time"),
+        ("GET", "/suggest?user=u&composition=c&t=-1", 422, "bad_time"),
+        ("GET", "/suggest?user=u&composition=c&t=inf", 422, "bad_time"),
+    ],
+)
+def test_errors_have_one_shape(client, method, address, status, code):
+    error_of(client.request(method, address), status, code)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (b"", 422, "not_json"),
+        (b"[1]", 422, "not_json"),
+        (b"\xff", 422, "not_json"),
+        (b"[" * 16_000, 422, "not_json"),
+        (b" " * 16_385, 413, "too_large"),
+        (b"{}", 422, "missing"),
+        (json.dumps(ADA | {"query": " "}).encode(), 422, "missing"),
+        (json.dumps(ADA | {"query": 7}).encode(), 422, "missing"),
+        (json.dumps(ADA | {"query": "s" * 257}).encode(), 422, "too_long"),
+        (json.dumps(ADA | {"query": "s\0"}).encode(), 422, "bad_text"),
+        (json.dumps(ADA | {"query": "\ud800"}).encode(), 422, "bad_text"),
+        (json.dumps(ADA | {"query": "soup", "user": ""}).encode(), 422, "missing"),
+    ],
+)
+def test_submit_refuses_what_it_cannot_use(client, body, status, code):
+    response = client.post("/submit", content=body, headers={"content-type": "application/json"})
+    error_of(response, status, code)
+
+
+def test_submit_takes_json_from_its_own_page_alone(client):
+    body = json.dumps(ADA | {"query": "soup"})
+    error_of(client.post("/submit", content=body), 415, "not_json")
+    for headers in (
+        {"origin": "http://elsewhere.example"},
+        {"origin": "null"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+    ):
+        response = client.post("/submit", json=json.loads(body), headers=headers)
+        error_of(response, 403, "cross_origin")
+    own = {"origin": "http://127.0.0.1:8000", "sec-fetch-site": "same-origin"}
+    assert client.post("/submit", json=json.loads(body), headers=own).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost", "[::1]:8000", "box.example"])
+def test_our_own_names_are_answered(completer, settings, host):
+    app = create_app(completer, replace(settings, names=("box.example",)))
+    with TestClient(app) as client:
+        assert client.get("/healthz", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "a@127.0.0.1", ""])
+def test_other_names_are_refused(client, host):
+    error_of(client.get("/suggest?q=s", headers={"host": host}), 400, "unknown_host")
+
+
+def test_our_own_errors_say_nothing_of_the_request(completer, settings, monkeypatch, caplog):
+    def crash(self, query):
+        raise RuntimeError("broken")
+
+    def no_database(self):
+        raise OperationalError("SELECT 1", {}, Exception("disk"))
+
+    monkeypatch.setattr(Sessions, "static", crash)
+    monkeypatch.setattr(Events, "check", no_database)
+    app = create_app(completer, settings)
+    with TestClient(app, "http://localhost", raise_server_exceptions=False) as client:
+        error_of(client.get("/suggest?q=secret"), 500, "internal")
+        error_of(client.get("/healthz"), 503, "no_database")
+    assert "secret" not in caplog.text
+
+
+def test_ten_megabytes_are_refused(completer, settings):
+    sent = []
+
+    async def receive():
+        return {"type": "http.request"}
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {
+        "type": "http", "http_version": "1.1", "method": "GET", "scheme": "http",
+        "path": "/suggest", "raw_path": b"/suggest", "root_path": "",
+        "query_string": b"q=" + b"s" * 10_000_000, "headers": [(b"host", b"localhost")],
+    }  # fmt: skip
+    anyio.run(create_app(completer, settings), scope, receive, send)
+    assert sent[0]["status"] == 413
+    assert json.loads(sent[1]["body"])["error"]["code"] == "too_large"
+
+
+text = st.text(max_size=40) | st.text(
+    st.sampled_from("sa л鮭é\u0301한\u202e\0\n😀👩\u200d👧"), max_size=12
+)
+
+
+@examples(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    parameters=st.dictionaries(
+        st.sampled_from(["q", "user", "composition", "t", "explain", "x"]), text
+    ),
+    raw=st.binary(max_size=12),
+)
+def test_suggest_answers_anything(client, parameters, raw):
+    encoded = "".join(f"%{byte:02X}" for byte in raw)
+    for response in (
+        client.get("/suggest", params=parameters),
+        client.get(f"/suggest?user=u&composition=c&q={encoded}"),
+        client.get("/suggest?q=%ED%A0%80s"),  # a lone surrogate
+    ):
+        if response.status_code == 200:
+            query, texts, *_ = response.json()
+            assert isinstance(query, str)
+            assert len(texts) <= 10
+        else:
+            error_of(response, 422, response.json()["error"]["code"])

@@ -1,0 +1,67 @@
+"""`telic completion serve`: its errors on one line, and how it stops."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+from telic.cli import main
+
+
+def command(monkeypatch, capsys, *arguments):
+    monkeypatch.setattr(sys, "argv", ["telic", "completion", "serve", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code, capsys.readouterr().err.strip()
+
+
+def test_a_missing_model(monkeypatch, capsys, tmp_path):
+    code, error = command(monkeypatch, capsys, tmp_path / "nowhere")
+    assert code == 2
+    assert "nowhere" in error
+    assert "\n" not in error
+
+
+def test_a_port_in_use(monkeypatch, capsys, tmp_path, completer):
+    completer.save(tmp_path / "model")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, error = command(monkeypatch, capsys, tmp_path / "model", "--port", port)
+    assert code == 2
+    assert f"port {port}" in error
+    assert "--port" in error
+    assert "\n" not in error
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are POSIX")
+def test_it_serves_until_interrupted(tmp_path, completer):
+    completer.save(tmp_path / "model")
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-c", "from telic.cli import main; main()"),
+            *("completion", "serve", str(tmp_path / "model"), "--port", "0"),
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        line = process.stderr.readline()
+        address = line.split()[2]
+        with urllib.request.urlopen(f"{address}/suggest?q=secret", timeout=30) as answer:
+            assert answer.status == 200
+        with pytest.raises(OSError, match=r"400|reset|Broken pipe"):  # HTTPError is one
+            urllib.request.urlopen(f"{address}/suggest?q={'s' * 10_000_000}", timeout=30)
+        with urllib.request.urlopen(f"{address}/healthz", timeout=30) as answer:
+            assert answer.status == 200
+        process.send_signal(signal.SIGINT)
+        _, rest = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode in (0, 130)
+    assert "Traceback" not in rest
+    assert "secret" not in rest

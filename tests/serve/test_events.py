@@ -1,0 +1,80 @@
+"""What the service learned survives it, and belongs to the model that learned it."""
+
+import sqlite3
+import stat
+
+import pytest
+from starlette.testclient import TestClient
+
+from telic.errors import InputError
+from telic.serve import Settings, create_app
+from telic.serve.events import Events, fingerprint
+
+
+def search(app, composition):
+    """Search as bob; return the answer to the submission and the texts shown first."""
+    with TestClient(app, "http://localhost") as client:
+        keys = {"user": "bob", "composition": composition}
+        texts = client.get("/suggest", params=keys | {"q": "sa"}).json()[1]
+        return client.post("/submit", json=keys | {"query": "samosa"}).json(), texts
+
+
+def test_what_was_learned_survives_a_restart(completer, settings):
+    places = []
+    for n in (1, 2, 3):
+        answer, texts = search(create_app(completer, settings), f"c{n}")
+        assert answer == {"learned": True, "updates": n}
+        places.append(texts.index("samosa"))
+    assert places[-1] < places[0]  # an own search, so it is more relevant
+
+
+def test_another_models_weights_are_not_taken_over(completer, make_completer, settings):
+    search(create_app(completer, settings), "c1")
+    other = make_completer(everyone=completer.everyone * 2)
+    assert fingerprint(other) != fingerprint(completer)
+    answer, _ = search(create_app(other, settings), "c2")
+    assert answer["updates"] == 1
+    answer, _ = search(create_app(completer, settings), "c3")
+    assert answer["updates"] == 2
+
+
+def test_a_submission_and_its_state_are_written_together(completer, settings):
+    events = Events(settings.database, completer)
+    state = completer.user("ada").as_json()
+    events.record("ada", "c", "soup", learned=True, state=state)
+    assert events.has("ada", "c")
+    assert not events.has("ada", "d")
+    assert events.state("ada").history == {"saffron": 40.0}
+    assert events.state("nobody") is None
+    events.close()
+
+
+def test_sqlite_runs_in_wal_mode_and_is_its_owners_alone(completer, tmp_path):
+    settings = Settings.beside(tmp_path / "places.model")
+    Events(settings.database, completer).close()
+    file = tmp_path / "places.model.sqlite"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    with sqlite3.connect(file) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("nonsense", "no SQLAlchemy URL"),
+        ("nosuch://x", "no SQLAlchemy URL"),
+        ("sqlite://", "in memory"),
+        ("sqlite:////nowhere/at/all.sqlite", "cannot be opened"),
+    ],
+)
+def test_a_database_that_cannot_be_used(completer, url, says):
+    with pytest.raises(InputError, match=says) as error:
+        Events(url, completer)
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_that_is_no_database(completer, tmp_path):
+    (tmp_path / "x.sqlite").write_text("not a database, but long enough to be looked at " * 99)
+    with pytest.raises(InputError, match="cannot be opened"):
+        Events(f"sqlite:///{tmp_path}/x.sqlite", completer)

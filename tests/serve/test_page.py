@@ -1,0 +1,230 @@
+"""The page in a real browser: what it does at each key, what it tells assistive technology."""
+
+import re
+import shutil
+import threading
+import time
+
+import pytest
+import uvicorn
+from playwright.sync_api import expect, sync_playwright
+
+from telic.serve import Settings, create_app
+from telic.serve.app import _listen
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+LAUNCH = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium"),
+]
+
+
+@pytest.fixture(scope="module")
+def address(completer, tmp_path_factory):
+    settings = Settings.beside(tmp_path_factory.mktemp("page") / "model", port=0)
+    with _listen(settings) as listener:
+        config = uvicorn.Config(
+            create_app(completer, settings), log_level="warning", ws="none",
+            timeout_graceful_shutdown=1,
+        )  # fmt: skip
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        while not server.started:
+            assert thread.is_alive()
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        server.should_exit = True
+        thread.join(30)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=LAUNCH)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(browser, address):
+    """Open the page; at the end of the test, no error and no request elsewhere may have been."""
+    problems, contexts = [], []
+
+    def visited(path="/", **options):
+        contexts.append(browser.new_context(**options))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(15_000)
+        page.on("console", lambda m: problems.append(m.text) if m.type != "log" else None)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on(
+            "request",
+            lambda request: request.url.startswith(address) or problems.append(request.url),
+        )
+        page.goto(address + path)
+        page.wait_for_selector("#about b")
+        return page
+
+    yield visited
+    for context in contexts:
+        context.close()
+    assert problems == []
+
+
+def type_slowly(page, text, *, pause=0):
+    for character in text:
+        with page.expect_response(re.compile("/suggest")):
+            page.keyboard.type(character)
+        page.wait_for_timeout(pause)
+
+
+def options(page):
+    return page.locator("#list [role=option] .text").all_inner_texts()
+
+
+def test_what_was_skipped_sinks_and_the_panel_says_why(visit):
+    page = visit()
+    page.locator("#q").focus()
+    type_slowly(page, "sa", pause=1200)
+    expect(page.locator("#list [role=option]")).to_have_count(8)
+    assert options(page)[0] == "salmon"
+    assert page.locator("#list .typed").first.inner_text() == "sa"
+    type_slowly(page, "l")
+    expect(page.locator("#list [role=option]")).to_have_count(3)
+    page.keyboard.press("Backspace")
+    expect(page.locator("#list [role=option]")).to_have_count(8)
+    sunk = options(page).index("salmon")
+    assert sunk > 0
+    expect(page.locator("#list [role=option]").nth(sunk).locator(".move.down")).to_be_visible()
+    reason = page.locator(f"#reason-{sunk}")
+    expect(reason.locator("b")).to_have_text("salmon")
+    expect(reason.locator("p")).to_contain_text(re.compile(r"Seen \d× at the top for [\d.]+ s"))
+    expect(reason.locator(".lowers").first).to_be_visible()
+    expect(page.locator("#summary")).to_contain_text("against the static order")
+
+
+def test_the_keyboard_picks_and_attributes_follow(visit):
+    page = visit()
+    box = page.locator("#q")
+    expect(box).to_have_attribute("role", "combobox")
+    expect(box).to_have_attribute("aria-expanded", "false")
+    box.focus()
+    type_slowly(page, "sal")
+    expect(box).to_have_attribute("aria-expanded", "true")
+    assert box.get_attribute("aria-controls") == page.locator("[role=listbox]").get_attribute("id")
+    assert box.get_attribute("aria-activedescendant") is None
+
+    def active():
+        chosen = page.locator("[role=option][aria-selected=true]")
+        expect(chosen).to_have_count(1)
+        assert box.get_attribute("aria-activedescendant") == chosen.get_attribute("id")
+        return chosen.locator(".text").inner_text()
+
+    keys = ("ArrowDown", "ArrowDown", "End", "ArrowDown", "ArrowUp", "Home", "ArrowDown")
+    seen = []
+    for key in keys:
+        page.keyboard.press(key)
+        seen.append(active())
+    assert seen == ["salmon", "salad", "salsify", "salmon", "salsify", "salmon", "salad"]
+    assert box.input_value() == "sal"  # moving chooses nothing
+    page.keyboard.press("Enter")
+    expect(page.locator("#outcome")).to_contain_text("You searched for “salad”")
+    expect(page.locator("#outcome")).to_contain_text("Learned")
+    expect(box).to_have_value("salad")
+    expect(box).to_have_attribute("aria-expanded", "false")
+    assert box.get_attribute("aria-activedescendant") is None
+    expect(box).to_be_focused()
+
+
+def test_escape_closes_then_clears(visit):
+    page = visit()
+    box = page.locator("#q")
+    box.focus()
+    type_slowly(page, "so")
+    page.keyboard.press("Escape")
+    expect(page.locator("#list")).to_be_hidden()
+    expect(box).to_have_value("so")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("#list")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    expect(box).to_have_value("")
+
+
+def test_enter_submits_what_was_typed_and_the_user_stays_the_same(visit, address):
+    page = visit()
+    page.locator("#q").focus()
+    type_slowly(page, "so")
+    with page.expect_request(f"{address}/submit") as first:
+        page.keyboard.press("Enter")
+    expect(page.locator("#outcome")).to_contain_text("no choice to learn from")
+    page.reload()
+    page.locator("#q").focus()
+    type_slowly(page, "so")
+    with page.expect_request(f"{address}/submit") as second:
+        page.get_by_role("button", name="Search", exact=True).click()
+    one, two = first.value.post_data_json, second.value.post_data_json
+    assert one["user"] == two["user"]
+    assert one["composition"] != two["composition"]
+    page.get_by_role("button", name="Become someone new").click()
+    assert page.evaluate("localStorage.getItem('telic-user')") != one["user"]
+
+
+def test_a_late_answer_is_not_drawn(visit):
+    page = visit()
+    held = []
+
+    def hold_first(route):
+        if held:
+            route.continue_()
+        else:
+            held.append(route)
+
+    page.route("**/suggest*", hold_first)
+    page.locator("#q").focus()
+    page.keyboard.type("s")
+    page.wait_for_timeout(100)
+    type_slowly(page, "p")
+    expect(page.locator("#list [role=option]")).to_have_count(1)
+    held[0].fulfill(json=["s", ["late"], [""], [""], {"suggestions": []}])
+    page.wait_for_timeout(200)
+    assert options(page) == ["spätzle"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_needs_no_sideways_scrolling(visit, scheme):
+    page = visit(
+        viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True,
+        color_scheme=scheme, reduced_motion="reduce",
+    )  # fmt: skip
+    box = page.locator("#q")
+    box.tap()
+    type_slowly(page, "sa")
+    width = "document.documentElement.scrollWidth"
+    assert page.evaluate(width) <= 360
+    assert page.locator("#panel").bounding_box()["y"] > box.bounding_box()["y"]
+    ground = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    brightness = sum(map(int, re.findall(r"\d+", ground)[:3])) / 3
+    assert (brightness > 128) == (scheme == "light")
+    page.locator("[role=option]", has_text="saffron").tap()
+    expect(page.locator("#outcome")).to_contain_text("“saffron”")
+    assert page.evaluate(width) <= 360
+
+
+def test_search_from_the_browsers_bar(visit):
+    page = visit("/search?q=sal%22%3E%3Cb%3E")
+    expect(page.locator("#q")).to_have_value('sal"><b>')
+    page = visit("/search?q=S%C3%A3o")
+    expect(page.locator("[role=option] .text")).to_have_text(["São Paulo stew"])
+    expect(page.locator("#list .typed")).to_have_text(["São"])
+
+
+def test_it_says_what_serves_and_that_people_were_simulated(visit):
+    about = visit().locator("#about")
+    expect(about).to_contain_text("adaQAC-Online")
+    expect(about).to_contain_text("simulated people, not real ones")
+    expect(about).to_contain_text("Re-ranks everywhere")

@@ -1,0 +1,154 @@
+"""Open compositions: their clock, their bounds, and requests that come twice or too late."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from telic.serve.events import Events
+from telic.serve.sessions import Sessions
+
+
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def make(completer, settings, clock):
+    opened = []
+
+    def made(**changes):
+        limited = replace(settings, **changes)
+        opened.append(Events(limited.database, completer))
+        return Sessions(completer, opened[-1], limited, clock=clock)
+
+    yield made
+    for events in opened:
+        events.close()
+
+
+def directly(completer, keystrokes):
+    """What the library itself suggests at the last of (prefix, at)."""
+    composition = completer.compose(completer.user("u"))
+    return [composition.suggest(prefix, at=at) for prefix, at in keystrokes][-1]
+
+
+def test_the_servers_clock_stamps_keystrokes(make, clock, completer):
+    sessions = make()
+    sessions.suggest("s", "u", "c")
+    clock.now += 1.5
+    assert sessions.suggest("sa", "u", "c") == directly(completer, [("s", 0.0), ("sa", 1.5)])
+
+
+def test_the_clients_clock_frees_dwell_from_the_network(make, clock, completer):
+    sessions = make()
+    sessions.suggest("s", "u", "c", client=5000.0)
+    clock.now += 9.0
+    found = sessions.suggest("sa", "u", "c", client=5000.5)
+    assert found == directly(completer, [("s", 0.0), ("sa", 0.5)])
+
+
+def test_a_client_may_begin_to_tell_its_time_later(make, clock, completer):
+    sessions = make()
+    sessions.suggest("s", "u", "c")
+    clock.now += 1.0
+    sessions.suggest("sa", "u", "c", client=7.0)
+    found = sessions.suggest("sal", "u", "c", client=7.5)
+    assert found == directly(completer, [("s", 0.0), ("sa", 1.0), ("sal", 1.5)])
+
+
+def test_a_request_that_comes_twice_is_one_keystroke(make, completer):
+    sessions = make()
+    for client in (1.0, 1.0, 1.4):
+        once = sessions.suggest("s", "u", "c", client=client)
+    assert once == directly(completer, [("s", 0.0)])
+    found = sessions.suggest("sa", "u", "c", client=2.0)
+    assert found == directly(completer, [("s", 0.0), ("sa", 1.0)])
+
+
+def test_a_request_that_was_overtaken_is_answered_but_is_no_keystroke(make, completer):
+    sessions = make()
+    sessions.suggest("s", "u", "c", client=1.0)
+    sessions.suggest("sal", "u", "c", client=3.0)
+    late = sessions.suggest("sa", "u", "c", client=2.0)
+    assert [suggestion.feedback for suggestion in late] == [0.0] * len(late)
+    found = sessions.suggest("sals", "u", "c", client=4.0)
+    assert found == directly(completer, [("s", 0.0), ("sal", 2.0), ("sals", 3.0)])
+
+
+def test_a_clock_that_runs_backwards_does_no_harm(make, clock, completer):
+    sessions = make()
+    sessions.suggest("s", "u", "c")
+    clock.now -= 50.0
+    found = sessions.suggest("sa", "u", "c")
+    assert [suggestion.feedback for suggestion in found] == [0.0] * len(found)
+
+
+def test_the_longest_idle_composition_makes_room(make):
+    sessions = make(max_open=2)
+    for composition in "abacb":
+        sessions.suggest("s", "u", composition)
+    assert len(sessions) == 2
+    assert not sessions.is_open("u", "a")  # idle longest when b came again
+    assert sessions.is_open("u", "c")
+    assert sessions.is_open("u", "b")
+
+
+def test_an_idle_composition_expires(make, clock):
+    sessions = make(idle_seconds=60.0)
+    sessions.suggest("s", "u", "a")
+    clock.now += 40
+    sessions.suggest("s", "u", "b")
+    clock.now += 40
+    assert not sessions.is_open("u", "a")
+    assert sessions.is_open("u", "b")
+    assert len(sessions) == 1
+
+
+def test_an_endless_composition_begins_anew(make, completer):
+    sessions = make(max_keystrokes=2)
+    for at, prefix in enumerate(["s", "sa", "sal"]):
+        found = sessions.suggest(prefix, "u", "c", client=float(at))
+    assert found == directly(completer, [("sal", 0.0)])
+
+
+def test_compositions_of_a_user_share_what_was_learned(make):
+    sessions = make()
+    for composition in "ab":
+        sessions.suggest("sa", "u", composition)
+    assert sessions.submit("salad", "u", "a") == (True, 1)
+    assert sessions.submit("sage", "u", "b") == (True, 2)
+    assert not sessions.is_open("u", "a")
+
+
+def test_a_history_forgets_what_was_submitted_longest_ago(make, completer, settings):
+    sessions = make(max_history=2)
+    for i, query in enumerate(["soup", "sage", "soup", "salad"]):
+        sessions.submit(query, "u", f"c{i}")
+    events = Events(settings.database, completer)
+    assert events.state("u").history == {"soup": 2.0, "salad": 1.0}
+    events.close()
+
+
+def test_threads_lose_no_submission(make, completer, settings):
+    sessions = make(max_open=3)  # compositions close and reopen all the time
+
+    def search(i):
+        sessions.suggest("sa", f"u{i % 3}", f"c{i}", client=0.0)
+        sessions.suggest("sal", f"u{i % 3}", f"c{i}", client=0.5)
+        sessions.submit("salad", f"u{i % 3}", f"c{i}")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(search, range(30)))
+    events = Events(settings.database, completer)
+    assert [events.state(f"u{i}").history["salad"] for i in range(3)] == [10.0] * 3
+    events.close()
