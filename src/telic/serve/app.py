@@ -1,8 +1,10 @@
 """The service as an ASGI application, and the server that runs it."""
 
 import socket
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 import uvicorn
 from sqlalchemy.exc import SQLAlchemyError
@@ -75,21 +77,45 @@ def run(
     InputError
         If the address cannot be listened on or the database cannot be opened.
     """
-    listener = _listen(settings)
-    with listener:
-        server = uvicorn.Server(
-            uvicorn.Config(
-                create_app(completer, settings),
-                # Addresses hold queries: nothing of a request is logged.
-                access_log=False, log_level="warning", server_header=False, ws="none",
-                timeout_graceful_shutdown=2,
-            )
-        )  # fmt: skip
-        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    with _server(completer, settings) as (server, listener, address):
         if ready:
-            ready(f"http://{host}:{listener.getsockname()[1]}")
+            ready(address)
         with suppress(KeyboardInterrupt):
             server.run(sockets=[listener])
+
+
+@contextmanager
+def serving(completer: Completer, settings: Settings) -> Iterator[str]:
+    """Serve from a thread while the block runs, as in a notebook; give the address.
+
+    Takes and raises what `run` does.
+    """
+    with _server(completer, settings) as (server, listener, address):
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        try:
+            while not server.started and thread.is_alive():
+                time.sleep(0.01)
+            yield address
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@contextmanager
+def _server(
+    completer: Completer, settings: Settings
+) -> Iterator[tuple[uvicorn.Server, socket.socket, str]]:
+    """Give a server that is ready to run, the socket it is to run on, and its address."""
+    with _listen(settings) as listener:
+        config = uvicorn.Config(
+            create_app(completer, settings),
+            # Addresses hold queries: nothing of a request is logged.
+            access_log=False, log_level="warning", server_header=False, ws="none",
+            timeout_graceful_shutdown=2,
+        )  # fmt: skip
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        yield uvicorn.Server(config), listener, f"http://{host}:{listener.getsockname()[1]}"
 
 
 def _listen(settings: Settings) -> socket.socket:
