@@ -32,8 +32,12 @@ class Filtering:
     def scores(self, features: np.ndarray, relevance: np.ndarray) -> np.ndarray:
         """Return the relevance, ``-inf`` for what is dropped; shapes (T, N, 26) and (T, N)."""
         longest = features[..., LONGEST_AT : LONGEST_AT + self.position].max(axis=-1)
-        # Times are microseconds divided by 1e6: 0.3 s must reach the threshold 0.3.
-        return np.where(longest >= self.dwell - 1e-9, -np.inf, relevance)
+        return _without(longest, self.dwell, relevance)
+
+
+def _without(longest: np.ndarray, dwell: float, relevance: np.ndarray) -> np.ndarray:
+    # Times are microseconds divided by 1e6: 0.3 s must reach the threshold 0.3.
+    return np.where(longest >= dwell - 1e-9, -np.inf, relevance)
 
 
 def tune_filtering(features: np.ndarray, moments: Moments) -> tuple[Filtering, np.ndarray]:
@@ -45,20 +49,13 @@ def tune_filtering(features: np.ndarray, moments: Moments) -> tuple[Filtering, n
     grid : array of shape (30, 10)
         MRR of every pair.
     """
-    grid = np.array(
-        [
-            [
-                mean_reciprocal_rank(
-                    reciprocal_ranks(
-                        Filtering(dwell, position).scores(features, moments.relevance),
-                        moments.position,
-                    )
-                )
-                for position in POSITION_THRESHOLDS
-            ]
-            for dwell in DWELL_THRESHOLDS
-        ]
-    )
+    longest = np.maximum.accumulate(features[..., LONGEST_AT:], axis=-1)
+    grid = np.empty((len(DWELL_THRESHOLDS), len(POSITION_THRESHOLDS)))
+    for j in range(len(POSITION_THRESHOLDS)):
+        at_most_j = np.ascontiguousarray(longest[..., j])
+        for i, dwell in enumerate(DWELL_THRESHOLDS):
+            scores = _without(at_most_j, dwell, moments.relevance)
+            grid[i, j] = mean_reciprocal_rank(reciprocal_ranks(scores, moments.position))
     last_dwell, position = np.unravel_index(np.argmax(grid[::-1]), grid.shape)
     best = Filtering(DWELL_THRESHOLDS[::-1][last_dwell], POSITION_THRESHOLDS[position])
     return best, grid
