@@ -1,6 +1,7 @@
 """`telic completion`: simulate typists, fit and evaluate models, look into them, serve them."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -198,10 +199,12 @@ def evaluate(
     replay = replay_of(
         log, queries, skip=skip_bad_rows, min_compositions=min_compositions, min_users=min_users
     )
-    with steps("evaluating", len(names) * len(chosen) * len(sizes)) as progress:
+    pieces = len(names) * len(chosen) * len(sizes)
+    with ThreadPoolExecutor(2) as two, steps("evaluating", pieces) as progress:
         results = run(
-            replay, relevances=names, protocols=chosen, candidates=sizes, progress=progress
-        )
+            replay, relevances=names, protocols=chosen, candidates=sizes, progress=progress,
+            executor=two,
+        )  # fmt: skip
     if report:
         draw.evaluation_report(replay, results).write(report)
         console.print(f"report: {report}")

@@ -2,6 +2,7 @@
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated
 
@@ -32,14 +33,17 @@ def demo(
     began = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
     seeds = 5
-    with steps("demo", 3 + 2 * len(NAMES) + 2 * seeds) as progress:
+    two = ThreadPoolExecutor(2)
+    with two, steps("demo", 3 + 2 * len(NAMES) + 2 * seeds) as progress:
         progress("simulating typists over the world's places")
         catalogue = geonames_catalogue()
         log = simulate_typists(catalogue, seed=seed)
         with atomic_path(out / "log.parquet") as temporary:
             pq.write_table(log, temporary)
         replay = chapter2.simulated_replay(catalogue, log)
-        results = evaluate(replay, protocols=tuple(PROTOCOLS.values()), progress=progress)
+        results = evaluate(
+            replay, protocols=tuple(PROTOCOLS.values()), progress=progress, executor=two
+        )
         controls = chapter2.controls(
             catalogue,
             settings=("inattentive", "readers"),
@@ -47,6 +51,7 @@ def demo(
             users=100,
             compositions=100,
             progress=progress,
+            executor=two,
         )
         progress("writing the report")
         report = chapter2_report.evaluation_report(replay, results)

@@ -17,6 +17,9 @@ from telic.completion.replay import Moments, Replay
 D = len(FEATURES)
 
 
+Unpersonalised = Literal["pooled", "average"]
+
+
 @dataclass(frozen=True)
 class Protocol:
     """The decisions that the text prints, or leaves open, and that change the result.
@@ -32,6 +35,8 @@ class Protocol:
     keep_unlisted: bool
     """Training keeps compositions whose query is no candidate, adding it (the union in (2.3.2));
     it then enters with next to no feedback, which testing never rewards."""
+    pooling: Unpersonalised
+    """How adaQAC-UnP joins users: see `unpersonalised`."""
     pull_to: Literal["zero", "unpersonalised"]
     """Where the penalty pulls the weights of adaQAC-Batch: to zero, as printed, or to what
     everybody else's compositions say, so that a user with little data is no worse off."""
@@ -46,11 +51,13 @@ class Protocol:
 
 
 PAPER = Protocol(
-    "paper", scale="count", learn_relevance=False, keep_unlisted=True, pull_to="zero", l2=(0.01,),
+    "paper", scale="count", learn_relevance=False, keep_unlisted=True, pooling="average",
+    pull_to="zero", l2=(0.01,),
     schedule="annealed", step_sizes=(0.01, 0.03, 0.1, 0.3), do_no_harm=False,
 )  # fmt: skip
 CAREFUL = Protocol(
-    "careful", scale="log", learn_relevance=True, keep_unlisted=False, pull_to="unpersonalised",
+    "careful", scale="log", learn_relevance=True, keep_unlisted=False, pooling="pooled",
+    pull_to="unpersonalised",
     l2=(0.01, 0.1, 1.0, 10.0, 100.0), schedule="steady", step_sizes=(0.003, 0.01, 0.03, 0.1),
     do_no_harm=True,
 )  # fmt: skip
@@ -153,9 +160,6 @@ def training_choices(
     users = replay.log.user[moments.composition[row]]
     group = np.searchsorted(users, np.arange(len(replay.log.users) + 1))
     return Choices(x[there], score[there], start, chosen, group), row
-
-
-Unpersonalised = Literal["pooled", "average"]
 
 
 def unpersonalised(

@@ -1,7 +1,9 @@
 """The tables of 2.4: every model, relevance score and prefix length, with paired tests."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -83,6 +85,7 @@ def evaluate(
     protocols: Sequence[Protocol] = (CAREFUL,),
     candidates: Sequence[int] = (10,),
     progress: Callable[[str], None] | None = None,
+    executor: Executor | None = None,
 ) -> list[Result]:
     """Fit and test every model for every relevance score, protocol and number of candidates.
 
@@ -96,18 +99,21 @@ def evaluate(
         Numbers N of candidates that are re-ranked (the text: 10).
     progress : callable, optional
         Called with a short text before each piece of work.
+    executor : concurrent.futures.Executor, optional
+        Runs the pieces side by side; threads do, as the kernels release the interpreter's lock.
 
     Returns
     -------
     list of Result
+        In the order of protocols, then candidates, then relevances.
     """
-    results = []
-    for protocol in protocols:
-        for n in candidates:
-            for name in relevances:
-                if progress:
-                    progress(f"{name}, {protocol.name} protocol, {n} candidates")
-                relevance = fit_relevance(replay, name, protocol, n=n)
-                models = fit_models(replay, relevance, protocol, n=n)
-                results.append(evaluate_models(replay, models))
-    return results
+
+    def one(piece: tuple[Protocol, int, str]) -> Result:
+        protocol, n, name = piece
+        if progress:
+            progress(f"{name}, {protocol.name} protocol, {n} candidates")
+        relevance = fit_relevance(replay, name, protocol, n=n)
+        return evaluate_models(replay, fit_models(replay, relevance, protocol, n=n))
+
+    pieces = product(protocols, candidates, relevances)
+    return list(executor.map(one, pieces) if executor else map(one, pieces))

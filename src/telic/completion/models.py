@@ -139,7 +139,9 @@ def fit_models(replay: Replay, relevance: Relevance, protocol: Protocol, *, n: i
             relevance, protocol, n, design, Filtering(3.0, 1), np.zeros(d), nothing, nothing,
             np.zeros((len(log), d)), {}, protocol.step_sizes[0], dict.fromkeys(MODELS[1:], closed),
         )  # fmt: skip
-    pooled = {l2: adaqac.unpersonalised(training, l2=l2) for l2 in protocol.l2}
+    pooled = {
+        l2: adaqac.unpersonalised(training, l2=l2, variant=protocol.pooling) for l2 in protocol.l2
+    }
     best_pooled = max(protocol.l2, key=lambda l2: accuracy(pooled[l2][1][held_user]))
     everyone, without = pooled[best_pooled]
     center = without if protocol.pull_to == "unpersonalised" else None

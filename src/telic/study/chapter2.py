@@ -5,7 +5,9 @@ Each function returns the numbers of one table or figure; `telic.study.chapter2_
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -262,6 +264,7 @@ def controls(
     users: int = 200,
     compositions: int = 150,
     progress: Progress | None = None,
+    executor: Executor | None = None,
 ) -> list[dict]:
     """Repeat `dwell_effect` over seeds: in which settings do dwell times help beyond chance?
 
@@ -271,18 +274,21 @@ def controls(
         ``setting``, ``seeds``, ``dwell`` with the ends ``low`` and ``high`` of its 95 % interval
         over seeds, ``gain``, ``static``: MRR, as fractions.
     """
+
+    def one(piece: tuple[str, int]) -> dict[str, float]:
+        setting, seed = piece
+        if progress:
+            progress(f"{setting} typists, seed {seed}")
+        return dwell_effect(
+            catalogue, setting=setting, seed=seed, users=users, compositions=compositions
+        )
+
+    pieces = list(product(settings, range(seeds)))
+    found = list(executor.map(one, pieces) if executor else map(one, pieces))
     rows = []
-    for setting in settings:
-        found = []
-        for seed in range(seeds):
-            if progress:
-                progress(f"{setting}, seed {seed}")
-            found.append(
-                dwell_effect(
-                    catalogue, setting=setting, seed=seed, users=users, compositions=compositions
-                )
-            )
-        dwell = np.array([one["dwell"] for one in found])
+    for i, setting in enumerate(settings):
+        own = found[i * seeds : (i + 1) * seeds]
+        dwell = np.array([result["dwell"] for result in own])
         test = paired_t_test(dwell, np.zeros(seeds), np.arange(seeds))
         rows.append(
             {
@@ -291,8 +297,8 @@ def controls(
                 "dwell": test.difference,
                 "low": test.low,
                 "high": test.high,
-                "gain": float(np.mean([one["gain"] for one in found])),
-                "static": float(np.mean([one["static"] for one in found])),
+                "gain": float(np.mean([result["gain"] for result in own])),
+                "static": float(np.mean([result["static"] for result in own])),
             }
         )
     return rows
