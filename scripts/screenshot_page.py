@@ -25,13 +25,14 @@ def photograph(address):
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=CHROMIUM_ARGS
         )
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page = browser.new_page(viewport={"width": 1280, "height": 1010})
         page.goto(address)
         page.wait_for_selector("#about b")
         for character in TYPED:
             page.locator("#q").press(character)
             page.wait_for_timeout(1000 * SECONDS)
         page.keyboard.press("ArrowDown")
+        page.wait_for_timeout(300)
         IMAGE.parent.mkdir(exist_ok=True)
         page.screenshot(path=IMAGE)
         browser.close()

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -47,6 +48,8 @@ def test_what_was_skipped_sinks_and_says_why():
     assert [first.text, second.text] == ["facetime", "facebook"]
     assert (second.static_position, second.feedback) == (1, -1.0)
     assert second.reasons == {"DwellT": -1.0}
+    assert second.observed == {"DwellT-M": 2.0, "DwellT": 2.0, "Pos@1": 1.0}
+    assert first.observed == {}
     assert first.feedback == 0.0  # never shown: keeps its relevance
 
 
@@ -151,3 +154,11 @@ def test_a_damaged_model_and_an_unknown_kind_of_model_are_named(replay, tmp_path
     (tmp_path / "model" / "index.weights.npy").write_bytes(b"")
     with pytest.raises(ModelError, match=r"index\.weights\.npy"):
         Completer.load(tmp_path / "model")
+
+
+def test_where_it_acts_is_still_known_once_loaded(tmp_path):
+    users = {name: UserState(np.zeros(16), reranks=name != "ada") for name in ("ada", "bob")}
+    for known, says in (({}, "re-ranks everywhere"), (users, "kept for 1 of 2 users")):
+        completer = replace(make_completer(["tea"], [1.0]), users=known)
+        completer.save(tmp_path / "model")
+        assert says in Completer.load(tmp_path / "model").gate.summary()

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import anyio
@@ -249,3 +250,9 @@ def test_suggest_answers_anything(client, parameters, raw):
             assert len(texts) <= 10
         else:
             error_of(response, 422, response.json()["error"]["code"])
+
+
+def test_every_address_is_documented(completer, settings):
+    text = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
+    for route in create_app(completer, settings).routes:
+        assert re.search(rf"(GET|POST) {re.escape(route.path)}[^a-z]", text), route.path

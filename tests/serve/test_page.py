@@ -136,6 +136,7 @@ def test_escape_closes_then_clears(visit):
     page.keyboard.press("Escape")
     page.keyboard.press("Escape")
     expect(box).to_have_value("")
+    expect(page.locator("#summary")).to_contain_text("Each suggestion has a relevance")
 
 
 def test_enter_submits_what_was_typed_and_the_user_stays_the_same(visit, address):

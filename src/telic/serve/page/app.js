@@ -4,6 +4,7 @@ import { explain, summarise } from "./reasons.js";
 const $ = (id) => document.getElementById(id);
 const input = $("q"), list = $("list");
 
+const introduction = $("summary").textContent;
 const state = {
   user: storedUser(),
   composition: null, // of the query being typed; a new one after each submission
@@ -105,7 +106,7 @@ function drawPanel() {
   $("key").hidden = !state.suggestions.length;
   $("summary").textContent = state.suggestions.length
     ? summarise(state.suggestions)
-    : input.value ? "Nothing in the catalogue begins like this." : "";
+    : input.value ? "Nothing in the catalogue begins like this." : introduction;
 }
 
 function activate(i) {
