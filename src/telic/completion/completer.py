@@ -131,7 +131,9 @@ class Completer:
         arrays = {
             "deviations": self.design.deviations,
             "everyone": self.everyone,
-            "weights": np.array([s.weights for s in states]).reshape(len(states), len(self.everyone)),
+            "weights": np.array([s.weights for s in states]).reshape(
+                len(states), len(self.everyone)
+            ),
             "bins": self.gate.bins,
         }
         mapped = {f"index.{f.name}": getattr(self.index, f.name) for f in fields(self.index)}
