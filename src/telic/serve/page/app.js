@@ -155,6 +155,7 @@ async function suggest() {
   state.request?.abort();
   const request = state.request = new AbortController();
   state.composition ??= randomId();
+  list.setAttribute("aria-busy", "true");
   const parameters = new URLSearchParams({
     q: input.value, user: state.user, composition: state.composition, t: at.toFixed(1), explain: "1",
   });
@@ -171,13 +172,20 @@ async function suggest() {
   } catch (error) {
     if (request !== state.request || error.name === "AbortError") return;
     outcome("No suggestions", error.message, true);
+  } finally {
+    if (request === state.request) list.setAttribute("aria-busy", "false");
   }
+}
+
+function cancel() {
+  state.request?.abort();
+  state.request = null;
+  list.setAttribute("aria-busy", "false");
 }
 
 async function submit(query) {
   if (!query.trim()) return;
-  state.request?.abort();
-  state.request = null;
+  cancel();
   const composition = state.composition ?? randomId();
   state.composition = null;
   input.value = query;
@@ -204,8 +212,7 @@ async function submit(query) {
 }
 
 function empty() {
-  state.request?.abort();
-  state.request = null;
+  cancel();
   state.composition = null;
   state.suggestions = [];
   input.value = "";
