@@ -1,0 +1,119 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
+from telic.errors import InputError
+from telic.evaluate.classification import (
+    auc_difference,
+    auc_interval,
+    lift_area,
+    partial_auc,
+    roc_auc,
+)
+
+ROWS = st.lists(
+    st.tuples(st.booleans(), st.integers(-4, 4), st.integers(1, 3)), min_size=2, max_size=30
+).filter(lambda rows: len({row[0] for row in rows}) == 2)
+
+
+def by_pairs(y, scores, weight):
+    wins = total = 0.0
+    for i in np.flatnonzero(y):
+        for j in np.flatnonzero(~y):
+            value = (scores[i] > scores[j]) + (scores[i] == scores[j]) / 2
+            wins += weight[i] * weight[j] * value
+            total += weight[i] * weight[j]
+    return wins / total
+
+
+@given(ROWS)
+@settings(max_examples=60, deadline=None)
+def test_auc_is_the_share_of_pairs_ranked_right(rows):
+    y, scores, weight = (np.array(column) for column in zip(*rows, strict=True))
+    assert roc_auc(y, scores) == pytest.approx(by_pairs(y, scores, np.ones(y.size)), abs=1e-12)
+    expected = by_pairs(y, scores, weight)
+    assert roc_auc(y, scores, sample_weight=weight) == pytest.approx(expected, abs=1e-12)
+    repeated = roc_auc(np.repeat(y, weight), np.repeat(scores, weight))
+    assert repeated == pytest.approx(expected, abs=1e-12)
+
+
+@given(ROWS)
+@settings(max_examples=40, deadline=None)
+def test_partial_auc_is_an_integral_of_the_roc_curve(rows):
+    y, scores, _ = (np.array(column) for column in zip(*rows, strict=True))
+    assert partial_auc(y, scores, fpr=(0, 1)) == pytest.approx(roc_auc(y, scores), abs=1e-12)
+    halves = partial_auc(y, scores, fpr=(0, 0.3)) * 0.3 + partial_auc(y, scores, fpr=(0.3, 1)) * 0.7
+    assert halves == pytest.approx(roc_auc(y, scores), abs=1e-12)
+
+
+def test_partial_auc_agrees_with_scikit_learn():
+    rng = np.random.default_rng(0)
+    y, scores = rng.random(500) < 0.3, rng.normal(size=500).round(1)
+    scores[y] += 1
+    ours, width = partial_auc(y, scores, fpr=(0, 0.2)), 0.2
+    standardised = 0.5 * (1 + (ours * width - width**2 / 2) / (width - width**2 / 2))
+    assert roc_auc_score(y, scores, max_fpr=0.2) == pytest.approx(standardised, abs=1e-12)
+
+
+def test_lift_area_is_the_area_under_the_gains_curve():
+    rng = np.random.default_rng(1)
+    y, scores = rng.random(400) < 0.2, rng.normal(size=400)
+    found = np.r_[0, np.cumsum(y[np.argsort(-scores)])] / y.sum()
+    assert lift_area(y, scores) == pytest.approx(np.trapezoid(found, dx=1 / 400), abs=1e-12)
+
+
+def delong_variance(y, scores):
+    above = scores[y][:, None] - scores[~y][None, :]
+    psi = (above > 0) + 0.5 * (above == 0)
+    return psi.mean(1).var(ddof=1) / y.sum() + psi.mean(0).var(ddof=1) / (~y).sum()
+
+
+def test_delong_by_its_definition():
+    rng = np.random.default_rng(2)
+    y = rng.random(120) < 0.3
+    a, b = rng.normal(size=(2, 120)).round(1) + y
+    interval = auc_interval(y, a, scale="identity")
+    assert interval.standard_error == pytest.approx(np.sqrt(delong_variance(y, a)), rel=1e-9)
+    assert interval.auc == pytest.approx(roc_auc_score(y, a))
+    result = auc_difference(y, a, b)
+    assert result.difference == pytest.approx(roc_auc(y, a) - roc_auc(y, b))
+    assert auc_difference(y, a, a).p_value == 1.0
+
+
+def test_the_intervals_cover_the_true_auc():
+    rng = np.random.default_rng(3)
+    true = 0.9213503964748574  # Phi(2 / sqrt 2): positives N(2, 1), negatives N(0, 1)
+    y = np.arange(150) < 50
+    inside = {"logit": 0, "identity": 0, "half": 0}
+    for _ in range(400):
+        scores = rng.normal(size=150) + 2 * y
+        for scale in ("logit", "identity"):
+            _, low, high, _ = auc_interval(y, scores, scale=scale)
+            inside[scale] += low <= true <= high
+        auc, _, _, error = auc_interval(y, scores)
+        inside["half"] += abs(auc - true) <= 0.5 * error  # a control that must fall short
+    assert 0.91 <= inside["logit"] / 400 <= 0.985
+    assert 0.83 <= inside["identity"] / 400 <= inside["logit"] / 400
+    assert inside["half"] / 400 < 0.6
+
+
+@pytest.mark.parametrize(
+    ("y", "scores", "message"),
+    [
+        ([1, 1], [0.1, 0.2], "2 positive|0 positive"),
+        ([0, 1, 2], [0.1, 0.2, 0.3], "two"),
+        (["a", "b", "c"], [0.1, 0.2, 0.3], "3 classes"),
+        ([0, 1], [np.nan, 0.2], "row 0 is NaN"),
+        ([0, 1], [0.1], "shapes"),
+    ],
+)
+def test_bad_input_is_named(y, scores, message):
+    with pytest.raises(InputError, match=message):
+        roc_auc(y, scores)
+
+
+def test_labels_of_any_type():
+    for y in (["no", "yes"], [-1, 1], [0.0, 1.0], [False, True], np.array(["a", "b"], object)):
+        assert roc_auc(y, [0.2, 0.9]) == 1.0
