@@ -1,0 +1,157 @@
+"""The one objective of the square-loss methods, and the class moments that hold all of it.
+
+With p the share of positives, every square-loss method here minimises
+
+    F(w) = p(1 − p)·E[(1 − wᵀ(x − x'))²] + (beta/2)·‖w‖² + beta1·‖w‖₁,
+
+the expectation over a positive x and a negative x'. Written with class means m₊, m₋,
+δ = m₊ − m₋ and population covariances S₊, S₋, the expectation is
+wᵀ(S₊ + S₋)w + (1 − δᵀw)²: two passes over the scores instead of n₊·n₋ pairs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+Callback = Callable[[float, np.ndarray], bool | None]
+"""Called with the passes over the data so far and the weights; True ends the solver."""
+
+
+class Solution(NamedTuple):
+    """What a solver returns."""
+
+    coef: np.ndarray
+    n_iter: int
+    """Iterations, passes or stages: the solver's docstring says which."""
+    converged: bool
+    """Whether its stopping rule held before its iterations ran out."""
+
+
+class ClassMeans(NamedTuple):
+    """Counts and means of the two classes."""
+
+    n_pos: int
+    n_neg: int
+    pos: np.ndarray
+    neg: np.ndarray
+
+    @property
+    def share(self) -> float:
+        """Share of positives, p."""
+        return self.n_pos / (self.n_pos + self.n_neg)
+
+    @property
+    def pair_weight(self) -> float:
+        """p(1 − p): turns the mean over pairs into f."""
+        return self.share * (1 - self.share)
+
+    @property
+    def delta(self) -> np.ndarray:
+        """Difference of the class means, m₊ − m₋."""
+        return self.pos - self.neg
+
+    @property
+    def overall(self) -> np.ndarray:
+        """Mean of all rows."""
+        return self.share * self.pos + (1 - self.share) * self.neg
+
+
+def class_means(X, positive: np.ndarray) -> ClassMeans:
+    """Count and average each class of a dense or sparse X."""
+    n_pos = int(np.count_nonzero(positive))
+    n_neg = positive.size - n_pos
+    pos, neg = np.stack([positive / n_pos, ~positive / n_neg]) @ X
+    return ClassMeans(n_pos, n_neg, pos, neg)
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Class means and the within-class covariance: the objective without the rows.
+
+    `within` is S₊ + S₋, shape (d, d).
+    """
+
+    means: ClassMeans
+    within: np.ndarray
+
+    def objective(self, w: np.ndarray, *, beta: float, beta1: float = 0.0) -> float:
+        """Return F(w)."""
+        pairs = w @ self.within @ w + (1 - self.means.delta @ w) ** 2
+        return float(self.means.pair_weight * pairs + penalty(w, beta, beta1))
+
+    def gradient(self, w: np.ndarray) -> np.ndarray:
+        """Return the gradient of the loss, without the penalty."""
+        delta = self.means.delta
+        return 2 * self.means.pair_weight * (self.within @ w - (1 - delta @ w) * delta)
+
+
+def moments(X, positive: np.ndarray) -> Moments:
+    """Read the rows once and keep what the objective needs, O(n·d²) time and O(d²) memory.
+
+    Dense rows go through in blocks that stay in cache, centred on the first block's mean so that
+    large offsets do not eat the digits.
+    """
+    if sparse.issparse(X):
+        means = class_means(X, positive)
+        weight = np.where(positive, 1 / means.n_pos, 1 / means.n_neg)
+        # A CSR array here, whatever came in: `multiply` then scales rows.
+        raw = (X.T @ sparse.csr_array(X).multiply(weight[:, None])).toarray()
+        within = raw - np.outer(means.pos, means.pos) - np.outer(means.neg, means.neg)
+        return Moments(means, within)
+    n, d = X.shape
+    n_pos = int(np.count_nonzero(positive))
+    n_neg = n - n_pos
+    root = np.where(positive, 1 / np.sqrt(n_pos), 1 / np.sqrt(n_neg))
+    size = max(256, 200_000 // d)
+    offset = X[:size].mean(axis=0)
+    total, sums = np.zeros((d, d)), np.zeros((2, d))
+    buffer = np.empty((min(size, n), d))
+    for start in range(0, n, size):
+        part, rooted = X[start : start + size], root[start : start + size]
+        block = buffer[: len(part)]
+        np.subtract(part, offset, out=block)
+        np.multiply(block, rooted[:, None], out=block)
+        total += block.T @ block
+        in_class = positive[start : start + size]
+        sums += np.stack([rooted * in_class, rooted * ~in_class]) @ block
+    within = total - sums.T @ sums
+    return Moments(ClassMeans(n_pos, n_neg, sums[0] + offset, sums[1] + offset), within)
+
+
+def penalty(w: np.ndarray, beta: float, beta1: float = 0.0) -> float:
+    """(beta/2)·‖w‖² + beta1·‖w‖₁."""
+    return beta / 2 * float(w @ w) + beta1 * float(np.abs(w).sum())
+
+
+def objective(X, positive: np.ndarray, w: np.ndarray, *, beta: float, beta1: float = 0.0) -> float:
+    """Return F(w) from the rows, in one pass.
+
+    Examples
+    --------
+    >>> X, positive = np.array([[2.0], [1.0], [0.0]]), np.array([True, False, False])
+    >>> objective(X, positive, np.array([1.0]), beta=0.0)  # 2/9 of the mean of 0² and 1²
+    0.1111111111111111
+    """
+    share = positive.mean()
+    return float(share * (1 - share) * pair_loss(X @ w, positive) + penalty(w, beta, beta1))
+
+
+def pair_loss(scores: np.ndarray, positive: np.ndarray) -> float:
+    """Mean of (1 − (s − s'))² over the pairs of a positive and a negative score."""
+    high, low = scores[positive], scores[~positive]
+    return float(high.var() + low.var() + (1 - high.mean() + low.mean()) ** 2)
+
+
+def loss_gradient(X, positive: np.ndarray, scores: np.ndarray, means: ClassMeans) -> np.ndarray:
+    """Gradient of the loss at w, given scores = X @ w: one product with X transposed."""
+    p = means.share
+    # The per-row scalar of the saddle form: its mean over rows is the gradient.
+    residual = np.where(
+        positive,
+        2 * (1 - p) * (scores - scores[~positive].mean() - 1),
+        2 * p * (scores - scores[positive].mean() + 1),
+    )
+    return X.T @ (residual / positive.size)
