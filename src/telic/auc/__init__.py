@@ -1,1 +1,20 @@
 """Linear rankers that maximise AUC: exact, by the pass, and from a stream."""
+
+from telic.auc.batch import SPAM, SPDAM, VRSPAM, ConjugateGradientAUC, ExactAUC, PairwiseAUC
+from telic.auc.estimators import AUCClassifier
+from telic.auc.online import OAM, OPAUC, SOLAM, RegSOLAM, UniExp
+
+__all__ = [
+    "OAM",
+    "OPAUC",
+    "SOLAM",
+    "SPAM",
+    "SPDAM",
+    "VRSPAM",
+    "AUCClassifier",
+    "ConjugateGradientAUC",
+    "ExactAUC",
+    "PairwiseAUC",
+    "RegSOLAM",
+    "UniExp",
+]

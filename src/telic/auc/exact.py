@@ -7,7 +7,7 @@ from numba import njit
 from scipy import linalg
 
 from telic.auc.objective import Callback, Moments, Solution, class_means
-from telic.auc.rows import FAST
+from telic.auc.rows import FAST, Matrix
 
 
 def exact(moments: Moments, *, beta: float) -> Solution:
@@ -50,7 +50,7 @@ def exact(moments: Moments, *, beta: float) -> Solution:
 
 
 def conjugate_gradient(
-    X,
+    X: Matrix,
     positive: np.ndarray,
     *,
     beta: float,

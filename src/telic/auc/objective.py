@@ -16,6 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from telic.auc.rows import Matrix
+
 Callback = Callable[[float, np.ndarray], bool | None]
 """Called with the passes over the data so far and the weights; True ends the solver."""
 
@@ -59,7 +61,7 @@ class ClassMeans(NamedTuple):
         return self.share * self.pos + (1 - self.share) * self.neg
 
 
-def class_means(X, positive: np.ndarray) -> ClassMeans:
+def class_means(X: Matrix, positive: np.ndarray) -> ClassMeans:
     """Count and average each class of a dense or sparse X."""
     n_pos = int(np.count_nonzero(positive))
     n_neg = positive.size - n_pos
@@ -88,7 +90,7 @@ class Moments:
         return 2 * self.means.pair_weight * (self.within @ w - (1 - delta @ w) * delta)
 
 
-def moments(X, positive: np.ndarray) -> Moments:
+def moments(X: Matrix, positive: np.ndarray) -> Moments:
     """Read the rows once and keep what the objective needs, O(n·d²) time and O(d²) memory.
 
     Dense rows go through in blocks that stay in cache, centred on the first block's mean so that
@@ -126,14 +128,16 @@ def penalty(w: np.ndarray, beta: float, beta1: float = 0.0) -> float:
     return beta / 2 * float(w @ w) + beta1 * float(np.abs(w).sum())
 
 
-def objective(X, positive: np.ndarray, w: np.ndarray, *, beta: float, beta1: float = 0.0) -> float:
+def objective(
+    X: Matrix, positive: np.ndarray, w: np.ndarray, *, beta: float, beta1: float = 0.0
+) -> float:
     """Return F(w) from the rows, in one pass.
 
     Examples
     --------
     >>> X, positive = np.array([[2.0], [1.0], [0.0]]), np.array([True, False, False])
-    >>> objective(X, positive, np.array([1.0]), beta=0.0)  # 2/9 of the mean of 0² and 1²
-    0.1111111111111111
+    >>> round(objective(X, positive, np.array([1.0]), beta=0.0), 4)  # 2/9 of (0² + 1²)/2
+    0.1111
     """
     share = positive.mean()
     return float(share * (1 - share) * pair_loss(X @ w, positive) + penalty(w, beta, beta1))
@@ -145,7 +149,9 @@ def pair_loss(scores: np.ndarray, positive: np.ndarray) -> float:
     return float(high.var() + low.var() + (1 - high.mean() + low.mean()) ** 2)
 
 
-def loss_gradient(X, positive: np.ndarray, scores: np.ndarray, means: ClassMeans) -> np.ndarray:
+def loss_gradient(
+    X: Matrix, positive: np.ndarray, scores: np.ndarray, means: ClassMeans
+) -> np.ndarray:
     """Gradient of the loss at w, given scores = X @ w: one product with X transposed."""
     p = means.share
     # The per-row scalar of the saddle form: its mean over rows is the gradient.

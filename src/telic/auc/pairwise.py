@@ -10,6 +10,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from telic.auc.objective import Callback, Solution
+from telic.auc.rows import Matrix
 from telic.errors import InputError
 
 LOSSES = ("hinge", "squared_hinge", "logistic")
@@ -28,8 +29,8 @@ def squared_hinge_sums(
     Examples
     --------
     >>> value, of_high, of_low = squared_hinge_sums(np.array([1.0]), np.array([-3.0, 0.5]), 1.0)
-    >>> float(value), of_high.tolist(), of_low.tolist()
-    (0.25, [-1.0], [0.0, 1.0])
+    >>> float(value), of_high, of_low
+    (0.25, array([-1.]), array([-0.,  1.]))
     """
     # Negatives above high_i − margin violate, and so do positives below low_j + margin.
     first = np.searchsorted(low, high - margin, side="right")
@@ -48,15 +49,18 @@ def _sums_from(values: np.ndarray) -> np.ndarray:
     return np.concatenate([np.cumsum(values[::-1])[::-1], [0.0]])
 
 
-def smoothed_hinge_sums(high: np.ndarray, low: np.ndarray, corner: float):
+def smoothed_hinge_sums(
+    high: np.ndarray, low: np.ndarray, corner: float
+) -> tuple[float, np.ndarray, np.ndarray]:
     """As `squared_hinge_sums` for the hinge, its corner rounded over a width of `corner`.
 
     At most the number of pairs times corner/2 below the hinge: the difference of two squared
     hinges, (max(0, m)² − max(0, m − corner)²)/(2·corner).
     """
-    outer = squared_hinge_sums(high, low, 1.0)
-    inner = squared_hinge_sums(high, low, 1.0 - corner)
-    return tuple((a - b) / (2 * corner) for a, b in zip(outer, inner, strict=True))
+    outer: tuple = squared_hinge_sums(high, low, 1.0)
+    inner: tuple = squared_hinge_sums(high, low, 1.0 - corner)
+    value, of_high, of_low = ((a - b) / (2 * corner) for a, b in zip(outer, inner, strict=True))
+    return value, of_high, of_low
 
 
 def hinge(high: np.ndarray, low: np.ndarray) -> float:
@@ -68,7 +72,7 @@ def hinge(high: np.ndarray, low: np.ndarray) -> float:
 
 
 def pairwise(
-    X,
+    X: Matrix,
     positive: np.ndarray,
     *,
     beta: float,

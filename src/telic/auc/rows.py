@@ -1,6 +1,6 @@
 """Rows of a dense or sparse matrix behind one pair of kernels, so that a solver is written once."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -8,6 +8,9 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 from scipy import sparse
+
+Matrix = Any
+"""A dense array or a SciPy sparse matrix of shape (n, d)."""
 
 FAST = {"reassoc", "contract"}
 """Floating-point freedom given to kernels: sums may be reordered, NaN and infinity stay right."""
@@ -21,7 +24,10 @@ class SparseRows(NamedTuple):
     indptr: np.ndarray
 
 
-def as_rows(X) -> np.ndarray | SparseRows:
+Rows = np.ndarray | SparseRows
+
+
+def as_rows(X: Matrix) -> Rows:
     """Return what the kernels take: a C-ordered float array, or `SparseRows`.
 
     Types are fixed (float64, int32, int64, writeable), so that each kernel compiles twice at most.
@@ -86,7 +92,7 @@ AHEAD = 8
 
 
 @intrinsic
-def prefetch(typing_context, array, position):
+def _prefetch(typing_context, array, position):
     """Ask for the cache line of array.flat[position]; rows drawn at random wait on memory most."""
 
     def codegen(context, builder, signature, arguments):
@@ -100,6 +106,9 @@ def prefetch(typing_context, array, position):
         return context.get_dummy_value()
 
     return types.void(array, types.intp), codegen
+
+
+prefetch: Any = _prefetch  # in a kernel it takes (array, position) alone
 
 
 def row_prefetch(rows, i):

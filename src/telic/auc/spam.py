@@ -6,7 +6,17 @@ import numpy as np
 from numba import njit
 
 from telic.auc.objective import Callback, ClassMeans, Solution, class_means
-from telic.auc.rows import AHEAD, FAST, as_rows, prefetch, row_add, row_dot, row_prefetch
+from telic.auc.rows import (
+    AHEAD,
+    FAST,
+    Matrix,
+    Rows,
+    as_rows,
+    prefetch,
+    row_add,
+    row_dot,
+    row_prefetch,
+)
 from telic.errors import InputError
 
 STEPS = ("linear", "sqrt", "theory-power", "theory-linear")
@@ -26,7 +36,7 @@ class Centred(NamedTuple):
     """M²: the largest squared norm of a centred row."""
 
 
-def centred(X, positive: np.ndarray, center: bool) -> Centred:
+def centred(X: Matrix, positive: np.ndarray, center: bool) -> Centred:
     """Measure the rows from their mean, or from 0."""
     means = class_means(X, positive)
     centre = means.overall if center else np.zeros_like(means.pos)
@@ -37,7 +47,7 @@ def centred(X, positive: np.ndarray, center: bool) -> Centred:
     return Centred(means, centre, projected, bound)
 
 
-def row_squares(X) -> np.ndarray:
+def row_squares(X: Matrix) -> np.ndarray:
     """Squared norm of each row of a dense or sparse X."""
     if hasattr(X, "multiply"):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
@@ -45,7 +55,7 @@ def row_squares(X) -> np.ndarray:
 
 
 def spam(
-    X,
+    X: Matrix,
     positive: np.ndarray,
     *,
     beta: float,
@@ -114,7 +124,7 @@ def spam(
 
 
 def spam_pass(
-    rows, positive: np.ndarray, view: Centred, w: np.ndarray, steps: np.ndarray, *,
+    rows: Rows, positive: np.ndarray, view: Centred, w: np.ndarray, steps: np.ndarray, *,
     beta: float, beta1: float, rng: np.random.Generator,
 ) -> None:  # fmt: skip
     """Do len(steps) steps on w in place."""

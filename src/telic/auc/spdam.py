@@ -10,13 +10,13 @@ from telic.auc.objective import (
     loss_gradient,
     objective,
 )
-from telic.auc.rows import FAST, as_rows, row_add, row_dot
+from telic.auc.rows import FAST, Matrix, as_rows, row_add, row_dot
 from telic.auc.spam import row_squares
 from telic.errors import InputError
 
 
 def spdam(
-    X,
+    X: Matrix,
     positive: np.ndarray,
     *,
     beta: float,

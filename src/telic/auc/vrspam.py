@@ -4,13 +4,13 @@ import numpy as np
 from numba import njit
 
 from telic.auc.objective import Callback, Solution, loss_gradient, pair_loss, penalty
-from telic.auc.rows import AHEAD, FAST, as_rows, prefetch, row_add, row_dot, row_prefetch
+from telic.auc.rows import AHEAD, FAST, Matrix, as_rows, prefetch, row_add, row_dot, row_prefetch
 from telic.auc.spam import centred, spam_pass
 from telic.errors import InputError
 
 
 def vrspam(
-    X,
+    X: Matrix,
     positive: np.ndarray,
     *,
     beta: float,
@@ -74,8 +74,9 @@ def vrspam(
         batch_size = int(np.clip(w.size * n / max(nonzeros, 1), 1, n))
     passes, best, snapshot_w = 1.0, np.inf, np.zeros(w.size)
     for stage in range(max_iter):
-        scores = X @ w
-        value = means.pair_weight * pair_loss(scores, positive) + penalty(w, beta, beta1)
+        with np.errstate(over="ignore", invalid="ignore"):  # a stage may have blown up
+            scores = X @ w
+            value = means.pair_weight * pair_loss(scores, positive) + penalty(w, beta, beta1)
         if not value <= best * (1 + 1e-12):  # rounding is no reason to go back
             w, eta = snapshot_w, eta / 2
             continue

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 from scipy.stats import norm
 
@@ -28,7 +29,7 @@ class AUCDifference(NamedTuple):
     """Two-sided, from the normal distribution."""
 
 
-def roc_auc(y, scores, *, sample_weight=None) -> float:
+def roc_auc(y: ArrayLike, scores: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
     """Area under the ROC curve: the share of (positive, negative) pairs ranked right, ties half.
 
     The two classes are sorted apart and merged once, so that ten million scores need no argsort
@@ -74,7 +75,9 @@ def roc_auc(y, scores, *, sample_weight=None) -> float:
     return float(wins / (totals[0] * totals[1]))
 
 
-def auc_interval(y, scores, *, level: float = 0.95, scale: str = "logit") -> AUCInterval:
+def auc_interval(
+    y: ArrayLike, scores: ArrayLike, *, level: float = 0.95, scale: str = "logit"
+) -> AUCInterval:
     """AUC with DeLong's confidence interval (DeLong, DeLong and Clarke-Pearson, 1988).
 
     Parameters
@@ -122,7 +125,7 @@ def auc_interval(y, scores, *, level: float = 0.95, scale: str = "logit") -> AUC
     return AUCInterval(float(auc), float(bounds[0]), float(bounds[1]), error)
 
 
-def auc_difference(y, scores_a, scores_b) -> AUCDifference:
+def auc_difference(y: ArrayLike, scores_a: ArrayLike, scores_b: ArrayLike) -> AUCDifference:
     """Compare two rankings of the same rows by DeLong's paired test.
 
     Examples
@@ -144,7 +147,7 @@ def auc_difference(y, scores_a, scores_b) -> AUCDifference:
     return AUCDifference(float(difference), error, float(2 * norm.sf(abs(difference) / error)))
 
 
-def partial_auc(y, scores, *, fpr: tuple[float, float] = (0.0, 0.1)) -> float:
+def partial_auc(y: ArrayLike, scores: ArrayLike, *, fpr: tuple[float, float] = (0.0, 0.1)) -> float:
     """Mean true-positive rate while the false-positive rate runs through a range.
 
     The area under that piece of the ROC curve divided by the range's width, so that 1 is
@@ -178,7 +181,7 @@ def partial_auc(y, scores, *, fpr: tuple[float, float] = (0.0, 0.1)) -> float:
     return (up_to(stop) - up_to(start)) / (stop - start)
 
 
-def lift_area(y, scores) -> float:
+def lift_area(y: ArrayLike, scores: ArrayLike) -> float:
     """Area under the lift (cumulative gains) chart: share of positives found against share read.
 
     With p the share of positives it is p/2 + (1 − p)·AUC: 1 − p/2 at best, 1/2 by chance.
@@ -193,7 +196,7 @@ def lift_area(y, scores) -> float:
     return float(share / 2 + (1 - share) * roc_auc(positive, scores))
 
 
-def _checked(y, scores, at_least: int = 1) -> tuple[np.ndarray, np.ndarray]:
+def _checked(y: ArrayLike, scores: ArrayLike, at_least: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """Return which rows are positive, and the scores as floats."""
     y, scores = np.asarray(y), np.asarray(scores, dtype=float)
     if y.ndim != 1 or y.shape != scores.shape:
@@ -261,7 +264,7 @@ def _weighted_wins(scores, positive, weight):
 def _placements(high: np.ndarray, low: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Share of negatives below each positive, and of positives above each negative."""
 
-    def below(values, others):
+    def below(values: np.ndarray, others: np.ndarray) -> np.ndarray:
         others = np.sort(others)
         counts = np.searchsorted(others, values) + np.searchsorted(others, values, side="right")
         return counts / (2 * others.size)

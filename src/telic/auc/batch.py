@@ -1,0 +1,259 @@
+"""Estimators that see all rows: one class for each batch method."""
+
+import numpy as np
+
+from telic.auc import exact as _exact
+from telic.auc.linear import LinearAUC, at_least, generator
+from telic.auc.objective import Callback, Solution, moments
+from telic.auc.pairwise import pairwise
+from telic.auc.rows import Matrix
+from telic.auc.spam import spam
+from telic.auc.spdam import spdam
+from telic.auc.thresholds import Rule
+from telic.auc.vrspam import vrspam
+
+_SHARED = """
+    beta : float, default 1e-4
+        Weight of (1/2)‖w‖² beside p(1 − p) times the mean pairwise loss. In terms of other
+        scales: λ = beta/(p(1−p)) beside the mean itself, alpha = n·beta/(4p(1−p)) in
+        `RidgeClassifier(class_weight="balanced")`.
+    threshold : str or (str, float), default "prior"
+        Where `predict` cuts, see `telic.auc.thresholds.choose_threshold`.
+"""
+
+
+def _described(cls):
+    """Put the parameters that all classes share into the docstring, once written."""
+    cls.__doc__ = cls.__doc__.replace("\n    <shared>\n", _SHARED)
+    return cls
+
+
+@_described
+class ExactAUC(LinearAUC):
+    """The exact optimum of the pairwise square loss (the documents' B-LS-SVM).
+
+    Class moments in one pass, then Cholesky, or coordinate descent with an ℓ₁ term. Time
+    O(n·d²), memory O(d²): for up to a few thousand columns. With ℓ₂ alone the *direction* is
+    that of class-balanced ridge regression: `RidgeClassifier(class_weight="balanced",
+    alpha=n·beta/(4p(1−p)))` ranks identically, only slower.
+
+    Parameters
+    ----------
+    <shared>
+    beta1 : float, default 0
+        Weight of ‖w‖₁.
+    tol : float, default 1e-8
+        For coordinate descent.
+    max_iter : int, default 10_000
+        For coordinate descent.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> round(ExactAUC().fit(scale(X), y).score(scale(X), y), 3)
+    0.997
+    """
+
+    def __init__(self, beta=1e-4, *, beta1=0.0, tol=1e-8, max_iter=10_000, threshold="prior"):
+        self.beta = beta
+        self.beta1 = beta1
+        self.tol = tol
+        self.max_iter = max_iter
+        self.threshold: Rule = threshold
+
+    def _solve(self, X: Matrix, positive: np.ndarray, callback: Callback | None) -> Solution:
+        at_least("beta", self.beta, 0)
+        at_least("beta1", self.beta1, 0)
+        found = moments(X, positive)
+        if self.beta1 == 0:
+            return _exact.exact(found, beta=self.beta)
+        return _exact.elastic_net(
+            found, beta=self.beta, beta1=self.beta1, tol=self.tol, max_iter=self.max_iter
+        )
+
+
+@_described
+class ConjugateGradientAUC(LinearAUC):
+    """The same optimum as `ExactAUC` by conjugate gradients, for many sparse columns.
+
+    Parameters
+    ----------
+    <shared>
+    tol : float, default 1e-8
+        Estimated relative gap at which to stop.
+    max_iter : int, default 1000
+    """
+
+    def __init__(self, beta=1e-4, *, tol=1e-8, max_iter=1000, threshold="prior"):
+        self.beta = beta
+        self.tol = tol
+        self.max_iter = max_iter
+        self.threshold: Rule = threshold
+
+    def _solve(self, X: Matrix, positive: np.ndarray, callback: Callback | None) -> Solution:
+        at_least("beta", self.beta, 0)
+        return _exact.conjugate_gradient(
+            X, positive, beta=self.beta, tol=self.tol, max_iter=self.max_iter, callback=callback
+        )
+
+
+@_described
+class SPAM(LinearAUC):
+    """Stochastic proximal AUC maximisation (SPAM-L2; SPAM-NET with beta1 > 0).
+
+    Parameters
+    ----------
+    <shared>
+    beta1 : float, default 0
+        Weight of ‖w‖₁.
+    step : {"linear", "sqrt", "theory-power", "theory-linear"}, default "linear"
+        See `telic.auc.spam.spam`.
+    step_size : float, default 1
+        Multiplies the "sqrt" step.
+    theta : float, default 0.5
+        Exponent of the "theory-power" step.
+    center : bool, default True
+        Subtract the rows' mean, implicitly. False is the printed method.
+    max_iter : int, default 20
+        Passes over the data.
+    random_state : int, RandomState or None
+    """
+
+    def __init__(
+        self, beta=1e-4, *, beta1=0.0, step="linear", step_size=1.0, theta=0.5, center=True,
+        max_iter=20, threshold="prior", random_state=None,
+    ):  # fmt: skip
+        self.beta = beta
+        self.beta1 = beta1
+        self.step = step
+        self.step_size = step_size
+        self.theta = theta
+        self.center = center
+        self.max_iter = max_iter
+        self.threshold: Rule = threshold
+        self.random_state = random_state
+
+    def _solve(self, X: Matrix, positive: np.ndarray, callback: Callback | None) -> Solution:
+        at_least("beta1", self.beta1, 0)
+        return spam(
+            X, positive, beta=self.beta, beta1=self.beta1, step=self.step,
+            step_size=self.step_size, theta=self.theta, center=self.center,
+            passes=self.max_iter, rng=generator(self.random_state), callback=callback,
+        )  # fmt: skip
+
+
+@_described
+class VRSPAM(LinearAUC):
+    """Variance-reduced SPAM (VRSPAM-L2; VRSPAM-NET with beta1 > 0); converges linearly.
+
+    Parameters
+    ----------
+    <shared>
+    beta1 : float, default 0
+        Weight of ‖w‖₁.
+    step_size : float, default 1
+        Times 1/(2M²), see `telic.auc.vrspam.vrspam`.
+    center : bool, default True
+        Subtract the rows' mean, implicitly.
+    batch_size : int, optional
+        Rows in a step when beta1 > 0.
+    tol : float, default 1e-8
+        Certified relative gap at which to stop.
+    max_iter : int, default 200
+        Stages.
+    random_state : int, RandomState or None
+    """
+
+    def __init__(
+        self, beta=1e-4, *, beta1=0.0, step_size=1.0, center=True, batch_size=None, tol=1e-8,
+        max_iter=200, threshold="prior", random_state=None,
+    ):  # fmt: skip
+        self.beta = beta
+        self.beta1 = beta1
+        self.step_size = step_size
+        self.center = center
+        self.batch_size = batch_size
+        self.tol = tol
+        self.max_iter = max_iter
+        self.threshold: Rule = threshold
+        self.random_state = random_state
+
+    def _solve(self, X: Matrix, positive: np.ndarray, callback: Callback | None) -> Solution:
+        at_least("beta1", self.beta1, 0)
+        return vrspam(
+            X, positive, beta=self.beta, beta1=self.beta1, step_size=self.step_size,
+            center=self.center, batch_size=self.batch_size, tol=self.tol,
+            max_iter=self.max_iter, rng=generator(self.random_state), callback=callback,
+        )  # fmt: skip
+
+
+@_described
+class SPDAM(LinearAUC):
+    """Stochastic primal-dual AUC maximisation; converges linearly, keeps n dual numbers.
+
+    Parameters
+    ----------
+    <shared>
+    batch_size : int or float, default 0.1
+        Rows in a batch, or a share of all rows when below 1.
+    tol : float, default 1e-8
+        Certified relative gap at which to stop.
+    max_iter : int, default 500
+        Passes.
+    random_state : int, RandomState or None
+    """
+
+    def __init__(
+        self, beta=1e-4, *, batch_size=0.1, tol=1e-8, max_iter=500, threshold="prior",
+        random_state=None,
+    ):  # fmt: skip
+        self.beta = beta
+        self.batch_size = batch_size
+        self.tol = tol
+        self.max_iter = max_iter
+        self.threshold: Rule = threshold
+        self.random_state = random_state
+
+    def _solve(self, X: Matrix, positive: np.ndarray, callback: Callback | None) -> Solution:
+        return spdam(
+            X, positive, beta=self.beta, batch_size=self.batch_size, tol=self.tol,
+            max_iter=self.max_iter, rng=generator(self.random_state), callback=callback,
+        )  # fmt: skip
+
+
+@_described
+class PairwiseAUC(LinearAUC):
+    """Pairwise hinge (ranking SVM, the documents' B-SVM-OR), squared hinge or logistic loss.
+
+    Parameters
+    ----------
+    <shared>
+    loss : {"hinge", "squared_hinge", "logistic"}, default "hinge"
+        See `telic.auc.pairwise.pairwise`.
+    fpr : (float, float), default (0, 1)
+        False-positive rates that count: (0, 0.1) trains for the top of the list.
+    tol : float, default 1e-8
+    max_iter : int, default 1000
+    random_state : int, RandomState or None
+        Draws pairs for the logistic loss.
+    """
+
+    def __init__(
+        self, beta=1e-4, *, loss="hinge", fpr=(0.0, 1.0), tol=1e-8, max_iter=1000,
+        threshold="prior", random_state=None,
+    ):  # fmt: skip
+        self.beta = beta
+        self.loss = loss
+        self.fpr = fpr
+        self.tol = tol
+        self.max_iter = max_iter
+        self.threshold: Rule = threshold
+        self.random_state = random_state
+
+    def _solve(self, X: Matrix, positive: np.ndarray, callback: Callback | None) -> Solution:
+        return pairwise(
+            X, positive, beta=self.beta, loss=self.loss, fpr=tuple(self.fpr), tol=self.tol,
+            max_iter=self.max_iter, rng=generator(self.random_state), callback=callback,
+        )  # fmt: skip

@@ -1,0 +1,149 @@
+"""What every estimator here shares: checks, a linear score, a stated cut, AUC as the score."""
+
+import warnings
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from telic.auc.objective import Callback, Solution
+from telic.auc.rows import Matrix
+from telic.auc.thresholds import choose_threshold
+from telic.errors import InputError
+from telic.evaluate.classification import roc_auc
+
+
+class LinearAUC(ClassifierMixin, BaseEstimator):
+    """Base of the estimators: a subclass gives `_solve(X, positive, callback)`.
+
+    The positive class is the second of `classes_`. A score is X @ coef_ + intercept_; the
+    intercept does not touch the ranking, it holds the threshold that `predict` cuts at. For
+    probabilities wrap the estimator in `sklearn.calibration.CalibratedClassifierCV`: a
+    pairwise loss knows nothing of their scale. For more than two classes wrap it in
+    `sklearn.multiclass.OneVsRestClassifier`.
+    """
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X: Matrix, y: ArrayLike, callback: Callback | None = None) -> Self:
+        """Fit to labelled rows.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+        y : array of shape (n,)
+            Two classes, labels of any type.
+        callback : callable, optional
+            Called with (passes over the data so far, weights); returns True to stop.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            For one class or more than two, or a parameter out of range (a ValueError).
+        """
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
+        positive = self._classes(np.asarray(y))
+        solution = self._solve(X, positive, callback)
+        self.n_iter_, self.converged_ = solution.n_iter, solution.converged
+        if not np.isfinite(solution.coef).all():
+            raise InputError(
+                f"{type(self).__name__}: the weights are not finite; scale the columns (for "
+                "instance with StandardScaler) or use a larger beta."
+            )
+        if not solution.coef.any():
+            warnings.warn(
+                "all weights are 0, so all scores tie and the AUC is 0.5: the class means are "
+                "equal, or the penalty is too large.",
+                stacklevel=2,
+            )
+        scores = X @ solution.coef
+        self._set(solution.coef, choose_threshold(scores, positive, self.threshold))
+        return self
+
+    def _solve(self, X: Matrix, positive: np.ndarray, callback: Callback | None) -> Solution:
+        raise NotImplementedError
+
+    def _classes(self, y: np.ndarray) -> np.ndarray:
+        """Set classes_ and return which rows are positive."""
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        if self.classes_.size > 2:
+            raise InputError(
+                "Only binary classification is supported. The type of the target is "
+                f"{type_of_target(y)}: {self.classes_.size} classes. Wrap the estimator in "
+                "sklearn.multiclass.OneVsRestClassifier."
+            )
+        if self.classes_.size < 2:
+            raise InputError(
+                f"y holds one class only ({self.classes_[0]!r}), expected two classes: AUC "
+                "compares positives with negatives."
+            )
+        return y == self.classes_[1]
+
+    def _set(self, coef: np.ndarray, threshold: float) -> None:
+        self.coef_ = coef[None, :].copy()
+        self.intercept_ = np.array([-threshold])
+
+    def decision_function(self, X: Matrix) -> np.ndarray:
+        """Score rows, higher meaning more likely positive; 0 is the threshold.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return np.asarray(X @ self.coef_[0]).ravel() + self.intercept_[0]
+
+    def predict(self, X: Matrix) -> np.ndarray:
+        """Return the class of each row: the positive one where the score exceeds the threshold."""
+        above = self.decision_function(X) > 0
+        return self.classes_[above.astype(int)]
+
+    def score(self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the AUC on the given rows (not the accuracy)."""
+        y = np.asarray(y)
+        unknown = np.setdiff1d(y, self.classes_)
+        if unknown.size:
+            raise InputError(f"y: label {unknown[0]!r} was not seen in fit ({self.classes_}).")
+        positive = y == self.classes_[1]
+        return roc_auc(positive, self.decision_function(X), sample_weight=sample_weight)
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """Return a Generator from None, a seed, a Generator, or scikit-learn's RandomState."""
+    if isinstance(random_state, np.random.RandomState):
+        random_state = random_state.randint(2**31)
+    return np.random.default_rng(random_state)
+
+
+def at_least(name: str, value: Any, low: float, *, strict: bool = False) -> None:
+    """Refuse a parameter below its range."""
+    if not np.isfinite(value) or value < low or (strict and value == low):
+        sign = ">" if strict else ">="
+        raise InputError(f"{name}: {value!r}, expected a finite number {sign} {low:g}.")
+
+
+def dense_blocks(X: Matrix, size: int = 4096) -> Iterator[tuple[int, np.ndarray]]:
+    """Give the rows as dense arrays, a block at a time."""
+    for start in range(0, X.shape[0], size):
+        part = X[start : start + size]
+        yield (
+            start,
+            part.toarray()
+            if sparse.issparse(part)
+            else np.require(part, np.float64, ["C", "A", "W"]),
+        )

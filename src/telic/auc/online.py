@@ -1,0 +1,414 @@
+"""Estimators that learn from a stream: `partial_fit` on blocks, `learn_one` on single rows."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from telic.auc.linear import LinearAUC, at_least, dense_blocks, generator
+from telic.auc.oam import oam_gradient_steps, oam_sequential_steps
+from telic.auc.objective import Callback, Solution
+from telic.auc.opauc import opauc_sketch_steps, opauc_steps
+from telic.auc.rows import Matrix
+from telic.auc.solam import solam_steps
+from telic.auc.thresholds import Rule
+from telic.auc.uniexp import uniexp_steps
+from telic.errors import InputError
+
+State = dict[str, np.ndarray]
+
+
+class OnlineAUC(LinearAUC):
+    """Base of the online estimators: a subclass gives `_start(d)` and `_read(state, X, …)`.
+
+    The class prior and means are running ones, so nothing need be known of the stream; with
+    `forgetting` < 1 rows count 1, f, f², … with age, and steps stop shrinking at
+    1/(1 − f) rows, so that drift is followed. `fit` makes `max_iter` passes in random order and
+    chooses the threshold by rule; a stream has no list of scores, so `partial_fit` and
+    `learn_one` put it halfway between the mean scores of the two classes.
+    """
+
+    def _start(self, d: int) -> State:
+        """Return the state before the first row; "w" holds weights, "counts" and "means" too."""
+        raise NotImplementedError
+
+    def _read(
+        self, state: State, X: Matrix, positive: np.ndarray, rng: np.random.Generator
+    ) -> None:
+        """Learn from dense rows in order, changing the state."""
+        raise NotImplementedError
+
+    def _weights(self, state: State) -> np.ndarray:
+        return state["w"]
+
+    def _check(self) -> None:
+        at_least("beta", getattr(self, "beta", 0.0), 0)
+        if not 0 < self.forgetting <= 1:
+            raise InputError(f"forgetting: {self.forgetting!r}, expected a factor in (0, 1].")
+
+    def _solve(self, X: Matrix, positive: np.ndarray, callback: Callback | None) -> Solution:
+        self._check()
+        rng = generator(self.random_state)
+        state = self._start(X.shape[1])
+        done = 0
+        for done in range(1, self.max_iter + 1):
+            order = rng.permutation(positive.size)
+            for start, block in dense_blocks(X[order]):
+                self._read(state, block, positive[order[start : start + len(block)]], rng)
+            if callback is not None and callback(done, self._weights(state)):
+                break
+        self._state, self._rng = state, rng
+        return Solution(self._weights(state), done, True)
+
+    def partial_fit(self, X, y, classes=None):
+        """Learn from the next rows of a stream, in order.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+        y : array of shape (n,)
+            May hold one class only, however long; until both were seen nothing can be ranked
+            and all scores are 0.
+        classes : array of two labels
+            Required at the first call.
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "classes_")
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=np.float64, order="C", reset=first
+        )
+        if first:
+            if classes is None:
+                raise InputError("classes: required at the first call of partial_fit.")
+            self._classes(np.asarray(classes))
+            self._begin(X.shape[1])
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise InputError(f"classes: {classes!r}, but the stream began with {self.classes_}.")
+        unknown = np.setdiff1d(y, self.classes_)
+        if unknown.size:
+            raise InputError(f"y: label {unknown[0]!r} is none of the classes {self.classes_}.")
+        positive = y == self.classes_[1]
+        for start, block in dense_blocks(X):
+            self._read(self._state, block, positive[start : start + len(block)], self._rng)
+        self._publish()
+        return self
+
+    def _begin(self, d: int) -> None:
+        self._check()
+        self._state, self._rng = self._start(d), generator(self.random_state)
+        self.n_iter_ = 1
+
+    def _publish(self) -> None:
+        """Set coef_ and intercept_ from the state."""
+        w, means = self._weights(self._state), self._state["means"]
+        self._set(w, float((means[0] @ w + means[1] @ w) / 2))
+
+    def learn_one(self, x: dict[str, float], y: Any) -> None:
+        """Learn from one row given as a dictionary, as river's estimators do.
+
+        A name not met before adds a column; a name left out counts as 0. Use either this or
+        `partial_fit` on one estimator.
+
+        Parameters
+        ----------
+        x : dict of str to number
+        y : bool, 0 or 1, −1 or 1
+        """
+        if not hasattr(self, "feature_index_"):
+            if hasattr(self, "classes_"):
+                raise InputError("learn_one: this estimator already learns from arrays.")
+            self.feature_index_: dict[str, int] = {}
+            self.classes_ = np.array([False, True])
+            self._begin(8)
+        if y not in (-1, 0, 1):
+            raise InputError(f"learn_one: label {y!r}, expected True or False, 0 or 1, −1 or 1.")
+        for name in x:
+            self.feature_index_.setdefault(name, len(self.feature_index_))
+        if len(self.feature_index_) > self._state["w"].size:
+            self._widen(2 * len(self.feature_index_))
+        row = np.zeros((1, self._state["w"].size))
+        for name, value in x.items():
+            row[0, self.feature_index_[name]] = value
+        if not np.isfinite(row).all():
+            raise InputError(f"learn_one: {x!r} holds a value that is not finite.")
+        self._read(self._state, row, np.array([y == 1]), self._rng)
+
+    def score_one(self, x: dict[str, float]) -> float:
+        """Score one row; unknown names and an unstarted stream count as 0."""
+        if not hasattr(self, "feature_index_"):
+            return 0.0
+        w, index = self._weights(self._state), self.feature_index_
+        means = self._state["means"]
+        known = ((w[index[name]], value) for name, value in x.items() if name in index)
+        return float(sum(a * b for a, b in known) - (means[0] @ w + means[1] @ w) / 2)
+
+    def predict_one(self, x: dict[str, float]) -> bool:
+        """Return whether one row is positive: its score exceeds 0."""
+        return self.score_one(x) > 0
+
+    @property
+    def _supervised(self) -> bool:
+        """Tells a river pipeline that `learn_one` takes the label."""
+        return True
+
+    def _widen(self, d: int) -> None:
+        """Give the state d columns; what is new is as at the start."""
+        wide = self._start(d)
+        for name, old in self._state.items():
+            wide[name][tuple(slice(length) for length in old.shape)] = old
+        self._state = wide
+
+    def drift(self) -> np.ndarray:
+        """Return the running share of positives as the stream knows it now, with both counts."""
+        check_is_fitted(self)
+        counts = self._state["counts"]
+        return np.array([counts[1] / counts.sum(), *counts])
+
+
+def _common(d: int) -> State:
+    return {"w": np.zeros(d), "counts": np.zeros(2), "means": np.zeros((2, d))}
+
+
+class SOLAM(OnlineAUC):
+    """Stochastic online AUC maximisation: a saddle point over a ball, O(d) a row.
+
+    Minimises the pairwise square loss over ‖w‖ <= radius; the averaged iterate is the result.
+
+    Parameters
+    ----------
+    radius : float, default 10
+        Radius of the ball, > 0.
+    step_size : float, default 1
+        The step is step_size/((1 + max‖x‖²)·√t).
+    forgetting : float, default 1
+        Factor in (0, 1].
+    max_iter : int, default 10
+        Passes of `fit`.
+    threshold : str or (str, float), default "prior"
+    random_state : int, RandomState or None
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(4000, 3))
+    >>> y = X[:, 0] - X[:, 1] + rng.normal(size=4000) > 1.5
+    >>> model = SOLAM(random_state=0)
+    >>> for block in range(40):
+    ...     part = slice(100 * block, 100 * block + 100)
+    ...     model = model.partial_fit(X[part], y[part], classes=[False, True])
+    >>> model.score(X, y) > 0.88
+    True
+    """
+
+    def __init__(
+        self, radius=10.0, *, step_size=1.0, forgetting=1.0, max_iter=10, threshold="prior",
+        random_state=None,
+    ):  # fmt: skip
+        self.radius = radius
+        self.step_size = step_size
+        self.forgetting = forgetting
+        self.max_iter = max_iter
+        self.threshold: Rule = threshold
+        self.random_state = random_state
+
+    def _start(self, d: int) -> State:
+        at_least("radius", self.radius, 0, strict=True)
+        extra = {"saddle": np.zeros(3), "average": np.zeros(d), "scale": np.zeros(2)}
+        return _common(d) | extra
+
+    def _read(
+        self, state: State, X: Matrix, positive: np.ndarray, rng: np.random.Generator
+    ) -> None:
+        self._steps(state, X, positive, 0.0, float(self.radius))
+
+    def _steps(self, s: State, X: Matrix, positive: np.ndarray, beta: float, radius: float) -> None:
+        solam_steps(
+            X, positive, s["counts"], s["means"], s["w"], s["saddle"], s["average"], s["scale"],
+            float(self.forgetting), beta, radius, float(self.step_size),
+        )  # fmt: skip
+
+    def _weights(self, state: State) -> np.ndarray:
+        return state["average"]
+
+
+class RegSOLAM(SOLAM):
+    """SOLAM with (beta/2)·‖w‖² in place of the ball: the objective of the batch methods.
+
+    Parameters
+    ----------
+    beta : float, default 1e-4
+    step_size, forgetting, max_iter, threshold, random_state
+        As for `SOLAM`.
+    """
+
+    def __init__(
+        self, beta=1e-4, *, step_size=1.0, forgetting=1.0, max_iter=10, threshold="prior",
+        random_state=None,
+    ):  # fmt: skip
+        self.beta = beta
+        self.step_size = step_size
+        self.forgetting = forgetting
+        self.max_iter = max_iter
+        self.threshold: Rule = threshold
+        self.random_state = random_state
+
+    def _start(self, d: int) -> State:
+        extra = {"saddle": np.zeros(3), "average": np.zeros(d), "scale": np.zeros(2)}
+        return _common(d) | extra
+
+    def _read(
+        self, state: State, X: Matrix, positive: np.ndarray, rng: np.random.Generator
+    ) -> None:
+        self._steps(state, X, positive, float(self.beta), 1e150)
+
+
+class OPAUC(OnlineAUC):
+    """One-pass AUC optimisation: running class covariances, O(d²) a row, or a sketch of them.
+
+    Parameters
+    ----------
+    beta : float, default 1e-4
+        As for the batch methods.
+    rank : int, optional
+        Keep a random sketch of that rank, O(d·rank) time and memory; None keeps the full
+        covariances.
+    step_size : float, default 1
+        The step is step_size/(L + λt), L the largest curvature seen.
+    forgetting, max_iter, threshold, random_state
+        As for `SOLAM`.
+    """
+
+    def __init__(
+        self, beta=1e-4, *, rank=None, step_size=1.0, forgetting=1.0, max_iter=10,
+        threshold="prior", random_state=None,
+    ):  # fmt: skip
+        self.beta = beta
+        self.rank = rank
+        self.step_size = step_size
+        self.forgetting = forgetting
+        self.max_iter = max_iter
+        self.threshold: Rule = threshold
+        self.random_state = random_state
+
+    def _start(self, d: int) -> State:
+        if self.rank is None:
+            if d > 20_000:
+                raise InputError(f"OPAUC: {d} columns need too large a covariance; set rank=50.")
+            return _common(d) | {"covariance": np.zeros((2, d, d)), "scale": np.zeros(1)}
+        at_least("rank", self.rank, 1)
+        extra = {"sketch": np.zeros((2, d, self.rank)), "sums": np.zeros((2, self.rank))}
+        return _common(d) | extra | {"scale": np.zeros(1)}
+
+    def _read(
+        self, state: State, X: Matrix, positive: np.ndarray, rng: np.random.Generator
+    ) -> None:
+        s, rates = state, (float(self.forgetting), float(self.beta), float(self.step_size))
+        shared = (X, positive, s["counts"], s["means"], s["w"])
+        if self.rank is None:
+            opauc_steps(*shared, s["covariance"], s["scale"], *rates)
+        else:
+            draws = rng.normal(size=(len(X), self.rank)) / np.sqrt(self.rank)
+            opauc_sketch_steps(*shared, s["sketch"], s["sums"], draws, s["scale"], *rates)
+
+
+class OAM(OnlineAUC):
+    """Online AUC maximisation with the pairwise hinge and one reservoir for each class.
+
+    Parameters
+    ----------
+    update : {"seq", "gra"}, default "gra"
+        "seq" makes one passive-aggressive step for each buffered row of the other class, no
+        longer than C·max(1, rows seen/rows buffered); "gra" makes one subgradient step on
+        p(1−p)·E[hinge] + (beta/2)·‖w‖², the mean over the buffer standing for the expectation.
+    C : float, default 0.01
+        For "seq", > 0.
+    beta : float, default 1e-4
+        For "gra".
+    buffer_size : int, default 100
+        Rows kept of each class.
+    step_size : float, default 1
+        For "gra": the step is step_size/(L + λt).
+    forgetting, max_iter, threshold, random_state
+        As for `SOLAM`; reservoirs do not forget.
+    """
+
+    def __init__(
+        self, update="gra", *, C=0.01, beta=1e-4, buffer_size=100, step_size=1.0, forgetting=1.0,
+        max_iter=10, threshold="prior", random_state=None,
+    ):  # fmt: skip
+        self.update = update
+        self.C = C
+        self.beta = beta
+        self.buffer_size = buffer_size
+        self.step_size = step_size
+        self.forgetting = forgetting
+        self.max_iter = max_iter
+        self.threshold: Rule = threshold
+        self.random_state = random_state
+
+    def _start(self, d: int) -> State:
+        if self.update not in ("seq", "gra"):
+            raise InputError(f"update: {self.update!r}, expected 'seq' or 'gra'.")
+        at_least("C", self.C, 0, strict=True)
+        at_least("buffer_size", self.buffer_size, 1)
+        return _common(d) | {
+            "buffer": np.zeros((2, self.buffer_size, d)),
+            "sizes": np.zeros(2, dtype=np.int64),
+            "seen": np.zeros(2, dtype=np.int64),
+            "scale": np.zeros(1),
+        }
+
+    def _read(
+        self, state: State, X: Matrix, positive: np.ndarray, rng: np.random.Generator
+    ) -> None:
+        s, draws = state, rng.random(len(X))
+        shared = (X, positive, s["counts"], s["means"], s["w"])
+        buffers = (s["buffer"], s["sizes"], s["seen"], draws)
+        if self.update == "seq":
+            oam_sequential_steps(*shared, *buffers, float(self.C), float(self.forgetting))
+        else:
+            rates = (float(self.forgetting), float(self.beta), float(self.step_size))
+            oam_gradient_steps(*shared, *buffers, s["scale"], *rates)
+
+
+class UniExp(OnlineAUC):
+    """Online Uni-Exp: class-balanced exponential loss of single rows, O(d) a row.
+
+    Minimises ½(E₊[exp(−s)] + E₋[exp(s)]) + (λ/2)·‖w‖² with s = ⟨w, x⟩ + bias and
+    λ = beta/(p(1−p)): at its best bias the first part is the root of the pairwise exponential
+    loss E[exp(−(s − s'))].
+
+    Parameters
+    ----------
+    beta : float, default 1e-4
+    step_size : float, default 1
+        The step is step_size/(L + λt), L the curvature bound of the rarer class.
+    forgetting, max_iter, threshold, random_state
+        As for `SOLAM`.
+    """
+
+    def __init__(
+        self, beta=1e-4, *, step_size=1.0, forgetting=1.0, max_iter=10, threshold="prior",
+        random_state=None,
+    ):  # fmt: skip
+        self.beta = beta
+        self.step_size = step_size
+        self.forgetting = forgetting
+        self.max_iter = max_iter
+        self.threshold: Rule = threshold
+        self.random_state = random_state
+
+    def _start(self, d: int) -> State:
+        return _common(d) | {"bias": np.zeros(1), "scale": np.zeros(1)}
+
+    def _read(
+        self, state: State, X: Matrix, positive: np.ndarray, rng: np.random.Generator
+    ) -> None:
+        s = state
+        uniexp_steps(
+            X, positive, s["counts"], s["means"], s["w"], s["bias"], s["scale"],
+            float(self.forgetting), float(self.beta), float(self.step_size),
+        )  # fmt: skip

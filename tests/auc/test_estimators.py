@@ -1,0 +1,181 @@
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import RidgeClassifier
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from telic.auc import (
+    OAM,
+    OPAUC,
+    SOLAM,
+    SPAM,
+    SPDAM,
+    VRSPAM,
+    AUCClassifier,
+    ConjugateGradientAUC,
+    ExactAUC,
+    PairwiseAUC,
+    RegSOLAM,
+    UniExp,
+)
+from telic.auc.estimators import SOLVERS
+from telic.auc.thresholds import choose_threshold
+from telic.errors import InputError
+
+ESTIMATORS = [
+    AUCClassifier(),
+    ExactAUC(),
+    ConjugateGradientAUC(),
+    SPAM(),
+    VRSPAM(),
+    SPDAM(),
+    PairwiseAUC(),
+    SOLAM(),
+    RegSOLAM(),
+    OPAUC(),
+    OPAUC(rank=2),
+    OAM("gra"),
+    OAM("seq"),
+    UniExp(),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def rows(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    return X, X[:, 0] + rng.normal(size=n) > 1
+
+
+def test_every_solver_name_works_and_auto_chooses_by_width():
+    X, y = rows()
+    exact = AUCClassifier("exact").fit(X, y)
+    for name in SOLVERS:
+        model = AUCClassifier(name, random_state=0).fit(X, y)
+        assert model.solver_ == name
+        assert model.score(X, y) > exact.score(X, y) - 0.08
+    assert AUCClassifier().fit(X, y).solver_ == "exact"
+    wide = sparse.random(100, 2500, density=0.01, format="csr", random_state=0)
+    assert AUCClassifier(beta=1.0).fit(wide, y[:100]).solver_ == "cg"
+
+
+def test_an_elastic_net_drops_columns():
+    X, y = rows()
+    model = AUCClassifier(penalty="elasticnet", beta1=0.06).fit(X, y)
+    assert model.coef_[0, 0] > 0
+    assert not model.coef_[0, 1:].any()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"solver": "sgd"}, "solver: 'sgd'"),
+        ({"penalty": "l1"}, "penalty: 'l1'"),
+        ({"solver": "cg", "penalty": "elasticnet"}, "no elastic net"),
+        ({"solver": "spam", "solver_options": {"speed": 9}}, "speed"),
+        ({"beta": -1}, "beta: -1"),
+        ({"beta": np.nan}, "beta: nan"),
+        ({"threshold": "half"}, "threshold: 'half'"),
+        ({"threshold": ("cost", 0)}, "cost > 0"),
+    ],
+)
+def test_parameters_out_of_range_are_named(parameters, message):
+    X, y = rows()
+    with pytest.raises(InputError, match=message):
+        AUCClassifier(**parameters).fit(X, y)
+
+
+def test_one_class_and_three_classes():
+    X, _ = rows()
+    with pytest.raises(InputError, match="one class only"):
+        AUCClassifier().fit(X, np.ones(len(X)))
+    three = np.arange(len(X)) % 3
+    with pytest.raises(InputError, match="OneVsRestClassifier"):
+        AUCClassifier().fit(X, three)
+    assert OneVsRestClassifier(AUCClassifier()).fit(X, three).predict(X).shape == (len(X),)
+
+
+def test_equal_class_means_warn_and_tie():
+    X = np.array([[1.0], [-1.0], [1.0], [-1.0]])
+    y = [0, 0, 1, 1]
+    with pytest.warns(UserWarning, match="all scores tie"):
+        model = AUCClassifier().fit(X, y)
+    assert model.score(X, y) == 0.5
+
+
+def test_constant_and_duplicated_columns_and_rows_change_no_ranking():
+    X, y = rows()
+    plain = AUCClassifier().fit(X, y)
+    wide = np.hstack([X, np.full((len(X), 1), 7.0), X[:, :1]])
+    other = AUCClassifier().fit(np.vstack([wide, wide]), np.r_[y, y])
+    assert other.score(wide, y) == pytest.approx(plain.score(X, y), abs=1e-3)
+
+
+def test_the_ranking_is_that_of_balanced_ridge():
+    X, y = rows()
+    p, beta = y.mean(), 1e-3
+    alpha = len(y) * beta / (4 * p * (1 - p))
+    ridge = RidgeClassifier(class_weight="balanced", alpha=alpha).fit(X, y)
+    ours = ExactAUC(beta).fit(X, y).coef_[0]
+    ratio = ours / ridge.coef_.ravel()
+    assert ratio == pytest.approx(np.full(4, ratio[0]), rel=1e-8)
+
+
+@pytest.mark.parametrize("rule", ["prior", "youden", "cost", ("cost", 3.0), ("top_k", 25)])
+def test_thresholds_by_trying_every_cut(rule):
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        scores = rng.normal(size=40).round(1)
+        positive = rng.random(40) < 0.3
+        positive[:2] = True, False
+        threshold = choose_threshold(scores, positive, rule)
+
+        def worth(cut, scores=scores, positive=positive):
+            called = scores > cut
+            hit, false = (called & positive).sum(), (called & ~positive).sum()
+            if rule == "youden":
+                return hit / positive.sum() - false / (~positive).sum()
+            if rule in ("prior", ("top_k", 25)):
+                wanted = positive.sum() if rule == "prior" else 25
+                # Ties may make the wanted number impossible; the cut then calls fewer.
+                return -abs(called.sum() - wanted) if called.sum() <= wanted else -99
+            return (rule[1] if isinstance(rule, tuple) else 1.0) * hit - false
+
+        cuts = np.r_[scores, scores.min() - 1]
+        assert worth(threshold) == pytest.approx(max(worth(cut) for cut in cuts))
+
+
+def test_predict_calls_the_wanted_number():
+    X, y = rows()
+    assert AUCClassifier(threshold=("top_k", 17)).fit(X, y).predict(X).sum() == 17
+    assert AUCClassifier().fit(X, y).predict(X).sum() == y.sum()
+
+
+def test_probabilities_come_from_calibration_only():
+    X, y = rows()
+    assert not hasattr(AUCClassifier(), "predict_proba")
+    calibrated = CalibratedClassifierCV(AUCClassifier()).fit(X, y)
+    assert calibrated.predict_proba(X)[:, 1].mean() == pytest.approx(y.mean(), abs=0.02)
+
+
+def test_a_kernel_through_a_pipeline():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    y = (X**2).sum(axis=1) < 0.7
+    linear = ExactAUC(1e-6).fit(X, y).score(X, y)
+    kernel = make_pipeline(Nystroem(n_components=40, random_state=0), ExactAUC(1e-6)).fit(X, y)
+    assert linear < 0.7 < 0.97 < kernel.score(X, y)
+
+
+def test_score_names_an_unknown_label():
+    X, y = rows()
+    with pytest.raises(InputError, match="label"):
+        AUCClassifier().fit(X, y).score(X, np.where(y, 5, 0))

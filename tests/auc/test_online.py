@@ -1,0 +1,185 @@
+"""Streaming estimators against the optimum of what each of them minimises."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize
+from sklearn.base import clone
+
+from telic.auc import OAM, OPAUC, SOLAM, RegSOLAM, UniExp
+from telic.auc.exact import exact
+from telic.auc.objective import moments, objective
+from telic.errors import InputError
+from telic.evaluate.classification import roc_auc
+
+ONLINE = [SOLAM(), RegSOLAM(), OPAUC(), OPAUC(rank=3), OAM("gra"), OAM("seq"), UniExp()]
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(3000, 5)) @ np.diag([1, 0.7, 0.5, 0.3, 0.2])
+POSITIVE = X @ np.array([1, -1, 1, 0, 1.0]) + RNG.normal(size=3000) > 1.2
+BETA = 1e-2
+
+
+def test_regsolam_and_opauc_reach_the_shared_objective():
+    best = objective(X, POSITIVE, exact(moments(X, POSITIVE), beta=BETA).coef, beta=BETA)
+    start = objective(X, POSITIVE, np.zeros(5), beta=BETA) / best - 1
+
+    def gap(model):
+        w = model.set_params(beta=BETA, random_state=0).fit(X, POSITIVE).coef_[0]
+        return objective(X, POSITIVE, w, beta=BETA) / best - 1
+
+    assert gap(RegSOLAM(max_iter=100)) < 0.02 * start
+    assert gap(OPAUC(max_iter=20)) < 1e-3 * start
+    assert gap(OPAUC(max_iter=20, rank=200)) < 0.05 * start
+
+
+def test_solam_reaches_the_optimum_over_its_ball():
+    radius = 0.5
+
+    def loss(w):
+        return objective(X, POSITIVE, w, beta=0.0)
+
+    ball = {"type": "ineq", "fun": lambda w: radius**2 - w @ w}
+    best = minimize(loss, np.full(5, 0.1), constraints=[ball]).fun
+    w = SOLAM(radius, step_size=2.0, max_iter=100, random_state=0).fit(X, POSITIVE).coef_[0]
+    assert np.linalg.norm(w) <= radius * (1 + 1e-9)
+    assert loss(w) / best - 1 < 1e-2
+    assert loss(np.zeros(5)) / best - 1 > 0.1
+
+
+def test_oam_gradient_with_a_full_buffer_reaches_the_pairwise_hinge():
+    part, y = X[:300], POSITIVE[:300]
+    share = y.mean()
+    pairs = (part[y][:, None] - part[~y][None]).reshape(-1, 5)
+
+    def defined(w):
+        return share * (1 - share) * np.maximum(0, 1 - pairs @ w).mean() + BETA / 2 * w @ w
+
+    best = minimize(defined, np.full(5, 0.1), method="Nelder-Mead", options={"maxiter": 4000}).fun
+    model = OAM("gra", beta=BETA, buffer_size=300, max_iter=100, random_state=0).fit(part, y)
+    assert defined(model.coef_[0]) / best - 1 < 0.02
+    assert defined(np.zeros(5)) / best - 1 > 0.2
+
+
+def test_oam_sequential_step_is_the_nearest_point_that_pays_for_its_loss():
+    model = OAM("seq", C=0.3, random_state=0)
+    model.partial_fit([[1.0, 2.0]], [1], classes=[0, 1])
+    w = np.zeros(2)
+    for x, y in (([0.5, 1.0], 0), ([0.2, -1.0], 0)):
+        model.partial_fit([x], [y])
+        gap = np.array([1.0, 2.0]) - x
+
+        def paid(v, gap=gap, w=w):
+            return 0.5 * np.sum((v - w) ** 2) + 0.3 * max(0.0, 1 - gap @ v)
+
+        found = minimize(paid, w, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12})
+        w = model.coef_[0].copy()
+        assert w == pytest.approx(found.x, abs=1e-4)
+
+
+def test_uniexp_reaches_scipys_optimum():
+    share = POSITIVE.mean()
+
+    def defined(v):
+        scores = X @ v[:5] + v[5]
+        pairs = (np.exp(-scores[POSITIVE]).mean() + np.exp(scores[~POSITIVE]).mean()) / 2
+        return pairs + BETA / (2 * share * (1 - share)) * v[:5] @ v[:5]
+
+    best = minimize(defined, np.zeros(6)).fun
+    model = UniExp(BETA, max_iter=40, random_state=0).fit(X, POSITIVE)
+    reached = defined(np.append(model.coef_[0], model._state["bias"]))
+    assert reached / best - 1 < 2e-3
+    assert defined(np.zeros(6)) / best - 1 > 0.1
+
+
+@pytest.mark.parametrize("model", ONLINE, ids=str)
+def test_a_stream_in_blocks_of_any_kind_is_the_same_stream(model):
+    y = np.where(POSITIVE, "fraud", "sound")  # sound is the larger label, so it is positive
+    one = clone(model).set_params(random_state=0)
+    first = one.partial_fit(X[:500], y[:500], classes=["fraud", "sound"]).coef_
+    one = clone(one)
+    for start in range(0, 500, 100):
+        block = sparse.csr_matrix(X[start : start + 100])
+        one.partial_fit(block, y[start : start + 100], classes=["fraud", "sound"])
+    assert one.coef_ == pytest.approx(first, rel=1e-9, abs=1e-12)
+    assert one.score(X, y) > 0.8
+
+
+@pytest.mark.parametrize("model", ONLINE, ids=str)
+def test_a_thousand_equal_labels_first(model):
+    order, model = np.argsort(POSITIVE, kind="stable"), clone(model)
+    model.partial_fit(X[order[:1000]], POSITIVE[order[:1000]], classes=[False, True])
+    assert np.isfinite(model.decision_function(X)).all()
+    rest = np.random.default_rng(1).permutation(order[1000:])
+    model.partial_fit(X[rest], POSITIVE[rest])
+    assert model.score(X, POSITIVE) > 0.8
+
+
+def test_forgetting_follows_a_turned_stream():
+    turned = np.concatenate([POSITIVE, ~POSITIVE])
+    both = np.vstack([X, X])
+    scores = {}
+    for forgetting in (1.0, 0.99):
+        model = SOLAM(forgetting=forgetting).partial_fit(both, turned, classes=[False, True])
+        scores[forgetting] = model.score(X, ~POSITIVE)
+    assert scores[0.99] > 0.85 > scores[1.0]
+    assert model.drift()[0] == pytest.approx((~POSITIVE).mean(), abs=0.15)
+
+
+@pytest.mark.parametrize("model", ONLINE, ids=str)
+def test_learn_one_is_partial_fit_by_name(model):
+    if isinstance(model, OPAUC) and model.rank:
+        pytest.skip("a sketch draws one number for each column, and dictionaries grow columns")
+    arrays, dicts = clone(model).set_params(random_state=0), clone(model).set_params(random_state=0)
+    assert dicts.predict_one({"a": 1.0}) is False
+    names = "abcde"
+    for row, label in zip(X[:300], POSITIVE[:300], strict=True):
+        arrays.partial_fit(row[None], [label], classes=[False, True])
+        dicts.learn_one(dict(zip(names, row, strict=True)), label)
+    for row in X[300:310]:
+        expected = arrays.decision_function(row[None])[0]
+        assert dicts.score_one(dict(zip(names, row, strict=True))) == pytest.approx(expected)
+    assert dicts.score_one({"unheard": 3.0}) == pytest.approx(dicts.score_one({}))
+
+
+def test_new_names_widen_a_running_stream():
+    wide, model = RNG.normal(size=(600, 30)), OPAUC()
+    positive = wide[:, 0] + wide[:, 29] > 0.5
+    for t in range(600):
+        columns = 5 if t < 50 else 30
+        model.learn_one({f"x{j}": wide[t, j] for j in range(columns)}, positive[t])
+    scores = [model.score_one({f"x{j}": row[j] for j in range(30)}) for row in wide]
+    assert roc_auc(positive, scores) > 0.9
+
+
+def test_inside_a_river_pipeline():
+    river = pytest.importorskip("river", reason="river is not installed")
+    pipeline = river.preprocessing.StandardScaler() | OPAUC()
+    for row, label in zip(X[:500], POSITIVE[:500], strict=True):
+        pipeline.learn_one(dict(enumerate(row)), label)
+    predicted = [pipeline.predict_one(dict(enumerate(row))) for row in X[500:700]]
+    assert np.mean(predicted == POSITIVE[500:700]) > 0.7
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: SOLAM().partial_fit(X, POSITIVE), "classes: required"),
+        (lambda: SOLAM().partial_fit(X, POSITIVE, classes=[1, 2, 3]), "OneVsRestClassifier"),
+        (lambda: SOLAM().partial_fit(X, POSITIVE, classes=[5, 6]), "none of the classes"),
+        (lambda: SOLAM(forgetting=0).fit(X, POSITIVE), "forgetting"),
+        (lambda: SOLAM(radius=-1).fit(X, POSITIVE), "radius"),
+        (lambda: OAM("both").fit(X, POSITIVE), "expected 'seq' or 'gra'"),
+        (lambda: OPAUC().learn_one({"a": 1.0}, 7), "label 7"),
+        (lambda: OPAUC().learn_one({"a": np.nan}, 1), "not finite"),
+        (lambda: OPAUC().fit(X, POSITIVE).learn_one({"a": 1.0}, 1), "already learns from arrays"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_the_number_of_columns_may_not_change():
+    model = SOLAM().partial_fit(X, POSITIVE, classes=[False, True])
+    with pytest.raises(ValueError, match="3 features, but SOLAM is expecting 5"):
+        model.partial_fit(X[:, :3], POSITIVE)

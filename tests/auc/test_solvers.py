@@ -1,0 +1,274 @@
+"""Batch solvers against the definition of the objective and independent optima."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.optimize import minimize
+from sklearn.linear_model import RidgeClassifier
+
+from telic.auc.exact import conjugate_gradient, elastic_net, exact
+from telic.auc.objective import class_means, loss_gradient, moments, objective
+from telic.auc.pairwise import hinge, pairwise, squared_hinge_sums
+from telic.auc.spam import spam
+from telic.auc.spdam import spdam
+from telic.auc.vrspam import vrspam
+from telic.errors import InputError
+
+
+def by_pairs(X, positive, w, beta, beta1=0.0):
+    """The objective as it is written: a mean over all pairs."""
+    scores, p = X @ w, positive.mean()
+    margins = scores[positive][:, None] - scores[~positive][None, :]
+    loss = p * (1 - p) * np.mean((1 - margins) ** 2)
+    return loss + beta / 2 * w @ w + beta1 * np.abs(w).sum()
+
+
+def dense_set(n=1500, d=12, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) @ rng.normal(size=(d, d)) / 5 + 3
+    z = (X - X.mean(0)) @ rng.normal(size=d)
+    positive = z + rng.normal(size=n) > 1
+    return X / np.linalg.norm(X, axis=1).max(), positive
+
+
+def sparse_set(n=1500, d=200, seed=0):
+    rng = np.random.default_rng(seed)
+    X = sparse.random(n, d, density=0.05, random_state=seed, format="csr")
+    z = X @ rng.normal(size=d)
+    return X, z + 0.1 * rng.normal(size=n) > 0.3
+
+
+SETS = {"dense": dense_set(), "sparse": sparse_set()}
+BETA = 2e-3
+
+
+@pytest.fixture(params=SETS)
+def rows(request):
+    return SETS[request.param]
+
+
+def independent_optimum(X, positive, beta):
+    """Class-balanced ridge by scikit-learn gives the direction, one division the length."""
+    p = positive.mean()
+    ridge = RidgeClassifier(
+        class_weight="balanced", alpha=positive.size * beta / (4 * p * (1 - p)), tol=1e-14,
+        solver="cholesky" if not sparse.issparse(X) else "sparse_cg",
+    )  # fmt: skip
+    direction = ridge.fit(X, positive).coef_.ravel()
+    scores = X @ direction
+    gap = scores[positive].mean() - scores[~positive].mean()
+    spread = scores[positive].var() + scores[~positive].var() + gap**2
+    return direction * gap / (spread + beta / (2 * p * (1 - p)) * direction @ direction)
+
+
+def relative_gap(X, positive, w, beta):
+    best = objective(X, positive, independent_optimum(X, positive, beta), beta=beta)
+    return objective(X, positive, w, beta=beta) / best - 1
+
+
+@given(seed=st.integers(0, 10**6), beta=st.floats(0, 10), beta1=st.floats(0, 10))
+@settings(max_examples=25, deadline=None)
+def test_objective_is_the_mean_over_pairs(seed, beta, beta1):
+    X, positive = dense_set(n=60, d=3, seed=seed)
+    if positive.all() or not positive.any():
+        return
+    w = np.random.default_rng(seed).normal(size=3)
+    expected = by_pairs(X, positive, w, beta, beta1)
+    assert objective(X, positive, w, beta=beta, beta1=beta1) == pytest.approx(expected)
+    found = moments(X, positive)
+    assert found.objective(w, beta=beta, beta1=beta1) == pytest.approx(expected)
+    analytic = loss_gradient(X, positive, X @ w, found.means)
+    assert found.gradient(w) == pytest.approx(analytic, abs=1e-10)
+    shift = 1e-6 * np.eye(3)
+    numeric = [
+        (by_pairs(X, positive, w + s, 0) - by_pairs(X, positive, w - s, 0)) / 2e-6 for s in shift
+    ]
+    assert analytic == pytest.approx(numeric, abs=1e-5)
+
+
+def test_moments_keep_their_digits_at_a_large_offset():
+    X, positive = dense_set()
+    near, far = moments(X, positive), moments(X + 1e6, positive)
+    assert far.within == pytest.approx(near.within, abs=1e-8)
+    assert far.means.delta == pytest.approx(near.means.delta, abs=1e-8)
+
+
+def test_exact_cg_vrspam_and_spdam_reach_an_independent_optimum(rows):
+    X, positive = rows
+    rng = np.random.default_rng(0)
+    found = exact(moments(X, positive), beta=BETA)
+    assert abs(relative_gap(X, positive, found.coef, BETA)) < 1e-8
+    ridge = independent_optimum(X, positive, BETA)
+    cosine = found.coef @ ridge / np.linalg.norm(found.coef) / np.linalg.norm(ridge)
+    assert cosine == pytest.approx(1, abs=1e-6)
+    for solution in (
+        conjugate_gradient(X, positive, beta=BETA, tol=1e-9),
+        vrspam(X, positive, beta=BETA, rng=rng),
+        vrspam(X, positive, beta=BETA, rng=rng, center=False, step_size=0.5),
+        spdam(X, positive, beta=BETA, rng=rng, batch_size=1),
+        spdam(X, positive, beta=BETA, rng=rng, batch_size=0.02, max_iter=2000),
+    ):
+        assert solution.converged
+        assert relative_gap(X, positive, solution.coef, BETA) < 1e-8
+
+
+def test_spam_comes_near_in_20_passes_and_its_printed_steps_do_not(rows):
+    X, positive = rows
+    # The 1/t step's gap is about its variance over beta·t: a beta that 20 passes can serve.
+    beta = 2e-2
+
+    def gap(**options):
+        rng = np.random.default_rng(1)
+        return relative_gap(
+            X, positive, spam(X, positive, beta=beta, rng=rng, **options).coef, beta
+        )
+
+    start = relative_gap(X, positive, np.zeros(X.shape[1]), beta)
+    assert gap() < 1e-2 < start
+    assert gap(step="sqrt", step_size=2.0) < 0.2
+    assert gap(step="theory-power") > 0.5 * start
+    loose = spam(X, positive, beta=20.0, step="theory-linear", rng=np.random.default_rng(1))
+    assert relative_gap(X, positive, loose.coef, 20.0) < 1e-2
+
+
+def test_a_stage_of_vrspam_that_went_up_is_taken_back():
+    X, positive = dense_set()
+    solution = vrspam(X, positive, beta=BETA, step_size=60.0, rng=np.random.default_rng(0))
+    assert solution.converged
+    assert relative_gap(X, positive, solution.coef, BETA) < 1e-8
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_elastic_net_methods_agree_and_are_optimal(name):
+    X, positive = SETS[name]
+    beta, beta1 = 5e-3, 2e-3
+    found = moments(X, positive)
+    solution = elastic_net(found, beta=beta, beta1=beta1)
+    slope = found.gradient(solution.coef) + beta * solution.coef
+    active = solution.coef != 0
+    assert 0 < active.sum() < active.size
+    assert slope[active] == pytest.approx(-beta1 * np.sign(solution.coef[active]), abs=1e-8)
+    assert np.abs(slope[~active]).max() <= beta1 + 1e-8
+    best = objective(X, positive, solution.coef, beta=beta, beta1=beta1)
+    rng = np.random.default_rng(0)
+    fast = vrspam(X, positive, beta=beta, beta1=beta1, rng=rng, max_iter=1000)
+    assert objective(X, positive, fast.coef, beta=beta, beta1=beta1) / best - 1 < 1e-8
+    slow = spam(X, positive, beta=beta, beta1=beta1, rng=rng)
+    assert objective(X, positive, slow.coef, beta=beta, beta1=beta1) / best - 1 < 0.05
+
+
+def test_gradient_of_a_row_is_unbiased():
+    X, positive = dense_set(n=200)
+    means = class_means(X, positive)
+    w = np.random.default_rng(0).normal(size=X.shape[1])
+    p = means.share
+    each = np.where(
+        positive, 2 * (1 - p) * ((X - means.neg) @ w - 1), 2 * p * ((X - means.pos) @ w + 1)
+    )
+    mean = (each[:, None] * X).mean(0)
+    assert mean == pytest.approx(moments(X, positive).gradient(w), abs=1e-12)
+
+
+def test_singular_covariance_without_ridge_warns_and_gives_the_least_norm():
+    X, positive = dense_set()
+    doubled = np.hstack([X, X, np.ones((len(X), 1))])
+    with pytest.warns(UserWarning, match="least norm"):
+        solution = exact(moments(doubled, positive), beta=0.0)
+    single = exact(moments(X, positive), beta=0.0).coef
+    assert solution.coef == pytest.approx(np.concatenate([single, single, [0]]) / 2, abs=1e-5)
+
+
+@given(seed=st.integers(0, 10**6), margin=st.floats(0.1, 2))
+@settings(max_examples=25, deadline=None)
+def test_squared_hinge_sums_by_definition(seed, margin):
+    rng = np.random.default_rng(seed)
+    high, low = np.sort(rng.normal(size=9).round(1)), np.sort(rng.normal(size=7).round(1))
+    short = np.maximum(0, margin - (high[:, None] - low[None, :]))
+    value, of_high, of_low = squared_hinge_sums(high, low, margin)
+    assert value == pytest.approx((short**2).sum())
+    assert of_high == pytest.approx(-2 * short.sum(1), abs=1e-9)
+    assert of_low == pytest.approx(2 * short.sum(0), abs=1e-9)
+    mean = np.maximum(0, 1 - (high[:, None] - low[None, :])).mean()
+    assert hinge(high, low) == pytest.approx(mean)
+
+
+def small():
+    rng = np.random.default_rng(3)
+    positive = rng.random(60) < 0.4
+    return rng.normal(size=(60, 4)) + 0.5 * positive[:, None], positive
+
+
+def test_pairwise_hinge_reaches_the_optimum_of_its_dual():
+    X, positive = small()
+    beta, p = 1e-2, positive.mean()
+    D = (X[positive][:, None] - X[~positive][None]).reshape(-1, 4)
+    # max Σα − ½‖Dᵀα‖² over 0 <= α <= weight/(pairs·beta), solved by scipy.
+    dual = minimize(
+        lambda a: (0.5 * np.sum((D.T @ a) ** 2) - a.sum(), D @ (D.T @ a) - 1), np.zeros(len(D)),
+        jac=True, bounds=[(0, p * (1 - p) / len(D) / beta)] * len(D), method="L-BFGS-B",
+        options={"maxiter": 5000, "maxfun": 10**5, "ftol": 1e-14},
+    )  # fmt: skip
+    w = pairwise(X, positive, beta=beta, rng=np.random.default_rng(0)).coef
+    scores = X @ w
+    primal = p * (1 - p) * hinge(scores[positive], scores[~positive]) + beta / 2 * w @ w
+    assert primal == pytest.approx(-dual.fun * beta, rel=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("loss", "phi"),
+    [
+        ("squared_hinge", lambda m: np.maximum(0, 1 - m) ** 2),
+        ("logistic", lambda m: np.logaddexp(0, -m)),
+    ],
+)
+def test_other_surrogates_reach_scipys_optimum_of_the_definition(loss, phi):
+    X, positive = small()
+    beta, p = 1e-2, positive.mean()
+
+    def defined(w):
+        scores = X @ w
+        margins = scores[positive][:, None] - scores[~positive][None]
+        return p * (1 - p) * phi(margins).mean() + beta / 2 * w @ w
+
+    w = pairwise(X, positive, beta=beta, loss=loss, rng=np.random.default_rng(0)).coef
+    assert defined(w) == pytest.approx(minimize(defined, np.zeros(4)).fun, rel=1e-7)
+
+
+def test_partial_range_counts_the_negatives_of_highest_score():
+    X, positive = small()
+    beta, p = 1e-2, positive.mean()
+    top = int(np.ceil(0.2 * (~positive).sum()))
+
+    def defined(w):
+        scores = X @ w
+        low = np.sort(scores[~positive])[-top:]
+        margins = scores[positive][:, None] - low[None]
+        return p * (1 - p) * (np.maximum(0, 1 - margins) ** 2).mean() + beta / 2 * w @ w
+
+    rng = np.random.default_rng(0)
+    w = pairwise(X, positive, beta=beta, loss="squared_hinge", fpr=(0.0, 0.2), rng=rng).coef
+    reference = minimize(defined, np.zeros(4), method="Nelder-Mead", options={"maxiter": 5000})
+    assert defined(w) <= reference.fun * (1 + 1e-3)
+    everything = pairwise(X, positive, beta=beta, loss="squared_hinge", rng=rng).coef
+    assert defined(w) < defined(everything)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda X, y, rng: spam(X, y, beta=0.0, rng=rng), "beta > 0"),
+        (lambda X, y, rng: spam(X, y, beta=1e-6, step="theory-linear", rng=rng), "diverged"),
+        (lambda X, y, rng: spam(X, y, beta=1.0, step="fast", rng=rng), "expected one of"),
+        (lambda X, y, rng: vrspam(X, y, beta=0.0, rng=rng), "beta > 0"),
+        (lambda X, y, rng: spdam(X, y, beta=0.0, rng=rng), "beta > 0"),
+        (lambda X, y, rng: spdam(X, y, beta=1.0, batch_size=0, rng=rng), "batch_size"),
+        (lambda X, y, rng: pairwise(X, y, beta=1.0, loss="exp", rng=rng), "expected one of"),
+        (lambda X, y, rng: pairwise(X, y, beta=1.0, fpr=(0.5, 0.5), rng=rng), "rates"),
+    ],
+)
+def test_parameters_out_of_range_are_named(call, message):
+    X, positive = dense_set(n=300)
+    with pytest.raises(InputError, match=message):
+        call(X, positive, np.random.default_rng(0))
