@@ -1,0 +1,126 @@
+"""Published AUC tables beside our own runs, the exact optimum and logistic regression."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from telic.study.auc_tables import SAME, Results, ceiling, load, runs_of
+
+Progress = Callable[[str], None]
+
+
+class Figure(NamedTuple):
+    """One published cell: a mean and a standard deviation over runs."""
+
+    data: str
+    method: str
+    mean: float
+    sd: float
+
+
+class Table(NamedTuple):
+    """A published table."""
+
+    title: str
+    figures: tuple[Figure, ...]
+
+
+class Row(NamedTuple):
+    """One cell run again; AUCs are None where the set is not at hand."""
+
+    data: str
+    method: str
+    published: float
+    published_sd: float
+    ours: float | None
+    ours_sd: float | None
+    exact: float | None
+    exact_sd: float | None
+    logistic: float | None
+    ceiling: float | None
+    """Best mean AUC of the exact optimum, pairwise hinge and logistic regression under every
+    label rule and scaling tried."""
+    ceiling_rule: str
+
+    @property
+    def above(self) -> bool | None:
+        """Whether the published mean exceeds the ceiling by more than two of its own
+        standard deviations; None where there is no ceiling.
+        """
+        if self.ceiling is None:
+            return None
+        return self.published > self.ceiling + 2 * self.published_sd
+
+
+def parse(methods: Sequence[str], text: str) -> tuple[Figure, ...]:
+    """Read a table typed as rows of `name mean±sd …`, "-" where nothing was published."""
+    figures = []
+    for line in text.strip().splitlines():
+        name, *cells = line.split()
+        for method, cell in zip(methods, cells, strict=True):
+            if cell != "-":
+                mean, sd = cell.split("±")
+                figures.append(Figure(name, method, float(mean), float(sd)))
+    return tuple(figures)
+
+
+def rerun(
+    table: Table,
+    *,
+    folder: Path,
+    results: Results,
+    runs: int = 20,
+    only: Sequence[str] | None = None,
+    progress: Progress = lambda text: None,
+) -> list[Row]:
+    """Run a published table again.
+
+    Parameters
+    ----------
+    table : Table
+    folder : path
+        Of the ``.npz`` sets.
+    results : Results
+        The file that holds what is computed already.
+    runs : int, default 20
+        Splits for each cell; the ceiling takes at most three.
+    only : list of str, optional
+        Names of sets; the others are left out.
+    progress : callable, optional
+        Told what is being computed.
+
+    Returns
+    -------
+    list of Row
+        Sets whose file is absent keep their published figure alone.
+    """
+    rows = []
+    for name in dict.fromkeys(figure.data for figure in table.figures):
+        if only and name not in only:
+            continue
+        figures = [figure for figure in table.figures if figure.data == name]
+        data = load(name, folder)
+        if data is None:
+            rows += [Row(*figure, None, None, None, None, None, None, "") for figure in figures]
+            continue
+        progress(f"{name}: exact optimum and logistic regression")
+        exact = runs_of(data, "exact", data.scaling, runs, results)
+        logistic = runs_of(data, "logistic", data.scaling, min(runs, 3), results)
+        best, rule = -np.inf, ""
+        for label, scaling, loss, mean in ceiling(name, folder, min(runs, 3), results):
+            progress(f"{name}: best linear AUC ({label or 'as given'}, {scaling}, {loss})")
+            if mean > best:
+                best, rule = mean, f"{loss}, {scaling}" + (f", {label}" if label else "")
+        for figure in figures:
+            progress(f"{name}: {figure.method}")
+            method = SAME.get(figure.method, figure.method)
+            ours = runs_of(data, method, data.scaling, runs, results)
+            rows.append(
+                Row(
+                    *figure, float(np.mean(ours)), float(np.std(ours)), float(np.mean(exact)),
+                    float(np.std(exact)), float(np.mean(logistic)), best, rule,
+                )
+            )  # fmt: skip
+    return rows
