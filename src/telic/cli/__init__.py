@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from telic.cli import completion, study
+from telic.cli import auc, completion, study
 from telic.cli.demo import demo
 from telic.errors import TelicError
 
@@ -14,10 +14,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-# Command functions import what they need inside, so that `telic --help` does not wait for numba.
-app.command()(demo)
-app.add_typer(completion.app, name="completion")
-app.add_typer(study.app, name="study")
+from telic.cli import auc, completion, study
+from telic.cli.demo import demo
 
 
 @app.command()

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from telic.study.auc_tables import SAME, Results, ceiling, load, runs_of
+from telic.report import Report
+from telic.study.auc_tables import RULES, SAME, SEARCH_ROWS, Results, ceiling, load, runs_of
 
 Progress = Callable[[str], None]
 
@@ -124,3 +125,56 @@ def rerun(
                 )
             )  # fmt: skip
     return rows
+
+
+COLUMNS = ["set", "method", "published", "ours", "exact optimum", "logistic", "best linear", ""]
+
+
+def shown(row: Row) -> list[str]:
+    """A row as text, for `COLUMNS`."""
+
+    def pair(mean: float | None, sd: float | None) -> str:
+        return "–" if mean is None else f"{mean:.4f}±{sd:.4f}"
+
+    note = "set not at hand" if row.ours is None else "above every linear optimum"
+    return [
+        row.data,
+        row.method,
+        pair(row.published, row.published_sd),
+        pair(row.ours, row.ours_sd),
+        pair(row.exact, row.exact_sd),
+        "–" if row.logistic is None else f"{row.logistic:.4f}",
+        "–" if row.ceiling is None else f"{row.ceiling:.4f} ({row.ceiling_rule})",
+        note if row.ours is None or row.above else "",
+    ]
+
+
+def published_report(paper: str, found: Sequence[tuple[Table, list[Row]]], runs: int) -> Report:
+    """One page: every table, then the published figures no linear optimum reaches."""
+    report = Report(
+        f"AUC tables of document {paper}, run again",
+        f"Test AUC, mean and standard deviation over {runs} stratified 80/20 splits. Parameters "
+        f"by 5-fold cross-validation on the first split (at most {SEARCH_ROWS:,} rows).",
+    )
+    report.note(
+        "“Best linear” is the highest mean AUC that the exact optimum of the pairwise square "
+        "loss, the pairwise hinge or logistic regression reached under any label rule and any "
+        "scaling tried (raw, unit rows, [−1, 1], standardised, the last two with unit rows too; "
+        "several-class sets also under the label rules listed below). A published mean is marked "
+        "when it exceeds that by more than two of its own standard deviations."
+    )
+    for table, rows in found:
+        report.section(table.title)
+        report.table(COLUMNS, [shown(row) for row in rows])
+    above = [row for _, rows in found for row in rows if row.above]
+    report.section("Published figures above every linear optimum tried")
+    if above:
+        report.table(COLUMNS, [shown(row) for row in above])
+    else:
+        report.text("None among the sets at hand.")
+    report.section("Label rules tried")
+    report.table(
+        ["set", "rules (the first is used in the tables)"],
+        [[name, ", ".join(rules)] for name, rules in RULES.items()],
+    )
+    return report

@@ -1,0 +1,135 @@
+"""What a ranking is worth: numbers, curves with intervals, the confusion matrix, one page."""
+
+from typing import Any
+
+import numpy as np
+from matplotlib import pyplot
+from matplotlib.figure import Figure
+
+from telic.evaluate.classification import auc_interval, lift_area, partial_auc
+from telic.report import Report
+
+RESAMPLES = 200
+GRID = np.linspace(0, 1, 101)
+
+
+def measures(positive: np.ndarray, scores: np.ndarray) -> dict[str, Any]:
+    """AUC with its 95 % interval, partial AUC, lift area, and the confusion matrix at 0."""
+    called = scores > 0
+    hit = int((called & positive).sum())
+    false = int((called & ~positive).sum())
+    interval = auc_interval(positive, scores)
+    return {
+        "rows": int(positive.size),
+        "positives": int(positive.sum()),
+        "auc": interval.auc,
+        "auc_low": interval.low,
+        "auc_high": interval.high,
+        "auc_fpr_10": partial_auc(positive, scores, fpr=(0.0, 0.1)),
+        "lift_area": lift_area(positive, scores),
+        "true_positives": hit,
+        "false_positives": false,
+        "false_negatives": int(positive.sum()) - hit,
+        "true_negatives": int((~positive).sum()) - false,
+        "precision": hit / called.sum() if called.any() else None,
+        "recall": hit / positive.sum(),
+    }
+
+
+def curves(positive: np.ndarray, scores: np.ndarray, *, seed: int = 0) -> tuple[Figure, Figure]:
+    """ROC and precision–recall curves with pointwise 95 % bootstrap bands."""
+    order = np.argsort(-scores)
+    truth, ranked = positive[order], scores[order]
+    last = np.r_[np.flatnonzero(np.diff(ranked)), ranked.size - 1]  # one point a tie
+    rng = np.random.default_rng(seed)
+    roc, precision = [], []
+    resamples = RESAMPLES if positive.size <= 100_000 else RESAMPLES // 4
+    for resample in range(resamples + 1):
+        # The first is the sample itself. Within-class resampling keeps both classes present.
+        weight = np.ones(truth.size)
+        if resample:
+            for side in (truth, ~truth):
+                n = int(side.sum())
+                weight[side] = rng.multinomial(n, np.full(n, 1 / n))
+        hits = np.r_[0.0, np.cumsum(weight * truth)[last]]
+        false = np.r_[0.0, np.cumsum(weight * ~truth)[last]]
+        rate, recall = false / false[-1], hits / hits[-1]
+        roc.append(np.interp(GRID, rate, recall))
+        exact = hits[1:] / np.maximum(hits[1:] + false[1:], 1e-300)
+        precision.append(np.interp(GRID, recall[1:], exact))
+    base = truth.mean()
+    return (
+        _band(np.array(roc), "False-positive rate", "True-positive rate", (GRID, GRID)),
+        _band(np.array(precision), "Recall", "Precision", (GRID, np.full(GRID.size, base))),
+    )
+
+
+def _band(lines: np.ndarray, x_label: str, y_label: str, chance: tuple) -> Figure:
+    figure, axes = pyplot.subplots(figsize=(5.2, 4.2))
+    low, high = np.percentile(lines[1:], [2.5, 97.5], axis=0)
+    axes.fill_between(GRID, low, high, alpha=0.25, label="95 % of resamples")
+    axes.plot(GRID, lines[0], label="this ranking")
+    axes.plot(*chance, ":", color="0.4", label="chance")
+    axes.set(xlabel=x_label, ylabel=y_label, xlim=(0, 1), ylim=(0, 1.02))
+    axes.legend(loc="lower right" if x_label.startswith("F") else "best")
+    return figure
+
+
+def page(
+    title: str,
+    lead: str,
+    positive: np.ndarray,
+    scores: np.ndarray,
+    *,
+    settings: dict[str, Any],
+    features: list[tuple[str, float]],
+    seed: int = 0,
+) -> Report:
+    """Write the page for one evaluated ranking.
+
+    Parameters
+    ----------
+    title, lead : str
+    positive, scores : arrays of shape (n,)
+        Of rows the model did not see, or say so in `lead`; 0 is the threshold.
+    settings : dict
+        How the model was made: shown as a table.
+    features : list of (str, float)
+        Names and weights, the most important first.
+    """
+    found = measures(positive, scores)
+    report = Report(title, lead)
+    report.section("Ranking")
+    report.table(
+        ["measure", "value"],
+        [
+            ["AUC", f"{found['auc']:.4f}"],
+            ["95 % interval (DeLong)", f"{found['auc_low']:.4f} – {found['auc_high']:.4f}"],
+            ["mean recall at false-positive rates up to 10 %", f"{found['auc_fpr_10']:.4f}"],
+            ["area under the lift chart", f"{found['lift_area']:.4f}"],
+            ["rows", f"{found['rows']:,}"],
+            ["positives", f"{found['positives']:,}"],
+        ],
+    )
+    roc, recall = curves(positive, scores, seed=seed)
+    report.figure(roc, f"ROC curve, AUC {found['auc']:.4f}. The band resamples rows by class.")
+    report.figure(recall, f"Precision and recall. Chance is {positive.mean():.4f}.")
+    report.section("At the chosen threshold")
+    precision = "none called" if found["precision"] is None else f"{found['precision']:.4f}"
+    report.table(
+        ["", "truly positive", "truly negative"],
+        [
+            ["called positive", f"{found['true_positives']:,}", f"{found['false_positives']:,}"],
+            ["called negative", f"{found['false_negatives']:,}", f"{found['true_negatives']:,}"],
+        ],
+        caption=f"Confusion matrix: precision {precision}, recall {found['recall']:.4f}",
+    )
+    report.section("What moves a row up or down")
+    report.text(
+        "Weights on the scaled columns, the largest first. They rank rows; they are no causes, "
+        "and columns that go together share their weight."
+    )
+    report.table(["column", "weight"], [[name, f"{weight:+.4f}"] for name, weight in features])
+    report.section("How it was made")
+    report.table(["setting", "value"], [[key, str(value)] for key, value in settings.items()])
+    return report

@@ -1,0 +1,170 @@
+"""From a table (CSV, Parquet, libsvm) to numbers: columns checked, categories one-hot encoded."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv, parquet
+from scipy import sparse
+from sklearn.datasets import load_svmlight_file
+
+from telic.auc.rows import Matrix
+from telic.errors import InputError
+
+MOST_CATEGORIES = 1000
+DENSE_COLUMNS = 500
+"""Up to here one-hot columns are kept dense, where the exact solver is fastest."""
+
+
+def read_table(path: str | Path) -> pa.Table | tuple[sparse.csr_matrix, np.ndarray]:
+    """Read a file by its ending: .csv, .tsv, .parquet, or libsvm (.libsvm, .svm, .txt).
+
+    Returns
+    -------
+    pyarrow.Table, or (csr_matrix, labels) for libsvm
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: not found.")
+    ending = path.suffix.lower()
+    try:
+        if ending == ".parquet":
+            return parquet.read_table(path)
+        if ending in (".csv", ".tsv"):
+            delimiter = "\t" if ending == ".tsv" else ","
+            return csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=delimiter))
+        if ending in (".libsvm", ".svm", ".txt"):
+            return load_svmlight_file(str(path))
+    except (pa.ArrowInvalid, ValueError, OSError) as error:
+        raise InputError(f"{path}: cannot be read ({str(error).splitlines()[0]}).") from None
+    raise InputError(
+        f"{path}: ending {ending!r} is not known, expected .csv, .tsv, .parquet or .libsvm."
+    )
+
+
+def read_labels(table: pa.Table, label: str, positive: str | None, path: str | Path) -> Any:
+    """Return which rows are positive, and the positive label as text.
+
+    Without `positive` the larger of the two labels is the positive one.
+    """
+    if label not in table.column_names:
+        raise InputError(
+            f"{path}: no column {label!r} for the label; there are "
+            f"{', '.join(table.column_names[:20])}."
+        )
+    column = table[label]
+    _no_nulls(column, label, path)
+    values = sorted(pc.unique(column).to_pylist())
+    if len(values) != 2:
+        raise InputError(
+            f"{path}: column {label!r} holds {len(values)} different labels, expected two."
+        )
+    names = [str(value) for value in values]
+    if positive is None:
+        positive = names[1]
+    if positive not in names:
+        raise InputError(f"{path}: column {label!r} holds {names}, not {positive!r}.")
+    chosen = values[names.index(positive)]
+    return np.array([value == chosen for value in column.to_pylist()]), positive
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Which columns become numbers, and how.
+
+    Parameters
+    ----------
+    columns : tuple of (str, tuple of str or None)
+        A numeric column has None, a categorical one its categories, one 0/1 column each.
+    """
+
+    columns: tuple[tuple[str, tuple[str, ...] | None], ...]
+
+    @classmethod
+    def fit(
+        cls, table: pa.Table, *, leave_out: set[str], one_hot: set[str], path: str | Path
+    ) -> "Encoder":
+        """Look at training columns: text and those named in `one_hot` are categories."""
+        missing = (one_hot | leave_out) - set(table.column_names)
+        if missing:
+            raise InputError(f"{path}: no column {sorted(missing)[0]!r}.")
+        columns: list[tuple[str, tuple[str, ...] | None]] = []
+        for name in table.column_names:
+            if name in leave_out:
+                continue
+            column = table[name]
+            kind = column.type
+            _no_nulls(column, name, path)
+            if name in one_hot or pa.types.is_string(kind) or pa.types.is_large_string(kind):
+                categories = sorted(str(value) for value in pc.unique(column).to_pylist())
+                if len(categories) > MOST_CATEGORIES:
+                    raise InputError(
+                        f"{path}: column {name!r} has {len(categories)} categories, at most "
+                        f"{MOST_CATEGORIES} are encoded. Leave it out with --drop {name}."
+                    )
+                columns.append((name, tuple(categories)))
+            elif _is_number(kind):
+                columns.append((name, None))
+            else:
+                raise InputError(
+                    f"{path}: column {name!r} is of type {kind}, expected numbers or text. "
+                    f"Leave it out with --drop {name}."
+                )
+        if not columns:
+            raise InputError(f"{path}: no column is left to learn from.")
+        return cls(tuple(columns))
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the encoded columns; a category is ``column=value``."""
+        names: list[str] = []
+        for name, categories in self.columns:
+            names += [name] if categories is None else [f"{name}={c}" for c in categories]
+        return names
+
+    def apply(self, table: pa.Table, path: str | Path) -> Matrix:
+        """Encode rows; a category that training did not hold is all zeros."""
+        blocks: list[Any] = []
+        for name, categories in self.columns:
+            if name not in table.column_names:
+                raise InputError(f"{path}: no column {name!r}, which the model was fitted with.")
+            column = table[name]
+            _no_nulls(column, name, path)
+            if categories is None:
+                if not _is_number(column.type):
+                    raise InputError(
+                        f"{path}: column {name!r} is of type {column.type}, expected numbers."
+                    )
+                values = column.cast(pa.float64()).to_numpy()
+                bad = np.flatnonzero(~np.isfinite(values))
+                if bad.size:
+                    raise InputError(
+                        f"{path}: row {bad[0] + 1}: {name!r} is {values[bad[0]]}, expected a "
+                        "finite number. Fill or drop the row."
+                    )
+                blocks.append(sparse.csr_matrix(values[:, None]))
+            else:
+                index = {category: place for place, category in enumerate(categories)}
+                codes = [index.get(str(value), -1) for value in column.to_pylist()]
+                known = np.flatnonzero(np.array(codes) >= 0)
+                entries = np.ones(known.size), (known, np.array(codes)[known])
+                blocks.append(sparse.csr_matrix(entries, shape=(len(codes), len(categories))))
+        X = sparse.hstack(blocks, format="csr")
+        return X.toarray() if X.shape[1] <= DENSE_COLUMNS else X
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    types = pa.types
+    return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+
+
+def _no_nulls(column: pa.ChunkedArray, name: str, path: str | Path) -> None:
+    if column.null_count:
+        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+        raise InputError(
+            f"{path}: row {row + 1}: {name!r} is empty ({column.null_count} such rows). "
+            "Fill or drop them."
+        )

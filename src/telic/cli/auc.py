@@ -1,0 +1,362 @@
+"""`telic auc fit | rank | evaluate | compare`: rank the rows of a table."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from telic.errors import InputError
+
+if TYPE_CHECKING:
+    from telic.auc.ranker import Ranker
+    from telic.auc.thresholds import Rule
+
+app = typer.Typer(help="Rank rare events: fit, rank, evaluate, compare.", no_args_is_help=True)
+
+Table = Annotated[Path, typer.Argument(help="CSV, TSV, Parquet or libsvm file.")]
+Label = Annotated[str | None, typer.Option(help="Column of the label (not for libsvm).")]
+Positive = Annotated[str | None, typer.Option(help="The positive label. Default: the larger.")]
+Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out. Repeatable.")]
+OneHot = Annotated[
+    list[str] | None, typer.Option(help="Numeric column to take as categories. Repeatable.")
+]
+ScalingName = Annotated[
+    str,
+    typer.Option(
+        help="raw, unit, minmax, minmax+unit, standard or standard+unit. It moves AUC more than "
+        "the solver does."
+    ),
+]
+Solver = Annotated[str, typer.Option(help="auto, exact, cg, spam, vrspam, spdam, …")]
+Penalty = Annotated[str, typer.Option(help="l2 or elasticnet.")]
+Beta = Annotated[str, typer.Option(help="Ridge weight, or 'cv' for 5-fold cross-validation.")]
+Beta1 = Annotated[float, typer.Option(help="Weight of the absolute values (elasticnet).")]
+Threshold = Annotated[str, typer.Option(help="prior, youden, cost=C or top_k=K.")]
+Model = Annotated[Path, typer.Option(help="Model folder.")]
+ReportFile = Annotated[Path | None, typer.Option("--report", help="Write an HTML report here.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")]
+Seed = Annotated[int, typer.Option(help="Seed of splits and of stochastic solvers.")]
+
+
+@app.command()
+def fit(
+    table: Table,
+    model: Model,
+    label: Label = None,
+    positive: Positive = None,
+    drop: Drop = None,
+    one_hot: OneHot = None,
+    scaling: ScalingName = "standard",
+    solver: Solver = "auto",
+    penalty: Penalty = "l2",
+    beta: Beta = "cv",
+    beta1: Beta1 = 1e-4,
+    threshold: Threshold = "prior",
+    test: Annotated[float, typer.Option(help="Share held out to measure the model.")] = 0.2,
+    report: ReportFile = None,
+    as_json: Json = False,
+    seed: Seed = 0,
+) -> None:
+    """Fit a ranker, measure it on held-out rows, fit again on all rows and save it."""
+    import numpy as np
+    from sklearn.model_selection import train_test_split
+
+    from telic.auc.ranker import Ranker, read_labelled, search_beta
+    from telic.auc.report import measures, page
+
+    if not 0 < test < 1:
+        raise InputError(f"--test: {test}, expected a share between 0 and 1.")
+    rows = read_labelled(
+        table, label=label, positive=positive, drop=drop or (), one_hot=one_hot or ()
+    )
+    parameters: dict[str, Any] = {
+        "solver": solver,
+        "penalty": penalty,
+        "beta1": beta1,
+        "threshold": _rule(threshold),
+        "random_state": seed,
+    }
+    if min(rows.positive.sum(), (~rows.positive).sum()) < 10:
+        raise InputError(f"{table}: fewer than ten rows of one class; too few to measure a model.")
+    train, held = train_test_split(
+        np.arange(rows.positive.size), test_size=test, random_state=seed, stratify=rows.positive
+    )
+    part = _rows(rows, train)
+    if beta == "cv":
+        chosen = search_beta(part, scaling=scaling, seed=seed, **parameters)
+    else:
+        chosen = _number("--beta", beta)
+    parameters["beta"] = chosen
+    trial = Ranker.fit(part, scaling=scaling, label=label, **parameters)
+    scores = trial.score(rows.X[held])
+    final = Ranker.fit(rows, scaling=scaling, label=label, **parameters)
+    final.save(model)
+    found = measures(rows.positive[held], scores)
+    settings = _settings(final) | {"rows fitted": rows.positive.size, "held out": held.size}
+    if report is not None:
+        lead = (
+            f"{table.name}: measured on {held.size:,} rows held out at random; the saved model "
+            "was then fitted to all rows."
+        )
+        page(
+            "A ranking by AUC", lead, rows.positive[held], scores, settings=settings,
+            features=_features(final), seed=seed,
+        ).write(report)  # fmt: skip
+    _print(found | {"beta": chosen, "model": str(model)}, as_json)
+
+
+@app.command()
+def rank(
+    table: Table,
+    model: Model,
+    output: Annotated[Path | None, typer.Option(help="CSV file; default: standard output.")] = None,
+    top: Annotated[int | None, typer.Option(help="Keep only so many rows.")] = None,
+    column: Annotated[
+        list[str] | None, typer.Option(help="Column of the table to carry along. Repeatable.")
+    ] = None,
+) -> None:
+    """List rows from the most to the least likely positive, with score and call."""
+    import sys
+
+    import numpy as np
+    import pyarrow as pa
+    from pyarrow import csv
+
+    from telic.auc.ranker import Ranker
+    from telic.data import atomic_path
+
+    ranker = Ranker.load(model)
+    source, X = ranker.read(table)
+    scores = ranker.score(X)
+    order = np.argsort(-scores, kind="stable")[:top]
+    columns: dict[str, Any] = {
+        "rank": np.arange(1, order.size + 1),
+        "row": order + 1,
+        "score": scores[order],
+        "called": scores[order] > 0,
+    }
+    for name in column or ():
+        if source is None or name not in source.column_names:
+            raise InputError(f"{table}: no column {name!r} to carry along.")
+        columns[name] = source[name].take(pa.array(order))
+    ranked = pa.table(columns)
+    if output is None:
+        csv.write_csv(ranked, sys.stdout.buffer)
+    else:
+        with atomic_path(output) as temporary:
+            csv.write_csv(ranked, str(temporary))
+
+
+@app.command()
+def evaluate(
+    table: Table, model: Model, report: ReportFile = None, as_json: Json = False, seed: Seed = 0
+) -> None:
+    """Measure a saved ranker on labelled rows it has not seen."""
+    from telic.auc.ranker import Ranker, read_labelled
+    from telic.auc.report import measures, page
+
+    ranker = Ranker.load(model)
+    rows = read_labelled(
+        table, label=ranker.label, positive=ranker.positive_label, encoder=ranker.encoder,
+        width=ranker.coef.size,
+    )  # fmt: skip
+    scores = ranker.score(rows.X)
+    if report is not None:
+        page(
+            "A ranking by AUC", f"{table.name}: every row of the file.", rows.positive, scores,
+            settings=_settings(ranker), features=_features(ranker), seed=seed,
+        ).write(report)  # fmt: skip
+    _print(measures(rows.positive, scores), as_json)
+
+
+@app.command()
+def compare(
+    table: Annotated[Path | None, typer.Argument(help="A table of your own.")] = None,
+    paper: Annotated[str | None, typer.Option(help="001 or 002: its tables again.")] = None,
+    label: Label = None,
+    positive: Positive = None,
+    drop: Drop = None,
+    one_hot: OneHot = None,
+    scaling: ScalingName = "standard",
+    runs: Annotated[int | None, typer.Option(help="Random 80/20 splits. Papers: 20.")] = None,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", help="Only this set. Repeatable.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with ml/*.npz. Default: TELIC_DATA.")
+    ] = None,
+    results: Annotated[
+        Path, typer.Option(help="File that keeps finished runs; run again to go on.")
+    ] = Path("auc-results.jsonl"),
+    report: ReportFile = None,
+    as_json: Json = False,
+) -> None:
+    """Compare methods on a table of your own, or run a paper's tables again."""
+    if (table is None) == (paper is None):
+        raise InputError("compare: give either a table of your own or --paper 001|002.")
+    if paper is not None:
+        _compare_paper(paper, sets, data, results, runs or 20, report, as_json)
+    else:
+        assert table is not None
+        _compare_table(
+            table, label, positive, drop or [], one_hot or [], scaling, runs or 5, report, as_json
+        )
+
+
+def _compare_paper(
+    paper: str,
+    sets: list[str] | None,
+    data: Path | None,
+    results: Path,
+    runs: int,
+    report: Path | None,
+    as_json: bool,
+) -> None:
+    import importlib
+
+    from telic.study.auc_tables import Results, data_folder
+    from telic.study.published import COLUMNS, published_report, rerun, shown
+
+    if paper not in ("001", "002"):
+        raise InputError(f"--paper: {paper!r}, expected 001 or 002.")
+    folder = data_folder(data)
+    tables = importlib.import_module(f"telic.study.paper{paper}").TABLES
+    with _status() as tell:
+        found = [
+            (
+                entry,
+                rerun(
+                    entry, folder=folder, results=Results(results), runs=runs, only=sets,
+                    progress=tell,
+                ),
+            )
+            for entry in tables
+        ]  # fmt: skip
+    if report is not None:
+        published_report(paper, found, runs).write(report)
+    if as_json:
+        cells = [
+            row._asdict() | {"table": entry.title, "above": row.above}
+            for entry, rows in found
+            for row in rows
+        ]
+        typer.echo(json.dumps(cells))
+        return
+    for entry, rows in found:
+        _print_table(entry.title, COLUMNS, [shown(row) for row in rows])
+
+
+def _compare_table(
+    table: Path,
+    label: str | None,
+    positive: str | None,
+    drop: list[str],
+    one_hot: list[str],
+    scaling: str,
+    runs: int,
+    report: Path | None,
+    as_json: bool,
+) -> None:
+    import numpy as np
+
+    from telic.auc.ranker import read_labelled
+    from telic.report import Report
+    from telic.study.auc_tables import METHODS, DataSet, one_run, search
+
+    rows = read_labelled(table, label=label, positive=positive, drop=drop, one_hot=one_hot)
+    data = DataSet(table.name, rows.X, rows.positive, scaling)
+    found: list[dict[str, Any]] = []
+    with _status() as tell:
+        for name in METHODS:
+            tell(name)
+            parameter = search(data, name, scaling)
+            aucs = [one_run(data, name, scaling, run, parameter) for run in range(runs)]
+            found.append(
+                {"method": name, "auc": float(np.mean(aucs)), "sd": float(np.std(aucs)),
+                 "parameter": parameter}
+            )  # fmt: skip
+    found.sort(key=lambda row: -row["auc"])
+    columns = ["method", "AUC", "sd", "parameter"]
+    cells = [
+        [r["method"], f"{r['auc']:.4f}", f"{r['sd']:.4f}", f"{r['parameter']:g}"] for r in found
+    ]
+    if report is not None:
+        written = Report(
+            "Methods compared",
+            f"{table.name}: {runs} random 80/20 splits, scaling {scaling}; each method's "
+            "parameter by 5-fold cross-validation on the first split.",
+        )
+        written.table(columns, cells)
+        written.write(report)
+    if as_json:
+        typer.echo(json.dumps(found))
+    else:
+        _print_table(f"{table.name}, {runs} splits, {scaling}", columns, cells)
+
+
+def _rows(rows: Any, index: Any) -> Any:
+    from dataclasses import replace
+
+    return replace(rows, X=rows.X[index], positive=rows.positive[index])
+
+
+def _rule(text: str) -> "Rule":
+    name, _, number = text.partition("=")
+    return (name, _number("--threshold", number)) if number else name
+
+
+def _number(option: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{option}: {text!r}, expected a number.") from None
+
+
+def _settings(ranker: "Ranker") -> dict[str, Any]:
+    return {
+        "label": ranker.label or "(libsvm)",
+        "positive": ranker.positive_label,
+        "scaling": ranker.scaling.name,
+        **ranker.parameters,
+    }
+
+
+def _features(ranker: "Ranker", most: int = 20) -> list[tuple[str, float]]:
+    order = sorted(range(ranker.coef.size), key=lambda j: -abs(ranker.coef[j]))[:most]
+    return [(ranker.names[j], float(ranker.coef[j])) for j in order if ranker.coef[j] != 0]
+
+
+def _status() -> Any:
+    """Give a function that shows on standard error what is being done."""
+    from contextlib import contextmanager
+
+    from rich.console import Console
+
+    @contextmanager
+    def showing() -> Any:
+        with Console(stderr=True).status("") as status:
+            yield status.update
+
+    return showing()
+
+
+def _print(found: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    for key, value in found.items():
+        shown = f"{value:.4f}" if isinstance(value, float) and key != "beta" else value
+        typer.echo(f"{key.replace('_', ' '):18} {shown}")
+
+
+def _print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table as Shown
+
+    shown = Shown(title=title)
+    for column in columns:
+        shown.add_column(column, justify="left" if column in ("set", "method") else "right")
+    for row in rows:
+        shown.add_row(*row)
+    Console().print(shown)
