@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from telic.cli import auc, completion, study
+from telic.cli import auc, auc_compare, completion, study  # noqa: F401 (auc_compare adds to auc)
 from telic.cli.demo import demo
 from telic.errors import TelicError
 
@@ -14,8 +14,11 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-from telic.cli import auc, completion, study
-from telic.cli.demo import demo
+# Command functions import what they need inside, so that `telic --help` does not wait for numba.
+app.command()(demo)
+app.add_typer(auc.app, name="auc")
+app.add_typer(completion.app, name="completion")
+app.add_typer(study.app, name="study")
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""`telic auc fit | rank | evaluate | compare`: rank the rows of a table."""
+"""`telic auc fit | rank | evaluate`: rank the rows of a table."""
 
 import json
 from pathlib import Path
@@ -170,131 +170,6 @@ def evaluate(
     _print(measures(rows.positive, scores), as_json)
 
 
-@app.command()
-def compare(
-    table: Annotated[Path | None, typer.Argument(help="A table of your own.")] = None,
-    paper: Annotated[str | None, typer.Option(help="001 or 002: its tables again.")] = None,
-    label: Label = None,
-    positive: Positive = None,
-    drop: Drop = None,
-    one_hot: OneHot = None,
-    scaling: ScalingName = "standard",
-    runs: Annotated[int | None, typer.Option(help="Random 80/20 splits. Papers: 20.")] = None,
-    sets: Annotated[
-        list[str] | None, typer.Option("--set", help="Only this set. Repeatable.")
-    ] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="Folder with ml/*.npz. Default: TELIC_DATA.")
-    ] = None,
-    results: Annotated[
-        Path, typer.Option(help="File that keeps finished runs; run again to go on.")
-    ] = Path("auc-results.jsonl"),
-    report: ReportFile = None,
-    as_json: Json = False,
-) -> None:
-    """Compare methods on a table of your own, or run a paper's tables again."""
-    if (table is None) == (paper is None):
-        raise InputError("compare: give either a table of your own or --paper 001|002.")
-    if paper is not None:
-        _compare_paper(paper, sets, data, results, runs or 20, report, as_json)
-    else:
-        assert table is not None
-        _compare_table(
-            table, label, positive, drop or [], one_hot or [], scaling, runs or 5, report, as_json
-        )
-
-
-def _compare_paper(
-    paper: str,
-    sets: list[str] | None,
-    data: Path | None,
-    results: Path,
-    runs: int,
-    report: Path | None,
-    as_json: bool,
-) -> None:
-    import importlib
-
-    from telic.study.auc_tables import Results, data_folder
-    from telic.study.published import COLUMNS, published_report, rerun, shown
-
-    if paper not in ("001", "002"):
-        raise InputError(f"--paper: {paper!r}, expected 001 or 002.")
-    folder = data_folder(data)
-    tables = importlib.import_module(f"telic.study.paper{paper}").TABLES
-    with _status() as tell:
-        found = [
-            (
-                entry,
-                rerun(
-                    entry, folder=folder, results=Results(results), runs=runs, only=sets,
-                    progress=tell,
-                ),
-            )
-            for entry in tables
-        ]  # fmt: skip
-    if report is not None:
-        published_report(paper, found, runs).write(report)
-    if as_json:
-        cells = [
-            row._asdict() | {"table": entry.title, "above": row.above}
-            for entry, rows in found
-            for row in rows
-        ]
-        typer.echo(json.dumps(cells))
-        return
-    for entry, rows in found:
-        _print_table(entry.title, COLUMNS, [shown(row) for row in rows])
-
-
-def _compare_table(
-    table: Path,
-    label: str | None,
-    positive: str | None,
-    drop: list[str],
-    one_hot: list[str],
-    scaling: str,
-    runs: int,
-    report: Path | None,
-    as_json: bool,
-) -> None:
-    import numpy as np
-
-    from telic.auc.ranker import read_labelled
-    from telic.report import Report
-    from telic.study.auc_tables import METHODS, DataSet, one_run, search
-
-    rows = read_labelled(table, label=label, positive=positive, drop=drop, one_hot=one_hot)
-    data = DataSet(table.name, rows.X, rows.positive, scaling)
-    found: list[dict[str, Any]] = []
-    with _status() as tell:
-        for name in METHODS:
-            tell(name)
-            parameter = search(data, name, scaling)
-            aucs = [one_run(data, name, scaling, run, parameter) for run in range(runs)]
-            found.append(
-                {"method": name, "auc": float(np.mean(aucs)), "sd": float(np.std(aucs)),
-                 "parameter": parameter}
-            )  # fmt: skip
-    found.sort(key=lambda row: -row["auc"])
-    columns = ["method", "AUC", "sd", "parameter"]
-    cells = [
-        [r["method"], f"{r['auc']:.4f}", f"{r['sd']:.4f}", f"{r['parameter']:g}"] for r in found
-    ]
-    if report is not None:
-        written = Report(
-            "Methods compared",
-            f"{table.name}: {runs} random 80/20 splits, scaling {scaling}; each method's "
-            "parameter by 5-fold cross-validation on the first split.",
-        )
-        written.table(columns, cells)
-        written.write(report)
-    if as_json:
-        typer.echo(json.dumps(found))
-    else:
-        _print_table(f"{table.name}, {runs} splits, {scaling}", columns, cells)
-
-
 def _rows(rows: Any, index: Any) -> Any:
     from dataclasses import replace
 
@@ -327,20 +202,6 @@ def _features(ranker: "Ranker", most: int = 20) -> list[tuple[str, float]]:
     return [(ranker.names[j], float(ranker.coef[j])) for j in order if ranker.coef[j] != 0]
 
 
-def _status() -> Any:
-    """Give a function that shows on standard error what is being done."""
-    from contextlib import contextmanager
-
-    from rich.console import Console
-
-    @contextmanager
-    def showing() -> Any:
-        with Console(stderr=True).status("") as status:
-            yield status.update
-
-    return showing()
-
-
 def _print(found: dict[str, Any], as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(found))
@@ -348,15 +209,3 @@ def _print(found: dict[str, Any], as_json: bool) -> None:
     for key, value in found.items():
         shown = f"{value:.4f}" if isinstance(value, float) and key != "beta" else value
         typer.echo(f"{key.replace('_', ' '):18} {shown}")
-
-
-def _print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
-    from rich.console import Console
-    from rich.table import Table as Shown
-
-    shown = Shown(title=title)
-    for column in columns:
-        shown.add_column(column, justify="left" if column in ("set", "method") else "right")
-    for row in rows:
-        shown.add_row(*row)
-    Console().print(shown)

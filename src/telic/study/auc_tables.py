@@ -11,6 +11,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,6 +56,11 @@ RULES: Mapping[str, Mapping[str, Callable[[np.ndarray], np.ndarray]]] = {
     "sector": {"even": lambda y: y % 2 == 0, "first half": lambda y: y <= np.median(y)},
 }
 """Label rules tried for sets of several classes; the first is the one used in the tables."""
+
+
+def first_rule(name: str) -> str:
+    """Name of the label rule that the tables use for a set; "" where labels are two already."""
+    return next(iter(RULES.get(name, {"": None})))
 
 
 def data_folder(folder: str | Path | None = None) -> Path:
@@ -202,13 +208,13 @@ def search(data: DataSet, method: str, scaling: str) -> float:
 
 
 def runs_of(
-    data: DataSet, method: str, scaling: str, runs: int, results: Results, label: str = ""
+    data: DataSet, method: str, scaling: str, runs: int, results: Results, *, label: str
 ) -> list[float]:
     """Test AUC of every run, from the file where it is there."""
     stem = f"{data.name}|{label}|{scaling}|{method}"
-    parameter = results.get(f"{stem}|parameter", lambda: search(data, method, scaling))
+    parameter = results.get(f"{stem}|parameter", partial(search, data, method, scaling))
     return [
-        results.get(f"{stem}|{run}", lambda run=run: one_run(data, method, scaling, run, parameter))
+        results.get(f"{stem}|{run}", partial(one_run, data, method, scaling, run, parameter))
         for run in range(runs)
     ]
 

@@ -7,7 +7,16 @@ from typing import NamedTuple
 import numpy as np
 
 from telic.report import Report
-from telic.study.auc_tables import RULES, SAME, SEARCH_ROWS, Results, ceiling, load, runs_of
+from telic.study.auc_tables import (
+    RULES,
+    SAME,
+    SEARCH_ROWS,
+    Results,
+    ceiling,
+    first_rule,
+    load,
+    runs_of,
+)
 
 Progress = Callable[[str], None]
 
@@ -107,8 +116,9 @@ def rerun(
             rows += [Row(*figure, None, None, None, None, None, None, "") for figure in figures]
             continue
         progress(f"{name}: exact optimum and logistic regression")
-        exact = runs_of(data, "exact", data.scaling, runs, results)
-        logistic = runs_of(data, "logistic", data.scaling, min(runs, 3), results)
+        first = first_rule(name)
+        exact = runs_of(data, "exact", data.scaling, runs, results, label=first)
+        logistic = runs_of(data, "logistic", data.scaling, runs, results, label=first)
         best, rule = -np.inf, ""
         for label, scaling, loss, mean in ceiling(name, folder, min(runs, 3), results):
             progress(f"{name}: best linear AUC ({label or 'as given'}, {scaling}, {loss})")
@@ -117,7 +127,7 @@ def rerun(
         for figure in figures:
             progress(f"{name}: {figure.method}")
             method = SAME.get(figure.method, figure.method)
-            ours = runs_of(data, method, data.scaling, runs, results)
+            ours = runs_of(data, method, data.scaling, runs, results, label=first)
             rows.append(
                 Row(
                     *figure, float(np.mean(ours)), float(np.std(ours)), float(np.mean(exact)),

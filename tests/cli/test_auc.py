@@ -1,0 +1,154 @@
+"""`telic auc` from files to ranked list and report."""
+
+import csv
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from sklearn.datasets import dump_svmlight_file
+from typer.testing import CliRunner
+
+from telic.cli import app
+from telic.errors import InputError
+
+RNG = np.random.default_rng(0)
+N = 400
+AMOUNT, COUNTRY = RNG.exponential(50, N), RNG.choice(["NL", "DE", "XX"], N)
+FRAUD = AMOUNT / 60 + 2 * (COUNTRY == "XX") + RNG.normal(size=N) > 3
+TABLE = pa.table(
+    {"id": range(N), "amount": AMOUNT, "country": COUNTRY, "fraud": np.where(FRAUD, "yes", "no")}
+)
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, ["auc", *map(str, arguments)])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.stdout
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "payments.parquet"
+    parquet.write_table(TABLE, path)
+    return path
+
+
+@pytest.fixture
+def model(table, tmp_path):
+    folder = tmp_path / "model"
+    run("fit", table, "--label", "fraud", "--drop", "id", "--beta", 1e-3, "--model", folder)
+    return folder
+
+
+def test_fit_measures_on_held_out_rows_and_reports(table, tmp_path):
+    arguments = ["--label", "fraud", "--drop", "id", "--model", tmp_path / "m"]
+    report = tmp_path / "report.html"
+    found = json.loads(run("fit", table, *arguments, "--report", report, "--json"))
+    assert found["rows"] == 80
+    assert found["auc_low"] < found["auc"] < found["auc_high"]
+    assert found["auc"] > 0.8
+    page = report.read_text(encoding="utf-8")
+    assert "country=XX" in page
+    assert page.count("<svg") == 2
+
+
+def test_rank_lists_the_likeliest_first(table, model, tmp_path):
+    output = tmp_path / "ranked.csv"
+    run("rank", table, "--model", model, "--column", "id", "--column", "fraud", "--output", output)
+    with output.open(encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == N
+    scores = [float(row["score"]) for row in rows]
+    assert scores == sorted(scores, reverse=True)
+    assert sum(row["called"] == "true" for row in rows) == FRAUD.sum()
+    top = [row["fraud"] for row in rows[:20]]
+    assert top.count("yes") > 12
+    assert all(int(row["row"]) == int(row["id"]) + 1 for row in rows)
+    assert len(run("rank", table, "--model", model, "--top", 5).splitlines()) == 6
+
+
+def test_evaluate_reads_other_formats_alike(table, model, tmp_path):
+    first = json.loads(run("evaluate", table, "--model", model, "--json"))
+    plain = tmp_path / "payments.csv"
+    with plain.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(TABLE.column_names)
+        writer.writerows(zip(*TABLE.to_pydict().values(), strict=True))
+    second = json.loads(run("evaluate", plain, "--model", model, "--json"))
+    assert first == pytest.approx(second)
+    total = ("true_positives", "false_positives", "true_negatives", "false_negatives")
+    assert sum(first[name] for name in total) == N
+
+
+def test_libsvm_rows_with_fewer_columns_than_the_model(tmp_path):
+    X = np.column_stack([AMOUNT / 50, RNG.normal(size=(N, 3))])
+    first, second = tmp_path / "a.libsvm", tmp_path / "b.libsvm"
+    dump_svmlight_file(X, np.where(FRAUD, 1, -1), str(first), zero_based=False)
+    dump_svmlight_file(X[:, :2], np.where(FRAUD, 1, -1), str(second), zero_based=False)
+    run("fit", first, "--beta", 1e-3, "--scaling", "raw", "--model", tmp_path / "m")
+    found = json.loads(run("evaluate", second, "--model", tmp_path / "m", "--json"))
+    assert found["auc"] > 0.75
+    parquet.write_table(TABLE, tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="give one"):
+        run("rank", tmp_path / "t.parquet", "--model", tmp_path / "m")
+
+
+def test_diagnose_writes_four_figures(table, tmp_path):
+    report = tmp_path / "d.html"
+    options = ["--scaling", "standard", "--beta", 0.1, "--report", report]
+    run("diagnose", table, "--label", "fraud", "--drop", "id", *options)
+    assert report.read_text(encoding="utf-8").count("<svg") == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--label", "fraudd"], "no column 'fraudd'"),
+        (["--label", "country"], "3 different labels"),
+        (["--label", "fraud", "--positive", "maybe"], "not 'maybe'"),
+        (["--label", "fraud", "--drop", "idd"], "no column 'idd'"),
+        (["--label", "fraud", "--scaling", "log"], "scaling: 'log'"),
+        (["--label", "fraud", "--beta", "much"], "--beta: 'much'"),
+        (["--label", "fraud", "--threshold", "cost=x"], "--threshold: 'x'"),
+        (["--label", "fraud", "--solver", "magic"], "solver: 'magic'"),
+        (["--label", "fraud", "--test", "2"], "--test: 2"),
+        ([], "--label"),
+    ],
+)
+def test_bad_input_is_named_and_nothing_is_written(table, tmp_path, arguments, message):
+    with pytest.raises(InputError, match=message):
+        run("fit", table, "--model", tmp_path / "none", *arguments)
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ([1.0, None, 3.0], "row 2: 'x' is empty"),
+        ([1.0, np.nan, 3.0], "row 2: 'x' is nan"),
+        ([[1], [2], [3]], "of type list"),
+    ],
+)
+def test_bad_cells_are_named(tmp_path, column, message):
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"x": column * 20, "y": [0, 1, 1] * 20}), path)
+    with pytest.raises(InputError, match=message):
+        run("fit", path, "--label", "y", "--model", tmp_path / "m")
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    (tmp_path / "t.xls").write_text("a")
+    (tmp_path / "t.parquet").write_text("not parquet")
+    for name, message in (("none.csv", "not found"), ("t.xls", "ending"), ("t.parquet", "read")):
+        with pytest.raises(InputError, match=message):
+            run("fit", tmp_path / name, "--label", "y", "--model", tmp_path / "m")
+
+
+def test_compare_wants_a_table_or_a_paper(table):
+    with pytest.raises(InputError, match="either a table"):
+        run("compare")
+    with pytest.raises(InputError, match="expected 001 or 002"):
+        run("compare", "--paper", "003")
