@@ -1,6 +1,7 @@
 """The published tables run again: parsing, resuming, marking."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,6 +29,14 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.fixture
+def quick(monkeypatch):
+    """One scaling and two values a search: the machinery is tested, not the numbers."""
+    monkeypatch.setattr(auc_tables, "CONTROL_SCALINGS", ("unit",))
+    for name, method in METHODS.items():
+        monkeypatch.setitem(METHODS, name, replace(method, grid=method.grid[2:4]))
+
+
 def test_the_published_tables_are_whole():
     counts = [len(table.figures) for table in paper001.TABLES + paper002.TABLES]
     assert counts == [12 * 7 - 2, 11 * 7 - 2, 16 * 3, 8 * 3, 9 * 6]
@@ -38,6 +47,7 @@ def test_the_published_tables_are_whole():
             assert 0 < figure.sd < 0.25
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_table_again_is_resumed_from_its_file(folder, tmp_path, monkeypatch):
     table = Table("t", parse(("SPAM-L2", "B-LS-SVM"), "diabetes .80±.01 .999±.001\nnone .9±.1 -"))
     file = tmp_path / "results.jsonl"
@@ -64,6 +74,7 @@ def test_a_table_again_is_resumed_from_its_file(folder, tmp_path, monkeypatch):
     assert shown(first[2])[-1] == "set not at hand"
 
 
+@pytest.mark.usefixtures("quick")
 def test_compare_paper_from_the_command_line(folder, tmp_path):
     report, file = tmp_path / "r.html", tmp_path / "results.jsonl"
     arguments = ["--paper", "002", "--set", "diabetes", "--runs", 1, "--data", folder, "--json"]

@@ -33,6 +33,7 @@ HINGE_ROWS = 20_000
 """The pairwise hinge trains on at most this many rows."""
 SKETCH_ABOVE = 200
 """OPAUC keeps a sketch of rank 50 above this many columns."""
+DENSE_COLUMNS = 10_000
 CEILINGS = ("exact", "hinge", "logistic")
 CONTROL_SCALINGS = ("raw", "unit", "minmax", "minmax+unit", "standard", "standard+unit")
 
@@ -99,11 +100,13 @@ class Method:
     """From the parameter and the number of columns."""
     grid: Sequence[float] = BETAS
     most_rows: int | None = None
+    most_columns: int | None = None
+    """Beyond, a step on dense rows makes a table take days; the cell stays empty."""
 
 
 def _logistic(C: float, d: int) -> LogisticRegression:
-    solver = "newton-cholesky" if d <= 800 else "lbfgs"
-    return LogisticRegression(C=C, solver=solver, max_iter=300, tol=1e-3)
+    solver = "newton-cholesky" if d <= 200 else "lbfgs"
+    return LogisticRegression(C=C, solver=solver, max_iter=100, tol=1e-3)
 
 
 METHODS: dict[str, Method] = {
@@ -127,13 +130,18 @@ METHODS: dict[str, Method] = {
     "OPAUC": Method(
         lambda beta, d: OPAUC(
             beta, rank=50 if d > SKETCH_ABOVE else None, max_iter=1, random_state=0
-        )
+        ),
+        most_columns=DENSE_COLUMNS,
     ),
     "OAM-seq": Method(
         lambda C, d: OAM("seq", C=C, max_iter=1, random_state=0),
         tuple(10.0**k for k in range(-7, 1)),
+        most_columns=DENSE_COLUMNS,
     ),
-    "OAM-gra": Method(lambda beta, d: OAM("gra", beta=beta, max_iter=1, random_state=0)),
+    "OAM-gra": Method(
+        lambda beta, d: OAM("gra", beta=beta, max_iter=1, random_state=0),
+        most_columns=DENSE_COLUMNS,
+    ),
     "Uni-Exp": Method(lambda beta, d: UniExp(beta, max_iter=1, random_state=0)),
 }
 SAME = {"B-LS-SVM": "exact", "B-SVM-OR": "hinge"}

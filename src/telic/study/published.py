@@ -8,6 +8,7 @@ import numpy as np
 
 from telic.report import Report
 from telic.study.auc_tables import (
+    METHODS,
     RULES,
     SAME,
     SEARCH_ROWS,
@@ -64,6 +65,10 @@ class Row(NamedTuple):
         return self.published > self.ceiling + 2 * self.published_sd
 
 
+def _unrun(figure: Figure) -> Row:
+    return Row(*figure, None, None, None, None, None, None, "")
+
+
 def parse(methods: Sequence[str], text: str) -> tuple[Figure, ...]:
     """Read a table typed as rows of `name mean±sd …`, "-" where nothing was published."""
     figures = []
@@ -113,7 +118,7 @@ def rerun(
         figures = [figure for figure in table.figures if figure.data == name]
         data = load(name, folder)
         if data is None:
-            rows += [Row(*figure, None, None, None, None, None, None, "") for figure in figures]
+            rows += [_unrun(figure) for figure in figures]
             continue
         progress(f"{name}: exact optimum and logistic regression")
         first = first_rule(name)
@@ -127,6 +132,10 @@ def rerun(
         for figure in figures:
             progress(f"{name}: {figure.method}")
             method = SAME.get(figure.method, figure.method)
+            most = METHODS[method].most_columns
+            if most is not None and data.X.shape[1] > most:
+                rows.append(_unrun(figure)._replace(ceiling=best, ceiling_rule=rule))
+                continue
             ours = runs_of(data, method, data.scaling, runs, results, label=first)
             rows.append(
                 Row(
@@ -146,7 +155,9 @@ def shown(row: Row) -> list[str]:
     def pair(mean: float | None, sd: float | None) -> str:
         return "–" if mean is None else f"{mean:.4f}±{sd:.4f}"
 
-    note = "set not at hand" if row.ours is None else "above every linear optimum"
+    notes = [] if row.ours is not None else ["not run" if row.ceiling else "set not at hand"]
+    if row.above:
+        notes.append("above every linear optimum")
     return [
         row.data,
         row.method,
@@ -155,7 +166,7 @@ def shown(row: Row) -> list[str]:
         pair(row.exact, row.exact_sd),
         "–" if row.logistic is None else f"{row.logistic:.4f}",
         "–" if row.ceiling is None else f"{row.ceiling:.4f} ({row.ceiling_rule})",
-        note if row.ours is None or row.above else "",
+        ", ".join(notes),
     ]
 
 
