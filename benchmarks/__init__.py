@@ -1,0 +1,1 @@
+"""Benchmarks: objective, datasets and solvers as small files, in benchopt's form."""

@@ -1,0 +1,1 @@
+"""Speed of `telic.auc`: `python -m benchmarks.auc`."""

@@ -1,0 +1,40 @@
+"""covtype where it is at hand, else its shape; and rows of the shape of rcv1."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from telic.auc.scaling import Scaling
+
+
+def covtype():
+    """581,012 × 54 with unit rows, and whether it is the real set."""
+    file = Path(os.environ.get("TELIC_DATA", "../shared/data")) / "ml" / "covtype.npz"
+    if file.is_file():
+        with np.load(file, allow_pickle=False) as stored:
+            parts = stored["data"].astype(float), stored["indices"], stored["indptr"]
+            X = sparse.csr_matrix(parts, shape=tuple(stored["shape"])).toarray()
+            positive = stored["y"] > 0
+    else:
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(581_012, 54)) * np.geomspace(1, 0.01, 54) + 1
+        z = X @ rng.normal(size=54)
+        positive = z + z.std() * rng.normal(size=len(X)) > np.median(z)
+    return Scaling.fit(X, "unit").apply(X), positive, file.is_file()
+
+
+def rcv1_shape(n=20_242, d=47_236, length=74, seed=0):
+    """Generated tf-idf-like unit rows: words by a power law, a sparse noisy linear label."""
+    rng = np.random.default_rng(seed)
+    share = np.arange(1, d + 1) ** -0.9
+    words = rng.choice(d, size=n * length, p=share / share.sum())
+    rows = np.repeat(np.arange(n), length)
+    X = sparse.csr_matrix((np.ones(n * length), (rows, words)), shape=(n, d))
+    X.sum_duplicates()
+    idf = np.log(n / np.maximum(1, np.bincount(X.indices, minlength=d)))
+    X.data = (1 + np.log(X.data)) * idf[X.indices]
+    X = Scaling.fit(X, "unit").apply(X)
+    z = X @ rng.normal(size=d)
+    return X, z + rng.normal(size=n) * z.std() / 2 > 0
