@@ -18,6 +18,7 @@ from telic.cli.auc import (
     Table,
     app,
 )
+from telic.cli.progress import steps
 from telic.errors import InputError
 
 
@@ -77,7 +78,7 @@ def diagnose(
         table, label=label, positive=positive, drop=drop or (), one_hot=one_hot or ()
     )
     X = Scaling.fit(rows.X, scaling).apply(rows.X)
-    with _status() as tell:
+    with steps("diagnose", 2) as tell:
         tell("convergence of each method")
         found, figures = convergence(X, rows.positive, beta=beta, seed=seed)
         tell("batch sizes of SPDAM")
@@ -133,7 +134,7 @@ def _compare_paper(
         raise InputError(f"--paper: {paper!r}, expected 001 or 002.")
     folder = data_folder(data)
     tables = importlib.import_module(f"telic.study.paper{paper}").TABLES
-    with _status() as tell:
+    with steps(f"document {paper}") as tell:
         found = [
             (
                 entry,
@@ -178,7 +179,7 @@ def _compare_table(
     rows = read_labelled(table, label=label, positive=positive, drop=drop, one_hot=one_hot)
     data = DataSet(table.name, rows.X, rows.positive, scaling)
     found: list[dict[str, Any]] = []
-    with _status() as tell:
+    with steps("methods", len(METHODS)) as tell:
         for name in METHODS:
             tell(name)
             parameter = search(data, name, scaling)
@@ -204,20 +205,6 @@ def _compare_table(
         typer.echo(json.dumps(found))
     else:
         _print_table(f"{table.name}, {runs} splits, {scaling}", columns, cells)
-
-
-def _status() -> Any:
-    """Give a function that shows on standard error what is being done."""
-    from contextlib import contextmanager
-
-    from rich.console import Console
-
-    @contextmanager
-    def showing() -> Any:
-        with Console(stderr=True).status("") as status:
-            yield status.update
-
-    return showing()
 
 
 def _print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
