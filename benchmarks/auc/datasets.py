@@ -10,7 +10,7 @@ from telic.auc.scaling import Scaling
 
 
 def covtype():
-    """581,012 × 54 with unit rows, and whether it is the real set."""
+    """581,012 × 54, columns in [−1, 1], unit rows; and whether it is the real set."""
     file = Path(os.environ.get("TELIC_DATA", "../shared/data")) / "ml" / "covtype.npz"
     if file.is_file():
         with np.load(file, allow_pickle=False) as stored:
@@ -22,7 +22,7 @@ def covtype():
         X = rng.normal(size=(581_012, 54)) * np.geomspace(1, 0.01, 54) + 1
         z = X @ rng.normal(size=54)
         positive = z + z.std() * rng.normal(size=len(X)) > np.median(z)
-    return Scaling.fit(X, "unit").apply(X), positive, file.is_file()
+    return Scaling.fit(X, "minmax+unit").apply(X), positive, file.is_file()
 
 
 def rcv1_shape(n=20_242, d=47_236, length=74, seed=0):

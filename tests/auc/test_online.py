@@ -152,8 +152,8 @@ def test_new_names_widen_a_running_stream():
 
 
 def test_inside_a_river_pipeline():
-    river = pytest.importorskip("river", reason="river is not installed")
-    pipeline = river.preprocessing.StandardScaler() | OPAUC()
+    preprocessing = pytest.importorskip("river.preprocessing", reason="river is not installed")
+    pipeline = preprocessing.StandardScaler() | OPAUC()
     for row, label in zip(X[:500], POSITIVE[:500], strict=True):
         pipeline.learn_one(dict(enumerate(row)), label)
     predicted = [pipeline.predict_one(dict(enumerate(row))) for row in X[500:700]]
