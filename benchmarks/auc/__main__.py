@@ -16,5 +16,5 @@ parser.add_argument("--output", type=Path, help="write the table here, in Markdo
 arguments = parser.parse_args()
 text = table(repeat=arguments.repeat, only=arguments.only)
 if arguments.output:
-    title = "# Speed of telic.auc\n\nWritten by `python -m benchmarks.auc`: one thread, medians.\n\n"
-    arguments.output.write_text(title + text, encoding="utf-8")
+    title = "# Speed of telic.auc\n\nWritten by `python -m benchmarks.auc`: one thread, medians."
+    arguments.output.write_text(f"{title}\n\n{text}", encoding="utf-8")

@@ -183,3 +183,19 @@ def test_the_number_of_columns_may_not_change():
     model = SOLAM().partial_fit(X, POSITIVE, classes=[False, True])
     with pytest.raises(ValueError, match="3 features, but SOLAM is expecting 5"):
         model.partial_fit(X[:, :3], POSITIVE)
+
+
+@pytest.mark.parametrize("model", [OPAUC(), OAM("gra"), UniExp(), SOLAM()], ids=str)
+def test_a_class_that_was_wholly_forgotten_does_no_harm(model):
+    model = clone(model).set_params(forgetting=0.5)
+    model.partial_fit(X, POSITIVE, classes=[False, True])
+    model.partial_fit(X[~POSITIVE], POSITIVE[~POSITIVE])
+    assert np.isfinite(model.coef_).all()
+
+
+def test_a_refused_first_call_leaves_no_trace():
+    model = SOLAM()
+    for classes in ([1, 2, 3], None):
+        with pytest.raises(InputError):
+            model.partial_fit(X, POSITIVE, classes=classes)
+    assert model.partial_fit(X, POSITIVE, classes=[False, True]).score(X, POSITIVE) > 0.8

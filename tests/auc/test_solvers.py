@@ -272,3 +272,10 @@ def test_parameters_out_of_range_are_named(call, message):
     X, positive = dense_set(n=300)
     with pytest.raises(InputError, match=message):
         call(X, positive, np.random.default_rng(0))
+
+
+def test_columns_of_very_different_size_are_no_trouble():
+    X, positive = dense_set()
+    sizes = np.geomspace(1e-9, 1e9, X.shape[1])
+    plain, scaled = (exact(moments(rows, positive), beta=0.0).coef for rows in (X, X * sizes))
+    assert scaled * sizes == pytest.approx(plain, rel=1e-5)

@@ -31,14 +31,16 @@ def exact(moments: Moments, *, beta: float) -> Solution:
     delta = moments.means.delta
     ridge = beta / (2 * moments.means.pair_weight)
     matrix = moments.within + ridge * np.eye(delta.size)
+    root = np.sqrt(np.maximum(np.diag(matrix), 0.0))
     try:
-        factor = linalg.cho_factor(matrix, lower=True)
-        # A pivot at rounding level means that the covariance is singular, only not exactly.
-        pivots = np.diag(factor[0]) ** 2
-        if pivots.min() <= delta.size * np.finfo(float).eps * np.diag(matrix).max():
+        # With a unit diagonal columns of very different size are no trouble, and a pivot at
+        # rounding level means a singular matrix (0/0 on the diagonal: a constant column).
+        with np.errstate(invalid="ignore", divide="ignore"):
+            factor = linalg.cho_factor(matrix / np.outer(root, root), lower=True)
+        if (np.diag(factor[0]) ** 2).min() <= 10 * delta.size * np.finfo(float).eps:
             raise linalg.LinAlgError
-        direction = linalg.cho_solve(factor, delta)
-    except linalg.LinAlgError:
+        direction = linalg.cho_solve(factor, delta / root) / root
+    except (linalg.LinAlgError, ValueError):  # ValueError: not finite
         warnings.warn(
             f"the within-class covariance is singular and beta={beta:g} does not repair it; "
             "the solution of least norm is returned. A larger beta makes it unique.",

@@ -79,19 +79,20 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
     def _classes(self, y: np.ndarray) -> np.ndarray:
         """Set classes_ and return which rows are positive."""
         check_classification_targets(y)
-        self.classes_ = np.unique(y)
-        if self.classes_.size > 2:
+        classes = np.unique(y)
+        if classes.size > 2:
             raise InputError(
                 "Only binary classification is supported. The type of the target is "
-                f"{type_of_target(y)}: {self.classes_.size} classes. Wrap the estimator in "
+                f"{type_of_target(y)}: {classes.size} classes. Wrap the estimator in "
                 "sklearn.multiclass.OneVsRestClassifier."
             )
-        if self.classes_.size < 2:
+        if classes.size < 2:
             raise InputError(
-                f"y holds one class only ({self.classes_[0]!r}), expected two classes: AUC "
+                f"y holds one class only ({classes[0]!r}), expected two classes: AUC "
                 "compares positives with negatives."
             )
-        return y == self.classes_[1]
+        self.classes_ = classes
+        return y == classes[1]
 
     def _set(self, coef: np.ndarray, threshold: float) -> None:
         self.coef_ = coef[None, :].copy()

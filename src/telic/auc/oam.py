@@ -3,7 +3,7 @@
 from numba import njit
 
 from telic.auc.rows import FAST
-from telic.auc.statistics import observe
+from telic.auc.statistics import SCARCE, observe
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, inline="always")
@@ -61,7 +61,7 @@ def oam_gradient_steps(
         observe(X, i, positive[i], counts, means, forgetting)
         _keep(X, i, c, buffer, sizes, seen, draws[i])
         size = sizes[1 - c]
-        if size == 0:
+        if size == 0 or counts[1 - c] < SCARCE:
             continue
         own = 0.0
         for j in range(d):

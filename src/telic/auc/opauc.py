@@ -3,7 +3,7 @@
 from numba import njit
 
 from telic.auc.rows import FAST
-from telic.auc.statistics import observe
+from telic.auc.statistics import SCARCE, observe
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -24,7 +24,7 @@ def opauc_steps(X, positive, counts, means, w, covariance, scale, forgetting, be
             for k in range(d):
                 covariance[c, j, k] = (1 - share) * (covariance[c, j, k] + push * away[k])
         observe(X, i, positive[i], counts, means, forgetting)
-        if counts[other] == 0:
+        if counts[other] < SCARCE:
             continue
         score, square, trace = 0.0, 0.0, 0.0
         for j in range(d):
@@ -67,7 +67,7 @@ def opauc_sketch_steps(
                 for j in range(d):
                     sketch[other, j, k] *= keep
         observe(X, i, positive[i], counts, means, forgetting)
-        if counts[other] == 0:
+        if counts[other] < SCARCE:
             continue
         score, square, mean_score, trace = 0.0, 0.0, 0.0, 0.0
         for j in range(d):

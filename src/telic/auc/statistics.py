@@ -4,6 +4,9 @@ from numba import njit
 
 from telic.auc.rows import FAST
 
+SCARCE = 1e-100
+"""A class whose count was forgotten down to this is treated as never seen."""
+
 
 @njit(cache=True, nogil=True, fastmath=FAST, inline="always")
 def observe(X, i, is_positive, counts, means, forgetting):

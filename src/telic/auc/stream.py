@@ -71,7 +71,7 @@ class OnlineAUC(LinearAUC):
         -------
         self
         """
-        first = not hasattr(self, "classes_")
+        first = not hasattr(self, "_state")
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=np.float64, order="C", reset=first
         )
@@ -113,7 +113,7 @@ class OnlineAUC(LinearAUC):
         y : bool, 0 or 1, −1 or 1
         """
         if not hasattr(self, "feature_index_"):
-            if hasattr(self, "classes_"):
+            if hasattr(self, "_state"):
                 raise InputError("learn_one: this estimator already learns from arrays.")
             self.feature_index_: dict[str, int] = {}
             self.classes_ = np.array([False, True])

@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 from telic.auc.rows import FAST
-from telic.auc.statistics import observe
+from telic.auc.statistics import SCARCE, observe
 
 LINEAR_BEYOND = 5.0
 """Where −margin exceeds this the exponential continues as its tangent: one outlier must not
@@ -17,7 +17,7 @@ def uniexp_steps(X, positive, counts, means, w, bias, scale, forgetting, beta, s
     d = w.size
     for i in range(X.shape[0]):
         observe(X, i, positive[i], counts, means, forgetting)
-        if min(counts[0], counts[1]) == 0:
+        if min(counts[0], counts[1]) < SCARCE:
             continue
         score, square = bias[0], 1.0
         for j in range(d):
