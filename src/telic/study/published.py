@@ -124,7 +124,10 @@ def rerun(
         first = first_rule(name)
         exact = runs_of(data, "exact", data.scaling, runs, results, label=first)
         logistic = runs_of(data, "logistic", data.scaling, runs, results, label=first)
-        best, rule = -np.inf, ""
+        best, rule = max(
+            (float(np.mean(found)), f"{loss}, {data.scaling}" + (f", {first}" if first else ""))
+            for loss, found in (("exact", exact), ("logistic", logistic))
+        )
         for label, scaling, loss, mean in ceiling(name, folder, min(runs, 3), results):
             progress(f"{name}: best linear AUC ({label or 'as given'}, {scaling}, {loss})")
             if mean > best:
