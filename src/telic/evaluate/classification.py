@@ -96,7 +96,7 @@ def auc_interval(
     >>> y, scores = [0, 0, 0, 1, 1, 1], [0.1, 0.2, 0.6, 0.5, 0.7, 0.9]
     >>> interval = auc_interval(y, scores, scale="identity")
     >>> [round(value, 3) for value in interval]
-    [0.889, 0.64, 1.0, 0.127]
+    [0.889, 0.581, 1.0, 0.157]
     """
     if not 0 < level < 1:
         raise InputError(f"level: {level!r}, expected a number between 0 and 1.")
