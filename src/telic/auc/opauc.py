@@ -8,7 +8,7 @@ from telic.auc.statistics import SCARCE, observe
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def opauc_steps(X, positive, counts, means, w, covariance, scale, forgetting, beta, step_size):
-    """Read rows in order, in place, with full covariances of shape (2, d, d)."""
+    """Read rows in order, in place; covariance, (2, d, d), holds the lower triangles only."""
     d = w.size
     away, slope = w.copy(), w.copy()
     for i in range(X.shape[0]):
@@ -21,7 +21,7 @@ def opauc_steps(X, positive, counts, means, w, covariance, scale, forgetting, be
             away[j] = X[i, j] - means[c, j]
         for j in range(d):
             push = share * away[j]
-            for k in range(d):
+            for k in range(j + 1):
                 covariance[c, j, k] = (1 - share) * (covariance[c, j, k] + push * away[k])
         observe(X, i, positive[i], counts, means, forgetting)
         if counts[other] < SCARCE:
@@ -34,10 +34,11 @@ def opauc_steps(X, positive, counts, means, w, covariance, scale, forgetting, be
             trace += covariance[other, j, j]
         pull = score - 1 if positive[i] else score + 1
         for j in range(d):
-            total = 0.0
-            for k in range(d):
+            total = covariance[other, j, j] * w[j] + pull * away[j]
+            for k in range(j):
                 total += covariance[other, j, k] * w[k]
-            slope[j] = total + pull * away[j]
+                slope[k] += covariance[other, j, k] * w[j]
+            slope[j] = total
         _step(w, slope, counts, scale, square + trace, beta, step_size)
 
 
