@@ -208,6 +208,8 @@ def _compare_table(
 
 
 def _print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
+    import sys
+
     from rich.console import Console
     from rich.table import Table as Shown
 
@@ -216,4 +218,5 @@ def _print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
         shown.add_column(column, justify="left" if column in ("set", "method") else "right")
     for row in rows:
         shown.add_row(*row)
-    Console().print(shown)
+    # A file or pipe has no width: lines are then as long as they need to be.
+    Console(width=None if sys.stdout.isatty() else 160).print(shown)

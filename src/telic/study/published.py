@@ -160,7 +160,7 @@ def shown(row: Row) -> list[str]:
 
     notes = [] if row.ours is not None else ["not run" if row.ceiling else "set not at hand"]
     if row.above:
-        notes.append("above every linear optimum")
+        notes.append("above")
     return [
         row.data,
         row.method,
