@@ -1,0 +1,1 @@
+"""Finite-sum convex solvers: variance reduction, duality gaps, scikit-learn estimators."""

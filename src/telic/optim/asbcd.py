@@ -1,0 +1,238 @@
+"""Accelerated stochastic block coordinate descent with optimal sampling (Algorithm 1)."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numba import njit
+
+from telic.optim import kernels, sampling
+from telic.optim.kernels import advance, loss_gradient, soft
+from telic.optim.penalties import GroupElasticNet
+from telic.optim.problem import Problem
+from telic.optim.result import Iterate
+
+
+def asbcd(
+    problem: Problem,
+    *,
+    scheme: str = "optimal",
+    blocks: int = 1,
+    step_size: float | None = None,
+    state: np.ndarray,
+    coef: np.ndarray,
+    intercept: float = 0.0,
+) -> Iterator[Iterate]:
+    """Run Algorithm 1, one iterate per n draws.
+
+    A step draws row i with probability p_i and block j uniformly, and moves only block j:
+    w_j ← prox(w_j − η[(n p_i)⁻¹(∇f_i(w) − ∇f_i(φ_i)) + n⁻¹ Σ_k ∇f_k(φ_k)]_j). The table of φ_i is
+    kept as one loss derivative per row (Remark 4.2.1) with the ℓ₂ term added exactly, and the
+    whole sum over the row's non-zeros follows a change of φ_i: updating it on block j alone, as
+    the text says, converges elsewhere. Coordinates no row touches catch up when they are next
+    needed, so that a step costs the row's non-zeros.
+
+    Parameters
+    ----------
+    problem : Problem
+    scheme : {"optimal", "uniform", "lipschitz"}
+        Sampling of rows.
+    blocks : int
+        Number of blocks m: runs of neighbouring coordinates, or of whole groups.
+    step_size : float, optional
+        η; by default `safe_step`.
+    state : array of uint64, shape (1,)
+        Of the random numbers, from `sampling.random_state`.
+    coef, intercept
+        Where to start; `coef` is changed in place.
+    """
+    constants = problem.row_constants()
+    p = sampling.probabilities(scheme, constants, problem.l2)
+    step = safe_step(p, constants, problem.l2) if step_size is None else step_size
+    return incremental(
+        problem, p=p, blocks=blocks, step=step, state=state, coef=coef, intercept=intercept
+    )
+
+
+def safe_step(p: np.ndarray, constants: np.ndarray, mu: float) -> float:
+    """min_i n p_i / [2(nμ + L_i)]: Theorem 4.3.4, which prints max and diverges with it."""
+    n = p.size
+    with np.errstate(divide="ignore"):
+        return float(np.min(n * p / (2.0 * (n * mu + constants))))
+
+
+def incremental(
+    problem: Problem,
+    *,
+    p: np.ndarray,
+    blocks: int,
+    step: float,
+    state: np.ndarray,
+    coef: np.ndarray,
+    intercept: float,
+) -> Iterator[Iterate]:
+    """Yield an iterate per n steps with the gradient table; SAGA is blocks = 1 and p = 1/n."""
+    n, d = problem.design.n, problem.design.d
+    A, loss = problem.design.rows, problem.loss
+    threshold, alias = sampling.alias_table(p)
+    b = np.array([intercept])
+    table = np.empty(n)
+    weighted = problem.slopes(problem.predict(coef, intercept))
+    np.divide(weighted, problem.mass, out=table, where=problem.mass > 0)
+    total, total_b = problem.back(weighted), np.array([weighted.sum()])
+    step_b = step if problem.fit_intercept else 0.0
+    work = n
+    if isinstance(problem.penalty, GroupElasticNet):
+        order, starts = problem.penalty.order, problem.penalty.starts
+        cuts = np.linspace(0, starts.size - 1, min(blocks, starts.size - 1) + 1).astype(np.int64)
+        while True:
+            _group_steps(
+                *(A, problem.y, loss.code, loss.shape, problem.mass, p, threshold, alias),
+                *(table, total, total_b, coef, b, order, starts, cuts, step, step_b),
+                *(problem.l1, problem.l2, state, n),
+            )
+            yield Iterate(coef, b[0], work + n)
+            work = 0
+    clock, last = np.zeros(blocks, np.int64), np.zeros(d, np.int64)
+    block_of = block_labels(d, blocks)
+    powers, sums = tables(step * problem.l2, min(n, d))
+    while True:
+        table_steps(
+            *(A, problem.y, loss.code, loss.shape, problem.mass, p, threshold, alias),
+            *(table, total, total_b, coef, b, clock, last, block_of, step, step_b),
+            *(problem.l1, problem.l2, powers, sums, state, n, True),
+        )
+        yield Iterate(coef, b[0], work + n)
+        work = 0
+
+
+def block_labels(d: int, blocks: int) -> np.ndarray:
+    """Block of each coordinate: runs of neighbours of nearly equal length."""
+    return (np.arange(d, dtype=np.int64) * blocks // d).astype(np.int32)
+
+
+def tables(rate: float, length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the powers and sums that `kernels.advance` looks up."""
+    powers, sums = np.empty(length + 1), np.empty(length + 1)
+    kernels.decay_tables(rate, powers, sums)
+    return powers, sums
+
+
+@njit(cache=True, nogil=True)
+def table_steps(
+    A,
+    y,
+    code,
+    shape,
+    mass,
+    p,
+    threshold,
+    alias,
+    table,
+    total,
+    total_b,
+    w,
+    b,
+    clock,
+    last,
+    block_of,
+    step,
+    step_b,
+    l1,
+    l2,
+    powers,
+    sums,
+    state,
+    count,
+    refresh,
+):
+    """Take `count` steps of Algorithm 1; without `refresh` the table stays, as SVRG wants it."""
+    blocks = clock.size
+    keep, cut = 1.0 - step * l2, step * l1
+    j = 0
+    for _ in range(count):
+        i = sampling.draw(state, threshold, alias)
+        if blocks > 1:
+            j = int(sampling.uniform(state) * blocks)
+        start, end = A.indptr[i], A.indptr[i + 1]
+        shift = start * A.step - start
+        z = b[0]
+        for q in range(start, end):
+            k = A.indices[q + shift]
+            now = clock[block_of[k]] if blocks > 1 else clock[0]
+            behind = now - last[k]
+            if behind > 0:
+                w[k] = advance(w[k], total[k], behind, step, l1, l2, powers, sums)
+                last[k] = now
+            z += A.data[q] * w[k]
+        slope = loss_gradient(code, shape, z, y[i])
+        change = (slope - table[i]) * mass[i]
+        push = step * change / p[i]
+        for q in range(start, end):
+            k = A.indices[q + shift]
+            if blocks == 1 or block_of[k] == j:
+                w[k] = soft(keep * w[k] - push * A.data[q] - step * total[k], cut)
+                last[k] += 1
+            if refresh:
+                total[k] += change * A.data[q]
+        b[0] -= step_b * (change / p[i] + total_b[0])
+        if refresh:
+            table[i] = slope
+            total_b[0] += change
+        clock[j] += 1
+    for k in range(w.size):
+        behind = clock[block_of[k]] - last[k]
+        if behind > 0:
+            w[k] = advance(w[k], total[k], behind, step, l1, l2, powers, sums)
+        last[k] = 0
+    clock[:] = 0
+
+
+@njit(cache=True, nogil=True)
+def _group_steps(
+    A,
+    y,
+    code,
+    shape,
+    mass,
+    p,
+    threshold,
+    alias,
+    table,
+    total,
+    total_b,
+    w,
+    b,
+    order,
+    starts,
+    cuts,
+    step,
+    step_b,
+    l1,
+    l2,
+    state,
+    count,
+):
+    """Take `count` steps with a group norm: the drawn block of groups is updated whole."""
+    blocks = cuts.size - 1
+    for _ in range(count):
+        i = sampling.draw(state, threshold, alias)
+        j = int(sampling.uniform(state) * blocks)
+        slope = loss_gradient(code, shape, kernels.row_dot(A, i, w) + b[0], y[i])
+        change = (slope - table[i]) * mass[i]
+        # The estimator is (total + change x_i / p_i) now and total + change x_i afterwards.
+        kernels.row_add(A, i, change / p[i], total)
+        for g in range(cuts[j], cuts[j + 1]):
+            norm = 0.0
+            for q in range(starts[g], starts[g + 1]):
+                k = order[q]
+                w[k] = (1.0 - step * l2) * w[k] - step * total[k]
+                norm += w[k] * w[k]
+            cut = step * l1 * np.sqrt(starts[g + 1] - starts[g])
+            norm = np.sqrt(norm)
+            factor = 1.0 - cut / norm if norm > cut else 0.0
+            for q in range(starts[g], starts[g + 1]):
+                w[order[q]] *= factor
+        kernels.row_add(A, i, change - change / p[i], total)
+        b[0] -= step_b * (change / p[i] + total_b[0])
+        table[i] = slope
+        total_b[0] += change

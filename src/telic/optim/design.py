@@ -1,0 +1,162 @@
+"""The data matrix as kernels see it: compressed rows, and on demand compressed columns."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from telic.errors import InputError
+
+LARGEST = 1e100
+"""Largest absolute value accepted: its square, summed over rows, must stay finite."""
+
+
+class Compressed(NamedTuple):
+    """Rows (or columns) one after the other; a tuple of arrays that numba kernels take as it is.
+
+    Entry p of row i, for p from ``indptr[i]`` to ``indptr[i + 1]``, has the value ``data[p]`` and
+    the position ``indices[p]`` in a sparse matrix (step 1). In a dense one (step 0) all rows share
+    ``indices = 0…d−1``, so that one kernel serves both and no index is stored per entry.
+    """
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    step: int
+
+
+@dataclass(slots=True)
+class Design:
+    """A checked data matrix: float32 or float64, dense or sparse, by rows and by columns.
+
+    Parameters
+    ----------
+    matrix : array or scipy.sparse matrix, shape (n, d)
+        As returned by `as_design`: finite, sorted, without duplicates.
+    """
+
+    matrix: np.ndarray | sparse.spmatrix
+    _rows: Compressed | None = field(default=None, repr=False)
+    _columns: Compressed | None = field(default=None, repr=False)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.matrix.shape[0]
+
+    @property
+    def d(self) -> int:
+        """Number of columns."""
+        return self.matrix.shape[1]
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the matrix is stored sparse."""
+        return sparse.issparse(self.matrix)
+
+    @property
+    def stored(self) -> int:
+        """Number of stored entries."""
+        return self.matrix.nnz if self.is_sparse else self.matrix.size
+
+    @property
+    def rows(self) -> Compressed:
+        """The matrix by rows; a copy only if it came by columns."""
+        if self._rows is None:
+            self._rows = (
+                _compress_sparse(self.matrix.tocsr())
+                if self.is_sparse
+                else _compress_dense(self.matrix)
+            )
+        return self._rows
+
+    @property
+    def columns(self) -> Compressed:
+        """The matrix by columns; a copy only if it came by rows."""
+        if self._columns is None:
+            self._columns = (
+                _compress_sparse(self.matrix.tocsc())
+                if self.is_sparse
+                else _compress_dense(self.matrix.T)
+            )
+        return self._columns
+
+
+def as_design(X) -> Design:
+    """Check a data matrix and wrap it; nothing is copied unless it must be repaired.
+
+    Parameters
+    ----------
+    X : array-like or scipy.sparse matrix, shape (n, d)
+        float32 is kept; every other type becomes float64. Duplicated entries of a sparse matrix
+        are summed and unsorted ones sorted, in a copy.
+
+    Raises
+    ------
+    InputError
+        If X is not two-dimensional, is empty, holds NaN, infinite or enormous values.
+    """
+    if isinstance(X, Design):
+        return X
+    if sparse.issparse(X):
+        matrix = X if X.format in ("csr", "csc") else X.tocsr()
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        values = matrix.data
+    else:
+        matrix = values = np.asarray(X)
+        if matrix.ndim != 2:
+            raise InputError(
+                f"X has {matrix.ndim} dimension(s), expected 2: (rows, features). "
+                "Reshape your data."
+            )
+    if matrix.shape[0] == 0 or matrix.shape[1] == 0:
+        raise InputError(f"X has shape {matrix.shape}: at least one row and one feature are needed.")
+    if np.iscomplexobj(values):
+        raise InputError("X holds complex values, expected real numbers. Complex data not supported.")
+    dtype = np.float32 if values.dtype == np.float32 else np.float64
+    try:
+        matrix = matrix.astype(dtype, copy=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"X cannot be read as numbers: {error}.") from None
+    values = matrix.data if sparse.issparse(matrix) else matrix
+    # The extremes are NaN or infinite as soon as one value is: no copy, no mask.
+    low, high = (values.min(), values.max()) if values.size else (0.0, 0.0)
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise InputError(f"X contains NaN or infinity at {_first_bad(matrix)}. Impute or drop it.")
+    if max(-float(low), float(high)) > LARGEST:
+        raise InputError(
+            f"X has an absolute value above {LARGEST:g}, whose square overflows. Scale the features."
+        )
+    return Design(matrix)
+
+
+def _compress_sparse(matrix) -> Compressed:
+    if max(matrix.shape) > np.iinfo(np.int32).max:
+        raise InputError(f"X has shape {matrix.shape}: at most 2147483647 rows and features.")
+    # Unsigned positions spare the kernels the test for a negative index.
+    indices = matrix.indices.astype(np.int32, copy=False).view(np.uint32)
+    return Compressed(
+        np.ascontiguousarray(matrix.data), indices, matrix.indptr.astype(np.int64, copy=False), 1
+    )
+
+
+def _compress_dense(matrix) -> Compressed:
+    n, d = matrix.shape
+    return Compressed(
+        np.ascontiguousarray(matrix).reshape(-1),
+        np.arange(d, dtype=np.uint32),
+        np.arange(n + 1, dtype=np.int64) * d,
+        0,
+    )
+
+
+def _first_bad(matrix) -> str:
+    if sparse.issparse(matrix):
+        entries = matrix.tocoo()
+        at = int(np.flatnonzero(~np.isfinite(entries.data))[0])
+        return f"row {int(entries.row[at])}, column {int(entries.col[at])}"
+    row, column = np.argwhere(~np.isfinite(matrix))[0]
+    return f"row {int(row)}, column {int(column)}"

@@ -1,0 +1,269 @@
+"""Numba pieces that several methods share: losses by code, products with compressed rows, prox."""
+
+import math
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def loss_value(code, shape, z, y):
+    """Loss of one prediction; `losses` holds the definitions."""
+    if code == 0:
+        return 0.5 * (z - y) * (z - y)
+    if code == 1:
+        m = -y * z
+        return m + math.log1p(math.exp(-m)) if m > 0 else math.log1p(math.exp(m))
+    if code == 2:
+        m = max(0.0, 1.0 - y * z)
+        return m * m
+    if code == 3:
+        r = abs(z - y)
+        return 0.5 * r * r if r <= shape else shape * (r - 0.5 * shape)
+    constant = y * math.log(y) - y if y > 0 else 0.0
+    return math.exp(z) - y * z + constant
+
+
+@njit(cache=True, nogil=True)
+def loss_gradient(code, shape, z, y):
+    """Derivative of the loss in the prediction."""
+    if code == 0:
+        return z - y
+    if code == 1:
+        return -y / (1.0 + math.exp(y * z))
+    if code == 2:
+        return -2.0 * y * max(0.0, 1.0 - y * z)
+    if code == 3:
+        return min(shape, max(-shape, z - y))
+    return math.exp(z) - y
+
+
+@njit(cache=True, nogil=True)
+def loss_curvature(code, shape, z, y):
+    """Second derivative of the loss in the prediction."""
+    if code == 0:
+        return 1.0
+    if code == 1:
+        e = math.exp(-abs(z))
+        return e / ((1.0 + e) * (1.0 + e))
+    if code == 2:
+        return 2.0 if y * z < 1.0 else 0.0
+    if code == 3:
+        return 1.0 if abs(z - y) <= shape else 0.0
+    return math.exp(z)
+
+
+@njit(cache=True, nogil=True)
+def loss_conjugate(code, shape, a, y):
+    """Conjugate of the loss at a point of its domain."""
+    if code == 0 or code == 3:
+        return 0.5 * a * a + a * y
+    if code == 1:
+        p = min(1.0, max(0.0, -a * y))
+        total = p * math.log(p) if p > 0 else 0.0
+        return total + ((1.0 - p) * math.log1p(-p) if p < 1 else 0.0)
+    if code == 2:
+        p = -a * y
+        return 0.25 * p * p - p
+    u = max(0.0, a + y)
+    total = u * math.log(u) - u if u > 0 else 0.0
+    return total - (y * math.log(y) - y if y > 0 else 0.0)
+
+
+@njit(cache=True, nogil=True)
+def loss_prox(code, shape, c, q, y):
+    """argmin over u of (u − c)²/2 + q loss(u, y), by safeguarded Newton on u − c + q loss'(u)."""
+    low, high = -np.inf, np.inf
+    u = c
+    if code == 4:
+        # Far right of the root exp overflows; log bounds the root from there.
+        u = min(c + q * y, max(0.0, math.log(max(1.0, (c + q * y) / q))) + 1.0)
+    for _ in range(100):
+        residual = u - c + q * loss_gradient(code, shape, u, y)
+        if residual > 0:
+            high = u
+        else:
+            low = u
+        move = residual / (1.0 + q * loss_curvature(code, shape, u, y))
+        following = u - move
+        if not (low <= following <= high):
+            following = 0.5 * (low + high)
+        if abs(following - u) <= 1e-14 * (1.0 + abs(u)):
+            return following
+        u = following
+    return u
+
+
+@njit(cache=True, nogil=True)
+def soft(z, threshold):
+    """Soft-thresholding of one number."""
+    if z > threshold:
+        return z - threshold
+    if z < -threshold:
+        return z + threshold
+    return 0.0
+
+
+@njit(cache=True, nogil=True)
+def losses(code, shape, z, y, mass):
+    """Weighted sum of the losses."""
+    total = 0.0
+    for i in range(z.size):
+        total += mass[i] * loss_value(code, shape, z[i], y[i])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def gradients(code, shape, z, y, mass, out):
+    """Weighted derivatives of the losses."""
+    for i in range(z.size):
+        out[i] = mass[i] * loss_gradient(code, shape, z[i], y[i])
+
+
+@njit(cache=True, nogil=True)
+def curvatures(code, shape, z, y, mass, out):
+    """Weighted second derivatives of the losses."""
+    for i in range(z.size):
+        out[i] = mass[i] * loss_curvature(code, shape, z[i], y[i])
+
+
+@njit(cache=True, nogil=True)
+def conjugates(code, shape, a, y, mass, scale):
+    """Weighted sum of the conjugates at scale · a / mass (a holds weighted derivatives)."""
+    total = 0.0
+    for i in range(a.size):
+        if mass[i] > 0:
+            total += mass[i] * loss_conjugate(code, shape, scale * a[i] / mass[i], y[i])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def intercept_shift(code, shape, z, y, mass):
+    """Number t that minimises the weighted loss of z + t: safeguarded Newton."""
+    low, high, t = -np.inf, np.inf, 0.0
+    for _ in range(100):
+        slope, bend, size = 0.0, 0.0, 0.0
+        for i in range(z.size):
+            g = mass[i] * loss_gradient(code, shape, z[i] + t, y[i])
+            slope += g
+            size += abs(g)
+            bend += mass[i] * loss_curvature(code, shape, z[i] + t, y[i])
+        if abs(slope) <= 4e-16 * size:
+            return t
+        if slope > 0:
+            high = t
+        else:
+            low = t
+        following = t - (slope / bend if bend > 1e-300 else math.copysign(1.0, slope))
+        if not (low < following < high):
+            if math.isinf(low) or math.isinf(high):
+                following = t - math.copysign(1.0 + abs(t), slope)
+            else:
+                following = 0.5 * (low + high)
+        if following == t:
+            return t
+        t = following
+    return t
+
+
+@njit(cache=True, nogil=True)
+def row_dot(A, i, w):
+    """Inner product of row i with w."""
+    start = A.indptr[i]
+    shift = start * A.step - start
+    total = 0.0
+    for p in range(start, A.indptr[i + 1]):
+        total += A.data[p] * w[A.indices[p + shift]]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def row_add(A, i, scale, out):
+    """Add scale times row i to out."""
+    start = A.indptr[i]
+    shift = start * A.step - start
+    for p in range(start, A.indptr[i + 1]):
+        out[A.indices[p + shift]] += scale * A.data[p]
+
+
+@njit(cache=True, nogil=True)
+def row_square(A, i):
+    """Squared norm of row i."""
+    total = 0.0
+    for p in range(A.indptr[i], A.indptr[i + 1]):
+        total += float(A.data[p]) * A.data[p]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def products(A, w, b, out):
+    """Inner products of all rows with w, plus b."""
+    for i in range(out.size):
+        out[i] = row_dot(A, i, w) + b
+
+
+@njit(cache=True, nogil=True)
+def combine(A, a, out):
+    """Sum of the rows, weighted by a."""
+    out[:] = 0.0
+    for i in range(a.size):
+        if a[i] != 0.0:
+            row_add(A, i, a[i], out)
+
+
+@njit(cache=True, nogil=True)
+def squares(A, out):
+    """Squared norms of all rows."""
+    for i in range(out.size):
+        out[i] = row_square(A, i)
+
+
+@njit(cache=True, nogil=True)
+def decay_tables(rate, powers, sums):
+    """(1 − rate)^q and 1 + (1 − rate) + … of q terms, for q = 0, 1, …"""
+    power, total = 1.0, 0.0
+    for q in range(powers.size):
+        powers[q] = power
+        sums[q] = total
+        total += power
+        power *= 1.0 - rate
+
+
+@njit(cache=True, nogil=True)
+def drifted(w, pull, q, rate, powers, sums):
+    """Value of w after q steps w ← (1 − rate) w − pull."""
+    if q < powers.size:
+        return powers[q] * w - pull * sums[q]
+    if rate == 0.0:
+        return w - pull * q
+    shrunk = math.expm1(q * math.log1p(-rate))
+    return w + shrunk * w + pull * shrunk / rate
+
+
+@njit(cache=True, nogil=True)
+def advance(w, g, q, step, l1, l2, powers, sums):
+    """Value of w after q steps w ← soft((1 − step l2) w − step g, step l1): just-in-time update."""
+    rate = step * l2
+    while q > 0:
+        if w == 0.0:
+            if abs(g) <= l1:
+                return 0.0
+            # Away from zero the sign stays, since the pull has the sign of the move.
+            return drifted(0.0, step * (g - math.copysign(l1, g)), q, rate, powers, sums)
+        sign = math.copysign(1.0, w)
+        pull = step * (g + sign * l1)
+        end = drifted(w, pull, q, rate, powers, sums)
+        if sign * end > 0.0:
+            return end
+        # The path is monotone: find the last step before it meets zero, then take one plain step.
+        keeps, meets = 0, q
+        while meets - keeps > 1:
+            middle = (keeps + meets) // 2
+            if sign * drifted(w, pull, middle, rate, powers, sums) > 0.0:
+                keeps = middle
+            else:
+                meets = middle
+        w = drifted(w, pull, keeps, rate, powers, sums)
+        w = soft((1.0 - rate) * w - step * g, step * l1)
+        q -= keeps + 1
+    return w

@@ -1,0 +1,193 @@
+"""The losses of one prediction: NumPy methods are the reference, `code` names the numba kernel.
+
+Each is convex in the prediction z = ⟨w, x⟩ + b. `smoothness` bounds the second derivative.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import expit, xlogy
+
+from telic.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Squared:
+    """(z − y)² / 2."""
+
+    code: ClassVar[int] = 0
+    classifies: ClassVar[bool] = False
+    smoothness: ClassVar[float] = 1.0
+    shape: ClassVar[float] = 0.0
+
+    def value(self, z, y):
+        """Loss of the predictions z, elementwise."""
+        return 0.5 * (z - y) ** 2
+
+    def gradient(self, z, y):
+        """Derivative in z."""
+        return z - y
+
+    def curvature(self, z, y):
+        """Second derivative in z."""
+        return np.ones_like(z - y)
+
+    def conjugate(self, a, y):
+        """sup over z of a z − loss(z): infinite outside its domain."""
+        return 0.5 * a**2 + a * y
+
+
+@dataclass(frozen=True, slots=True)
+class Logistic:
+    """log(1 + exp(−y z)) for y in {−1, +1}."""
+
+    code: ClassVar[int] = 1
+    classifies: ClassVar[bool] = True
+    smoothness: ClassVar[float] = 0.25
+    shape: ClassVar[float] = 0.0
+
+    def value(self, z, y):
+        """Loss of the predictions z, elementwise."""
+        return np.logaddexp(0.0, -y * z)
+
+    def gradient(self, z, y):
+        """Derivative in z."""
+        return -y * expit(-y * z)
+
+    def curvature(self, z, y):
+        """Second derivative in z."""
+        return expit(z) * expit(-z) + 0.0 * y
+
+    def conjugate(self, a, y):
+        """sup over z of a z − loss(z): infinite outside its domain."""
+        p = -a * y
+        inside = (p >= 0) & (p <= 1)
+        p = np.clip(p, 0.0, 1.0)
+        return np.where(inside, xlogy(p, p) + xlogy(1 - p, 1 - p), np.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class SquaredHinge:
+    """max(0, 1 − y z)² for y in {−1, +1}."""
+
+    code: ClassVar[int] = 2
+    classifies: ClassVar[bool] = True
+    smoothness: ClassVar[float] = 2.0
+    shape: ClassVar[float] = 0.0
+
+    def value(self, z, y):
+        """Loss of the predictions z, elementwise."""
+        return np.maximum(0.0, 1.0 - y * z) ** 2
+
+    def gradient(self, z, y):
+        """Derivative in z."""
+        return -2.0 * y * np.maximum(0.0, 1.0 - y * z)
+
+    def curvature(self, z, y):
+        """Second derivative in z (a subgradient's at the kink)."""
+        return np.where(y * z < 1.0, 2.0, 0.0)
+
+    def conjugate(self, a, y):
+        """sup over z of a z − loss(z): infinite outside its domain."""
+        p = -a * y
+        return np.where(p >= 0, 0.25 * p**2 - p, np.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Huber:
+    """Squared within `delta` of y, linear beyond: the residual's influence is bounded by delta."""
+
+    delta: float = 1.35
+
+    code: ClassVar[int] = 3
+    classifies: ClassVar[bool] = False
+    smoothness: ClassVar[float] = 1.0
+
+    def __post_init__(self):
+        if not 0 < self.delta < np.inf:
+            raise InputError(f"Huber's delta is {self.delta!r}, expected a number > 0.")
+
+    @property
+    def shape(self):
+        """The parameter handed to the kernels."""
+        return float(self.delta)
+
+    def value(self, z, y):
+        """Loss of the predictions z, elementwise."""
+        r = np.abs(z - y)
+        return np.where(r <= self.delta, 0.5 * r**2, self.delta * (r - 0.5 * self.delta))
+
+    def gradient(self, z, y):
+        """Derivative in z."""
+        return np.clip(z - y, -self.delta, self.delta)
+
+    def curvature(self, z, y):
+        """Second derivative in z (a subgradient's at the kinks)."""
+        return np.where(np.abs(z - y) <= self.delta, 1.0, 0.0)
+
+    def conjugate(self, a, y):
+        """sup over z of a z − loss(z): infinite outside its domain."""
+        inside = np.abs(a) <= self.delta * (1 + 1e-12)
+        return np.where(inside, 0.5 * a**2 + a * y, np.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Poisson:
+    """Half the Poisson deviance with a log link: exp(z) − y z + y log y − y, for y >= 0.
+
+    Its second derivative is unbounded, so methods whose step needs a Lipschitz constant refuse it.
+    """
+
+    code: ClassVar[int] = 4
+    classifies: ClassVar[bool] = False
+    smoothness: ClassVar[float] = np.inf
+    shape: ClassVar[float] = 0.0
+
+    def value(self, z, y):
+        """Loss of the predictions z, elementwise."""
+        return np.exp(z) - y * z + xlogy(y, y) - y
+
+    def gradient(self, z, y):
+        """Derivative in z."""
+        return np.exp(z) - y
+
+    def curvature(self, z, y):
+        """Second derivative in z."""
+        return np.exp(z) + 0.0 * y
+
+    def conjugate(self, a, y):
+        """sup over z of a z − loss(z): infinite outside its domain."""
+        u = np.maximum(a + y, 0.0)
+        return np.where(a + y >= 0, xlogy(u, u) - u - xlogy(y, y) + y, np.inf)
+
+
+Loss = Squared | Logistic | SquaredHinge | Huber | Poisson
+
+_BY_NAME = {
+    "squared": Squared,
+    "logistic": Logistic,
+    "squared_hinge": SquaredHinge,
+    "huber": Huber,
+    "poisson": Poisson,
+}
+
+
+def as_loss(loss: "str | Loss") -> Loss:
+    """Return the loss of that name, or the loss itself.
+
+    Raises
+    ------
+    InputError
+        If the name is unknown.
+
+    Examples
+    --------
+    >>> as_loss("huber")
+    Huber(delta=1.35)
+    """
+    if not isinstance(loss, str):
+        return loss
+    if loss not in _BY_NAME:
+        raise InputError(f"loss is {loss!r}, expected one of {', '.join(_BY_NAME)}.")
+    return _BY_NAME[loss]()

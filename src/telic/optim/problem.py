@@ -1,0 +1,179 @@
+"""The finite-sum problem: data, loss, penalty; its objective and its duality gap."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from telic.errors import InputError
+from telic.optim import kernels
+from telic.optim.design import LARGEST, Design, as_design
+from telic.optim.losses import Loss, Poisson, as_loss
+from telic.optim.penalties import ElasticNet, Penalty, group_penalty
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Minimise Σ_i mass_i loss(⟨w, x_i⟩ + b, y_i) + penalty(w); the masses sum to 1.
+
+    Without sample weights each mass is 1/n, and this is P(w) of (4.1.1). The component functions
+    of the thesis are f_i(w) = n mass_i loss_i + (l2/2)‖w‖².
+    """
+
+    design: Design
+    y: np.ndarray
+    loss: Loss
+    penalty: Penalty
+    mass: np.ndarray
+    fit_intercept: bool
+
+    @property
+    def l1(self) -> float:
+        """λ₁."""
+        return self.penalty.l1
+
+    @property
+    def l2(self) -> float:
+        """λ₂, the strong convexity μ of each component."""
+        return self.penalty.l2
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether the ℓ₁ part is a group norm."""
+        return not isinstance(self.penalty, ElasticNet)
+
+    def predict(self, w: np.ndarray, b: float) -> np.ndarray:
+        """⟨w, x_i⟩ + b for every row."""
+        z = np.empty(self.design.n)
+        kernels.products(self.design.rows, w, b, z)
+        return z
+
+    def slopes(self, z: np.ndarray) -> np.ndarray:
+        """Derivatives of the weighted losses in the predictions z."""
+        a = np.empty_like(z)
+        kernels.gradients(self.loss.code, self.loss.shape, z, self.y, self.mass, a)
+        return a
+
+    def back(self, a: np.ndarray) -> np.ndarray:
+        """Xᵀ a."""
+        out = np.empty(self.design.d)
+        kernels.combine(self.design.rows, a, out)
+        return out
+
+    def risk(self, z: np.ndarray) -> float:
+        """Weighted loss of the predictions z."""
+        return kernels.losses(self.loss.code, self.loss.shape, z, self.y, self.mass)
+
+    def best_shift(self, z: np.ndarray) -> float:
+        """What to add to the intercept to make it optimal for the other coefficients."""
+        if not self.fit_intercept:
+            return 0.0
+        return kernels.intercept_shift(self.loss.code, self.loss.shape, z, self.y, self.mass)
+
+    def dual_value(self, a: np.ndarray, gradient: np.ndarray) -> float:
+        """Lower bound on the optimum from weighted slopes a and gradient = Xᵀ a.
+
+        Any a inside the domain of the conjugates, with Σ a = 0 if there is an intercept, bounds
+        the optimum from below by −Σ mass_i loss*(a_i / mass_i) − penalty*(−Xᵀ a). Scaling a
+        towards 0 keeps it feasible: without l2 that is needed, with l2 the better of both counts.
+        """
+        norm = self.penalty.dual_norm(gradient)
+        scales = {min(1.0, self.l1 / norm)} if norm > 0 and self.l1 > 0 else set()
+        if self.l2 > 0 or norm <= self.l1:
+            scales.add(1.0)
+        best = -np.inf
+        for scale in scales:
+            v = -scale * gradient
+            if self.l2 == 0:
+                # Rounding must not leave the feasible point outside by its last bit.
+                conjugate = 0.0
+            else:
+                conjugate = self.penalty.conjugate(v)
+            value = kernels.conjugates(
+                self.loss.code, self.loss.shape, a, self.y, self.mass, scale
+            )
+            best = max(best, -value - conjugate)
+        return best
+
+    def row_constants(self) -> np.ndarray:
+        """L_i, the Lipschitz constant of the gradient of f_i, for each row.
+
+        n mass_i smoothness (‖x_i‖² + 1 with an intercept) + l2.
+
+        Raises
+        ------
+        InputError
+            If the loss has no Lipschitz gradient.
+        """
+        if not np.isfinite(self.loss.smoothness):
+            raise InputError(
+                f"the {type(self.loss).__name__} loss has no Lipschitz gradient, which this method "
+                "needs for its step. Use method='prox_newton', 'gram' or 'sdca'."
+            )
+        out = np.empty(self.design.n)
+        kernels.squares(self.design.rows, out)
+        if self.fit_intercept:
+            out += 1.0
+        return out * (self.design.n * self.loss.smoothness) * self.mass + self.l2
+
+
+def make_problem(
+    X,
+    y,
+    *,
+    loss: str | Loss = "logistic",
+    l1: float = 0.0,
+    l2: float = 0.0,
+    groups=None,
+    sample_weight=None,
+    fit_intercept: bool = False,
+) -> Problem:
+    """Check everything and build a `Problem`; parameters as in `telic.optim.minimize`.
+
+    Raises
+    ------
+    InputError
+        With what is wrong, where, and what was expected.
+    """
+    design = as_design(X)
+    loss = as_loss(loss)
+    for name, value in (("l1", l1), ("l2", l2)):
+        if not (np.isscalar(value) and 0 <= value < np.inf):
+            raise InputError(f"{name} is {value!r}, expected a number >= 0.")
+    y = _vector("y", y, design.n)
+    if loss.classifies:
+        values = np.unique(y)
+        if not np.isin(values, (-1.0, 1.0)).all():
+            raise InputError(
+                f"y holds {values[:4].tolist()}, expected -1 and +1 for a classification loss. "
+                "Use the estimators for other labels."
+            )
+        if values.size == 1:
+            raise InputError("y holds one class only: there is nothing to separate.")
+    if isinstance(loss, Poisson) and y.min() < 0:
+        raise InputError(f"y holds {y.min():g}, expected counts >= 0 for the poisson loss.")
+    mass = np.ones(design.n) if sample_weight is None else _vector("sample_weight", sample_weight, design.n)
+    if mass.min() < 0 or mass.sum() <= 0:
+        raise InputError("sample_weight must be >= 0 and not all zero.")
+    mass = mass / mass.sum()
+    if groups is None:
+        penalty: Penalty = ElasticNet(float(l1), float(l2))
+    else:
+        penalty = group_penalty(groups, l1=float(l1), l2=float(l2))
+        if penalty.order.size != design.d:
+            raise InputError(f"groups has {penalty.order.size} labels, X has {design.d} features.")
+    return Problem(design, y, loss, penalty, mass, bool(fit_intercept))
+
+
+def _vector(name: str, values, n: int) -> np.ndarray:
+    try:
+        vector = np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} cannot be read as numbers: {error}.") from None
+    if vector.shape != (n,):
+        raise InputError(f"{name} has shape {vector.shape}, expected ({n},): one value per row of X.")
+    if not np.isfinite(vector).all():
+        row = int(np.flatnonzero(~np.isfinite(vector))[0])
+        raise InputError(f"{name} contains NaN or infinity at row {row}. Drop the row.")
+    if np.abs(vector).max() > LARGEST:
+        raise InputError(f"{name} has an absolute value above {LARGEST:g}. Scale it.")
+    return vector

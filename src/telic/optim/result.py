@@ -1,0 +1,192 @@
+"""The loop around every method: when to look, when to stop, what to return."""
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from telic.errors import InputError
+from telic.optim.problem import Problem
+
+
+class Iterate(NamedTuple):
+    """What a method hands over after about one pass over the data."""
+
+    coef: np.ndarray
+    intercept: float
+    gradients: int
+    """Component gradients evaluated since the last iterate (n of them are one pass)."""
+    prediction: np.ndarray | None = None
+    """X coef + intercept, where the method has it at hand."""
+    slopes: np.ndarray | None = None
+    """Weighted dual point, where the method keeps one; it must suit the intercept."""
+    gradient: np.ndarray | None = None
+    """Xᵀ slopes, where the method has it at hand."""
+
+
+class Record(NamedTuple):
+    """One line of the history."""
+
+    passes: float
+    gradients: int
+    seconds: float
+    """Time of the method itself, without the evaluation of objective and gap."""
+    objective: float
+    gap: float
+
+
+@dataclass(frozen=True, slots=True)
+class SolveResult:
+    """What a solver found, and how sure it is."""
+
+    coef: np.ndarray
+    """Coefficients w, shape (d,)."""
+    intercept: float
+    objective: float
+    """P(coef)."""
+    gap: float
+    """Objective minus a lower bound on the optimum; NaN where no bound exists (l1 = l2 = 0)."""
+    passes: float
+    """Component gradients evaluated, divided by n."""
+    gradients: int
+    seconds: float
+    """Wall time, everything included."""
+    converged: bool
+    method: str
+    history: list[Record] = field(repr=False)
+
+
+def drive(
+    problem: Problem,
+    iterates: Iterator[Iterate],
+    *,
+    method: str,
+    tol: float,
+    max_passes: float,
+    callback: Callable[[Record, np.ndarray, float], bool | None] | None = None,
+    check_every: int | None = None,
+    safe_step: float | None = None,
+) -> SolveResult:
+    """Run a method until the duality gap is at most tol times the objective at zero.
+
+    Parameters
+    ----------
+    problem : Problem
+    iterates : iterator of Iterate
+        The method.
+    method : str
+        Its name, for messages.
+    tol : float
+        Relative to the objective at zero coefficients and the best intercept. Without l1 and l2
+        there is no gap: then the largest gradient component is compared with that at zero.
+    max_passes : float
+        Stop unconverged after so many passes, with a `ConvergenceWarning`.
+    callback : callable, optional
+        Called with (record, coef, intercept) at each check; a true return value stops the run.
+    check_every : int, optional
+        Passes between checks; by default a forecast of the pass at which `tol` is met decides.
+    safe_step : float, optional
+        Named in the message when the run diverges.
+
+    Raises
+    ------
+    InputError
+        If the objective grows without bound.
+    """
+    began = time.perf_counter()
+    zero, slope = _at_zero(problem)
+    bounded = problem.l1 > 0 or problem.l2 > 0
+    history: list[Record] = []
+    lower, gradients, spent, since, wait = -np.inf, 0, 0.0, 0, 1
+    converged = stopped = False
+    clock = time.perf_counter()
+    for iterate in iterates:
+        spent += time.perf_counter() - clock
+        gradients += iterate.gradients
+        passes = gradients / problem.design.n
+        since += 1
+        last = passes >= max_passes
+        if since < (check_every or wait) and iterate.prediction is None and not last:
+            clock = time.perf_counter()
+            continue
+        since = 0
+        objective, intercept, dual, size = _look(problem, iterate, bounded)
+        if not np.isfinite(objective) or objective > 1e6 * (zero + 1e-12):
+            hint = f" A step_size of {safe_step:.3g} is safe." if safe_step else ""
+            raise InputError(f"{method} diverged after {passes:.3g} passes.{hint}")
+        lower = max(lower, dual)
+        gap = max(objective - lower, 0.0) if bounded else np.nan
+        record = Record(passes, gradients, spent, objective, gap)
+        history.append(record)
+        measure, target = (gap, tol * zero) if bounded else (size, tol * slope)
+        # Below a few units in the last place of the objective the gap is rounding.
+        converged = measure <= max(target, 4e-15 * abs(objective))
+        if callback is not None and callback(record, iterate.coef, intercept):
+            stopped = True
+        if converged or last or stopped:
+            break
+        wait = _forecast(history, target)
+        clock = time.perf_counter()
+    if not converged and not stopped:
+        warnings.warn(
+            f"{method} stopped after {passes:.4g} passes with "
+            + (f"a duality gap of {gap:.3g}" if bounded else f"a gradient of {size:.3g}")
+            + f", above the {target:.3g} asked for. Raise max_passes or tol, or scale the features.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return SolveResult(
+        coef=iterate.coef.copy(),
+        intercept=float(intercept),
+        objective=float(objective),
+        gap=float(gap),
+        passes=passes,
+        gradients=gradients,
+        seconds=time.perf_counter() - began,
+        converged=bool(converged),
+        method=method,
+        history=history,
+    )
+
+
+def _at_zero(problem: Problem) -> tuple[float, float]:
+    """Objective at zero coefficients and the best intercept, and the gradient's size there."""
+    z = np.zeros(problem.design.n)
+    z += problem.best_shift(z)
+    zero = problem.risk(z)
+    unpenalised = problem.l1 == 0 and problem.l2 == 0
+    slope = np.abs(problem.back(problem.slopes(z))).max() if unpenalised else np.nan
+    return zero, slope
+
+
+def _look(problem: Problem, iterate: Iterate, bounded: bool) -> tuple[float, float, float, float]:
+    """Objective, best intercept, lower bound, and size of the gradient."""
+    z, a, gradient = iterate.prediction, iterate.slopes, iterate.gradient
+    shift = 0.0
+    if z is None:
+        z = problem.predict(iterate.coef, iterate.intercept)
+        shift = problem.best_shift(z)
+        z += shift
+    objective = problem.risk(z) + problem.penalty.value(iterate.coef)
+    if a is None:
+        a = problem.slopes(z)
+    if gradient is None:
+        gradient = problem.back(a)
+    dual = problem.dual_value(a, gradient) if bounded else -np.inf
+    return objective, iterate.intercept + shift, dual, np.abs(gradient).max()
+
+
+def _forecast(history: list[Record], target: float) -> int:
+    """Half of the passes still needed if the gap keeps falling at its latest rate, 1 to 10."""
+    if len(history) < 2 or not history[-1].gap > 0 or target <= 0:
+        return 1
+    before, now = history[-2], history[-1]
+    rate = np.log(max(before.gap, now.gap) / now.gap) / (now.passes - before.passes)
+    if not rate > 0:
+        return 3
+    per_iterate = max((now.passes - before.passes), 1.0)
+    return int(np.clip(0.5 * np.log(now.gap / target) / rate / per_iterate, 1, 10))

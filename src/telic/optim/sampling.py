@@ -1,0 +1,117 @@
+"""Which row is drawn next: probabilities, alias tables, and a generator that kernels carry along."""
+
+import numpy as np
+from numba import njit
+
+from telic.errors import InputError
+
+SCHEMES = ("uniform", "lipschitz", "optimal")
+
+
+def probabilities(scheme: str, constants: np.ndarray, mu: float) -> np.ndarray:
+    """Return the sampling probabilities of the component functions (4.4.3).
+
+    Parameters
+    ----------
+    scheme : {"uniform", "lipschitz", "optimal"}
+        ``uniform`` is 1/n; ``lipschitz`` is proportional to L_i; ``optimal`` to n + L_i/μ, which
+        maximises the step size min_i n p_i / [2(nμ + L_i)] of Theorem 4.3.4 (printed with max).
+    constants : array, shape (n,)
+        L_i, the Lipschitz constants of the gradients of f_i.
+    mu : float
+        Strong convexity of each f_i; 0 makes ``optimal`` the same as ``lipschitz``.
+
+    Returns
+    -------
+    array, shape (n,)
+        Sums to 1. Rows of zeros keep a small probability under ``lipschitz``, so that each can be
+        drawn.
+
+    Examples
+    --------
+    >>> probabilities("optimal", np.array([1.0, 3.0]), mu=1.0)
+    array([0.375, 0.625])
+    """
+    n = constants.size
+    if scheme == "uniform":
+        weights = np.ones(n)
+    elif scheme == "lipschitz":
+        weights = np.maximum(constants, 1e-3 * constants.mean())
+    elif scheme == "optimal":
+        weights = n * mu + constants
+        weights = np.maximum(weights, 1e-3 * weights.mean())
+    else:
+        raise InputError(f"sampling is {scheme!r}, expected one of {', '.join(SCHEMES)}.")
+    total = weights.sum()
+    return weights / total if total > 0 else np.full(n, 1.0 / n)
+
+
+def alias_table(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return Walker's alias table of p: one draw costs one uniform number, whatever n.
+
+    Returns
+    -------
+    threshold : array, shape (n,)
+        Keep column i if the uniform number is below.
+    alias : array of int32, shape (n,)
+        Otherwise take this one.
+    """
+    threshold = p * p.size
+    alias = np.arange(p.size, dtype=np.int32)
+    _fill_alias(threshold, alias)
+    return threshold, alias
+
+
+@njit(cache=True, nogil=True)
+def _fill_alias(threshold, alias):
+    """Pair columns below 1 with columns above 1 (Vose)."""
+    n = threshold.size
+    below = np.empty(n, np.int32)
+    above = np.empty(n, np.int32)
+    n_below, n_above = 0, 0
+    for i in range(n):
+        if threshold[i] < 1.0:
+            below[n_below] = i
+            n_below += 1
+        else:
+            above[n_above] = i
+            n_above += 1
+    while n_below and n_above:
+        n_below -= 1
+        small, large = below[n_below], above[n_above - 1]
+        alias[small] = large
+        threshold[large] -= 1.0 - threshold[small]
+        if threshold[large] < 1.0:
+            n_above -= 1
+            below[n_below] = large
+            n_below += 1
+    for k in range(n_below):
+        threshold[below[k]] = 1.0
+    for k in range(n_above):
+        threshold[above[k]] = 1.0
+
+
+def random_state(seed: int | np.random.Generator | None) -> np.ndarray:
+    """Return the one-number state that `uniform` advances, so that a kernel is a pure function."""
+    return np.random.default_rng(seed).integers(0, 2**63, size=1, dtype=np.uint64)
+
+
+@njit(cache=True, nogil=True)
+def uniform(state):
+    """Uniform number in [0, 1): splitmix64."""
+    state[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(31)
+    return (z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@njit(cache=True, nogil=True)
+def draw(state, threshold, alias):
+    """Index drawn from an alias table."""
+    u = uniform(state) * threshold.size
+    i = int(u)
+    if u - i < threshold[i]:
+        return i
+    return int(alias[i])

@@ -1,0 +1,114 @@
+"""Proximal SGD and stochastic block coordinate descent: one row, one block, a shrinking step."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numba import njit
+
+from telic.optim import sampling
+from telic.optim.asbcd import block_labels
+from telic.optim.kernels import loss_gradient, soft
+from telic.optim.problem import Problem
+from telic.optim.result import Iterate
+
+
+def sbcd(
+    problem: Problem,
+    *,
+    blocks: int = 10,
+    step_size: float | None = None,
+    state: np.ndarray,
+    coef: np.ndarray,
+    intercept: float = 0.0,
+) -> Iterator[Iterate]:
+    """Run stochastic block coordinate descent, one iterate per n draws; sublinear.
+
+    The step at draw t is η₀/(1 + η₀ μ t) (Bottou 2012), or η₀/√(1 + t/n) without l2.
+
+    Parameters
+    ----------
+    step_size : float, optional
+        η₀; by default 1/(2 L), L the largest Lipschitz constant.
+
+    Other parameters as in `telic.optim.asbcd.asbcd`.
+    """
+    n, d = problem.design.n, problem.design.d
+    step = safe_step(problem) if step_size is None else step_size
+    b = np.array([intercept])
+    block_of, drawn = block_labels(d, blocks), np.zeros(1, np.int64)
+    while True:
+        _steps(
+            *(problem.design.rows, problem.y, problem.loss.code, problem.loss.shape),
+            *(problem.mass, coef, b, block_of, np.ones(blocks), np.zeros(blocks), np.zeros(d)),
+            *(step, problem.l1, problem.l2, float(problem.fit_intercept), drawn, state),
+        )
+        yield Iterate(coef, b[0], n)
+
+
+def sgd(problem: Problem, **options) -> Iterator[Iterate]:
+    """Run proximal stochastic gradient descent: SBCD with one block (4.4.3)."""
+    return sbcd(problem, blocks=1, **options)
+
+
+def safe_step(problem: Problem) -> float:
+    """1/(2 L)."""
+    return 0.5 / problem.row_constants().max()
+
+
+@njit(cache=True, nogil=True)
+def _steps(
+    A,
+    y,
+    code,
+    shape,
+    mass,
+    w,
+    b,
+    block_of,
+    scale,
+    cut,
+    seen,
+    first,
+    l1,
+    l2,
+    has_intercept,
+    drawn,
+    state,
+):
+    """Take n steps on u = w / scale[block], so that shrinking and thresholding a block is O(1).
+
+    Between two visits u only meets thresholds, whose sum since the start is cut[block].
+    """
+    n, blocks = y.size, scale.size
+    j = 0
+    for _ in range(n):
+        i = int(sampling.uniform(state) * n)
+        if blocks > 1:
+            j = int(sampling.uniform(state) * blocks)
+        t = drawn[0]
+        drawn[0] += 1
+        eta = first / (1.0 + first * l2 * t) if l2 > 0 else first / math.sqrt(1.0 + t / n)
+        start, end = A.indptr[i], A.indptr[i + 1]
+        shift = start * A.step - start
+        z = b[0]
+        for q in range(start, end):
+            k = A.indices[q + shift]
+            jk = block_of[k]
+            if seen[k] < cut[jk]:
+                w[k] = soft(w[k], cut[jk] - seen[k])
+                seen[k] = cut[jk]
+            z += A.data[q] * w[k] * scale[jk]
+        push = eta * n * mass[i] * loss_gradient(code, shape, z, y[i])
+        scale[j] *= 1.0 - eta * l2
+        threshold = eta * l1 / scale[j]
+        cut[j] += threshold
+        for q in range(start, end):
+            k = A.indices[q + shift]
+            if block_of[k] == j:
+                w[k] = soft(w[k] - push * A.data[q] / scale[j], threshold)
+                seen[k] = cut[j]
+        b[0] -= push * has_intercept
+    for k in range(w.size):
+        j = block_of[k]
+        w[k] = soft(w[k], cut[j] - seen[k]) * scale[j]

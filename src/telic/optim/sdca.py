@@ -1,0 +1,95 @@
+"""Stochastic dual coordinate ascent: one dual variable per row, and a bound with every pass."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numba import njit
+
+from telic.errors import InputError
+from telic.optim import kernels, penalties, sampling
+from telic.optim.kernels import loss_gradient, loss_prox, soft
+from telic.optim.problem import Problem
+from telic.optim.result import Iterate
+
+
+def sdca(
+    problem: Problem,
+    *,
+    state: np.ndarray,
+    coef: np.ndarray,
+    intercept: float = 0.0,
+) -> Iterator[Iterate]:
+    """Run proximal SDCA (Shalev-Shwartz and Zhang 2014), one iterate per permutation of the rows.
+
+    The dual point a_i = loss'_i gives v = −Σ mass_i a_i x_i / λ₂ and w = soft(v, λ₁/λ₂). A step
+    solves its row's dual problem exactly: the new a_i is the derivative at the proximal point of
+    the loss, with weight mass_i ‖x_i‖² / λ₂. That holds for every convex loss, so Poisson too.
+
+    An unpenalised intercept would constrain the dual. It is a constant feature with a small
+    penalty around its last value instead, renewed after each pass (a proximal-point method), whose
+    limit is unpenalised.
+
+    Raises
+    ------
+    InputError
+        If l2 = 0, where the dual is not smooth.
+
+    Other parameters as in `telic.optim.asbcd.asbcd`.
+    """
+    if problem.l2 <= 0:
+        raise InputError("sdca needs l2 > 0. Use method='prox_newton', or 'saga'.")
+    n, A, l2 = problem.design.n, problem.design.rows, problem.l2
+    norms = np.empty(n)
+    kernels.squares(A, norms)
+    # The constant feature's squared value: as long as a typical row, so that it moves as fast.
+    constant = float(norms.mean()) or 1.0 if problem.fit_intercept else 0.0
+    norms = (norms + constant) * problem.mass / l2
+    usable = problem.mass > 0
+    table, v = np.zeros(n), np.zeros(problem.design.d)
+    b = np.array([0.0])
+    if coef.any():
+        # Warm: the slopes at coef are nearly dual optimal if coef is nearly optimal.
+        weighted = problem.slopes(problem.predict(coef, intercept))
+        gradient = problem.back(weighted)
+        if problem.dual_value(weighted, gradient) > problem.dual_value(table, v):
+            np.divide(weighted, problem.mass, out=table, where=usable)
+            v = gradient / -l2
+            b[0] = intercept
+    norms[~usable] = 0.0
+    cut = problem.l1 / l2
+    order = np.arange(n, dtype=np.int32)
+    while True:
+        _pass(
+            *(A, problem.y, problem.loss.code, problem.loss.shape, problem.mass, norms),
+            *(table, v, cut, b, 1.0 / l2, constant / l2, order, state),
+        )
+        coef[:] = penalties.soft(v, cut)
+        if problem.fit_intercept:
+            yield Iterate(coef, b[0], n)
+            # The multiplier step: the penalty's centre moves to b, the dual sum stays.
+            b[0] -= constant / l2 * (problem.mass @ table)
+        else:
+            yield Iterate(coef, 0.0, n, slopes=table * problem.mass, gradient=-l2 * v)
+
+
+@njit(cache=True, nogil=True)
+def _pass(A, y, code, shape, mass, norms, table, v, cut, b, rate, rate_b, order, state):
+    """Solve each row's dual problem once, in random order."""
+    n = y.size
+    for r in range(n):
+        other = r + int(sampling.uniform(state) * (n - r))
+        i = order[other]
+        order[other] = order[r]
+        order[r] = i
+        start, end = A.indptr[i], A.indptr[i + 1]
+        shift = start * A.step - start
+        z = b[0]
+        for q in range(start, end):
+            z += A.data[q] * soft(v[A.indices[q + shift]], cut)
+        u = loss_prox(code, shape, z + norms[i] * table[i], norms[i], y[i])
+        slope = loss_gradient(code, shape, u, y[i])
+        change = (table[i] - slope) * mass[i]
+        table[i] = slope
+        for q in range(start, end):
+            v[A.indices[q + shift]] += change * rate * A.data[q]
+        b[0] += change * rate_b

@@ -1,0 +1,60 @@
+"""Proximal SVRG: an exact gradient at a snapshot corrects the stochastic ones."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from telic.optim import sampling
+from telic.optim.asbcd import block_labels, table_steps, tables
+from telic.optim.problem import Problem
+from telic.optim.result import Iterate
+
+
+def svrg(
+    problem: Problem,
+    *,
+    step_size: float | None = None,
+    inner: int | None = None,
+    state: np.ndarray,
+    coef: np.ndarray,
+    intercept: float = 0.0,
+) -> Iterator[Iterate]:
+    """Run proximal SVRG (Xiao and Zhang 2014), one iterate per stage of 2n gradients.
+
+    It is the step of SAGA with a table that is renewed as a whole at each snapshot and then stays.
+    The snapshot is the last iterate, which needs no second vector; the proof takes the average.
+
+    Parameters
+    ----------
+    step_size : float, optional
+        By default 1/(4 L), L the largest Lipschitz constant.
+    inner : int, optional
+        Inner loops of a stage; n by default (4.4.4).
+
+    Other parameters as in `telic.optim.asbcd.asbcd`.
+    """
+    n, d = problem.design.n, problem.design.d
+    step = safe_step(problem) if step_size is None else step_size
+    inner = n if inner is None else inner
+    p = np.full(n, 1.0 / n)
+    threshold, alias = sampling.alias_table(p)
+    b, clock, last = np.array([intercept]), np.zeros(1, np.int64), np.zeros(d, np.int64)
+    powers, sums = tables(step * problem.l2, min(inner, d))
+    step_b = step if problem.fit_intercept else 0.0
+    table = np.zeros(n)
+    while True:
+        weighted = problem.slopes(problem.predict(coef, b[0]))
+        np.divide(weighted, problem.mass, out=table, where=problem.mass > 0)
+        total, total_b = problem.back(weighted), np.array([weighted.sum()])
+        table_steps(
+            *(problem.design.rows, problem.y, problem.loss.code, problem.loss.shape),
+            *(problem.mass, p, threshold, alias, table, total, total_b, coef, b, clock, last),
+            *(block_labels(d, 1), step, step_b, problem.l1, problem.l2, powers, sums),
+            *(state, inner, False),
+        )
+        yield Iterate(coef, b[0], n + inner)
+
+
+def safe_step(problem: Problem) -> float:
+    """1/(4 L)."""
+    return 0.25 / problem.row_constants().max()
