@@ -73,11 +73,14 @@ def loss_conjugate(code, shape, a, y):
 @njit(cache=True, nogil=True)
 def loss_prox(code, shape, c, q, y):
     """argmin over u of (u − c)²/2 + q loss(u, y), by safeguarded Newton on u − c + q loss'(u)."""
-    low, high = -np.inf, np.inf
     u = c
     if code == 4:
         # Far right of the root exp overflows; log bounds the root from there.
         u = min(c + q * y, max(0.0, math.log(max(1.0, (c + q * y) / q))) + 1.0)
+    # The derivative increases, so the root lies between a point and its image.
+    image = c - q * loss_gradient(code, shape, u, y)
+    low, high = min(u, image), max(u, image)
+    last = np.inf
     for _ in range(100):
         residual = u - c + q * loss_gradient(code, shape, u, y)
         if residual > 0:
@@ -85,12 +88,12 @@ def loss_prox(code, shape, c, q, y):
         else:
             low = u
         move = residual / (1.0 + q * loss_curvature(code, shape, u, y))
-        following = u - move
-        if not (low <= following <= high):
-            following = 0.5 * (low + high)
-        if abs(following - u) <= 1e-14 * (1.0 + abs(u)):
-            return following
-        u = following
+        if not (low <= u - move <= high) or abs(move) > 0.5 * last:
+            move = u - 0.5 * (low + high)
+        last = abs(move)
+        u -= move
+        if last <= 1e-14 * (1.0 + abs(u)):
+            break
     return u
 
 

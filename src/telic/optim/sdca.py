@@ -41,9 +41,8 @@ def sdca(
     n, A, l2 = problem.design.n, problem.design.rows, problem.l2
     norms = np.empty(n)
     kernels.squares(A, norms)
-    # The constant feature's squared value: as long as a typical row, so that it moves as fast.
-    constant = float(norms.mean()) or 1.0 if problem.fit_intercept else 0.0
-    norms = (norms + constant) * problem.mass / l2
+    rate_b = 1.0 / _intercept_penalty(problem) if problem.fit_intercept else 0.0
+    norms = (norms / l2 + rate_b) * problem.mass
     usable = problem.mass > 0
     table, v = np.zeros(n), np.zeros(problem.design.d)
     b = np.array([0.0])
@@ -61,15 +60,20 @@ def sdca(
     while True:
         _pass(
             *(A, problem.y, problem.loss.code, problem.loss.shape, problem.mass, norms),
-            *(table, v, cut, b, 1.0 / l2, constant / l2, order, state),
+            *(table, v, cut, b, 1.0 / l2, rate_b, order, state),
         )
         coef[:] = penalties.soft(v, cut)
         if problem.fit_intercept:
             yield Iterate(coef, b[0], n)
             # The multiplier step: the penalty's centre moves to b, the dual sum stays.
-            b[0] -= constant / l2 * (problem.mass @ table)
+            b[0] -= rate_b * (problem.mass @ table)
         else:
             yield Iterate(coef, 0.0, n, slopes=table * problem.mass, gradient=-l2 * v)
+
+
+def _intercept_penalty(problem: Problem) -> float:
+    """A tenth of the loss's curvature: small enough to be forgotten fast, large enough to damp."""
+    return 0.1 * min(problem.loss.smoothness, float(problem.mass @ np.abs(problem.y)) + 1e-3)
 
 
 @njit(cache=True, nogil=True)
