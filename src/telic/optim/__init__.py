@@ -1,1 +1,25 @@
 """Finite-sum convex solvers: variance reduction, duality gaps, scikit-learn estimators."""
+
+from telic.optim.losses import Huber, Logistic, Poisson, Squared, SquaredHinge
+from telic.optim.penalties import ElasticNet, GroupElasticNet
+from telic.optim.problem import Problem, make_problem
+from telic.optim.result import Record, SolveResult
+from telic.optim.solve import METHODS, choose_method, minimize, solve
+
+__all__ = [
+    "METHODS",
+    "ElasticNet",
+    "GroupElasticNet",
+    "Huber",
+    "Logistic",
+    "Poisson",
+    "Problem",
+    "Record",
+    "SolveResult",
+    "Squared",
+    "SquaredHinge",
+    "choose_method",
+    "make_problem",
+    "minimize",
+    "solve",
+]

@@ -8,6 +8,7 @@ from numba import njit
 from telic.errors import InputError
 from telic.optim import kernels
 from telic.optim.kernels import row_add, row_dot, soft
+from telic.optim.line_search import backtrack
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
 
@@ -109,7 +110,8 @@ def _solve_on(problem, working, coef, intercept, z, target, lengths):
         )
         move_z[:] = move_b
         _some_sums(columns, working, move, move_z)
-        step = _line_search(problem, z, move_z, w, move, gradient, slope_b * move_b)
+        slope = (gradient - l2 * w) @ move + slope_b * move_b
+        step = backtrack(problem, problem.penalty, z, move_z, w, move, slope)
         spent += n
         if step == 0.0:
             break
@@ -179,25 +181,6 @@ def _model(gradient, slope_b, w, move, bent, curvature, l1, l2):
         + 0.5 * (bent @ (bent / curvature) + l2 * (v @ v))
         + l1 * np.abs(w + v).sum()
     )
-
-
-def _line_search(problem, z, move_z, w, move, gradient, slope_b):
-    """Largest of 1, 1/2, 1/4 … that decreases the objective enough (Armijo)."""
-    l1, l2 = problem.l1, problem.l2
-    now = problem.risk(z) + 0.5 * l2 * (w @ w) + l1 * np.abs(w).sum()
-    promised = gradient @ move + slope_b + l1 * (np.abs(w + move).sum() - np.abs(w).sum())
-    if promised >= 0:
-        return 0.0
-    step = 1.0
-    for _ in range(40):
-        there = w + step * move
-        then = problem.risk(z + step * move_z) + 0.5 * l2 * (there @ there)
-        then += l1 * np.abs(there).sum()
-        # Rounding of the objective must not turn the last steps away.
-        if then - now <= 0.01 * step * promised + 2e-15 * abs(now):
-            return step
-        step *= 0.5
-    return 0.0
 
 
 @njit(cache=True, nogil=True)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -46,7 +47,7 @@ def sbcd(
         yield Iterate(coef, b[0], n)
 
 
-def sgd(problem: Problem, **options) -> Iterator[Iterate]:
+def sgd(problem: Problem, **options: Any) -> Iterator[Iterate]:
     """Run proximal stochastic gradient descent: SBCD with one block (4.4.3)."""
     return sbcd(problem, blocks=1, **options)
 

@@ -1,0 +1,281 @@
+"""One entry point for every method, and the choice among them."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from telic.errors import InputError
+from telic.optim import kernels, sampling
+from telic.optim.asbcd import asbcd
+from telic.optim.asbcd import safe_step as asbcd_step
+from telic.optim.gram import LARGEST_D, gram
+from telic.optim.losses import Loss
+from telic.optim.mrbcd import mrbcd
+from telic.optim.mrbcd import safe_step as mrbcd_step
+from telic.optim.problem import Problem, make_problem
+from telic.optim.prox_newton import prox_newton
+from telic.optim.result import Iterate, Record, SolveResult, drive
+from telic.optim.saga import saga
+from telic.optim.saga import safe_step as saga_step
+from telic.optim.sbcd import safe_step as sbcd_step
+from telic.optim.sbcd import sbcd, sgd
+from telic.optim.sdca import sdca
+from telic.optim.svrg import safe_step as svrg_step
+from telic.optim.svrg import svrg
+
+METHODS = ("auto", "asbcd", "gram", "mrbcd", "prox_newton", "saga", "sbcd", "sdca", "sgd", "svrg")
+_WITH_STEP = ("asbcd", "mrbcd", "saga", "sbcd", "sgd", "svrg")
+_WITH_BLOCKS = ("asbcd", "mrbcd", "sbcd")
+_WITH_GROUPS = ("asbcd", "gram", "saga")
+
+
+def minimize(
+    X,
+    y,
+    *,
+    loss: str | Loss = "logistic",
+    l1: float = 0.0,
+    l2: float = 0.0,
+    groups=None,
+    method: str = "auto",
+    sampling: str = "optimal",
+    blocks: int | None = None,
+    batch: int = 10,
+    step_size: float | None = None,
+    fit_intercept: bool = False,
+    sample_weight=None,
+    tol: float = 1e-6,
+    max_passes: float = 1000,
+    random_state: int | np.random.Generator | None = 0,
+    coef_init=None,
+    intercept_init: float = 0.0,
+    callback: Callable[[Record, np.ndarray, float], bool | None] | None = None,
+    check_every: int | None = None,
+) -> SolveResult:
+    """Minimise Σ_i s_i loss(⟨w, x_i⟩ + b, y_i) / Σ_i s_i + (l2/2)‖w‖² + l1‖w‖₁.
+
+    Parameters
+    ----------
+    X : array or scipy.sparse matrix, shape (n, d)
+        float32 data stay float32 in memory; all sums are float64.
+    y : array, shape (n,)
+        −1 and +1 for logistic and squared_hinge, >= 0 for poisson, any number otherwise.
+    loss : {"squared", "logistic", "squared_hinge", "huber", "poisson"} or Loss
+        A `telic.optim.losses.Huber` carries its own delta.
+    l1, l2 : float
+        λ₁ and λ₂, >= 0. scikit-learn's ``ElasticNet(alpha, l1_ratio)`` is
+        ``l1 = alpha l1_ratio``, ``l2 = alpha (1 − l1_ratio)``; its
+        ``LogisticRegression(C, l1_ratio)`` is the same with ``alpha = 1/(C Σ s_i)``.
+    groups : array of int, shape (d,), optional
+        Labels of a partition of the features: ‖w‖₁ becomes Σ_g √|g| ‖w_g‖₂.
+    method : str
+        ``auto`` (see `choose_method`), ``asbcd``, ``gram``, ``mrbcd``, ``prox_newton``, ``saga``,
+        ``sbcd``, ``sdca``, ``sgd`` or ``svrg``.
+    sampling : {"optimal", "uniform", "lipschitz"}
+        How asbcd draws rows.
+    blocks : int, optional
+        Number of coordinate blocks of asbcd (default 1), sbcd and mrbcd (default 10).
+    batch : int
+        Rows of one step of mrbcd.
+    step_size : float, optional
+        For the methods with a step; by default the one their theory gives.
+    fit_intercept : bool
+        Whether to add an unpenalised b.
+    sample_weight : array, shape (n,), optional
+        s_i >= 0.
+    tol : float
+        Stop when the duality gap is at most tol times the objective at w = 0 with the best b.
+        With l1 = l2 = 0 the largest gradient component takes the gap's place.
+    max_passes : float
+        Stop with a `sklearn.exceptions.ConvergenceWarning` after so many times n component
+        gradients.
+    random_state : int, Generator or None
+        The same seed gives the same result to the last bit.
+    coef_init, intercept_init
+        Where to start.
+    callback : callable, optional
+        Called with (record, coef, intercept) at each evaluation; a true value stops the run.
+    check_every : int, optional
+        Passes between evaluations; by default a forecast decides.
+
+    Returns
+    -------
+    SolveResult
+
+    Raises
+    ------
+    InputError
+        If the input cannot be used, or the method diverges with the step given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> result = minimize(X, [1.0, 2.0, 3.0], loss="squared", l1=0.1, l2=0.1, tol=1e-12)
+    >>> result.coef.round(4), result.converged
+    (array([0.7727, 1.5227]), True)
+    """
+    problem = make_problem(
+        X,
+        y,
+        loss=loss,
+        l1=l1,
+        l2=l2,
+        groups=groups,
+        sample_weight=sample_weight,
+        fit_intercept=fit_intercept,
+    )
+    return solve(
+        problem,
+        method=method,
+        scheme=sampling,
+        blocks=blocks,
+        batch=batch,
+        step_size=step_size,
+        tol=tol,
+        max_passes=max_passes,
+        random_state=random_state,
+        coef_init=coef_init,
+        intercept_init=intercept_init,
+        callback=callback,
+        check_every=check_every,
+    )
+
+
+def solve(
+    problem: Problem,
+    *,
+    method: str = "auto",
+    scheme: str = "optimal",
+    blocks: int | None = None,
+    batch: int = 10,
+    step_size: float | None = None,
+    tol: float = 1e-6,
+    max_passes: float = 1000,
+    random_state: int | np.random.Generator | None = 0,
+    coef_init=None,
+    intercept_init: float = 0.0,
+    callback: Callable[[Record, np.ndarray, float], bool | None] | None = None,
+    check_every: int | None = None,
+) -> SolveResult:
+    """Run a method on a problem that is already built; parameters as in `minimize`."""
+    if method not in METHODS:
+        raise InputError(f"method is {method!r}, expected one of {', '.join(METHODS)}.")
+    if not 0 <= tol < np.inf or not max_passes > 0:
+        raise InputError(f"tol is {tol!r} and max_passes {max_passes!r}: expected >= 0 and > 0.")
+    if step_size is not None and not 0 < step_size < np.inf:
+        raise InputError(f"step_size is {step_size!r}, expected a number > 0.")
+    d = problem.design.d
+    if method == "auto":
+        method = choose_method(problem)
+    if problem.is_grouped and method not in _WITH_GROUPS:
+        raise InputError(
+            f"{method} does not know groups. Use one of {', '.join(_WITH_GROUPS)}, or 'auto'."
+        )
+    coef = _start(coef_init, d)
+    options: dict[str, Any] = {"coef": coef, "intercept": float(intercept_init)}
+    if not problem.fit_intercept:
+        options["intercept"] = 0.0
+    if method not in ("gram", "prox_newton"):
+        options["state"] = sampling.random_state(random_state)
+    if method in _WITH_STEP:
+        options["step_size"] = step_size
+    if method in _WITH_BLOCKS:
+        options["blocks"] = _block_count(blocks, 1 if method == "asbcd" else 10, d)
+    if method == "asbcd":
+        options["scheme"] = scheme
+    if method == "mrbcd":
+        if not 1 <= batch <= problem.design.n:
+            raise InputError(f"batch is {batch!r}, expected 1 to {problem.design.n}.")
+        options["batch"] = int(batch)
+    result = drive(
+        problem,
+        _ITERATES[method](problem, **options),
+        method=method,
+        tol=tol,
+        max_passes=max_passes,
+        callback=callback,
+        check_every=check_every,
+        safe_step=None if step_size is None else safe_step(problem, method, scheme, batch),
+    )
+    _warn_if_separated(problem, result)
+    return result
+
+
+def choose_method(problem: Problem) -> str:
+    """Return the method that ``auto`` takes.
+
+    ``gram`` for few features: at most 512, or for groups at most `LARGEST_D`. Otherwise ``sdca``
+    where λ₂ is large enough that a row's own condition number L_i / (n λ₂) is at most 5 and the
+    loss is smooth; otherwise ``prox_newton``, and ``saga`` for large groups. The measurements
+    behind each branch are printed by ``python -m benchmarks --auto``.
+    """
+    n, d = problem.design.n, problem.design.d
+    if problem.is_grouped:
+        return "gram" if d <= LARGEST_D else "saga"
+    if d <= 512:
+        return "gram"
+    if problem.l2 > 0 and np.isfinite(problem.loss.smoothness):
+        squared = np.empty(n)
+        kernels.squares(problem.design.rows, squared)
+        condition = problem.loss.smoothness * (squared @ problem.mass) / (n * problem.l2)
+        if condition <= 5.0:
+            return "sdca"
+    return "prox_newton"
+
+
+def safe_step(problem: Problem, method: str, scheme: str, batch: int) -> float:
+    """Return the step size that the method's theory gives."""
+    if method == "asbcd":
+        constants = problem.row_constants()
+        p = sampling.probabilities(scheme, constants, problem.l2)
+        return asbcd_step(p, constants, problem.l2)
+    if method == "mrbcd":
+        return mrbcd_step(problem, batch)
+    steps = {"saga": saga_step, "svrg": svrg_step, "sbcd": sbcd_step, "sgd": sbcd_step}
+    return steps[method](problem)
+
+
+_ITERATES: dict[str, Callable[..., Iterator[Iterate]]] = {
+    "asbcd": asbcd,
+    "gram": gram,
+    "mrbcd": mrbcd,
+    "prox_newton": prox_newton,
+    "saga": saga,
+    "sbcd": sbcd,
+    "sdca": sdca,
+    "sgd": sgd,
+    "svrg": svrg,
+}
+
+
+def _start(coef_init, d: int) -> np.ndarray:
+    if coef_init is None:
+        return np.zeros(d)
+    coef = np.array(coef_init, dtype=np.float64)
+    if coef.shape != (d,) or not np.isfinite(coef).all():
+        raise InputError(f"coef_init has shape {coef.shape}, expected ({d},) finite numbers.")
+    return coef
+
+
+def _block_count(blocks: int | None, default: int, d: int) -> int:
+    if blocks is None:
+        return min(default, d)
+    if not 1 <= blocks <= d:
+        raise InputError(f"blocks is {blocks!r}, expected 1 to the {d} features.")
+    return int(blocks)
+
+
+def _warn_if_separated(problem: Problem, result: SolveResult) -> None:
+    if problem.l1 > 0 or problem.l2 > 0 or problem.loss.code != 1:
+        return
+    if (problem.y * problem.predict(result.coef, result.intercept)).min() > 0:
+        warnings.warn(
+            "the classes are separated, so without l1 and l2 the logistic loss has no minimum and "
+            "the coefficients only grow. Set l1 or l2.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
