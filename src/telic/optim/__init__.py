@@ -1,5 +1,7 @@
 """Finite-sum convex solvers: variance reduction, duality gaps, scikit-learn estimators."""
 
+from telic.optim.linear import ElasticNetClassifier, ElasticNetRegressor
+from telic.optim.linear_cv import ElasticNetClassifierCV, ElasticNetRegressorCV, solve_path
 from telic.optim.losses import Huber, Logistic, Poisson, Squared, SquaredHinge
 from telic.optim.penalties import ElasticNet, GroupElasticNet
 from telic.optim.problem import Problem, make_problem
@@ -9,6 +11,10 @@ from telic.optim.solve import METHODS, choose_method, minimize, solve
 __all__ = [
     "METHODS",
     "ElasticNet",
+    "ElasticNetClassifier",
+    "ElasticNetClassifierCV",
+    "ElasticNetRegressor",
+    "ElasticNetRegressorCV",
     "GroupElasticNet",
     "Huber",
     "Logistic",
@@ -22,4 +28,5 @@ __all__ = [
     "make_problem",
     "minimize",
     "solve",
+    "solve_path",
 ]

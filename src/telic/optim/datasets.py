@@ -39,7 +39,9 @@ def rcv1_like(*, n: int = 20_242, d: int = 47_236, words: float = 74.0, seed: in
     return Corpus(X, np.where(score + 0.3 * rng.normal(size=n) > 0, 1.0, -1.0))
 
 
-def e2006_like(*, n: int = 16_087, d: int = 150_360, words: float = 1240.0, seed: int = 0) -> Corpus:
+def e2006_like(
+    *, n: int = 16_087, d: int = 150_360, words: float = 1240.0, seed: int = 0
+) -> Corpus:
     """Documents of E2006-tfidf's shape with a numeric target; parameters as in `rcv1_like`."""
     X, score, rng = _documents(n, d, words, seed)
     return Corpus(X, -3.5 + 0.5 * score + 0.3 * rng.normal(size=n))

@@ -113,9 +113,13 @@ def as_design(X) -> Design:
                 "Reshape your data."
             )
     if matrix.shape[0] == 0 or matrix.shape[1] == 0:
-        raise InputError(f"X has shape {matrix.shape}: at least one row and one feature are needed.")
+        raise InputError(
+            f"X has shape {matrix.shape}: at least one row and one feature are needed."
+        )
     if np.iscomplexobj(values):
-        raise InputError("X holds complex values, expected real numbers. Complex data not supported.")
+        raise InputError(
+            "X holds complex values, expected real numbers. Complex data not supported."
+        )
     dtype = np.float32 if values.dtype == np.float32 else np.float64
     try:
         matrix = matrix.astype(dtype, copy=False)

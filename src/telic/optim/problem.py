@@ -88,9 +88,7 @@ class Problem:
                 conjugate = 0.0
             else:
                 conjugate = self.penalty.conjugate(v)
-            value = kernels.conjugates(
-                self.loss.code, self.loss.shape, a, self.y, self.mass, scale
-            )
+            value = kernels.conjugates(self.loss.code, self.loss.shape, a, self.y, self.mass, scale)
             best = max(best, -value - conjugate)
         return best
 
@@ -151,7 +149,11 @@ def make_problem(
             raise InputError("y holds one class only: there is nothing to separate.")
     if isinstance(loss, Poisson) and y.min() < 0:
         raise InputError(f"y holds {y.min():g}, expected counts >= 0 for the poisson loss.")
-    mass = np.ones(design.n) if sample_weight is None else _vector("sample_weight", sample_weight, design.n)
+    mass = (
+        np.ones(design.n)
+        if sample_weight is None
+        else _vector("sample_weight", sample_weight, design.n)
+    )
     if mass.min() < 0 or mass.sum() <= 0:
         raise InputError("sample_weight must be >= 0 and not all zero.")
     mass = mass / mass.sum()
@@ -170,7 +172,9 @@ def _vector(name: str, values, n: int) -> np.ndarray:
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} cannot be read as numbers: {error}.") from None
     if vector.shape != (n,):
-        raise InputError(f"{name} has shape {vector.shape}, expected ({n},): one value per row of X.")
+        raise InputError(
+            f"{name} has shape {vector.shape}, expected ({n},): one value per row of X."
+        )
     if not np.isfinite(vector).all():
         row = int(np.flatnonzero(~np.isfinite(vector))[0])
         raise InputError(f"{name} contains NaN or infinity at row {row}. Drop the row.")

@@ -105,7 +105,17 @@ def _solve_on(problem, working, coef, intercept, z, target, lengths):
             hessian[:] = lengths[working]
         goal = max(0.1 * worst, 0.3 * target)
         move, move_b = _minimise_model(
-            columns, working, curvature, gradient, slope_b, hessian + l2, w, l1, l2, bent, goal,
+            columns,
+            working,
+            curvature,
+            gradient,
+            slope_b,
+            hessian + l2,
+            w,
+            l1,
+            l2,
+            bent,
+            goal,
             problem.fit_intercept,
         )
         move_z[:] = move_b
@@ -165,7 +175,9 @@ def _extrapolate(trail):
     steps = np.diff(trail, axis=0)
     inner = steps @ steps.T
     try:
-        c = np.linalg.solve(inner + 1e-12 * np.trace(inner) * np.eye(len(inner)), np.ones(len(inner)))
+        c = np.linalg.solve(
+            inner + 1e-12 * np.trace(inner) * np.eye(len(inner)), np.ones(len(inner))
+        )
     except np.linalg.LinAlgError:
         return None
     total = c.sum()
@@ -185,7 +197,19 @@ def _model(gradient, slope_b, w, move, bent, curvature, l1, l2):
 
 @njit(cache=True, nogil=True)
 def _epoch(
-    columns, working, active, curvature, gradient, hessian, w, move, l1, l2, bent, move_b, slope_b,
+    columns,
+    working,
+    active,
+    curvature,
+    gradient,
+    hessian,
+    w,
+    move,
+    l1,
+    l2,
+    bent,
+    move_b,
+    slope_b,
     total_b,
 ):
     """One round of coordinate descent on the model; returns the largest change of a gradient."""

@@ -1,0 +1,327 @@
+"""Elastic nets whose strength is chosen by cross-validation along warm-started paths."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import validate_data
+
+from telic.errors import InputError
+from telic.optim.linear import (
+    FORMATS,
+    ElasticNetClassifier,
+    ElasticNetRegressor,
+    example_weights,
+    seed_of,
+)
+from telic.optim.penalties import ElasticNet
+from telic.optim.problem import Problem, make_problem
+from telic.optim.result import SolveResult
+from telic.optim.solve import solve
+
+
+def solve_path(problem: Problem, penalties, **options) -> Iterator[SolveResult]:
+    """Solve the problem under one penalty after another, each from the last one's solution.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its own penalty is ignored.
+    penalties : iterable of ElasticNet
+        Best from strong to weak.
+    options
+        Of `telic.optim.solve`.
+
+    Examples
+    --------
+    >>> problem = make_problem(np.eye(3), [3.0, 2.0, 1.0], loss="squared")
+    >>> path = solve_path(problem, [ElasticNet(l1, 0.0) for l1 in (0.5, 0.1)], tol=1e-10)
+    >>> [result.coef.round(2).tolist() for result in path]
+    [[1.5, 0.5, 0.0], [2.7, 1.7, 0.7]]
+    """
+    coef, intercept = None, 0.0
+    for penalty in penalties:
+        result = solve(
+            replace(problem, penalty=penalty), coef_init=coef, intercept_init=intercept, **options
+        )
+        coef, intercept = result.coef, result.intercept
+        yield result
+
+
+def strongest(problem: Problem, l1_ratio: float) -> float:
+    """Smallest alpha at which all coefficients are zero (for l1_ratio 0.001 if it is below)."""
+    z = np.zeros(problem.design.n)
+    z += problem.best_shift(z)
+    return float(np.abs(problem.back(problem.slopes(z))).max()) / max(l1_ratio, 1e-3)
+
+
+class _PathCV:
+    """Cross-validation over (l1_ratio, alpha); the folds run in threads, each path warm-started."""
+
+    def _search(self, X, y, weights, alphas_of, fitted):
+        """Return mean scores by (ratio, alpha), all scores, and the alphas of each ratio.
+
+        alphas_of maps (problem, ratio) to a decreasing grid; fitted makes an estimator from
+        (alpha, ratio, results, classes).
+        """
+        ratios = np.atleast_1d(np.asarray(self.l1_ratio, dtype=float))
+        if not ((ratios >= 0) & (ratios <= 1)).all() or ratios.size == 0:
+            raise InputError(f"l1_ratio is {self.l1_ratio!r}, expected numbers from 0 to 1.")
+        problems, classes = self._problems(X, y, weights)
+        grids = [alphas_of(problems, ratio) for ratio in ratios]
+        splits = list(
+            check_cv(self.cv, y, classifier=isinstance(self, ElasticNetClassifier)).split(X, y)
+        )
+        scorer = check_scoring(self, scoring=self.scoring)
+        options = {
+            "method": self.solver,
+            "tol": self.tol,
+            "max_passes": self.max_iter,
+            "random_state": seed_of(self.random_state),
+        }
+
+        def one_fold(train, test):
+            inside, labels = self._problems(X[train], y[train], weights[train])
+            X_test, y_test = X[test], y[test]
+            table = np.empty((ratios.size, len(grids[0])))
+            for r, (ratio, grid) in enumerate(zip(ratios, grids, strict=True)):
+                penalties = [ElasticNet(a * ratio, a * (1.0 - ratio)) for a in grid]
+                paths = [solve_path(problem, penalties, **options) for problem in inside]
+                for k, results in enumerate(zip(*paths, strict=True)):
+                    model = fitted(results, labels)
+                    table[r, k] = scorer(model, X_test, y_test)
+            return table
+
+        scores = np.stack(
+            Parallel(n_jobs=self.n_jobs, prefer="threads")(
+                delayed(one_fold)(train, test) for train, test in splits
+            ),
+            axis=-1,
+        )
+        # Ties go to the strongest penalty: the grids decrease and argmax takes the first.
+        best = np.unravel_index(scores.mean(axis=-1).argmax(), scores.shape[:2])
+        ratio, alpha = ratios[best[0]], grids[best[0]][best[1]]
+        penalties = [
+            ElasticNet(a * ratio, a * (1.0 - ratio)) for a in grids[best[0]][: best[1] + 1]
+        ]
+        results = [list(solve_path(problem, penalties, **options))[-1] for problem in problems]
+        return results, classes, float(ratio), float(alpha), np.array(grids), scores
+
+    def _problems(self, X, y, weights):
+        raise NotImplementedError
+
+
+class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
+    """`ElasticNetRegressor` with alpha, and if wanted l1_ratio, chosen by cross-validation.
+
+    Parameters
+    ----------
+    l1_ratio : float or list of float
+        One share of ℓ₁, or several to choose from.
+    alphas : int or array
+        Length of the grid from the strongest useful penalty down to `eps` times it, or the grid.
+    eps : float
+        Weakest alpha of an automatic grid, relative to the strongest.
+    loss, fit_intercept, solver, tol, max_iter, random_state
+        As in `ElasticNetRegressor`.
+    cv : int, splitter or None
+        5 folds by default.
+    scoring : str, callable or None
+        By default the coefficient of determination.
+    n_jobs : int, optional
+        Threads over the folds.
+
+    Attributes
+    ----------
+    alpha_, l1_ratio_ : float
+        The choice.
+    alphas_ : array, shape (n_ratios, n_alphas)
+    scores_ : array, shape (n_ratios, n_alphas, n_folds)
+    coef_, intercept_, n_iter_, gap_
+        Of the fit to all data, as in `ElasticNetRegressor`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = ElasticNetRegressorCV(alphas=20).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    0.51
+    """
+
+    def __init__(
+        self,
+        *,
+        l1_ratio=0.5,
+        alphas=100,
+        eps=1e-3,
+        loss="squared",
+        fit_intercept=True,
+        solver="auto",
+        tol=1e-6,
+        max_iter=1000,
+        cv=None,
+        scoring=None,
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.l1_ratio = l1_ratio
+        self.alphas = alphas
+        self.eps = eps
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cv = cv
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X, y, sample_weight=None):
+        """Choose alpha and l1_ratio, then fit to all data; parameters as in the base class."""
+        X, y = validate_data(self, X, y, y_numeric=True, **FORMATS)
+        weights = example_weights(None, y, sample_weight)
+
+        def alphas_of(problems, ratio):
+            return grid(self.alphas, self.eps, strongest(problems[0], ratio))
+
+        def fitted(results, _):
+            model = ElasticNetRegressor(loss=self.loss)
+            model.coef_, model.intercept_ = results[0].coef, results[0].intercept
+            model.n_features_in_ = X.shape[1]
+            return model
+
+        results, _, self.l1_ratio_, self.alpha_, self.alphas_, self.scores_ = self._search(
+            X, y, weights, alphas_of, fitted
+        )
+        self.coef_, self.intercept_ = results[0].coef, results[0].intercept
+        self.n_iter_, self.gap_ = max(1, round(results[0].passes)), results[0].gap
+        return self
+
+    def _problems(self, X, y, weights):
+        problem = make_problem(
+            X, y, loss=self.loss, sample_weight=weights, fit_intercept=self.fit_intercept
+        )
+        return [problem], None
+
+
+class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
+    """`ElasticNetClassifier` with C, and if wanted l1_ratio, chosen by cross-validation.
+
+    Parameters
+    ----------
+    Cs : int or array
+        Length of a grid of C from 1e-4 to 1e4 as in scikit-learn's ``LogisticRegressionCV``, or
+        the grid. Folds keep the penalty per unit of weight, alpha = 1/(C Σ s_i) over all data.
+    l1_ratio : float or list of float
+        One share of ℓ₁, or several to choose from.
+    loss, fit_intercept, class_weight, solver, tol, max_iter, random_state
+        As in `ElasticNetClassifier`.
+    cv : int, splitter or None
+        5 stratified folds by default.
+    scoring : str, callable or None
+        By default the accuracy.
+    n_jobs : int, optional
+        Threads over the folds.
+
+    Attributes
+    ----------
+    C_, l1_ratio_ : float
+        The choice.
+    Cs_ : array, shape (n_Cs,)
+        Increasing.
+    scores_ : array, shape (n_ratios, n_Cs, n_folds)
+    classes_, coef_, intercept_, n_iter_, gap_
+        Of the fit to all data, as in `ElasticNetClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = ElasticNetClassifierCV(Cs=5).fit(scale(X), y)
+    >>> round(model.C_, 3)
+    1.0
+    """
+
+    def __init__(
+        self,
+        *,
+        Cs=10,
+        l1_ratio=0.5,
+        loss="logistic",
+        fit_intercept=True,
+        class_weight=None,
+        solver="auto",
+        tol=1e-6,
+        max_iter=1000,
+        cv=None,
+        scoring=None,
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.Cs = Cs
+        self.l1_ratio = l1_ratio
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cv = cv
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X, y, sample_weight=None):
+        """Choose C and l1_ratio, then fit to all data; parameters as in the base class."""
+        X, y = validate_data(self, X, y, **FORMATS)
+        classes = self._checked_classes(y)
+        weights = example_weights(self.class_weight, y, sample_weight)
+        self._check_both_weighted(classes, y, weights)
+        Cs = np.logspace(-4, 4, self.Cs) if np.isscalar(self.Cs) else np.sort(self.Cs)
+        if not (np.size(Cs) and np.min(Cs) > 0):
+            raise InputError(f"Cs is {self.Cs!r}, expected a length >= 1 or numbers > 0.")
+
+        def fitted(results, labels):
+            model = ElasticNetClassifier(loss=self.loss)
+            model.classes_, model.n_features_in_ = labels, X.shape[1]
+            model.coef_ = np.array([result.coef for result in results])
+            model.intercept_ = np.array([result.intercept for result in results])
+            return model
+
+        total = weights.sum()
+        results, self.classes_, self.l1_ratio_, alpha, _, self.scores_ = self._search(
+            X, y, weights, lambda _, ratio: 1.0 / (Cs * total), fitted
+        )
+        self.C_, self.Cs_ = 1.0 / (alpha * total), Cs
+        self._store(results)
+        return self
+
+    def _problems(self, X, y, weights):
+        classes = np.unique(y)
+        positive = classes[1:] if classes.size == 2 else classes
+        common = {"sample_weight": weights, "fit_intercept": self.fit_intercept}
+        problems = [
+            make_problem(X, np.where(y == label, 1.0, -1.0), loss=self.loss, **common)
+            for label in positive
+        ]
+        # One design for all classes: its transposed copy is made once.
+        return [replace(problem, design=problems[0].design) for problem in problems], classes
+
+
+def grid(alphas, eps: float, largest: float) -> np.ndarray:
+    """Return a decreasing grid of penalties: as given, or geometric from the largest down."""
+    if np.isscalar(alphas):
+        if not alphas >= 1 or not 0 < eps < 1:
+            raise InputError(f"alphas is {alphas!r} and eps {eps!r}: expected >= 1 and in (0, 1).")
+        largest = largest if largest > 0 else 1.0
+        return np.geomspace(largest, largest * eps, int(alphas))
+    values = np.sort(np.asarray(alphas, dtype=float))[::-1]
+    if values.size == 0 or values[-1] < 0 or not np.isfinite(values).all():
+        raise InputError(f"alphas is {alphas!r}, expected numbers >= 0.")
+    return values
