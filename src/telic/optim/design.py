@@ -1,7 +1,7 @@
 """The data matrix as kernels see it: compressed rows, and on demand compressed columns."""
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -36,7 +36,7 @@ class Design:
         As returned by `as_design`: finite, sorted, without duplicates.
     """
 
-    matrix: np.ndarray | sparse.spmatrix
+    matrix: Any
     _rows: Compressed | None = field(default=None, repr=False)
     _columns: Compressed | None = field(default=None, repr=False)
 
@@ -83,7 +83,7 @@ class Design:
         return self._columns
 
 
-def as_design(X) -> Design:
+def as_design(X: Any) -> Design:
     """Check a data matrix and wrap it; nothing is copied unless it must be repaired.
 
     Parameters
@@ -132,12 +132,12 @@ def as_design(X) -> Design:
         raise InputError(f"X contains NaN or infinity at {_first_bad(matrix)}. Impute or drop it.")
     if max(-float(low), float(high)) > LARGEST:
         raise InputError(
-            f"X has an absolute value above {LARGEST:g}, whose square overflows. Scale the features."
+            f"X has an absolute value above {LARGEST:g}, too large to square. Scale the features."
         )
     return Design(matrix)
 
 
-def _compress_sparse(matrix) -> Compressed:
+def _compress_sparse(matrix: Any) -> Compressed:
     if max(matrix.shape) > np.iinfo(np.int32).max:
         raise InputError(f"X has shape {matrix.shape}: at most 2147483647 rows and features.")
     # Unsigned positions spare the kernels the test for a negative index.
@@ -147,7 +147,7 @@ def _compress_sparse(matrix) -> Compressed:
     )
 
 
-def _compress_dense(matrix) -> Compressed:
+def _compress_dense(matrix: np.ndarray) -> Compressed:
     n, d = matrix.shape
     return Compressed(
         np.ascontiguousarray(matrix).reshape(-1),
@@ -157,7 +157,7 @@ def _compress_dense(matrix) -> Compressed:
     )
 
 
-def _first_bad(matrix) -> str:
+def _first_bad(matrix: Any) -> str:
     if sparse.issparse(matrix):
         entries = matrix.tocoo()
         at = int(np.flatnonzero(~np.isfinite(entries.data))[0])

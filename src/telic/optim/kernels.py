@@ -72,7 +72,7 @@ def loss_conjugate(code, shape, a, y):
 
 @njit(cache=True, nogil=True)
 def loss_prox(code, shape, c, q, y):
-    """argmin over u of (u − c)²/2 + q loss(u, y), by safeguarded Newton on u − c + q loss'(u)."""
+    """Argmin over u of (u − c)²/2 + q loss(u, y), by safeguarded Newton on u − c + q loss'(u)."""
     u = c
     if code == 4:
         # Far right of the root exp overflows; log bounds the root from there.

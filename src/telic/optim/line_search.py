@@ -31,13 +31,14 @@ def backtrack(
     before = penalty.value(w)
     now = problem.risk(z) + before
     promised = slope + penalty.value(w + move) - before
-    if not promised < 0:
+    # Below the rounding of the objective a Newton step is right without proof.
+    slack = 1e-14 * abs(now)
+    if not promised <= slack:
         return 0.0
     step = 1.0
     for _ in range(40):
         then = problem.risk(z + step * move_z) + penalty.value(w + step * move)
-        # Rounding of the objective must not turn the last steps away.
-        if then - now <= 0.01 * step * promised + 2e-15 * abs(now):
+        if then - now <= 0.01 * step * promised + slack:
             return step
         step *= 0.5
     return 0.0

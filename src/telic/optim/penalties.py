@@ -20,7 +20,7 @@ class ElasticNet:
         return 0.5 * self.l2 * (w @ w) + self.l1 * np.abs(w).sum()
 
     def prox(self, z, step):
-        """argmin over u of ‖u − z‖²/(2 step) + penalty(u)."""
+        """Argmin over u of ‖u − z‖²/(2 step) + penalty(u)."""
         return soft(z, step * self.l1) / (1.0 + step * self.l2)
 
     def dual_norm(self, v):
@@ -28,7 +28,7 @@ class ElasticNet:
         return np.abs(v).max(initial=0.0)
 
     def conjugate(self, v):
-        """sup over w of ⟨v, w⟩ − penalty(w)."""
+        """Sup over w of ⟨v, w⟩ − penalty(w)."""
         excess = np.maximum(np.abs(v) - self.l1, 0.0)
         return _half_square(excess @ excess, self.l2)
 
@@ -59,7 +59,7 @@ class GroupElasticNet:
         return 0.5 * self.l2 * (w @ w) + self.l1 * (self.weights @ self.norms(w))
 
     def prox(self, z, step):
-        """argmin over u of ‖u − z‖²/(2 step) + penalty(u)."""
+        """Argmin over u of ‖u − z‖²/(2 step) + penalty(u)."""
         norms = self.norms(z)
         shrunk = np.maximum(norms - step * self.l1 * self.weights, 0.0)
         factor = np.divide(shrunk, norms, out=np.zeros_like(norms), where=norms > 0)
@@ -72,7 +72,7 @@ class GroupElasticNet:
         return (self.norms(v) / self.weights).max(initial=0.0)
 
     def conjugate(self, v):
-        """sup over w of ⟨v, w⟩ − penalty(w)."""
+        """Sup over w of ⟨v, w⟩ − penalty(w)."""
         excess = np.maximum(self.norms(v) - self.l1 * self.weights, 0.0)
         return _half_square(excess @ excess, self.l2)
 

@@ -1,6 +1,7 @@
 """The finite-sum problem: data, loss, penalty; its objective and its duality gap."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -83,11 +84,8 @@ class Problem:
         best = -np.inf
         for scale in scales:
             v = -scale * gradient
-            if self.l2 == 0:
-                # Rounding must not leave the feasible point outside by its last bit.
-                conjugate = 0.0
-            else:
-                conjugate = self.penalty.conjugate(v)
+            # Without l2 the scaled point is feasible, though rounding may hide it.
+            conjugate = self.penalty.conjugate(v) if self.l2 > 0 else 0.0
             value = kernels.conjugates(self.loss.code, self.loss.shape, a, self.y, self.mass, scale)
             best = max(best, -value - conjugate)
         return best
@@ -115,14 +113,14 @@ class Problem:
 
 
 def make_problem(
-    X,
-    y,
+    X: Any,
+    y: Any,
     *,
     loss: str | Loss = "logistic",
     l1: float = 0.0,
     l2: float = 0.0,
-    groups=None,
-    sample_weight=None,
+    groups: Any = None,
+    sample_weight: Any = None,
     fit_intercept: bool = False,
 ) -> Problem:
     """Check everything and build a `Problem`; parameters as in `telic.optim.minimize`.
@@ -135,7 +133,7 @@ def make_problem(
     design = as_design(X)
     loss = as_loss(loss)
     for name, value in (("l1", l1), ("l2", l2)):
-        if not (np.isscalar(value) and 0 <= value < np.inf):
+        if np.ndim(value) or not 0 <= value < np.inf:
             raise InputError(f"{name} is {value!r}, expected a number >= 0.")
     y = _vector("y", y, design.n)
     if loss.classifies:
@@ -166,7 +164,7 @@ def make_problem(
     return Problem(design, y, loss, penalty, mass, bool(fit_intercept))
 
 
-def _vector(name: str, values, n: int) -> np.ndarray:
+def _vector(name: str, values: Any, n: int) -> np.ndarray:
     try:
         vector = np.ascontiguousarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

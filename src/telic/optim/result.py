@@ -135,7 +135,8 @@ def drive(
         warnings.warn(
             f"{method} stopped after {passes:.4g} passes with "
             + (f"a duality gap of {gap:.3g}" if bounded else f"a gradient of {size:.3g}")
-            + f", above the {target:.3g} asked for. Raise max_passes or tol, or scale the features.",
+            + f", above the {target:.3g} asked for. "
+            "Raise max_passes or tol, or scale the features.",
             ConvergenceWarning,
             stacklevel=3,
         )

@@ -1,4 +1,4 @@
-"""Which row is drawn next: probabilities, alias tables, and a generator that kernels carry along."""
+"""Which row is drawn next: probabilities, alias tables, a generator that kernels carry."""
 
 import numpy as np
 from numba import njit

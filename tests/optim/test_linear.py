@@ -1,0 +1,148 @@
+import pickle
+
+import numpy as np
+import pytest
+import sklearn
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.linear_model import ElasticNet, LogisticRegression, PoissonRegressor
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, scale
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from telic.errors import InputError
+from telic.optim import (
+    ElasticNetClassifier,
+    ElasticNetClassifierCV,
+    ElasticNetRegressor,
+    ElasticNetRegressorCV,
+)
+
+
+@parametrize_with_checks(
+    [
+        ElasticNetClassifier(),
+        ElasticNetRegressor(),
+        ElasticNetClassifierCV(Cs=3),
+        ElasticNetRegressorCV(alphas=5),
+    ]
+)
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    return scale(X), np.where(y == 1, "benign", "malignant")
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", {"benign": 3.0, "malignant": 1.0}])
+def test_the_classifier_is_saga_by_another_import(cancer, class_weight):
+    X, y = cancer
+    weight = np.random.default_rng(0).random(y.size)
+    settings = {"C": 0.1, "l1_ratio": 0.3, "solver": "saga", "tol": 1e-10, "max_iter": 20_000}
+    ours = ElasticNetClassifier(class_weight=class_weight, random_state=0, **settings)
+    theirs = LogisticRegression(class_weight=class_weight, random_state=0, **settings)
+    ours.fit(X, y, sample_weight=weight)
+    theirs.fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-4)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
+    assert (ours.predict(X) == theirs.predict(X)).all()
+
+
+def test_the_regressor_is_scikit_learns_elastic_net_and_its_poisson_regressor(make_data):
+    X, y = make_data("squared")
+    theirs = ElasticNet(alpha=0.05, l1_ratio=0.6, tol=1e-12).fit(X, y)
+    for matrix in (X, sparse.csr_matrix(X)):
+        ours = ElasticNetRegressor(alpha=0.05, l1_ratio=0.6, tol=1e-12).fit(matrix, y)
+        np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-6)
+        np.testing.assert_allclose(ours.predict(matrix), theirs.predict(X), atol=1e-6)
+    X, y = make_data("poisson")
+    theirs = PoissonRegressor(alpha=0.1, tol=1e-12, max_iter=1000).fit(X, y)
+    ours = ElasticNetRegressor(alpha=0.1, l1_ratio=0.0, loss="poisson", tol=1e-12).fit(X, y)
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-5)
+
+
+def test_huber_resists_what_squared_loss_follows(make_data):
+    X, y = make_data("squared")
+    spoilt = y.copy()
+    spoilt[:5] += 1000.0
+    clean = ElasticNetRegressor(alpha=0.01).fit(X, y).coef_
+    robust = ElasticNetRegressor(alpha=0.01, loss="huber").fit(X, spoilt).coef_
+    followed = ElasticNetRegressor(alpha=0.01).fit(X, spoilt).coef_
+    assert np.linalg.norm(robust - clean) < 0.5 < np.linalg.norm(followed - clean)
+
+
+def test_penalties_by_name_and_without_any(cancer):
+    X, y = cancer
+    by_name = ElasticNetClassifier("l1", C=0.1).fit(X, y).coef_
+    np.testing.assert_array_equal(
+        by_name, ElasticNetClassifier(C=0.1, l1_ratio=1.0).fit(X, y).coef_
+    )
+    free = ElasticNetClassifier(None, tol=1e-8).fit(X[:, :3], y)
+    assert np.isnan(free.gap_).all()
+    theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(X[:, :3], y)
+    np.testing.assert_allclose(free.coef_, theirs.coef_, rtol=1e-4)
+    with pytest.raises(InputError, match="penalty is 'l3'"):
+        ElasticNetClassifier("l3").fit(X, y)
+    with pytest.raises(InputError, match="C is 0"):
+        ElasticNetClassifier(C=0).fit(X, y)
+    with pytest.raises(InputError, match="l1_ratio is 2"):
+        ElasticNetRegressor(l1_ratio=2).fit(X, X[:, 0])
+    with pytest.raises(InputError, match="loss is 'logistic'"):
+        ElasticNetRegressor(loss="logistic").fit(X, X[:, 0])
+
+
+def test_several_classes_and_squared_hinge():
+    X, y = load_iris(return_X_y=True)
+    model = ElasticNetClassifier(C=10.0).fit(X, y)
+    assert model.coef_.shape == (3, 4)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+    assert model.score(X, y) > 0.9
+    hinge = ElasticNetClassifier(loss="squared_hinge").fit(X, y)
+    assert hinge.score(X, y) > 0.9
+    assert not hasattr(hinge, "predict_proba")
+
+
+def test_warm_start_pickle_pipeline_and_grid_search(cancer):
+    X, y = cancer
+    model = ElasticNetClassifier(C=0.1, solver="asbcd", warm_start=True, random_state=0).fit(X, y)
+    cold = model.n_iter_[0]
+    assert model.fit(X, y).n_iter_[0] < cold
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    with sklearn.config_context(enable_metadata_routing=True):
+        inner = ElasticNetClassifier().set_fit_request(sample_weight=True)
+        inner.set_score_request(sample_weight=True)
+        pipeline = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), inner)
+        search = GridSearchCV(pipeline, {"elasticnetclassifier__C": [0.01, 1.0]}, cv=3)
+        # Weight on one class alone must reach the classifier, which then refuses.
+        search.fit(X, y, sample_weight=np.ones(y.size))
+        assert search.best_score_ > 0.9
+        with pytest.raises(ValueError, match="sample_weight leaves only 1 of 2"):
+            search.fit(X, y, sample_weight=(y == "benign").astype(float))
+
+
+def test_cross_validation_chooses_by_score_and_folds_may_run_in_threads(cancer, make_data):
+    X, y = cancer
+    alone = ElasticNetClassifierCV(Cs=[1e-6, 1e-2, 1.0], l1_ratio=[0.2, 0.8]).fit(X, y)
+    assert alone.scores_.shape == (2, 3, 5)
+    assert alone.C_ in (1e-2, 1.0)
+    assert alone.scores_.mean(axis=-1).max() == pytest.approx(
+        alone.scores_[[0.2, 0.8].index(alone.l1_ratio_), list(alone.Cs_).index(alone.C_)].mean()
+    )
+    threads = ElasticNetClassifierCV(Cs=[1e-6, 1e-2, 1.0], l1_ratio=[0.2, 0.8], n_jobs=2).fit(X, y)
+    np.testing.assert_array_equal(threads.scores_, alone.scores_)
+    same = ElasticNetClassifier(C=alone.C_, l1_ratio=alone.l1_ratio_, tol=1e-9).fit(X, y)
+    np.testing.assert_allclose(alone.coef_, same.coef_, atol=1e-3)
+    X, y = make_data("squared")
+    model = ElasticNetRegressorCV(alphas=10, l1_ratio=[0.5, 1.0]).fit(X, y)
+    assert (np.diff(model.alphas_, axis=1) < 0).all()
+    assert model.score(X, y) > 0.5
+    with pytest.raises(InputError, match="alphas"):
+        ElasticNetRegressorCV(alphas=[-1.0]).fit(X, y)
+    with pytest.raises(InputError, match="Cs"):
+        ElasticNetClassifierCV(Cs=[0.0]).fit(X, y > 0)

@@ -1,0 +1,110 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from telic.errors import InputError
+from telic.optim import kernels
+from telic.optim.losses import Huber, Logistic, Poisson, Squared, SquaredHinge, as_loss
+
+LOSSES = [Squared(), Logistic(), SquaredHinge(), Huber(0.7), Poisson()]
+numbers = st.floats(-8, 8)
+
+
+def targets(loss):
+    if loss.classifies:
+        return st.sampled_from([-1.0, 1.0])
+    return st.integers(0, 9).map(float) if isinstance(loss, Poisson) else numbers
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_the_gradient_is_the_slope_of_the_value_and_the_curvature_its_slope(loss):
+    @settings(max_examples=40, deadline=None)
+    @given(z=numbers, y=targets(loss))
+    def check(z, y):
+        h = 1e-5
+        slope = (loss.value(z + h, y) - loss.value(z - h, y)) / (2 * h)
+        # Half a kink's jump in curvature times h is what a difference quotient may miss.
+        assert slope == pytest.approx(loss.gradient(z, y), rel=1e-5, abs=3e-5)
+        bend = (loss.gradient(z + h, y) - loss.gradient(z - h, y)) / (2 * h)
+        near_kink = abs(loss.curvature(z + h, y) - loss.curvature(z - h, y)) > 1e-1
+        assert near_kink or bend == pytest.approx(float(loss.curvature(z, y)), rel=1e-3, abs=1e-4)
+        assert loss.value(z, y) >= -1e-12
+        assert 0 <= loss.curvature(z, y) <= loss.smoothness + 1e-12
+
+    check()
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_the_conjugate_is_the_largest_difference_from_a_line(loss):
+    """Fenchel-Young: equality at the derivative, inequality everywhere else."""
+
+    @settings(max_examples=40, deadline=None)
+    @given(z=numbers, other=numbers, y=targets(loss))
+    def check(z, other, y):
+        a = loss.gradient(z, y)
+        assert a * z - loss.value(z, y) == pytest.approx(float(loss.conjugate(a, y)), abs=1e-7)
+        assert a * other - loss.value(other, y) <= loss.conjugate(a, y) + 1e-7
+
+    check()
+
+
+@pytest.mark.parametrize(
+    ("loss", "y", "outside"),
+    [
+        (Logistic(), 1.0, 0.1),
+        (Logistic(), 1.0, -1.1),
+        (SquaredHinge(), -1.0, -0.1),
+        (Huber(1.0), 0.0, 1.1),
+        (Poisson(), 2.0, -2.1),
+    ],
+)
+def test_the_conjugate_is_infinite_where_no_line_of_that_slope_lies_below(loss, y, outside):
+    assert loss.conjugate(outside, y) == np.inf
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_the_kernels_agree_with_the_reference(loss):
+    rng = np.random.default_rng(0)
+    z = rng.normal(scale=3, size=200)
+    y = rng.choice([-1.0, 1.0], 200) if loss.classifies else rng.integers(0, 5, 200).astype(float)
+    mass = rng.random(200)
+    out = np.empty(200)
+    assert kernels.losses(loss.code, loss.shape, z, y, mass) == pytest.approx(
+        mass @ loss.value(z, y), rel=1e-12
+    )
+    kernels.gradients(loss.code, loss.shape, z, y, mass, out)
+    np.testing.assert_allclose(out, mass * loss.gradient(z, y), rtol=1e-12, atol=1e-14)
+    assert kernels.conjugates(loss.code, loss.shape, out, y, mass, 0.7) == pytest.approx(
+        mass @ loss.conjugate(0.7 * out / mass, y), rel=1e-10
+    )
+    kernels.curvatures(loss.code, loss.shape, z, y, mass, out)
+    np.testing.assert_allclose(out, mass * loss.curvature(z, y), rtol=1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_the_prox_of_the_loss_is_stationary_even_for_large_weights(loss):
+    rng = np.random.default_rng(1)
+    for _ in range(500):
+        c, q = rng.normal() * 10 ** rng.uniform(-1, 3), 10 ** rng.uniform(-3, 4)
+        y = float(rng.choice([-1, 1])) if loss.classifies else float(rng.integers(0, 5))
+        u = kernels.loss_prox(loss.code, loss.shape, c, q, y)
+        residual = u - c + q * loss.gradient(u, y)
+        assert abs(residual) <= 1e-10 * (1 + abs(c) + q * (1 + y))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_the_best_intercept_leaves_no_slope(loss):
+    rng = np.random.default_rng(2)
+    z = 3 * rng.normal(size=50)
+    y = rng.choice([-1.0, 1.0], 50) if loss.classifies else rng.integers(0, 5, 50).astype(float)
+    mass = np.full(50, 0.02)
+    t = kernels.intercept_shift(loss.code, loss.shape, z, y, mass)
+    assert abs(mass @ loss.gradient(z + t, y)) < 1e-14
+
+
+def test_bad_losses_are_named():
+    with pytest.raises(InputError, match="squared_hinge"):
+        as_loss("hinge")
+    with pytest.raises(InputError, match="delta"):
+        Huber(-1.0)

@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from telic.errors import InputError
+from telic.optim import kernels
+from telic.optim.asbcd import tables
+from telic.optim.penalties import ElasticNet, group_penalty, soft
+
+weights = st.floats(0, 3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(z=st.floats(-5, 5), step=st.floats(1e-3, 5), l1=weights, l2=weights)
+def test_the_prox_minimises_its_definition(z, step, l1, l2):
+    def objective(u):
+        return (u - z) ** 2 / (2 * step) + l1 * np.abs(u) + l2 * u**2 / 2
+
+    best = ElasticNet(l1, l2).prox(np.array([z]), step)[0]
+    assert objective(best) <= objective(np.linspace(z - 6, z + 6, 2001)).min() + 1e-9
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 99), step=st.floats(1e-2, 5), l1=weights, l2=weights)
+def test_the_group_prox_minimises_its_definition(seed, step, l1, l2):
+    rng = np.random.default_rng(seed)
+    penalty = group_penalty([0, 1, 0, 2, 2, 2], l1=l1, l2=l2)
+    z = rng.normal(size=6)
+
+    def objective(u):
+        return ((u - z) ** 2).sum() / (2 * step) + penalty.value(u)
+
+    best = penalty.prox(z, step)
+    others = [best + scale * rng.normal(size=6) for scale in (1e-3, 1e-2, 0.1, 1.0) * 20]
+    assert objective(best) <= min(objective(u) for u in others) + 1e-12
+
+
+@pytest.mark.parametrize(
+    "penalty", [ElasticNet(0.3, 0.5), group_penalty([0, 0, 1], l1=0.3, l2=0.5)]
+)
+def test_the_conjugate_bounds_every_line_and_is_met_at_the_prox(penalty):
+    rng = np.random.default_rng(0)
+    for v in rng.normal(size=(20, 3)):
+        # The maximiser of <v, w> - penalty(w) is the prox of v/l2 without the l2 part.
+        best = penalty.prox(1e9 * v, 1e9)
+        assert v @ best - penalty.value(best) == pytest.approx(penalty.conjugate(v), rel=1e-6)
+        for w in rng.normal(size=(20, 3)):
+            assert v @ w - penalty.value(w) <= penalty.conjugate(v) + 1e-12
+
+
+def test_without_l2_the_conjugate_is_the_indicator_of_the_dual_ball():
+    penalty = ElasticNet(1.0, 0.0)
+    assert penalty.conjugate(np.array([1.0, -1.0])) == 0.0
+    assert penalty.conjugate(np.array([1.1, 0.0])) == np.inf
+    assert penalty.dual_norm(np.array([0.5, -2.0])) == 2.0
+
+
+def test_groups_of_one_are_the_l1_norm():
+    w = np.array([1.0, -2.0, 0.5])
+    alone = group_penalty([2, 0, 1], l1=0.7, l2=0.2)
+    assert alone.value(w) == pytest.approx(ElasticNet(0.7, 0.2).value(w))
+    np.testing.assert_allclose(alone.prox(w, 0.5), ElasticNet(0.7, 0.2).prox(w, 0.5))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    w=st.floats(-3, 3),
+    g=st.floats(-2, 2),
+    q=st.integers(0, 60),
+    step=st.floats(1e-3, 0.5),
+    l1=st.sampled_from([0.0, 0.1, 1.0]),
+    l2=st.sampled_from([0.0, 0.01, 1.0]),
+)
+def test_q_steps_at_once_are_q_steps(w, g, q, step, l1, l2):
+    """The just-in-time update, across zero and beyond the length of its tables."""
+    powers, sums = tables(step * l2, 20)
+    plain = w
+    for _ in range(q):
+        plain = soft((1 - step * l2) * plain - step * g, step * l1)
+    assert kernels.advance(w, g, q, step, l1, l2, powers, sums) == pytest.approx(plain, abs=1e-11)
+
+
+def test_bad_groups_are_named():
+    with pytest.raises(InputError, match="one label per feature"):
+        group_penalty([], l1=1.0, l2=0.0)

@@ -1,0 +1,236 @@
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from telic.errors import InputError
+from telic.optim import METHODS, Huber, choose_method, make_problem, minimize
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "reference"))
+from optimum import optimum
+
+LINEAR = ["asbcd", "gram", "mrbcd", "prox_newton", "saga", "sdca", "svrg"]
+LOSSES = ["squared", "logistic", "squared_hinge", "huber", "poisson"]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_each_method_reaches_the_independent_optimum(make_data, loss, fit_intercept):
+    X, y = make_data(loss)
+    weight = np.random.default_rng(1).random(y.size)
+    terms = {"loss": loss, "l1": 0.01, "l2": 0.05, "fit_intercept": fit_intercept}
+    best = optimum(X, y, sample_weight=weight, **terms)
+    for method in LINEAR:
+        if loss == "poisson" and method not in ("gram", "prox_newton", "sdca"):
+            continue
+        for matrix in (X, sparse.csr_matrix(X)):
+            result = minimize(
+                matrix, y, method=method, sample_weight=weight, tol=1e-9, max_passes=9000, **terms
+            )
+            assert result.converged
+            assert -1e-10 <= result.objective - best <= 1e-8, method
+            assert result.objective - best <= result.gap + 1e-10
+
+
+@pytest.mark.parametrize("method", ["asbcd", "sbcd", "mrbcd"])
+def test_blocks_reach_the_same_point(make_data, method):
+    X, y = make_data(kind="csr")
+    best = minimize(X, y, l1=0.01, l2=0.05, tol=1e-12).objective
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # sbcd is sublinear
+        result = minimize(
+            X, y, l1=0.01, l2=0.05, method=method, blocks=4, tol=1e-9, max_passes=3000
+        )
+    assert abs(result.objective - best) < (1e-3 if method == "sbcd" else 1e-8)
+
+
+def test_sgd_comes_close_and_says_that_it_did_not_converge(make_data):
+    X, y = make_data()
+    with pytest.warns(ConvergenceWarning, match="sgd stopped after 200 passes with a duality gap"):
+        result = minimize(X, y, l1=0.01, l2=0.05, method="sgd", max_passes=200)
+    assert not result.converged
+    assert 0 < result.objective - minimize(X, y, l1=0.01, l2=0.05).objective < 1e-3
+
+
+@pytest.mark.parametrize("l1", [0.0, 0.02])
+@pytest.mark.parametrize("l2", [0.0, 0.02])
+@pytest.mark.parametrize("method", ["gram", "prox_newton"])
+def test_each_mix_of_penalties_is_solved(make_data, method, l1, l2):
+    for loss in ("squared", "logistic", "huber"):
+        X, y = make_data(loss)
+        result = minimize(X, y, loss=loss, l1=l1, l2=l2, method=method, tol=1e-9)
+        assert result.objective == pytest.approx(optimum(X, y, loss=loss, l1=l1, l2=l2), abs=1e-8)
+        assert np.isnan(result.gap) == (l1 == l2 == 0)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_group_methods_agree_and_leave_groups_out_as_a_whole(make_data, loss):
+    X, y = make_data(loss)
+    groups = np.arange(15) // 3
+    terms = {
+        "loss": loss,
+        "l1": 0.08 if loss == "logistic" else 0.25,
+        "l2": 0.01,
+        "groups": groups,
+        "fit_intercept": True,
+    }
+    results = [
+        minimize(X, y, method=method, blocks=blocks, tol=1e-10, max_passes=5000, **terms)
+        for method, blocks in (("gram", None), ("saga", None), ("asbcd", 1), ("asbcd", 3))
+    ]
+    for result in results:
+        assert result.converged
+        assert result.objective == pytest.approx(results[0].objective, abs=1e-8)
+    zero = (results[0].coef.reshape(5, 3) == 0).sum(axis=1)
+    assert set(zero) <= {0, 3}
+    assert 3 in zero
+
+
+def test_the_gap_is_a_bound_at_every_check(make_data):
+    X, y = make_data(kind="csr")
+    for l1, l2 in ((0.02, 0.0), (0.02, 0.01), (0.0, 0.01)):
+        best = minimize(X, y, l1=l1, l2=l2, tol=1e-13, fit_intercept=True).objective
+        for method in ("prox_newton", "asbcd"):
+            history = minimize(
+                X, y, l1=l1, l2=l2, fit_intercept=True, method=method, tol=1e-5, check_every=1
+            ).history
+            assert all(record.objective - best <= record.gap + 1e-12 for record in history)
+            assert history[-1].gap < 1e-4 < history[0].gap
+
+
+def test_formats_layouts_and_types_give_the_same_answer(make_data):
+    X, y = make_data()
+    expected = minimize(X, y, l1=0.01, l2=0.05, tol=1e-12).coef
+    messy = sparse.coo_matrix(X)
+    twice = sparse.csr_matrix(
+        (np.tile(messy.data / 2, 2), (np.tile(messy.row, 2), np.tile(messy.col, 2))), X.shape
+    )
+    wide = sparse.csr_matrix(X)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    unsorted = sparse.csr_matrix(X[:, ::-1])[:, ::-1]
+    for matrix in (
+        np.asfortranarray(X),
+        np.repeat(X, 2, axis=0)[::2],
+        twice,
+        wide,
+        unsorted,
+        messy,
+    ):
+        found = minimize(matrix, y, l1=0.01, l2=0.05, tol=1e-12).coef
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+    for method in ("gram", "asbcd"):
+        for single in (X.astype(np.float32), sparse.csr_matrix(X, dtype=np.float32)):
+            found = minimize(single, y, l1=0.01, l2=0.05, tol=1e-10, method=method).coef
+            np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_the_seed_decides_and_a_warm_start_saves_passes(make_data):
+    X, y = make_data(kind="csr")
+    terms = {"l1": 0.01, "l2": 0.05, "method": "asbcd"}
+    first, second = (minimize(X, y, random_state=7, **terms) for _ in range(2))
+    np.testing.assert_array_equal(first.coef, second.coef)
+    assert (first.coef != minimize(X, y, random_state=8, **terms).coef).any()
+    for method in ("asbcd", "sdca", "prox_newton", "gram"):
+        terms["method"] = method
+        cold = minimize(X, y, **terms)
+        warm = minimize(X, y, coef_init=cold.coef, **terms)
+        assert warm.passes < cold.passes
+
+
+def test_the_callback_sees_the_history_and_can_stop(make_data):
+    X, y = make_data()
+    seen = []
+
+    def callback(record, coef, intercept):
+        seen.append(record)
+        return len(seen) == 2
+
+    result = minimize(X, y, l2=1e-3, method="saga", tol=1e-12, check_every=1, callback=callback)
+    assert result.history == seen
+    assert len(seen) == 2
+
+
+def test_a_diverging_step_is_named_with_a_safe_one(make_data):
+    X, y = make_data("squared")
+    with pytest.raises(InputError, match=r"saga diverged .* A step_size of (.*) is safe") as caught:
+        minimize(X, y, loss="squared", l2=0.01, method="saga", step_size=10.0)
+    safe = float(str(caught.value).split("step_size of ")[1].split(" is")[0])
+    assert minimize(X, y, loss="squared", l2=0.01, method="saga", step_size=safe).converged
+
+
+def test_separated_classes_without_a_penalty_are_reported():
+    X, y = np.array([[1.0], [2.0], [-1.0], [-3.0]]), np.array([1.0, 1.0, -1.0, -1.0])
+    with pytest.warns(ConvergenceWarning, match="separated"):
+        minimize(X, y)
+
+
+def test_scales_far_from_one_are_solved_or_refused(make_data):
+    X, y = make_data("squared")
+    assert minimize(X * 1e-150, y, loss="squared", l1=0.1).coef.any() == 0
+    # Scaling X by c and the penalties with it scales the coefficients by 1/c.
+    plain = minimize(X, y, loss="squared", l1=0.01, l2=0.01, tol=1e-12).coef
+    large = minimize(X * 1e40, y, loss="squared", l1=0.01e40, l2=0.01e80, tol=1e-12).coef
+    np.testing.assert_allclose(large * 1e40, plain, rtol=1e-6, atol=1e-9)
+    with pytest.raises(InputError, match="too large to square"):
+        minimize(X * 1e150, y, loss="squared", l1=0.1)
+
+
+def test_one_row_and_empty_columns_are_no_special_case():
+    result = minimize(np.array([[2.0, 0.0]]), [3.0], loss="squared", l1=0.0, l2=1.0, tol=1e-12)
+    np.testing.assert_allclose(result.coef, [6.0 / 5.0, 0.0], atol=1e-8)
+    for method in LINEAR:
+        assert (
+            minimize(sparse.csr_matrix((4, 3)), [1, 1, -1, -1], l2=0.1, method=method).coef.any()
+            == 0
+        )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"X": [[np.nan, 1.0], [1.0, 2.0]]}, "NaN or infinity at row 0, column 0"),
+        ({"X": [[1.0, np.inf], [1.0, 2.0]]}, "row 0, column 1"),
+        ({"X": sparse.csr_matrix([[1.0, 0.0], [0.0, np.inf]])}, "row 1, column 1"),
+        ({"X": [1.0, 2.0]}, "1 dimension"),
+        ({"X": np.empty((2, 0))}, "at least one row and one feature"),
+        ({"X": [[1j, 0], [0, 1]]}, "complex"),
+        ({"X": [["a", "b"], ["c", "d"]]}, "cannot be read as numbers"),
+        ({"y": [1.0]}, r"y has shape \(1,\), expected \(2,\)"),
+        ({"y": [1.0, np.nan]}, "y contains NaN or infinity at row 1"),
+        ({"y": [1.0, 2.0]}, "expected -1 and \\+1"),
+        ({"y": [1.0, 1.0]}, "one class only"),
+        ({"y": [0.0, -1.0], "loss": "poisson"}, "counts"),
+        ({"y": [0.0, 1e120], "loss": "squared"}, "Scale it"),
+        ({"l1": -1.0}, "l1 is -1.0, expected a number >= 0"),
+        ({"l2": np.nan}, "l2 is nan"),
+        ({"sample_weight": [1.0, -1.0]}, "sample_weight must be >= 0"),
+        ({"groups": [0]}, "groups has 1 labels, X has 2 features"),
+        ({"method": "newton"}, "method is 'newton', expected one of"),
+        ({"method": "saga", "groups": [0, 1], "l1": 1.0, "step_size": 0.0}, "step_size is 0.0"),
+        ({"method": "svrg", "groups": [0, 1]}, "svrg does not know groups"),
+        ({"method": "saga", "loss": "poisson", "y": [0.0, 1.0]}, "no Lipschitz gradient"),
+        ({"method": "sdca", "l1": 0.1}, "sdca needs l2 > 0"),
+        ({"method": "asbcd", "blocks": 3}, "blocks is 3, expected 1 to the 2 features"),
+        ({"method": "mrbcd", "batch": 0}, "batch is 0"),
+        ({"coef_init": [1.0]}, "coef_init has shape"),
+        ({"tol": -1.0}, "tol is -1.0"),
+    ],
+)
+def test_bad_input_is_one_clear_line(change, message):
+    given = {"X": [[1.0, 0.0], [0.0, 1.0]], "y": [1.0, -1.0], **change}
+    with pytest.raises(InputError, match=message) as caught:
+        minimize(given.pop("X"), given.pop("y"), **given)
+    assert "\n" not in str(caught.value)
+
+
+def test_auto_picks_by_shape_and_conditioning(make_data):
+    X, y = make_data(n=60, d=600, kind="csr")
+    assert choose_method(make_problem(X[:, :20], y, l2=0.1)) == "gram"
+    assert choose_method(make_problem(X, y, l1=0.1)) == "prox_newton"
+    assert choose_method(make_problem(X, y, l2=100.0)) == "sdca"
+    assert choose_method(make_problem(X, y, l1=0.1, groups=np.arange(600) // 2)) == "gram"
+    assert minimize(X, y, loss=Huber(0.5), l1=0.1).method in METHODS
