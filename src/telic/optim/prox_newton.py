@@ -63,7 +63,7 @@ def prox_newton(
         support = np.count_nonzero(coef)
         size = min(max(start_size, 2 * support), np.count_nonzero(violation > 0))
         violation[coef != 0] = np.inf
-        chosen = np.argpartition(-violation, size - 1)[: max(size, support)] if size else []
+        chosen: np.ndarray = np.argpartition(-violation, size - 1)[: max(size, support)] if size else []
         working = np.sort(np.asarray(chosen, np.int64))
         violation[coef != 0] = _violations(
             (gradient + problem.l2 * coef)[coef != 0], coef[coef != 0], problem.l1
