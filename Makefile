@@ -17,8 +17,15 @@ check: setup  ## formatting, lint, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-bench: setup  ## time the solvers and the index against their rivals
-	$(BIN)/python -m benchmarks $(ARGS)
+bench: setup .venv-bench/.ready  ## time the solvers against their rivals
+	.venv-bench/bin/python -m benchmarks $(ARGS)
+
+.venv-bench/.ready: requirements.lock benchmarks/requirements-bench.txt
+	rm -rf .venv-bench && $(PYTHON) -m venv .venv-bench
+	$(BIN)/uv pip install --quiet --python .venv-bench/bin/python --require-hashes -r requirements.lock
+	$(BIN)/uv pip install --quiet --python .venv-bench/bin/python -r benchmarks/requirements-bench.txt
+	$(BIN)/uv pip install --quiet --python .venv-bench/bin/python --no-deps --no-build-isolation --offline -e .
+	touch $@
 
 docs: setup  ## the documentation site, in docs/_build/html
 	$(BIN)/sphinx-build -W -q -b html docs docs/_build/html
@@ -31,5 +38,5 @@ setup:
 	@$(PYTHON) scripts/setup_env.py
 
 clean:  ## remove everything that was built
-	rm -rf .venv build dist docs/_build docs/gallery docs/api telic-demo .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-bench build dist docs/_build docs/gallery docs/api telic-demo .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

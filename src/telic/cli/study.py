@@ -38,3 +38,39 @@ def chapter_2(
     from telic.study.chapter2_report import controls_table
 
     print_table(*controls_table(numbers["controls"]), "SIMULATED people: does dwell time help?")
+
+
+@app.command("chapter-4")
+def chapter_4(
+    out: Annotated[Path, typer.Option(help="Report to write.")] = Path("telic-chapter-4.html"),
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with ml/covtype.npz; default: TELIC_DATA.")
+    ] = None,
+    replications: Annotated[int, typer.Option(help="Runs of each method.", min=1)] = 10,
+    passes: Annotated[float, typer.Option(help="Component gradients / n of each run.")] = 40,
+    share: Annotated[float, typer.Option(help="Part of the rows; 1 takes hours.")] = 0.05,
+    seed: Annotated[int, typer.Option(help="Equal seeds give equal results.", min=0)] = 0,
+    as_json: Json = False,
+) -> None:
+    """Convergence of ASBCD and its rivals: figures 4.1 and 4.2."""
+    from telic.study.chapter4 import chapter4_study
+
+    with steps("chapter 4") as progress:
+        report, numbers = chapter4_study(
+            replications=replications,
+            passes=passes,
+            share=share,
+            data=data,
+            seed=seed,
+            progress=progress,
+        )
+    report.write(out)
+    console.print(f"report: {out}")
+    if as_json:
+        typer.echo(json.dumps(numbers))
+        return
+    rows = [
+        [name, f"{each['predicted_factor']:.2f}", f"{each['measured_factor']:.2f}"]
+        for name, each in numbers.items()
+    ]
+    print_table(["data", "predicted", "measured"], rows, "gradients: uniform / optimal sampling")

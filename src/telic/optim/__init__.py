@@ -6,7 +6,7 @@ from telic.optim.losses import Huber, Logistic, Poisson, Squared, SquaredHinge
 from telic.optim.penalties import ElasticNet, GroupElasticNet
 from telic.optim.problem import Problem, make_problem
 from telic.optim.result import Record, SolveResult
-from telic.optim.solve import METHODS, choose_method, minimize, solve
+from telic.optim.solve import METHODS, choose_method, minimize, safe_step, solve
 
 __all__ = [
     "METHODS",
@@ -27,6 +27,7 @@ __all__ = [
     "choose_method",
     "make_problem",
     "minimize",
+    "safe_step",
     "solve",
     "solve_path",
 ]

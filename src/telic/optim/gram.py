@@ -68,9 +68,9 @@ def gram(
         slope[d:] = a.sum()
         start = np.append(coef, intercept)[:size]
         target = start.copy()
-        _descend(
+        descend(
             *(hessian, slope.copy(), target, np.empty(size), order, starts, weights),
-            *(problem.l1, problem.l2, d, 1e-3, 1000),
+            *(problem.l1, problem.l2, d, 1e-3, 0.0, 1000),
         )
         move = target - start
         move_z = problem.predict(move[:d], move[d] if problem.fit_intercept else 0.0)
@@ -86,7 +86,8 @@ def weighted_gram(problem: Problem, weights: np.ndarray, out: np.ndarray) -> Non
     d = problem.design.d
     out[:] = 0.0
     if problem.design.is_sparse:
-        _add_outer(problem.design.rows, weights, out)
+        A = problem.design.rows
+        add_outer(A.data, A.indices, A.indptr, weights, out, 0)
     else:
         # Chunks keep the weighted copy small.
         for begin in range(0, problem.design.n, 4096):
@@ -106,23 +107,24 @@ def _blocks(problem):
 
 
 @njit(cache=True, nogil=True)
-def _add_outer(A, weights, out):
-    """Add the weighted outer products of the rows."""
+def add_outer(data, indices, indptr, weights, out, known):
+    """Add the weighted outer products of sparse rows to the lines of out from `known` on."""
     for i in range(weights.size):
-        start, end = A.indptr[i], A.indptr[i + 1]
+        start, end = indptr[i], indptr[i + 1]
         for p in range(start, end):
-            j = A.indices[p]
-            x = weights[i] * A.data[p]
-            for q in range(start, end):
-                out[j, A.indices[q]] += x * A.data[q]
+            j = indices[p]
+            if j >= known:
+                x = weights[i] * data[p]
+                for q in range(start, end):
+                    out[j, indices[q]] += x * data[q]
 
 
 @njit(cache=True, nogil=True)
-def _descend(hessian, slope, w, move, order, starts, weights, l1, l2, d, tol, rounds):
+def descend(hessian, slope, w, move, order, starts, weights, l1, l2, d, tol, goal, rounds):
     """Minimise the model slope·move + ½ moveᵀ H move + penalty(w + move) by blocks, w in place.
 
     slope is kept up to date: it holds the model's gradient at w, without the l2 term. Stops when
-    a round changes no gradient by more than tol times what the first round did.
+    a round changes no gradient by more than `goal`, or tol times what the first round did.
     """
     first = 0.0
     for r in range(rounds):
@@ -162,5 +164,5 @@ def _descend(hessian, slope, w, move, order, starts, weights, l1, l2, d, tol, ro
                 slope[m] += change * hessian[k, m]
         if r == 0:
             first = worst
-        if worst <= tol * first:
+        if worst <= max(goal, tol * first):
             break

@@ -215,6 +215,14 @@ def combine(A, a, out):
 
 
 @njit(cache=True, nogil=True)
+def some_sums(columns, working, move, out):
+    """Add the columns, weighted by move, to out."""
+    for r in range(working.size):
+        if move[r] != 0.0:
+            row_add(columns, working[r], move[r], out)
+
+
+@njit(cache=True, nogil=True)
 def squares(A, out):
     """Squared norms of all rows."""
     for i in range(out.size):

@@ -7,10 +7,11 @@ from numba import njit
 
 from telic.errors import InputError
 from telic.optim import kernels
-from telic.optim.kernels import row_add, row_dot, soft
+from telic.optim.kernels import row_dot, soft, some_sums
 from telic.optim.line_search import backtrack
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
+from telic.optim.working_gram import grow, violations
 
 _MEMORY = 5
 """Epochs between two extrapolations (M = 5 in Bertrand and Massias 2021)."""
@@ -21,14 +22,15 @@ def prox_newton(
     *,
     coef: np.ndarray,
     intercept: float = 0.0,
-    start_size: int = 100,
+    start_size: int = 200,
 ) -> Iterator[Iterate]:
     """Run proximal Newton, one iterate per working set.
 
     The working set is the support and the features that violate optimality most, at least
     `start_size` and at most twice the support. On it the loss is replaced by its quadratic model,
     which cyclic coordinate descent with Anderson extrapolation minimises to a tenth of the
-    violation; a backtracking line search takes care of the rest. Squared loss needs one model.
+    violation; a backtracking line search takes care of the rest. Squared loss, whose model is
+    exact, keeps the Gram matrix of the working set while that is small (`working_gram`).
 
     Parameters
     ----------
@@ -45,12 +47,13 @@ def prox_newton(
     """
     if problem.is_grouped:
         raise InputError("prox_newton has no group penalty. Use method='asbcd' or 'saga'.")
+    if problem.loss.code == 0:
+        for iterate in grow(problem, coef=coef, intercept=intercept, start_size=start_size):
+            intercept = iterate.intercept
+            yield iterate
     columns, n = problem.design.columns, problem.design.n
     z = problem.predict(coef, intercept)
-    gradient, lengths = np.empty(problem.design.d), None
-    if problem.loss.code == 0:
-        lengths = np.empty(problem.design.d)
-        _weighted_squares(columns, problem.mass, np.arange(problem.design.d), lengths)
+    gradient = np.empty(problem.design.d)
     spent = n
     while True:
         shift = problem.best_shift(z)
@@ -59,28 +62,21 @@ def prox_newton(
         a = problem.slopes(z)
         kernels.products(columns, a, 0.0, gradient)
         yield Iterate(coef, intercept, spent, prediction=z, slopes=a, gradient=gradient)
-        violation = _violations(gradient + problem.l2 * coef, coef, problem.l1)
+        violation = violations(gradient + problem.l2 * coef, coef, problem.l1)
         support = np.count_nonzero(coef)
         size = min(max(start_size, 2 * support), np.count_nonzero(violation > 0))
         violation[coef != 0] = np.inf
-        chosen: np.ndarray = np.argpartition(-violation, size - 1)[: max(size, support)] if size else []
+        chosen: np.ndarray = (
+            np.argpartition(-violation, size - 1)[: max(size, support)] if size else []
+        )
         working = np.sort(np.asarray(chosen, np.int64))
-        violation[coef != 0] = _violations(
+        violation[coef != 0] = violations(
             (gradient + problem.l2 * coef)[coef != 0], coef[coef != 0], problem.l1
         )
-        intercept, spent = _solve_on(
-            problem, working, coef, intercept, z, 0.3 * violation.max(), lengths
-        )
+        intercept, spent = _solve_on(problem, working, coef, intercept, z, 0.3 * violation.max())
 
 
-def _violations(gradient, w, l1):
-    """Distance of −gradient from l1 times the subdifferential of |w|."""
-    return np.where(
-        w != 0, np.abs(gradient + l1 * np.sign(w)), np.maximum(np.abs(gradient) - l1, 0.0)
-    )
-
-
-def _solve_on(problem, working, coef, intercept, z, target, lengths):
+def _solve_on(problem, working, coef, intercept, z, target):
     """Minimise over the working set until no violation exceeds target; z and coef in place."""
     columns, n, l1, l2 = problem.design.columns, problem.design.n, problem.l1, problem.l2
     code, shape = problem.loss.code, problem.loss.shape
@@ -93,16 +89,13 @@ def _solve_on(problem, working, coef, intercept, z, target, lengths):
         _some_products(columns, working, a, gradient)
         gradient += l2 * w
         slope_b = a.sum() if problem.fit_intercept else 0.0
-        worst = max(_violations(gradient, w, l1).max(initial=0.0), abs(slope_b))
+        worst = max(violations(gradient, w, l1).max(initial=0.0), abs(slope_b))
         if worst <= target:
             break
         kernels.curvatures(code, shape, z, problem.y, problem.mass, curvature)
         # Without curvature (a flat stretch of the loss) the model would be unbounded.
         np.maximum(curvature, 1e-12 * problem.mass, out=curvature)
-        if lengths is None:
-            _weighted_squares(columns, curvature, working, hessian)
-        else:
-            hessian[:] = lengths[working]
+        _weighted_squares(columns, curvature, working, hessian)
         goal = max(0.1 * worst, 0.3 * target)
         move, move_b = _minimise_model(
             columns,
@@ -119,7 +112,7 @@ def _solve_on(problem, working, coef, intercept, z, target, lengths):
             problem.fit_intercept,
         )
         move_z[:] = move_b
-        _some_sums(columns, working, move, move_z)
+        some_sums(columns, working, move, move_z)
         slope = (gradient - l2 * w) @ move + slope_b * move_b
         step = backtrack(problem, problem.penalty, z, move_z, w, move, slope)
         spent += n
@@ -159,7 +152,7 @@ def _minimise_model(
         extrapolated = _extrapolate(trail)
         if extrapolated is not None:
             other = np.full(bent.size, extrapolated[-1])
-            _some_sums(columns, working, extrapolated[:-1], other)
+            some_sums(columns, working, extrapolated[:-1], other)
             other *= curvature
             if _model(gradient, slope_b, w, extrapolated, other, curvature, l1, l2) < _model(
                 gradient, slope_b, w, trail[-1], bent, curvature, l1, l2
@@ -244,14 +237,6 @@ def _some_products(columns, working, a, out):
     """Inner products of some columns with a."""
     for r in range(working.size):
         out[r] = row_dot(columns, working[r], a)
-
-
-@njit(cache=True, nogil=True)
-def _some_sums(columns, working, move, out):
-    """Add the columns, weighted by move, to out."""
-    for r in range(working.size):
-        if move[r] != 0.0:
-            row_add(columns, working[r], move[r], out)
 
 
 @njit(cache=True, nogil=True)

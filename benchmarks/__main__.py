@@ -1,0 +1,21 @@
+"""`python -m benchmarks`: the speed tables. One thread, so set before NumPy is loaded."""
+
+import argparse
+import os
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
+from benchmarks.optim.auto import auto_table  # noqa: E402
+from benchmarks.optim.run import speed_table  # noqa: E402
+
+parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+parser.add_argument("--only", default="", help="part of the name of the lines to run")
+parser.add_argument("--repeat", type=int, default=5, help="runs of each solver; the median counts")
+parser.add_argument("--limit", type=float, default=60.0, help="seconds after which a rival is out")
+parser.add_argument("--auto", action="store_true", help="what solver='auto' rests on instead")
+arguments = parser.parse_args()
+if arguments.auto:
+    auto_table()
+else:
+    speed_table(only=arguments.only, repeat=arguments.repeat, limit=arguments.limit)

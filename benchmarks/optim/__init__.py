@@ -1,0 +1,1 @@
+"""The solvers of telic.optim against their rivals."""

@@ -1,0 +1,140 @@
+"""Time telic.optim and its rivals on the speed table, all in one run, and print the ratios."""
+
+import statistics
+import time
+import warnings
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.optim import datasets
+from benchmarks.optim.objective import Objective
+from benchmarks.optim.solvers import EFFORTS, installed
+from telic.optim.datasets import e2006_like, rcv1_like
+
+console = Console(stderr=True)
+
+
+@dataclass
+class Work:
+    """One line of the speed table: for each gap wanted, the largest ratio to each rival."""
+
+    name: str
+    data: str
+    loss: str
+    l1: float
+    l2: float
+    ours: str
+    targets: dict[float, dict[str, float]]
+
+
+TABLE = [
+    Work(
+        *("elastic-net logistic, rcv1 shape, 1e-5", "rcv1", "logistic", 1e-5, 1e-5, "telic"),
+        {1e-6: {"skglm": 0.8, "sklearn saga": 0.1}, 1e-9: {"skglm": 0.9, "sklearn saga": 0.1}},
+    ),
+    Work(
+        *("l1 logistic, rcv1 shape, 1e-4", "rcv1", "logistic", 1e-4, 0.0, "telic"),
+        {1e-6: {"celer": 0.5, "liblinear": 0.5}, 1e-9: {"celer": 0.5, "liblinear": 0.5}},
+    ),
+    Work(
+        *("l2 logistic, rcv1 shape, 1e-5", "rcv1", "logistic", 0.0, 1e-5, "telic"),
+        {1e-6: {"snapml": 1.0, "liblinear dual": 1.0}},
+    ),
+    Work(
+        *("elastic net, E2006 shape, 1e-4", "e2006", "squared", 1e-4, 1e-4, "telic"),
+        {1e-3: {"celer": 0.2, "skglm": 0.3}, 1e-6: {"celer": 0.2, "skglm": 0.3}},
+    ),
+    Work(
+        *("elastic-net logistic, covtype, 1e-4", "covtype", "logistic", 1e-4, 1e-4, "telic"),
+        {1e-9: {"sklearn saga": 0.2}},
+    ),
+    Work(
+        *("ASBCD itself, rcv1 shape, 1e-5", "rcv1", "logistic", 1e-5, 1e-5, "telic asbcd"),
+        {1e-6: {"sklearn saga": 0.5}},
+    ),
+]
+
+
+def speed_table(*, only: str = "", repeat: int = 5, limit: float = 60.0) -> None:
+    """Print CPU seconds and ratios; a rival that needs more than `limit` seconds counts as that."""
+    table = Table(
+        title="CPU seconds on one thread, compilation excluded, median; ratio = ours/rival"
+    )
+    for column in ("work", "relative gap", "ours", "rival", "rival's", "ratio", "target", "met"):
+        table.add_column(column, justify="left" if column in ("work", "rival") else "right")
+    for work in TABLE:
+        if only in work.name:
+            for row in _compare(work, repeat, limit):
+                table.add_row(*row)
+    Console(width=150).print(table)
+
+
+def _names(work: Work) -> set[str]:
+    return {work.ours}.union(*work.targets.values())
+
+
+def _compare(work, repeat, limit):
+    data = getattr(datasets, work.data)()
+    if data is None:
+        yield work.name, "", "", "(data set not found: set TELIC_DATA)", "", "", "", ""
+        return
+    objective = Objective(work.name, *data, work.loss, work.l1, work.l2)
+    console.print(
+        f"{work.name}: P* = {objective.best:.10f}, certified to {objective.certified:.1e}"
+    )
+    names = sorted(name for name in _names(work) if installed(name))
+    # Compile outside the clock, on a small problem of the same kind.
+    maker = e2006_like if work.loss == "squared" else rcv1_like
+    small = maker(n=300, d=600, words=20)
+    small = Objective("warm-up", *small, work.loss, 100 * work.l1, 100 * work.l2)
+    for name in names:
+        _run(small, name, EFFORTS[name][1][1])
+    chosen = {name: _calibrate(objective, name, min(work.targets), limit) for name in names}
+    for gap, rivals in work.targets.items():
+        wanted = [work.ours, *(rival for rival in rivals if rival in names)]
+        efforts = {name: _smallest(chosen[name], gap) for name in wanted}
+        times = {name: [] for name in wanted}
+        for _ in range(repeat):
+            for name, effort in efforts.items():
+                if effort is not None:
+                    times[name].append(_run(objective, name, effort)[0])
+        medians = {name: statistics.median(each) if each else None for name, each in times.items()}
+        ours = medians[work.ours]
+        for rival, target in rivals.items():
+            if rival not in names:
+                yield work.name, f"{gap:.0e}", f"{ours:.3f}", rival, "not installed", "", "", ""
+                continue
+            theirs = medians[rival]
+            shown, bound = (
+                (f"{theirs:.3f}", "") if theirs else (f"> {chosen[rival][-1][1]:.1f}", "< ")
+            )
+            ratio = ours / (theirs or chosen[rival][-1][1])
+            met = "yes" if ratio <= target else "no"
+            cells = (f"{gap:.0e}", f"{ours:.3f}", rival, shown, f"{bound}{ratio:.2f}")
+            yield work.name, *cells, f"{target:.1f}", met
+
+
+def _run(objective, name, effort):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        began = time.process_time()
+        w = EFFORTS[name][0](objective, effort)
+        return time.process_time() - began, w
+
+
+def _calibrate(objective, name, gap, limit):
+    """(effort, seconds, gap reached) with rising effort until the gap or the limit is reached."""
+    tried = []
+    for effort in EFFORTS[name][1]:
+        seconds, w = _run(objective, name, effort)
+        tried.append((effort, seconds, objective.relative_gap(w)))
+        if tried[-1][2] <= gap or seconds > limit:
+            break
+    console.print(f"  {name}: " + ", ".join(f"{s:.2f} s {g:.0e}" for _, s, g in tried[-4:]))
+    return tried
+
+
+def _smallest(tried, gap):
+    return next((effort for effort, _, reached in tried if reached <= gap), None)
