@@ -92,15 +92,17 @@ def incremental(
             )
             yield Iterate(coef, b[0], work + n)
             work = 0
-    clock, last = np.zeros(blocks, np.int64), np.zeros(d, np.int64)
+    clock, nodes = np.zeros(blocks), np.column_stack([coef, total, np.zeros(d)])
+    del total
     block_of = block_labels(d, blocks)
     powers, sums = tables(step * problem.l2, min(n, d))
     while True:
         table_steps(
             *(A, problem.y, loss.code, loss.shape, problem.mass, p, threshold, alias),
-            *(table, total, total_b, coef, b, clock, last, block_of, step, step_b),
+            *(table, nodes, total_b, b, clock, block_of, step, step_b),
             *(problem.l1, problem.l2, powers, sums, state, n, True),
         )
+        coef[:] = nodes[:, 0]
         yield Iterate(coef, b[0], work + n)
         work = 0
 
@@ -128,12 +130,10 @@ def table_steps(
     threshold,
     alias,
     table,
-    total,
+    nodes,
     total_b,
-    w,
     b,
     clock,
-    last,
     block_of,
     step,
     step_b,
@@ -145,7 +145,11 @@ def table_steps(
     count,
     refresh,
 ):
-    """Take `count` steps of Algorithm 1; without `refresh` the table stays, as SVRG wants it."""
+    """Take `count` steps of Algorithm 1; without `refresh` the table stays, as SVRG wants it.
+
+    Line k of nodes holds w_k, the table's sum, and the clock at which w_k was brought up to date:
+    side by side, since a step visits them together.
+    """
     blocks = clock.size
     keep, cut = 1.0 - step * l2, step * l1
     j = 0
@@ -159,32 +163,44 @@ def table_steps(
         for q in range(start, end):
             k = A.indices[q + shift]
             now = clock[block_of[k]] if blocks > 1 else clock[0]
-            behind = now - last[k]
-            if behind > 0:
-                w[k] = advance(w[k], total[k], behind, step, l1, l2, powers, sums)
-                last[k] = now
-            z += A.data[q] * w[k]
+            w, total, last = nodes[k, 0], nodes[k, 1], nodes[k, 2]
+            if last < now:
+                nodes[k, 2] = now
+                behind = int(now - last)
+                # The usual cases of `advance` without the call: at rest, or on one side of zero.
+                if w != 0.0 or abs(total) > l1:
+                    end = 0.0
+                    if w != 0.0 and behind < powers.size:
+                        pull = step * (total + (l1 if w > 0.0 else -l1))
+                        end = powers[behind] * w - pull * sums[behind]
+                    if end * w > 0.0:
+                        w = end
+                    else:
+                        w = advance(w, total, behind, step, l1, l2, powers, sums)
+                    nodes[k, 0] = w
+            z += A.data[q] * w
         slope = loss_gradient(code, shape, z, y[i])
         change = (slope - table[i]) * mass[i]
         push = step * change / p[i]
         for q in range(start, end):
             k = A.indices[q + shift]
             if blocks == 1 or block_of[k] == j:
-                w[k] = soft(keep * w[k] - push * A.data[q] - step * total[k], cut)
-                last[k] += 1
+                move = push * A.data[q] + step * nodes[k, 1]
+                nodes[k, 0] = soft(keep * nodes[k, 0] - move, cut)
+                nodes[k, 2] += 1.0
             if refresh:
-                total[k] += change * A.data[q]
+                nodes[k, 1] += change * A.data[q]
         b[0] -= step_b * (change / p[i] + total_b[0])
         if refresh:
             table[i] = slope
             total_b[0] += change
-        clock[j] += 1
-    for k in range(w.size):
-        behind = clock[block_of[k]] - last[k]
+        clock[j] += 1.0
+    for k in range(nodes.shape[0]):
+        behind = int(clock[block_of[k]] - nodes[k, 2])
         if behind > 0:
-            w[k] = advance(w[k], total[k], behind, step, l1, l2, powers, sums)
-        last[k] = 0
-    clock[:] = 0
+            nodes[k, 0] = advance(nodes[k, 0], nodes[k, 1], behind, step, l1, l2, powers, sums)
+        nodes[k, 2] = 0.0
+    clock[:] = 0.0
 
 
 @njit(cache=True, nogil=True)

@@ -255,6 +255,8 @@ def drifted(w, pull, q, rate, powers, sums):
 def advance(w, g, q, step, l1, l2, powers, sums):
     """Value of w after q steps w ← soft((1 − step l2) w − step g, step l1): just-in-time update."""
     rate = step * l2
+    if l1 == 0.0:
+        return drifted(w, step * g, q, rate, powers, sums)
     while q > 0:
         if w == 0.0:
             if abs(g) <= l1:

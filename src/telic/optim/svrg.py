@@ -38,20 +38,22 @@ def svrg(
     inner = n if inner is None else inner
     p = np.full(n, 1.0 / n)
     threshold, alias = sampling.alias_table(p)
-    b, clock, last = np.array([intercept]), np.zeros(1, np.int64), np.zeros(d, np.int64)
+    b, clock, nodes = np.array([intercept]), np.zeros(1), np.zeros((d, 3))
     powers, sums = tables(step * problem.l2, min(inner, d))
     step_b = step if problem.fit_intercept else 0.0
     table = np.zeros(n)
     while True:
         weighted = problem.slopes(problem.predict(coef, b[0]))
         np.divide(weighted, problem.mass, out=table, where=problem.mass > 0)
-        total, total_b = problem.back(weighted), np.array([weighted.sum()])
+        nodes[:, 0], nodes[:, 1] = coef, problem.back(weighted)
+        total_b = np.array([weighted.sum()])
         table_steps(
             *(problem.design.rows, problem.y, problem.loss.code, problem.loss.shape),
-            *(problem.mass, p, threshold, alias, table, total, total_b, coef, b, clock, last),
+            *(problem.mass, p, threshold, alias, table, nodes, total_b, b, clock),
             *(block_labels(d, 1), step, step_b, problem.l1, problem.l2, powers, sums),
             *(state, inner, False),
         )
+        coef[:] = nodes[:, 0]
         yield Iterate(coef, b[0], n + inner)
 
 
