@@ -169,12 +169,12 @@ def table_steps(
                 behind = int(now - last)
                 # The usual cases of `advance` without the call: at rest, or on one side of zero.
                 if w != 0.0 or abs(total) > l1:
-                    end = 0.0
+                    there = 0.0
                     if w != 0.0 and behind < powers.size:
                         pull = step * (total + (l1 if w > 0.0 else -l1))
-                        end = powers[behind] * w - pull * sums[behind]
-                    if end * w > 0.0:
-                        w = end
+                        there = powers[behind] * w - pull * sums[behind]
+                    if there * w > 0.0:
+                        w = there
                     else:
                         w = advance(w, total, behind, step, l1, l2, powers, sums)
                     nodes[k, 0] = w

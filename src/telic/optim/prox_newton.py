@@ -63,17 +63,14 @@ def prox_newton(
         kernels.products(columns, a, 0.0, gradient)
         yield Iterate(coef, intercept, spent, prediction=z, slopes=a, gradient=gradient)
         violation = violations(gradient + problem.l2 * coef, coef, problem.l1)
-        support = np.count_nonzero(coef)
-        size = min(max(start_size, 2 * support), np.count_nonzero(violation > 0))
+        support = int(np.count_nonzero(coef))
+        size = min(max(start_size, 2 * support), int(np.count_nonzero(violation > 0)))
+        size = max(size, support)
+        worst = violation.max()
         violation[coef != 0] = np.inf
-        chosen: np.ndarray = (
-            np.argpartition(-violation, size - 1)[: max(size, support)] if size else []
-        )
-        working = np.sort(np.asarray(chosen, np.int64))
-        violation[coef != 0] = violations(
-            (gradient + problem.l2 * coef)[coef != 0], coef[coef != 0], problem.l1
-        )
-        intercept, spent = _solve_on(problem, working, coef, intercept, z, 0.3 * violation.max())
+        chosen = np.argpartition(-violation, size - 1)[:size] if size else np.empty(0)
+        working = np.sort(chosen).astype(np.int64)
+        intercept, spent = _solve_on(problem, working, coef, intercept, z, 0.3 * worst)
 
 
 def _solve_on(problem, working, coef, intercept, z, target):

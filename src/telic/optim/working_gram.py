@@ -36,14 +36,14 @@ def grow(
         a = problem.slopes(z)
         gradient = problem.back(a)
         yield Iterate(coef, intercept, spent, prediction=z, slopes=a, gradient=gradient)
-        support = np.count_nonzero(coef)
+        support = int(np.count_nonzero(coef))
         violation = violations(gradient + problem.l2 * coef, coef, problem.l1)
         worst = violation.max()
         violation[~outside] = 0.0
         # Features that are in use come first, then the worst violators.
         violation[outside & (coef != 0)] = np.inf
-        added = min(max(start_size, support // 2), np.count_nonzero(violation))
-        added = max(added, np.count_nonzero(np.isinf(violation)))
+        added = min(max(start_size, support // 2), int(np.count_nonzero(violation)))
+        added = max(added, int(np.isinf(violation).sum()))
         if working.size + added > LARGEST_SET:
             return
         if added:

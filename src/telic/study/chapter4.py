@@ -4,6 +4,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -212,11 +213,15 @@ def chapter4_study(
             case.problem,
             replications=replications,
             passes=passes,
-            progress=lambda step, case=case: progress(f"{case.name}, {step}"),
+            progress=partial(_named, progress, case.name),
         )
         numbers[case.name] = _numbers(case, curves, certified)
         _write_case(report, case, curves, numbers[case.name])
     return report, numbers
+
+
+def _named(progress: Callable[[str], None], name: str, step: str) -> None:
+    progress(f"{name}, {step}")
 
 
 def _numbers(case, curves, certified):
@@ -226,14 +231,14 @@ def _numbers(case, curves, certified):
     pair = by_name["ASBCD-U"], by_name["ASBCD-O"]
     # Where the slower of the two never reaches 1e-3, compare at the gap that both reach.
     level = max(1e-3, *(curve.gap.min() for curve in pair))
-    uniform, optimal = (needed(curve, level, "gradients") for curve in pair)
+    uniform, optimal = (curve.gradients[np.flatnonzero(curve.gap <= level)[0]] for curve in pair)
     return {
         "n": n,
         "d": case.problem.design.d,
         "certified": certified,
         "predicted_factor": (condition + constants.max()) / (condition + constants.mean()),
-        "measured_factor": uniform / optimal,
-        "measured_at": level,
+        "measured_factor": float(uniform / optimal),
+        "measured_at": float(level),
         "curves": {
             curve.method: {
                 "step": curve.multiple,
