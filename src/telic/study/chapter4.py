@@ -139,7 +139,10 @@ def convergence(
             _run(problem, method, theory * multiple, passes, seed=seed)
             for seed in range(replications)
         ]
+        # A run that meets the optimum to rounding stops by itself: keep what all of them have.
         runs = [run for run in runs if run]
+        length = min(map(len, runs))
+        runs = [run[:length] for run in runs]
         gradients = np.array([record.passes for record in runs[0]])
         objectives = np.array([[record.objective for record in run] for run in runs])
         seconds = np.array([[record.seconds for record in run] for run in runs])
