@@ -8,9 +8,7 @@ from numba import njit
 def first_unordered(source, target):
     """First link that does not come after its predecessor in (source, target), or -1."""
     for e in range(1, len(source)):
-        if source[e] < source[e - 1] or (
-            source[e] == source[e - 1] and target[e] <= target[e - 1]
-        ):
+        if source[e] < source[e - 1] or (source[e] == source[e - 1] and target[e] <= target[e - 1]):
             return e
     return -1
 

@@ -114,7 +114,7 @@ class Network:
             )
         if links.indptr[-1] != len(links) or (np.diff(links.indptr) < 0).any():
             raise InputError(f"{where}: its row pointers do not end at its {len(links)} links.")
-        if len(links) and not (0 <= links.indices.min() and links.indices.max() < columns):
+        if len(links) and not (links.indices.min() >= 0 and links.indices.max() < columns):
             raise InputError(f"{where}: a link leads outside the {columns} nodes of its target.")
         unordered = first_unordered(links.sources, links.indices)
         if unordered >= 0:
@@ -252,7 +252,7 @@ def check_self_links(
         row = int(loops.argmax())
         raise InputError(
             f"{where}: row {row}: node {ids[source[row]].as_py()!r} links to itself. Drop the "
-            "link, or set \"self_links\": true for this link type in the schema."
+            'link, or set "self_links": true for this link type in the schema.'
         )
 
 

@@ -1,0 +1,1 @@
+"""Know the risk before you publish a network: risk, attack, anonymisers, advice."""
