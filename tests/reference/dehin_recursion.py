@@ -2,8 +2,6 @@
 
 from functools import cache
 
-import networkx
-
 
 def candidate_sets(auxiliary, target, rules, distance, *, noise=0.0, links=None, node_type="user"):
     """Return, for every target position, the set of auxiliary positions DeHIN gives back."""
@@ -32,19 +30,17 @@ def candidate_sets(auxiliary, target, rules, distance, *, noise=0.0, links=None,
     def link_match(n, t, v):
         for name in names:
             wanted, offered = published[name][t], known[name][v]
-            graph = networkx.Graph()
-            graph.add_nodes_from(("target", friend) for friend in wanted)
-            for friend, old in wanted.items():
-                for other, new in offered.items():
-                    if (
-                        fits(rules.strengths[name], old, new)
-                        and attributes_match(friend, other)
-                        and (n == 1 or link_match(n - 1, friend, other))
-                    ):
-                        graph.add_edge(("target", friend), ("auxiliary", other))
-            top = [("target", friend) for friend in wanted]
-            matched = networkx.bipartite.hopcroft_karp_matching(graph, top)
-            if sum(node in matched for node in top) < len(wanted) - int(noise * len(wanted)):
+            fitting = [
+                [
+                    other
+                    for other, new in offered.items()
+                    if fits(rules.strengths[name], old, new)
+                    and attributes_match(friend, other)
+                    and (n == 1 or link_match(n - 1, friend, other))
+                ]
+                for friend, old in wanted.items()
+            ]
+            if largest_matching(fitting) < len(wanted) - int(noise * len(wanted)):
                 return False
         return True
 
@@ -56,6 +52,22 @@ def candidate_sets(auxiliary, target, rules, distance, *, noise=0.0, links=None,
         }
         for t in range(len(profiles))
     ]
+
+
+def largest_matching(fitting):
+    """Size of a maximum bipartite matching (Kuhn)."""
+    owner = {}
+
+    def seat(i, seen):
+        for other in fitting[i]:
+            if other not in seen:
+                seen.add(other)
+                if other not in owner or seat(owner[other], seen):
+                    owner[other] = i
+                    return True
+        return False
+
+    return sum(seat(i, set()) for i in range(len(fitting)))
 
 
 def _profiles(network, rules, node_type):
