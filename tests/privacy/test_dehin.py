@@ -6,8 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from telic.errors import InputError
-from telic.hin import Network, Schema, induced, network_from_arrays
+from telic.hin import Schema, induced, network_from_arrays
 from telic.privacy.dehin import Auxiliary, Rules, attack
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "reference"))

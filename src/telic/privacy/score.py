@@ -59,9 +59,7 @@ def same_ids(auxiliary: Network, target: Network, node_type: str) -> np.ndarray:
     return pc.fill_null(place, -1).to_numpy().astype(np.int64)
 
 
-def read_truth(
-    table: pa.Table, auxiliary: Network, target: Network, node_type: str
-) -> np.ndarray:
+def read_truth(table: pa.Table, auxiliary: Network, target: Network, node_type: str) -> np.ndarray:
     """Return each target's auxiliary position from a table with columns `target`, `auxiliary`.
 
     Raises
