@@ -11,9 +11,11 @@ import pyarrow.compute as pc
 from scipy import stats
 
 from telic.errors import InputError
-from telic.hin import Network
+from telic.hin import Network, Rule, Schema
 from telic.privacy.anonymise import apply_steps
+from telic.privacy.dehin import Auxiliary, Rules, attack
 from telic.privacy.risk import Risk, risks
+from telic.privacy.score import right
 from telic.privacy.target import own_links, target_type
 from telic.privacy.utility import entropy
 
@@ -294,3 +296,23 @@ def _bits(values: np.ndarray | None) -> float:
 
 def _step(method: str, **options: Any) -> dict[str, Any]:
     return {"method": method, **options}
+
+
+def confirm(network: Network, advice: Advice, *, node_type: str | None = None) -> float:
+    """Attack the advised release with the whole network, coarsened alike, as auxiliary.
+
+    Returns
+    -------
+    float
+        Share of users found, at the farthest distance judged.
+    """
+    node_type = target_type(network, node_type)
+    release = apply_steps(network, advice.steps)
+    strict = {name: Rule("exact") for name in release.schema.nodes[node_type]}
+    schema = Schema({**release.schema.nodes, node_type: strict}, release.schema.links)
+    published = Network(schema, release.nodes, release.links)
+    auxiliary = Auxiliary(published, Rules.of(published, node_type=node_type), node_type=node_type)
+    distance = advice.after[-1].distance
+    result = attack(auxiliary, published, max_distance=distance)
+    truth = np.arange(network.size(node_type))
+    return float(right(result, truth, distance).mean())
