@@ -159,7 +159,7 @@ def attack(
     right_answers, kind = _truth(truth, known, published, node_type)
     rows: list[dict[str, Any]] = []
     for distance, sizes in enumerate(result.sizes):
-        row = {"distance": distance, "targets": len(sizes),
+        row: dict[str, Any] = {"distance": distance, "targets": len(sizes),
                "unique": float((sizes == 1).mean()) if len(sizes) else 0.0,
                "empty": float((sizes == 0).mean()) if len(sizes) else 0.0,
                "reduction_rate": float((1 - sizes / max(prepared.size, 1)).mean()),

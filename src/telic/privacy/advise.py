@@ -81,7 +81,10 @@ def levers(network: Network, node_type: str) -> list[Lever]:
             continue
         column = table.column(name)
         steps = [
-            (f"rounded down to {width:g}s", [_step("generalise", attribute=name, width=width)])
+            (
+                f"rounded down to multiples of {width:,.6g}",
+                [_step("generalise", attribute=name, width=width)],
+            )
             for width in _widths(column)
         ]
         steps.append(("not published", [_step("suppress", attribute=name)]))

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from telic.data.contracts import SIMULATED
 from telic.hin import Network, density
 from telic.privacy.advise import Advice, advise, confirm
 from telic.privacy.dehin import Auxiliary, Rules, attack
@@ -13,7 +14,7 @@ from telic.privacy.target import own_links, target_type
 from telic.report import Report
 
 GROUPS = (1, 2, 5, 10)
-"""The report counts users who are alike with fewer than so many, and so many, others."""
+"""The report counts the users whose kind has at most so many members."""
 
 
 def risk_report(
@@ -68,6 +69,8 @@ def risk_report(
         "rows": [{"links": list(r.links), "distance": r.distance, "risk": r.risk} for r in every],
     }
     page = Report(f"Before you publish: {name}", lead=_lead(users, names, profile, last))
+    if (network.nodes[node_type].schema.metadata or {}).get(SIMULATED) == b"true":
+        page.note("This network is simulated: no real person is in it.")
     page.section("In short")
     page.note(_verdict(profile, last))
     page.section("What is assumed")
@@ -84,7 +87,7 @@ def risk_report(
         [[r.distance, f"{r.risk:.1%}", f"{r.unique:.1%}"] for r in full],
         caption="All link types together. k: how many users look the same",
     )
-    counts = [[_alike(k), int((sizes < k).sum() if k > 1 else (sizes == 1).sum())] for k in GROUPS]
+    counts = [[_alike(k), int((sizes <= k).sum())] for k in GROUPS]
     page.table(["Users who", "number"], counts, caption="At the farthest distance")
     if names:
         page.figure(_growth_figure(every, len(names)), "Mean risk by the number of link types "
@@ -99,6 +102,14 @@ def risk_report(
         caption="Some of the users at highest risk"
         + ("" if show_ids else " (row numbers; ids are printed on request only)"),
     )  # fmt: skip
+    page.section("What each field adds")
+    effects = _effects(network, node_type, names, max_distance)
+    facts["risk_without"] = dict(effects)
+    page.table(
+        ["If this were not published", "risk would be"],
+        [[field, f"{value:.1%}"] for field, value in effects],
+        caption=f"Risk with everything published: {last.risk:.1%}",
+    )
     page.section("Linkability: the attack itself")
     _attack_section(page, facts, network, auxiliary, node_type, max_distance)
     page.section("How fast risk can grow")
@@ -107,7 +118,7 @@ def risk_report(
         page.text(
             "Theory (Theorem 7.4.5) bounds how many different users one could tell apart, if "
             f"values were independent and links never met again: looking one link far, between "
-            f"10 to the power {lower:.0f} and 10 to the power {upper:.3g}, and faster than doubly "
+            f"10 to the power {lower:,.0f} and 10 to the power {upper:,.0f}, and faster than doubly "
             f"exponentially after that. Here there are {users} users, so the measured number "
             f"stops at {last.cardinality}: most of the rise comes with the first link "
             f"({full[0].cardinality} different profiles, {full[min(1, len(full) - 1)].cardinality} "
@@ -144,8 +155,29 @@ def _verdict(profile: Risk, last: Risk) -> str:
     )
 
 
+def _effects(
+    network: Network, node_type: str, names: list[str], max_distance: int
+) -> list[tuple[str, float]]:
+    """Return the risk without each attribute and each link type."""
+    rules = network.schema.nodes[node_type]
+    attributes = [name for name, rule in rules.items() if rule.kind != "ignore"]
+
+    def farthest(links: list[str], kept: list[str]) -> float:
+        found = risks(network, links=[links], attributes=kept, max_distance=max_distance,
+                      node_type=node_type)  # fmt: skip
+        return list(found)[-1].risk
+
+    effects = [(a, farthest(names, [x for x in attributes if x != a])) for a in attributes]
+    effects += [(f"{n} links", farthest([x for x in names if x != n], attributes)) for n in names]
+    if names:
+        effects.append(("all links", farthest([], attributes)))
+    return effects
+
+
 def _alike(k: int) -> str:
-    return "are alone of their kind" if k == 1 else f"are alike with fewer than {k - 1} others"
+    if k == 1:
+        return "are alone of their kind"
+    return f"look like at most {k - 1} {'other' if k == 2 else 'others'}, or are alone"
 
 
 def _attack_section(
