@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from telic.hin import Schema, induced, network_from_arrays
-from telic.privacy.dehin import Auxiliary, Rules, attack
+from telic.privacy.auxiliary import Auxiliary, Rules
+from telic.privacy.dehin import attack
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "reference"))
 import dehin_recursion as reference

@@ -1,17 +1,22 @@
 """`telic privacy`: risk, attack, anonymise, advise, report, simulate."""
 
 import json
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from telic.cli.console import print_json, print_table, progress
+from telic.cli.privacy_files import (
+    find_truth,
+    read_json,
+    read_loss,
+    read_steps,
+    split_names,
+    write_candidates,
+    write_parquet,
+)
 from telic.errors import InputError
-
-if TYPE_CHECKING:
-    from telic.hin import Network
-    from telic.privacy.dehin import Attack
 
 app = typer.Typer(help="Know the risk before you publish a network.", no_args_is_help=True)
 
@@ -54,13 +59,13 @@ def risk(
 
     net = read_network(network)
     node_type = target_type(net, node_type)
-    sets = subsets(own_links(net.schema, node_type, _names(links))) or [()]
-    weights = None if loss is None else _loss(net, node_type, loss)
+    sets = subsets(own_links(net.schema, node_type, split_names(links))) or [()]
+    weights = None if loss is None else read_loss(net, node_type, loss)
     rows, last = [], None
-    with _progress("link types", len(sets)) as advance:
+    with progress("link types", len(sets)) as advance:
         for names in sets:
             for found in risks(net, links=[names], max_distance=max_distance, loss=weights,
-                               attributes=_names(attributes), node_type=node_type):  # fmt: skip
+                               attributes=split_names(attributes), node_type=node_type):  # fmt: skip
                 rows.append(found)
                 last = found
             advance()
@@ -83,18 +88,18 @@ def risk(
             for v in last.worst(worst, None if weights is None else np.asarray(weights))
         ]  # fmt: skip
     if as_json:
-        _print_json(out)
+        print_json(out)
         return
     table = [
         ["-".join(r.links) or "(none)", r.distance, f"{r.risk:.1%}", f"{r.unique:.1%}"]
         for r in rows
     ]
-    _print_table(f"Privacy risk of {net.size(node_type)} users",
+    print_table(f"Privacy risk of {net.size(node_type)} users",
                  ["link types", "distance", "risk", "unique users"], table)  # fmt: skip
     if worst:
         label = "user" if show_ids else "user (row)"
         listed = [[w["user"], w["k"], f"{w['risk']:.3f}"] for w in out["worst"]]
-        _print_table("At highest risk, all link types, farthest distance",
+        print_table("At highest risk, all link types, farthest distance",
                      [label, "users alike (k)", "risk"], listed)  # fmt: skip
 
 
@@ -146,9 +151,11 @@ def attack(
     published = read_network(target)
     node_type = target_type(published, node_type)
     # Steps that the publisher described are repeated on what is known, as an attacker would.
-    known = apply_steps(read_network(auxiliary), _read_steps(steps), only=COARSENINGS)
-    override = None if rules is None else _read_json(rules, dict)
-    chosen = dehin.Rules.of(published, override=override, links=_names(links), node_type=node_type)
+    known = apply_steps(read_network(auxiliary), read_steps(steps), only=COARSENINGS)
+    override = None if rules is None else read_json(rules, dict)
+    chosen = dehin.Rules.of(
+        published, override=override, links=split_names(links), node_type=node_type
+    )
     removed = None
     if reconfigured:
         published, removed = without_majority_strength(published, node_type=node_type)
@@ -156,7 +163,7 @@ def attack(
     result = dehin.attack(
         prepared, published, max_distance=max_distance, eliminate=eliminate, noise=noise
     )
-    right_answers, kind = _truth(truth, known, published, node_type)
+    right_answers, kind = find_truth(truth, known, published, node_type)
     rows: list[dict[str, Any]] = []
     for distance, sizes in enumerate(result.sizes):
         row: dict[str, Any] = {"distance": distance, "targets": len(sizes),
@@ -170,10 +177,10 @@ def attack(
             low, high = bootstrap_interval(right(result, right_answers, score.distance))
             row |= {"precision": score.precision, "precision_low": low, "precision_high": high,
                     "unique_right": score.unique_right, "unique_wrong": score.unique_wrong,
-                    "right_of_unique": _number(score.right_of_unique),
+                    "right_of_unique": score.right_of_unique if score.right_of_unique >= 0 else None,
                     "truth_kept": score.truth_kept}  # fmt: skip
     if candidates is not None:
-        _write_candidates(candidates, result, known, published, node_type)
+        write_candidates(candidates, result, known, published, node_type)
     out = {"auxiliary_users": prepared.size, "target_users": published.size(node_type),
            "truth": kind, "rows": rows}  # fmt: skip
     out["extensions"] = [
@@ -185,7 +192,7 @@ def attack(
     if right_answers is not None:
         out["not_in_auxiliary"] = int((right_answers < 0).sum())
     if as_json:
-        _print_json(out)
+        print_json(out)
         return
     shown = [
         [r["distance"],
@@ -198,7 +205,7 @@ def attack(
     ]  # fmt: skip
     columns = ["distance", "precision [95 %]", "unique, wrong", "unique", "empty", "reduction",
                "mean candidates"]  # fmt: skip
-    _print_table(f"DeHIN: {out['target_users']} targets, {out['auxiliary_users']} known users; "
+    print_table(f"DeHIN: {out['target_users']} targets, {out['auxiliary_users']} known users; "
                  f"truth: {kind}", columns, shown)  # fmt: skip
     if removed is not None:
         typer.echo(f"Links removed before the attack, by type: {removed}")
@@ -227,18 +234,18 @@ def anonymise(
 
     net = read_network(network)
     node_type = target_type(net, node_type)
-    release = apply_steps(net, _read_steps(steps), seed=seed)
+    release = apply_steps(net, read_steps(steps), seed=seed)
     loss = utility_loss(net, release, seed=seed, node_type=node_type)
     if not keep_ids:
         release, secret = randomise_ids(release, seed=seed, node_type=node_type)
         if key is not None:
-            _write_parquet(key, secret)
+            write_parquet(key, secret)
     write_network(release, out)
     losses = {**dataclasses.asdict(loss), "total": loss.total()}
     if as_json:
-        _print_json({"utility_loss": losses})
+        print_json({"utility_loss": losses})
         return
-    _print_table(f"Utility lost in {out} (0: none, 1: all)", ["measure", "loss"],
+    print_table(f"Utility lost in {out} (0: none, 1: all)", ["measure", "loss"],
                  [[name, f"{value:.3f}"] for name, value in losses.items()])  # fmt: skip
 
 
@@ -264,10 +271,10 @@ def advise(
 
     net = read_network(network)
     node_type = target_type(net, node_type)
-    with _progress("releases judged", None) as advance:
+    with progress("releases judged", None) as advance:
         found = search(
             net, max_risk=max_risk, max_distance=max_distance, max_tried=max_tried,
-            weights=None if weights is None else _read_json(weights, dict), node_type=node_type,
+            weights=None if weights is None else read_json(weights, dict), node_type=node_type,
             progress=lambda _: advance(),
         )  # fmt: skip
     success = confirm(net, found, node_type=node_type)
@@ -275,7 +282,7 @@ def advise(
         with atomic_path(out) as temporary:
             temporary.write_text(json.dumps(found.steps, indent=1), encoding="utf-8")
     if as_json:
-        _print_json({
+        print_json({
             "steps": found.steps, "choice": found.choice, "loss": found.loss,
             "proven_least": found.proven, "tried": found.tried,
             "risk_before": [r.risk for r in found.before],
@@ -297,9 +304,9 @@ def advise(
         [name, level, f"{without:.1%}", f"{added:.1%}"]
         for name, level, without, added in found.effects
     ]
-    _print_table("Field by field", ["field", "in the release", "risk today without it",
+    print_table("Field by field", ["field", "in the release", "risk today without it",
                                     "risk of the release with it in full"], table)  # fmt: skip
-    _print_table("Hop by hop", ["links followed", "risk today", "risk of the release"],
+    print_table("Hop by hop", ["links followed", "risk today", "risk of the release"],
                  [[n, f"{found.before[min(n, len(found.before) - 1)].risk:.1%}",
                    f"{found.after[min(n, len(found.after) - 1)].risk:.1%}"]
                   for n in range(max(len(found.before), len(found.after)))])  # fmt: skip
@@ -333,7 +340,7 @@ def report(
     )  # fmt: skip
     page.write(out)
     if as_json:
-        _print_json(facts)
+        print_json(facts)
     else:
         typer.echo(f"{out}: written.")
 
@@ -367,131 +374,3 @@ def simulate(
         for name, part in (("auxiliary", network), ("target", target)):
             write_network(part, temporary / name, metadata={SIMULATED: b"true"})
     typer.echo(f"{out}: written (simulated).")
-
-
-def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _number(value: float) -> float | None:
-    return None if value != value else value
-
-
-def _loss(net: "Network", node_type: str, column: str) -> Any:
-    import pyarrow as pa
-
-    table = net.nodes[node_type]
-    if column not in table.column_names:
-        raise InputError(f"loss: no column {column!r}. Columns are {table.column_names}.")
-    kind = table.column(column).type
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        raise InputError(f"loss: column {column!r} is {kind}, expected numbers in [0, 1].")
-    return table.column(column).to_numpy()
-
-
-def _read_json(path: Path, kind: type) -> Any:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read as JSON ({error}).") from None
-    if not isinstance(content, kind):
-        expected = "an object" if kind is dict else "a list"
-        raise InputError(f"{path}: expected {expected}.")
-    return content
-
-
-def _read_steps(path: Path | None) -> list[Any]:
-    steps = [] if path is None else _read_json(path, list)
-    for number, step in enumerate(steps):
-        if not isinstance(step, dict):
-            raise InputError(f"{path}: step {number + 1} is {step!r}, expected an object.")
-    return steps
-
-
-def _truth(kind: str, known: "Network", published: "Network", node_type: str) -> tuple[Any, str]:
-    import pyarrow.parquet as pq
-
-    from telic.privacy.score import read_truth, same_ids
-
-    if kind == "none" or not published.size(node_type):
-        return None, "not given"
-    if kind in ("ids", "auto"):
-        found = same_ids(known, published, node_type)
-        if kind == "ids" or (found >= 0).all():
-            return found, "ids are kept"
-        return None, f"not given ({int((found < 0).sum())} target ids are not auxiliary ids)"
-    try:
-        table = pq.ParquetFile(kind).read()
-    except OSError as error:
-        raise InputError(f"--truth {kind}: cannot be read ({error}).") from None
-    return read_truth(table, known, published, node_type), kind
-
-
-def _write_candidates(
-    path: Path, result: "Attack", known: "Network", published: "Network", node_type: str
-) -> None:
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from telic.data import atomic_path
-
-    users, targets = known.ids(node_type), published.ids(node_type)
-    schema = pa.schema([("target", targets.type), ("distance", pa.int32()),
-                        ("candidates", pa.list_(users.type))])  # fmt: skip
-    with atomic_path(path) as temporary, pq.ParquetWriter(temporary, schema) as writer:
-        for distance, sizes in enumerate(result.sizes):
-            # Row groups of bounded size: candidate sets can be as large as the network.
-            group = np.cumsum(sizes) // 5_000_000
-            for number in np.unique(group):
-                rows = np.flatnonzero(group == number)
-                offsets = np.append(0, np.cumsum(sizes[rows])).astype(np.int32)
-                found = np.concatenate([result.candidates(int(t), distance) for t in rows])
-                lists = pa.ListArray.from_arrays(pa.array(offsets), users.take(pa.array(found)))
-                columns = [targets.take(pa.array(rows)),
-                           pa.array(np.full(len(rows), distance, np.int32)), lists]  # fmt: skip
-                writer.write_table(pa.table(columns, schema=schema))
-
-
-def _write_parquet(path: Path, table: Any) -> None:
-    import pyarrow.parquet as pq
-
-    from telic.data import atomic_path
-
-    with atomic_path(path) as temporary:
-        pq.write_table(table, temporary)
-
-
-def _print_json(content: Any) -> None:
-    typer.echo(json.dumps(content, ensure_ascii=False))
-
-
-def _print_table(title: str, columns: list[str], rows: list[list[Any]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left")
-    for column in columns:
-        table.add_column(column)
-    for row in rows:
-        table.add_row(*(str(value) for value in row))
-    Console().print(table)
-
-
-class _progress:
-    """A progress bar on stderr; calling what it yields advances it."""
-
-    def __init__(self, label: str, total: int | None) -> None:
-        from rich.console import Console
-        from rich.progress import Progress
-
-        self._bar = Progress(console=Console(file=sys.stderr), transient=True)
-        self._label, self._total = label, total
-
-    def __enter__(self) -> Any:
-        self._bar.start()
-        task = self._bar.add_task(self._label, total=self._total)
-        return lambda: self._bar.advance(task)
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()

@@ -10,14 +10,8 @@ import pyarrow.parquet as pq
 
 from telic.data import atomic_path
 from telic.errors import InputError
-from telic.hin.network import (
-    Links,
-    Network,
-    Positions,
-    build_links,
-    check_self_links,
-    check_strength,
-)
+from telic.hin.links import Links, Positions, build_links, check_self_links, check_strength
+from telic.hin.network import Network
 from telic.hin.schema import LinkType, Schema
 
 

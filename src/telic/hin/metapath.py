@@ -7,7 +7,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from telic.errors import InputError
-from telic.hin.network import MAX_STRENGTH, Links, Network
+from telic.hin.links import MAX_STRENGTH, Links
+from telic.hin.network import Network
 from telic.hin.schema import LinkType, Rule, Schema
 
 MAX_LINKS = 200_000_000

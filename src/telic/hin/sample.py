@@ -6,7 +6,8 @@ from scipy.sparse import csr_array
 
 from telic.errors import InputError
 from telic.hin.kernels import dense_growth
-from telic.hin.network import Network, Positions, induced
+from telic.hin.links import Positions
+from telic.hin.network import Network, induced
 
 MODES = ("uniform", "snowball", "community")
 

@@ -13,7 +13,8 @@ from scipy import stats
 from telic.errors import InputError
 from telic.hin import Network, Rule, Schema
 from telic.privacy.anonymise import apply_steps
-from telic.privacy.dehin import Auxiliary, Rules, attack
+from telic.privacy.auxiliary import Auxiliary, Rules
+from telic.privacy.dehin import attack
 from telic.privacy.risk import Risk, risks
 from telic.privacy.score import right
 from telic.privacy.target import own_links, target_type

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from telic.errors import InputError
 from telic.hin import Links, Network, Schema, induced
-from telic.hin.network import build_links
+from telic.hin.links import build_links
 from telic.privacy.target import own_links, target_type
 
 MAX_COMPLETE = 50_000_000

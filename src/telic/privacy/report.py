@@ -7,7 +7,8 @@ import numpy as np
 from telic.data.contracts import SIMULATED
 from telic.hin import Network, density
 from telic.privacy.advise import Advice, advise, confirm
-from telic.privacy.dehin import Auxiliary, Rules, attack
+from telic.privacy.auxiliary import Auxiliary, Rules
+from telic.privacy.dehin import attack
 from telic.privacy.risk import Risk, growth_bounds, risks
 from telic.privacy.score import bootstrap_interval, right, same_ids, scores
 from telic.privacy.target import own_links, target_type
@@ -118,7 +119,7 @@ def risk_report(
         page.text(
             "Theory (Theorem 7.4.5) bounds how many different users one could tell apart, if "
             f"values were independent and links never met again: looking one link far, between "
-            f"10 to the power {lower:,.0f} and 10 to the power {upper:,.0f}, and faster than doubly "
+            f"10 to the power {lower:,.0f} and 10 to the power {upper:,.0f}, and more than doubly "
             f"exponentially after that. Here there are {users} users, so the measured number "
             f"stops at {last.cardinality}: most of the rise comes with the first link "
             f"({full[0].cardinality} different profiles, {full[min(1, len(full) - 1)].cardinality} "

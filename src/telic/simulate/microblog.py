@@ -17,7 +17,7 @@ from numba import njit, prange
 
 from telic.errors import InputError
 from telic.hin import Links, LinkType, Network, Rule, Schema, induced
-from telic.hin.network import build_links
+from telic.hin.links import build_links
 from telic.privacy.risk import mix
 
 TQQ_USERS = 2_320_895

@@ -1,90 +1,35 @@
 """Chapter 7's tables and figures, on the simulated microblog and on real networks."""
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from telic.errors import InputError
-from telic.hin import Links, LinkType, Network, Rule, Schema, induced, network_from_arrays
+from telic.hin import Network
 from telic.privacy.anonymise import complete_graph, without_majority_strength
-from telic.privacy.dehin import Attack, Auxiliary, Rules, attack
+from telic.privacy.auxiliary import Auxiliary, Rules
+from telic.privacy.dehin import Attack, attack
 from telic.privacy.risk import risks
 from telic.privacy.score import Score, bootstrap_interval, right, scores
 from telic.privacy.target import own_links, subsets
 from telic.report import Report
-from telic.simulate.microblog import Community, microblog
+from telic.study.chapter7_networks import (
+    DENSITIES,
+    World,
+    copenhagen,
+    sanremo,
+    simulated_world,
+    timme,
+)
+from telic.study.chapter7_published import (
+    PUBLISHED_ATTACK,
+    PUBLISHED_COMPLETE,
+    PUBLISHED_PLAIN,
+    PUBLISHED_RISK,
+)
 
-DENSITIES = tuple(round(0.001 * i, 3) for i in range(1, 11))
 DISTANCES = range(4)
-
-# What the book prints, in percent: (distance 1, 2, 3) by link types, and precision by density.
-PUBLISHED_RISK = {
-    "follow": (84.4, 93.8, 93.8), "mention": (85.4, 93.6, 93.8), "comment": (87.6, 93.6, 93.9),
-    "retweet": (90.2, 94.2, 94.3), "follow-mention-retweet-comment": (96.9, 98.6, 98.6),
-}  # fmt: skip
-PUBLISHED_ATTACK = {
-    "follow": (68.1, 77.6, 77.7), "mention": (80.9, 87.8, 88.0), "comment": (82.8, 88.7, 88.8),
-    "retweet": (81.1, 88.7, 88.9), "follow-mention-retweet-comment": (92.5, 95.6, 95.7),
-}  # fmt: skip
-PUBLISHED_PLAIN = {
-    0.001: (4.1, 12.6, 12.6, 12.6), 0.002: (5.1, 22.0, 22.7, 22.7), 0.003: (6.5, 32.8, 33.5, 33.5),
-    0.004: (4.3, 39.4, 40.8, 40.9), 0.005: (4.3, 48.7, 49.8, 49.9), 0.006: (7.0, 59.4, 61.6, 61.7),
-    0.007: (5.1, 65.6, 68.8, 68.9), 0.008: (5.3, 76.6, 78.8, 79.0), 0.009: (6.4, 86.2, 88.6, 88.8),
-    0.01: (5.4, 92.5, 95.6, 95.7),
-}  # fmt: skip
-PUBLISHED_COMPLETE = {
-    0.001: (4.1, 11.5, 11.9, 11.9), 0.002: (5.1, 19.7, 20.9, 20.9), 0.003: (6.5, 29.8, 31.6, 31.6),
-    0.004: (4.3, 35.8, 38.3, 38.4), 0.005: (4.3, 44.1, 47.1, 47.1), 0.006: (7.0, 54.3, 57.8, 57.9),
-    0.007: (5.1, 59.5, 64.2, 64.2), 0.008: (5.3, 70.3, 74.8, 74.8), 0.009: (6.4, 78.1, 83.4, 83.5),
-    0.01: (5.4, 84.4, 89.8, 89.8),
-}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class World:
-    """An auxiliary network, and groups published from it.
-
-    Parameters
-    ----------
-    name : str
-    network : Network
-    samples : dict of float to list of (Network, int array)
-        Density → targets with their true auxiliary positions.
-    risk_attributes : tuple of str
-        What the risk study takes as profile.
-    """
-
-    name: str
-    network: Network
-    samples: Mapping[float, list[tuple[Network, np.ndarray]]]
-    risk_attributes: tuple[str, ...] = ()
-
-
-def simulated_world(
-    *,
-    users: int = 100_000,
-    samples: int = 5,
-    densities: Sequence[float] = DENSITIES,
-    size: int = 1000,
-    copies: bool = False,
-    seed: int = 0,
-) -> World:
-    """Simulate the microblog with `samples` dense groups of each density."""
-    groups = [Community(density, size) for density in densities for _ in range(samples)]
-    network, members = microblog(users=users, communities=groups, copies=copies, seed=seed)
-    taken: dict[float, list[tuple[Network, np.ndarray]]] = {}
-    for group, chosen in zip(groups, members, strict=True):
-        target = induced(network, {"user": chosen})
-        taken.setdefault(group.density, []).append((target, chosen))
-    name = f"simulated microblog, {users:,} users" + (" (control: copied links)" * copies)
-    return World(name, network, taken, ("tags",))
 
 
 def risk_table(world: World, density: float) -> dict[tuple[str, ...], list[np.ndarray]]:
@@ -166,111 +111,10 @@ def _type(world: World) -> str:
     return next(iter(world.network.schema.nodes))
 
 
-# Real networks -----------------------------------------------------------------------------------
-
-
-def data_folder() -> Path:
-    """Return the folder of real networks: ``$TELIC_DATA/hin``, or beside the repository."""
-    beside = Path(__file__).parents[4] / "shared" / "data"
-    return Path(os.environ.get("TELIC_DATA", beside)) / "hin"
-
-
-def sanremo(*, users: int = 1000, share: float = 0.8, seed: int = 0) -> World:
-    """Sanremo 2016: real growth. Auxiliary: all events; target: the first `share` of the time.
-
-    The target's users are those of highest degree in its own period, with all links among them.
-    Profiles are simulated, at the microblog's cardinalities, since the set has none.
-    """
-    events = _table("sanremo2016_events")
-    until = np.quantile(events.column("ts").to_numpy(), [0, 1]) @ [1 - share, share]
-    everyone = _from_events(events, None, seed)
-    early = _from_events(events.filter(pc.less_equal(events.column("ts"), int(until))),
-                         everyone.nodes["user"], seed)  # fmt: skip
-    degree = sum(links.out_degree + np.bincount(links.indices, minlength=early.size("user"))
-                 for links in early.links.values())  # fmt: skip
-    chosen = np.sort(np.argsort(-degree, kind="stable")[:users])
-    target = induced(early, {"user": chosen})
-    return World(
-        "Sanremo 2016, real growth, simulated profiles", everyone, {0.0: [(target, chosen)]},
-        ("tags",),
-    )  # fmt: skip
-
-
-def copenhagen() -> World:
-    """Copenhagen Networks Study: calls, messages, Facebook friends of 833 people; no profile."""
-    table = _table("cns_links")
-    network = _from_links(table, None)
-    everyone = np.arange(network.size("user"))
-    return World("Copenhagen Networks Study", network, {0.0: [(network, everyone)]}, ())
-
-
-def timme(*, density: float = 0.01, seed: int = 0) -> World:
-    """TIMME: 583 politicians, five link types, thinned to a density; the party is the profile."""
-    users = _table("timme_purep_users")
-    nodes = pa.table({"id": users.column("user"), "party": users.column("party")})
-    links = _table("timme_purep_links")
-    keep = np.random.default_rng(seed).random(links.num_rows) < density / 0.072
-    network = _from_links(links.filter(pa.array(keep)), nodes, without_strength=("follow",))
-    everyone = np.arange(network.size("user"))
-    return World(f"TIMME thinned to {density}", network, {density: [(network, everyone)]},
-                 ("party",))  # fmt: skip
-
-
-def _table(name: str) -> pa.Table:
-    file = data_folder() / f"{name}.parquet"
-    if not file.is_file():
-        raise InputError(f"{file}: not found. Set TELIC_DATA to the folder of real data sets.")
-    return pq.ParquetFile(file).read()
-
-
-def _from_links(
-    table: pa.Table, nodes: pa.Table | None, without_strength: Sequence[str] = ()
-) -> Network:
-    ends = np.unique(np.concatenate([table.column(c).to_numpy() for c in ("src", "dst")]))
-    nodes = pa.table({"id": ends}) if nodes is None else nodes
-    names = sorted(pc.unique(table.column("link").cast(pa.string())).to_pylist())
-    types, links = [], {}
-    for name in names:
-        part = table.filter(pc.equal(table.column("link").cast(pa.string()), name))
-        counted = part.group_by(["src", "dst"]).aggregate([("weight", "sum")])
-        rule = None if name in without_strength else Rule("at_least")
-        if rule is not None and pc.max(counted.column("weight_sum")).as_py() == 1:
-            rule = None
-        types.append(LinkType(name, "user", "user", rule, True))
-        links[name] = tuple(counted.column(c) for c in ("src", "dst", "weight_sum"))
-    attributes = {name: Rule("exact") for name in nodes.column_names if name != "id"}
-    schema = Schema({"user": attributes}, tuple(types))
-    return network_from_arrays(schema, {"user": nodes}, links)
-
-
-def _from_events(events: pa.Table, nodes: pa.Table | None, seed: int) -> Network:
-    table = pa.table({
-        "link": events.column("link"), "src": events.column("src"), "dst": events.column("dst"),
-        "weight": pa.array(np.ones(events.num_rows, np.int64)),
-    })  # fmt: skip
-    if nodes is None:
-        bare = _from_links(table, None)
-        size = bare.size("user")
-        profile = microblog(users=size, links=size, seed=seed)[0].nodes["user"]
-        nodes = profile.set_column(0, "id", bare.ids("user").cast(pa.int32()))
-    network = _from_links(table, nodes)
-    rules = dict(network.schema.nodes["user"])
-    rules["tweets"] = Rule("at_least")
-    types = tuple(replace(link, strength=Rule("at_least")) for link in network.schema.links)
-    links = {}
-    for name, old in network.links.items():
-        ones = np.ones(len(old), np.int32)
-        links[name] = Links(old.indptr, old.indices, ones if old.strength is None else old.strength)
-    return Network(Schema({"user": rules}, types), network.nodes, links)
-
-
-# The report ----------------------------------------------------------------------------------------
-
-
 def report(
     *,
-    users: int = 100_000,
-    samples: int = 5,
+    users: int = 200_000,
+    samples: int = 3,
     seed: int = 0,
     progress: Callable[[str], None] = lambda _: None,
 ) -> tuple[Report, dict[str, Any]]:
@@ -340,8 +184,9 @@ def report(
                 "release (simulated)")  # fmt: skip
     progress("control")
     control = simulated_world(users=users, samples=1, densities=(densest,), copies=True, seed=seed)
-    _risk_section(page, facts, "control", "Control: four copies of the same links",
-                  risk_table(control, densest), {}, "simulated; more types must add nothing")  # fmt: skip
+    title = "Control: four copies of the same links"
+    what = "simulated; more types must add nothing"
+    _risk_section(page, facts, "control", title, risk_table(control, densest), {}, what)
     for make in (sanremo, copenhagen, timme):
         progress(make.__name__)
         try:
