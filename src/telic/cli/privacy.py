@@ -64,8 +64,14 @@ def risk(
     rows, last = [], None
     with progress("link types", len(sets)) as advance:
         for names in sets:
-            for found in risks(net, links=[names], max_distance=max_distance, loss=weights,
-                               attributes=split_names(attributes), node_type=node_type):  # fmt: skip
+            for found in risks(
+                net,
+                links=[names],
+                max_distance=max_distance,
+                attributes=split_names(attributes),
+                loss=weights,
+                node_type=node_type,
+            ):
                 rows.append(found)
                 last = found
             advance()
@@ -177,8 +183,9 @@ def attack(
             low, high = bootstrap_interval(right(result, right_answers, score.distance))
             row |= {"precision": score.precision, "precision_low": low, "precision_high": high,
                     "unique_right": score.unique_right, "unique_wrong": score.unique_wrong,
-                    "right_of_unique": score.right_of_unique if score.right_of_unique >= 0 else None,
                     "truth_kept": score.truth_kept}  # fmt: skip
+            if score.right_of_unique >= 0:
+                row["right_of_unique"] = score.right_of_unique
     if candidates is not None:
         write_candidates(candidates, result, known, published, node_type)
     out = {"auxiliary_users": prepared.size, "target_users": published.size(node_type),

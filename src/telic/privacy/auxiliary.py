@@ -12,6 +12,7 @@ from telic.errors import InputError
 from telic.hin import Links, Network, Rule
 from telic.privacy import kernels
 from telic.privacy.target import own_links, target_type
+from telic.privacy.threads import threads_for
 
 NO_STRENGTH = np.empty(0, np.int32)
 ANY_STRENGTH = 2**31 - 1
@@ -242,7 +243,8 @@ class Auxiliary:
             self.indptr[layer, 1:] = begin + np.cumsum(links.out_degree[self.order])
             strength = NO_STRENGTH if links.strength is None else links.strength
             args = self.order, rank, links.indptr, links.indices, strength
-            kernels.renumber(*args, self.indptr[layer], self.indices, self.strength)
+            with threads_for(len(links)):
+                kernels.renumber(*args, self.indptr[layer], self.indices, self.strength)
             begin += len(links)
         if self.joint:
             merged = merge_layers(

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numba
 import numpy as np
 
 from telic.errors import InputError
@@ -19,6 +18,7 @@ from telic.privacy.auxiliary import (
     merge_layers,
 )
 from telic.privacy.target import own_links
+from telic.privacy.threads import threads_for
 
 BATCH = 2**26
 """How many pairs of target and candidate are looked at in one go (one byte each)."""
@@ -153,11 +153,11 @@ def _target_links(
         begin += len(part)
         pieces.append(part.indices)
         if part.strength is None or rule is None:
-            low, high = np.zeros(len(part)), np.full(len(part), np.inf)
+            low, high = np.ones(len(part)), np.full(len(part), np.inf)
         else:
             bounds = rule.bounds(part.strength.astype(np.float64))
             low, high = (np.broadcast_to(side, len(part)) for side in bounds)
-        lows.append(np.ceil(np.clip(low, 0, ANY_STRENGTH)).astype(np.int32))
+        lows.append(np.ceil(np.clip(low, 1, ANY_STRENGTH)).astype(np.int32))
         highs.append(np.floor(np.clip(high, -1, ANY_STRENGTH)).astype(np.int32))
     empty = np.empty(0, np.int32)
     indices = np.concatenate([empty, *pieces])
@@ -201,10 +201,11 @@ def _refine(
         batch = work[begin:stop]
         offsets = np.append(0, np.cumsum(sizes[batch]))
         keep = np.zeros(offsets[-1], bool)
-        kernels.refine(  # type: ignore[call-arg]
-            tuple(sets), batch, offsets, keep, layers, noise, numba.get_num_threads(), *links,
-            auxiliary.indptr, auxiliary.indices, auxiliary.strength, *limits,
-        )  # fmt: skip
+        with threads_for(len(keep)) as threads:
+            kernels.refine(  # type: ignore[call-arg]
+                tuple(sets), batch, offsets, keep, layers, noise, threads, *links,
+                auxiliary.indptr, auxiliary.indices, auxiliary.strength, *limits,
+            )  # fmt: skip
         for place, t in enumerate(batch):
             kept = np.flatnonzero(keep[offsets[place] : offsets[place + 1]])
             if sets.first[t] >= 0:

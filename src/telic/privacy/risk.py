@@ -9,6 +9,7 @@ from numba import njit, prange
 from telic.errors import InputError
 from telic.hin import Network
 from telic.privacy.target import attribute_codes, own_links, subsets, target_type
+from telic.privacy.threads import threads_for
 
 _NO_STRENGTH = np.empty(0, np.int32)
 
@@ -33,10 +34,10 @@ def add_neighbour_hashes(indptr, indices, strength, salt, hashes, total):
         total[v] += acc
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(cache=True, nogil=True)
 def mix_all(values):
     """Scramble every value in place."""
-    for v in prange(len(values)):
+    for v in range(len(values)):
         values[v] = mix(values[v])
 
 
@@ -208,7 +209,9 @@ def risks(
     def spread(name: str, hashes: np.ndarray, total: np.ndarray) -> None:
         edges = network.links[name]
         strength = _NO_STRENGTH if edges.strength is None else edges.strength
-        add_neighbour_hashes(edges.indptr, edges.indices, strength, salts[name], hashes, total)
+        args = edges.indptr, edges.indices, strength, salts[name], hashes, total
+        with threads_for(len(edges)):
+            add_neighbour_hashes(*args)
 
     # At distance 1 the sum over a set of link types is the sum of the types' sums.
     first: dict[str, np.ndarray] = {}

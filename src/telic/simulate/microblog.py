@@ -19,6 +19,7 @@ from telic.errors import InputError
 from telic.hin import Links, LinkType, Network, Rule, Schema, induced
 from telic.hin.links import build_links
 from telic.privacy.risk import mix
+from telic.privacy.threads import threads_for
 
 TQQ_USERS = 2_320_895
 TQQ_LINKS = 57_000_000
@@ -188,7 +189,8 @@ def microblog(
         kept = np.empty(users, np.int64)
         alike = int(equal_strengths or copies)
         args = indptr, _TAIL, POPULARITY, alike, place, indices, strength, kept
-        draw_links(int(rng.integers(2**62)), *args)
+        with threads_for(len(indices)):
+            draw_links(int(rng.integers(2**62)), *args)
         indptr = squeeze(indptr, kept, indices, strength)
         indices, strength = indices[: indptr[-1]].copy(), strength[: indptr[-1]].copy()
         background = Links(indptr, indices, None if name == "follow" else strength)
