@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from telic.cli.console import print_json, print_table, progress
+from telic.cli.console import print_json, print_table
 from telic.cli.privacy_files import (
     find_truth,
     read_json,
@@ -16,6 +16,7 @@ from telic.cli.privacy_files import (
     write_candidates,
     write_parquet,
 )
+from telic.cli.progress import steps as steps_shown
 from telic.errors import InputError
 
 app = typer.Typer(help="Know the risk before you publish a network.", no_args_is_help=True)
@@ -62,8 +63,9 @@ def risk(
     sets = subsets(own_links(net.schema, node_type, split_names(links))) or [()]
     weights = None if loss is None else read_loss(net, node_type, loss)
     rows, last = [], None
-    with progress("link types", len(sets)) as advance:
+    with steps_shown("risk", len(sets)) as begin:
         for names in sets:
+            begin("-".join(names))
             for found in risks(
                 net,
                 links=[names],
@@ -74,7 +76,6 @@ def risk(
             ):
                 rows.append(found)
                 last = found
-            advance()
     assert last is not None
     out: dict[str, Any] = {
         "users": net.size(node_type),
@@ -278,11 +279,11 @@ def advise(
 
     net = read_network(network)
     node_type = target_type(net, node_type)
-    with progress("releases judged", None) as advance:
+    with steps_shown("advise") as begin:
         found = search(
             net, max_risk=max_risk, max_distance=max_distance, max_tried=max_tried,
             weights=None if weights is None else read_json(weights, dict), node_type=node_type,
-            progress=lambda _: advance(),
+            progress=lambda tried: begin(f"{tried} releases judged"),
         )  # fmt: skip
     success = confirm(net, found, node_type=node_type)
     if out is not None:
