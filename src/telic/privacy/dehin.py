@@ -31,7 +31,7 @@ class Attack:
     Parameters
     ----------
     sizes : int64 array, shape (max_distance + 1, n_targets)
-        |C(v')| by distance.
+        Number of candidates by distance.
     """
 
     sizes: np.ndarray

@@ -29,7 +29,7 @@ class Score:
     truth_kept : float
         The right user is among the candidates.
     reduction_rate : float
-        Mean of 1 − |C(v')|/|V|, V the auxiliary users.
+        Mean of one minus the candidates' share of the auxiliary users.
     mean_candidates, median_candidates : float
     """
 
@@ -95,7 +95,7 @@ def scores(result: Attack, auxiliary_size: int, truth: np.ndarray) -> list[Score
     ----------
     result : Attack
     auxiliary_size : int
-        |V|.
+        Number of auxiliary users.
     truth : int array, shape (n_targets,)
         Auxiliary position of every target; −1 if it is not there (it can then never be right).
     """
