@@ -27,7 +27,7 @@ read_network(sys.argv[1])
 print(time.perf_counter() - begin[0], time.process_time() - begin[1])
 print(next(int(x.split()[1]) / 1e6 for x in open("/proc/self/status") if "VmHWM" in x))
 """
-SAMPLED = 200
+SAMPLED = 25
 """Targets that the recursion is timed on."""
 
 

@@ -6,10 +6,10 @@ algorithm does not do.
 """
 
 import numpy as np
-from numba import njit
+from numba import njit  # no cache=True: a cached self-recursive function crashes when loaded
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def seat(i, fits, owner, seen):
     """Kuhn: seat i, moving others if need be."""
     for b in range(fits.shape[1]):
@@ -21,7 +21,7 @@ def seat(i, fits, owner, seen):
     return False
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def link_match(
     n, hasty, t, v, first, last, friend_ptr, friends, low, high, indptr, indices, strength
 ):
@@ -63,7 +63,7 @@ def link_match(
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def candidates(
     n, hasty, t, keep, first, last, friend_ptr, friends, low, high, indptr, indices, strength
 ):
