@@ -4,7 +4,13 @@ import sys
 
 import typer
 
-from telic.cli import auc, auc_compare, completion, privacy, study  # noqa: F401 (auc_compare adds to auc)
+from telic.cli import (
+    auc,
+    auc_compare,  # noqa: F401 (adds to auc)
+    completion,
+    privacy,
+    study,
+)
 from telic.cli.demo import demo
 from telic.errors import TelicError
 
