@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import numpy as np
-from benchmarks.privacy.recursion import candidates
 
+from benchmarks.privacy.recursion import candidates
 from telic.hin import induced, read_network, write_network
 from telic.privacy.auxiliary import Auxiliary, Rules
 from telic.privacy.dehin import _target_links, attack
