@@ -4,7 +4,13 @@ import sys
 
 import typer
 
-from telic.cli import auc, auc_compare, completion, study  # noqa: F401 (auc_compare adds to auc)
+from telic.cli import (
+    auc,
+    auc_compare,  # noqa: F401 (adds to auc)
+    completion,
+    privacy,
+    study,
+)
 from telic.cli.demo import demo
 from telic.errors import TelicError
 
@@ -18,6 +24,7 @@ app = typer.Typer(
 app.command()(demo)
 app.add_typer(auc.app, name="auc")
 app.add_typer(completion.app, name="completion")
+app.add_typer(privacy.app, name="privacy")
 app.add_typer(study.app, name="study")
 
 

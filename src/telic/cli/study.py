@@ -74,3 +74,22 @@ def chapter_4(
         for name, each in numbers.items()
     ]
     print_table(["data", "predicted", "measured"], rows, "gradients: uniform / optimal sampling")
+
+
+@app.command("chapter-7")
+def chapter_7(
+    out: Annotated[Path, typer.Option(help="Report to write.")] = Path("telic-chapter-7.html"),
+    users: Annotated[int, typer.Option(min=2, help="Of the simulated network.")] = 200_000,
+    samples: Annotated[int, typer.Option(min=1, help="Groups per density.")] = 3,
+    seed: Annotated[int, typer.Option(help="Same seed, same tables.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Privacy risk and DeHIN, simulated and real networks: tables 7.1–7.4, figures 7.7–7.9."""
+    from telic.study.chapter7 import report
+
+    with steps("chapter 7") as progress:
+        page, numbers = report(users=users, samples=samples, seed=seed, progress=progress)
+    page.write(out)
+    console.print(f"report: {out}")
+    if as_json:
+        typer.echo(json.dumps(numbers))
