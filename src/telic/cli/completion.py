@@ -120,9 +120,11 @@ def simulate(
     """Write a composition log of simulated typists. It is marked as simulated."""
     import pyarrow.parquet as pq
 
-    from telic.data import atomic_path
+    from telic.data import atomic_path, refuse_unwritable
     from telic.simulate import simulate_typists
 
+    for path in filter(None, (out, queries)):
+        refuse_unwritable(path)
     phrases = catalogue_of(catalogue)
     with console.status("simulating typists"):
         log = simulate_typists(
@@ -155,7 +157,9 @@ def fit(
 ) -> None:
     """Fit a search box on a composition log and write it as a model folder."""
     from telic.completion import fit_completer
+    from telic.data import refuse_unwritable
 
+    refuse_unwritable(out)
     (score,) = relevances_of([relevance])
     chosen = protocols_of(protocol)
     if len(chosen) > 1:
@@ -190,12 +194,15 @@ def evaluate(
 ) -> None:
     """Measure what implicit feedback is worth on a log: every model against its static order."""
     from telic.completion import evaluate as run
+    from telic.data import refuse_unwritable
     from telic.study import chapter2_report as draw
 
     names, chosen, sizes = relevances_of(relevance), protocols_of(protocol), candidates or [10]
     for n in sizes:
         if not 1 <= n <= 200:
             raise InputError(f"--candidates is {n}, expected 1 to 200.")
+    if report:
+        refuse_unwritable(report)
     replay = replay_of(
         log, queries, skip=skip_bad_rows, min_compositions=min_compositions, min_users=min_users
     )
