@@ -160,3 +160,14 @@ def test_users_with_too_few_compositions_are_said_of_the_file(telic, log):
     code, _, err = telic("completion", "evaluate", log, "--min-compositions", "99")
     assert code == 2
     assert err.startswith(f"telic: {log}: no user has 99")
+
+
+def test_brackets_in_a_file_name_are_printed_as_they_are(telic, tmp_path, catalogue_file):
+    (tmp_path / "a[").mkdir()
+    file = tmp_path / "a[" / "b].parquet"
+    code, _, err = telic(
+        "completion", "simulate", file, "--users", 1, "--compositions", 2,
+        "--catalogue", catalogue_file,
+    )  # fmt: skip
+    assert code == 0
+    assert str(file) in err.replace("\n", "")

@@ -54,7 +54,7 @@ def replay_of(
 
     read = read_compositions(log, on_bad_row="skip" if skip else "raise")
     for reason, count in read.skipped.items():
-        console.print(f"{log}: skipped {count} rows: {reason}", highlight=False, markup=False)
+        console.print(f"{log}: skipped {count} rows: {reason}", soft_wrap=True)
     earlier = read_queries(queries) if queries else None
     return Replay(read, queries=earlier, min_compositions=min_compositions, min_users=min_users)
 
@@ -95,7 +95,7 @@ def print_table(columns: list[str], rows: list[list], title: str) -> None:
         table.add_column(column, justify="left" if is_text else "right")
     for row in rows:
         table.add_row(*map(str, row))
-    out = Console()
+    out = Console(markup=False, highlight=False)
     (out if out.is_terminal else Console(width=140)).print(table)
 
 
@@ -276,7 +276,7 @@ def serve(
         settings = replace(settings, database=database)
 
     def ready(address: str) -> None:
-        console.print(f"search box: {address} (Ctrl-C stops)", highlight=False, soft_wrap=True)
+        console.print(f"search box: {address} (Ctrl-C stops)", soft_wrap=True)
 
     run(Completer.load(model), settings, ready=ready)
 
@@ -312,7 +312,7 @@ def _describe(
     if as_json:
         typer.echo(json.dumps({"folder": str(folder), **facts}))
         return
-    out = Console()
-    out.print(f"{folder}", highlight=False, markup=False)
+    out = Console(markup=False, highlight=False)
+    out.print(f"{folder}", soft_wrap=True)
     for name, value in facts.items():
-        out.print(f"  {name}: {value}", highlight=False, markup=False)
+        out.print(f"  {name}: {value}", soft_wrap=True)
