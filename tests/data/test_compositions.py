@@ -78,6 +78,11 @@ BROKEN = {
         row(keystrokes=[stroke(1, "f", [None])], selected=None),
         "holds a null",
     ),
+    "empty suggestion": (
+        row(keystrokes=[stroke(1, "f", ["f", ""])], selected=None),
+        "an empty text",
+    ),
+    "nothing to match": (row(query="´"), "white space and diacritics"),
     "null prefix": (row(keystrokes=[stroke(1, None)], selected=None), "is null"),
 }
 
@@ -117,6 +122,9 @@ def test_what_is_not_a_log_is_named(tmp_path):
         read_compositions(pa.table({name: ["x"] for name in ("user", "composition", "query")}
                                    | {"submitted_at": [NOW]}))  # fmt: skip
     wrong = pa.Table.from_pylist([row() | {"submitted_at": "yesterday"}])
+    table = pa.Table.from_pylist([row()], schema=SCHEMA)
+    with pytest.raises(InputError, match="column 'user' comes more than once"):
+        read_compositions(table.append_column("user", table["user"]))
     with pytest.raises(InputError, match="column 'submitted_at' is string, expected timestamp"):
         read_compositions(wrong)
     with pytest.raises(InputError, match="holds no composition"):

@@ -43,3 +43,7 @@ def main() -> None:
     except TelicError as error:
         typer.echo(f"telic: {error}", err=True)
         sys.exit(2)
+    except OSError as error:  # a full disk, a file without permission
+        what = f"{error.filename}: " if error.filename else ""
+        typer.echo(f"telic: {what}{error.strerror or error}.", err=True)
+        sys.exit(2)

@@ -54,7 +54,7 @@ def replay_of(
 
     read = read_compositions(log, on_bad_row="skip" if skip else "raise")
     for reason, count in read.skipped.items():
-        console.print(f"{log}: skipped {count} rows: {reason}", highlight=False, markup=False)
+        console.print(f"{log}: skipped {count} rows: {reason}", soft_wrap=True)
     earlier = read_queries(queries) if queries else None
     return Replay(read, queries=earlier, min_compositions=min_compositions, min_users=min_users)
 
@@ -95,7 +95,7 @@ def print_table(columns: list[str], rows: list[list], title: str) -> None:
         table.add_column(column, justify="left" if is_text else "right")
     for row in rows:
         table.add_row(*map(str, row))
-    out = Console()
+    out = Console(markup=False, highlight=False)
     (out if out.is_terminal else Console(width=140)).print(table)
 
 
@@ -120,9 +120,11 @@ def simulate(
     """Write a composition log of simulated typists. It is marked as simulated."""
     import pyarrow.parquet as pq
 
-    from telic.data import atomic_path
+    from telic.data import atomic_path, refuse_unwritable
     from telic.simulate import simulate_typists
 
+    for path in filter(None, (out, queries)):
+        refuse_unwritable(path)
     phrases = catalogue_of(catalogue)
     with console.status("simulating typists"):
         log = simulate_typists(
@@ -155,7 +157,9 @@ def fit(
 ) -> None:
     """Fit a search box on a composition log and write it as a model folder."""
     from telic.completion import fit_completer
+    from telic.data import refuse_unwritable
 
+    refuse_unwritable(out)
     (score,) = relevances_of([relevance])
     chosen = protocols_of(protocol)
     if len(chosen) > 1:
@@ -190,12 +194,15 @@ def evaluate(
 ) -> None:
     """Measure what implicit feedback is worth on a log: every model against its static order."""
     from telic.completion import evaluate as run
+    from telic.data import refuse_unwritable
     from telic.study import chapter2_report as draw
 
     names, chosen, sizes = relevances_of(relevance), protocols_of(protocol), candidates or [10]
     for n in sizes:
         if not 1 <= n <= 200:
             raise InputError(f"--candidates is {n}, expected 1 to 200.")
+    if report:
+        refuse_unwritable(report)
     replay = replay_of(
         log, queries, skip=skip_bad_rows, min_compositions=min_compositions, min_users=min_users
     )
@@ -269,7 +276,7 @@ def serve(
         settings = replace(settings, database=database)
 
     def ready(address: str) -> None:
-        console.print(f"search box: {address} (Ctrl-C stops)", highlight=False, soft_wrap=True)
+        console.print(f"search box: {address} (Ctrl-C stops)", soft_wrap=True)
 
     run(Completer.load(model), settings, ready=ready)
 
@@ -305,7 +312,7 @@ def _describe(
     if as_json:
         typer.echo(json.dumps({"folder": str(folder), **facts}))
         return
-    out = Console()
-    out.print(f"{folder}", highlight=False, markup=False)
+    out = Console(markup=False, highlight=False)
+    out.print(f"{folder}", soft_wrap=True)
     for name, value in facts.items():
-        out.print(f"  {name}: {value}", highlight=False, markup=False)
+        out.print(f"  {name}: {value}", soft_wrap=True)

@@ -23,8 +23,10 @@ def chapter_2(
 ) -> None:
     """Adaptive completion on simulated typists: tables 2.3–2.5, figures 2.2–2.5, controls."""
     from telic.cli.completion import catalogue_of
+    from telic.data import refuse_unwritable
     from telic.study.chapter2_full import chapter2_study
 
+    refuse_unwritable(out)
     phrases = catalogue_of(catalogue)
     with steps("chapter 2") as progress:
         report, numbers = chapter2_study(

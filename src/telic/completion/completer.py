@@ -222,7 +222,9 @@ class Composition:
             for i in order
         ]
         shown = suggestions[:show]
-        self._shown = fold(prefix).encode(), [s.text for s in shown], at
+        # A lone surrogate, half of a character, is no text but may well be typed.
+        typed = fold(prefix).encode(errors="surrogatepass")
+        self._shown = typed, [s.text for s in shown], at
         return shown
 
     def submit(self, query: str) -> bool:

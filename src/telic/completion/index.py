@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 from telic.completion import index_kernels as kernels
 from telic.completion.folding import fold
 from telic.data import load_model, save_model
+from telic.data.contracts import MAX_TEXT
 from telic.errors import InputError
 
-MAX_LENGTH = 1_000
+MAX_LENGTH = MAX_TEXT
 """Characters that a phrase may have. A longer prefix matches nothing, at no cost."""
 
 _KIND = "prefix-index"

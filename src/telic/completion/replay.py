@@ -126,8 +126,9 @@ class Replay:
                 part[own[half + quarter :]] = TEST
         if (part == DROPPED).all():
             raise InputError(
-                f"no user has {min_compositions} compositions or more (the most is {sizes.max()}), "
-                "so there is nothing to split. Lower the minimum or bring a longer log."
+                f"{self.log.source}: no user has {min_compositions} compositions or more (the most "
+                f"is {sizes.max()}), so there is nothing to split. Lower the minimum or bring a "
+                "longer log."
             )
         return part
 

@@ -8,12 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from telic.data.contracts import COMPOSITIONS, SIMULATED
-from telic.data.tables import describe, one_chunk, read_table
+from telic.data.contracts import COMPOSITIONS, MAX_TEXT, SIMULATED
+from telic.data.tables import describe, one_chunk, read_table, unmatchable
 from telic.errors import InputError
 
-MAX_TEXT = 1000
-"""Longest query, prefix or suggestion accepted, in characters."""
 MAX_LIST = 1000
 """Longest suggestion list accepted."""
 
@@ -51,6 +49,8 @@ class CompositionLog:
     """int64 (K + 1,)."""
     shown: np.ndarray
     """int32 (S,)."""
+    source: str
+    """What messages call the log: its file."""
     simulated: bool
     """Whether the file says that its people were simulated."""
     skipped: dict[str, int]
@@ -105,7 +105,9 @@ def read_compositions(
         )
     if len(keep) < len(table):
         parts = _Parts(table := table.take(keep))
-    return parts.log(table, simulated=_says_simulated(table), skipped=bad.reasons)
+    return parts.log(
+        table, source=name, simulated=_says_simulated(table), skipped=bad.reasons
+    )  # fmt: skip
 
 
 def _says_simulated(table: pa.Table) -> bool:
@@ -178,8 +180,10 @@ class _Parts:
             "Give every composition its own.",
         )  # fmt: skip
         length = _lengths(table["query"])
-        blank = pc.equal(pc.utf8_trim_whitespace(table["query"]), "").fill_null(False).to_numpy()
-        bad.add(blank, "query", "is empty, expected text", "Fill it in.")
+        bad.add(
+            unmatchable(_column(table, "query")), "query",
+            "is empty or all white space and diacritics, expected text", "Fill it in.",
+        )  # fmt: skip
         bad.add(length > MAX_TEXT, "query", f"is longer than {MAX_TEXT} characters", "Shorten it.")
         count = np.diff(self.keystroke_start)
         bad.add(count == 0, "keystrokes", "is empty, expected at least one keystroke", "Add it.")
@@ -237,15 +241,19 @@ class _Parts:
             f"holds more than {MAX_LIST} suggestions", "Keep those that were shown.",
         )  # fmt: skip
         keystroke = np.repeat(np.arange(len(self.list_lengths)), self.list_lengths)
-        wrong = self.shown.is_null().to_numpy(zero_copy_only=False) | (
-            _lengths(self.shown) > MAX_TEXT
-        )
+        texts = self.shown.dictionary_encode()
+        unusable = unmatchable(texts.dictionary) | (_lengths(texts.dictionary) > MAX_TEXT)
+        code = texts.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        wrong = np.append(unusable, True)[code]  # null is the last
         bad.add(
             rows(np.isin(np.arange(len(self.owner)), keystroke[wrong])), "keystrokes.suggestions",
-            f"holds a null or a text of over {MAX_TEXT} characters", "Remove it.",
+            f"holds a null, an empty text, one of white space and diacritics alone or one of over "
+            f"{MAX_TEXT} characters", "Remove it.",
         )  # fmt: skip
 
-    def log(self, table: pa.Table, *, simulated: bool, skipped: dict[str, int]) -> CompositionLog:
+    def log(
+        self, table: pa.Table, *, source: str, simulated: bool, skipped: dict[str, int]
+    ) -> CompositionLog:
         n = len(table)
         submitted_at = _micros(_column(table, "submitted_at"))
         order = np.argsort(submitted_at, kind="stable")
@@ -280,6 +288,7 @@ class _Parts:
             prefix=prefixes.indices.to_numpy(zero_copy_only=False).astype(np.int32)[keystrokes],
             list_start=_starts(self.list_lengths[keystrokes]),
             shown=codes[n:][suggestions],
+            source=source,
             simulated=simulated,
             skipped=skipped,
         )

@@ -38,5 +38,8 @@ QUERIES = pa.schema(
 )
 """A query log for popularity. `user` and `count` (default 1) may be absent."""
 
+MAX_TEXT = 1000
+"""Longest query, prefix or suggestion accepted, in characters."""
+
 SIMULATED = b"telic.simulated"
 """Key in a Parquet file's schema metadata; `b"true"` says that people were simulated."""

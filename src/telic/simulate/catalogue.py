@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from telic.data.contracts import QUERIES
-from telic.data.tables import describe, read_table
+from telic.data.tables import describe, one_chunk, read_table, unmatchable
 from telic.errors import InputError
 
 
@@ -92,8 +92,9 @@ class Catalogue:
         schema = pa.schema([QUERIES.field(name) for name in ("query", "user", "count")])
         log = read_table(source, schema, optional={"user", "count"})
         name = describe(source)
-        blank = pc.equal(pc.utf8_trim_whitespace(log["query"]), "")
-        _refuse(name, "query", log["query"], blank, "some text")
+        texts = one_chunk(log["query"])
+        blank = pc.if_else(texts.is_valid(), pa.array(unmatchable(texts)), None)
+        _refuse(name, "query", texts, blank, "some text besides white space and diacritics")
         if "count" in log.column_names:
             count = pc.fill_null(log["count"], 1.0)
             good = pc.and_(pc.greater_equal(count, 0.0), pc.is_finite(count))
