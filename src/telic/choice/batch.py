@@ -44,8 +44,10 @@ def fit_groups(
     >>> fit_groups(choices, l2=0.1).round(4)
     array([[1.6335]])
     """
-    if not l2 > 0:
-        raise InputError(f"l2 is {l2}, expected > 0: without it the optimum need not exist.")
+    if not 0 < l2 < np.inf:
+        raise InputError(
+            f"l2 is {l2}, expected a number > 0: without it the optimum need not exist."
+        )
     g, d = len(choices.group) - 1, choices.x.shape[1]
     center = np.broadcast_to(np.zeros(d) if center is None else np.asarray(center, float), (g, d))
 

@@ -112,10 +112,12 @@ class Catalogue:
             keep = pc.and_(keep, pc.greater_equal(found["user_count_distinct"], min_users))
         found = found.filter(keep)
         if not len(found):
-            raise InputError(
-                f"{name}: none of {len(log)} rows holds a query that at least {min_users} users "
-                "submitted. Pass a smaller min_users."
+            wanted = (
+                f"that at least {min_users} users submitted. Pass a smaller min_users."
+                if "user" in log.column_names
+                else "with a count above 0. Bring a file with some."
             )
+            raise InputError(f"{name}: none of {len(log)} rows holds a query {wanted}")
         return cls(found["query"].to_pylist(), found["count_sum"].to_numpy())
 
     def as_queries(self, log: pa.Table, *, per_composition: float = 10.0) -> pa.Table:
