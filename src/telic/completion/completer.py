@@ -12,7 +12,7 @@ from telic.completion.adaqac import PROTOCOLS, Design
 from telic.completion.feedback import FEATURES, Feedback
 from telic.completion.folding import fold
 from telic.completion.harm import Gate
-from telic.completion.index import PrefixIndex
+from telic.completion.index import PrefixIndex, checked_form
 from telic.completion.relevance import Relevance
 from telic.data import load_model, save_model
 from telic.errors import InputError
@@ -232,7 +232,13 @@ class Composition:
 
         The query joins the user's history, and adaQAC-Online takes one step (2.7.2) if the query
         was among the candidates at the last keystroke.
+
+        Raises
+        ------
+        InputError
+            If the query could not be suggested later: nothing to match, too long, no valid Unicode.
         """
+        checked_form(query, "query")
         user, completer = self.user, self.completer
         learned = False
         if self._rows is not None and completer.model == "adaqac-online":
