@@ -263,7 +263,7 @@ def _encoded_prefix(prefix: str) -> bytes:
 
 
 def checked_form(phrase: str, name: str) -> str:
-    """Return the folded form of a phrase that can be indexed, else raise InputError about `name`."""
+    """Return the folded form of a phrase; InputError about `name` if it cannot be indexed."""
     if not isinstance(phrase, str):
         problem = "expected a str"
     elif len(phrase) > MAX_LENGTH:
