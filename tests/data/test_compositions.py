@@ -99,7 +99,7 @@ def test_a_broken_row_is_named_or_skipped_and_counted(tmp_path, broken, message)
 
 def test_a_repeated_id_is_named(tmp_path):
     path = write(tmp_path / "log.parquet", [row(), row()])
-    with pytest.raises(InputError, match="row 2: column 'composition': repeats"):
+    with pytest.raises(InputError, match="row 2: column 'composition': 'c' repeats"):
         read_compositions(path)
 
 

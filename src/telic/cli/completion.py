@@ -59,11 +59,11 @@ def replay_of(
     return Replay(read, queries=earlier, min_compositions=min_compositions, min_users=min_users)
 
 
-def catalogue_of(file: Path | None) -> "Catalogue":
+def catalogue_of(file: Path | None, min_users: int = 3) -> "Catalogue":
     """Return the catalogue in a file, or the world's places."""
     from telic.simulate import Catalogue, geonames_catalogue
 
-    return Catalogue.from_table(file) if file else geonames_catalogue()
+    return Catalogue.from_table(file, min_users=min_users) if file else geonames_catalogue()
 
 
 def protocols_of(name: str) -> "tuple[Protocol, ...]":
@@ -111,6 +111,7 @@ def simulate(
     users: Annotated[int, typer.Option(min=1)] = 200,
     compositions: Annotated[int, typer.Option(help="Per user.", min=1)] = 150,
     catalogue: CatalogueFile = None,
+    min_users: MinUsers = 3,
     queries: Annotated[
         Path | None,
         typer.Option(help="Also write the catalogue as a query log, for fit and evaluate."),
@@ -125,7 +126,7 @@ def simulate(
 
     for path in filter(None, (out, queries)):
         refuse_unwritable(path)
-    phrases = catalogue_of(catalogue)
+    phrases = catalogue_of(catalogue, min_users)
     with console.status("simulating typists"):
         log = simulate_typists(
             phrases, setting=setting, attention=attention, users=users, compositions=compositions,

@@ -28,7 +28,7 @@ def demo(
     from telic.completion.relevance import NAMES
     from telic.data import atomic_path
     from telic.simulate import geonames_catalogue, simulate_typists
-    from telic.study import chapter2, chapter2_report
+    from telic.study import chapter2_controls, chapter2_report
 
     began = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
@@ -40,11 +40,11 @@ def demo(
         log = simulate_typists(catalogue, seed=seed)
         with atomic_path(out / "log.parquet") as temporary:
             pq.write_table(log, temporary)
-        replay = chapter2.simulated_replay(catalogue, log)
+        replay = chapter2_controls.simulated_replay(catalogue, log)
         results = evaluate(
             replay, protocols=tuple(PROTOCOLS.values()), progress=progress, executor=two
         )
-        controls = chapter2.controls(
+        controls = chapter2_controls.controls(
             catalogue,
             settings=("inattentive", "readers"),
             seeds=seeds,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from telic.cli.completion import CatalogueFile, Json, print_table
+from telic.cli.completion import CatalogueFile, Json, MinUsers, print_table
 from telic.cli.progress import console, steps
 
 app = typer.Typer(help="Regenerate the papers' tables and figures.", no_args_is_help=True)
@@ -16,6 +16,7 @@ app = typer.Typer(help="Regenerate the papers' tables and figures.", no_args_is_
 def chapter_2(
     out: Annotated[Path, typer.Option(help="Report to write.")] = Path("telic-chapter-2.html"),
     catalogue: CatalogueFile = None,
+    min_users: MinUsers = 3,
     seeds: Annotated[int, typer.Option(help="Simulated logs per control.", min=2)] = 10,
     users: Annotated[int, typer.Option(min=4)] = 200,
     compositions: Annotated[int, typer.Option(help="Per user.", min=8)] = 150,
@@ -27,7 +28,7 @@ def chapter_2(
     from telic.study.chapter2_full import chapter2_study
 
     refuse_unwritable(out)
-    phrases = catalogue_of(catalogue)
+    phrases = catalogue_of(catalogue, min_users)
     with steps("chapter 2") as progress:
         report, numbers = chapter2_study(
             phrases, seeds=seeds, users=users, compositions=compositions, progress=progress

@@ -202,8 +202,8 @@ def online(
     l2: float,
     step_size: float,
     schedule: Schedule,
-) -> np.ndarray:
-    """Walk adaQAC-Online through compositions and return the weights *before* each.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Walk adaQAC-Online through compositions and return the weights before each and at the end.
 
     The walk begins where a user is new: with the first composition that is handed over. Each is
     scored before it is learned from; none is learned from twice.
@@ -219,11 +219,14 @@ def online(
 
     Returns
     -------
-    float64 array of shape (T, d)
+    before : float64 array of shape (T, d)
+        Weights before each composition of the walk.
+    latest : float64 array of shape (g, d)
+        Weights of each user after the walk.
     """
     path = learn_online(choices, initial, step_size=step_size, l2=l2, schedule=schedule)
     learned = np.zeros(len(users), np.int64)
     learned[row] = 1
     learned_before = np.cumsum(learned) - learned
     # `path` has one row more for every user that came before.
-    return path[learned_before + users]
+    return path[learned_before + users], path[choices.group[1:] + np.arange(len(initial))]

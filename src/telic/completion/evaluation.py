@@ -31,7 +31,11 @@ class Result:
     """Which moments belong to each of `PREFIXES`: bool (T,)."""
 
     def rows(self) -> list[dict]:
-        """Return one row per model and slice, as `telic completion evaluate --json` prints it."""
+        """Return one row per model and slice, as `telic completion evaluate --json` prints it.
+
+        ``mrr`` and ``sr@k`` are means over keystrokes. ``difference`` from the static order, its
+        interval ``low``–``high`` and ``p_value`` take users as the unit: means of users' means.
+        """
         rows = []
         for model in MODELS:
             for prefixes, inside in self.slices.items():

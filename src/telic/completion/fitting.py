@@ -44,13 +44,13 @@ def fit_completer(
         "static": np.zeros_like(models.without),
         "adaqac-unp": np.broadcast_to(models.everyone, models.without.shape),
         "adaqac-batch": models.personal,
-        "adaqac-online": _latest_online(replay, models.online, models.without),
+        "adaqac-online": models.latest,
     }[model]
     return Completer(
         _catalogue(replay, score), score, models.design,
         models.everyone if model != "static" else np.zeros_like(models.everyone),
-        _users(replay, weights, gate), gate, model, n, models.step_size, protocol.name,
-        replay.log.simulated,
+        _users(replay, weights, models.updates, gate), gate, model, n, models.step_size,
+        protocol.name, replay.log.simulated,
     )  # fmt: skip
 
 
@@ -67,20 +67,14 @@ def _catalogue(replay: Replay, relevance: Relevance) -> PrefixIndex:
     return PrefixIndex.build(replay.index.phrases(known), (counts @ relevance.factors)[known])
 
 
-def _latest_online(replay: Replay, online: np.ndarray, initial: np.ndarray) -> np.ndarray:
-    """Weights of each user before the last composition of the log."""
-    latest = initial.copy()
-    for c in replay.by_user:  # in time order within a user
-        if np.isfinite(online[c]).all():
-            latest[replay.log.user[c]] = online[c]
-    return latest
-
-
-def _users(replay: Replay, weights: np.ndarray, gate: Gate) -> dict[str, UserState]:
+def _users(
+    replay: Replay, weights: np.ndarray, updates: np.ndarray, gate: Gate
+) -> dict[str, UserState]:
     log = replay.log
     names = replay.index.phrases(range(len(replay.index)))
     states = [
-        UserState(weights[u].copy(), reranks=bool(gate.users[u])) for u in range(len(log.users))
+        UserState(weights[u].copy(), int(updates[u]), reranks=bool(gate.users[u]))
+        for u in range(len(log.users))
     ]
     for c in replay.by_user:
         state, query = states[log.user[c]], names[replay.query[c]]

@@ -139,11 +139,14 @@ class Replay:
 
     @cached_property
     def previous(self) -> np.ndarray:
-        """int32 (n,): the query that the same user submitted immediately before; -1 if none."""
+        """int32 (n,): the query that the same user had submitted last; -1 if none."""
         previous = np.full(len(self.log), -1, np.int32)
-        own = self.by_user
-        same = self.log.user[own[1:]] == self.log.user[own[:-1]]
-        previous[own[1:][same]] = self.query[own[:-1][same]]
+        sizes = np.bincount(self.log.user, minlength=len(self.log.users))
+        for own in np.split(self.by_user, np.cumsum(sizes)[:-1]):
+            # Compositions may overlap: what counts is what was submitted before this one began.
+            done = np.searchsorted(self.log.submitted_at[own], self.start_at[own])
+            later = done > 0
+            previous[own[later]] = self.query[own[done[later] - 1]]
         return previous
 
     @cached_property

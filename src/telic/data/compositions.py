@@ -1,5 +1,6 @@
 """The composition log (data contract 1) as flat arrays, every row checked."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -128,14 +129,26 @@ class _Bad:
         self.rows = np.zeros(n, bool)
         self.reasons: dict[str, int] = {}
 
-    def add(self, rows: np.ndarray, column: str, reason: str, todo: str) -> None:
-        """Mark rows (a mask); `reason` says what is wrong and what was expected."""
+    def add(
+        self,
+        rows: np.ndarray,
+        column: str,
+        reason: str,
+        todo: str,
+        value: Callable[[int], object] | None = None,
+    ) -> None:
+        """Mark rows (a mask); `reason` says what is wrong and what was expected.
+
+        `value` gives what the row holds, where the reason does not say it already.
+        """
         new = rows & ~self.rows
         if not new.any():
             return
         if not self.skip:
+            row = int(np.argmax(new))
+            found = f"{value(row)!r} " if value else ""
             raise InputError(
-                f"{self.source}: row {int(np.argmax(new)) + 1}: column {column!r}: {reason}. "
+                f"{self.source}: row {row + 1}: column {column!r}: {found}{reason}. "
                 f"{todo} Or skip such rows with on_bad_row='skip' (--skip-bad-rows)."
             )
         self.rows |= new
@@ -177,7 +190,7 @@ class _Parts:
         repeated[first] = False
         bad.add(
             repeated & (codes >= 0), "composition", "repeats an id, expected it unique",
-            "Give every composition its own.",
+            "Give every composition its own.", lambda row: str(table["composition"][row]),
         )  # fmt: skip
         length = _lengths(table["query"])
         bad.add(
@@ -197,6 +210,7 @@ class _Parts:
             bad.add(
                 given & ((selected < 1) | (selected > last)), "selected",
                 "is not a position in the last list (1 is the first)", "Use null if typed in full.",
+                lambda row: int(selected[row]),
             )  # fmt: skip
 
     def _check_keystrokes(self, bad: _Bad) -> None:
@@ -234,7 +248,11 @@ class _Parts:
         has = end > start
         late[has] = _micros(_column(self.table, "submitted_at"))[has] < at[end[has] - 1]
         bad.add(
-            late, "submitted_at", "is earlier than the last keystroke", "Check the clock or zone."
+            late,
+            "submitted_at",
+            "is earlier than the last keystroke",
+            "Check the clock or zone.",
+            lambda row: str(self.table["submitted_at"][row]),
         )
         bad.add(
             rows(self.list_lengths > MAX_LIST), "keystrokes.suggestions",
