@@ -1,4 +1,4 @@
-"""The elastic-net conditional logit (3.3.5): its objective, its optimality, and what a fit gives."""
+"""The elastic-net conditional logit (3.3.5): objective, optimality, and what a fit gives."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
