@@ -18,6 +18,8 @@ from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
 
 VARIANTS = {"appaware-i": "i", "appaware-o": "o", "appaware-c": "c", "appaware": "a"}
 """Installed only, opened only, case by case, both."""
+SEEN = VARIANTS | {"feedback": "s"}
+"""What each may see; "feedback" sees no app, for fits together with implicit feedback."""
 PENALTIES = (Elastic(3e-5, 1e-4), PRINTED, Elastic(3e-4, 1e-4))
 """Of the careful protocol, to choose from by validation MRR."""
 
@@ -100,7 +102,7 @@ def fit_phone_models(
     protocol : Protocol
         "paper": printed penalties, no gate. "careful": penalty and gate from validation.
     variants : sequence of str
-        Some of `VARIANTS`.
+        Some of `SEEN`.
     minutes : float
         The window for recently opened apps.
     penalty : Elastic, optional
@@ -131,7 +133,7 @@ def fit_phone_models(
         tried = [fit(everything, choice) for choice in PENALTIES]
         models["appaware"] = max(tried, key=accuracy)
         penalty = models["appaware"].penalty
-    seen = {name: everything.variant(VARIANTS[name]) for name in variants}
+    seen = {name: everything.variant(SEEN[name]) for name in variants}
     for name, signals in seen.items():
         if name not in models:
             models[name] = fit(signals, penalty or PRINTED)
