@@ -12,7 +12,7 @@ NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
 
 def test_unimobile_pairs_are_read():
     table = pa.table({"WorkerId": [7, 7, 3], "TaskId": [1, 1, 2], "q": ["a b", "a b", "c"],
-                      "app": ["maps", "mail", "mail"], "rank": ["App0", "App1", "App0"]})  # fmt: skip
+                      "app": ["maps", "mail", "mail"]})  # fmt: skip
     pairs = read_pairs(table)
     assert pairs.workers == ["7", "3"]
     assert [pairs.tasks[t] for t in pairs.task] == ["1", "1", "2"]

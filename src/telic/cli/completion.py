@@ -168,7 +168,10 @@ def fit(
     queries: Queries = None,
     relevance: Annotated[str, typer.Option(help="Static relevance score.")] = "personal-s",
     model: Annotated[
-        str, typer.Option(help="static, adaqac-unp, adaqac-batch or adaqac-online.")
+        str,
+        typer.Option(
+            help="static, adaqac-unp, adaqac-batch, adaqac-online, appaware or appaware-adaqac."
+        ),
     ] = "adaqac-online",
     protocol: Annotated[str, typer.Option(help="careful or paper.")] = "careful",
     candidates: Annotated[int, typer.Option(help="Candidates to re-rank.", min=1, max=200)] = 10,

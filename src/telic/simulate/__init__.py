@@ -1,6 +1,6 @@
 """Simulated people: typists, and their phones. Everything they produce is marked as simulated."""
 
-from telic.simulate.affinity import Affinity, affinity_of_pairs, made_up_affinity
+from telic.simulate.affinity import Affinity, affinity_of_pairs, example_phones, made_up_affinity
 from telic.simulate.catalogue import Catalogue, geonames_catalogue
 from telic.simulate.marginals import marginals
 from telic.simulate.parameters import SETTINGS, TypistParameters
@@ -15,6 +15,7 @@ __all__ = [
     "TypistParameters",
     "affinity_of_pairs",
     "dwell_twin",
+    "example_phones",
     "geonames_catalogue",
     "made_up_affinity",
     "marginals",

@@ -74,3 +74,40 @@ def affinity_of_pairs(source: str | Path | pa.Table) -> tuple[Catalogue, Affinit
         pairs.apps, np.bincount(pairs.app).astype(float),
         np.searchsorted(key[0], np.arange(len(pairs.apps) + 1)), key[1], times.astype(float),
     )  # fmt: skip
+
+
+def example_phones() -> tuple[Catalogue, Affinity]:
+    """Return a small catalogue and table of apps to look at: football, music, homes, recipes, …
+
+    Beside the named apps there are a hundred that cause nothing, as on real phones.
+    """
+    phrases: dict[str, float] = dict(_EVERYBODY)
+    pairs: list[tuple[int, str]] = []
+    for a, (_, caused) in enumerate(_EXAMPLE.items()):
+        for phrase in caused:
+            phrases.setdefault(phrase, 6.0)
+            pairs.append((a, phrase))
+    number = {phrase: i for i, phrase in enumerate(phrases)}
+    names = [*_EXAMPLE, *(f"tool {i}" for i in range(100))]
+    start = np.searchsorted([a for a, _ in pairs], np.arange(len(names) + 1))
+    return Catalogue(list(phrases), np.array(list(phrases.values()))), Affinity(
+        names, np.ones(len(names)), start, np.array([number[phrase] for _, phrase in pairs]),
+        np.ones(len(pairs)),
+    )  # fmt: skip
+
+
+_EVERYBODY = {
+    "real estate": 60.0, "realtor.com": 50.0, "real simple": 20.0, "chicago tribune": 45.0,
+    "chicago weather": 40.0, "chicago craigslist": 25.0, "sugar cookie recipe": 30.0,
+    "sugar glider": 25.0, "sugar bowl": 20.0, "facebook": 90.0, "weather": 80.0, "maps": 60.0,
+    "news today": 50.0, "restaurants near me": 40.0, "train times": 35.0, "translate": 45.0,
+    "barbecue": 18.0, "barber near me": 25.0, "madrid flights": 15.0, "champagne": 12.0,
+}  # fmt: skip
+_EXAMPLE = {
+    "Football Live": ("real madrid", "barcelona score", "champions league", "chelsea news"),
+    "Basketball": ("chicago bulls", "real plus minus", "basketball scores"),
+    "Music": ("sugar lyrics", "sugar maroon 5", "charts this week"),
+    "Homes": ("real estate", "realtor.com", "mortgage rates"),
+    "Recipes": ("sugar cookie recipe", "barbecue sauce", "chocolate cake"),
+    "Flights": ("madrid flights", "chicago flights", "baggage rules"),
+}

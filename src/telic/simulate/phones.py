@@ -25,7 +25,7 @@ RATE_EXPONENT = 1.15
 OPENINGS_LOG_MEAN, OPENINGS_LOG_SPREAD = 1.0, 1.0
 """Openings in the half hour before a query: Poisson around a log-normal rate."""
 BACK_EXPONENT = 2.06
-"""An opening lies ``60 * u ** 2.06`` minutes back: 1.4 times as many in an hour as in half of it."""
+"""An opening lies ``60 * u ** 2.06`` minutes back: 1.4 times as many in an hour as in half."""
 WITHIN = 30.0
 """Minutes within which an opened app may be the reason for a query."""
 OPENED_SHARE = 0.5

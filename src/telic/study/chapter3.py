@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 
 from telic.choice import Elastic, FactoredChoices, Fit, fit_accelerated, fit_printed, fit_saga
 from telic.completion.adaqac import CAREFUL, Protocol
@@ -16,7 +17,7 @@ from telic.completion.appaware_evaluation import (
 )
 from telic.completion.appaware_signals import Signals
 from telic.completion.models import fit_relevance
-from telic.completion.replay import TEST, Replay
+from telic.completion.replay import Replay
 from telic.data.compositions import read_compositions
 from telic.data.queries import read_queries
 from telic.evaluate import paired_t_test
@@ -30,7 +31,11 @@ PRINTED = Elastic(1e-4, 1e-4)
 
 def phone_replay(catalogue: Catalogue, **phones) -> Replay:
     """Simulate phones and make their log ready, the catalogue's own counts before it."""
-    log = simulate_phones(catalogue, **phones)
+    return replay_of(catalogue, simulate_phones(catalogue, **phones))
+
+
+def replay_of(catalogue: Catalogue, log: pa.Table) -> Replay:
+    """Make a simulated log ready, the catalogue's own counts before it."""
     return Replay(read_compositions(log), queries=read_queries(catalogue.as_queries(log)))
 
 
