@@ -70,7 +70,7 @@ def _step_sizes(choices: FactoredChoices) -> tuple[np.ndarray, int]:
     v = np.abs(rng.standard_normal(choices.size)) + 0.1
     block = np.append(np.repeat(np.arange(choices.outcomes), choices.entries),
                       np.full(choices.shared, choices.outcomes))  # fmt: skip
-    curvature = np.zeros(choices.outcomes + 1)
+    curvature: np.ndarray = np.zeros(choices.outcomes + 1)
     for _ in range(_POWER):
         norms = np.sqrt(np.bincount(block, v * v, choices.outcomes + 1))
         v /= np.where(norms > 0, norms, 1.0)[block]

@@ -1,6 +1,7 @@
 """Choices whose features are candidate × context, kept factored: never the products."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -179,8 +180,8 @@ class FactoredChoices:
         return self.outcomes * self.entries
 
     @property
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        """What kernels read, in their order."""
+    def arrays(self) -> Any:
+        """What kernels read, in their order: a tuple of arrays."""
         return (
             self.outcome, self.offset, self.start, self.context_start, self.context_entry,
             self.context_value, self.shared_start, self.shared_feature, self.shared_value,

@@ -26,7 +26,7 @@ def smoothness(choices: FactoredChoices, l2: float) -> tuple[float, float]:
     total, largest = np.zeros((choices.size, choices.size)), 0.0
     for first, last in zip(choices.start[:-1], choices.start[1:], strict=True):
         own = x[first:last] - x[first:last].mean(axis=0)
-        largest = max(largest, np.linalg.norm(own, 2) ** 2 / 2)
+        largest = max(largest, float(np.linalg.norm(own, 2)) ** 2 / 2)
         total += own.T @ own / 2
     return float(np.linalg.eigvalsh(total / len(choices))[-1] + l2), float(largest + l2)
 

@@ -157,11 +157,16 @@ class PhoneRanker:
     @classmethod
     def stored(cls, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "PhoneRanker":
         """Read back what `meta` and `arrays` gave."""
-        tables = [
-            AppTable(*(arrays[f"phones.{name}.{part}"] for part in ("start", "app", "value")))
-            for name in ("weights", "shares")
-        ]
-        return cls(list(meta["apps"]), *tables, arrays["phones.recency"], float(meta["minutes"]))
+
+        def table(name: str) -> AppTable:
+            return AppTable(
+                *(arrays[f"phones.{name}.{part}"] for part in ("start", "app", "value"))
+            )
+
+        return cls(
+            list(meta["apps"]), table("weights"), table("shares"), arrays["phones.recency"],
+            float(meta["minutes"]),
+        )  # fmt: skip
 
 
 def _number(value: Any) -> float:

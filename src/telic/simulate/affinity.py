@@ -79,7 +79,7 @@ def affinity_of_pairs(source: str | Path | pa.Table) -> tuple[Catalogue, Affinit
 def example_phones() -> tuple[Catalogue, Affinity]:
     """Return a small catalogue and table of apps to look at: football, music, homes, recipes, …
 
-    Beside the named apps there are a hundred that cause nothing, as on real phones.
+    Beside the named apps there are two hundred that cause nothing, as on real phones.
     """
     phrases: dict[str, float] = dict(_EVERYBODY)
     pairs: list[tuple[int, str]] = []
@@ -88,7 +88,7 @@ def example_phones() -> tuple[Catalogue, Affinity]:
             phrases.setdefault(phrase, 6.0)
             pairs.append((a, phrase))
     number = {phrase: i for i, phrase in enumerate(phrases)}
-    names = [*_EXAMPLE, *(f"tool {i}" for i in range(100))]
+    names = [*_EXAMPLE, *(f"tool {i}" for i in range(200))]
     start = np.searchsorted([a for a, _ in pairs], np.arange(len(names) + 1))
     return Catalogue(list(phrases), np.array(list(phrases.values()))), Affinity(
         names, np.ones(len(names)), start, np.array([number[phrase] for _, phrase in pairs]),

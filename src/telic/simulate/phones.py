@@ -6,6 +6,7 @@ before any gain was looked at. How much apps cause is not published: it is `stre
 """
 
 import json
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -41,7 +42,7 @@ def simulate_phones(
     users: int = 200,
     compositions: int = 150,
     seed: int = 0,
-    **typists,
+    **typists: Any,
 ) -> pa.Table:
     """Make a composition log by simulated typists with phones.
 
@@ -136,6 +137,7 @@ class _Devices:
 
     def __init__(self, affinity: Affinity, users: int, rng: np.random.Generator) -> None:
         self.apps = affinity.apps
+        self.causing = np.diff(affinity.start) > 0
         self.owned: list[np.ndarray] = []
         self.rate: list[np.ndarray] = []
         log_odds = np.log(affinity.popularity)
@@ -161,12 +163,16 @@ class _Devices:
     ) -> int:
         """Draw the app that would cause a query now."""
         apps = opening[0][opening[1] <= WITHIN]
+        apps = apps[self.causing[apps]]
         if len(apps) and rng.random() < OPENED_SHARE:
             _, first = np.unique(apps, return_index=True)
             recent = apps[np.sort(first)]
             odds = 1 / np.arange(1, len(recent) + 1)
         else:
-            recent, odds = self.owned[user], np.log1p(self.rate[user])
+            recent = self.owned[user]
+            odds = np.log1p(self.rate[user]) * self.causing[recent]
+        if not odds.any():
+            return int(self.owned[user][0])
         return int(recent[np.searchsorted(np.cumsum(odds), rng.random() * odds.sum())])
 
     def column(self, users: np.ndarray) -> pa.Array:

@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +31,7 @@ UNGATED = replace(CAREFUL, do_no_harm=False)
 PRINTED = Elastic(1e-4, 1e-4)
 
 
-def phone_replay(catalogue: Catalogue, **phones) -> Replay:
+def phone_replay(catalogue: Catalogue, **phones: Any) -> Replay:
     """Simulate phones and make their log ready, the catalogue's own counts before it."""
     return replay_of(catalogue, simulate_phones(catalogue, **phones))
 
@@ -47,27 +49,23 @@ def convergence(*, replications: int = 5, passes: int = 15, seed: int = 0) -> li
     """
     choices = _small_problem(seed)
     best = fit_accelerated(choices, PRINTED, passes=20_000, tol=1e-10)
-    methods: dict[str, Callable[[int], Fit]] = {
-        f"printed, {rule} step, |B| = {batch}": lambda s, b=batch, r=rule: fit_printed(
-            choices, PRINTED, batch=b, passes=passes, rule=r, seed=s
-        )
+    methods: dict[str, Callable[..., Fit]] = {
+        f"printed, {rule} step, |B| = {batch}": partial(fit_printed, batch=batch, rule=rule)
         for rule in ("printed", "corrected")
         for batch in (1, 100)
-    }  # type: ignore[assignment]
-    methods["SAGA on touched coordinates, |B| = 10"] = lambda s: fit_saga(
-        choices, PRINTED, batch=10, passes=passes, seed=s
-    )
+    }
+    methods["SAGA on touched coordinates, |B| = 10"] = partial(fit_saga, batch=10)
     rows = []
     for name, run in methods.items():
-        paths = [run(s).history for s in range(replications)]
+        paths = [run(choices, PRINTED, passes=passes, seed=s).history for s in range(replications)]
         for step in range(len(paths[0])):
             gaps = [path[step][1] - best.objective for path in paths]
             rows.append({"method": name, "pass": step, "gap": float(np.mean(gaps))})
-    paths = fit_accelerated(choices, PRINTED, passes=12 + passes).history
+    path = fit_accelerated(choices, PRINTED, passes=12 + passes).history
     rows += [
-        {"method": "accelerated, all choices at once", "pass": used - paths[0][0],
+        {"method": "accelerated, all choices at once", "pass": used - path[0][0],
          "gap": value - best.objective}
-        for used, value in paths
+        for used, value in path
     ]  # fmt: skip
     return rows
 
@@ -88,7 +86,9 @@ def _small_problem(seed: int) -> FactoredChoices:
     return replace(flat, chosen=chosen)
 
 
-def fitted(replay: Replay, *, protocol: Protocol = UNGATED, n: int = 10, **changes) -> PhoneResult:
+def fitted(
+    replay: Replay, *, protocol: Protocol = UNGATED, n: int = 10, **changes: Any
+) -> PhoneResult:
     """Fit AppAware (MPC) with some setting changed and test it."""
     relevance = fit_relevance(replay, "mpc", protocol, n=n)
     models = fit_phone_models(
@@ -151,11 +151,13 @@ def top_queries(replay: Replay, *, opened: bool, top: int = 5, length: int = 3) 
             has[i, app[start[c] : start[c + 1]]] = True
         _, query = np.unique(replay.query[rows], return_inverse=True)
         overall = np.bincount(query) / count
-        for a in np.flatnonzero((has.sum(axis=0) >= 20) & (has.sum(axis=0) <= count - 20)):
+        for a in map(
+            int, np.flatnonzero((has.sum(axis=0) >= 20) & (has.sum(axis=0) <= count - 20))
+        ):
             seen = np.bincount(query[has[:, a]], minlength=len(overall))
             expected = overall * has[:, a].sum()
             statistic = float(((seen - expected) ** 2 / expected).sum()) / len(overall)
-            best = max(best, (statistic, text, int(a)))
+            best = max(best, (statistic, text, a))
     _, text, a = best
     if a < 0:
         return {"app": None, "prefix": None, "with": [], "without": []}
@@ -182,7 +184,7 @@ def strongest_pairs(replay: Replay, models: PhoneModels, *, top: int = 20) -> li
 
 
 def controls(
-    catalogue: Catalogue, *, seeds: int = 3, progress: Progress | None = None, **phones
+    catalogue: Catalogue, *, seeds: int = 3, progress: Progress | None = None, **phones: Any
 ) -> list[dict]:
     """Gain over Standard (MPC, every keystroke, no gate) with apps that cause, do not, and cannot.
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.figure import Figure
 
 from telic.completion.evaluation import PREFIXES
@@ -13,7 +14,7 @@ from telic.simulate import Catalogue
 from telic.study import chapter3
 from telic.study.chapter2_report import percent
 from telic.study.chapter3 import Progress
-from telic.study.chapter3_unimobile import pairs_study
+from telic.study.chapter3_unimobile import Group, Unit, pairs_study
 
 MEASURES = ("mrr", "sr@1", "sr@2", "sr@3")
 PUBLISHED = {
@@ -80,7 +81,7 @@ def lengths_figure(rows: list[dict]) -> Figure:
     for model in dict.fromkeys(row["model"] for row in rows):
         own = {r["prefixes"]: r["mrr"] for r in rows
                if r["model"] == model and r["relevance"] == first and r["n"]}  # fmt: skip
-        axes.plot(PREFIXES[2:], [own.get(p) for p in PREFIXES[2:]], marker="o", label=model)
+        axes.plot(PREFIXES[2:], [own.get(p, np.nan) for p in PREFIXES[2:]], marker="o", label=model)
     axes.set(xlabel="characters typed", ylabel="MRR")
     axes.legend(fontsize=8)
     return figure
@@ -246,12 +247,14 @@ def chapter3_study(
 def real_pairs(report: Report, pairs: QueryAppPairs, tell: Progress) -> list[dict]:
     """Add the study on real query–app pairs to a report."""
     rows = []
-    for unit in ("query", "word"):
-        for held_out in ("worker", "task"):
+    units: tuple[Unit, ...] = ("query", "word")
+    groups: tuple[Group, ...] = ("worker", "task")
+    for unit in units:
+        for held_out in groups:
             for shuffled in (False, True):
                 tell(f"real pairs: {unit}, {held_out}s held out{', shuffled' * shuffled}")
                 rows += pairs_study(
-                    pairs, unit=unit, held_out=held_out, shuffled=shuffled  # type: ignore[arg-type]
+                    pairs, unit=unit, held_out=held_out, shuffled=shuffled
                 )  # fmt: skip
     report.section("Real query–app pairs, people held out")
     report.text(

@@ -12,6 +12,8 @@ from telic.data.pairs import QueryAppPairs
 from telic.evaluate import mean_reciprocal_rank, paired_t_test, reciprocal_ranks
 
 PENALTIES = (Elastic(1e-4, 1e-4), Elastic(3e-4, 1e-4), Elastic(1e-3, 1e-4))
+Unit = Literal["query", "word"]
+Group = Literal["worker", "task"]
 LENGTHS = (1, 2, 3)
 FOLDS = 5
 
@@ -19,8 +21,8 @@ FOLDS = 5
 def pairs_study(
     pairs: QueryAppPairs,
     *,
-    unit: Literal["query", "word"] = "query",
-    held_out: Literal["worker", "task"] = "worker",
+    unit: Unit = "query",
+    held_out: Group = "worker",
     shuffled: bool = False,
     n: int = 10,
     seed: int = 0,
@@ -66,10 +68,11 @@ def pairs_study(
         tried = [problem.fitted(penalty) for penalty in PENALTIES]
         inside = np.flatnonzero(part == inner)
 
-        def accuracy(w: np.ndarray, problem=problem, inside=inside) -> float:
-            return float(np.mean([problem.ranks(inside, k, w)[1].mean() for k in LENGTHS]))
-
-        penalty = PENALTIES[int(np.argmax([accuracy(w) for w in tried]))]
+        accuracy = [
+            np.mean([problem.ranks(inside, length, w)[1].mean() for length in LENGTHS])
+            for w in tried
+        ]
+        penalty = PENALTIES[int(np.argmax(accuracy))]
         problem = _Ranking(vocabulary, text, group, apps, len(pairs.apps), part != held, n)
         weights, test = problem.fitted(penalty), np.flatnonzero(part == held)
         for length in LENGTHS:
@@ -77,13 +80,13 @@ def pairs_study(
     rows = []
     for length, folds in found.items():
         standard, own, people = (np.concatenate(arrays) for arrays in zip(*folds, strict=True))
-        test = paired_t_test(own, standard, people)
+        tested = paired_t_test(own, standard, people)
         rows.append({
             "unit": unit, "held_out": held_out, "shuffled": shuffled, "prefix_length": length,
             "n": len(own), "coverage": float((standard > 0).mean()),
             "standard": mean_reciprocal_rank(standard), "appaware": mean_reciprocal_rank(own),
-            "difference": test.difference, "low": test.low, "high": test.high,
-            "p_value": test.p_value,
+            "difference": tested.difference, "low": tested.low, "high": tested.high,
+            "p_value": tested.p_value,
         })  # fmt: skip
     return rows
 
@@ -114,7 +117,10 @@ def _instances(
 class _Ranking:
     """Popularity, candidates and the conditional logit of one training part."""
 
-    def __init__(self, vocabulary, text, group, apps, n_apps, train, n) -> None:
+    def __init__(
+        self, vocabulary: np.ndarray, text: np.ndarray, group: np.ndarray, apps: list[list[int]],
+        n_apps: int, train: np.ndarray, n: int,
+    ) -> None:  # fmt: skip
         self.text, self.group, self.apps, self.n_apps, self.n = text, group, apps, n_apps, n
         self.vocabulary = vocabulary
         self.train = np.flatnonzero(train)
