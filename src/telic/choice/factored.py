@@ -125,7 +125,8 @@ class FactoredChoices:
     def scores(self, weights: np.ndarray) -> np.ndarray:
         """Return the score of every row."""
         out = np.empty(self.rows)
-        _scores(*self.arrays, np.ascontiguousarray(weights, float), self.entries, self.first, out)
+        w = np.ascontiguousarray(weights, float)
+        _scores(*self.arrays, w, self.entries, self.first, out)  # type: ignore[call-arg]
         return out
 
     def probabilities(self, weights: np.ndarray) -> np.ndarray:
@@ -146,7 +147,7 @@ class FactoredChoices:
     def transposed(self, residual: np.ndarray) -> np.ndarray:
         """Return the product of the transposed features with a number per row."""
         out = np.zeros(self.size)
-        _transposed(*self.arrays, residual, self.entries, self.first, out)
+        _transposed(*self.arrays, residual, self.entries, self.first, out)  # type: ignore[call-arg]
         return out
 
     def take(self, choices: np.ndarray) -> "FactoredChoices":

@@ -55,7 +55,7 @@ def fit_saga(
     ...     chosen=[1], context_start=[0, 1], context_entry=[0], context_value=[2.0],
     ... )
     >>> fit_saga(choices, Elastic(l1=0.1, l2=0.1), passes=100).weights.round(4)
-    array([-0.5867,  0.5867])
+    array([-0.6091,  0.6091])
     """
     if batch < 1 or passes < 1:
         raise InputError(f"batch is {batch} and passes {passes}, expected at least 1.")
@@ -75,7 +75,7 @@ def fit_saga(
     change = np.empty((batch, widest))
     for done in range(1, passes + 1):
         order = rng.permutation(n)
-        now = _pass(
+        now = _pass(  # type: ignore[call-arg]
             *choices.arrays, order, choices.entries, first, state, table, steps, batch,
             penalty.l1, penalty.l2, touched, change,
         )  # fmt: skip
