@@ -92,8 +92,8 @@ def rivals(penalty):
     """Seconds of each method to a relative gap of 1e-4."""
     from scipy import optimize
 
-    choices = made_up(8_000, 400, 300, installed=40)
-    best = fit_accelerated(choices, penalty, passes=5_000, tol=1e-8).objective
+    choices = made_up(3_000, 200, 150, installed=30)
+    best = fit_accelerated(choices, penalty, passes=3_000, tol=1e-6).objective
     d, reached = choices.size, {}
 
     def note(name, began, w):

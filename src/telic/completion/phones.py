@@ -138,6 +138,11 @@ class PhoneRanker:
         kept = {name: part for name, part in found.items() if abs(part) > 1e-9}
         return dict(sorted(kept.items(), key=lambda item: -abs(item[1])))
 
+    def telling(self, top: int = 50) -> list[str]:
+        """Return the apps whose weights are largest in sum."""
+        size = np.bincount(self.weights.app, np.abs(self.weights.value), len(self.apps))
+        return [self.apps[a] for a in np.argsort(-size, kind="stable")[:top]]
+
     @cached_property
     def _numbers(self) -> dict[str, int]:
         return {app: i for i, app in enumerate(self.apps)}

@@ -142,7 +142,7 @@ class Service:
                 "protocol": completer.protocol,
                 "candidates": completer.n,
                 "phrases": len(completer.index),
-                "apps": completer.phones.apps[:50] if completer.phones else [],
+                "apps": completer.phones.telling() if completer.phones else [],
                 "simulated": completer.simulated,
                 "feedback": completer.gate.summary(),
                 "version": telic.__version__,

@@ -15,8 +15,8 @@ function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-function toggle(id, kind, app, label) {
-  const button = element("button", { type: "button", "aria-pressed": String(phones[id][kind].has(app)) }, label);
+function toggle(id, kind, app) {
+  const button = element("button", { type: "button", "aria-pressed": String(phones[id][kind].has(app)) }, app);
   button.addEventListener("click", () => {
     const set = phones[id][kind];
     if (!set.delete(app)) set.add(app);
@@ -27,11 +27,11 @@ function toggle(id, kind, app, label) {
 }
 
 function draw(id) {
-  const row = (kind, name, mark) => element(
+  const row = (kind, name) => element(
     "div", { class: "apps", role: "group", "aria-label": name }, `${name}: `,
-    ...shown.map((app) => toggle(id, kind, app, mark + app)),
+    ...shown.map((app) => toggle(id, kind, app)),
   );
-  $(id).append(row("installed", "Installed", ""), row("opened", "Opened 2 minutes ago", "⏱ "), element("ol"));
+  $(id).append(row("installed", "Installed"), row("opened", "Opened 2 minutes ago"), element("ol"));
 }
 
 async function suggest(id) {
