@@ -56,9 +56,11 @@ def chapter_3(
 ) -> None:
     """The phone's apps: tables 3.1, 3.2, 3.5, figures 3.2-3.7, controls, real pairs."""
     from telic.cli.completion import catalogue_of
+    from telic.data import refuse_unwritable
     from telic.data.pairs import read_pairs
     from telic.study.chapter3_report import chapter3_study, variants_table
 
+    refuse_unwritable(out)
     real = read_pairs(pairs) if pairs else None
     phrases = catalogue_of(catalogue)
     with steps("chapter 3") as progress:
