@@ -150,3 +150,38 @@ def test_simulated_logs_say_so(tmp_path):
     table = pa.Table.from_pylist([row()], schema=SCHEMA)
     table = table.replace_schema_metadata({"telic.simulated": "true"})
     assert read_compositions(table).simulated
+
+
+def with_apps(**apps):
+    fields = {field.name: field for field in COMPOSITIONS}
+    schema = pa.schema([*SCHEMA, fields["installed"], fields["opened"]])
+    return pa.Table.from_pylist([row(**apps), row(composition="d")], schema=schema)
+
+
+def test_apps_are_read_latest_opening_first():
+    opened = [{"app": app, "at": at(-60 * m)} for app, m in (("maps", 9), ("mail", 1), ("maps", 5))]
+    installed = [{"app": "mail", "daily_opens": 2.0}, {"app": "maps", "daily_opens": 0.0}]
+    log = read_compositions(with_apps(installed=installed, opened=opened))
+    assert [log.apps[a] for a in log.installed_app] == ["mail", "maps"]
+    assert log.daily_opens.tolist() == [2.0, 0.0]
+    assert [log.apps[a] for a in log.opened_app] == ["mail", "maps", "maps"]
+    assert (np.diff(log.opened_at) < 0).all()
+    assert log.installed_start.tolist() == [0, 2, 2]
+    assert log.opened_start.tolist() == [0, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("apps", "message"),
+    [
+        ({"installed": [{"app": "a", "daily_opens": -1.0}]}, "daily_opens.*not a number from 0"),
+        ({"installed": [{"app": "a", "daily_opens": 1e9}]}, "installed.daily_opens"),
+        ({"installed": [{"app": "", "daily_opens": 1.0}]}, "installed.app.*null or empty"),
+        ({"installed": [{"app": "a", "daily_opens": 1.0}] * 2}, "lists an app twice"),
+        ({"opened": [{"app": "a", "at": at(5)}]}, "opened.at.*later than the first keystroke"),
+        ({"opened": [{"app": "a", "at": None}]}, "opened.at.*is null"),
+    ],
+)
+def test_bad_apps_are_named(apps, message):
+    with pytest.raises(InputError, match=message):
+        read_compositions(with_apps(**apps))
+    assert len(read_compositions(with_apps(**apps), on_bad_row="skip")) == 1

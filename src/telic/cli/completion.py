@@ -36,6 +36,9 @@ MinUsers = Annotated[
 SkipBadRows = Annotated[
     bool, typer.Option(help="Leave out and count rows that break the contract.")
 ]
+Window = Annotated[
+    float, typer.Option(help="AppAware: minutes for which an opened app is recent.", min=0)
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 Seed = Annotated[int, typer.Option(help="Equal seeds give equal results.", min=0)]
 CatalogueFile = Annotated[
@@ -116,22 +119,43 @@ def simulate(
         Path | None,
         typer.Option(help="Also write the catalogue as a query log, for fit and evaluate."),
     ] = None,
+    phones: Annotated[bool, typer.Option(help="Give them phones with apps.")] = False,
+    strength: Annotated[
+        float, typer.Option(help="With --phones: share of queries caused by an app.", min=0, max=1)
+    ] = 0.5,
+    independent: Annotated[
+        bool, typer.Option(help="With --phones: the control, apps of another composition.")
+    ] = False,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(help="With --phones: real query-app pairs (UniMobile, ISTAS) to go by."),
+    ] = None,
     seed: Seed = 0,
 ) -> None:
     """Write a composition log of simulated typists. It is marked as simulated."""
     import pyarrow.parquet as pq
 
     from telic.data import atomic_path, refuse_unwritable
-    from telic.simulate import simulate_typists
+    from telic.simulate import affinity_of_pairs, simulate_phones, simulate_typists
 
+    if pairs and not phones:
+        raise InputError("--pairs needs --phones.")
     for path in filter(None, (out, queries)):
         refuse_unwritable(path)
-    phrases = catalogue_of(catalogue, min_users)
+    phrases, affinity = (
+        affinity_of_pairs(pairs) if pairs else (catalogue_of(catalogue, min_users), None)
+    )
+    common: dict[str, Any] = {
+        "users": users, "compositions": compositions, "seed": seed, "setting": setting,
+        "attention": attention,
+    }  # fmt: skip
     with console.status("simulating typists"):
-        log = simulate_typists(
-            phrases, setting=setting, attention=attention, users=users, compositions=compositions,
-            seed=seed,
-        )  # fmt: skip
+        if phones:
+            log = simulate_phones(
+                phrases, affinity=affinity, strength=strength, independent=independent, **common
+            )
+        else:
+            log = simulate_typists(phrases, **common)
     with atomic_path(out) as temporary:
         pq.write_table(log, temporary)
     if queries:
@@ -147,7 +171,10 @@ def fit(
     queries: Queries = None,
     relevance: Annotated[str, typer.Option(help="Static relevance score.")] = "personal-s",
     model: Annotated[
-        str, typer.Option(help="static, adaqac-unp, adaqac-batch or adaqac-online.")
+        str,
+        typer.Option(
+            help="static, adaqac-unp, adaqac-batch, adaqac-online, appaware or appaware-adaqac."
+        ),
     ] = "adaqac-online",
     protocol: Annotated[str, typer.Option(help="careful or paper.")] = "careful",
     candidates: Annotated[int, typer.Option(help="Candidates to re-rank.", min=1, max=200)] = 10,
@@ -190,13 +217,20 @@ def evaluate(
     min_compositions: MinCompositions = 8,
     min_users: MinUsers = 3,
     report: Annotated[Path | None, typer.Option(help="Also write an HTML report.")] = None,
+    model: Annotated[
+        str, typer.Option(help="adaqac: implicit feedback; appaware: the phone's apps.")
+    ] = "adaqac",
+    window: Window = 30.0,
     skip_bad_rows: SkipBadRows = False,
     as_json: Json = False,
 ) -> None:
-    """Measure what implicit feedback is worth on a log: every model against its static order."""
+    """Measure what feedback, or the phone's apps, are worth on a log, against the static order."""
     from telic.completion import evaluate as run
     from telic.data import refuse_unwritable
     from telic.study import chapter2_report as draw
+
+    if model not in ("adaqac", "appaware"):
+        raise InputError(f"--model is {model!r}, expected adaqac or appaware.")
 
     names, chosen, sizes = relevances_of(relevance), protocols_of(protocol), candidates or [10]
     for n in sizes:
@@ -207,6 +241,9 @@ def evaluate(
     replay = replay_of(
         log, queries, skip=skip_bad_rows, min_compositions=min_compositions, min_users=min_users
     )
+    if model == "appaware":
+        evaluate_apps(replay, names, chosen, sizes, window, report, as_json=as_json)
+        return
     pieces = len(names) * len(chosen) * len(sizes)
     with ThreadPoolExecutor(2) as two, steps("evaluating", pieces) as progress:
         results = run(
@@ -221,6 +258,39 @@ def evaluate(
         typer.echo(json.dumps({"simulated": replay.log.simulated, "rows": rows}))
         return
     print_results(replay, results)
+
+
+def evaluate_apps(
+    replay: "Replay",
+    names: tuple[str, ...],
+    protocols: "tuple[Protocol, ...]",
+    sizes: list[int],
+    window: float,
+    report: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Measure AppAware and its variants; print a table or JSON."""
+    from telic.completion.appaware_evaluation import evaluate_phones
+    from telic.study import chapter3_report as draw
+
+    if not len(replay.log.apps):
+        console.print("The log names no apps: every variant will equal Standard.")
+    with steps("evaluating", len(names) * len(protocols) * len(sizes)) as progress:
+        results = evaluate_phones(
+            replay, relevances=names, protocols=protocols, candidates=sizes, minutes=window,
+            progress=progress,
+        )  # fmt: skip
+    rows = [row for result in results for row in result.rows()]
+    if report:
+        draw.evaluation_report(rows, simulated=replay.log.simulated).write(report)
+        console.print(f"report: {report}")
+    if as_json:
+        typer.echo(json.dumps({"simulated": replay.log.simulated, "rows": rows}))
+        return
+    people = "SIMULATED people. " if replay.log.simulated else ""
+    title = f"{people}Every keystroke, %, and the change against Standard (* p < 0.05)"
+    print_table(*draw.variants_table(rows), title)
 
 
 def print_results(replay: "Replay", results: "list[Result]") -> None:

@@ -18,10 +18,16 @@ def demo(
     ),
     serve: Annotated[bool, typer.Option(help="Open the search box when done.")] = True,
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
+    phone: Annotated[
+        bool, typer.Option("--phone", help="Two phones with different apps, side by side.")
+    ] = False,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Simulate typists, measure every model, write a report, open the search box."""
+    if phone:
+        _phones(out, port if serve else None, seed, as_json=as_json)
+        return
     import pyarrow.parquet as pq
 
     from telic.completion import PROTOCOLS, evaluate, fit_completer
@@ -79,3 +85,45 @@ def demo(
         from telic.cli.completion import serve as open_search_box
 
         open_search_box(out / "model", port=port)
+
+
+def _phones(out: Path, port: int | None, seed: int, *, as_json: bool) -> None:
+    """Simulate phones, measure AppAware, write a report, open two phones side by side."""
+    import pyarrow.parquet as pq
+
+    from telic.completion import fit_completer
+    from telic.completion.appaware_evaluation import evaluate_phones
+    from telic.data import atomic_path
+    from telic.simulate import example_phones, simulate_phones
+    from telic.study import chapter3, chapter3_report
+
+    began = time.perf_counter()
+    out.mkdir(parents=True, exist_ok=True)
+    with steps("demo", 4) as progress:
+        progress("simulating phones")
+        catalogue, affinity = example_phones()
+        log = simulate_phones(catalogue, affinity=affinity, seed=seed)
+        with atomic_path(out / "phones.parquet") as temporary:
+            pq.write_table(log, temporary)
+        replay = chapter3.replay_of(catalogue, log)
+        rows = [
+            row
+            for result in evaluate_phones(replay, relevances=("mpc",), progress=progress)
+            for row in result.rows()
+        ]
+        progress("writing the report")
+        chapter3_report.evaluation_report(rows, simulated=True).write(out / "phones.html")
+        progress("fitting the search box")
+        fit_completer(replay, model="appaware", relevance="mpc").save(out / "phone-model")
+    seconds = time.perf_counter() - began
+    if as_json:
+        typer.echo(json.dumps({"simulated": True, "rows": rows, "seconds": seconds}))
+    else:
+        title = "SIMULATED phones. Every keystroke, %, and the change against Standard"
+        print_table(*chapter3_report.variants_table(rows), title)
+    console.print(f"{seconds:.0f} s; log, model and report are in {out}/ (open {out}/phones.html)")
+    if port is not None:
+        from telic.cli.completion import serve as open_search_box
+
+        console.print("Two phones side by side: add /phones to the address.")
+        open_search_box(out / "phone-model", port=port)

@@ -43,6 +43,40 @@ def chapter_2(
     print_table(*controls_table(numbers["controls"]), "SIMULATED people: does dwell time help?")
 
 
+@app.command("chapter-3")
+def chapter_3(
+    out: Annotated[Path, typer.Option(help="Report to write.")] = Path("telic-chapter-3.html"),
+    catalogue: CatalogueFile = None,
+    pairs: Annotated[
+        Path | None, typer.Option(help="Real query-app pairs (UniMobile, ISTAS): people held out.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Simulated logs per control.", min=2)] = 3,
+    users: Annotated[int, typer.Option(min=4)] = 200,
+    compositions: Annotated[int, typer.Option(help="Per user.", min=8)] = 150,
+    as_json: Json = False,
+) -> None:
+    """The phone's apps: tables 3.1, 3.2, 3.5, figures 3.2-3.7, controls, real pairs."""
+    from telic.cli.completion import catalogue_of
+    from telic.data import refuse_unwritable
+    from telic.data.pairs import read_pairs
+    from telic.study.chapter3_report import chapter3_study, variants_table
+
+    refuse_unwritable(out)
+    real = read_pairs(pairs) if pairs else None
+    phrases = catalogue_of(catalogue)
+    with steps("chapter 3") as progress:
+        report, numbers = chapter3_study(
+            phrases, pairs=real, users=users, compositions=compositions, seeds=seeds,
+            progress=progress,
+        )  # fmt: skip
+    report.write(out)
+    console.print(f"report: {out}")
+    if as_json:
+        typer.echo(json.dumps(numbers))
+        return
+    print_table(*variants_table(numbers["rows"]), "SIMULATED phones: every keystroke, %")
+
+
 @app.command("chapter-4")
 def chapter_4(
     out: Annotated[Path, typer.Option(help="Report to write.")] = Path("telic-chapter-4.html"),

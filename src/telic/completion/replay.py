@@ -228,6 +228,21 @@ class Replay:
             )
         return (np.log1p(counts) if relevance.scale == "log" else counts) @ relevance.factors
 
+    def with_submitted(self, moments: Moments, relevance: Relevance) -> Moments:
+        """Add the submitted query as a last candidate where it is none: the union in (3.3.2)."""
+        added = moments.position < 0
+        t, n = moments.candidates.shape
+        query = self.query[moments.composition]
+        own = np.where(added, query, -1).astype(np.int32)[:, None]
+        score = np.full((t, 1), -np.inf)
+        score[added, 0] = self.relevance_of(relevance, query[added], moments.composition[added])
+        return Moments(
+            moments.keystroke, moments.composition, np.hstack([moments.candidates, own]),
+            np.hstack([moments.relevance, score]),
+            np.concatenate([moments.counts, np.zeros((t, 1, 3))], axis=1),
+            np.where(added, n, moments.position),
+        )  # fmt: skip
+
     def features(self, moments: Moments, extra: np.ndarray | None = None) -> np.ndarray:
         """Return the feedback on every candidate, shape (T, N, 26): see `feedback.WIDTH`.
 

@@ -9,12 +9,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from telic.data.contracts import COMPOSITIONS, MAX_TEXT, SIMULATED
+from telic.data.contracts import (
+    COMPOSITIONS,
+    INSTALLED_APP,
+    MAX_TEXT,
+    OPENED_APP,
+    SIMULATED,
+)
 from telic.data.tables import describe, one_chunk, read_table, unmatchable
 from telic.errors import InputError
 
 MAX_LIST = 1000
 """Longest suggestion list accepted."""
+MAX_DAILY_OPENS = 100_000.0
+"""More openings of one app a day than that (one a second) are no counts of a person's."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,20 @@ class CompositionLog:
     """int32 (S,)."""
     source: str
     """What messages call the log: its file."""
+    apps: list[str]
+    """Distinct apps, installed or opened."""
+    installed_start: np.ndarray
+    """int64 (n + 1,): composition ``c`` owns ``installed_start[c]:installed_start[c + 1]``."""
+    installed_app: np.ndarray
+    """int32: position in `apps`."""
+    daily_opens: np.ndarray
+    """float64: how often the installed app is opened a day, on average."""
+    opened_start: np.ndarray
+    """int64 (n + 1,): as `installed_start`, for openings before the first keystroke."""
+    opened_app: np.ndarray
+    """int32: position in `apps`; the latest opening first."""
+    opened_at: np.ndarray
+    """int64: microseconds since 1970, UTC."""
     simulated: bool
     """Whether the file says that its people were simulated."""
     skipped: dict[str, int]
@@ -175,6 +197,10 @@ class _Parts:
             zero_copy_only=False
         )
         self.shown = lists.flatten()
+        self.installed_start, installed = _nested(table, "installed", INSTALLED_APP)
+        self.installed, self.daily_opens = installed.flatten()
+        self.opened_start, opened = _nested(table, "opened", OPENED_APP)
+        self.opened, self.opened_at = opened.flatten()
 
     def check(self, bad: _Bad) -> None:
         table, n = self.table, len(self.table)
@@ -201,6 +227,7 @@ class _Parts:
         count = np.diff(self.keystroke_start)
         bad.add(count == 0, "keystrokes", "is empty, expected at least one keystroke", "Add it.")
         self._check_keystrokes(bad)
+        self._check_apps(bad)
         if "selected" in table.column_names:
             selected = _column(table, "selected").fill_null(1).to_numpy(zero_copy_only=False)
             last = np.zeros(n, np.int64)
@@ -215,9 +242,7 @@ class _Parts:
 
     def _check_keystrokes(self, bad: _Bad) -> None:
         def rows(mask: np.ndarray) -> np.ndarray:
-            found = np.zeros(len(self.table), bool)
-            found[self.owner[mask]] = True
-            return found
+            return _rows(mask, self.owner, len(self.table))
 
         nulls = self.at.is_null().to_numpy(zero_copy_only=False)
         bad.add(rows(nulls), "keystrokes.at", "is null, expected a time", "Fill it in.")
@@ -269,6 +294,44 @@ class _Parts:
             f"{MAX_TEXT} characters", "Remove it.",
         )  # fmt: skip
 
+    def _check_apps(self, bad: _Bad) -> None:
+        for name, start, apps in (
+            ("installed", self.installed_start, self.installed),
+            ("opened", self.opened_start, self.opened),
+        ):
+            owner = _owners(start)
+            bad.add(
+                _rows(_lengths(apps) == 0, owner, len(self.table)), f"{name}.app",
+                "is null or empty, expected the name of an app", "Remove the entry.",
+            )  # fmt: skip
+        owner = _owners(self.installed_start)
+        opens = self.daily_opens.fill_null(np.nan).to_numpy(zero_copy_only=False)
+        bad.add(
+            _rows(~((opens >= 0) & (opens <= MAX_DAILY_OPENS)), owner, len(self.table)),
+            "installed.daily_opens", f"is not a number from 0 to {MAX_DAILY_OPENS:.0f}",
+            "Give the average number of openings a day.",
+        )  # fmt: skip
+        codes = self.installed.dictionary_encode().indices.fill_null(-1)
+        pairs = np.stack([owner, codes.to_numpy(zero_copy_only=False)])
+        _, first = np.unique(pairs, axis=1, return_index=True)
+        again = np.ones(len(owner), bool)
+        again[first] = False
+        bad.add(
+            _rows(again, owner, len(self.table)), "installed.app", "lists an app twice",
+            "List every installed app once.",
+        )  # fmt: skip
+        owner = _owners(self.opened_start)
+        nulls = self.opened_at.is_null().to_numpy(zero_copy_only=False)
+        bad.add(_rows(nulls, owner, len(self.table)), "opened.at", "is null", "Fill it in.")
+        begin = np.full(len(self.table), np.iinfo(np.int64).max)
+        typed = np.diff(self.keystroke_start) > 0
+        begin[typed] = _micros(self.at)[self.keystroke_start[:-1][typed]]
+        bad.add(
+            _rows(_micros(self.opened_at) > begin[owner], owner, len(self.table)), "opened.at",
+            "is later than the first keystroke, expected openings before the query",
+            "Leave such openings out.",
+        )  # fmt: skip
+
     def log(
         self, table: pa.Table, *, source: str, simulated: bool, skipped: dict[str, int]
     ) -> CompositionLog:
@@ -292,6 +355,12 @@ class _Parts:
         else:
             selected = np.zeros(n, np.int16)
         ids = _column(table, "composition").to_pylist()
+        apps = pa.concat_arrays([self.installed, self.opened]).dictionary_encode()
+        app = apps.indices.to_numpy(zero_copy_only=False).astype(np.int32)
+        opened_at, owner = _micros(self.opened_at), _owners(self.opened_start)
+        installed = _take_ranges(self.installed_start, order)
+        latest_first = np.lexsort((-opened_at, owner))
+        opened = latest_first[_take_ranges(self.opened_start, order)]
         return CompositionLog(
             users=[names[i] for i in by_name],
             user=rank[users.indices.to_numpy(zero_copy_only=False)][order],
@@ -307,6 +376,13 @@ class _Parts:
             list_start=_starts(self.list_lengths[keystrokes]),
             shown=codes[n:][suggestions],
             source=source,
+            apps=apps.dictionary.to_pylist(),
+            installed_start=_starts(np.diff(self.installed_start)[order]),
+            installed_app=app[: len(self.installed)][installed],
+            daily_opens=self.daily_opens.to_numpy(zero_copy_only=False).astype(float)[installed],
+            opened_start=_starts(np.diff(self.opened_start)[order]),
+            opened_app=app[len(self.installed) :][opened],
+            opened_at=opened_at[opened],
             simulated=simulated,
             skipped=skipped,
         )
@@ -318,6 +394,26 @@ def _lengths(text: pa.Array) -> np.ndarray:
 
 def _micros(times: pa.Array) -> np.ndarray:
     return times.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+
+
+def _nested(table: pa.Table, name: str, kind: pa.StructType) -> tuple[np.ndarray, pa.StructArray]:
+    """Where each row's entries begin, and all entries; none where the column is absent or null."""
+    if name not in table.column_names:
+        return np.zeros(len(table) + 1, np.int64), pa.array([], kind)
+    column = _column(table, name)
+    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+    return _starts(lengths), column.flatten()
+
+
+def _owners(start: np.ndarray) -> np.ndarray:
+    return np.repeat(np.arange(len(start) - 1), np.diff(start))
+
+
+def _rows(wrong: np.ndarray, owner: np.ndarray, n: int) -> np.ndarray:
+    """Mark the rows that own a wrong entry."""
+    found = np.zeros(n, bool)
+    found[owner[wrong]] = True
+    return found
 
 
 def _starts(lengths: np.ndarray) -> np.ndarray:
