@@ -5,8 +5,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from telic.data.compositions import MAX_TEXT, read_compositions
-from telic.data.contracts import COMPOSITIONS
+from telic.data.compositions import read_compositions
+from telic.data.contracts import COMPOSITIONS, MAX_TEXT
 from telic.errors import InputError
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)

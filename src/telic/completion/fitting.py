@@ -82,7 +82,8 @@ def _with_phones(
     phrases = replay.index.phrases(range(len(replay.index)))
     ranker = PhoneRanker.of(apps, replay.log.apps, phrases, index, minutes=minutes)
     return Completer(
-        index, relevance, design, everyone, _users(replay, np.tile(everyone, (users, 1)), gate),
+        index, relevance, design, everyone,
+        _users(replay, np.tile(everyone, (users, 1)), np.zeros(users, int), gate),
         gate, model, n, 0.0, protocol.name, replay.log.simulated, ranker,
     )  # fmt: skip
 

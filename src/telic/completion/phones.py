@@ -10,7 +10,7 @@ import numpy as np
 from telic.completion.appaware import AppAware, AppTable, score_candidates
 from telic.completion.appaware_signals import MINUTES, MOST_RECENT
 from telic.completion.index import PrefixIndex
-from telic.data.compositions import MAX_DAILY_OPENS
+from telic.data.composition_rows import MAX_DAILY_OPENS
 from telic.errors import InputError
 
 MAX_APPS = 2000
