@@ -159,5 +159,5 @@ def conditions() -> dict[str, tuple[str, ...]]:
     practices = list(named)
     for extra in range(N_CODES - len(known)):
         practice = practices[extra % len(practices)]
-        named[practice].append(f"{practice}: other condition {extra // len(practices) + 1}")
+        named[practice].append(f"Unnamed condition {extra + 1}")
     return {practice: tuple(names) for practice, names in named.items()}

@@ -6,13 +6,13 @@ are added up afterwards, and every document draws from a random stream of its ow
 count is taken out exactly, by rejection (see `_sample_documents`).
 """
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise, repeat
+from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -167,7 +167,7 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
     >>> import numpy as np
     >>> counts = np.array([[5, 5, 0, 0], [4, 6, 0, 0], [0, 0, 5, 5], [0, 0, 7, 3]] * 10)
     >>> shares = GibbsLDA(n_topics=2, sweeps=50).fit_transform(counts)
-    >>> (shares.argmax(axis=1)[0] == shares.argmax(axis=1)[::4]).all()
+    >>> bool((shares.argmax(axis=1)[0] == shares.argmax(axis=1)[::4]).all())
     True
     """
 
@@ -190,7 +190,7 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
         self.threads = threads
         self.on_sweep = on_sweep
 
-    def fit(self, X: ArrayLike, y: None = None) -> "GibbsLDA":
+    def fit(self, X: Any, y: None = None) -> "GibbsLDA":
         """Sample the topics of documents.
 
         Parameters
@@ -209,8 +209,7 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
         rng = np.random.default_rng(self.seed)
         seeds = rng.integers(0, 2**62, self.sweeps + 1)
         blocks = np.linspace(0, n_documents, min(BLOCKS, n_documents) + 1).astype(int)
-        share_out = [np.linspace(a, b, self.threads + 1).astype(int)
-                     for a, b in zip(blocks[:-1], blocks[1:], strict=True)]
+        share_out = [np.linspace(a, b, self.threads + 1).astype(int) for a, b in pairwise(blocks)]
         scratch = [
             (
                 np.zeros((n_words, self.n_topics), np.int32),
@@ -224,22 +223,19 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
         np.add.at(count, (words, topics), 1)
         summed = np.zeros_like(count)
         averaged = min(AVERAGED, self.sweeps)
-        with _pool(self.threads) as pool:
+
+        def sample(t: int, parts: np.ndarray, tables: tuple, seed: int) -> None:
+            change, in_document, active = scratch[t]
+            change[:] = 0
+            own = (start, words, topics, *tables, change, in_document, active, seed)
+            _sample_documents(parts[t], parts[t + 1], *own)
+
+        threads = range(self.threads)
+        with ThreadPoolExecutor(self.threads) as pool:
             for sweep in range(self.sweeps):
                 for parts in share_out:
-                    weight, cumulative, keep = self._tables(count)
-
-                    def sample(
-                        t: int, parts=parts, tables=(weight, cumulative, keep), sweep=sweep
-                    ) -> None:
-                        change, in_document, active = scratch[t]
-                        change[:] = 0
-                        _sample_documents(
-                            parts[t], parts[t + 1], start, words, topics, *tables, change,
-                            in_document, active, seeds[sweep],
-                        )
-
-                    list(pool.map(sample, range(self.threads)))
+                    tables = self._tables(count)
+                    list(pool.map(sample, threads, *map(repeat, (parts, tables, seeds[sweep]))))
                     for change, _, _ in scratch:
                         count += change
                 if sweep >= self.sweeps - averaged:
@@ -250,7 +246,7 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
         self.components_ = (smoothed / smoothed.sum(axis=0)).T
         return self
 
-    def transform(self, X: ArrayLike, *, rounds: int = 20) -> np.ndarray:
+    def transform(self, X: Any, *, rounds: int = 20) -> np.ndarray:
         """Return the topic shares of documents, given the fitted topics.
 
         The deterministic fixed point of E[shares] under the token-wise posterior, the usual fast
@@ -281,15 +277,23 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
 
         def fold(t: int) -> None:
             _fold_in(
-                parts[t], parts[t + 1], start, words, times, weight, prior, rounds, shares,
+                parts[t],
+                parts[t + 1],
+                start,
+                words,
+                times,
+                weight,
+                prior,
+                rounds,
+                shares,
                 np.empty(self.n_topics),
             )
 
-        with _pool(self.threads) as pool:
+        with ThreadPoolExecutor(self.threads) as pool:
             list(pool.map(fold, range(self.threads)))
         return shares
 
-    def perplexity(self, X: ArrayLike, *, seed: int = 0) -> float:
+    def perplexity(self, X: Any, *, seed: int = 0) -> float:
         """Document-completion perplexity: half of each document is given, the other half scored.
 
         Parameters
@@ -330,7 +334,7 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
 
 
 def choose_n_topics(
-    X: ArrayLike, candidates: list[int], *, held_out: float = 0.1, seed: int = 0, **options: object
+    X: Any, candidates: list[int], *, held_out: float = 0.1, seed: int = 0, **options: object
 ) -> tuple[int, dict[int, float]]:
     """Choose the number of topics by held-out document-completion perplexity.
 
@@ -359,8 +363,8 @@ def choose_n_topics(
     return min(found, key=lambda k: found[k]), found
 
 
-def _counts(X: ArrayLike) -> sparse.csr_array:
-    matrix = sparse.csr_array(X, dtype=np.float64)
+def _counts(X: Any) -> sparse.csr_array:
+    matrix = sparse.csr_array(X, dtype=np.float64, copy=True)  # sorting works in place
     matrix.sum_duplicates()
     if matrix.nnz and (matrix.data.min() < 0 or (matrix.data % 1).any()):
         raise InputError("LDA needs whole counts that are not negative.")
@@ -372,9 +376,3 @@ def _tokens(X: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:
     times = X.data.astype(np.int64)
     ends = np.concatenate([[0], np.cumsum(times)])
     return ends[X.indptr], np.repeat(X.indices.astype(np.int32), times)
-
-
-@contextmanager
-def _pool(threads: int) -> Iterator[Executor]:
-    with ThreadPoolExecutor(threads) as pool:
-        yield pool
