@@ -68,8 +68,9 @@ def simulate_hospital(
     Parameters
     ----------
     folder : path
-        Must not exist. Gets the tables of data contract 3 and two more: ``truth_users`` (`user`,
-        `practice`) and ``truth_accesses`` (`row`, `kind`), which lists the snooping accesses.
+        Must not exist. Gets the tables of data contract 3 and the truth: ``truth_users`` (`user`,
+        `practice`), ``truth_encounters`` (`encounter`, `practice`) and ``truth_accesses`` (`row`,
+        `kind`), which lists the snooping accesses.
     scale : float
         Shrinks patients, encounters and accesses; the 3,269 users stay. In (0, 1].
     seed : int
@@ -355,6 +356,12 @@ def _tables(
             }
         ),
         "truth_users": pa.table({"user": user_ids, "practice": practice}),
+        "truth_encounters": pa.table(
+            {
+                "encounter": ids(np.arange(len(encounters.practice)), encounter_ids),
+                "practice": ids(encounters.practice, names),
+            }
+        ),
         "truth_accesses": pa.table(
             {
                 "row": np.flatnonzero(kind) + 1,

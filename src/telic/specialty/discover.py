@@ -1,7 +1,9 @@
 """Find specialties: clusters of users, what they treat, and whether a listed code names them."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -84,6 +86,45 @@ class Discovery:
             "details": self.details,
             "notes": log.notes,
         }
+
+
+def read_discovery(file: str | Path, log: AccessLog) -> Discovery:
+    """Read what `Discovery.as_json` wrote, for the log it was found in.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged or names users that the log does not have.
+    """
+    try:
+        content = json.loads(Path(file).read_text(encoding="utf-8"))
+        specialties = []
+        for one in content["specialties"]:
+            users = np.searchsorted(log.users, one["users"])
+            if not (log.users[users.clip(max=len(log.users) - 1)] == one["users"]).all():
+                raise InputError(f"{file}: names users that the log does not have.")
+            specialties.append(
+                Specialty(
+                    one["name"],
+                    one["listed_code"],
+                    one["nearest_code"],
+                    users,
+                    [(d["code"], d["lift"]) for d in one["diagnoses"]],
+                    one["stability"],
+                    one["stability_months"],
+                )
+            )
+        method, details = content["method"], content["details"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"{file}: cannot be read ({error}). Write it with `telic specialty discover --json`."
+        ) from None
+    cluster = np.full(len(log.users), -1)
+    for k, one in enumerate(specialties):
+        cluster[one.users] = k
+    return Discovery(method, specialties, cluster, details)
 
 
 def discover(

@@ -168,6 +168,27 @@ def recognise(
     return Recognition(tuple(str(c) for c in classes), support, scores)
 
 
+def with_specialty(taxonomy: np.ndarray, users: np.ndarray, name: str) -> np.ndarray:
+    """Label core users by their code and a discovered specialty's users by `name`.
+
+    A user of the discovered specialty who also declares a core code counts for the discovered one
+    only: the question is whether that group can be told apart.
+
+    Examples
+    --------
+    >>> with_specialty(np.array(["Urology", "Surgery", ""]), np.array([2]), "new").tolist()
+    ['Urology', '', 'new']
+    """
+    labels = np.where(np.isin(taxonomy, CORE_CLASSES), taxonomy, "").astype(object)
+    labels[users] = name
+    return labels.astype(str)
+
+
+def present_core(labels: np.ndarray) -> list[str]:
+    """Return the core classes that have at least `MIN_CLASS` users, in the tables' order."""
+    return [name for name in CORE_CLASSES if (labels == name).sum() >= MIN_CLASS]
+
+
 def large_classes(
     taxonomy: np.ndarray, *, minimum: int = MIN_CLASS
 ) -> tuple[np.ndarray, dict[str, int]]:
