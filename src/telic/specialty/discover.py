@@ -187,12 +187,15 @@ def discover(
     return _by_pathselclus(log, view, full_paths, free, restarts, seed, threads, on_step)
 
 
-def concentrated_cluster(share: np.ndarray) -> np.ndarray:
+def concentrated_cluster(share: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:
     """Cluster of each user: the topic of largest share if the share stands out, else −1.
 
     Parameters
     ----------
     share : ndarray of shape (n_users, n_topics)
+    noise : ndarray of shape (n_users, n_topics), optional
+        Variance of each share by chance alone. What the typical user's noise adds to the spread of
+        shares is replaced by the user's own, so that few patients do not look like a practice.
 
     Examples
     --------
@@ -204,8 +207,12 @@ def concentrated_cluster(share: np.ndarray) -> np.ndarray:
     largest = share.argmax(axis=1)
     median = np.median(share, axis=0)
     spread = 1.4826 * np.median(np.abs(share - median), axis=0)
-    own = share[np.arange(len(share)), largest]
-    return np.where(own >= (median + CONCENTRATION * spread)[largest], largest, -1)
+    variance = np.broadcast_to(spread**2, share.shape)
+    if noise is not None:
+        variance = np.maximum(variance - np.median(noise, axis=0), 0.0) + noise
+    needed = median + CONCENTRATION * np.sqrt(variance)
+    everyone = np.arange(len(share))
+    return np.where(share[everyone, largest] >= needed[everyone, largest], largest, -1)
 
 
 def _by_lda(
@@ -238,8 +245,13 @@ def _by_lda(
     for restart in range(restarts):
         model = GibbsLDA(n_topics=n_topics, seed=seed + restart, threads=threads).fit(documents)
         topics = model.transform(documents)
-        share = _mean_share(opened, topics) if document == "patient" else topics
-        runs.append((model.perplexity(documents), concentrated_cluster(share), topics))
+        if document == "patient":
+            patients = np.maximum(np.asarray(opened.sum(axis=1)), 1)[:, None]
+            share = _mean_share(opened, topics)
+            cluster = concentrated_cluster(share, topics.var(axis=0) / patients)
+        else:
+            cluster = concentrated_cluster(topics)
+        runs.append((model.perplexity(documents), cluster, topics))
         on_step(f"LDA, run {restart + 1} of {restarts}")
     best = min(range(restarts), key=lambda r: runs[r][0])
     cluster, topics = runs[best][1:]

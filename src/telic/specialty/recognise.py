@@ -151,7 +151,7 @@ def recognise(
     if len(classes) < 2:
         raise InputError(f"recognition needs at least two classes, found {len(classes)}.")
     if support.min() < 4:
-        small = classes[support.argmin()]
+        small = str(classes[support.argmin()])
         raise InputError(
             f"class {small!r} has {support.min()} users, too few to halve. Leave it out."
         )
