@@ -273,3 +273,17 @@ def _known_snooping(folder: Path) -> "np.ndarray | None":
 
     truth = folder / "truth_accesses.parquet"
     return pq.read_table(truth)["row"].to_numpy() if truth.is_file() else None
+
+
+@app.command("import")
+def import_(
+    source: Annotated[Path, typer.Argument(help="Folder of the export.")],
+    folder: Annotated[Path, typer.Argument(help="Folder to write; must not exist.")],
+    kind: Annotated[str, typer.Option(help="omop, fhir, mimic3 or eicu.")],
+) -> None:
+    """Convert an OMOP, FHIR NDJSON, MIMIC-III or eICU export to an access log."""
+    from telic.specialty.sources import import_log
+
+    for note in import_log(source, folder, kind=kind):
+        typer.echo(f"note: {note}", err=True)
+    typer.echo(f"{folder}: written", err=True)

@@ -316,7 +316,7 @@ def _shuffled(log: AccessLog, n_topics: int, seed: int, threads: int) -> Table:
     rows.append(
         [
             "users in clusters of concentrated practice",
-            sum(len(o.users) for o in concentrated.specialties),
+            f"{sum(len(one.users) for one in concentrated.specialties)} users",
         ]
     )
     return Table(
@@ -336,6 +336,7 @@ def _alarms(log: AccessLog, found: Discovery, snooping: np.ndarray, topic: np.nd
     before, after = int((alerts.raised & own).sum()), int((alerts.explained & own).sum())
     recall = [(counted.caught_without or 0), (counted.caught_with or 0)]
     total = max(counted.snooping or 0, 1)
+    by_user = counted.unlisted_explained / max(counted.unlisted_alerts, 1)
     return Table(
         "Alarms with and without de facto specialties",
         ["", "value"],
@@ -343,14 +344,14 @@ def _alarms(log: AccessLog, found: Discovery, snooping: np.ndarray, topic: np.nd
             ["alarms", f"{counted.alerts:,}"],
             ["explained", f"{counted.explained:,}"],
             ["alarms of users of unlisted specialties", f"{counted.unlisted_alerts:,}"],
-            ["of these explained", f"{counted.unlisted_explained / max(counted.unlisted_alerts, 1):.1%}"],
+            ["of these explained", f"{by_user:.1%}"],
             ["alarms of those users on the hidden practices' encounters", f"{before:,}"],
             ["of these explained", f"{after / max(before, 1):.1%}"],
             ["planted snooping", f"{counted.snooping:,}"],
             ["snooping in the queue of equal length, without", f"{recall[0] / total:.1%}"],
             ["snooping in the queue of equal length, with", f"{recall[1] / total:.1%}"],
         ],
-    )  # fmt: skip
+    )
 
 
 def _class_sizes(log: AccessLog) -> Figure:
