@@ -7,7 +7,8 @@ import pytest
 from telic.errors import InputError
 from telic.simulate.hospital import Difficulty, simulate_hospital
 from telic.specialty.access import read_log
-from telic.specialty.discover import discover, lifts, read_discovery
+from telic.specialty.discover import discover
+from telic.specialty.discovery import lifts, read_discovery
 from telic.specialty.explain import COVERED, SHRINK, Pseudonyms, effect, judge, lines, shown
 from telic.specialty.recognise import present_core, recognise, with_specialty
 from telic.specialty.report import specialty_report

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from telic.specialty.access import AccessLog
-    from telic.specialty.discover import Discovery
+    from telic.specialty.discovery import Discovery
     from telic.specialty.recognise import Recognition
 
 app = typer.Typer(
@@ -231,7 +231,7 @@ def _discovery(
     log: "AccessLog", found: Path | None, method: str, seed: int, threads: int
 ) -> "Discovery":
     from telic.specialty.discover import discover as find
-    from telic.specialty.discover import read_discovery
+    from telic.specialty.discovery import read_discovery
 
     if found is not None:
         return read_discovery(found, log)

@@ -11,8 +11,6 @@ probability `focus` and otherwise any record; cross-cutting users have flat prof
 ``focus=0`` nobody specialises: the control in which discovery must find nothing.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -392,13 +390,3 @@ def _fine_accesses(
     known = np.zeros(USERS, dtype=bool)
     known[rng.choice(USERS, FINE_USERS, replace=False)] = True
     return np.flatnonzero(covered[encounter] & known[user])
-
-
-@contextmanager
-def temporary_hospital(**options: object) -> Iterator[Path]:
-    """A simulated log in a temporary folder that is removed afterwards."""
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        simulate_hospital(Path(folder) / "log", **options)  # type: ignore[arg-type]
-        yield Path(folder) / "log"

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from telic.specialty.access import AccessLog
-from telic.specialty.discover import SMALL_CELL, Discovery
+from telic.specialty.discovery import SMALL_CELL, Discovery
 
 SHRINK = 200.0
 """Imagined accesses of the hospital's mix that every specialty's profile starts from."""

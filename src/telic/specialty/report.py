@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from telic.report import Report
 from telic.specialty.access import AccessLog
-from telic.specialty.discover import SMALL_CELL, Discovery, Specialty
+from telic.specialty.discovery import SMALL_CELL, Discovery, Specialty
 from telic.specialty.explain import Alerts, Effect, Pseudonyms, lines, shown
 from telic.specialty.recognise import Recognition, present_core
 

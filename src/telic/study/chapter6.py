@@ -20,7 +20,8 @@ from telic.report import Report
 from telic.simulate.hospital import simulate_hospital
 from telic.simulate.hospital_practices import HIDDEN_SIZES
 from telic.specialty.access import AccessLog, read_log
-from telic.specialty.discover import Discovery, Specialty, discover, lifts
+from telic.specialty.discover import discover
+from telic.specialty.discovery import Discovery, Specialty, lifts
 from telic.specialty.explain import effect, judge
 from telic.specialty.lda import GibbsLDA
 from telic.specialty.pathselclus import fit_pathselclus
