@@ -88,7 +88,7 @@ def chapter_6(
     threads: Annotated[int, typer.Option(min=1, help="Does not change the result.")] = 1,
     as_json: Json = False,
 ) -> None:
-    """De facto specialties in a simulated hospital: tables 6.1–6.9, figure 6.1; DBLP with --data."""
+    """De facto specialties, simulated: tables 6.1–6.9, figure 6.1; with --data also DBLP."""
     from telic.data import refuse_unwritable
     from telic.study.chapter6 import chapter6
 
