@@ -9,6 +9,7 @@ from telic.cli import (
     auc_compare,  # noqa: F401 (adds to auc)
     completion,
     privacy,
+    specialty,
     study,
 )
 from telic.cli.demo import demo
@@ -25,6 +26,7 @@ app.command()(demo)
 app.add_typer(auc.app, name="auc")
 app.add_typer(completion.app, name="completion")
 app.add_typer(privacy.app, name="privacy")
+app.add_typer(specialty.app, name="specialty")
 app.add_typer(study.app, name="study")
 
 

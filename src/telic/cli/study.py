@@ -113,6 +113,33 @@ def chapter_4(
     print_table(["data", "predicted", "measured"], rows, "gradients: uniform / optimal sampling")
 
 
+@app.command("chapter-6")
+def chapter_6(
+    out: Annotated[Path, typer.Option(help="Report to write.")] = Path("telic-chapter-6.html"),
+    scale: Annotated[float, typer.Option(help="Size of the simulated hospital, (0, 1].")] = 0.05,
+    data: Annotated[Path | None, typer.Option(help="Folder with hin/dblp4area_*.")] = None,
+    seed: Annotated[int, typer.Option(help="Equal seeds give equal results.", min=0)] = 0,
+    threads: Annotated[int, typer.Option(min=1, help="Does not change the result.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """De facto specialties, simulated: tables 6.1–6.9, figure 6.1; with --data also DBLP."""
+    from telic.data import refuse_unwritable
+    from telic.study.chapter6 import chapter6
+
+    refuse_unwritable(out)
+    report, tables = chapter6(
+        scale=scale,
+        seed=seed,
+        threads=threads,
+        data=data,
+        on_step=lambda step: console.print(f"{step}: done"),
+    )
+    report.write(out)
+    console.print(f"report: {out}")
+    if as_json:
+        typer.echo(json.dumps([table._asdict() for table in tables], ensure_ascii=False))
+
+
 @app.command("chapter-7")
 def chapter_7(
     out: Annotated[Path, typer.Option(help="Report to write.")] = Path("telic-chapter-7.html"),
