@@ -103,18 +103,10 @@ def risk_report(
     if names:
         page.figure(_growth_figure(every, len(names)), "Mean risk by the number of link types "
                     "published and how far an attacker looks")  # fmt: skip
-    if last.unique == 1:
+    if last.unique == 1 and not show_ids:
         page.text("All are alone of their kind, so all are at the highest risk.")
-    page.table(
-        ["Row" if not show_ids else "User", "users alike (k)", "risk"],
-        [
-            [str(network.ids(node_type)[int(v)]) if show_ids else int(v), int(sizes[v]),
-             f"{1 / sizes[v]:.2f}"]
-            for v in last.worst(worst)
-        ],
-        caption="Some of the users at highest risk"
-        + ("" if show_ids else " (row numbers; ids are printed on request only)"),
-    )  # fmt: skip
+    else:
+        _worst_section(page, network, last, sizes, worst, show_ids, node_type)
     page.section("What each field adds")
     page.text(
         "Leaving out one field alone helps little where the others already tell people apart: "
@@ -200,6 +192,22 @@ def _effects(
     if names:
         effects.append(("all links", farthest([], attributes)))
     return effects
+
+
+def _worst_section(
+    page: Report, network: Network, last: Risk, sizes: np.ndarray, worst: int, show_ids: bool,
+    node_type: str,
+) -> None:  # fmt: skip
+    page.table(
+        ["User" if show_ids else "Row", "users alike (k)", "risk"],
+        [
+            [str(network.ids(node_type)[int(v)]) if show_ids else int(v), int(sizes[v]),
+             f"{1 / sizes[v]:.2f}"]
+            for v in last.worst(worst)
+        ],
+        caption="Some of the users at highest risk"
+        + ("" if show_ids else " (row numbers; ids are printed on request only)"),
+    )  # fmt: skip
 
 
 def _alike(k: int) -> str:

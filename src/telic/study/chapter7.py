@@ -137,6 +137,12 @@ def report(
     densest = DENSITIES[-1]
     progress("simulating")
     world = simulated_world(users=users, samples=samples, seed=seed)
+    page.text(
+        "What the simulator was fitted to: numbers of users, links and distinct values; what "
+        "profiles alone tell (n = 0 in Table 7.2); and one constant, the links per active member, "
+        "by Table 7.2's rise in proportion to density. That rise is therefore no result; what link "
+        "types, distance and anonymisation add is."
+    )
     page.note(
         f"Simulated: {users:,} users, {samples} groups of 1,000 per density. Published: 57 to 500 "
         "groups, 2,320,895 users. With fewer users around them, people are easier to find: compare "
@@ -206,8 +212,8 @@ def _ceiling_section(page: Report, facts: dict[str, Any], world: World, density:
     by_links = {"-".join(row["links"]): row for row in rows}
     page.text(
         "Nobody is found by links who has none, so the share of targets with an out-link in the "
-        "types used bounds what links can add. In the book that share can be read from Table 7.1, "
-        "where users without links fall into 11 kinds (1.1 %): risk at distance 3 less 1.1 points. "
+        "types used bounds what links can add. In the book that share is at least the risk of "
+        "Table 7.1 at distance 3 less 1.1 points, since users without links fall into 11 kinds. "
         "There, who never mentions hardly ever retweets or comments (one such type 92.7 to 93.2 %, "
         "all three 93.5 %), and following alone brings other people in (97.5 %). In the simulator "
         "the types fall silent independently among active users: "
@@ -220,7 +226,7 @@ def _ceiling_section(page: Report, facts: dict[str, Any], world: World, density:
     )
     page.table(
         ["link types", "have an out-link, %", "found at n = 3, %", "found of those, %", "book's "
-         "share with an out-link, %"],
+         "share with an out-link, at least, %"],
         [["-".join(row["links"]), *(f"{100 * row[key]:.1f}" for key in
           ("linked", "found", "found_of_linked")),
           f"{PUBLISHED_RISK['-'.join(row['links'])][-1] - 1.1:.1f}"] for row in rows],
@@ -230,9 +236,9 @@ def _ceiling_section(page: Report, facts: dict[str, Any], world: World, density:
     page.text(
         "The second reason is how much one link tells. With one link type at distance 1 the book "
         "finds 68.1 to 82.8 % of all targets, which is 73 to 89 % of those with a link by the "
-        "shares above. Here it is nearly everyone, even those with a single link, as the next "
-        "table shows: profiles of simulated neighbours are drawn independently of each other, so "
-        "one neighbour already tells apart the few users whose own profiles agree."
+        f"shares above. Here one link finds {few[1]['found']:.0%} and two find "
+        f"{few[2]['found']:.0%}, but only {few[1]['share']:.0%} of the targets have one: active "
+        "users have links enough in every type for one type to find nearly all of them."
     )
     page.table(
         ["out-links of that type", "share of targets, %", "found at n = 1, %"],
@@ -284,7 +290,7 @@ def _real_section(page: Report, facts: dict[str, Any], key: str, world: World) -
     )  # fmt: skip
     facts[key] = {"attack": stored}
     risk = risk_table(world, next(iter(world.samples)))
-    _risk_section(page, facts[key], "risk", "Risk", risk, {}, world.name)
+    _risk_section(page, facts[key], "risk", f"{world.name}: risk", risk, {}, world.name)
 
 
 def _risk_section(
