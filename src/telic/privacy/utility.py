@@ -104,7 +104,10 @@ def utility_loss(
         degree=float(np.mean(degree)) if degree else 0.0,
         strength=float(np.mean(strength)) if strength else 0.0,
         clustering=_distance(_clustering(real), _clustering(shown)),
-        prediction=float(np.clip(1 - (after - 0.5) / max(before - 0.5, 1e-9), 0, 1)),
+        # Where the predictor is no better than chance there is nothing to lose.
+        prediction=float(np.clip(1 - (after - 0.5) / (before - 0.5), 0, 1))
+        if before > 0.5
+        else 0.0,
         communities=float(
             1 - max(0.0, adjusted_rand_score(_louvain(real, seed), _louvain(shown, seed)))
         ),
