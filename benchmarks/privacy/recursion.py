@@ -1,8 +1,8 @@
 """Algorithms 3 and 4 (their two misprints set right), compiled: the rival of the level method.
 
-As printed, every neighbour is compared with every neighbour before the matching decides. With
-`hasty` the recursion stops as soon as a link type cannot be matched any more, which the printed
-algorithm does not do.
+As printed, every target is compared with every user, attribute by attribute, and every neighbour
+with every neighbour before the matching decides. With `hasty` the recursion stops as soon as a link
+type cannot be matched any more, which the printed algorithm does not do.
 """
 
 import numpy as np
@@ -22,8 +22,17 @@ def seat(i, fits, owner, seen):
 
 
 @njit(nogil=True)
+def profile_match(t, v, values, least, most):
+    """Does every attribute of v lie within what target t allows?"""
+    for a in range(values.shape[1]):  # noqa: SIM110 (numba knows no all())
+        if not least[t, a] <= values[v, a] <= most[t, a]:
+            return False
+    return True
+
+
+@njit(nogil=True)
 def link_match(
-    n, hasty, t, v, first, last, friend_ptr, friends, low, high, indptr, indices, strength
+    n, hasty, t, v, values, least, most, friend_ptr, friends, low, high, indptr, indices, strength
 ):
     """Can the neighbours of t be matched to those of v, n links deep, in every link type?"""
     for layer in range(len(friend_ptr)):
@@ -43,12 +52,12 @@ def link_match(
                 other = indices[e]
                 if (
                     low[link, 0] <= strength[e, 0] <= high[link, 0]
-                    and first[friend] <= other < last[friend]
+                    and profile_match(friend, other, values, least, most)
                     and (
                         n == 1
                         or link_match(
-                            n - 1, hasty, friend, other, first, last, friend_ptr, friends,
-                            low, high, indptr, indices, strength,
+                            n - 1, hasty, friend, other, values, least, most, friend_ptr,
+                            friends, low, high, indptr, indices, strength,
                         )
                     )
                 ):  # fmt: skip
@@ -65,10 +74,24 @@ def link_match(
 
 @njit(nogil=True)
 def candidates(
-    n, hasty, t, keep, first, last, friend_ptr, friends, low, high, indptr, indices, strength
+    n,
+    hasty,
+    t,
+    keep,
+    values,
+    least,
+    most,
+    friend_ptr,
+    friends,
+    low,
+    high,
+    indptr,
+    indices,
+    strength,
 ):
     """Mark the users that match target t at distance n."""
     for v in range(len(keep)):
-        keep[v] = first[t] <= v < last[t] and link_match(
-            n, hasty, t, v, first, last, friend_ptr, friends, low, high, indptr, indices, strength
-        )
+        keep[v] = profile_match(t, v, values, least, most) and link_match(
+            n, hasty, t, v, values, least, most, friend_ptr, friends, low, high, indptr, indices,
+            strength,
+        )  # fmt: skip

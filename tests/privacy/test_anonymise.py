@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from telic.errors import InputError
 from telic.hin import Schema, induced, network_from_arrays
+from telic.privacy import utility
 from telic.privacy.anonymise import (
     apply_steps,
     complete_graph,
@@ -151,3 +152,16 @@ def test_truth_must_name_known_users(world):
         read_truth(pa.table({"target": [-7], "auxiliary": [1]}), network, target, "user")
     with pytest.raises(InputError, match="column 'auxiliary' is missing"):
         read_truth(pa.table({"target": [-7]}), network, target, "user")
+
+
+def test_structure_of_a_large_network_is_compared_on_a_sample(monkeypatch):
+    network, _ = microblog(users=3000, seed=3)
+    monkeypatch.setattr(utility, "STRUCTURE_USERS", 150)
+    assert utility_loss(network, network, seed=1).total() == 0
+    noisy = apply_steps(network, [{"method": "perturb", "share": 0.9}])
+    loss = utility_loss(network, noisy, seed=1)
+    assert loss.links > 0.5
+    assert loss.clustering > 0
+    assert loss == utility_loss(network, noisy, seed=1)
+    real, shown = utility._structure(network, noisy, 1, "user")
+    assert real.shape == shown.shape == (150, 150)

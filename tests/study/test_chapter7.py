@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from telic.errors import InputError
-from telic.study import chapter7, chapter7_networks
+from telic.study import chapter7, chapter7_checks, chapter7_networks
 from telic.study.chapter7_networks import simulated_world
 
 
@@ -36,6 +36,27 @@ def test_the_tables_have_the_published_trends(world):
     by_links = chapter7.attack_by_links(world, 0.01)
     assert len(by_links) == 15
     assert by_links["follow", "mention"][0][1].precision >= by_links["follow",][0][1].precision
+
+
+def test_the_ceiling_is_who_has_an_out_link(world):
+    rows = {row["links"]: row for row in chapter7_checks.ceiling(world, 0.01)}
+    ((target, _),) = world.samples[0.01]
+    degree = sum(target.links[name].out_degree for name in ("follow", "mention"))
+    row = rows["follow", "mention"]
+    assert row["linked"] == np.mean(degree > 0) >= rows["follow",]["linked"]
+    precision = chapter7.attack_by_links(world, 0.01)["follow", "mention"][0][3].precision
+    assert row["found"] == precision
+    few = chapter7_checks.found_by_links(world, 0.01)
+    assert np.isclose(sum(part["share"] for part in few), 1)
+    assert few[0]["found"] < few[1]["found"] < few[3]["found"]
+
+
+def test_advice_is_confirmed_from_inside_and_from_the_whole_network(world):
+    found = chapter7_checks.advice(world, 0.003, max_risk=0.2)
+    assert found["risk_after"] <= 0.2 < found["risk_before"]
+    assert found["attack_inside"] <= found["risk_after"]
+    assert found["attack_after"] <= found["attack_inside"]
+    assert found["attack_after"] < found["attack_before"]
 
 
 @pytest.fixture

@@ -238,23 +238,33 @@ def anonymise(
     from telic.hin import read_network, write_network
     from telic.privacy.anonymise import apply_steps, randomise_ids
     from telic.privacy.target import target_type
-    from telic.privacy.utility import utility_loss
+    from telic.privacy.utility import STRUCTURE_USERS, utility_loss
 
     net = read_network(network)
     node_type = target_type(net, node_type)
-    release = apply_steps(net, read_steps(steps), seed=seed)
-    loss = utility_loss(net, release, seed=seed, node_type=node_type)
-    if not keep_ids:
-        release, secret = randomise_ids(release, seed=seed, node_type=node_type)
-        if key is not None:
-            write_parquet(key, secret)
-    write_network(release, out)
+    with steps_shown("anonymise", 3) as begin:
+        begin("applying the steps")
+        release = apply_steps(net, read_steps(steps), seed=seed)
+        begin("measuring what is lost")
+        loss = utility_loss(net, release, seed=seed, node_type=node_type)
+        begin("writing")
+        if not keep_ids:
+            release, secret = randomise_ids(release, seed=seed, node_type=node_type)
+            if key is not None:
+                write_parquet(key, secret)
+        write_network(release, out)
+    looked_at = min(net.size(node_type), STRUCTURE_USERS)
     losses = {**dataclasses.asdict(loss), "total": loss.total()}
     if as_json:
-        print_json({"utility_loss": losses})
+        print_json({"utility_loss": losses, "structure_users": looked_at})
         return
     print_table(f"Utility lost in {out} (0: none, 1: all)", ["measure", "loss"],
                  [[name, f"{value:.3f}"] for name, value in losses.items()])  # fmt: skip
+    if looked_at < net.size(node_type):
+        typer.echo(
+            f"Clustering, prediction and communities: from a snowball sample of {looked_at:,} of "
+            f"the {net.size(node_type):,} users, and the links among them."
+        )
 
 
 @app.command()

@@ -2,7 +2,7 @@
 
 import heapq
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -305,6 +305,8 @@ def _step(method: str, **options: Any) -> dict[str, Any]:
 def confirm(network: Network, advice: Advice, *, node_type: str | None = None) -> float:
     """Attack the advised release with the whole network, coarsened alike, as auxiliary.
 
+    The attacker knows everything exactly: nothing has grown in between.
+
     Returns
     -------
     float
@@ -313,7 +315,11 @@ def confirm(network: Network, advice: Advice, *, node_type: str | None = None) -
     node_type = target_type(network, node_type)
     release = apply_steps(network, advice.steps)
     strict = {name: Rule("exact") for name in release.schema.nodes[node_type]}
-    schema = Schema({**release.schema.nodes, node_type: strict}, release.schema.links)
+    types = tuple(
+        link if link.strength is None else replace(link, strength=Rule("exact"))
+        for link in release.schema.links
+    )
+    schema = Schema({**release.schema.nodes, node_type: strict}, types)
     published = Network(schema, release.nodes, release.links)
     auxiliary = Auxiliary(published, Rules.of(published, node_type=node_type), node_type=node_type)
     distance = advice.after[-1].distance

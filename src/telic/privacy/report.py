@@ -69,11 +69,15 @@ def risk_report(
         "singled_out": last.unique,
         "rows": [{"links": list(r.links), "distance": r.distance, "risk": r.risk} for r in every],
     }
-    page = Report(f"Before you publish: {name}", lead=_lead(users, names, profile, last))
+    page = Report(f"Before you publish: {name}", lead=_lead(users, names))
     if (network.nodes[node_type].schema.metadata or {}).get(SIMULATED) == b"true":
         page.note("This network is simulated: no real person is in it.")
     page.section("In short")
-    page.note(_verdict(profile, last))
+    page.note(_verdict(users, profile, last))
+    advised = None
+    if max_risk is not None:
+        advised = advise(network, max_risk=max_risk, max_distance=max_distance, node_type=node_type)
+        page.note(_decision(last.risk, max_risk, advised))
     page.section("What is assumed")
     page.text(
         "The attacker knows the published fields of a person and of the people that person "
@@ -83,6 +87,12 @@ def risk_report(
         + (", ".join(names) or "none") + "."
     )  # fmt: skip
     page.section("Singling out: who is alike")
+    page.text(
+        "Two people are alike if all that is published about them is equal. With k people alike, "
+        "an attacker who knows what one of them looks like picks the right one with a chance of "
+        "1 in k. Looking 0 links far uses a person's own profile alone; 1 link far also uses whom "
+        "the person links to and their profiles; 2 links far, whom those link to."
+    )
     page.table(
         ["Looking this many links far", "Prosecutor risk (mean of 1/k)", "Alone of their kind"],
         [[r.distance, f"{r.risk:.1%}", f"{r.unique:.1%}"] for r in full],
@@ -93,17 +103,15 @@ def risk_report(
     if names:
         page.figure(_growth_figure(every, len(names)), "Mean risk by the number of link types "
                     "published and how far an attacker looks")  # fmt: skip
-    page.table(
-        ["Row" if not show_ids else "User", "users alike (k)", "risk"],
-        [
-            [str(network.ids(node_type)[int(v)]) if show_ids else int(v), int(sizes[v]),
-             f"{1 / sizes[v]:.2f}"]
-            for v in last.worst(worst)
-        ],
-        caption="Some of the users at highest risk"
-        + ("" if show_ids else " (row numbers; ids are printed on request only)"),
-    )  # fmt: skip
+    if last.unique == 1 and not show_ids:
+        page.text("All are alone of their kind, so all are at the highest risk.")
+    else:
+        _worst_section(page, network, last, sizes, worst, show_ids, node_type)
     page.section("What each field adds")
+    page.text(
+        "Leaving out one field alone helps little where the others already tell people apart: "
+        "look for rows clearly below today's risk."
+    )
     effects = _effects(network, node_type, names, max_distance)
     facts["risk_without"] = dict(effects)
     page.table(
@@ -113,7 +121,18 @@ def risk_report(
     )
     page.section("Linkability: the attack itself")
     _attack_section(page, facts, network, auxiliary, node_type, max_distance)
-    page.section("How fast risk can grow")
+    if advised is not None and max_risk is not None:
+        success = confirm(network, advised, node_type=node_type)
+        _advice_section(page, facts, advised, success, max_risk)
+    page.section("What this does not cover")
+    page.text(
+        "Inference: what can be learnt about a person without finding their row, for example "
+        "because everybody alike shares a secret. Attackers who know more than the fields listed "
+        "above, who know fields only roughly, or who plant accounts of their own. Free text, "
+        "times and anything else that is not in the schema. Several releases of the same people: "
+        "risks add up. Low risk here is not anonymity in the sense of the law; it is one input."
+    )
+    page.section("For the statistician: how fast risk can grow")
     if names:
         lower, upper = growth_bounds(network, 1, node_type=node_type)
         page.text(
@@ -125,34 +144,34 @@ def risk_report(
             f"({full[0].cardinality} different profiles, {full[min(1, len(full) - 1)].cardinality} "
             "with neighbours)."
         )
-    if max_risk is not None:
-        found = advise(network, max_risk=max_risk, max_distance=max_distance, node_type=node_type)
-        _advice_section(page, facts, found, confirm(network, found, node_type=node_type), max_risk)
-    page.section("What this does not cover")
-    page.text(
-        "Inference: what can be learnt about a person without finding their row, for example "
-        "because everybody alike shares a secret. Attackers who know more than the fields listed "
-        "above, who know fields only roughly, or who plant accounts of their own. Free text, "
-        "times and anything else that is not in the schema. Several releases of the same people: "
-        "risks add up. Low risk here is not anonymity in the sense of the law; it is one input."
-    )
     return page, facts
 
 
-def _lead(users: int, names: list[str], profile: Risk, last: Risk) -> str:
+def _lead(users: int, names: list[str]) -> str:
     return (
-        f"{users} users, {len(names)} link types. Removing names does not make a network "
-        "anonymous: people are recognised by their profile and by whom they link to. This page "
-        "measures how far."
+        f"{users:,} users, {len(names)} kinds of links between them. Removing names does not make "
+        "a network anonymous: people are recognised by their profile and by whom they link to. "
+        "This page measures how far."
     )
 
 
-def _verdict(profile: Risk, last: Risk) -> str:
+def _verdict(users: int, profile: Risk, last: Risk) -> str:
+    alone, singled = (round(risk.unique * users) for risk in (profile, last))
     return (
-        f"By profile alone {profile.unique:.0%} of the users are the only ones of their kind. "
-        f"Who also sees their links can single out {last.unique:.0%}. Picking a row at random "
-        f"among those that look alike finds a given user with a chance of {last.risk:.1%} on "
-        "average (prosecutor risk)."
+        f"As it stands, {singled:,} of {users:,} people can be singled out: nobody else has the "
+        f"same profile and the same links. By profile alone it is {alone:,}. On average, who knows "
+        f"a person's published fields picks the right row with a chance of {last.risk:.1%} "
+        "(prosecutor risk)."
+    )
+
+
+def _decision(risk: float, max_risk: float, found: Advice) -> str:
+    if risk <= max_risk:
+        return f"That is within your limit of {max_risk:.1%}: nothing has to be coarsened."
+    return (
+        f"That is above your limit of {max_risk:.1%}: do not publish it as it is. The release "
+        f"described below brings the risk down to {found.after[-1].risk:.1%}; it gives up "
+        f"{found.loss:.0%} of the published information."
     )
 
 
@@ -173,6 +192,22 @@ def _effects(
     if names:
         effects.append(("all links", farthest([], attributes)))
     return effects
+
+
+def _worst_section(
+    page: Report, network: Network, last: Risk, sizes: np.ndarray, worst: int, show_ids: bool,
+    node_type: str,
+) -> None:  # fmt: skip
+    page.table(
+        ["User" if show_ids else "Row", "users alike (k)", "risk"],
+        [
+            [str(network.ids(node_type)[int(v)]) if show_ids else int(v), int(sizes[v]),
+             f"{1 / sizes[v]:.2f}"]
+            for v in last.worst(worst)
+        ],
+        caption="Some of the users at highest risk"
+        + ("" if show_ids else " (row numbers; ids are printed on request only)"),
+    )  # fmt: skip
 
 
 def _alike(k: int) -> str:
@@ -204,9 +239,12 @@ def _attack_section(
         })  # fmt: skip
     source = "this network itself" if auxiliary is None else "the auxiliary network given"
     page.text(
-        f"DeHIN was run with {source} as what the attacker knows ({prepared.size} users), "
+        f"A known attack (DeHIN) was run with {source} as what the attacker knows "
+        f"({prepared.size:,} users), "
         "allowing for growth where the schema says so: a count may have risen, links may be new. "
-        f"{int((truth < 0).sum())} of the published users are not in it and cannot be found."
+        f"{int((truth < 0).sum())} of the published users are not in it and cannot be found. An "
+        "attack may find fewer people than are alone of their kind, since it has to allow for "
+        "growth and to search among more people."
     )
     page.table(
         ["Links followed", "found [95 % interval]", "wrong person", "nobody fits",
@@ -249,9 +287,14 @@ def _growth_figure(every: list[Risk], n_types: int) -> Any:
             np.mean([r.risk for r in every if len(r.links) == count and r.distance == n])
             for n in distances
         ]
-        axes.plot(distances, np.multiply(means, 100), marker="o", label=f"{count} link type(s)")
+        axes.plot(
+            distances,
+            np.multiply(means, 100),
+            marker="o",
+            label=f"{count} kind{'s' * (count > 1)} of links",
+        )
     axes.set_xticks(distances)
-    axes.set_xlabel("links followed")
+    axes.set_xlabel("how many links far an attacker looks")
     axes.set_ylabel("risk, %")
     axes.set_ylim(0, 105)
     axes.legend(frameon=False)

@@ -13,13 +13,19 @@ from sklearn.metrics import adjusted_rand_score, roc_auc_score
 
 from telic.errors import InputError
 from telic.hin import Network
-from telic.hin.sample import neighbours
+from telic.hin.sample import by_ids, neighbours, sample
 from telic.privacy.target import own_links, target_type
+
+STRUCTURE_USERS = 1000
+"""Clustering, prediction and communities are measured on at most so many users."""
 
 
 @dataclass(frozen=True, slots=True)
 class UtilityLoss:
     """Losses in [0, 1]; 0 is the network as it was.
+
+    The last three would take hours on large networks, so they compare at most `STRUCTURE_USERS`
+    users and the links among them: a snowball sample of the network as it was.
 
     Parameters
     ----------
@@ -76,7 +82,8 @@ def utility_loss(
         raise InputError("utility: the release has other users than the network.")
     names = own_links(network.schema, node_type)
     published = set(release.links)
-    real, shown = neighbours(network, node_type), neighbours(release, node_type)
+    n = network.size(node_type)
+    real, shown = _structure(network, release, seed, node_type)
     links, degree, strength = [], [], []
     for name in names:
         old = network.links[name]
@@ -86,7 +93,7 @@ def utility_loss(
             strength += [1.0] * (old.strength is not None)
             continue
         new = release.links[name]
-        links.append(_jaccard_distance(old.matrix(real.shape[0]), new.matrix(real.shape[0])))
+        links.append(_jaccard_distance(old.matrix(n), new.matrix(n)))
         degree.append(_distance(old.out_degree, new.out_degree))
         if old.strength is not None:
             strength.append(1.0 if new.strength is None else _distance(old.strength, new.strength))
@@ -97,11 +104,26 @@ def utility_loss(
         degree=float(np.mean(degree)) if degree else 0.0,
         strength=float(np.mean(strength)) if strength else 0.0,
         clustering=_distance(_clustering(real), _clustering(shown)),
-        prediction=float(np.clip(1 - (after - 0.5) / max(before - 0.5, 1e-9), 0, 1)),
+        # Where the predictor is no better than chance there is nothing to lose.
+        prediction=float(np.clip(1 - (after - 0.5) / (before - 0.5), 0, 1))
+        if before > 0.5
+        else 0.0,
         communities=float(
             1 - max(0.0, adjusted_rand_score(_louvain(real, seed), _louvain(shown, seed)))
         ),
     )
+
+
+def _structure(
+    network: Network, release: Network, seed: int, node_type: str
+) -> tuple[csr_array, csr_array]:
+    """Return who is linked with whom in both, among a sample of users if there are many."""
+    if network.size(node_type) > STRUCTURE_USERS:
+        own = own_links(network.schema, node_type)
+        mode = "snowball" if any(len(network.links[name]) for name in own) else "uniform"
+        part = sample(network, STRUCTURE_USERS, mode=mode, node_type=node_type, seed=seed)
+        network, release = part, by_ids(release, part.ids(node_type), node_type=node_type)
+    return neighbours(network, node_type), neighbours(release, node_type)
 
 
 def entropy(column: pa.ChunkedArray) -> float:
