@@ -20,9 +20,7 @@ if sys.argv[1:2] in (["auc"], ["privacy"]):
 from benchmarks.optim.auto import auto_table  # noqa: E402
 from benchmarks.optim.run import speed_table  # noqa: E402
 
-parser = argparse.ArgumentParser(
-    prog="python -m benchmarks", description=__doc__.split("\n\n")[1]
-)
+parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.split("\n\n")[1])
 parser.add_argument("--only", default="", help="part of the name of the lines to run")
 parser.add_argument("--repeat", type=int, default=5, help="runs of each solver; the median counts")
 parser.add_argument("--limit", type=float, default=60.0, help="seconds after which a rival is out")

@@ -159,6 +159,9 @@ class VRSPAM(LinearAUC):
         Subtract the rows' mean, implicitly.
     batch_size : int, optional
         Rows in a step when beta1 > 0.
+    pairs : bool, default False
+        Step on sampled pairs: with beta1 > 0 cheaper on sparse rows, see
+        `telic.auc.vrspam.vrspam`.
     tol : float, default 1e-8
         Certified relative gap at which to stop.
     max_iter : int, default 200
@@ -167,14 +170,15 @@ class VRSPAM(LinearAUC):
     """
 
     def __init__(
-        self, beta=1e-4, *, beta1=0.0, step_size=1.0, center=True, batch_size=None, tol=1e-8,
-        max_iter=200, threshold="prior", random_state=None,
+        self, beta=1e-4, *, beta1=0.0, step_size=1.0, center=True, batch_size=None, pairs=False,
+        tol=1e-8, max_iter=200, threshold="prior", random_state=None,
     ):  # fmt: skip
         self.beta = beta
         self.beta1 = beta1
         self.step_size = step_size
         self.center = center
         self.batch_size = batch_size
+        self.pairs = pairs
         self.tol = tol
         self.max_iter = max_iter
         self.threshold: Rule = threshold
@@ -184,8 +188,9 @@ class VRSPAM(LinearAUC):
         at_least("beta1", self.beta1, 0)
         return vrspam(
             X, positive, beta=self.beta, beta1=self.beta1, step_size=self.step_size,
-            center=self.center, batch_size=self.batch_size, tol=self.tol,
-            max_iter=self.max_iter, rng=generator(self.random_state), callback=callback,
+            center=self.center, batch_size=self.batch_size, pairs=self.pairs,
+            tol=self.tol, max_iter=self.max_iter, rng=generator(self.random_state),
+            callback=callback,
         )  # fmt: skip
 
 
