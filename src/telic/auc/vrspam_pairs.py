@@ -10,12 +10,12 @@ import numpy as np
 from numba import njit
 
 from telic.auc.objective import ClassMeans
-from telic.auc.rows import SparseRows, row_add, row_dot
+from telic.auc.rows import Rows, row_add, row_dot
 from telic.optim.kernels import advance, decay_tables, soft
 
 
 def pair_stage(
-    rows: SparseRows,
+    rows: Rows,
     drawn: tuple[np.ndarray, np.ndarray],
     scores: np.ndarray,
     snapshot: np.ndarray,
