@@ -13,7 +13,7 @@ TITLE = """# Speed of telic.auc
 
 Written by `python -m benchmarks auc`, in the environment of `make bench` with
 `benchmarks/auc/requirements-rivals.txt` beside it: processor seconds of one thread, medians."""
-NOTES = """## What misses its target, and what was tried
+NOTES = """## Near or past the target, and what was tried
 
 - **VRSPAM against SPAM at beta 1e-4.** VRSPAM begins with one pass of SPAM, a full gradient and a
   stage of n steps, while SPAM itself is at the gap after a few passes: at this beta no variance
