@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
+from telic.cli.console import print_table
 from telic.cli.progress import console, steps
 from telic.errors import InputError
 
@@ -88,18 +88,6 @@ def relevances_of(names: list[str] | None) -> tuple[str, ...]:
         if name not in NAMES:
             raise InputError(f"--relevance is {name!r}, expected one of {', '.join(NAMES)}.")
     return tuple(names or NAMES)
-
-
-def print_table(columns: list[str], rows: list[list], title: str) -> None:
-    """Print a table for people on standard output."""
-    table = Table(title=title, title_justify="left")
-    for i, column in enumerate(columns):
-        is_text = isinstance(rows[0][i], str) and rows[0][i][:1].isalpha()
-        table.add_column(column, justify="left" if is_text else "right")
-    for row in rows:
-        table.add_row(*map(str, row))
-    out = Console(markup=False, highlight=False)
-    (out if out.is_terminal else Console(width=140)).print(table)
 
 
 @app.command()
@@ -290,7 +278,7 @@ def evaluate_apps(
         return
     people = "SIMULATED people. " if replay.log.simulated else ""
     title = f"{people}Every keystroke, %, and the change against Standard (* p < 0.05)"
-    print_table(*draw.variants_table(rows), title)
+    print_table(title, *draw.variants_table(rows))
 
 
 def print_results(replay: "Replay", results: "list[Result]") -> None:
@@ -300,7 +288,7 @@ def print_results(replay: "Replay", results: "list[Result]") -> None:
     people = "SIMULATED people. " if replay.log.simulated else ""
     for prefixes, words in (("last", "the last keystroke"), ("all", "every keystroke")):
         title = f"{people}MRR at {words}, %, and the change against static (* p < 0.05)"
-        print_table(*draw.overview_table(results, prefixes), title)
+        print_table(title, *draw.overview_table(results, prefixes))
     for result in results:
         for model, gate in result.models.gates.items():
             if model == "adaqac-online":

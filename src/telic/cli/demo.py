@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from telic.cli.completion import Json, Seed, print_results, print_table
+from telic.cli.completion import Json, Seed, print_results
+from telic.cli.console import print_table
 from telic.cli.progress import console, steps
 
 
@@ -79,7 +80,7 @@ def demo(
         )
     else:
         print_results(replay, results)
-        print_table(*chapter2_report.controls_table(controls), "SIMULATED: do dwell times help?")
+        print_table("SIMULATED: do dwell times help?", *chapter2_report.controls_table(controls))
     console.print(f"{seconds:.0f} s; log, model and report are in {out}/ (open {out}/report.html)")
     if serve:
         from telic.cli.completion import serve as open_search_box
@@ -120,7 +121,7 @@ def _phones(out: Path, port: int | None, seed: int, *, as_json: bool) -> None:
         typer.echo(json.dumps({"simulated": True, "rows": rows, "seconds": seconds}))
     else:
         title = "SIMULATED phones. Every keystroke, %, and the change against Standard"
-        print_table(*chapter3_report.variants_table(rows), title)
+        print_table(title, *chapter3_report.variants_table(rows))
     console.print(f"{seconds:.0f} s; log, model and report are in {out}/ (open {out}/phones.html)")
     if port is not None:
         from telic.cli.completion import serve as open_search_box

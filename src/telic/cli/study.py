@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from telic.cli.completion import CatalogueFile, Json, MinUsers, print_table
+from telic.cli.completion import CatalogueFile, Json, MinUsers
+from telic.cli.console import print_table
 from telic.cli.progress import console, steps
 
 app = typer.Typer(help="Regenerate the papers' tables and figures.", no_args_is_help=True)
@@ -40,7 +41,7 @@ def chapter_2(
         return
     from telic.study.chapter2_report import controls_table
 
-    print_table(*controls_table(numbers["controls"]), "SIMULATED people: does dwell time help?")
+    print_table("SIMULATED people: does dwell time help?", *controls_table(numbers["controls"]))
 
 
 @app.command("chapter-3")
@@ -74,7 +75,7 @@ def chapter_3(
     if as_json:
         typer.echo(json.dumps(numbers))
         return
-    print_table(*variants_table(numbers["rows"]), "SIMULATED phones: every keystroke, %")
+    print_table("SIMULATED phones: every keystroke, %", *variants_table(numbers["rows"]))
 
 
 @app.command("chapter-4")
@@ -110,7 +111,7 @@ def chapter_4(
         [name, f"{each['predicted_factor']:.2f}", f"{each['measured_factor']:.2f}"]
         for name, each in numbers.items()
     ]
-    print_table(["data", "predicted", "measured"], rows, "gradients: uniform / optimal sampling")
+    print_table("gradients: uniform / optimal sampling", ["data", "predicted", "measured"], rows)
 
 
 @app.command("chapter-6")
