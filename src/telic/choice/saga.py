@@ -130,7 +130,9 @@ def _lagged(w, g, step, l1, l2, m):
         # While u stays positive: u <- (u - step * slope) / shrink.
         k = m
         if slope > 0.0:
-            k = min(m, int(np.log1p(l2 * u / slope) / np.log(shrink)))
+            reach = np.log1p(l2 * u / slope) / np.log(shrink)
+            if reach < m:  # it may be infinite: a tiny slope never gets there
+                k = int(reach)
         end = -slope / l2
         u = max(end + (u - end) * np.exp(-k * np.log(shrink)), 0.0)
         m -= k
