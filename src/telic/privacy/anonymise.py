@@ -1,8 +1,7 @@
 """Change a network before it is published: relabel, coarsen, add and remove links."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -152,7 +151,7 @@ def k_anonymous_degrees(degrees: np.ndarray, k: int) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True)
-def _grouped(falling, total, k):  # type: ignore[no-untyped-def]
+def _grouped(falling, total, k):
     """Raise falling degrees to groups of k or more at least cost (`total`: their running sum)."""
     n = len(falling)
     # cost[i]: links added to the i largest; a group of 2k or more can always be split for less.
@@ -265,55 +264,6 @@ def suppress(network: Network, *, attribute: str, node_type: str | None = None) 
     return Network(schema, {**network.nodes, node_type: table}, network.links)
 
 
-METHODS: dict[str, Callable[..., Network]] = {
-    "complete": complete_graph,
-    "k-degree": k_degree,
-    "perturb": perturb_links,
-    "bin": bin_strengths,
-    "drop-strengths": drop_strengths,
-    "drop-links": drop_links,
-    "generalise": generalise,
-    "suppress": suppress,
-}
-"""What a step may be called; ``ids`` (`randomise_ids`) always comes last."""
-COARSENINGS = ("bin", "drop-strengths", "drop-links", "generalise", "suppress")
-"""Steps that anyone can repeat on the auxiliary network, so a good attacker does."""
-
-
-def apply_steps(
-    network: Network,
-    steps: Sequence[Mapping[str, Any]],
-    *,
-    seed: int = 0,
-    only: Sequence[str] = tuple(METHODS),
-) -> Network:
-    """Apply steps such as ``{"method": "generalise", "attribute": "yob", "width": 5}`` in order.
-
-    Parameters
-    ----------
-    network : Network
-    steps : sequence of mappings
-    seed : int
-        For the steps that draw; step i uses seed + i.
-    only : sequence of str
-        Skip the other methods: `COARSENINGS` gives what an attacker applies to what is known.
-    """
-    for number, step in enumerate(steps):
-        options = dict(step)
-        method = options.pop("method", None)
-        if method not in METHODS:
-            raise InputError(f"step {number + 1}: method {method!r}. Methods are {[*METHODS]}.")
-        if method not in only:
-            continue
-        if method not in COARSENINGS:
-            options.setdefault("seed", seed + number)
-        try:
-            network = METHODS[method](network, **options)
-        except TypeError as error:
-            raise InputError(f"step {number + 1} ({method}): {error}.") from None
-    return network
-
-
 def _attribute(network: Network, node_type: str, attribute: str) -> pa.ChunkedArray:
     table = network.nodes[node_type]
     if attribute == "id" or attribute not in table.column_names:
@@ -335,7 +285,8 @@ def _add_links(
     old, n = network.links[name], network.size(node_type)
     taken = old.sources * np.int64(n) + old.indices
     if not network.schema.link(name).self_links:
-        taken = _merge(taken, np.setdiff1d(np.arange(n) * np.int64(n + 1), taken))
+        loops = np.setdiff1d(np.arange(n) * np.int64(n + 1), taken, assume_unique=True)
+        taken = _merge(taken, loops)
     new = _draw_free(taken, missing, n, rng)
     rows, columns = (part.astype(np.int32) for part in np.divmod(new, n))
     strength = None
@@ -349,10 +300,8 @@ def _add_links(
 def _draw_free(
     taken: np.ndarray, missing: np.ndarray, n: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw `missing[v]` places v·n … v·n + n − 1 that are not in the sorted `taken`, or all free.
-
-    Draws that hit a taken place are repeated, except for users with few free places.
-    """
+    """Draw `missing[v]` places v·n … v·n + n − 1 not in the sorted `taken`; all if fewer."""
+    # Draws that hit a taken place are repeated; where few are free, they are listed instead.
     used = np.bincount(taken // n, minlength=n)
     left = np.minimum(missing, n - used)
     crowded = np.flatnonzero((left > 0) & (used + left > n // 2))
@@ -364,9 +313,11 @@ def _draw_free(
     left[crowded] = 0
     while left.any():
         source = np.repeat(np.arange(n, dtype=np.int64), left)
-        new = np.unique(source * n + rng.integers(n, size=len(source)))
-        place = np.minimum(np.searchsorted(taken, new), len(taken) - 1)
-        new = new[taken[place] != new] if len(taken) else new
+        new = np.sort(source * n + rng.integers(n, size=len(source)))
+        place = np.searchsorted(taken, new)
+        fresh = np.append(taken, -1)[place] != new
+        fresh[1:] &= new[1:] != new[:-1]
+        new = new[fresh]
         drawn.append(new)
         taken = _merge(taken, new)
         left -= np.bincount(new // n, minlength=n)

@@ -7,10 +7,10 @@ import numpy as np
 
 from telic.hin import Network
 from telic.privacy.advise import advise, confirm
-from telic.privacy.anonymise import COARSENINGS, apply_steps
 from telic.privacy.auxiliary import Auxiliary, Rules
 from telic.privacy.dehin import attack
 from telic.privacy.score import bootstrap_interval, right
+from telic.privacy.steps import COARSENINGS, apply_steps
 from telic.privacy.target import own_links, subsets
 from telic.study.chapter7_networks import World
 
