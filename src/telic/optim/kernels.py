@@ -71,18 +71,20 @@ def loss_conjugate(code, shape, a, y):
 
 
 @njit(cache=True, nogil=True)
-def loss_prox(code, shape, c, q, y):
-    """Argmin over u of (u − c)²/2 + q loss(u, y), by safeguarded Newton on u − c + q loss'(u)."""
-    u = c
+def loss_prox(code, shape, c, q, y, u, accuracy):
+    """Argmin over u of (u − c)²/2 + q loss(u, y), and the loss's derivative there.
+
+    Safeguarded Newton on u − c + q loss'(u) from a first guess, until a move is below accuracy.
+    """
     if code == 4:
         # Far right of the root exp overflows; log bounds the root from there.
-        u = min(c + q * y, max(0.0, math.log(max(1.0, (c + q * y) / q))) + 1.0)
+        u = min(u, c + q * y, max(0.0, math.log(max(1.0, (c + q * y) / q))) + 1.0)
+    slope = loss_gradient(code, shape, u, y)
     # The derivative increases, so the root lies between a point and its image.
-    image = c - q * loss_gradient(code, shape, u, y)
-    low, high = min(u, image), max(u, image)
+    low, high = min(u, c - q * slope), max(u, c - q * slope)
     last = np.inf
     for _ in range(100):
-        residual = u - c + q * loss_gradient(code, shape, u, y)
+        residual = u - c + q * slope
         if residual > 0:
             high = u
         else:
@@ -92,9 +94,10 @@ def loss_prox(code, shape, c, q, y):
             move = u - 0.5 * (low + high)
         last = abs(move)
         u -= move
-        if last <= 1e-14 * (1.0 + abs(u)):
+        slope = loss_gradient(code, shape, u, y)
+        if last <= accuracy * (1.0 + abs(u)):
             break
-    return u
+    return u, slope
 
 
 @njit(cache=True, nogil=True)

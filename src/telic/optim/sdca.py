@@ -7,9 +7,12 @@ from numba import njit
 
 from telic.errors import InputError
 from telic.optim import kernels, penalties, sampling
-from telic.optim.kernels import loss_gradient, loss_prox, soft
+from telic.optim.kernels import loss_prox
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
+
+_RUN = 8
+"""Neighbouring rows visited one after the other: random runs cost half the cache misses of rows."""
 
 
 def sdca(
@@ -19,11 +22,12 @@ def sdca(
     coef: np.ndarray,
     intercept: float = 0.0,
 ) -> Iterator[Iterate]:
-    """Run proximal SDCA (Shalev-Shwartz and Zhang 2014), one iterate per permutation of the rows.
+    """Run proximal SDCA (Shalev-Shwartz and Zhang 2014), one iterate per pass over the rows.
 
     The dual point a_i = loss'_i gives v = −Σ mass_i a_i x_i / λ₂ and w = soft(v, λ₁/λ₂). A step
-    solves its row's dual problem exactly: the new a_i is the derivative at the proximal point of
-    the loss, with weight mass_i ‖x_i‖² / λ₂. That holds for every convex loss, so Poisson too.
+    solves its row's dual problem: the new a_i is the derivative at the proximal point of the loss,
+    with weight mass_i ‖x_i‖² / λ₂. That holds for every convex loss, so Poisson too. A pass takes
+    short runs of neighbouring rows in random order.
 
     An unpenalised intercept would constrain the dual. It is a constant feature with a small
     penalty around its last value instead, renewed after each pass (a proximal-point method), whose
@@ -56,7 +60,7 @@ def sdca(
             b[0] = intercept
     norms[~usable] = 0.0
     cut = problem.l1 / l2
-    order = np.arange(n, dtype=np.int32)
+    order = np.arange(-(-n // _RUN), dtype=np.int32)
     while True:
         _pass(
             *(A, problem.y, problem.loss.code, problem.loss.shape, problem.mass, norms),
@@ -78,22 +82,25 @@ def _intercept_penalty(problem: Problem) -> float:
 
 @njit(cache=True, nogil=True)
 def _pass(A, y, code, shape, mass, norms, table, v, cut, b, rate, rate_b, order, state):
-    """Solve each row's dual problem once, in random order."""
-    n = y.size
-    for r in range(n):
-        other = r + int(sampling.uniform(state) * (n - r))
-        i = order[other]
+    """Solve each row's dual problem once, in runs of rows in random order."""
+    # The logistic curvature varies slowly: after one small Newton move the rest is second order.
+    accuracy = 0.1 if code == 1 else 1e-14
+    for r in range(order.size):
+        other = r + int(sampling.uniform(state) * (order.size - r))
+        run = order[other]
         order[other] = order[r]
-        order[r] = i
-        start, end = A.indptr[i], A.indptr[i + 1]
-        shift = start * A.step - start
-        z = b[0]
-        for q in range(start, end):
-            z += A.data[q] * soft(v[A.indices[q + shift]], cut)
-        u = loss_prox(code, shape, z + norms[i] * table[i], norms[i], y[i])
-        slope = loss_gradient(code, shape, u, y[i])
-        change = (table[i] - slope) * mass[i]
-        table[i] = slope
-        for q in range(start, end):
-            v[A.indices[q + shift]] += change * rate * A.data[q]
-        b[0] += change * rate_b
+        order[r] = run
+        for i in range(_RUN * run, min(y.size, _RUN * (run + 1))):
+            start, end = A.indptr[i], A.indptr[i + 1]
+            shift = start * A.step - start
+            z = b[0]
+            for q in range(start, end):
+                # Soft-thresholding without a branch: the signs of v are hard to foretell.
+                u = v[A.indices[q + shift]]
+                z += A.data[q] * (u - min(cut, max(-cut, u)))
+            _, slope = loss_prox(code, shape, z + norms[i] * table[i], norms[i], y[i], z, accuracy)
+            change = (table[i] - slope) * mass[i]
+            table[i] = slope
+            for q in range(start, end):
+                v[A.indices[q + shift]] += change * rate * A.data[q]
+            b[0] += change * rate_b
