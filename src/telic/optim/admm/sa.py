@@ -18,18 +18,13 @@ def sa(
     """Run SA-ADMM (Zhong and Kwok 2014), one point per n gradients: the last iterate.
 
     The published table holds n gradients of d numbers. Those of a linear model are a scalar times
-    the row, so O(n) numbers suffice. The table starts full, which costs the first n gradients.
+    the row, so O(n) numbers suffice. The table starts at zero: filled with the gradients at the start, it would
+    push x in their direction for n steps.
     """
     data, constraint = problem.data, problem.constraint
     n = data.design.n
-    table = np.divide(
-        data.slopes(data.predict(*problem.split(state.x))),
-        data.mass,
-        out=np.zeros(n),
-        where=data.mass > 0,
-    )
-    average = problem.gradient(state.x) - problem.ridge * state.x
-    m, gradients = max(1, n // batch), n
+    table, average = np.zeros(n), np.zeros_like(state.x)
+    m = max(1, n // batch)
     while True:
         _run(
             *(data.design.rows, data.y, data.loss.code, data.loss.shape, data.mass),
@@ -37,9 +32,7 @@ def sa(
             *(steps.theta, steps.tau, steps.inverse, state.x, state.y, state.s, state.pull),
             *(state.move, table, average, batch, m, seed),
         )
-        gradients += m * batch
-        yield Point(state.x, state.y, dual(problem, state.x, state.s, steps.rho), gradients)
-        gradients = 0
+        yield Point(state.x, state.y, dual(problem, state.x, state.s, steps.rho), m * batch)
 
 
 @njit(cache=True, nogil=True)

@@ -149,10 +149,10 @@ def solve_admm(
     """
     _check_settings(method, x_step, first, batch, perturbation, tol, max_passes, max_seconds)
     n = problem.data.design.n
-    batch = default_batch(problem, method) if batch is None else min(int(batch), n)
+    batch = default_batch(problem) if batch is None else min(int(batch), n)
     safe = safe_step_size(problem, method, batch)
     eta = safe if step_size is None else step_size
-    rho = default_rho(problem, eta) if rho is None else rho
+    rho = default_rho(problem) if rho is None else rho
     steps = make_steps(problem, eta=eta, rho=rho, exact=x_step == "exact")
     x, u = _start(problem, x_init, dual_init)
     seed = sampling.random_state(random_state)
@@ -186,7 +186,7 @@ def safe_step_size(problem: AdmmProblem, method: str, batch: int = 1) -> float:
     """Return the step size η that is taken by default.
 
     Batch ADMM: 1/L, L the largest eigenvalue of the loss's Hessian bound. The stochastic methods:
-    1/(3 L_b) with L_b = L (b−1)n/(b(n−1)) + L_M (n−b)/(b(n−1)), which is L_M = max_i L_i for single
+    1/(2 L_b) with L_b = L (b−1)n/(b(n−1)) + L_M (n−b)/(b(n−1)), which is L_M = max_i L_i for single
     rows. Theorem 5.5.3 proves 1/(12 L_M), which is safe a fortiori.
     """
     whole = smoothness(problem)
@@ -194,9 +194,9 @@ def safe_step_size(problem: AdmmProblem, method: str, batch: int = 1) -> float:
         return 1.0 / max(whole, 1e-12)
     n, largest = problem.data.design.n, float(problem.data.row_constants().max())
     if n == 1:
-        return 1.0 / max(3.0 * largest, 1e-12)
+        return 1.0 / max(2.0 * largest, 1e-12)
     mixed = whole * n * (batch - 1) / (batch * (n - 1)) + largest * (n - batch) / (batch * (n - 1))
-    return 1.0 / max(3.0 * mixed, 1e-12)
+    return 1.0 / max(2.0 * mixed, 1e-12)
 
 
 def smoothness(problem: AdmmProblem) -> float:
@@ -216,14 +216,26 @@ def smoothness(problem: AdmmProblem) -> float:
     return min(1.02 * data.loss.smoothness * estimate + data.l2, rows)
 
 
-def default_rho(problem: AdmmProblem, eta: float) -> float:
-    """Return ρ = 1/(η‖AᵀA‖): θ = 2, the largest ρ that at most halves the x-step."""
-    return 1.0 / (eta * max(squared_norm(problem.A), 1e-12))
+def default_rho(problem: AdmmProblem) -> float:
+    """Return ρ = L / (3 ‖AᵀA‖): the constraint then weighs about as much as the loss's curvature.
+
+    It does not depend on the units of X's and A's columns as long as both change together, and it
+    keeps θ of the linearised x-step below 4/3 for every default step size.
+    """
+    return smoothness(problem) / (3.0 * max(squared_norm(problem.A), 1e-12))
 
 
-def default_batch(problem: AdmmProblem, method: str) -> int:
-    """Rows per step."""
-    return 1
+def default_batch(problem: AdmmProblem) -> int:
+    """Return the rows of one step of SVR and SA.
+
+    L_M / L rows make a batch as smooth as twice the whole, and as many rows as A has entries per
+    entry of a row make the two halves of a step cost the same: the larger, up to n/8 and 256.
+    """
+    data = problem.data
+    n = data.design.n
+    mixed = float(data.row_constants().max()) / max(smoothness(problem), 1e-12)
+    shared = problem.A.nnz / max(data.design.stored / n, 1.0)
+    return int(np.clip(max(mixed, shared), 1, max(1, min(n // 8, 256))))
 
 
 def _check_settings(

@@ -156,11 +156,9 @@ def x_step(x, h, ridge, pull, move, eta, rho, theta, inverse):
         return
     for j in range(x.size):
         move[j] = h[j] + ridge[j] * x[j] + rho * pull[j]
-    for j in range(x.size):
-        change = 0.0
-        for q in range(x.size):
-            change += inverse[j, q] * move[q]
-        x[j] -= change
+    for q in range(x.size):
+        for j in range(x.size):
+            x[j] -= inverse[q, j] * move[q]
 
 
 def dual(problem: AdmmProblem, x: np.ndarray, s: np.ndarray, rho: float) -> np.ndarray:
