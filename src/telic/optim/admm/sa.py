@@ -18,8 +18,8 @@ def sa(
     """Run SA-ADMM (Zhong and Kwok 2014), one point per n gradients: the last iterate.
 
     The published table holds n gradients of d numbers. Those of a linear model are a scalar times
-    the row, so O(n) numbers suffice. The table starts at zero: filled with the gradients at the start, it would
-    push x in their direction for n steps.
+    the row, so O(n) numbers suffice. The table starts at zero: filled with the gradients at the
+    start, it would push x in their direction for n steps.
     """
     data, constraint = problem.data, problem.constraint
     n = data.design.n

@@ -152,7 +152,7 @@ def solve_admm(
     batch = default_batch(problem) if batch is None else min(int(batch), n)
     safe = safe_step_size(problem, method, batch)
     eta = safe if step_size is None else step_size
-    rho = default_rho(problem) if rho is None else rho
+    rho = default_rho(problem, method) if rho is None else rho
     steps = make_steps(problem, eta=eta, rho=rho, exact=x_step == "exact")
     x, u = _start(problem, x_init, dual_init)
     seed = sampling.random_state(random_state)
@@ -216,12 +216,14 @@ def smoothness(problem: AdmmProblem) -> float:
     return min(1.02 * data.loss.smoothness * estimate + data.l2, rows)
 
 
-def default_rho(problem: AdmmProblem) -> float:
+def default_rho(problem: AdmmProblem, method: str = "svr-admm-d") -> float:
     """Return ρ = L / (3 ‖AᵀA‖): the constraint then weighs about as much as the loss's curvature.
 
     It does not depend on the units of X's and A's columns as long as both change together, and it
-    keeps θ of the linearised x-step below 4/3 for every default step size.
+    keeps θ of the linearised x-step below 4/3 for every default step size. SDCA-ADMM's ρ is a step on the primal: 0.3 / L_M.
     """
+    if method == "sdca-admm":
+        return 0.3 / max(float(problem.data.row_constants().max()), 1e-12)
     return smoothness(problem) / (3.0 * max(squared_norm(problem.A), 1e-12))
 
 
