@@ -14,12 +14,15 @@ from telic.optim.admm import (
     graphs,
 )
 
+# The checks on weights compare fits to nine digits.
+TIGHT = {"solver": "batch-admm", "tol": 1e-12, "max_iter": 20_000}
+
 
 @parametrize_with_checks(
     [
-        GraphFusedClassifier("chain", l2=1e-3),
-        GraphFusedRegressor("chain", l2=1e-3),
-        GeneralizedLasso(),
+        GraphFusedClassifier("chain", l2=1e-2, **TIGHT),
+        GraphFusedRegressor("chain", l2=1e-2, **TIGHT),
+        GeneralizedLasso(l2=1e-2, **TIGHT),
     ]
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

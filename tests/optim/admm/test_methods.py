@@ -77,7 +77,9 @@ def test_sdca_reaches_the_optimum_up_to_its_perturbation_and_stoc_keeps_falling(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         errors = [
-            minimize_admm(X, y, method="sdca-admm", perturbation=p, max_passes=800, **terms).objective
+            minimize_admm(
+                X, y, method="sdca-admm", perturbation=p, max_passes=800, **terms
+            ).objective
             - best
             for p in (1e-1, 1e-2, 0.0)
         ]
@@ -99,7 +101,7 @@ def solved():
 
 
 def test_measures_agree_at_and_around_the_optimum(solved):
-    problem, best = solved
+    _, best = solved
     rng = np.random.default_rng(0)
     assert abs(best.gap(best.x)) < 1e-12
     for _ in range(20):

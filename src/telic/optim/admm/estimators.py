@@ -70,7 +70,7 @@ class _GraphFused(_Fitted):
                 f"graph is {self.graph!r}, expected one of {', '.join(GRAPHS)}, or edges (k, 2)."
             )
         elif d == 1:
-            raise InputError("X has 1 feature, and a graph joins at least two.")
+            raise InputError("X has 1 feature(s), and a graph joins at least two.")
         elif self.graph == "chain":
             graph = graphs.chain(d)
         elif self.graph == "knn":
@@ -203,7 +203,9 @@ class GraphFusedClassifier(ClassifierMixin, _GraphFused):
             raise InputError(f"y holds one class only ({classes[0]!r}): at least two are needed.")
         weights = example_weights(self.class_weight, y, sample_weight)
         if np.unique(y[weights > 0]).size < classes.size:
-            raise InputError("sample_weight leaves a class without any weight. Drop it or weigh it.")
+            raise InputError(
+                "sample_weight leaves a class without any weight. Drop it or weigh it."
+            )
         positive = classes[1:] if classes.size == 2 else classes
         targets = [np.where(y == label, 1.0, -1.0) for label in positive]
         results = self._fit_graph(X, targets, loss="logistic", sample_weight=weights)

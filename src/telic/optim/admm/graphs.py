@@ -76,7 +76,8 @@ def as_graph(size: int, edges: Any, weights: Any = None) -> Graph:
     wrong = np.flatnonzero(((given < 0) | (given >= size)).any(axis=1))
     if wrong.size:
         raise InputError(
-            f"edge {wrong[0]} is {given[wrong[0]].tolist()}, expected features from 0 to {size - 1}."
+            f"edge {wrong[0]} is {given[wrong[0]].tolist()}, "
+            f"expected features from 0 to {size - 1}."
         )
     wrong = np.flatnonzero(given[:, 0] == given[:, 1])
     if wrong.size:

@@ -18,9 +18,7 @@ class Certificate(NamedTuple):
     dual_residual: float
 
 
-def certificate(
-    problem: AdmmProblem, x: np.ndarray, y: np.ndarray, u: np.ndarray
-) -> Certificate:
+def certificate(problem: AdmmProblem, x: np.ndarray, y: np.ndarray, u: np.ndarray) -> Certificate:
     """Bound the distance of f(x) + g(Ax − c) from the optimum, by convexity alone.
 
     With r = ∇f(x) + Aᵀu and v = Ax − c, for every x′ within D of x

@@ -73,7 +73,8 @@ def separable(
         wrong = np.flatnonzero(~((vectors[name] >= 0) & (vectors[name] < np.inf)))
         if wrong.size:
             raise InputError(
-                f"{name} is {vectors[name][wrong[0]]:g} at entry {wrong[0]}, expected a number >= 0."
+                f"{name} is {vectors[name][wrong[0]]:g} at entry {wrong[0]}, "
+                "expected a number >= 0."
             )
     wrong = np.flatnonzero(~(vectors["low"] <= vectors["high"]))
     if wrong.size:

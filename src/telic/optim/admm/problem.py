@@ -53,9 +53,7 @@ class AdmmProblem:
         B = self.B if self.B is not None else sparse.csr_matrix((1, 1))
         g = self.g
         A = Design(self.A).rows
-        return Constraint(
-            A, Design(B).rows, self.B is None, self.c, g.l1, g.l2, g.low, g.high
-        )
+        return Constraint(A, Design(B).rows, self.B is None, self.c, g.l1, g.l2, g.low, g.high)
 
     @property
     def ridge(self) -> np.ndarray:
@@ -160,7 +158,9 @@ def make_admm_problem(
         )
     c = np.zeros(k) if c is None else np.asarray(c, dtype=np.float64)
     if c.shape != (k,) or not np.isfinite(c).all():
-        raise InputError(f"c has shape {c.shape}, expected ({k},) finite numbers: one per row of A.")
+        raise InputError(
+            f"c has shape {c.shape}, expected ({k},) finite numbers: one per row of A."
+        )
     if data.fit_intercept:
         A = sparse.hstack([A, sparse.csr_matrix((k, 1))], format="csr")
     return AdmmProblem(data, A, B, c, g)

@@ -118,44 +118,43 @@ def drive(
     stopped, spent, gradients, looked = "tolerance", 0.0, 0, 0.0
     if callback is not None and callback(record, best):
         stopped = "callback"
-    while stopped == "tolerance" and record.gap > tol * zero:
-        clock = time.perf_counter()
-        try:
+    try:
+        while stopped == "tolerance" and record.gap > tol * zero:
+            clock = time.perf_counter()
             point = next(points)
-        except KeyboardInterrupt:
-            stopped = "interrupted"
-            break
-        spent += time.perf_counter() - clock
-        gradients += point.gradients
-        passes = gradients / problem.data.design.n
-        if passes >= max_passes:
-            stopped = "passes"
-        elif time.perf_counter() - began >= max_seconds:
-            stopped = "seconds"
-        wait = max(1.0, 0.05 * passes) if check_every is None else check_every
-        staged = point.stage > 0 and point.complete
-        if passes - looked < wait and not staged and stopped == "tolerance":
-            continue
-        looked = passes
-        record = _look(problem, point, gradients, spent)
-        if not np.isfinite(point.x).all() or record.objective_y > 1e6 * (zero + 1e-12):
-            raise InputError(
-                f"{method} diverged after {passes:.3g} passes with step_size {step_size:.3g}. "
-                f"A step_size of {safe_step:.3g} is safe."
-            )
-        history.append(record)
-        if point.complete or record.gap <= tol * zero:
-            best, kept = _copy(point), record
-        if callback is not None and callback(record, point):
-            stopped = "callback"
+            spent += time.perf_counter() - clock
+            gradients += point.gradients
+            passes = gradients / problem.data.design.n
+            if passes >= max_passes:
+                stopped = "passes"
+            elif time.perf_counter() - began >= max_seconds:
+                stopped = "seconds"
+            wait = max(1.0, 0.05 * passes) if check_every is None else check_every
+            staged = point.stage > 0 and point.complete
+            if passes - looked < wait and not staged and stopped == "tolerance":
+                continue
+            looked = passes
+            record = _look(problem, point, gradients, spent)
+            if not np.isfinite(point.x).all() or record.objective_y > 1e6 * (zero + 1e-12):
+                raise InputError(
+                    f"{method} diverged after {passes:.3g} passes with step_size {step_size:.3g}. "
+                    f"A step_size of {safe_step:.3g} is safe."
+                )
+            history.append(record)
+            if point.complete or record.gap <= tol * zero:
+                best, kept = _copy(point), record
+            if callback is not None and callback(record, point):
+                stopped = "callback"
+    except KeyboardInterrupt:
+        stopped = "interrupted"
     converged = kept.gap <= tol * zero
     if converged:
         stopped = "tolerance"
     elif stopped != "callback":
         warnings.warn(
             f"{method} stopped ({stopped}) after {record.passes:.4g} passes with a gap of "
-            f"{kept.gap:.3g}, above the {tol * zero:.3g} asked for; the result is its last complete "
-            "point. Raise max_passes or tol, or scale the features.",
+            f"{kept.gap:.3g}, above the {tol * zero:.3g} asked for; the result is its last "
+            "complete point. Raise max_passes or tol, or scale the features.",
             ConvergenceWarning,
             stacklevel=4,
         )

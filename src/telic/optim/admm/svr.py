@@ -1,6 +1,6 @@
-"""SVR-ADMM: a snapshot's exact gradient corrects the stochastic ones; doubling (D) or steady (s)."""
+"""SVR-ADMM: a snapshot corrects the stochastic gradients; doubling (D) or steady stages (s)."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import numpy as np
 from numba import njit
@@ -73,7 +73,7 @@ def _stage(
     batch: int,
     seed: np.ndarray,
     stage: int,
-) -> Iterator[Point]:
+) -> Generator[Point, None, tuple[np.ndarray, ...]]:
     """Take m steps around the snapshot and return the sums of x, y and s."""
     data, constraint = problem.data, problem.constraint
     n = data.design.n
