@@ -57,7 +57,7 @@ class _Fitted(BaseEstimator):
 class _GraphFused(_Fitted):
     """The graph, by name or by its edges, and the matrix that fuses along it."""
 
-    def _graph(self, X) -> graphs.Graph:
+    def _graph(self, X):
         d = X.shape[1]
         if isinstance(self.graph, graphs.Graph):
             if self.graph.size != d:

@@ -220,8 +220,8 @@ def default_rho(problem: AdmmProblem, method: str = "svr-admm-d") -> float:
     """Return ρ = L / (3 ‖AᵀA‖): the constraint then weighs about as much as the loss's curvature.
 
     It does not depend on the units of X's and A's columns as long as both change together, and it
-    keeps θ of the linearised x-step below 4/3 for every default step size. SDCA-ADMM's ρ is a step on
-    the primal: 0.3 / L_M.
+    keeps θ of the linearised x-step below 4/3 for every default step size. SDCA-ADMM's ρ is a
+    step on the primal: 0.3 / L_M.
     """
     if method == "sdca-admm":
         return 0.3 / max(float(problem.data.row_constants().max()), 1e-12)
