@@ -11,7 +11,7 @@ from telic.optim.admm.problem import AdmmProblem, Constraint
 from telic.optim.admm.result import Point
 from telic.optim.admm.steps import prox, squared_norm
 from telic.optim.design import Design
-from telic.optim.kernels import loss_gradient, loss_prox, row_add, row_dot, squares
+from telic.optim.kernels import loss_prox, row_add, row_dot, squares
 
 
 def sdca_admm(
@@ -82,8 +82,9 @@ def _run(A, y, code, shape, weight, bias, C, norms, span, rho, x, residual, chan
             q = rho * norms[i]
             z = row_dot(A, i, x) + bias * x[d - 1]
             z -= rho * (row_dot(A, i, residual) + bias * residual[d - 1])
-            p = loss_prox(code, shape, z + q * a[i], q * weight[i], y[i])
-            slope = weight[i] * loss_gradient(code, shape, p, y[i])
+            at = z + q * a[i]
+            _, slope = loss_prox(code, shape, at, q * weight[i], y[i], z, 1e-14)
+            slope *= weight[i]
             row_add(A, i, slope - a[i], residual)
             residual[d - 1] += bias * (slope - a[i])
             a[i] = slope
