@@ -40,7 +40,6 @@ def chapter_2(
     print_table(*controls_table(numbers["controls"]), "SIMULATED people: does dwell time help?")
 
 
-<<<<<<< HEAD
 @app.command("chapter-4")
 def chapter_4(
     out: Annotated[Path, typer.Option(help="Report to write.")] = Path("telic-chapter-4.html"),
@@ -64,7 +63,6 @@ def chapter_4(
             data=data,
             seed=seed,
             progress=progress,
-=======
 @app.command("chapter-5")
 def chapter_5(
     out: Annotated[Path, typer.Option(help="Report to write.")] = Path("telic-chapter-5.html"),
@@ -78,18 +76,14 @@ def chapter_5(
     with steps("chapter 5") as progress:
         report, numbers = chapter5_study(
             replications=replications, seconds=seconds, progress=progress
->>>>>>> 7db3550 (Study of chapter 5: convergence on the three sets)
         )
     report.write(out)
     console.print(f"report: {out}")
     if as_json:
         typer.echo(json.dumps(numbers))
-<<<<<<< HEAD
         return
     rows = [
         [name, f"{each['predicted_factor']:.2f}", f"{each['measured_factor']:.2f}"]
         for name, each in numbers.items()
     ]
     print_table(["data", "predicted", "measured"], rows, "gradients: uniform / optimal sampling")
-=======
->>>>>>> 7db3550 (Study of chapter 5: convergence on the three sets)
