@@ -63,6 +63,19 @@ def chapter_4(
             data=data,
             seed=seed,
             progress=progress,
+        )
+    report.write(out)
+    console.print(f"report: {out}")
+    if as_json:
+        typer.echo(json.dumps(numbers))
+        return
+    rows = [
+        [name, f"{each['predicted_factor']:.2f}", f"{each['measured_factor']:.2f}"]
+        for name, each in numbers.items()
+    ]
+    print_table(["data", "predicted", "measured"], rows, "gradients: uniform / optimal sampling")
+
+
 @app.command("chapter-5")
 def chapter_5(
     out: Annotated[Path, typer.Option(help="Report to write.")] = Path("telic-chapter-5.html"),
@@ -81,9 +94,3 @@ def chapter_5(
     console.print(f"report: {out}")
     if as_json:
         typer.echo(json.dumps(numbers))
-        return
-    rows = [
-        [name, f"{each['predicted_factor']:.2f}", f"{each['measured_factor']:.2f}"]
-        for name, each in numbers.items()
-    ]
-    print_table(["data", "predicted", "measured"], rows, "gradients: uniform / optimal sampling")
