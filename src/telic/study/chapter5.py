@@ -149,7 +149,8 @@ def _figure(runs: dict[str, list[np.ndarray]]) -> Any:
             panel.plot(
                 run[:, x], np.maximum(run[:, y], 1e-9), color=f"C{color}", lw=1.2, label=label
             )
-    for panel, (xlabel, ylabel) in zip(panels, (("passes", "gap"), ("s", "gap"), ("s", "Q")), strict=True):
+    axes = (("passes", "gap"), ("s", "gap"), ("s", "Q"))
+    for panel, (xlabel, ylabel) in zip(panels, axes, strict=True):
         panel.set(xlabel=xlabel, ylabel=ylabel, yscale="log", xscale="symlog", ylim=(1e-8, 10))
     panels[1].legend(fontsize=6)
     figure.tight_layout()
