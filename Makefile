@@ -17,7 +17,7 @@ check: setup  ## formatting, lint, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-bench: setup .venv-bench/.ready  ## time the solvers against their rivals
+bench: setup .venv-bench/.ready  ## time the solvers against their rivals; ARGS="auc" or "privacy" for those products
 	.venv-bench/bin/python -m benchmarks $(ARGS)
 
 .venv-bench/.ready: requirements.lock benchmarks/requirements-bench.txt

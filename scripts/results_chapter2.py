@@ -11,7 +11,7 @@ from rich.console import Console
 from telic.completion import PROTOCOLS
 from telic.completion.evaluation import evaluate
 from telic.simulate import geonames_catalogue, simulate_typists
-from telic.study import chapter2
+from telic.study import chapter2_controls
 from telic.study.chapter2_report import attention_table, controls_table, overview_table
 
 OUT = Path(__file__).parent.parent / "docs" / "results-chapter-2.md"
@@ -26,10 +26,10 @@ def markdown(columns: Sequence[str], rows: Sequence[Sequence]) -> str:
 def main():
     tell = Console(stderr=True).print
     catalogue = geonames_catalogue()
-    replay = chapter2.simulated_replay(catalogue, simulate_typists(catalogue, seed=0))
+    replay = chapter2_controls.simulated_replay(catalogue, simulate_typists(catalogue, seed=0))
     results = evaluate(replay, protocols=tuple(PROTOCOLS.values()), progress=tell)
-    controls = chapter2.controls(catalogue, seeds=SEEDS, progress=tell)
-    curve = chapter2.attention_curve(catalogue, seeds=3, progress=tell)
+    controls = chapter2_controls.controls(catalogue, seeds=SEEDS, progress=tell)
+    curve = chapter2_controls.attention_curve(catalogue, seeds=3, progress=tell)
     parts = [
         "# Chapter 2 on simulated typists",
         "Written by `scripts/results_chapter2.py`; do not edit. **The people are simulated** "

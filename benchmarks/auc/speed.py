@@ -10,6 +10,7 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.auc.datasets import covtype, rcv1_shape
+from benchmarks.auc.rivals import rival_runs
 from telic.auc import OAM, OPAUC, SOLAM
 from telic.auc.exact import conjugate_gradient, exact
 from telic.auc.objective import moments, objective
@@ -29,7 +30,7 @@ class Line(NamedTuple):
     target: str
 
     def cells(self):
-        ratio = f"{self.ours / self.theirs:.2f}"
+        ratio = f"{self.ours / self.theirs:.2g}"
         return [self.work, _time(self.ours), self.yardstick, _time(self.theirs), ratio, self.target]
 
 
@@ -44,9 +45,9 @@ def together(repeat: int, *calls: Callable[[], object]) -> list[float]:
     times = [[] for _ in calls]
     for _ in range(repeat):
         for call, taken in zip(calls, times, strict=True):
-            start = time.perf_counter()
+            start = time.process_time()
             call()
-            taken.append(time.perf_counter() - start)
+            taken.append(time.process_time() - start)
     return [float(np.median(taken)) for taken in times]
 
 
@@ -58,9 +59,9 @@ def until(X, positive, beta, gap):
     looked = [0.0]
 
     def look(passes, w):
-        start = time.perf_counter()
+        start = time.process_time()
         reached = objective(X, positive, w, beta=beta) / best - 1 <= gap
-        looked[0] += time.perf_counter() - start
+        looked[0] += time.process_time() - start
         return reached
 
     return look, looked
@@ -70,9 +71,9 @@ def solver_seconds(repeat, run, look, looked):
     taken = []
     for seed in range(repeat + 1):
         looked[0] = 0.0
-        start = time.perf_counter()
+        start = time.process_time()
         run(look, np.random.default_rng(seed))
-        taken.append(time.perf_counter() - start - looked[0])
+        taken.append(time.process_time() - start - looked[0])
     return float(np.median(taken[1:]))
 
 
@@ -175,41 +176,9 @@ def auc_lines(repeat):
 
 
 def rival_lines(repeat):
-    """Seconds to within 0.001 of its own best test AUC; only where the rival is installed."""
-    try:
-        import xgboost
-    except ImportError:
-        return
-    X, positive, real = covtype()
-    rng = np.random.default_rng(0)
-    order = rng.permutation(len(X))
-    train, test = order[:100_000], order[100_000:200_000]
-    fit, labels = X[train], positive[train]
-
-    def ours():
-        return exact(moments(fit, labels), beta=1e-6).coef
-
-    (seconds,) = together(repeat, ours)
-    auc = roc_auc(positive[test], X[test] @ ours())
-    pairs = xgboost.DMatrix(fit, labels.astype(float), group=[len(fit)])
-    held = xgboost.DMatrix(X[test])
-    options = {
-        "booster": "gblinear", "objective": "rank:pairwise", "nthread": 1, "eta": 0.5,
-        "lambdarank_pair_method": "mean", "lambdarank_num_pair_per_sample": 1,
-    }  # fmt: skip
-    booster = xgboost.Booster(options, [pairs])
-    found, taken = [], 0.0
-    for step in range(100):
-        start = time.perf_counter()
-        booster.update(pairs, step)
-        taken += time.perf_counter() - start
-        found.append((taken, roc_auc(positive[test], booster.predict(held))))
-    best = max(auc for _, auc in found)
-    theirs = next(taken for taken, auc in found if auc >= best - 1e-3)
-    yield Line(
-        f"exact to AUC {auc:.4f}, 100,000 rows of {'covtype' if real else 'its shape'}", seconds,
-        f"xgboost gblinear rank:pairwise to {best:.4f}", theirs, "–",
-    )  # fmt: skip
+    """Time to the best linear AUC of each rival that is installed."""
+    for work, ours, rival, theirs in rival_runs(repeat):
+        yield Line(work, ours, rival, theirs, "–")
 
 
 def table(*, repeat: int = 5, only: str = "") -> str:

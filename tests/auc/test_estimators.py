@@ -103,6 +103,43 @@ def test_one_class_and_three_classes():
     assert OneVsRestClassifier(AUCClassifier()).fit(X, three).predict(X).shape == (len(X),)
 
 
+@pytest.mark.parametrize(
+    "pair", [("no", "yes"), (-1, 1), (0.0, 1.0), (3, 8), (False, True)], ids=str
+)
+@pytest.mark.parametrize("solver", ["exact", "spam", "solam"])
+def test_labels_of_any_type_come_back(solver, pair):
+    X, y = rows()
+    labels = np.array(pair)[y.astype(int)]
+    if isinstance(pair[0], str):
+        labels = labels.astype(object)
+    model = AUCClassifier(solver, random_state=0).fit(X, labels)
+    assert set(model.predict(X)) == set(pair)
+    assert model.score(X, labels) == AUCClassifier(solver, random_state=0).fit(X, y).score(X, y)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_nan_is_refused_in_rows_and_labels(solver):
+    X, y = rows(n=50)
+    holed = X.copy()
+    holed[7, 2] = np.nan
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        AUCClassifier(solver).fit(holed, y)
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        AUCClassifier(solver).fit(X, np.where(np.arange(50) == 3, np.nan, y))
+
+
+def test_no_ridge_and_a_singular_covariance_warn():
+    X, y = rows()
+    with pytest.warns(UserWarning, match="singular and beta=0"):
+        model = AUCClassifier("exact", beta=0).fit(np.hstack([X, X[:, :1]]), y)
+    assert model.score(np.hstack([X, X[:, :1]]), y) == pytest.approx(
+        AUCClassifier("exact", beta=0).fit(X, y).score(X, y)
+    )
+    for solver in ("spam", "vrspam", "spdam", "ranksvm"):
+        with pytest.raises(InputError, match="beta > 0"):
+            AUCClassifier(solver, beta=0).fit(X, y)
+
+
 def test_equal_class_means_warn_and_tie():
     X = np.array([[1.0], [-1.0], [1.0], [-1.0]])
     y = [0, 0, 1, 1]

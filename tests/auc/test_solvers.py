@@ -11,9 +11,11 @@ from sklearn.linear_model import RidgeClassifier
 from telic.auc.exact import conjugate_gradient, elastic_net, exact
 from telic.auc.objective import class_means, loss_gradient, moments, objective
 from telic.auc.pairwise import hinge, pairwise, squared_hinge_sums
+from telic.auc.rows import as_rows
 from telic.auc.spam import spam
 from telic.auc.spdam import spdam
 from telic.auc.vrspam import vrspam
+from telic.auc.vrspam_pairs import pair_stage
 from telic.errors import InputError
 
 
@@ -155,8 +157,29 @@ def test_elastic_net_methods_agree_and_are_optimal(name):
     rng = np.random.default_rng(0)
     fast = vrspam(X, positive, beta=beta, beta1=beta1, rng=rng, max_iter=1000)
     assert objective(X, positive, fast.coef, beta=beta, beta1=beta1) / best - 1 < 1e-8
+    paired = vrspam(X, positive, beta=beta, beta1=beta1, pairs=True, rng=rng, max_iter=1000)
+    assert paired.converged
+    assert objective(X, positive, paired.coef, beta=beta, beta1=beta1) / best - 1 < 1e-8
     slow = spam(X, positive, beta=beta, beta1=beta1, rng=rng)
     assert objective(X, positive, slow.coef, beta=beta, beta1=beta1) / best - 1 < 0.05
+
+
+@pytest.mark.parametrize("beta1", [0.0, 2e-3])
+def test_a_stage_on_pairs_is_the_plain_one(beta1):
+    X, positive = sparse_set(n=60)
+    means, rng = class_means(X, positive), np.random.default_rng(0)
+    snapshot = 0.1 * rng.normal(size=200)
+    scores, eta, beta = X @ snapshot, 0.3, 0.05
+    gradient = loss_gradient(X, positive, scores, means)
+    drawn = rng.choice(np.flatnonzero(positive), 300), rng.choice(np.flatnonzero(~positive), 300)
+    w, dense = snapshot.copy(), X.toarray()
+    for i, j in zip(*drawn, strict=True):
+        gap = dense[i] - dense[j]
+        move = 2 * means.pair_weight * (gap @ (w - snapshot)) * gap + gradient + beta * w
+        w = w - eta * move
+        w = np.sign(w) * np.maximum(np.abs(w) - eta * beta1, 0)
+    found = pair_stage(as_rows(X), drawn, scores, snapshot, gradient, means, beta, beta1, eta)
+    assert found == pytest.approx(w, rel=1e-9, abs=1e-12)
 
 
 def test_gradient_of_a_row_is_unbiased():

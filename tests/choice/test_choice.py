@@ -132,6 +132,8 @@ def test_annealing_spends_its_steps_early():
         ({"offset": [0.0]}, "shape"),
         ({"x": [[np.nan], [0.0]]}, "finite"),
         ({"group": [0, 2]}, "group"),
+        ({"group": []}, "group"),
+        ({"group": [[0, 1]]}, "group"),
     ],
 )
 def test_bad_choices_are_named(change, message):
@@ -140,9 +142,19 @@ def test_bad_choices_are_named(change, message):
         Choices(**(good | change))
 
 
+def test_the_loss_of_a_choice_nobody_would_make_is_finite():
+    unlikely = Choices(x=[[0.0], [1.0]], offset=[0.0, -1e5], start=[0, 2], chosen=[1])
+    assert unlikely.loss([0.0]) == pytest.approx(1e5)
+
+
 def test_bad_parameters_are_named():
     choices = random_choices(5)
     with pytest.raises(InputError, match="l2"):
         fit_groups(choices, l2=0.0)
+    with pytest.raises(InputError, match="l2"):
+        fit_groups(choices, l2=np.inf)
+    for step_size in (0.0, -1.0, np.nan):
+        with pytest.raises(InputError, match="step_size"):
+            learn_online(choices, np.zeros(choices.x.shape[1]), step_size=step_size)
     with pytest.raises(InputError, match="schedule"):
         learn_online(choices, np.zeros(3), step_size=1.0, schedule="never")

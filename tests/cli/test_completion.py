@@ -129,3 +129,90 @@ def test_what_was_given_wrong_is_one_line_and_exit_2(
     assert last.startswith("telic: ")
     assert message in last
     assert list(tmp_path.iterdir()) == []  # nothing half-written
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("completion", "simulate", "no/log.parquet"),
+        ("completion", "fit", "log.parquet", "no/model"),
+        ("completion", "evaluate", "log.parquet", "--report", "no/report.html"),
+        ("study", "chapter-2", "--out", "no/report.html"),
+    ],
+)
+def test_a_folder_that_is_not_there_is_named_before_any_work(
+    telic, tmp_path, monkeypatch, arguments
+):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = telic(*arguments)
+    assert code == 2
+    assert "no does not exist" in err
+
+
+def test_what_the_system_refuses_is_one_line(telic, tmp_path):
+    file = tmp_path / "file"
+    file.touch()
+    code, _, err = telic("demo", "--no-serve", "--out", file)
+    assert (code, err) == (2, f"telic: {file}: File exists.\n")
+
+
+def test_users_with_too_few_compositions_are_said_of_the_file(telic, log):
+    code, _, err = telic("completion", "evaluate", log, "--min-compositions", "99")
+    assert code == 2
+    assert err.startswith(f"telic: {log}: no user has 99")
+
+
+def test_brackets_in_a_file_name_are_printed_as_they_are(telic, tmp_path, catalogue_file):
+    (tmp_path / "a[").mkdir()
+    file = tmp_path / "a[" / "b].parquet"
+    code, _, err = telic(
+        "completion", "simulate", file, "--users", 1, "--compositions", 2,
+        "--catalogue", catalogue_file,
+    )  # fmt: skip
+    assert code == 0
+    assert str(file) in err.replace("\n", "")
+
+
+@pytest.fixture(scope="module")
+def phone_log(tmp_path_factory, catalogue_file):
+    import subprocess
+
+    folder = tmp_path_factory.mktemp("phones")
+    subprocess.run(
+        [sys.executable, "-m", "telic", "completion", "simulate", folder / "log.parquet",
+         "--users", "8", "--compositions", "24", "--catalogue", catalogue_file, "--phones"],
+        check=True,
+    )  # fmt: skip
+    return folder / "log.parquet"
+
+
+def test_evaluate_with_apps_has_a_row_for_every_variant(telic, phone_log, log):
+    for file in (phone_log, log):
+        code, out, err = telic(
+            "completion", "evaluate", file, "--model", "appaware", "--json", "--relevance", "mpc"
+        )
+        assert code == 0, err
+        rows = json.loads(out)["rows"]
+        models = {"standard", "appaware-i", "appaware-o", "appaware-c", "appaware"}
+        assert {row["model"] for row in rows} == models
+        last = {row["model"]: row["mrr"] for row in rows if row["prefixes"] == "all"}
+        if file == log:  # names no apps: all must equal Standard
+            assert "names no apps" in err
+            assert len(set(last.values())) == 1
+
+
+@pytest.mark.parametrize("model", ["appaware", "appaware-adaqac"])
+def test_a_model_with_apps_is_fitted_and_inspected(telic, phone_log, tmp_path, model):
+    code, _, err = telic(
+        "completion", "fit", phone_log, tmp_path / "m", "--model", model, "--min-users", 1
+    )
+    assert code == 0, err
+    code, out, err = telic("completion", "inspect", tmp_path / "m", "--json", "--prefix", "b")
+    assert code == 0, err
+    assert json.loads(out)["model"] == model
+
+
+def test_pairs_without_phones_are_refused(telic, tmp_path):
+    code, _, err = telic("completion", "simulate", tmp_path / "x", "--pairs", tmp_path / "y")
+    assert code == 2
+    assert "--pairs needs --phones" in err

@@ -113,6 +113,22 @@ def test_a_query_that_was_no_candidate_joins_the_history_but_teaches_nothing():
     assert user.previous == "fax machine"
 
 
+@pytest.mark.parametrize("query", ["", " ", "´", "x" * 10_000_000, "te\ud83d"])
+def test_what_could_never_be_suggested_is_not_learned(query):
+    completer = make_completer(["tea"], [1.0])
+    composition = completer.compose(completer.user())
+    with pytest.raises(InputError, match="query is "):
+        composition.submit(query)
+    assert composition.user.history == {}
+
+
+def test_half_an_emoji_is_a_prefix_like_any_other():
+    completer = make_completer(["face"], [1.0])
+    composition = completer.compose(completer.user())
+    composition.suggest("f\ud83d", at=0.0)
+    assert composition.suggest("f", at=1.0)
+
+
 @pytest.fixture(scope="module")
 def replay(make_table):
     return Replay(read_compositions(make_table(0, users=8, compositions=40)))

@@ -1,11 +1,13 @@
 import sys
 import unicodedata
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from telic.completion import fold
+from telic.data.tables import unmatchable
 
 GRAPHEMES = [
     *"aZ ß4ſǆþ",
@@ -100,3 +102,8 @@ def test_the_beginning_of_a_text_folds_to_a_prefix_of_it(graphemes, cut):
 def test_ascii_takes_the_same_road(text):
     assert fold(text) == fold(text + "é").removesuffix("e")
     assert fold(text) == fold(text.upper())
+
+
+def test_readers_refuse_exactly_the_characters_that_leave_nothing_to_match():
+    characters = [chr(i) for i in range(0x110000) if not 0xD800 <= i < 0xE000]
+    assert unmatchable(pa.array(characters)).tolist() == [not fold(c) for c in characters]

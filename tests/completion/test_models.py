@@ -118,7 +118,7 @@ def test_online_scores_each_composition_before_it_learns_from_it(readers):
     )  # fmt: skip
     users = readers.log.user[last.composition]
     initial = np.zeros((len(readers.log.users), choices.x.shape[1]))
-    weights = online(choices, row, users, initial, l2=0.0, step_size=0.1, schedule="steady")
+    weights, latest = online(choices, row, users, initial, l2=0.0, step_size=0.1, schedule="steady")
     assert weights.shape[0] == len(last)
     for u in np.unique(users):
         own = np.flatnonzero(users == u)
@@ -127,6 +127,7 @@ def test_online_scores_each_composition_before_it_learns_from_it(readers):
         moved = (np.diff(weights[own], axis=0) != 0).any(axis=1)
         assert not moved[~learned[:-1]].any()
         assert moved[learned[:-1]].any()
+        assert (latest[u] != weights[own[-1]]).any() == learned[-1]
 
 
 def test_planted_feedback_is_found_and_its_rows_are_complete(readers, fitted):

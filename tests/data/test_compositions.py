@@ -5,8 +5,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from telic.data.compositions import MAX_TEXT, read_compositions
-from telic.data.contracts import COMPOSITIONS
+from telic.data.compositions import read_compositions
+from telic.data.contracts import COMPOSITIONS, MAX_TEXT
 from telic.errors import InputError
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -78,6 +78,11 @@ BROKEN = {
         row(keystrokes=[stroke(1, "f", [None])], selected=None),
         "holds a null",
     ),
+    "empty suggestion": (
+        row(keystrokes=[stroke(1, "f", ["f", ""])], selected=None),
+        "an empty text",
+    ),
+    "nothing to match": (row(query="´"), "white space and diacritics"),
     "null prefix": (row(keystrokes=[stroke(1, None)], selected=None), "is null"),
 }
 
@@ -94,7 +99,7 @@ def test_a_broken_row_is_named_or_skipped_and_counted(tmp_path, broken, message)
 
 def test_a_repeated_id_is_named(tmp_path):
     path = write(tmp_path / "log.parquet", [row(), row()])
-    with pytest.raises(InputError, match="row 2: column 'composition': repeats"):
+    with pytest.raises(InputError, match="row 2: column 'composition': 'c' repeats"):
         read_compositions(path)
 
 
@@ -117,6 +122,9 @@ def test_what_is_not_a_log_is_named(tmp_path):
         read_compositions(pa.table({name: ["x"] for name in ("user", "composition", "query")}
                                    | {"submitted_at": [NOW]}))  # fmt: skip
     wrong = pa.Table.from_pylist([row() | {"submitted_at": "yesterday"}])
+    table = pa.Table.from_pylist([row()], schema=SCHEMA)
+    with pytest.raises(InputError, match="column 'user' comes more than once"):
+        read_compositions(table.append_column("user", table["user"]))
     with pytest.raises(InputError, match="column 'submitted_at' is string, expected timestamp"):
         read_compositions(wrong)
     with pytest.raises(InputError, match="holds no composition"):
@@ -142,3 +150,38 @@ def test_simulated_logs_say_so(tmp_path):
     table = pa.Table.from_pylist([row()], schema=SCHEMA)
     table = table.replace_schema_metadata({"telic.simulated": "true"})
     assert read_compositions(table).simulated
+
+
+def with_apps(**apps):
+    fields = {field.name: field for field in COMPOSITIONS}
+    schema = pa.schema([*SCHEMA, fields["installed"], fields["opened"]])
+    return pa.Table.from_pylist([row(**apps), row(composition="d")], schema=schema)
+
+
+def test_apps_are_read_latest_opening_first():
+    opened = [{"app": app, "at": at(-60 * m)} for app, m in (("maps", 9), ("mail", 1), ("maps", 5))]
+    installed = [{"app": "mail", "daily_opens": 2.0}, {"app": "maps", "daily_opens": 0.0}]
+    log = read_compositions(with_apps(installed=installed, opened=opened))
+    assert [log.apps[a] for a in log.installed_app] == ["mail", "maps"]
+    assert log.daily_opens.tolist() == [2.0, 0.0]
+    assert [log.apps[a] for a in log.opened_app] == ["mail", "maps", "maps"]
+    assert (np.diff(log.opened_at) < 0).all()
+    assert log.installed_start.tolist() == [0, 2, 2]
+    assert log.opened_start.tolist() == [0, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("apps", "message"),
+    [
+        ({"installed": [{"app": "a", "daily_opens": -1.0}]}, "daily_opens.*not a number from 0"),
+        ({"installed": [{"app": "a", "daily_opens": 1e9}]}, "installed.daily_opens"),
+        ({"installed": [{"app": "", "daily_opens": 1.0}]}, "installed.app.*null or empty"),
+        ({"installed": [{"app": "a", "daily_opens": 1.0}] * 2}, "lists an app twice"),
+        ({"opened": [{"app": "a", "at": at(5)}]}, "opened.at.*later than the first keystroke"),
+        ({"opened": [{"app": "a", "at": None}]}, "opened.at.*is null"),
+    ],
+)
+def test_bad_apps_are_named(apps, message):
+    with pytest.raises(InputError, match=message):
+        read_compositions(with_apps(**apps))
+    assert len(read_compositions(with_apps(**apps), on_bad_row="skip")) == 1

@@ -20,11 +20,38 @@ def test_csv_and_optional_columns(tmp_path):
     assert log.count.tolist() == [3.0, 1.0]
 
 
+def test_text_in_csv_stays_as_it_is_written(tmp_path):
+    path = tmp_path / "queries.csv"
+    path.write_text("query,at,user\n007,2026-01-01,0042\n1e3,2026-01-01,7\n")
+    log = read_queries(path)
+    assert log.queries == ["007", "1e3"]
+    assert log.users == [None, "0042", "7"]
+    path.write_text("query,at\nnan,2026-01-01\nnull,2026-01-01\nNA,2026-01-01\n")
+    assert read_queries(path).queries == ["nan", "null", "NA"]
+
+
+def test_a_count_that_is_no_number_is_named(tmp_path):
+    path = tmp_path / "queries.csv"
+    path.write_text("query,at,count\ntea,2026-01-01,1\ntea,2026-01-01,nan\n")
+    with pytest.raises(InputError, match="row 2: column 'count'"):
+        read_queries(path)
+
+
+def test_a_text_of_10_mb_is_named_by_its_row(tmp_path):
+    path = tmp_path / "queries.csv"
+    path.write_text("query,at\ntea,2026-01-01\n" + "x" * 10_000_000 + ",2026-01-01\n")
+    with pytest.raises(InputError, match="row 2: column 'query': is longer"):
+        read_queries(path)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"count": [1.0, -1.0]}, "row 2: column 'count'"),
+        ({"count": [1.0, 1e300]}, "row 2: column 'count'"),
         ({"query": ["a", " "]}, "row 2: column 'query': is empty"),
+        ({"query": ["a", "´"]}, "row 2: column 'query': is empty or all white space and diac"),
+        ({"query": ["a", "x" * 1001]}, "row 2: column 'query': is longer than 1000"),
         ({"at": [NOW, None]}, "row 2: column 'at': is null"),
     ],
 )

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -41,8 +42,9 @@ def test_one_flipped_byte_is_found(folder, name):
     [
         ({"format": 99}, "newer than this telic reads"),
         ({"kind": "other"}, "expected 'toy'"),
-        ({"mapped": None}, "damaged"),
-        ({"sha256": {}}, "list of files is damaged"),
+        ({"mapped": None}, "damaged or edited"),
+        ({"sha256": {}}, "damaged or edited"),
+        ({"meta": {"name": "naive"}}, "damaged or edited"),
     ],
 )
 def test_a_wrong_manifest_is_named(folder, change, message):
@@ -50,6 +52,24 @@ def test_a_wrong_manifest_is_named(folder, change, message):
     file.write_text(json.dumps(json.loads(file.read_text()) | change))
     with pytest.raises(ModelError, match=message):
         load_model(folder, kind="toy")
+
+
+def test_any_flipped_bit_of_the_manifest_is_found_or_changes_nothing(folder):
+    file, meta = folder / "manifest.json", load_model(folder, kind="toy").meta
+    content = file.read_bytes()
+    for place in range(len(content)):
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << place % 8
+        file.write_bytes(flipped)
+        try:
+            assert load_model(folder, kind="toy").meta == meta
+        except ModelError:
+            continue
+
+
+def test_a_file_is_no_model_folder(folder):
+    with pytest.raises(ModelError, match="not found"):
+        load_model(folder / "arrays.npz", kind="toy")
 
 
 def test_a_missing_or_broken_folder_is_named(folder, tmp_path):
@@ -85,6 +105,40 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
         write_half()
     assert [file.name for file in tmp_path.iterdir()] == ["file"]
     assert target.read_text() == "old"
+
+
+def test_a_file_never_replaces_a_folder(tmp_path):
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "thesis.tex").touch()
+    with pytest.raises(InputError, match="is a folder"), atomic_path(tmp_path / "precious") as file:
+        file.write_text("new")
+    assert [path.name for path in tmp_path.rglob("*")] == ["precious", "thesis.tex"]
+
+
+def test_a_failed_rename_brings_the_old_folder_back(folder, monkeypatch):
+    def fail(*paths):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(KeyboardInterrupt):
+        save_model(folder, kind="toy", meta={"name": "new"}, arrays={})
+    assert load_model(folder, kind="toy").meta == {"name": "naïve"}
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("name", ["replaced", "."])
+def test_a_folder_may_have_any_name(folder, name, monkeypatch):
+    folder = folder.rename(folder.parent / "replaced")
+    monkeypatch.chdir(folder if name == "." else folder.parent)
+    save_model(name, kind="toy", meta={"name": "new"}, arrays={})
+    assert load_model(folder, kind="toy").meta == {"name": "new"}
+
+
+def test_a_folder_that_takes_no_files_is_named():
+    if not Path("/proc/self").is_dir():
+        pytest.skip("needs Linux's /proc, where not even root can write a file")
+    with pytest.raises(InputError, match="/proc/model"), atomic_path("/proc/model"):
+        pass
 
 
 def test_a_missing_parent_folder_is_named(tmp_path):

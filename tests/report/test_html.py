@@ -35,3 +35,14 @@ def test_the_same_figures_give_the_same_bytes_with_ids_of_their_own():
     assert page() == page()
     ids = re.findall(r'\bid="([^"]+)"', page())
     assert len(ids) == len(set(ids))
+
+
+def test_the_same_report_as_markdown():
+    report = Report("A title", lead="What it is.")
+    report.section("Numbers")
+    report.note("Simulated.")
+    report.table(["a|b", "c"], [["x", 1.5], [None, 2]], caption="Two rows")
+    assert report.markdown() == (
+        "# A title\n\nWhat it is.\n\n## Numbers\n\n**Simulated.**\n\n*Two rows*\n\n"
+        "| a\\|b | c |\n| --- | --- |\n| x | 1.5 |\n|  | 2 |\n"
+    )

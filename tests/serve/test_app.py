@@ -126,7 +126,7 @@ def test_about_and_health(client):
         ("GET", "/suggest/", 404, "not_found"),
         ("GET", "/static/../app.py", 404, "not_found"),
         ("GET", "/submit", 405, "method_not_allowed"),
-        ("POST", "/suggest", 405, "method_not_allowed"),
+        ("POST", "/search", 405, "method_not_allowed"),
         ("GET", "/suggest?q=" + "s" * 257, 422, "too_long"),
         ("GET", "/suggest?q=s&user=" + "u" * 129, 422, "too_long"),
         ("GET", "/search?q=" + "s" * 257, 422, "too_long"),

@@ -67,6 +67,8 @@ def test_counts_are_summed_and_rare_queries_left_out(log, tmp_path):
         ({"query": ["tea"], "count": [float("nan")]}, "row 1: column 'count' is 'nan'"),
         ({"query": ["tea"], "count": [float("inf")]}, "row 1: column 'count' is 'inf'"),
         ({"query": ["tea"], "user": ["a"]}, "at least 3 users"),
+        ({"query": ["tea"], "count": [0.0]}, "a count above 0"),
+        ({"query": ["tea", "´"]}, "row 2: column 'query' is '´'"),
     ],
 )
 def test_a_bad_log_is_named(columns, message):

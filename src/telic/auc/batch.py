@@ -1,4 +1,4 @@
-"""Estimators that see all rows: one class for each batch method."""
+"""Estimators that see all rows: one class for each batch method; SPAM reads streams too."""
 
 import numpy as np
 
@@ -7,10 +7,13 @@ from telic.auc.linear import LinearAUC, at_least, generator
 from telic.auc.objective import Callback, Solution, moments
 from telic.auc.pairwise import pairwise
 from telic.auc.rows import Matrix
-from telic.auc.spam import spam
+from telic.auc.spam import centred, spam
+from telic.auc.spam_stream import STREAM_STEPS, spam_stream_steps
 from telic.auc.spdam import spdam
+from telic.auc.stream import OnlineAUC, State, common_state
 from telic.auc.thresholds import Rule
 from telic.auc.vrspam import vrspam
+from telic.errors import InputError
 
 _SHARED = """
     beta : float, default 1e-4
@@ -100,8 +103,11 @@ class ConjugateGradientAUC(LinearAUC):
 
 
 @_described
-class SPAM(LinearAUC):
+class SPAM(OnlineAUC):
     """Stochastic proximal AUC maximisation (SPAM-L2; SPAM-NET with beta1 > 0).
+
+    `fit` reads the class means first and makes `max_iter` passes; `partial_fit` and `learn_one`
+    take running means, and go on from where a `fit` ended.
 
     Parameters
     ----------
@@ -109,21 +115,23 @@ class SPAM(LinearAUC):
     beta1 : float, default 0
         Weight of ‖w‖₁.
     step : {"linear", "sqrt", "theory-power", "theory-linear"}, default "linear"
-        See `telic.auc.spam.spam`.
+        See `telic.auc.spam.spam`. Streams take the first two, M being the largest row norm so far.
     step_size : float, default 1
         Multiplies the "sqrt" step.
     theta : float, default 0.5
         Exponent of the "theory-power" step.
     center : bool, default True
         Subtract the rows' mean, implicitly. False is the printed method.
+    forgetting : float, default 1
+        Factor in (0, 1] for streams: rows count 1, f, f², … with age.
     max_iter : int, default 20
-        Passes over the data.
+        Passes of `fit`.
     random_state : int, RandomState or None
     """
 
     def __init__(
         self, beta=1e-4, *, beta1=0.0, step="linear", step_size=1.0, theta=0.5, center=True,
-        max_iter=20, threshold="prior", random_state=None,
+        forgetting=1.0, max_iter=20, threshold="prior", random_state=None,
     ):  # fmt: skip
         self.beta = beta
         self.beta1 = beta1
@@ -131,16 +139,50 @@ class SPAM(LinearAUC):
         self.step_size = step_size
         self.theta = theta
         self.center = center
+        self.forgetting = forgetting
         self.max_iter = max_iter
         self.threshold: Rule = threshold
         self.random_state = random_state
 
     def _solve(self, X: Matrix, positive: np.ndarray, callback: Callback | None) -> Solution:
+        self._check()
         at_least("beta1", self.beta1, 0)
-        return spam(
+        rng = generator(self.random_state)
+        found = spam(
             X, positive, beta=self.beta, beta1=self.beta1, step=self.step,
             step_size=self.step_size, theta=self.theta, center=self.center,
-            passes=self.max_iter, rng=generator(self.random_state), callback=callback,
+            passes=self.max_iter, rng=rng, callback=callback,
+        )  # fmt: skip
+        view = centred(X, positive, self.center)
+        means = view.means
+        self._rng, self._state = rng, {
+            "w": found.coef.copy(),
+            "counts": np.array([means.n_neg, means.n_pos], dtype=float),
+            "means": np.stack([means.neg, means.pos]),
+            "scale": np.array([view.bound, found.n_iter * positive.size], dtype=float),
+        }  # fmt: skip
+        return found
+
+    def _start(self, d: int) -> State:
+        at_least("beta1", self.beta1, 0)
+        at_least("beta", self.beta, 0, strict=self.step == "linear")
+        self._check_stream_step()
+        return common_state(d) | {"scale": np.zeros(2)}
+
+    def _check_stream_step(self) -> None:
+        if self.step not in STREAM_STEPS:
+            names = " or ".join(STREAM_STEPS)
+            raise InputError(f"step: {self.step!r}, expected {names} for a stream.")
+
+    def _read(
+        self, state: State, X: Matrix, positive: np.ndarray, rng: np.random.Generator
+    ) -> None:
+        self._check_stream_step()  # again, for a stream that goes on from `fit`
+        s = state
+        spam_stream_steps(
+            X, positive, s["counts"], s["means"], s["w"], s["scale"], float(self.forgetting),
+            float(self.beta), float(self.beta1), float(self.step_size), self.step == "linear",
+            bool(self.center),
         )  # fmt: skip
 
 
@@ -159,6 +201,9 @@ class VRSPAM(LinearAUC):
         Subtract the rows' mean, implicitly.
     batch_size : int, optional
         Rows in a step when beta1 > 0.
+    pairs : bool, default False
+        Step on sampled pairs: with beta1 > 0 cheaper on sparse rows, see
+        `telic.auc.vrspam.vrspam`.
     tol : float, default 1e-8
         Certified relative gap at which to stop.
     max_iter : int, default 200
@@ -167,14 +212,15 @@ class VRSPAM(LinearAUC):
     """
 
     def __init__(
-        self, beta=1e-4, *, beta1=0.0, step_size=1.0, center=True, batch_size=None, tol=1e-8,
-        max_iter=200, threshold="prior", random_state=None,
+        self, beta=1e-4, *, beta1=0.0, step_size=1.0, center=True, batch_size=None, pairs=False,
+        tol=1e-8, max_iter=200, threshold="prior", random_state=None,
     ):  # fmt: skip
         self.beta = beta
         self.beta1 = beta1
         self.step_size = step_size
         self.center = center
         self.batch_size = batch_size
+        self.pairs = pairs
         self.tol = tol
         self.max_iter = max_iter
         self.threshold: Rule = threshold
@@ -184,8 +230,9 @@ class VRSPAM(LinearAUC):
         at_least("beta1", self.beta1, 0)
         return vrspam(
             X, positive, beta=self.beta, beta1=self.beta1, step_size=self.step_size,
-            center=self.center, batch_size=self.batch_size, tol=self.tol,
-            max_iter=self.max_iter, rng=generator(self.random_state), callback=callback,
+            center=self.center, batch_size=self.batch_size, pairs=self.pairs,
+            tol=self.tol, max_iter=self.max_iter, rng=generator(self.random_state),
+            callback=callback,
         )  # fmt: skip
 
 

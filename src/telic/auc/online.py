@@ -7,14 +7,10 @@ from telic.auc.oam import oam_gradient_steps, oam_sequential_steps
 from telic.auc.opauc import opauc_sketch_steps, opauc_steps
 from telic.auc.rows import Matrix
 from telic.auc.solam import solam_steps
-from telic.auc.stream import OnlineAUC, State
+from telic.auc.stream import OnlineAUC, State, common_state
 from telic.auc.thresholds import Rule
 from telic.auc.uniexp import uniexp_steps
 from telic.errors import InputError
-
-
-def _common(d: int) -> State:
-    return {"w": np.zeros(d), "counts": np.zeros(2), "means": np.zeros((2, d))}
 
 
 class SOLAM(OnlineAUC):
@@ -62,7 +58,7 @@ class SOLAM(OnlineAUC):
     def _start(self, d: int) -> State:
         at_least("radius", self.radius, 0, strict=True)
         extra = {"saddle": np.zeros(3), "average": np.zeros(d), "scale": np.zeros(2)}
-        return _common(d) | extra
+        return common_state(d) | extra
 
     def _read(
         self, state: State, X: Matrix, positive: np.ndarray, rng: np.random.Generator
@@ -102,7 +98,7 @@ class RegSOLAM(SOLAM):
 
     def _start(self, d: int) -> State:
         extra = {"saddle": np.zeros(3), "average": np.zeros(d), "scale": np.zeros(2)}
-        return _common(d) | extra
+        return common_state(d) | extra
 
     def _read(
         self, state: State, X: Matrix, positive: np.ndarray, rng: np.random.Generator
@@ -142,10 +138,10 @@ class OPAUC(OnlineAUC):
         if self.rank is None:
             if d > 20_000:
                 raise InputError(f"OPAUC: {d} columns need too large a covariance; set rank=50.")
-            return _common(d) | {"covariance": np.zeros((2, d, d)), "scale": np.zeros(1)}
+            return common_state(d) | {"covariance": np.zeros((2, d, d)), "scale": np.zeros(1)}
         at_least("rank", self.rank, 1)
         extra = {"sketch": np.zeros((2, d, self.rank)), "sums": np.zeros((2, self.rank))}
-        return _common(d) | extra | {"scale": np.zeros(1)}
+        return common_state(d) | extra | {"scale": np.zeros(1)}
 
     def _read(
         self, state: State, X: Matrix, positive: np.ndarray, rng: np.random.Generator
@@ -199,7 +195,7 @@ class OAM(OnlineAUC):
             raise InputError(f"update: {self.update!r}, expected 'seq' or 'gra'.")
         at_least("C", self.C, 0, strict=True)
         at_least("buffer_size", self.buffer_size, 1)
-        return _common(d) | {
+        return common_state(d) | {
             "buffer": np.zeros((2, self.buffer_size, d)),
             "sizes": np.zeros(2, dtype=np.int64),
             "seen": np.zeros(2, dtype=np.int64),
@@ -247,7 +243,7 @@ class UniExp(OnlineAUC):
         self.random_state = random_state
 
     def _start(self, d: int) -> State:
-        return _common(d) | {"bias": np.zeros(1), "scale": np.zeros(1)}
+        return common_state(d) | {"bias": np.zeros(1), "scale": np.zeros(1)}
 
     def _read(
         self, state: State, X: Matrix, positive: np.ndarray, rng: np.random.Generator

@@ -13,6 +13,11 @@ from telic.errors import InputError
 State = dict[str, np.ndarray]
 
 
+def common_state(d: int) -> State:
+    """What every stream keeps, before the first row: weights, class counts and means."""
+    return {"w": np.zeros(d), "counts": np.zeros(2), "means": np.zeros((2, d))}
+
+
 class OnlineAUC(LinearAUC):
     """Base of the online estimators: a subclass gives `_start(d)` and `_read(state, X, …)`.
 

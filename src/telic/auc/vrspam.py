@@ -2,10 +2,12 @@
 
 import numpy as np
 from numba import njit
+from scipy import sparse
 
 from telic.auc.objective import Callback, Solution, loss_gradient, pair_loss, penalty
 from telic.auc.rows import AHEAD, FAST, Matrix, as_rows, prefetch, row_add, row_dot, row_prefetch
 from telic.auc.spam import centred, spam_pass
+from telic.auc.vrspam_pairs import pair_stage
 from telic.errors import InputError
 
 
@@ -18,6 +20,7 @@ def vrspam(
     step_size: float = 1.0,
     center: bool = True,
     batch_size: int | None = None,
+    pairs: bool = False,
     tol: float = 1e-8,
     max_iter: int = 200,
     rng: np.random.Generator,
@@ -47,6 +50,9 @@ def vrspam(
         Subtract the mean of the rows, implicitly: F does not change, M falls.
     batch_size : int, optional
         Rows averaged in a step with ℓ₁. Default: as many as have about d nonzeros together.
+    pairs : bool, default False
+        Step on sampled pairs (x⁺, x⁻) in place of rows, see `telic.auc.vrspam_pairs`: for sparse
+        rows with ℓ₁, where it costs O(nonzeros of the pair). `batch_size` then has no meaning.
     tol : float, default 1e-8
         Stop when the gap is certified (ℓ₂: ‖∇F‖²/(2·beta), ℓ₁: with the subgradient of least
         norm) below tol times F.
@@ -72,6 +78,11 @@ def vrspam(
     if batch_size is None:
         nonzeros = rows.data.size if isinstance(rows, tuple) else rows.size
         batch_size = int(np.clip(w.size * n / max(nonzeros, 1), 1, n))
+    if pairs:
+        sparse_rows = as_rows(sparse.csr_matrix(X))
+        high, low = np.flatnonzero(positive), np.flatnonzero(~positive)
+        # ‖x⁺ − x⁻‖² <= 4M², so a pair's curvature is at most 8p(1 − p)M².
+        eta = step_size / (8 * means.pair_weight * view.bound + beta)
     passes, best, snapshot_w = 1.0, np.inf, np.zeros(w.size)
     for stage in range(max_iter):
         with np.errstate(over="ignore", invalid="ignore"):  # a stage may have blown up
@@ -84,25 +95,31 @@ def vrspam(
         gradient = loss_gradient(X, positive, scores, means)
         if _certified_gap(w, gradient + beta * w, beta, beta1) <= tol * value:
             return Solution(w, stage, True)
-        if beta1 == 0:
+        if pairs:
+            visited = 2 * steps
+            drawn = rng.choice(high, size=steps), rng.choice(low, size=steps)
+            w = pair_stage(sparse_rows, drawn, scores, w, gradient, means, beta, beta1, eta)
+        elif beta1 == 0:
             gradient += beta * w
             snapshot = np.column_stack([view.projected, X @ gradient])
             anchors = np.array([gradient @ means.pos, gradient @ means.neg])
             u = np.zeros(w.size)
             order = rng.integers(n, size=steps)
+            visited = steps
             r = _l2_stage(
                 rows, positive, order, u, centre, snapshot, anchors, means.share, beta, eta
             )
             w = w + u + r * gradient
         else:
             order = rng.integers(n, size=(max(steps // batch_size, 1), batch_size))
+            visited = order.size
             new = w.copy()
             _net_stage(
                 rows, positive, order, new, w, gradient, centre, means.pos, means.neg,
                 means.share, beta, beta1, eta,
             )  # fmt: skip
             w = new
-        passes += 1 + order.size / n
+        passes += 1 + visited / n
         if callback is not None and callback(passes, w):
             return Solution(w, stage + 1, False)
     return Solution(w, max_iter, False)

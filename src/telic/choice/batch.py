@@ -1,10 +1,12 @@
 """Batch fits of the conditional logit: Newton for all groups at once, gradient descent to study."""
 
 import os
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numba import njit
+from sklearn.exceptions import ConvergenceWarning
 
 from telic.choice.choices import Choices
 from telic.choice.kernels import add_moments
@@ -44,8 +46,10 @@ def fit_groups(
     >>> fit_groups(choices, l2=0.1).round(4)
     array([[1.6335]])
     """
-    if not l2 > 0:
-        raise InputError(f"l2 is {l2}, expected > 0: without it the optimum need not exist.")
+    if not 0 < l2 < np.inf:
+        raise InputError(
+            f"l2 is {l2}, expected a number > 0: without it the optimum need not exist."
+        )
     g, d = len(choices.group) - 1, choices.x.shape[1]
     center = np.broadcast_to(np.zeros(d) if center is None else np.asarray(center, float), (g, d))
 
@@ -70,6 +74,13 @@ def fit_groups(
         w[better] = trial[better]
         for old, new in zip((value, gradient, hessian), found, strict=True):
             old[better] = new[better]
+    # Rounding may end the line search a hair above `tol`; only more than that is worth a word.
+    left = int((decrement > max(1e-6, tol) * (1 + abs(value))).sum())
+    if left:
+        warnings.warn(
+            f"{left} of {g} groups did not converge; scale the features to a spread of about 1.",
+            ConvergenceWarning, stacklevel=2,
+        )  # fmt: skip
     return w
 
 

@@ -69,7 +69,13 @@ class Choices:
                 np.argmax((np.diff(start) < 1) | (chosen < start[:-1]) | (chosen >= start[1:]))
             )
             raise InputError(f"choice {bad}: its chosen row is not among its own candidates.")
-        if group[0] != 0 or group[-1] != len(chosen) or (np.diff(group) < 0).any():
+        if (
+            not group.size
+            or group.ndim != 1
+            or group[0] != 0
+            or group[-1] != len(chosen)
+            or (np.diff(group) < 0).any()
+        ):
             raise InputError("group must ascend from 0 to the number of choices.")
         if not (np.isfinite(x).all() and np.isfinite(offset).all()):
             raise InputError("x and offset must be finite; look for NaN or inf in the features.")
@@ -88,17 +94,19 @@ class Choices:
 
     def probabilities(self, weights: np.ndarray) -> np.ndarray:
         """Return the probability of every row within its choice."""
-        score = self.scores(weights)
-        first = self.start[:-1]
-        counts = np.diff(self.start)
-        odds = np.exp(score - np.repeat(np.maximum.reduceat(score, first), counts))
-        return odds / np.repeat(np.add.reduceat(odds, first), counts)
+        return np.exp(self.log_probabilities(weights))
+
+    def log_probabilities(self, weights: np.ndarray) -> np.ndarray:
+        """Return the logarithm of `probabilities`, finite where they are too small for a float."""
+        score, first, counts = self.scores(weights), self.start[:-1], np.diff(self.start)
+        below_top = score - np.repeat(np.maximum.reduceat(score, first), counts)
+        return below_top - np.repeat(np.log(np.add.reduceat(np.exp(below_top), first)), counts)
 
     def loss(self, weights: np.ndarray, *, l2: float = 0.0) -> float:
         """Return the objective (2.3.6): minus the log-likelihood plus ``l2 / 2 * |w|^2``."""
         weights = np.asarray(weights, float)
-        chosen = self.probabilities(weights)[self.chosen]
-        return float(-np.log(chosen).sum() + l2 / 2 * weights @ weights)
+        chosen = self.log_probabilities(weights)[self.chosen]
+        return float(-chosen.sum() + l2 / 2 * weights @ weights)
 
     def gradient(self, weights: np.ndarray, *, l2: float = 0.0) -> np.ndarray:
         """Return the gradient of `loss` (2.7.3): expected minus chosen features, and ``l2 * w``."""

@@ -54,6 +54,8 @@ def learn_online(
     """
     if schedule not in ("annealed", "steady"):
         raise InputError(f"schedule is {schedule!r}, expected 'annealed' or 'steady'.")
+    if not 0 < step_size < np.inf:
+        raise InputError(f"step_size is {step_size}, expected a number > 0.")
     shape = (len(choices.group) - 1, choices.x.shape[1])
     center = np.zeros(shape[1]) if center is None else np.asarray(center, float)
     return _walk(

@@ -4,7 +4,14 @@ import sys
 
 import typer
 
-from telic.cli import auc, auc_compare, completion, study  # noqa: F401 (auc_compare adds to auc)
+from telic.cli import (
+    auc,
+    auc_compare,  # noqa: F401 (adds to auc)
+    completion,
+    privacy,
+    specialty,
+    study,
+)
 from telic.cli.demo import demo
 from telic.errors import TelicError
 
@@ -18,6 +25,8 @@ app = typer.Typer(
 app.command()(demo)
 app.add_typer(auc.app, name="auc")
 app.add_typer(completion.app, name="completion")
+app.add_typer(privacy.app, name="privacy")
+app.add_typer(specialty.app, name="specialty")
 app.add_typer(study.app, name="study")
 
 
@@ -35,4 +44,8 @@ def main() -> None:
         app()
     except TelicError as error:
         typer.echo(f"telic: {error}", err=True)
+        sys.exit(2)
+    except OSError as error:  # a full disk, a file without permission
+        what = f"{error.filename}: " if error.filename else ""
+        typer.echo(f"telic: {what}{error.strerror or error}.", err=True)
         sys.exit(2)

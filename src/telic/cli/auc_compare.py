@@ -18,6 +18,7 @@ from telic.cli.auc import (
     Table,
     app,
 )
+from telic.cli.console import print_table
 from telic.cli.progress import steps
 from telic.errors import InputError
 
@@ -156,7 +157,7 @@ def _compare_paper(
         typer.echo(json.dumps(cells))
         return
     for entry, rows in found:
-        _print_table(entry.title, COLUMNS, [shown(row) for row in rows])
+        print_table(entry.title, COLUMNS, [shown(row) for row in rows])
 
 
 def _compare_table(
@@ -204,19 +205,4 @@ def _compare_table(
     if as_json:
         typer.echo(json.dumps(found))
     else:
-        _print_table(f"{table.name}, {runs} splits, {scaling}", columns, cells)
-
-
-def _print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
-    import sys
-
-    from rich.console import Console
-    from rich.table import Table as Shown
-
-    shown = Shown(title=title)
-    for column in columns:
-        shown.add_column(column, justify="left" if column in ("set", "method") else "right")
-    for row in rows:
-        shown.add_row(*row)
-    # A file or pipe has no width: lines are then as long as they need to be.
-    Console(width=None if sys.stdout.isatty() else 160).print(shown)
+        print_table(f"{table.name}, {runs} splits, {scaling}", columns, cells)

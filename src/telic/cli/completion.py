@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
+from telic.cli.console import print_table
 from telic.cli.progress import console, steps
 from telic.errors import InputError
 
@@ -36,6 +36,9 @@ MinUsers = Annotated[
 SkipBadRows = Annotated[
     bool, typer.Option(help="Leave out and count rows that break the contract.")
 ]
+Window = Annotated[
+    float, typer.Option(help="AppAware: minutes for which an opened app is recent.", min=0)
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 Seed = Annotated[int, typer.Option(help="Equal seeds give equal results.", min=0)]
 CatalogueFile = Annotated[
@@ -54,16 +57,16 @@ def replay_of(
 
     read = read_compositions(log, on_bad_row="skip" if skip else "raise")
     for reason, count in read.skipped.items():
-        console.print(f"{log}: skipped {count} rows: {reason}", highlight=False, markup=False)
+        console.print(f"{log}: skipped {count} rows: {reason}", soft_wrap=True)
     earlier = read_queries(queries) if queries else None
     return Replay(read, queries=earlier, min_compositions=min_compositions, min_users=min_users)
 
 
-def catalogue_of(file: Path | None) -> "Catalogue":
+def catalogue_of(file: Path | None, min_users: int = 3) -> "Catalogue":
     """Return the catalogue in a file, or the world's places."""
     from telic.simulate import Catalogue, geonames_catalogue
 
-    return Catalogue.from_table(file) if file else geonames_catalogue()
+    return Catalogue.from_table(file, min_users=min_users) if file else geonames_catalogue()
 
 
 def protocols_of(name: str) -> "tuple[Protocol, ...]":
@@ -87,18 +90,6 @@ def relevances_of(names: list[str] | None) -> tuple[str, ...]:
     return tuple(names or NAMES)
 
 
-def print_table(columns: list[str], rows: list[list], title: str) -> None:
-    """Print a table for people on standard output."""
-    table = Table(title=title, title_justify="left")
-    for i, column in enumerate(columns):
-        is_text = isinstance(rows[0][i], str) and rows[0][i][:1].isalpha()
-        table.add_column(column, justify="left" if is_text else "right")
-    for row in rows:
-        table.add_row(*map(str, row))
-    out = Console()
-    (out if out.is_terminal else Console(width=140)).print(table)
-
-
 @app.command()
 def simulate(
     out: Annotated[Path, typer.Argument(help="Parquet file to write.")],
@@ -111,24 +102,48 @@ def simulate(
     users: Annotated[int, typer.Option(min=1)] = 200,
     compositions: Annotated[int, typer.Option(help="Per user.", min=1)] = 150,
     catalogue: CatalogueFile = None,
+    min_users: MinUsers = 3,
     queries: Annotated[
         Path | None,
         typer.Option(help="Also write the catalogue as a query log, for fit and evaluate."),
+    ] = None,
+    phones: Annotated[bool, typer.Option(help="Give them phones with apps.")] = False,
+    strength: Annotated[
+        float, typer.Option(help="With --phones: share of queries caused by an app.", min=0, max=1)
+    ] = 0.5,
+    independent: Annotated[
+        bool, typer.Option(help="With --phones: the control, apps of another composition.")
+    ] = False,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(help="With --phones: real query-app pairs (UniMobile, ISTAS) to go by."),
     ] = None,
     seed: Seed = 0,
 ) -> None:
     """Write a composition log of simulated typists. It is marked as simulated."""
     import pyarrow.parquet as pq
 
-    from telic.data import atomic_path
-    from telic.simulate import simulate_typists
+    from telic.data import atomic_path, refuse_unwritable
+    from telic.simulate import affinity_of_pairs, simulate_phones, simulate_typists
 
-    phrases = catalogue_of(catalogue)
+    if pairs and not phones:
+        raise InputError("--pairs needs --phones.")
+    for path in filter(None, (out, queries)):
+        refuse_unwritable(path)
+    phrases, affinity = (
+        affinity_of_pairs(pairs) if pairs else (catalogue_of(catalogue, min_users), None)
+    )
+    common: dict[str, Any] = {
+        "users": users, "compositions": compositions, "seed": seed, "setting": setting,
+        "attention": attention,
+    }  # fmt: skip
     with console.status("simulating typists"):
-        log = simulate_typists(
-            phrases, setting=setting, attention=attention, users=users, compositions=compositions,
-            seed=seed,
-        )  # fmt: skip
+        if phones:
+            log = simulate_phones(
+                phrases, affinity=affinity, strength=strength, independent=independent, **common
+            )
+        else:
+            log = simulate_typists(phrases, **common)
     with atomic_path(out) as temporary:
         pq.write_table(log, temporary)
     if queries:
@@ -144,7 +159,10 @@ def fit(
     queries: Queries = None,
     relevance: Annotated[str, typer.Option(help="Static relevance score.")] = "personal-s",
     model: Annotated[
-        str, typer.Option(help="static, adaqac-unp, adaqac-batch or adaqac-online.")
+        str,
+        typer.Option(
+            help="static, adaqac-unp, adaqac-batch, adaqac-online, appaware or appaware-adaqac."
+        ),
     ] = "adaqac-online",
     protocol: Annotated[str, typer.Option(help="careful or paper.")] = "careful",
     candidates: Annotated[int, typer.Option(help="Candidates to re-rank.", min=1, max=200)] = 10,
@@ -155,7 +173,9 @@ def fit(
 ) -> None:
     """Fit a search box on a composition log and write it as a model folder."""
     from telic.completion import fit_completer
+    from telic.data import refuse_unwritable
 
+    refuse_unwritable(out)
     (score,) = relevances_of([relevance])
     chosen = protocols_of(protocol)
     if len(chosen) > 1:
@@ -185,20 +205,33 @@ def evaluate(
     min_compositions: MinCompositions = 8,
     min_users: MinUsers = 3,
     report: Annotated[Path | None, typer.Option(help="Also write an HTML report.")] = None,
+    model: Annotated[
+        str, typer.Option(help="adaqac: implicit feedback; appaware: the phone's apps.")
+    ] = "adaqac",
+    window: Window = 30.0,
     skip_bad_rows: SkipBadRows = False,
     as_json: Json = False,
 ) -> None:
-    """Measure what implicit feedback is worth on a log: every model against its static order."""
+    """Measure what feedback, or the phone's apps, are worth on a log, against the static order."""
     from telic.completion import evaluate as run
+    from telic.data import refuse_unwritable
     from telic.study import chapter2_report as draw
+
+    if model not in ("adaqac", "appaware"):
+        raise InputError(f"--model is {model!r}, expected adaqac or appaware.")
 
     names, chosen, sizes = relevances_of(relevance), protocols_of(protocol), candidates or [10]
     for n in sizes:
         if not 1 <= n <= 200:
             raise InputError(f"--candidates is {n}, expected 1 to 200.")
+    if report:
+        refuse_unwritable(report)
     replay = replay_of(
         log, queries, skip=skip_bad_rows, min_compositions=min_compositions, min_users=min_users
     )
+    if model == "appaware":
+        evaluate_apps(replay, names, chosen, sizes, window, report, as_json=as_json)
+        return
     pieces = len(names) * len(chosen) * len(sizes)
     with ThreadPoolExecutor(2) as two, steps("evaluating", pieces) as progress:
         results = run(
@@ -215,6 +248,39 @@ def evaluate(
     print_results(replay, results)
 
 
+def evaluate_apps(
+    replay: "Replay",
+    names: tuple[str, ...],
+    protocols: "tuple[Protocol, ...]",
+    sizes: list[int],
+    window: float,
+    report: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Measure AppAware and its variants; print a table or JSON."""
+    from telic.completion.appaware_evaluation import evaluate_phones
+    from telic.study import chapter3_report as draw
+
+    if not len(replay.log.apps):
+        console.print("The log names no apps: every variant will equal Standard.")
+    with steps("evaluating", len(names) * len(protocols) * len(sizes)) as progress:
+        results = evaluate_phones(
+            replay, relevances=names, protocols=protocols, candidates=sizes, minutes=window,
+            progress=progress,
+        )  # fmt: skip
+    rows = [row for result in results for row in result.rows()]
+    if report:
+        draw.evaluation_report(rows, simulated=replay.log.simulated).write(report)
+        console.print(f"report: {report}")
+    if as_json:
+        typer.echo(json.dumps({"simulated": replay.log.simulated, "rows": rows}))
+        return
+    people = "SIMULATED people. " if replay.log.simulated else ""
+    title = f"{people}Every keystroke, %, and the change against Standard (* p < 0.05)"
+    print_table(title, *draw.variants_table(rows))
+
+
 def print_results(replay: "Replay", results: "list[Result]") -> None:
     """Print what each model adds to the static order, and where that order is kept."""
     from telic.study import chapter2_report as draw
@@ -222,7 +288,7 @@ def print_results(replay: "Replay", results: "list[Result]") -> None:
     people = "SIMULATED people. " if replay.log.simulated else ""
     for prefixes, words in (("last", "the last keystroke"), ("all", "every keystroke")):
         title = f"{people}MRR at {words}, %, and the change against static (* p < 0.05)"
-        print_table(*draw.overview_table(results, prefixes), title)
+        print_table(title, *draw.overview_table(results, prefixes))
     for result in results:
         for model, gate in result.models.gates.items():
             if model == "adaqac-online":
@@ -269,7 +335,7 @@ def serve(
         settings = replace(settings, database=database)
 
     def ready(address: str) -> None:
-        console.print(f"search box: {address} (Ctrl-C stops)", highlight=False, soft_wrap=True)
+        console.print(f"search box: {address} (Ctrl-C stops)", soft_wrap=True)
 
     run(Completer.load(model), settings, ready=ready)
 
@@ -305,7 +371,7 @@ def _describe(
     if as_json:
         typer.echo(json.dumps({"folder": str(folder), **facts}))
         return
-    out = Console()
-    out.print(f"{folder}", highlight=False, markup=False)
+    out = Console(markup=False, highlight=False)
+    out.print(f"{folder}", soft_wrap=True)
     for name, value in facts.items():
-        out.print(f"  {name}: {value}", highlight=False, markup=False)
+        out.print(f"  {name}: {value}", soft_wrap=True)

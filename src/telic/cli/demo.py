@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from telic.cli.completion import Json, Seed, print_results, print_table
+from telic.cli.completion import Json, Seed, print_results
+from telic.cli.console import print_table
 from telic.cli.progress import console, steps
 
 
@@ -18,17 +19,23 @@ def demo(
     ),
     serve: Annotated[bool, typer.Option(help="Open the search box when done.")] = True,
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
+    phone: Annotated[
+        bool, typer.Option("--phone", help="Two phones with different apps, side by side.")
+    ] = False,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Simulate typists, measure every model, write a report, open the search box."""
+    if phone:
+        _phones(out, port if serve else None, seed, as_json=as_json)
+        return
     import pyarrow.parquet as pq
 
     from telic.completion import PROTOCOLS, evaluate, fit_completer
     from telic.completion.relevance import NAMES
     from telic.data import atomic_path
     from telic.simulate import geonames_catalogue, simulate_typists
-    from telic.study import chapter2, chapter2_report
+    from telic.study import chapter2_controls, chapter2_report
 
     began = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
@@ -40,11 +47,11 @@ def demo(
         log = simulate_typists(catalogue, seed=seed)
         with atomic_path(out / "log.parquet") as temporary:
             pq.write_table(log, temporary)
-        replay = chapter2.simulated_replay(catalogue, log)
+        replay = chapter2_controls.simulated_replay(catalogue, log)
         results = evaluate(
             replay, protocols=tuple(PROTOCOLS.values()), progress=progress, executor=two
         )
-        controls = chapter2.controls(
+        controls = chapter2_controls.controls(
             catalogue,
             settings=("inattentive", "readers"),
             seeds=seeds,
@@ -73,9 +80,51 @@ def demo(
         )
     else:
         print_results(replay, results)
-        print_table(*chapter2_report.controls_table(controls), "SIMULATED: do dwell times help?")
+        print_table("SIMULATED: do dwell times help?", *chapter2_report.controls_table(controls))
     console.print(f"{seconds:.0f} s; log, model and report are in {out}/ (open {out}/report.html)")
     if serve:
         from telic.cli.completion import serve as open_search_box
 
         open_search_box(out / "model", port=port)
+
+
+def _phones(out: Path, port: int | None, seed: int, *, as_json: bool) -> None:
+    """Simulate phones, measure AppAware, write a report, open two phones side by side."""
+    import pyarrow.parquet as pq
+
+    from telic.completion import fit_completer
+    from telic.completion.appaware_evaluation import evaluate_phones
+    from telic.data import atomic_path
+    from telic.simulate import example_phones, simulate_phones
+    from telic.study import chapter3, chapter3_report
+
+    began = time.perf_counter()
+    out.mkdir(parents=True, exist_ok=True)
+    with steps("demo", 4) as progress:
+        progress("simulating phones")
+        catalogue, affinity = example_phones()
+        log = simulate_phones(catalogue, affinity=affinity, seed=seed)
+        with atomic_path(out / "phones.parquet") as temporary:
+            pq.write_table(log, temporary)
+        replay = chapter3.replay_of(catalogue, log)
+        rows = [
+            row
+            for result in evaluate_phones(replay, relevances=("mpc",), progress=progress)
+            for row in result.rows()
+        ]
+        progress("writing the report")
+        chapter3_report.evaluation_report(rows, simulated=True).write(out / "phones.html")
+        progress("fitting the search box")
+        fit_completer(replay, model="appaware", relevance="mpc").save(out / "phone-model")
+    seconds = time.perf_counter() - began
+    if as_json:
+        typer.echo(json.dumps({"simulated": True, "rows": rows, "seconds": seconds}))
+    else:
+        title = "SIMULATED phones. Every keystroke, %, and the change against Standard"
+        print_table(title, *chapter3_report.variants_table(rows))
+    console.print(f"{seconds:.0f} s; log, model and report are in {out}/ (open {out}/phones.html)")
+    if port is not None:
+        from telic.cli.completion import serve as open_search_box
+
+        console.print("Two phones side by side: add /phones to the address.")
+        open_search_box(out / "phone-model", port=port)

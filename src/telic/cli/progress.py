@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-console = Console(stderr=True)
+console = Console(stderr=True, markup=False, highlight=False)
 
 
 @contextmanager

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from telic.cli.completion import CatalogueFile, Json, print_table
+from telic.cli.completion import CatalogueFile, Json, MinUsers
+from telic.cli.console import print_table
 from telic.cli.progress import console, steps
 
 app = typer.Typer(help="Regenerate the papers' tables and figures.", no_args_is_help=True)
@@ -16,6 +17,7 @@ app = typer.Typer(help="Regenerate the papers' tables and figures.", no_args_is_
 def chapter_2(
     out: Annotated[Path, typer.Option(help="Report to write.")] = Path("telic-chapter-2.html"),
     catalogue: CatalogueFile = None,
+    min_users: MinUsers = 3,
     seeds: Annotated[int, typer.Option(help="Simulated logs per control.", min=2)] = 10,
     users: Annotated[int, typer.Option(min=4)] = 200,
     compositions: Annotated[int, typer.Option(help="Per user.", min=8)] = 150,
@@ -23,9 +25,11 @@ def chapter_2(
 ) -> None:
     """Adaptive completion on simulated typists: tables 2.3–2.5, figures 2.2–2.5, controls."""
     from telic.cli.completion import catalogue_of
+    from telic.data import refuse_unwritable
     from telic.study.chapter2_full import chapter2_study
 
-    phrases = catalogue_of(catalogue)
+    refuse_unwritable(out)
+    phrases = catalogue_of(catalogue, min_users)
     with steps("chapter 2") as progress:
         report, numbers = chapter2_study(
             phrases, seeds=seeds, users=users, compositions=compositions, progress=progress
@@ -37,7 +41,41 @@ def chapter_2(
         return
     from telic.study.chapter2_report import controls_table
 
-    print_table(*controls_table(numbers["controls"]), "SIMULATED people: does dwell time help?")
+    print_table("SIMULATED people: does dwell time help?", *controls_table(numbers["controls"]))
+
+
+@app.command("chapter-3")
+def chapter_3(
+    out: Annotated[Path, typer.Option(help="Report to write.")] = Path("telic-chapter-3.html"),
+    catalogue: CatalogueFile = None,
+    pairs: Annotated[
+        Path | None, typer.Option(help="Real query-app pairs (UniMobile, ISTAS): people held out.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Simulated logs per control.", min=2)] = 3,
+    users: Annotated[int, typer.Option(min=4)] = 200,
+    compositions: Annotated[int, typer.Option(help="Per user.", min=8)] = 150,
+    as_json: Json = False,
+) -> None:
+    """The phone's apps: tables 3.1, 3.2, 3.5, figures 3.2-3.7, controls, real pairs."""
+    from telic.cli.completion import catalogue_of
+    from telic.data import refuse_unwritable
+    from telic.data.pairs import read_pairs
+    from telic.study.chapter3_report import chapter3_study, variants_table
+
+    refuse_unwritable(out)
+    real = read_pairs(pairs) if pairs else None
+    phrases = catalogue_of(catalogue)
+    with steps("chapter 3") as progress:
+        report, numbers = chapter3_study(
+            phrases, pairs=real, users=users, compositions=compositions, seeds=seeds,
+            progress=progress,
+        )  # fmt: skip
+    report.write(out)
+    console.print(f"report: {out}")
+    if as_json:
+        typer.echo(json.dumps(numbers))
+        return
+    print_table("SIMULATED phones: every keystroke, %", *variants_table(numbers["rows"]))
 
 
 @app.command("chapter-4")
@@ -73,7 +111,7 @@ def chapter_4(
         [name, f"{each['predicted_factor']:.2f}", f"{each['measured_factor']:.2f}"]
         for name, each in numbers.items()
     ]
-    print_table(["data", "predicted", "measured"], rows, "gradients: uniform / optimal sampling")
+    print_table("gradients: uniform / optimal sampling", ["data", "predicted", "measured"], rows)
 
 
 @app.command("chapter-5")
@@ -91,6 +129,52 @@ def chapter_5(
             replications=replications, seconds=seconds, progress=progress
         )
     report.write(out)
+    console.print(f"report: {out}")
+    if as_json:
+        typer.echo(json.dumps(numbers))
+
+
+@app.command("chapter-6")
+def chapter_6(
+    out: Annotated[Path, typer.Option(help="Report to write.")] = Path("telic-chapter-6.html"),
+    scale: Annotated[float, typer.Option(help="Size of the simulated hospital, (0, 1].")] = 0.05,
+    data: Annotated[Path | None, typer.Option(help="Folder with hin/dblp4area_*.")] = None,
+    seed: Annotated[int, typer.Option(help="Equal seeds give equal results.", min=0)] = 0,
+    threads: Annotated[int, typer.Option(min=1, help="Does not change the result.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """De facto specialties, simulated: tables 6.1–6.9, figure 6.1; with --data also DBLP."""
+    from telic.data import refuse_unwritable
+    from telic.study.chapter6 import chapter6
+
+    refuse_unwritable(out)
+    report, tables = chapter6(
+        scale=scale,
+        seed=seed,
+        threads=threads,
+        data=data,
+        on_step=lambda step: console.print(f"{step}: done"),
+    )
+    report.write(out)
+    console.print(f"report: {out}")
+    if as_json:
+        typer.echo(json.dumps([table._asdict() for table in tables], ensure_ascii=False))
+
+
+@app.command("chapter-7")
+def chapter_7(
+    out: Annotated[Path, typer.Option(help="Report to write.")] = Path("telic-chapter-7.html"),
+    users: Annotated[int, typer.Option(min=2, help="Of the simulated network.")] = 200_000,
+    samples: Annotated[int, typer.Option(min=1, help="Groups per density.")] = 3,
+    seed: Annotated[int, typer.Option(help="Same seed, same tables.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Privacy risk and DeHIN, simulated and real networks: tables 7.1–7.4, figures 7.7–7.9."""
+    from telic.study.chapter7 import report
+
+    with steps("chapter 7") as progress:
+        page, numbers = report(users=users, samples=samples, seed=seed, progress=progress)
+    page.write(out)
     console.print(f"report: {out}")
     if as_json:
         typer.echo(json.dumps(numbers))

@@ -1,4 +1,4 @@
-"""Query completion that adapts while the user types: adaQAC and its static rivals."""
+"""Query completion that adapts while the user types: adaQAC, AppAware and their rivals."""
 
 from telic.completion.adaqac import CAREFUL, PAPER, PROTOCOLS, Protocol
 from telic.completion.completer import Completer, Composition, Suggestion, UserState
@@ -6,6 +6,7 @@ from telic.completion.evaluation import Result, evaluate
 from telic.completion.fitting import fit_completer
 from telic.completion.folding import fold
 from telic.completion.index import PrefixIndex
+from telic.completion.phones import Phone, PhoneRanker
 from telic.completion.relevance import Relevance
 from telic.completion.replay import Replay
 
@@ -15,6 +16,8 @@ __all__ = [
     "PROTOCOLS",
     "Completer",
     "Composition",
+    "Phone",
+    "PhoneRanker",
     "PrefixIndex",
     "Protocol",
     "Relevance",

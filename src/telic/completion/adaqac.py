@@ -3,7 +3,7 @@
 All variants are `telic.choice`'s conditional logit over the candidates at the last keystroke.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -134,25 +134,14 @@ def training_choices(
     row : int array
         The row of `moments` behind each choice.
     """
-    listed = moments.position >= 0
-    row = np.flatnonzero(listed | keep_unlisted)
+    row = np.flatnonzero((moments.position >= 0) | keep_unlisted)
+    if keep_unlisted:
+        n = moments.candidates.shape[1]
+        moments = replay.with_submitted(moments, relevance)
+        own = replay.features(replace(moments, candidates=moments.candidates[:, n:]))
+        features = np.concatenate([features, own], axis=1)
     x = design.columns(features, moments.relevance)
-    there = moments.candidates >= 0
-    n = moments.candidates.shape[1]
-    score, position = moments.relevance, moments.position.copy()
-    if keep_unlisted and not listed.all():
-        added = ~listed
-        query = replay.query[moments.composition]
-        own = np.where(added, query, -1).astype(np.int32)[:, None]
-        own_score = np.full((len(moments), 1), -np.inf)
-        own_score[added, 0] = replay.relevance_of(
-            relevance, query[added], moments.composition[added]
-        )
-        own_features = replay.features(moments, own)[:, n:]
-        x = np.concatenate([x, design.columns(own_features, own_score)], axis=1)
-        there = np.concatenate([there, added[:, None]], axis=1)
-        score = np.concatenate([score, own_score], axis=1)
-        position[added] = n
+    there, score, position = moments.candidates >= 0, moments.relevance, moments.position
     there, x, score, position = there[row], x[row], score[row], position[row]
     start = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
     number = np.cumsum(there, axis=1) - 1
@@ -202,8 +191,8 @@ def online(
     l2: float,
     step_size: float,
     schedule: Schedule,
-) -> np.ndarray:
-    """Walk adaQAC-Online through compositions and return the weights *before* each.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Walk adaQAC-Online through compositions and return the weights before each and at the end.
 
     The walk begins where a user is new: with the first composition that is handed over. Each is
     scored before it is learned from; none is learned from twice.
@@ -219,11 +208,14 @@ def online(
 
     Returns
     -------
-    float64 array of shape (T, d)
+    before : float64 array of shape (T, d)
+        Weights before each composition of the walk.
+    latest : float64 array of shape (g, d)
+        Weights of each user after the walk.
     """
     path = learn_online(choices, initial, step_size=step_size, l2=l2, schedule=schedule)
     learned = np.zeros(len(users), np.int64)
     learned[row] = 1
     learned_before = np.cumsum(learned) - learned
     # `path` has one row more for every user that came before.
-    return path[learned_before + users]
+    return path[learned_before + users], path[choices.group[1:] + np.arange(len(initial))]

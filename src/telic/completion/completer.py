@@ -1,6 +1,6 @@
 """A fitted search box: what to suggest now, why, and what it learns from each submission."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
@@ -12,13 +12,16 @@ from telic.completion.adaqac import PROTOCOLS, Design
 from telic.completion.feedback import FEATURES, Feedback
 from telic.completion.folding import fold
 from telic.completion.harm import Gate
-from telic.completion.index import PrefixIndex
+from telic.completion.index import PrefixIndex, checked_form
+from telic.completion.phones import Phone, PhoneRanker
 from telic.completion.relevance import Relevance
 from telic.data import load_model, save_model
 from telic.errors import InputError
 
 KIND = "completer"
-SERVED = ("static", "adaqac-unp", "adaqac-batch", "adaqac-online")
+SERVED = (
+    "static", "adaqac-unp", "adaqac-batch", "adaqac-online", "appaware", "appaware-adaqac",
+)  # fmt: skip
 """Models that a completer can serve."""
 
 
@@ -36,6 +39,10 @@ class Suggestion:
     """Parts of `feedback`: feature → its share, largest first."""
     observed: dict[str, float]
     """What was fed back on it so far in this composition: feature → value, 0 left out."""
+    apps: float = 0.0
+    """What the phone's apps add to the relevance."""
+    app_reasons: dict[str, float] = field(default_factory=dict)
+    """Parts of `apps`: app → its share, largest first."""
 
 
 @dataclass
@@ -89,6 +96,8 @@ class Completer:
     protocol : str
     simulated : bool
         Whether the log it was fitted on came from simulated people.
+    phones : PhoneRanker, optional
+        What installed and opened apps add; with "appaware" and "appaware-adaqac".
     """
 
     index: PrefixIndex
@@ -102,15 +111,16 @@ class Completer:
     step_size: float
     protocol: str
     simulated: bool
+    phones: PhoneRanker | None = None
 
     def user(self, name: str | None = None) -> UserState:
         """Return a fresh copy of what is known of a user; of nobody for an unknown name or None."""
         known = self.users.get(name) if name is not None else None
         return UserState.from_json((known or UserState(self.everyone)).as_json())
 
-    def compose(self, user: UserState) -> "Composition":
-        """Begin a composition."""
-        return Composition(self, user)
+    def compose(self, user: UserState, phone: Phone | None = None) -> "Composition":
+        """Begin a composition, on a phone if `PhoneRanker.phone` gives its signals."""
+        return Composition(self, user, phone)
 
     def save(self, folder: str | Path) -> None:
         """Write a model folder; see `telic.data.save_model`."""
@@ -127,6 +137,7 @@ class Completer:
             "simulated": self.simulated,
             "anywhere": self.gate.anywhere,
             "features": FEATURES,
+            "phones": self.phones.meta() if self.phones else None,
         }
         arrays = {
             "deviations": self.design.deviations,
@@ -136,6 +147,8 @@ class Completer:
             ),
             "bins": self.gate.bins,
         }
+        if self.phones:
+            arrays |= self.phones.arrays()
         mapped = {f"index.{f.name}": getattr(self.index, f.name) for f in fields(self.index)}
         save_model(folder, kind=KIND, meta=meta, arrays=arrays, mapped=mapped)
 
@@ -161,6 +174,7 @@ class Completer:
             arrays["everyone"], dict(zip(meta["users"], states, strict=True)),
             Gate(meta["anywhere"], arrays["bins"], reranks), meta["model"], meta["n"],
             meta["step_size"], meta["protocol"], meta["simulated"],
+            PhoneRanker.stored(meta["phones"], arrays) if meta.get("phones") else None,
         )  # fmt: skip
 
 
@@ -177,9 +191,10 @@ class Composition:
         composition.submit("facetime")
     """
 
-    def __init__(self, completer: Completer, user: UserState) -> None:
+    def __init__(self, completer: Completer, user: UserState, phone: Phone | None = None) -> None:
         self.completer = completer
         self.user = user
+        self._phone = phone
         self._numbers: dict[str, int] = {}  # of texts that are not in the catalogue
         previous = -1 if user.previous is None else self._number(user.previous)
         self._feedback = Feedback(previous)
@@ -209,7 +224,8 @@ class Composition:
         if not self._may_rerank(prefix):
             parts = np.zeros_like(parts)
         feedback = parts.sum(axis=1)
-        order = np.argsort(-(relevance + feedback), kind="stable")
+        apps, app_reasons = self._apps(prefix, texts)
+        order = np.argsort(-(relevance + feedback + apps), kind="stable")
         suggestions = [
             Suggestion(
                 texts[i],
@@ -218,11 +234,15 @@ class Composition:
                 int(i) + 1,
                 _reasons(parts[i]),
                 _named(features[i]),
+                float(apps[i]),
+                app_reasons(i),
             )
             for i in order
         ]
         shown = suggestions[:show]
-        self._shown = fold(prefix).encode(), [s.text for s in shown], at
+        # A lone surrogate, half of a character, is no text but may well be typed.
+        typed = fold(prefix).encode(errors="surrogatepass")
+        self._shown = typed, [s.text for s in shown], at
         return shown
 
     def submit(self, query: str) -> bool:
@@ -230,7 +250,13 @@ class Composition:
 
         The query joins the user's history, and adaQAC-Online takes one step (2.7.2) if the query
         was among the candidates at the last keystroke.
+
+        Raises
+        ------
+        InputError
+            If the query could not be suggested later: nothing to match, too long, no valid Unicode.
         """
+        checked_form(query, "query")
         user, completer = self.user, self.completer
         learned = False
         if self._rows is not None and completer.model == "adaqac-online":
@@ -278,6 +304,16 @@ class Composition:
                     found[query] = shared + factor * float(own)
         best = sorted(found.items(), key=lambda item: -item[1])[: completer.n]
         return [text for text, _ in best], np.array([score for _, score in best])
+
+    def _apps(
+        self, prefix: str, texts: list[str]
+    ) -> tuple[np.ndarray, Callable[[int], dict[str, float]]]:
+        """Return what the phone adds to each text, and a function that says why."""
+        ranker, phone = self.completer.phones, self._phone
+        if ranker is None or phone is None or not self._may_rerank(prefix):
+            return np.zeros(len(texts)), lambda i: {}
+        queries = np.array([self.completer.index.find(text) for text in texts], np.int64)
+        return ranker.added(queries, phone), lambda i: ranker.reasons(int(queries[i]), phone)
 
     def _may_rerank(self, prefix: str) -> bool:
         gate = self.completer.gate

@@ -31,7 +31,11 @@ class Result:
     """Which moments belong to each of `PREFIXES`: bool (T,)."""
 
     def rows(self) -> list[dict]:
-        """Return one row per model and slice, as `telic completion evaluate --json` prints it."""
+        """Return one row per model and slice, as `telic completion evaluate --json` prints it.
+
+        ``mrr`` and ``sr@k`` are means over keystrokes. ``difference`` from the static order, its
+        interval ``low``–``high`` and ``p_value`` take users as the unit: means of users' means.
+        """
         rows = []
         for model in MODELS:
             for prefixes, inside in self.slices.items():
@@ -42,40 +46,45 @@ class Result:
                     "model": model,
                     "prefixes": prefixes,
                 }
-                rows.append(row | self._measures(model, inside))
+                other = None if model == "static" else self.ranks["static"][inside]
+                rows.append(row | measures(self.ranks[model][inside], other, self.user[inside]))
         return rows
 
-    def _measures(self, model: str, inside: np.ndarray) -> dict:
-        own, static = self.ranks[model][inside], self.ranks["static"][inside]
-        if not len(own):
-            keys = ("mrr", "sr@1", "sr@2", "sr@3", "p_value", "difference", "low", "high")
-            return {"n": 0, **dict.fromkeys(keys)}
-        test = paired_t_test(own, static, self.user[inside])
-        compared = model != "static" and np.isfinite(test.p_value)
-        return {
-            "n": len(own),
-            "mrr": mean_reciprocal_rank(own),
-            **{f"sr@{k}": success_rate(own, k) for k in (1, 2, 3)},
-            "p_value": test.p_value if compared else None,
-            "difference": test.difference if model != "static" else None,
-            "low": test.low if compared else None,
-            "high": test.high if compared else None,
-        }
+
+def measures(own: np.ndarray, other: np.ndarray | None, user: np.ndarray) -> dict:
+    """Return MRR and SR@k, and the paired test of reciprocal ranks against another model's."""
+    found: dict[str, float | int | None] = {"n": len(own)}
+    tested = ("p_value", "difference", "low", "high")
+    if not len(own):
+        return found | dict.fromkeys(("mrr", "sr@1", "sr@2", "sr@3", *tested))
+    found |= {"mrr": mean_reciprocal_rank(own)}
+    found |= {f"sr@{k}": success_rate(own, k) for k in (1, 2, 3)} | dict.fromkeys(tested)
+    if other is None:
+        return found
+    test = paired_t_test(own, other, user)
+    if not np.isfinite(test.p_value):
+        return found | {"difference": test.difference}
+    return found | {name: getattr(test, name) for name in tested}
 
 
 def evaluate_models(replay: Replay, models: Models) -> Result:
     """Rank the candidates at every keystroke of the test part."""
     moments = replay.moments(models.relevance, replay.every_keystroke(TEST), n=models.n)
+    return Result(
+        models, moments, models.reciprocal_ranks(replay, moments),
+        replay.log.user[moments.composition], slices_of(replay, moments),
+    )  # fmt: skip
+
+
+def slices_of(replay: Replay, moments: Moments) -> dict[str, np.ndarray]:
+    """Mark the moments that belong to each of `PREFIXES`."""
     length = replay.prefix_length[moments.keystroke]
     last = moments.keystroke == replay.log.keystroke_start[moments.composition + 1] - 1
     typed = length > 0
     slices = {"last": last, "all": typed}
     for b, name in enumerate(PREFIXES[2:]):
         slices[name] = typed & (bin_of(length) == b)
-    return Result(
-        models, moments, models.reciprocal_ranks(replay, moments),
-        replay.log.user[moments.composition], slices,
-    )  # fmt: skip
+    return slices
 
 
 def evaluate(

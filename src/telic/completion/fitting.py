@@ -2,11 +2,14 @@
 
 import numpy as np
 
-from telic.completion.adaqac import CAREFUL, Protocol
+from telic.completion.adaqac import CAREFUL, D, Design, Protocol
+from telic.completion.appaware_evaluation import fit_phone_models
+from telic.completion.appaware_signals import MINUTES
 from telic.completion.completer import Completer, UserState, served
 from telic.completion.harm import Gate
 from telic.completion.index import PrefixIndex
 from telic.completion.models import fit_models, fit_relevance
+from telic.completion.phones import PhoneRanker
 from telic.completion.relevance import WINDOW, Relevance
 from telic.completion.replay import Replay
 
@@ -18,6 +21,7 @@ def fit_completer(
     model: str = "adaqac-online",
     protocol: Protocol = CAREFUL,
     n: int = 10,
+    minutes: float = MINUTES,
 ) -> Completer:
     """Fit a completer that carries on where the log ends.
 
@@ -30,13 +34,18 @@ def fit_completer(
     replay : Replay
     relevance : str
         One of `telic.completion.relevance.NAMES`.
-    model : {"static", "adaqac-unp", "adaqac-batch", "adaqac-online"}
+    model : {"static", "adaqac-unp", "adaqac-batch", "adaqac-online", "appaware", "appaware-adaqac"}
+        The last learns apps and implicit feedback in one fit, the same weights for everybody.
     protocol : Protocol
     n : int
         Candidates that are re-ranked.
+    minutes : float
+        With "appaware": how long an opened app is recent.
     """
     served(model)
     score = fit_relevance(replay, relevance, protocol, n=n)
+    if model.startswith("appaware"):
+        return _with_phones(replay, score, model, protocol, n=n, minutes=minutes)
     models = fit_models(replay, score, protocol, n=n)
     users = len(replay.log.users)
     gate = models.gates.get(model, Gate.always(users))
@@ -44,13 +53,38 @@ def fit_completer(
         "static": np.zeros_like(models.without),
         "adaqac-unp": np.broadcast_to(models.everyone, models.without.shape),
         "adaqac-batch": models.personal,
-        "adaqac-online": _latest_online(replay, models.online, models.without),
+        "adaqac-online": models.latest,
     }[model]
     return Completer(
         _catalogue(replay, score), score, models.design,
         models.everyone if model != "static" else np.zeros_like(models.everyone),
-        _users(replay, weights, gate), gate, model, n, models.step_size, protocol.name,
-        replay.log.simulated,
+        _users(replay, weights, models.updates, gate), gate, model, n, models.step_size,
+        protocol.name, replay.log.simulated,
+    )  # fmt: skip
+
+
+def _with_phones(
+    replay: Replay, relevance: Relevance, model: str, protocol: Protocol, *, n: int, minutes: float
+) -> Completer:
+    """Fit AppAware, alone or with implicit feedback."""
+    together = model == "appaware-adaqac"
+    models = fit_phone_models(
+        replay, relevance, protocol, variants=("appaware",), minutes=minutes, together=together, n=n
+    )
+    apps = models.models["appaware"]
+    users = len(replay.log.users)
+    gate = models.gates.get("appaware", Gate.always(users))
+    design = models.design or Design(np.ones(D), protocol.learn_relevance)
+    everyone = apps.feedback / apps.relevance_weight
+    if protocol.learn_relevance:
+        everyone = np.append(everyone, 0.0)  # all else is over the relevance's weight instead
+    index = _catalogue(replay, relevance)
+    phrases = replay.index.phrases(range(len(replay.index)))
+    ranker = PhoneRanker.of(apps, replay.log.apps, phrases, index, minutes=minutes)
+    return Completer(
+        index, relevance, design, everyone,
+        _users(replay, np.tile(everyone, (users, 1)), np.zeros(users, int), gate),
+        gate, model, n, 0.0, protocol.name, replay.log.simulated, ranker,
     )  # fmt: skip
 
 
@@ -67,20 +101,14 @@ def _catalogue(replay: Replay, relevance: Relevance) -> PrefixIndex:
     return PrefixIndex.build(replay.index.phrases(known), (counts @ relevance.factors)[known])
 
 
-def _latest_online(replay: Replay, online: np.ndarray, initial: np.ndarray) -> np.ndarray:
-    """Weights of each user before the last composition of the log."""
-    latest = initial.copy()
-    for c in replay.by_user:  # in time order within a user
-        if np.isfinite(online[c]).all():
-            latest[replay.log.user[c]] = online[c]
-    return latest
-
-
-def _users(replay: Replay, weights: np.ndarray, gate: Gate) -> dict[str, UserState]:
+def _users(
+    replay: Replay, weights: np.ndarray, updates: np.ndarray, gate: Gate
+) -> dict[str, UserState]:
     log = replay.log
     names = replay.index.phrases(range(len(replay.index)))
     states = [
-        UserState(weights[u].copy(), reranks=bool(gate.users[u])) for u in range(len(log.users))
+        UserState(weights[u].copy(), int(updates[u]), reranks=bool(gate.users[u]))
+        for u in range(len(log.users))
     ]
     for c in replay.by_user:
         state, query = states[log.user[c]], names[replay.query[c]]

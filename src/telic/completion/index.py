@@ -1,5 +1,6 @@
 """The prefix index: the heaviest phrases that start with what has been typed."""
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -13,12 +14,14 @@ import pyarrow.compute as pc
 from telic.completion import index_kernels as kernels
 from telic.completion.folding import fold
 from telic.data import load_model, save_model
+from telic.data.contracts import MAX_TEXT
 from telic.errors import InputError
 
-MAX_LENGTH = 1_000
+MAX_LENGTH = MAX_TEXT
 """Characters that a phrase may have. A longer prefix matches nothing, at no cost."""
 
 _KIND = "prefix-index"
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _MATCHES_NOTHING = b"\xff"  # a byte that UTF-8 never uses
 
 
@@ -259,26 +262,29 @@ def _encoded_prefix(prefix: str) -> bytes:
     return fold(prefix).encode(errors="surrogatepass")
 
 
+def checked_form(phrase: str, name: str) -> str:
+    """Return the folded form of a phrase; InputError about `name` if it cannot be indexed."""
+    if not isinstance(phrase, str):
+        problem = "expected a str"
+    elif len(phrase) > MAX_LENGTH:
+        problem = f"of {len(phrase)} characters, expected at most {MAX_LENGTH}"
+    elif _SURROGATE.search(phrase):
+        problem = "expected valid Unicode without lone surrogates"
+    elif form := fold(phrase):
+        return form
+    else:
+        problem = "expected something to match besides white space and diacritics"
+    shown = repr(phrase) if len(repr(phrase)) <= 60 else f"{repr(phrase)[:60]}..."
+    raise InputError(f"{name} is {shown}: {problem}. Drop or mend it.")
+
+
 def _encoded_phrases(phrases: Iterable) -> tuple[pa.Array, pa.Array]:
     spelled, folded = [], []
     if isinstance(phrases, pa.Array | pa.ChunkedArray):
         phrases = phrases.to_pylist()
     for position, phrase in enumerate(phrases):
-        problem = None
-        if not isinstance(phrase, str):
-            problem = "expected a str"
-        elif len(phrase) > MAX_LENGTH:
-            problem = f"of {len(phrase)} characters, expected at most {MAX_LENGTH}"
-        elif not (form := fold(phrase)):
-            problem = "expected something to match besides white space and diacritics"
-        else:
-            try:
-                spelled.append(phrase.encode())
-            except UnicodeEncodeError:
-                problem = "expected valid Unicode without lone surrogates"
-        if problem:
-            shown = repr(phrase) if len(repr(phrase)) <= 60 else f"{repr(phrase)[:60]}..."
-            raise InputError(f"phrases[{position}] is {shown}: {problem}. Drop or mend the row.")
+        form = checked_form(phrase, f"phrases[{position}]")
+        spelled.append(phrase.encode())
         folded.append(form.encode())
     return pa.array(spelled, pa.large_binary()), pa.array(folded, pa.large_binary())
 

@@ -60,6 +60,10 @@ class Models:
     """float64 (g, d)."""
     online: np.ndarray
     """float64 (n, d): weights before each composition of validation and testing, else NaN."""
+    latest: np.ndarray
+    """float64 (g, d): online weights after each user's last composition."""
+    updates: np.ndarray
+    """int (g,): online steps behind `latest`."""
     l2: dict[str, float]
     step_size: float
     gates: dict[str, Gate]
@@ -137,7 +141,8 @@ def fit_models(replay: Replay, relevance: Relevance, protocol: Protocol, *, n: i
         closed = Gate(False, np.zeros(5, bool), np.zeros(users, bool))
         return Models(
             relevance, protocol, n, design, Filtering(3.0, 1), np.zeros(d), nothing, nothing,
-            np.zeros((len(log), d)), {}, protocol.step_sizes[0], dict.fromkeys(MODELS[1:], closed),
+            np.zeros((len(log), d)), nothing, np.zeros(users, int), {}, protocol.step_sizes[0],
+            dict.fromkeys(MODELS[1:], closed),
         )  # fmt: skip
     pooled = {
         l2: adaqac.unpersonalised(training, l2=l2, variant=protocol.pooling) for l2 in protocol.l2
@@ -159,14 +164,16 @@ def fit_models(replay: Replay, relevance: Relevance, protocol: Protocol, *, n: i
         )
         for step in protocol.step_sizes
     }  # fmt: skip
-    step_size = max(protocol.step_sizes, key=lambda step: accuracy(paths[step][valid[walk]]))
+    step_size = max(protocol.step_sizes, key=lambda step: accuracy(paths[step][0][valid[walk]]))
+    before, latest = paths[step_size]
     online = np.full((len(log), without.shape[1]), np.nan)
-    online[last.composition[walk]] = paths[step_size]
+    online[last.composition[walk]] = before
 
     filtering, _ = tune_filtering(features[valid], last.where(valid))
     models = Models(
         relevance, protocol, n, design, filtering, everyone, without, own[best_own], online,
-        {"adaqac-unp": best_pooled, "adaqac-batch": best_own}, step_size, {},
+        latest, np.diff(walked.group), {"adaqac-unp": best_pooled, "adaqac-batch": best_own},
+        step_size, {},
     )  # fmt: skip
     return replace(models, gates=_gates(replay, models)) if protocol.do_no_harm else models
 

@@ -183,22 +183,12 @@ def gather_candidates(
             if mine[q] > 0.0:
                 r += factors[1] * _transform(mine[q], logarithm)
             rank = place[q]
-            if found == n and (
-                r < best[n - 1]
-                or (
-                    r == best[n - 1]
-                    and (rank > tie[n - 1] or (rank == tie[n - 1] and q > candidates[t, n - 1]))
-                )
+            if found == n and not _before(
+                r, rank, q, best[n - 1], tie[n - 1], candidates[t, n - 1]
             ):
                 continue
             j = found if found < n else n - 1
-            while j > 0 and (
-                r > best[j - 1]
-                or (
-                    r == best[j - 1]
-                    and (rank < tie[j - 1] or (rank == tie[j - 1] and q < candidates[t, j - 1]))
-                )
-            ):
+            while j > 0 and _before(r, rank, q, best[j - 1], tie[j - 1], candidates[t, j - 1]):
                 best[j], tie[j] = best[j - 1], tie[j - 1]
                 candidates[t, j] = candidates[t, j - 1]
                 j -= 1
@@ -215,6 +205,14 @@ def gather_candidates(
                 counts[t, j, :] = 0.0
         for i in range(list_start[k], list_start[k + 1]):
             place[shown[i]] = unlisted
+
+
+@njit(cache=True, nogil=True)
+def _before(r, rank, q, other_r, other_rank, other_q):
+    """Whether a candidate precedes another: by relevance, place in the list shown, number."""
+    if r != other_r:
+        return r > other_r
+    return rank < other_rank if rank != other_rank else q < other_q
 
 
 @njit(cache=True, nogil=True)

@@ -126,8 +126,9 @@ class Replay:
                 part[own[half + quarter :]] = TEST
         if (part == DROPPED).all():
             raise InputError(
-                f"no user has {min_compositions} compositions or more (the most is {sizes.max()}), "
-                "so there is nothing to split. Lower the minimum or bring a longer log."
+                f"{self.log.source}: no user has {min_compositions} compositions or more (the most "
+                f"is {sizes.max()}), so there is nothing to split. Lower the minimum or bring a "
+                "longer log."
             )
         return part
 
@@ -138,11 +139,14 @@ class Replay:
 
     @cached_property
     def previous(self) -> np.ndarray:
-        """int32 (n,): the query that the same user submitted immediately before; -1 if none."""
+        """int32 (n,): the query that the same user had submitted last; -1 if none."""
         previous = np.full(len(self.log), -1, np.int32)
-        own = self.by_user
-        same = self.log.user[own[1:]] == self.log.user[own[:-1]]
-        previous[own[1:][same]] = self.query[own[:-1][same]]
+        sizes = np.bincount(self.log.user, minlength=len(self.log.users))
+        for own in np.split(self.by_user, np.cumsum(sizes)[:-1]):
+            # Compositions may overlap: what counts is what was submitted before this one began.
+            done = np.searchsorted(self.log.submitted_at[own], self.start_at[own])
+            later = done > 0
+            previous[own[later]] = self.query[own[done[later] - 1]]
         return previous
 
     @cached_property
@@ -223,6 +227,21 @@ class Replay:
                 weight[events.at[own] >= now - WINDOW].sum(),
             )
         return (np.log1p(counts) if relevance.scale == "log" else counts) @ relevance.factors
+
+    def with_submitted(self, moments: Moments, relevance: Relevance) -> Moments:
+        """Add the submitted query as a last candidate where it is none: the union in (3.3.2)."""
+        added = moments.position < 0
+        t, n = moments.candidates.shape
+        query = self.query[moments.composition]
+        own = np.where(added, query, -1).astype(np.int32)[:, None]
+        score = np.full((t, 1), -np.inf)
+        score[added, 0] = self.relevance_of(relevance, query[added], moments.composition[added])
+        return Moments(
+            moments.keystroke, moments.composition, np.hstack([moments.candidates, own]),
+            np.hstack([moments.relevance, score]),
+            np.concatenate([moments.counts, np.zeros((t, 1, 3))], axis=1),
+            np.where(added, n, moments.position),
+        )  # fmt: skip
 
     def features(self, moments: Moments, extra: np.ndarray | None = None) -> np.ndarray:
         """Return the feedback on every candidate, shape (T, N, 26): see `feedback.WIDTH`.

@@ -2,7 +2,7 @@
 
 from telic.data.compositions import CompositionLog, read_compositions
 from telic.data.queries import QueryLog, read_queries
-from telic.data.store import StoredModel, atomic_path, load_model, save_model
+from telic.data.store import StoredModel, atomic_path, load_model, refuse_unwritable, save_model
 
 __all__ = [
     "CompositionLog",
@@ -12,5 +12,6 @@ __all__ = [
     "load_model",
     "read_compositions",
     "read_queries",
+    "refuse_unwritable",
     "save_model",
 ]

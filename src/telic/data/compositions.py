@@ -6,16 +6,19 @@ from typing import Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from telic.data.composition_rows import (
+    BadRows,
+    Unfolded,
+    column_of,
+    micros_of,
+    owners_of,
+    starts_of,
+    take_ranges,
+)
 from telic.data.contracts import COMPOSITIONS, SIMULATED
-from telic.data.tables import describe, one_chunk, read_table
+from telic.data.tables import describe, read_table
 from telic.errors import InputError
-
-MAX_TEXT = 1000
-"""Longest query, prefix or suggestion accepted, in characters."""
-MAX_LIST = 1000
-"""Longest suggestion list accepted."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,22 @@ class CompositionLog:
     """int64 (K + 1,)."""
     shown: np.ndarray
     """int32 (S,)."""
+    source: str
+    """What messages call the log: its file."""
+    apps: list[str]
+    """Distinct apps, installed or opened."""
+    installed_start: np.ndarray
+    """int64 (n + 1,): composition ``c`` owns ``installed_start[c]:installed_start[c + 1]``."""
+    installed_app: np.ndarray
+    """int32: position in `apps`."""
+    daily_opens: np.ndarray
+    """float64: how often the installed app is opened a day, on average."""
+    opened_start: np.ndarray
+    """int64 (n + 1,): as `installed_start`, for openings before the first keystroke."""
+    opened_app: np.ndarray
+    """int32: position in `apps`; the latest opening first."""
+    opened_at: np.ndarray
+    """int64: microseconds since 1970, UTC."""
     simulated: bool
     """Whether the file says that its people were simulated."""
     skipped: dict[str, int]
@@ -95,8 +114,8 @@ def read_compositions(
     name = describe(source)
     if not len(table):
         raise InputError(f"{name}: holds no composition. Expected one row per composition.")
-    bad = _Bad(name, len(table), on_bad_row)
-    parts = _Parts(table)
+    bad = BadRows(name, len(table), on_bad_row)
+    parts = Unfolded(table)
     parts.check(bad)
     keep = np.flatnonzero(~bad.rows)
     if not len(keep):
@@ -104,201 +123,68 @@ def read_compositions(
             f"{name}: no row keeps the contract ({bad.summary()}). See docs/data-contracts.md."
         )
     if len(keep) < len(table):
-        parts = _Parts(table := table.take(keep))
-    return parts.log(table, simulated=_says_simulated(table), skipped=bad.reasons)
+        parts = Unfolded(table := table.take(keep))
+    return _log(
+        parts,
+        table, source=name, simulated=_says_simulated(table), skipped=bad.reasons
+    )  # fmt: skip
 
 
 def _says_simulated(table: pa.Table) -> bool:
     return (table.schema.metadata or {}).get(SIMULATED, b"false").lower() == b"true"
 
 
-def _column(table: pa.Table, name: str) -> pa.Array:
-    return one_chunk(table[name])
-
-
-class _Bad:
-    """Collects broken rows: the first one raises, or all are counted by reason."""
-
-    def __init__(self, source: str, n: int, on_bad_row: str) -> None:
-        if on_bad_row not in ("raise", "skip"):
-            raise InputError(f"on_bad_row is {on_bad_row!r}, expected 'raise' or 'skip'.")
-        self.source, self.skip = source, on_bad_row == "skip"
-        self.rows = np.zeros(n, bool)
-        self.reasons: dict[str, int] = {}
-
-    def add(self, rows: np.ndarray, column: str, reason: str, todo: str) -> None:
-        """Mark rows (a mask); `reason` says what is wrong and what was expected."""
-        new = rows & ~self.rows
-        if not new.any():
-            return
-        if not self.skip:
-            raise InputError(
-                f"{self.source}: row {int(np.argmax(new)) + 1}: column {column!r}: {reason}. "
-                f"{todo} Or skip such rows with on_bad_row='skip' (--skip-bad-rows)."
-            )
-        self.rows |= new
-        self.reasons[f"{column}: {reason}"] = int(new.sum())
-
-    def summary(self) -> str:
-        return "; ".join(f"{reason}: {count} rows" for reason, count in self.reasons.items())
-
-
-class _Parts:
-    """The nested columns of a log, unfolded."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self.table = table
-        keystrokes = _column(table, "keystrokes")
-        lengths = pc.fill_null(pc.list_value_length(keystrokes), 0).to_numpy(zero_copy_only=False)
-        self.keystroke_start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        self.owner = np.repeat(np.arange(len(lengths)), lengths)
-        flat = keystrokes.flatten()
-        self.at = pc.struct_field(flat, "at")
-        self.prefix = pc.struct_field(flat, "prefix")
-        lists = pc.struct_field(flat, "suggestions")
-        self.list_lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(
-            zero_copy_only=False
-        )
-        self.shown = lists.flatten()
-
-    def check(self, bad: _Bad) -> None:
-        table, n = self.table, len(self.table)
-        for name in ("user", "composition", "query", "submitted_at", "keystrokes"):
-            nulls = table[name].is_null().to_numpy()
-            bad.add(nulls, name, "is null, expected a value", "Fill it in.")
-        empty_user = pc.equal(table["user"], "").fill_null(False).to_numpy()
-        bad.add(empty_user, "user", "is empty, expected an id", "Fill it in.")
-        ids = _column(table, "composition").dictionary_encode().indices
-        codes = ids.fill_null(-1).to_numpy(zero_copy_only=False)
-        _, first = np.unique(codes, return_index=True)
-        repeated = np.ones(n, bool)
-        repeated[first] = False
-        bad.add(
-            repeated & (codes >= 0), "composition", "repeats an id, expected it unique",
-            "Give every composition its own.",
-        )  # fmt: skip
-        length = _lengths(table["query"])
-        blank = pc.equal(pc.utf8_trim_whitespace(table["query"]), "").fill_null(False).to_numpy()
-        bad.add(blank, "query", "is empty, expected text", "Fill it in.")
-        bad.add(length > MAX_TEXT, "query", f"is longer than {MAX_TEXT} characters", "Shorten it.")
-        count = np.diff(self.keystroke_start)
-        bad.add(count == 0, "keystrokes", "is empty, expected at least one keystroke", "Add it.")
-        self._check_keystrokes(bad)
-        if "selected" in table.column_names:
-            selected = _column(table, "selected").fill_null(1).to_numpy(zero_copy_only=False)
-            last = np.zeros(n, np.int64)
-            has = count > 0
-            last[has] = self.list_lengths[self.keystroke_start[1:][has] - 1]
-            given = table["selected"].is_valid().to_numpy()
-            bad.add(
-                given & ((selected < 1) | (selected > last)), "selected",
-                "is not a position in the last list (1 is the first)", "Use null if typed in full.",
-            )  # fmt: skip
-
-    def _check_keystrokes(self, bad: _Bad) -> None:
-        def rows(mask: np.ndarray) -> np.ndarray:
-            found = np.zeros(len(self.table), bool)
-            found[self.owner[mask]] = True
-            return found
-
-        nulls = self.at.is_null().to_numpy(zero_copy_only=False)
-        bad.add(rows(nulls), "keystrokes.at", "is null, expected a time", "Fill it in.")
-        nulls = self.prefix.is_null().to_numpy(zero_copy_only=False)
-        bad.add(rows(nulls), "keystrokes.prefix", "is null, expected text", "Fill it in.")
-        length = _lengths(self.prefix)
-        bad.add(
-            rows(length > MAX_TEXT), "keystrokes.prefix",
-            f"is longer than {MAX_TEXT} characters", "Shorten it.",
-        )  # fmt: skip
-        start, end = self.keystroke_start[:-1], self.keystroke_start[1:]
-        first = np.zeros(len(self.owner), bool)
-        first[start[end > start]] = True
-        bad.add(
-            rows(first & (length == 0)), "keystrokes.prefix",
-            "is empty at the first keystroke, expected the first character",
-            "Start the row at the first character (a backspace to '' later is fine).",
-        )  # fmt: skip
-        at = _micros(self.at)
-        earlier = np.zeros(len(at), bool)
-        earlier[1:] = at[1:] < at[:-1]
-        bad.add(
-            rows(earlier & ~first), "keystrokes.at",
-            "is earlier than the keystroke before it, expected times in order",
-            "Sort the keystrokes by time.",
-        )  # fmt: skip
-        late = np.zeros(len(self.table), bool)
-        has = end > start
-        late[has] = _micros(_column(self.table, "submitted_at"))[has] < at[end[has] - 1]
-        bad.add(
-            late, "submitted_at", "is earlier than the last keystroke", "Check the clock or zone."
-        )
-        bad.add(
-            rows(self.list_lengths > MAX_LIST), "keystrokes.suggestions",
-            f"holds more than {MAX_LIST} suggestions", "Keep those that were shown.",
-        )  # fmt: skip
-        keystroke = np.repeat(np.arange(len(self.list_lengths)), self.list_lengths)
-        wrong = self.shown.is_null().to_numpy(zero_copy_only=False) | (
-            _lengths(self.shown) > MAX_TEXT
-        )
-        bad.add(
-            rows(np.isin(np.arange(len(self.owner)), keystroke[wrong])), "keystrokes.suggestions",
-            f"holds a null or a text of over {MAX_TEXT} characters", "Remove it.",
-        )  # fmt: skip
-
-    def log(self, table: pa.Table, *, simulated: bool, skipped: dict[str, int]) -> CompositionLog:
-        n = len(table)
-        submitted_at = _micros(_column(table, "submitted_at"))
-        order = np.argsort(submitted_at, kind="stable")
-        users = _column(table, "user").dictionary_encode()
-        names = users.dictionary.to_pylist()
-        by_name = np.argsort(np.array(names, dtype=object), kind="stable")
-        rank = np.empty(len(names), np.int32)
-        rank[by_name] = np.arange(len(names))
-        texts = pa.concat_arrays([_column(table, "query"), self.shown]).dictionary_encode()
-        codes = texts.indices.to_numpy(zero_copy_only=False).astype(np.int32)
-        prefixes = self.prefix.dictionary_encode()
-        # Keystrokes, then suggestions, follow their composition into the new order.
-        keystrokes = _take_ranges(self.keystroke_start, order)
-        list_start = np.concatenate([[0], np.cumsum(self.list_lengths)]).astype(np.int64)
-        suggestions = _take_ranges(list_start, keystrokes)
-        if "selected" in table.column_names:
-            selected = _column(table, "selected").fill_null(0).to_numpy(zero_copy_only=False)
-        else:
-            selected = np.zeros(n, np.int16)
-        ids = _column(table, "composition").to_pylist()
-        return CompositionLog(
-            users=[names[i] for i in by_name],
-            user=rank[users.indices.to_numpy(zero_copy_only=False)][order],
-            ids=[ids[i] for i in order],
-            phrases=texts.dictionary.to_pylist(),
-            query=codes[:n][order],
-            submitted_at=submitted_at[order],
-            selected=selected[order],
-            keystroke_start=_starts(np.diff(self.keystroke_start)[order]),
-            at=_micros(self.at)[keystrokes],
-            prefixes=prefixes.dictionary.to_pylist(),
-            prefix=prefixes.indices.to_numpy(zero_copy_only=False).astype(np.int32)[keystrokes],
-            list_start=_starts(self.list_lengths[keystrokes]),
-            shown=codes[n:][suggestions],
-            simulated=simulated,
-            skipped=skipped,
-        )
-
-
-def _lengths(text: pa.Array) -> np.ndarray:
-    return pc.fill_null(pc.utf8_length(text), 0).to_numpy()
-
-
-def _micros(times: pa.Array) -> np.ndarray:
-    return times.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-
-
-def _starts(lengths: np.ndarray) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-
-def _take_ranges(start: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Positions of the elements of the ranges ``start[i]:start[i + 1]`` for i in `order`."""
-    lengths = np.diff(start)[order]
-    shift = np.repeat(start[order] - _starts(lengths)[:-1], lengths)
-    return np.arange(lengths.sum()) + shift
+def _log(
+    parts: Unfolded, table: pa.Table, *, source: str, simulated: bool, skipped: dict[str, int]
+) -> CompositionLog:
+    n = len(table)
+    submitted_at = micros_of(column_of(table, "submitted_at"))
+    order = np.argsort(submitted_at, kind="stable")
+    users = column_of(table, "user").dictionary_encode()
+    names = users.dictionary.to_pylist()
+    by_name = np.argsort(np.array(names, dtype=object), kind="stable")
+    rank = np.empty(len(names), np.int32)
+    rank[by_name] = np.arange(len(names))
+    texts = pa.concat_arrays([column_of(table, "query"), parts.shown]).dictionary_encode()
+    codes = texts.indices.to_numpy(zero_copy_only=False).astype(np.int32)
+    prefixes = parts.prefix.dictionary_encode()
+    # Keystrokes, then suggestions, follow their composition into the new order.
+    keystrokes = take_ranges(parts.keystroke_start, order)
+    list_start = np.concatenate([[0], np.cumsum(parts.list_lengths)]).astype(np.int64)
+    suggestions = take_ranges(list_start, keystrokes)
+    if "selected" in table.column_names:
+        selected = column_of(table, "selected").fill_null(0).to_numpy(zero_copy_only=False)
+    else:
+        selected = np.zeros(n, np.int16)
+    ids = column_of(table, "composition").to_pylist()
+    apps = pa.concat_arrays([parts.installed, parts.opened]).dictionary_encode()
+    app = apps.indices.to_numpy(zero_copy_only=False).astype(np.int32)
+    opened_at, owner = micros_of(parts.opened_at), owners_of(parts.opened_start)
+    installed = take_ranges(parts.installed_start, order)
+    latest_first = np.lexsort((-opened_at, owner))
+    opened = latest_first[take_ranges(parts.opened_start, order)]
+    return CompositionLog(
+        users=[names[i] for i in by_name],
+        user=rank[users.indices.to_numpy(zero_copy_only=False)][order],
+        ids=[ids[i] for i in order],
+        phrases=texts.dictionary.to_pylist(),
+        query=codes[:n][order],
+        submitted_at=submitted_at[order],
+        selected=selected[order],
+        keystroke_start=starts_of(np.diff(parts.keystroke_start)[order]),
+        at=micros_of(parts.at)[keystrokes],
+        prefixes=prefixes.dictionary.to_pylist(),
+        prefix=prefixes.indices.to_numpy(zero_copy_only=False).astype(np.int32)[keystrokes],
+        list_start=starts_of(parts.list_lengths[keystrokes]),
+        shown=codes[n:][suggestions],
+        source=source,
+        apps=apps.dictionary.to_pylist(),
+        installed_start=starts_of(np.diff(parts.installed_start)[order]),
+        installed_app=app[: len(parts.installed)][installed],
+        daily_opens=parts.daily_opens.to_numpy(zero_copy_only=False).astype(float)[installed],
+        opened_start=starts_of(np.diff(parts.opened_start)[order]),
+        opened_app=app[len(parts.installed) :][opened],
+        opened_at=opened_at[opened],
+        simulated=simulated,
+        skipped=skipped,
+    )

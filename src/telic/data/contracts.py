@@ -38,5 +38,42 @@ QUERIES = pa.schema(
 )
 """A query log for popularity. `user` and `count` (default 1) may be absent."""
 
+MAX_TEXT = 1000
+"""Longest query, prefix or suggestion accepted, in characters."""
+
+ACCESSES = pa.schema(
+    [
+        pa.field("user", pa.string(), nullable=False),
+        pa.field("patient", pa.string(), nullable=False),
+        pa.field("encounter", pa.string(), nullable=False),
+        pa.field("at", TIMESTAMP, nullable=False),
+    ]
+)
+"""Who opened which patient's record, during which encounter, and when."""
+
+DIAGNOSES = pa.schema(
+    [
+        pa.field("patient", pa.string(), nullable=False),
+        pa.field("encounter", pa.string(), nullable=False),
+        pa.field("code", pa.string(), nullable=False),
+    ]
+)
+"""The diagnoses of each encounter."""
+
+PROVIDERS = pa.schema(
+    [pa.field("user", pa.string(), nullable=False), pa.field("taxonomy", pa.string())]
+)
+"""The specialty code each provider declared; null for none."""
+
+ACCESS_DIAGNOSES = pa.schema(
+    [
+        pa.field("user", pa.string(), nullable=False),
+        pa.field("patient", pa.string(), nullable=False),
+        pa.field("encounter", pa.string(), nullable=False),
+        pa.field("code", pa.string(), nullable=False),
+    ]
+)
+"""The fine-grained view: which diagnosis an access was about. The file may be absent."""
+
 SIMULATED = b"telic.simulated"
 """Key in a Parquet file's schema metadata; `b"true"` says that people were simulated."""

@@ -5,10 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from telic.data.contracts import QUERIES
-from telic.data.tables import describe, one_chunk, read_table
+from telic.data.contracts import MAX_TEXT, QUERIES
+from telic.data.tables import describe, one_chunk, read_table, unmatchable
 from telic.errors import InputError
+
+MAX_COUNT = 1e12
+"""Most submissions that a row may stand for: sums of such counts stay exact enough to subtract."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +59,17 @@ def read_queries(source: str | Path | pa.Table) -> QueryLog:
         _refuse(source, table[name].is_null().to_numpy(), name, "is null, expected a value")
     texts = one_chunk(table["query"]).dictionary_encode()
     queries = texts.dictionary.to_pylist()
-    blank = np.array([not text.strip() for text in queries])
     query = texts.indices.to_numpy(zero_copy_only=False).astype(np.int32)
-    _refuse(source, blank[query] if n else blank, "query", "is empty, expected text")
+    blank, length = unmatchable(texts.dictionary), pc.utf8_length(texts.dictionary).to_numpy()
+    _refuse(
+        source, blank[query], "query", "is empty or all white space and diacritics, expected text"
+    )
+    _refuse(source, length[query] > MAX_TEXT, "query", f"is longer than {MAX_TEXT} characters")
     count = np.ones(n)
     if "count" in table.column_names:
         count = one_chunk(table["count"]).fill_null(1.0).to_numpy(zero_copy_only=False)
-        wrong = ~(np.isfinite(count) & (count >= 0))
-        _refuse(source, wrong, "count", "is not a number >= 0")
+        wrong = ~((count >= 0) & (count <= MAX_COUNT))
+        _refuse(source, wrong, "count", f"is not a number from 0 to {MAX_COUNT:g}")
     users: list[str | None] = [None]
     user = np.zeros(n, np.int32)
     if "user" in table.column_names:

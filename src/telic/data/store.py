@@ -30,8 +30,13 @@ class StoredModel(NamedTuple):
 def atomic_path(path: str | Path) -> Iterator[Path]:
     """Give a temporary name beside `path` to write to; rename it to `path` if the block succeeds.
 
-    Works for files and folders. If the block raises, nothing is left and an existing `path` stays
-    as it was.
+    Works for files and folders. If the block raises or is interrupted, nothing is left and an
+    existing `path` stays as it was. An existing folder is replaced only by a folder.
+
+    Raises
+    ------
+    InputError
+        If nothing can be written there (see `refuse_unwritable`), or a file would replace a folder.
 
     Examples
     --------
@@ -42,18 +47,33 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     >>> target.read_text()
     'whole or not at all'
     """
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: its folder {path.parent} does not exist. Create it first.")
-    holder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    temporary = holder / path.name
+    refuse_unwritable(path)
+    path = Path(os.path.abspath(path))  # "." has no name of its own
+    try:
+        holder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror}).") from None
+    temporary, replaced = holder / path.name, holder / f"{path.name}.replaced"
     try:
         yield temporary
         if path.is_dir():
-            path.rename(holder / "replaced")
+            if not temporary.is_dir():
+                raise InputError(f"{path}: is a folder, expected a file name. Choose another name.")
+            path.rename(replaced)
         os.replace(temporary, path)
     finally:
+        if replaced.exists() and not path.exists():
+            replaced.rename(path)  # interrupted between the two renames
         shutil.rmtree(holder, ignore_errors=True)
+
+
+def refuse_unwritable(path: str | Path) -> None:
+    """Raise InputError unless the folder of `path` is there to write to; for before long work."""
+    parent = Path(os.path.abspath(path)).parent
+    if not parent.is_dir():
+        raise InputError(f"{path}: its folder {parent} does not exist. Create it first.")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise InputError(f"{path}: its folder {parent} may not be written to. Choose another.")
 
 
 def save_model(
@@ -103,6 +123,7 @@ def save_model(
             "mapped": sorted(mapped),
             "sha256": {file.name: _sha256(file) for file in sorted(temporary.iterdir())},
         }
+        manifest["checksum"] = _checksum(manifest)
         text = json.dumps(manifest, indent=1, ensure_ascii=False)
         (temporary / "manifest.json").write_text(text, encoding="utf-8")
 
@@ -120,9 +141,7 @@ def load_model(folder: str | Path, *, kind: str) -> StoredModel:
     try:
         manifest = json.loads(file.read_text(encoding="utf-8"))
         found_format, found_kind = int(manifest["format"]), manifest["kind"]
-        hashes, names = dict(manifest["sha256"]), list(manifest["mapped"])
-        meta = manifest["meta"]
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise ModelError(f"{file}: not found. Is {folder} a telic model folder?") from None
     except (ValueError, KeyError, TypeError) as error:
         raise ModelError(f"{file}: damaged ({error}). Fit the model again.") from None
@@ -133,7 +152,11 @@ def load_model(folder: str | Path, *, kind: str) -> StoredModel:
         )
     if found_kind != kind:
         raise ModelError(f"{file}: holds a model of kind {found_kind!r}, expected {kind!r}.")
-    for name, expected in hashes.items():
+    if manifest.pop("checksum", None) != _checksum(manifest):
+        raise ModelError(
+            f"{file}: damaged or edited, it does not match its own checksum. Fit the model again."
+        )
+    for name, expected in manifest["sha256"].items():
         part = folder / name
         if not part.is_file():
             raise ModelError(f"{part}: missing. Fit the model again or restore the file.")
@@ -142,13 +165,16 @@ def load_model(folder: str | Path, *, kind: str) -> StoredModel:
                 f"{part}: its content does not match the hash in manifest.json. "
                 "The file is damaged or was edited: fit the model again."
             )
-    if {"arrays.npz", *(f"{name}.npy" for name in names)} != set(hashes):
-        raise ModelError(f"{file}: its list of files is damaged. Fit the model again.")
     with np.load(folder / "arrays.npz", allow_pickle=False) as stored:
         arrays = {name: stored[name] for name in stored.files}
-    for name in names:
+    for name in manifest["mapped"]:
         arrays[name] = np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
-    return StoredModel(meta, arrays)
+    return StoredModel(manifest["meta"], arrays)
+
+
+def _checksum(manifest: Mapping[str, Any]) -> str:
+    """Hash what a manifest says, in its order: JSON keeps the order of keys."""
+    return hashlib.sha256(json.dumps(manifest).encode()).hexdigest()
 
 
 def _sha256(file: Path) -> str:

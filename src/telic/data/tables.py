@@ -3,12 +3,16 @@
 from collections.abc import Collection
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
 from telic.errors import InputError
+
+_DIACRITICS = r"[\x{300}-\x{36f}]+"  # as in telic.completion.folding
+_LONGEST_LINE = 1 << 24  # bytes; a longer text is refused by the file's name alone, not by its row
 
 
 def read_table(
@@ -37,7 +41,7 @@ def read_table(
     InputError
         If the file cannot be read, a column is missing, or its type does not fit.
     """
-    table = source if isinstance(source, pa.Table) else _read(Path(source))
+    table = source if isinstance(source, pa.Table) else _read(Path(source), schema)
     path = describe(source)
     missing = [f.name for f in schema if f.name not in table.column_names]
     required = [name for name in missing if name not in optional]
@@ -48,6 +52,9 @@ def read_table(
             "docs/data-contracts.md."
         )
     fields = [field for field in schema if field.name not in missing]
+    repeated = [field.name for field in fields if table.column_names.count(field.name) > 1]
+    if repeated:
+        raise InputError(f"{path}: column {repeated[0]!r} comes more than once. Keep one of them.")
     columns = []
     for field in fields:
         column = table[field.name]
@@ -73,13 +80,24 @@ def one_chunk(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
-def _read(path: Path) -> pa.Table:
+def unmatchable(text: pa.Array) -> np.ndarray:
+    """Tell which texts are only white space and diacritics, so that nothing is left to match."""
+    letters = pc.replace_substring_regex(pc.utf8_normalize(text, "NFKD"), _DIACRITICS, "")
+    return pc.equal(pc.utf8_trim_whitespace(letters), "").fill_null(False).to_numpy(False)
+
+
+def _read(path: Path, schema: pa.Schema) -> pa.Table:
     if not path.is_file():
         raise InputError(f"{path}: no such file. Check the path.")
     try:
         if path.suffix.lower() == ".csv":
-            nulls = pyarrow.csv.ConvertOptions(strings_can_be_null=True)
-            return pyarrow.csv.read_csv(path, convert_options=nulls)
+            # Text stays as it is written: "007" is no number and "nan" is a query.
+            texts = {field.name: field.type for field in schema if field.type == pa.string()}
+            convert = pyarrow.csv.ConvertOptions(
+                column_types=texts, null_values=[""], strings_can_be_null=True
+            )
+            read = pyarrow.csv.ReadOptions(block_size=_LONGEST_LINE)
+            return pyarrow.csv.read_csv(path, read_options=read, convert_options=convert)
         return pq.ParquetFile(path, memory_map=True).read()
     except (pa.ArrowException, OSError) as error:
         kind = "CSV" if path.suffix.lower() == ".csv" else "Parquet"

@@ -57,20 +57,24 @@ class Report:
     def __init__(self, title: str, lead: str = "") -> None:
         self.title = title
         self._parts: list[str] = []
+        self._markdown = [f"# {title}"]
         if lead:
             self.text(lead)
 
     def section(self, title: str) -> None:
         """Start a section."""
         self._parts.append(f"<h2>{escape(title)}</h2>")
+        self._markdown.append(f"## {title}")
 
     def text(self, paragraph: str) -> None:
         """Add a paragraph."""
         self._parts.append(f"<p>{escape(paragraph)}</p>")
+        self._markdown.append(paragraph)
 
     def note(self, paragraph: str) -> None:
         """Add a paragraph that must not be overlooked: a limit, a simulation, an assumption."""
         self._parts.append(f'<p class="note">{escape(paragraph)}</p>')
+        self._markdown.append(f"**{paragraph}**")
 
     def table(
         self,
@@ -99,6 +103,9 @@ class Report:
         if folded:
             table = f"<details><summary>{escape(caption)}</summary>{table}</details>"
         self._parts.append(table)
+        lines = [columns, ["---"] * len(columns), *rows]
+        grid = "\n".join("| " + " | ".join(map(_plain, line)) + " |" for line in lines)
+        self._markdown += [f"*{caption}*", grid] if caption else [grid]
 
     def figure(self, figure: Any, caption: str) -> None:
         """Add a matplotlib figure as inline SVG, and close it.
@@ -137,10 +144,18 @@ class Report:
             f"<body><h1>{title}</h1>\n" + "\n".join(self._parts) + "\n</body></html>\n"
         )
 
+    def markdown(self) -> str:
+        """Return titles, text and tables as Markdown; figures are left out."""
+        return "\n\n".join(self._markdown) + "\n"
+
     def write(self, path: str | Path) -> None:
         """Write the page, whole or not at all."""
         with atomic_path(path) as temporary:
             temporary.write_text(self.html(), encoding="utf-8")
+
+
+def _plain(value: Any) -> str:
+    return "" if value is None else str(value).replace("|", "\\|")
 
 
 def _is_text(value: Any) -> bool:

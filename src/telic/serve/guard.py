@@ -25,7 +25,10 @@ _log = logging.getLogger("telic.serve")
 _HOST = re.compile(r"(?P<name>[^:@/\[\]]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?", re.IGNORECASE)
 _DEFAULTS = {
     400: ("bad_request", "Look at the request again."),
-    404: ("not_found", "See /, /suggest, /submit, /search, /about, /healthz, /opensearch.xml."),
+    404: (
+        "not_found",
+        "See /, /phones, /suggest, /submit, /search, /about, /healthz, /opensearch.xml.",
+    ),
     405: ("method_not_allowed", "The Allow header names the methods of this address."),
 }
 

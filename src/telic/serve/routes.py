@@ -16,7 +16,8 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 import telic
-from telic.completion import Suggestion, fold
+from telic.completion import Phone, Suggestion, fold
+from telic.errors import InputError
 from telic.serve.events import Events
 from telic.serve.guard import Problem, refuse_other_origins
 from telic.serve.sessions import Sessions
@@ -49,6 +50,8 @@ class Service:
             Route("/", self.page),
             Route("/search", self.search),
             Route("/suggest", self.suggest),
+            Route("/suggest", self.suggest_on_phone, methods=["POST"]),
+            Route("/phones", self.phones),
             Route("/submit", self.submit, methods=["POST"]),
             Route("/about", self.about),
             Route("/healthz", self.healthz),
@@ -58,7 +61,23 @@ class Service:
 
     async def suggest(self, request: Request) -> Response:
         """Answer a keystroke in the OpenSearch suggestions form."""
-        given = self._parameters(request)
+        return await self._suggest(request, self._parameters(request))
+
+    async def suggest_on_phone(self, request: Request) -> Response:
+        """Answer a keystroke of a phone, whose apps are no business of an address's log.
+
+        The same names as in the address, and ``installed`` (app → openings a day) and ``opened``
+        (pairs of an app and minutes since).
+        """
+        refuse_other_origins(request.headers)
+        given = await self._json(request)
+        phone = self._phone(given.pop("installed", {}), given.pop("opened", []))
+        strings = {name: str(value) for name, value in given.items()}
+        return await self._suggest(request, strings, phone)
+
+    async def _suggest(
+        self, request: Request, given: dict[str, str], phone: Phone | None = None
+    ) -> Response:
         query = self._text(given.get("q", ""), "q", self.settings.max_query)
         user, composition = (
             self._text(given.get(name, ""), name, self.settings.max_id)
@@ -66,13 +85,15 @@ class Service:
         )
         if user and composition:
             client = _seconds(given.get("t"))
-            answer_now = partial(self.sessions.suggest, query, user, composition, client=client)
+            answer_now = partial(
+                self.sessions.suggest, query, user, composition, client=client, phone=phone
+            )
             if self.sessions.is_open(user, composition):
                 suggestions = answer_now()
             else:  # what is stored of the user is read first
                 suggestions = await run_in_threadpool(answer_now)
         else:
-            suggestions = self.sessions.static(query)
+            suggestions = self.sessions.static(query, phone)
         texts = [suggestion.text for suggestion in suggestions]
         answer: list[Any] = [
             query,
@@ -107,6 +128,10 @@ class Service:
         given = self._parameters(request)
         return _page(self._text(given.get("q", ""), "q", self.settings.max_query))
 
+    async def phones(self, request: Request) -> Response:
+        """Return the page with two phones side by side."""
+        return HTMLResponse((PAGE / "phones.html").read_text(encoding="utf-8"))
+
     async def about(self, request: Request) -> Response:
         """Say what serves here, for people to judge what they see."""
         completer = self.sessions.completer
@@ -117,6 +142,7 @@ class Service:
                 "protocol": completer.protocol,
                 "candidates": completer.n,
                 "phrases": len(completer.index),
+                "apps": completer.phones.telling() if completer.phones else [],
                 "simulated": completer.simulated,
                 "feedback": completer.gate.summary(),
                 "version": telic.__version__,
@@ -132,6 +158,24 @@ class Service:
         """Describe the search, so that a browser can add it."""
         text = OPENSEARCH.format(base=escape(str(request.base_url)))
         return Response(text, media_type="application/opensearchdescription+xml")
+
+    def _phone(self, installed: Any, opened: Any) -> Phone | None:
+        ranker = self.sessions.completer.phones
+        shaped = isinstance(installed, dict) and isinstance(opened, list)
+        if not shaped or not all(
+            isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str)
+            for pair in opened
+        ):
+            raise Problem(
+                422, "bad_apps", "'installed' or 'opened' has not the expected form.",
+                'Send {"installed": {"app": opens a day}, "opened": [["app", minutes since]]}.',
+            )  # fmt: skip
+        if ranker is None:
+            return None
+        try:
+            return ranker.phone(installed, [(app, since) for app, since in opened])
+        except InputError as error:
+            raise Problem(422, "bad_apps", str(error), "Correct it.") from None
 
     def _parameters(self, request: Request) -> dict[str, str]:
         if len(request.scope["query_string"]) > self.settings.max_body:
@@ -206,6 +250,8 @@ def _explained(suggestion: Suggestion) -> dict[str, Any]:
         "static_position": suggestion.static_position,
         "reasons": suggestion.reasons,
         "observed": suggestion.observed,
+        "apps": suggestion.apps,
+        "app_reasons": suggestion.app_reasons,
     }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
-from telic.completion import Completer, Composition, Suggestion, UserState
+from telic.completion import Completer, Composition, Phone, Suggestion, UserState
 from telic.serve.events import Events
 from telic.serve.settings import Settings
 
@@ -32,6 +32,7 @@ class _Open:
     touched: float
     """Server clock at the last request."""
     opened: float
+    phone: Phone | None = None
     client_zero: float | None = None
     """The client's clock when the composition was opened."""
     at: float = 0.0
@@ -84,9 +85,10 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._open)
 
-    def static(self, query: str) -> list[Suggestion]:
-        """Return what anybody would be shown who has typed nothing before."""
-        return self.completer.compose(self.completer.user()).suggest(query, at=0.0, show=SHOWN)
+    def static(self, query: str, phone: Phone | None = None) -> list[Suggestion]:
+        """Return what anybody with such a phone would be shown who has typed nothing before."""
+        nobody = self.completer.compose(self.completer.user(), phone)
+        return nobody.suggest(query, at=0.0, show=SHOWN)
 
     def is_open(self, user: str, composition: str) -> bool:
         """Whether `suggest` can answer without reading the database."""
@@ -94,7 +96,13 @@ class Sessions:
             return self._find((user, composition)) is not None
 
     def suggest(
-        self, query: str, user: str, composition: str, *, client: float | None = None
+        self,
+        query: str,
+        user: str,
+        composition: str,
+        *,
+        client: float | None = None,
+        phone: Phone | None = None,
     ) -> list[Suggestion]:
         """Return what to show; the first call opens the composition.
 
@@ -107,16 +115,19 @@ class Sessions:
             Seconds on the client's clock at the keystroke. Dwell is then free of network jitter,
             and a request that was overtaken by a later keystroke is known: it is answered, but
             is no keystroke. A request for what stands in the box already is none either.
+        phone : Phone, optional
+            Signals at the first keystroke; later ones of the composition change nothing.
         """
-        entry = self._entry(user, composition)
+        entry = self._entry(user, composition, phone)
         with entry.user.lock:
             if query == entry.query:
                 return entry.shown
             at = entry.seconds(client, self._clock())
             if entry.keystrokes and at < entry.at:
-                return self.completer.compose(entry.user.state).suggest(query, at=0.0, show=SHOWN)
+                again = self.completer.compose(entry.user.state, entry.phone)
+                return again.suggest(query, at=0.0, show=SHOWN)
             if entry.keystrokes == self._settings.max_keystrokes:
-                entry.composition = self.completer.compose(entry.user.state)
+                entry.composition = self.completer.compose(entry.user.state, entry.phone)
                 entry.keystrokes = 0
             entry.at = max(at, entry.at)
             entry.keystrokes += 1
@@ -148,7 +159,7 @@ class Sessions:
             self._events.record(user, composition, query, learned=learned, state=stored)
             return learned, state.updates
 
-    def _entry(self, user: str, composition: str) -> _Open:
+    def _entry(self, user: str, composition: str, phone: Phone | None = None) -> _Open:
         key = (user, composition)
         with self._lock:
             entry = self._find(key)
@@ -163,7 +174,8 @@ class Sessions:
             if owner is None:
                 owner = _User(self._events.state(user) or self.completer.user(user))
             now = self._clock()
-            entry = _Open(owner, self.completer.compose(owner.state), touched=now, opened=now)
+            typing = self.completer.compose(owner.state, phone)
+            entry = _Open(owner, typing, touched=now, opened=now, phone=phone)
             with self._lock:
                 self._users[user] = owner
                 self._open[key] = entry

@@ -1,17 +1,25 @@
-"""Simulated people: typists. Everything they produce is marked as simulated."""
+"""Simulated people: typists, and their phones. Everything they produce is marked as simulated."""
 
+from telic.simulate.affinity import Affinity, affinity_of_pairs, example_phones, made_up_affinity
 from telic.simulate.catalogue import Catalogue, geonames_catalogue
 from telic.simulate.marginals import marginals
 from telic.simulate.parameters import SETTINGS, TypistParameters
+from telic.simulate.phones import phone_marginals, simulate_phones
 from telic.simulate.twin import dwell_twin
 from telic.simulate.typists import simulate_typists
 
 __all__ = [
     "SETTINGS",
+    "Affinity",
     "Catalogue",
     "TypistParameters",
+    "affinity_of_pairs",
     "dwell_twin",
+    "example_phones",
     "geonames_catalogue",
+    "made_up_affinity",
     "marginals",
+    "phone_marginals",
+    "simulate_phones",
     "simulate_typists",
 ]

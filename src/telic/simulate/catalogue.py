@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from telic.data.contracts import QUERIES
-from telic.data.tables import describe, read_table
+from telic.data.tables import describe, one_chunk, read_table, unmatchable
 from telic.errors import InputError
 
 
@@ -92,8 +92,9 @@ class Catalogue:
         schema = pa.schema([QUERIES.field(name) for name in ("query", "user", "count")])
         log = read_table(source, schema, optional={"user", "count"})
         name = describe(source)
-        blank = pc.equal(pc.utf8_trim_whitespace(log["query"]), "")
-        _refuse(name, "query", log["query"], blank, "some text")
+        texts = one_chunk(log["query"])
+        blank = pc.if_else(texts.is_valid(), pa.array(unmatchable(texts)), None)
+        _refuse(name, "query", texts, blank, "some text besides white space and diacritics")
         if "count" in log.column_names:
             count = pc.fill_null(log["count"], 1.0)
             good = pc.and_(pc.greater_equal(count, 0.0), pc.is_finite(count))
@@ -111,10 +112,12 @@ class Catalogue:
             keep = pc.and_(keep, pc.greater_equal(found["user_count_distinct"], min_users))
         found = found.filter(keep)
         if not len(found):
-            raise InputError(
-                f"{name}: none of {len(log)} rows holds a query that at least {min_users} users "
-                "submitted. Pass a smaller min_users."
+            wanted = (
+                f"that at least {min_users} users submitted. Pass a smaller min_users."
+                if "user" in log.column_names
+                else "with a count above 0. Bring a file with some."
             )
+            raise InputError(f"{name}: none of {len(log)} rows holds a query {wanted}")
         return cls(found["query"].to_pylist(), found["count_sum"].to_numpy())
 
     def as_queries(self, log: pa.Table, *, per_composition: float = 10.0) -> pa.Table:

@@ -12,7 +12,7 @@ from telic.completion import PrefixIndex, fold
 from telic.data.contracts import COMPOSITIONS, KEYSTROKE, SIMULATED, TIMESTAMP
 from telic.errors import InputError
 from telic.simulate.catalogue import Catalogue
-from telic.simulate.intents import REFINEMENTS, draw_intents, query_text
+from telic.simulate.intents import REFINEMENTS, Intents, draw_intents, query_text
 from telic.simulate.parameters import SETTINGS, TypistParameters
 from telic.simulate.plans import LONGEST_PHRASE, draw_plans
 
@@ -30,6 +30,7 @@ def simulate_typists(
     attention: float | None = None,
     candidates: int = 10,
     seed: int = 0,
+    causes: Callable[[Intents], Intents] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> pa.Table:
     """Make a composition log by simulated people who search a catalogue.
@@ -56,6 +57,8 @@ def simulate_typists(
         Length of the list shown.
     seed : int
         Equal seeds give equal logs.
+    causes : callable, optional
+        Changes what is wanted before anything is typed (see `telic.simulate.simulate_phones`).
     progress : callable, optional
         Called with the number of compositions finished and their total, now and then.
 
@@ -106,6 +109,8 @@ def simulate_typists(
         parameters=p,
         rng=rngs[0],
     )
+    if causes is not None:
+        intents = causes(intents)
     plans = draw_plans(intents, lists.folded, parameters=p, rng=rngs[1])
     rounds, prefixes, shown, selected = _type(intents, plans, lists, p, rngs[2], progress)
     table = _assemble(catalogue, intents, rounds, prefixes, shown, selected)

@@ -4,7 +4,7 @@ from telic.completion.adaqac import PROTOCOLS
 from telic.completion.evaluation import evaluate
 from telic.report import Report
 from telic.simulate import Catalogue, simulate_typists
-from telic.study import chapter2, chapter2_report
+from telic.study import chapter2, chapter2_controls, chapter2_report
 from telic.study.chapter2 import Progress
 
 
@@ -36,7 +36,7 @@ def chapter2_study(
     """
     tell = progress or (lambda step: None)
     log = simulate_typists(catalogue, seed=0, users=users, compositions=compositions)
-    replay = chapter2.simulated_replay(catalogue, log)
+    replay = chapter2_controls.simulated_replay(catalogue, log)
     results = evaluate(replay, protocols=tuple(PROTOCOLS.values()), progress=progress)
     report = chapter2_report.evaluation_report(
         replay, results, title="Chapter 2 on simulated typists"
@@ -77,10 +77,10 @@ def chapter2_study(
         caption="Personal-S, every keystroke of the test part",
     )
 
-    controls = chapter2.controls(
+    controls = chapter2_controls.controls(
         catalogue, seeds=seeds, users=users, compositions=compositions, progress=progress
     )
-    curve = chapter2.attention_curve(
+    curve = chapter2_controls.attention_curve(
         catalogue, seeds=max(2, seeds // 3), users=users, compositions=compositions,
         progress=progress,
     )  # fmt: skip

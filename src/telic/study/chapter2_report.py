@@ -127,8 +127,10 @@ def evaluation_report(
         )
     report.section("Accuracy at the last keystroke")
     report.text(
-        "In percent. Δ is the difference from the static order of the same relevance, in points; "
-        "its interval and p-value come from a paired t-test over users; a star marks p < 0.05."
+        "In percent, over all keystrokes. Changes against the static order of the same relevance "
+        "are in points and take users as the unit, each counting once whatever the number of "
+        "keystrokes: the mean of the users' mean differences, with the interval and p-value of a "
+        "paired t-test over users; a star marks p < 0.05."
     )
     report.table(*overview_table(results, "last"))
     report.table(*accuracy_table(results), caption="Every measure and interval", folded=True)

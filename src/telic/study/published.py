@@ -12,6 +12,7 @@ from telic.study.auc_tables import (
     RULES,
     SAME,
     SEARCH_ROWS,
+    NotStored,
     Results,
     ceiling,
     first_rule,
@@ -139,7 +140,11 @@ def rerun(
             if most is not None and data.X.shape[1] > most:
                 rows.append(_unrun(figure)._replace(ceiling=best, ceiling_rule=rule))
                 continue
-            ours = runs_of(data, method, data.scaling, runs, results, label=first)
+            try:
+                ours = runs_of(data, method, data.scaling, runs, results, label=first)
+            except NotStored:
+                rows.append(_unrun(figure)._replace(ceiling=best, ceiling_rule=rule))
+                continue
             rows.append(
                 Row(
                     *figure, float(np.mean(ours)), float(np.std(ours)), float(np.mean(exact)),

@@ -274,8 +274,8 @@ random_state
     --------
     >>> X = np.random.default_rng(0).normal(size=(200, 4))
     >>> model = GraphFusedRegressor("chain", gamma=0.1).fit(X, X @ [1.0, 1.0, 3.0, 3.0])
-    >>> model.coef_.round(2)
-    array([1.05, 1.05, 2.94, 2.94])
+    >>> model.coef_.round(1)
+    array([1.1, 1.1, 3. , 3. ])
     """
 
     def __init__(
@@ -402,8 +402,8 @@ class TrendFilter(BaseEstimator):
     Examples
     --------
     >>> y = np.repeat([0.0, 1.0], 10) + 0.1 * np.sin(np.arange(20))
-    >>> np.unique(TrendFilter(0, alpha=0.01).fit_transform(y).round(2))
-    array([0.02, 0.99])
+    >>> np.unique(TrendFilter(0, alpha=0.03).fit_transform(y).round(2))
+    array([0.08, 0.92])
     """
 
     def __init__(

@@ -135,7 +135,7 @@ def make_admm_problem(
     >>> X, y = np.eye(3), np.array([1.0, 2.0, 4.0])
     >>> D = np.array([[-1.0, 1.0, 0.0], [0.0, -1.0, 1.0]])
     >>> problem = make_admm_problem(X, y, A=D, g=separable(2, l1=0.1), loss="squared")
-    >>> round(problem.objective(y), 3)
+    >>> float(round(problem.objective(y), 3))
     0.3
     """
     data = make_problem(

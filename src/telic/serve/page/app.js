@@ -280,6 +280,8 @@ const MODELS = {
   "adaqac-unp": "adaQAC-UnP, the same weights for everybody",
   "adaqac-batch": "adaQAC-Batch, weights of your own, fixed",
   "adaqac-online": "adaQAC-Online, which learns from each search",
+  "appaware": "AppAware, for phones: installed and opened apps",
+  "appaware-adaqac": "AppAware with adaQAC-UnP, for phones",
 };
 const about = await answerOf(await fetch("/about"));
 const people = about.simulated ? "simulated people, not real ones" : "a log of real searches";

@@ -1,0 +1,148 @@
+"""Time risk and attack at the size of t.qq: `python -m benchmarks.privacy [users] [out.md]`."""
+
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.privacy.recursion import candidates
+from telic.hin import induced, read_network, write_network
+from telic.privacy.auxiliary import Auxiliary, Rules
+from telic.privacy.dehin import _target_links, attack
+from telic.privacy.risk import risks
+from telic.privacy.score import scores
+from telic.privacy.target import subsets
+from telic.simulate.microblog import TQQ_USERS, Community, microblog
+
+LOAD = """
+import sys, time
+from telic.hin import read_network
+read_network(sys.argv[2])
+begin = time.perf_counter(), time.process_time()
+read_network(sys.argv[1])
+print(time.perf_counter() - begin[0], time.process_time() - begin[1])
+print(next(int(x.split()[1]) / 1e6 for x in open("/proc/self/status") if "VmHWM" in x))
+"""
+
+SAMPLED = 200
+"""Targets that the slower comparisons are timed on; few of the 1,000 take most of the time."""
+
+
+def cpu(function, repeats=1):
+    """Median CPU seconds, and the last result."""
+    times = []
+    for _ in range(repeats):
+        begin = time.process_time()
+        result = function()
+        times.append(time.process_time() - begin)
+    return statistics.median(times), result
+
+
+def main(users=TQQ_USERS, out="benchmarks/privacy/speed.md"):
+    rows = []
+
+    def row(work, target, seen):
+        rows.append(f"| {work} | {target} | {seen} |")
+        print(rows[-1], flush=True)
+
+    small, (few,) = microblog(users=3000, communities=[Community(0.02, 200)])
+    warm = Auxiliary(small, Rules.of(small))
+    attack(warm, induced(small, {"user": few}), max_distance=3)
+    list(risks(small, max_distance=2))
+    begin, used = time.perf_counter(), time.process_time()
+    network, (members,) = microblog(users=users, communities=[Community(0.01)], seed=0)
+    links = sum(len(part) for part in network.links.values())
+    wall, used = time.perf_counter() - begin, time.process_time() - used
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    row("simulate", "≤ 60 s", f"{wall:.0f} s ({used:.0f} CPU s), {peak:.1f} GB at most")
+    with tempfile.TemporaryDirectory() as folder:
+        write_network(small, Path(folder) / "small")
+        write_network(network, Path(folder) / "net")
+        words = [sys.executable, "-c", LOAD, f"{folder}/net", f"{folder}/small"]
+        loaded, busy, memory = map(float, subprocess.check_output(words).split())
+        network = read_network(Path(folder) / "net")
+    row(
+        "load from Parquet",
+        "≤ 10 s, ≤ 1.2 GB",
+        f"{loaded:.1f} s ({busy:.1f} CPU s), {memory:.2f} GB at most",
+    )
+    target = induced(network, {"user": members})
+    spent, prepared = cpu(lambda: Auxiliary(network, Rules.of(target)))
+    row("prepare the auxiliary network, once", "", f"{spent:.1f} CPU s")
+    spent, result = cpu(lambda: attack(prepared, target, max_distance=3), 5)
+    row("attack, 1,000 targets, n = 0…3, 4 link types", "≤ 0.5 CPU s", f"{spent:.3f} CPU s")
+    found = [score.precision for score in scores(result, prepared.size, members)]
+    row("its precision, n = 0…3", "", " / ".join(f"{100 * part:.1f} %" for part in found))
+    every = subsets(list(prepared.rules.strengths))
+    many, _ = cpu(lambda: [attack(prepared, target, max_distance=3, links=s) for s in every])
+    row("the same for 15 subsets of link types", "≤ 5 s", f"{many:.2f} CPU s")
+    _compare(row, prepared, network, target, result, spent)
+    spent, _ = cpu(lambda: [found.risk for found in risks(network, max_distance=3)])
+    row("risk, 45 settings, the whole network", "≤ 30 CPU s", f"{spent:.1f} CPU s")
+    Path(out).write_text(
+        f"Simulated microblog, {users:,} users, {links:,} links; written by "
+        "`python -m benchmarks.privacy`.\n\n| work | target | measured |\n|---|---|---|\n"
+        + "\n".join(rows) + "\n"
+    )  # fmt: skip
+
+
+def _compare(row, prepared, network, target, result, spent):
+    """Time the recursion at every distance, and count what the level method saves."""
+    _, *links = _target_links(prepared, target, None)
+    # As printed: profiles attribute by attribute, users and links in the network's own order.
+    names = list(prepared.rules.attributes)
+    known, wanted = (
+        np.column_stack([net.nodes["user"].column(a).to_numpy() for a in names]).astype(np.int32)
+        for net in (network, target)
+    )
+    sides = [prepared.rules.attributes[a].bounds(wanted[:, i]) for i, a in enumerate(names)]
+    least, most = (
+        np.column_stack([np.broadcast_to(side[k], len(wanted)) for side in sides]).astype(float)
+        for k in (0, 1)
+    )
+    parts = [network.links[name] for name in prepared.rules.strengths]
+    starts = np.cumsum([0, *(len(part) for part in parts)])
+    indptr = np.stack([part.indptr + begin for part, begin in zip(parts, starts, strict=False)])
+    strength = [np.ones(len(p), np.int32) if p.strength is None else p.strength for p in parts]
+    plain = (known, least, most, *links, indptr, np.concatenate([p.indices for p in parts]),
+             np.concatenate(strength)[:, None])  # fmt: skip
+    # On the level method's own index: profiles reduced to one interval of sorted users.
+    sets = prepared.intervals(target)
+    ranks = np.arange(prepared.size, dtype=np.int32)[:, None]
+    own = (ranks, sets.first[:, None].astype(float), sets.last[:, None] - 1.0, *links,
+           prepared.indptr, prepared.indices, prepared.strength)  # fmt: skip
+    everyone = np.arange(prepared.size)
+    for name, hasty, args, order, distances in (
+        ("as printed", False, plain, everyone, (1, 2, 3)),
+        ("with early exits", True, plain, everyone, (3,)),
+        ("as printed, but on the level method's sorted index", False, own, prepared.order, (3,)),
+    ):
+        for n in distances:
+            keep = np.zeros(prepared.size, bool)
+            candidates(n, hasty, 0, keep[:0], *args)
+            total, same = 0.0, True
+            chosen = everyone[: target.size("user")]
+            if n < 3 or args is not plain or hasty:
+                chosen = np.random.default_rng(0).choice(chosen, SAMPLED, replace=False)
+            for t in chosen:
+                begin = time.process_time()
+                candidates(n, hasty, t, keep, *args)
+                total += time.process_time() - begin
+                found = np.sort(order[np.flatnonzero(keep)])
+                same = same and np.array_equal(found, result.candidates(int(t), n))
+            total *= target.size("user") / len(chosen)
+            row(
+                f"the compiled recursion, {name}, n = {n}, {len(chosen):,} of the targets",
+                "level method ≥ 1,000× less" if n == 3 else "",
+                f"{total:.1f} CPU s for 1,000: {total / spent:,.0f}× the level method's n = 0…3; "
+                f"candidate sets {'equal' if same else 'DIFFER'}",
+            )
+
+
+if __name__ == "__main__":
+    main(*(int(x) if x.isdecimal() else x for x in sys.argv[1:]))

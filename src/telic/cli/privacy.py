@@ -1,0 +1,394 @@
+"""`telic privacy`: risk, attack, anonymise, advise, report, simulate."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from telic.cli.console import print_json, print_table
+from telic.cli.privacy_files import (
+    find_truth,
+    read_json,
+    read_loss,
+    read_steps,
+    split_names,
+    write_candidates,
+    write_parquet,
+)
+from telic.cli.progress import steps as steps_shown
+from telic.errors import InputError
+
+app = typer.Typer(help="Know the risk before you publish a network.", no_args_is_help=True)
+
+NetworkFolder = Annotated[Path, typer.Argument(help="A network folder (schema.json, Parquet).")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+NodeType = Annotated[str | None, typer.Option(help="Whom to protect; default the only type.")]
+Links = Annotated[str | None, typer.Option(help="Link types to use, separated by commas.")]
+Attributes = Annotated[
+    str | None, typer.Option(help="Profile attributes to use, separated by commas ('' for none).")
+]
+MaxDistance = Annotated[int | None, typer.Option(min=0, help="Default: until nothing changes.")]
+Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
+Steps = Annotated[
+    Path | None,
+    typer.Option(help='JSON list such as [{"method": "generalise", "attribute": "yob", '
+                 '"width": 5}].'),
+]  # fmt: skip
+
+
+@app.command()
+def risk(
+    network: NetworkFolder,
+    links: Links = None,
+    attributes: Attributes = None,
+    max_distance: MaxDistance = None,
+    loss: Annotated[
+        str | None, typer.Option(help="A numeric column with each user's loss l(t) in [0, 1].")
+    ] = None,
+    worst: Annotated[int, typer.Option(min=0, help="List this many users at highest risk.")] = 0,
+    show_ids: Annotated[bool, typer.Option(help="Name them by their ids.")] = False,
+    node_type: NodeType = None,
+    as_json: AsJson = False,
+) -> None:
+    """Privacy risk for every subset of link types and every distance (Section 7.4)."""
+    import numpy as np
+
+    from telic.hin import read_network
+    from telic.privacy.risk import risks
+    from telic.privacy.target import own_links, subsets, target_type
+
+    net = read_network(network)
+    node_type = target_type(net, node_type)
+    sets = subsets(own_links(net.schema, node_type, split_names(links))) or [()]
+    weights = None if loss is None else read_loss(net, node_type, loss)
+    rows, last = [], None
+    with steps_shown("risk", len(sets)) as begin:
+        for names in sets:
+            begin("-".join(names))
+            for found in risks(
+                net,
+                links=[names],
+                max_distance=max_distance,
+                attributes=split_names(attributes),
+                loss=weights,
+                node_type=node_type,
+            ):
+                rows.append(found)
+                last = found
+    assert last is not None
+    out: dict[str, Any] = {
+        "users": net.size(node_type),
+        "rows": [
+            {"links": list(r.links), "distance": r.distance, "risk": r.risk, "unique": r.unique,
+             "cardinality": r.cardinality}
+            for r in rows
+        ],
+        "k_histogram": {str(k): users for k, users in last.k_histogram().items()},
+    }  # fmt: skip
+    if worst:
+        sizes = last.group_sizes()
+        ids = net.ids(node_type)
+        out["worst"] = [
+            {"user": ids[int(v)].as_py() if show_ids else int(v), "k": int(sizes[v]),
+             "risk": float((1 if weights is None else weights[v]) / sizes[v])}
+            for v in last.worst(worst, None if weights is None else np.asarray(weights))
+        ]  # fmt: skip
+    if as_json:
+        print_json(out)
+        return
+    table = [
+        ["-".join(r.links) or "(none)", r.distance, f"{r.risk:.1%}", f"{r.unique:.1%}"]
+        for r in rows
+    ]
+    print_table(f"Privacy risk of {net.size(node_type)} users",
+                 ["link types", "distance", "risk", "unique users"], table)  # fmt: skip
+    if worst:
+        label = "user" if show_ids else "user (row)"
+        listed = [[w["user"], w["k"], f"{w['risk']:.3f}"] for w in out["worst"]]
+        print_table("At highest risk, all link types, farthest distance",
+                     [label, "users alike (k)", "risk"], listed)  # fmt: skip
+
+
+@app.command()
+def attack(
+    auxiliary: Annotated[Path, typer.Argument(help="Network folder whose users are known.")],
+    target: Annotated[Path, typer.Argument(help="Network folder that was published.")],
+    max_distance: Annotated[int, typer.Option(min=0, help="Neighbours up to this far.")] = 2,
+    candidates: Annotated[
+        Path | None, typer.Option(help="Write every candidate set to this Parquet file.")
+    ] = None,
+    rules: Annotated[
+        Path | None,
+        typer.Option(
+            help='JSON: attribute or link type → "exact", "at_least", "at_most", '
+            '"ignore", {"tolerance": x}.'
+        ),
+    ] = None,
+    links: Links = None,
+    truth: Annotated[
+        str,
+        typer.Option(
+            help="'ids' (ids are kept), 'none', or a Parquet file with columns "
+            "target and auxiliary. Default: ids, if they are all there."
+        ),
+    ] = "auto",
+    steps: Steps = None,
+    reconfigured: Annotated[
+        bool, typer.Option(help="First remove the links with the majority strength (7.6.2).")
+    ] = False,
+    in_links: Annotated[bool, typer.Option(help="Extension: use in-links too.")] = False,
+    joint: Annotated[bool, typer.Option(help="Extension: match over link types jointly.")] = False,
+    eliminate: Annotated[
+        bool, typer.Option(help="Extension: a user matched uniquely is nobody else.")
+    ] = False,
+    noise: Annotated[
+        float, typer.Option(help="Extension: share of neighbours that may stay unmatched.")
+    ] = 0.0,
+    node_type: NodeType = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run DeHIN: find the target's users in the auxiliary network (Section 7.5)."""
+    from telic.hin import read_network
+    from telic.privacy import dehin
+    from telic.privacy.anonymise import COARSENINGS, apply_steps, without_majority_strength
+    from telic.privacy.score import bootstrap_interval, right, scores
+    from telic.privacy.target import target_type
+
+    published = read_network(target)
+    node_type = target_type(published, node_type)
+    # Steps that the publisher described are repeated on what is known, as an attacker would.
+    known = apply_steps(read_network(auxiliary), read_steps(steps), only=COARSENINGS)
+    override = None if rules is None else read_json(rules, dict)
+    chosen = dehin.Rules.of(
+        published, override=override, links=split_names(links), node_type=node_type
+    )
+    removed = None
+    if reconfigured:
+        published, removed = without_majority_strength(published, node_type=node_type)
+    prepared = dehin.Auxiliary(known, chosen, node_type=node_type, in_links=in_links, joint=joint)
+    result = dehin.attack(
+        prepared, published, max_distance=max_distance, eliminate=eliminate, noise=noise
+    )
+    right_answers, kind = find_truth(truth, known, published, node_type)
+    rows: list[dict[str, Any]] = []
+    for distance, sizes in enumerate(result.sizes):
+        row: dict[str, Any] = {"distance": distance, "targets": len(sizes),
+               "unique": float((sizes == 1).mean()) if len(sizes) else 0.0,
+               "empty": float((sizes == 0).mean()) if len(sizes) else 0.0,
+               "reduction_rate": float((1 - sizes / max(prepared.size, 1)).mean()),
+               "mean_candidates": float(sizes.mean())}  # fmt: skip
+        rows.append(row)
+    if right_answers is not None:
+        for row, score in zip(rows, scores(result, prepared.size, right_answers), strict=True):
+            low, high = bootstrap_interval(right(result, right_answers, score.distance))
+            row |= {"precision": score.precision, "precision_low": low, "precision_high": high,
+                    "unique_right": score.unique_right, "unique_wrong": score.unique_wrong,
+                    "truth_kept": score.truth_kept}  # fmt: skip
+            if score.right_of_unique >= 0:
+                row["right_of_unique"] = score.right_of_unique
+    if candidates is not None:
+        write_candidates(candidates, result, known, published, node_type)
+    out = {"auxiliary_users": prepared.size, "target_users": published.size(node_type),
+           "truth": kind, "rows": rows}  # fmt: skip
+    out["extensions"] = [
+        name for name, on in (("in_links", in_links), ("joint", joint), ("eliminate", eliminate),
+                              ("noise", noise > 0)) if on
+    ]  # fmt: skip
+    if removed is not None:
+        out["links_removed"] = removed
+    if right_answers is not None:
+        out["not_in_auxiliary"] = int((right_answers < 0).sum())
+    if as_json:
+        print_json(out)
+        return
+    shown = [
+        [r["distance"],
+         f"{r['precision']:.1%} [{r['precision_low']:.1%}, {r['precision_high']:.1%}]"
+         if "precision" in r else "unknown",
+         f"{r['unique_wrong']:.1%}" if "precision" in r else "unknown",
+         f"{r['unique']:.1%}", f"{r['empty']:.1%}", f"{r['reduction_rate']:.3%}",
+         f"{r['mean_candidates']:.1f}"]
+        for r in rows
+    ]  # fmt: skip
+    columns = ["distance", "precision [95 %]", "unique, wrong", "unique", "empty", "reduction",
+               "mean candidates"]  # fmt: skip
+    print_table(f"DeHIN: {out['target_users']} targets, {out['auxiliary_users']} known users; "
+                 f"truth: {kind}", columns, shown)  # fmt: skip
+    if removed is not None:
+        typer.echo(f"Links removed before the attack, by type: {removed}")
+
+
+@app.command()
+def anonymise(
+    network: NetworkFolder,
+    out: Annotated[Path, typer.Argument(help="Folder to write the release to.")],
+    steps: Steps = None,
+    keep_ids: Annotated[bool, typer.Option(help="Do not replace ids.")] = False,
+    key: Annotated[
+        Path | None, typer.Option(help="Write new id → old id here. Keep it secret.")
+    ] = None,
+    seed: Seed = 0,
+    node_type: NodeType = None,
+    as_json: AsJson = False,
+) -> None:
+    """Apply steps to a network, replace its ids, and say what utility that costs."""
+    import dataclasses
+
+    from telic.hin import read_network, write_network
+    from telic.privacy.anonymise import apply_steps, randomise_ids
+    from telic.privacy.target import target_type
+    from telic.privacy.utility import STRUCTURE_USERS, utility_loss
+
+    net = read_network(network)
+    node_type = target_type(net, node_type)
+    with steps_shown("anonymise", 3) as begin:
+        begin("applying the steps")
+        release = apply_steps(net, read_steps(steps), seed=seed)
+        begin("measuring what is lost")
+        loss = utility_loss(net, release, seed=seed, node_type=node_type)
+        begin("writing")
+        if not keep_ids:
+            release, secret = randomise_ids(release, seed=seed, node_type=node_type)
+            if key is not None:
+                write_parquet(key, secret)
+        write_network(release, out)
+    looked_at = min(net.size(node_type), STRUCTURE_USERS)
+    losses = {**dataclasses.asdict(loss), "total": loss.total()}
+    if as_json:
+        print_json({"utility_loss": losses, "structure_users": looked_at})
+        return
+    print_table(f"Utility lost in {out} (0: none, 1: all)", ["measure", "loss"],
+                 [[name, f"{value:.3f}"] for name, value in losses.items()])  # fmt: skip
+    if looked_at < net.size(node_type):
+        typer.echo(
+            f"Clustering, prediction and communities: from a snowball sample of {looked_at:,} of "
+            f"the {net.size(node_type):,} users, and the links among them."
+        )
+
+
+@app.command()
+def advise(
+    network: NetworkFolder,
+    max_risk: Annotated[float, typer.Option(help="Highest mean risk R(T) you accept.")],
+    max_distance: MaxDistance = None,
+    out: Annotated[Path | None, typer.Option(help="Write the steps to this JSON file.")] = None,
+    weights: Annotated[
+        Path | None, typer.Option(help="JSON: field → how much its loss counts.")
+    ] = None,
+    max_tried: Annotated[int, typer.Option(min=1, help="Judge at most about so many.")] = 3000,
+    node_type: NodeType = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find the release under a stated risk that loses least, and confirm it by attack."""
+    from telic.data import atomic_path
+    from telic.hin import read_network
+    from telic.privacy.advise import advise as search
+    from telic.privacy.advise import confirm
+    from telic.privacy.target import target_type
+
+    net = read_network(network)
+    node_type = target_type(net, node_type)
+    with steps_shown("advise") as begin:
+        found = search(
+            net, max_risk=max_risk, max_distance=max_distance, max_tried=max_tried,
+            weights=None if weights is None else read_json(weights, dict), node_type=node_type,
+            progress=lambda tried: begin(f"{tried} releases judged"),
+        )  # fmt: skip
+    success = confirm(net, found, node_type=node_type)
+    if out is not None:
+        with atomic_path(out) as temporary:
+            temporary.write_text(json.dumps(found.steps, indent=1), encoding="utf-8")
+    if as_json:
+        print_json({
+            "steps": found.steps, "choice": found.choice, "loss": found.loss,
+            "proven_least": found.proven, "tried": found.tried,
+            "risk_before": [r.risk for r in found.before],
+            "risk_after": [r.risk for r in found.after],
+            "attack_precision": success,
+            "effects": [
+                {"field": name, "level": level, "risk_without": without, "risk_if_published": added}
+                for name, level, without, added in found.effects
+            ],
+        })  # fmt: skip
+        return
+    least = "no cheaper one meets it" if found.proven else "a cheaper one may exist"
+    typer.echo(
+        f"Risk {found.before[-1].risk:.1%} → {found.after[-1].risk:.1%}; information lost "
+        f"{found.loss:.0%} ({least}; {found.tried} releases judged). The attack finds "
+        f"{success:.1%} of the users of this release."
+    )
+    table = [
+        [name, level, f"{without:.1%}", f"{added:.1%}"]
+        for name, level, without, added in found.effects
+    ]
+    print_table("Field by field", ["field", "in the release", "risk today without it",
+                                    "risk of the release with it in full"], table)  # fmt: skip
+    print_table("Hop by hop", ["links followed", "risk today", "risk of the release"],
+                 [[n, f"{found.before[min(n, len(found.before) - 1)].risk:.1%}",
+                   f"{found.after[min(n, len(found.after) - 1)].risk:.1%}"]
+                  for n in range(max(len(found.before), len(found.after)))])  # fmt: skip
+
+
+@app.command()
+def report(
+    network: NetworkFolder,
+    out: Annotated[Path, typer.Argument(help="HTML file to write.")],
+    auxiliary: Annotated[
+        Path | None, typer.Option(help="What an attacker knows; default the network itself.")
+    ] = None,
+    max_risk: Annotated[
+        float | None, typer.Option(help="Also advise on a release under this risk.")
+    ] = None,
+    max_distance: Annotated[int, typer.Option(min=0)] = 3,
+    worst: Annotated[int, typer.Option(min=0, help="Users at highest risk to list.")] = 10,
+    show_ids: Annotated[bool, typer.Option(help="Print user ids in the report.")] = False,
+    node_type: NodeType = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write one HTML page for whoever decides whether the network may be published."""
+    from telic.hin import read_network
+    from telic.privacy.report import risk_report
+
+    page, facts = risk_report(
+        read_network(network),
+        auxiliary=None if auxiliary is None else read_network(auxiliary),
+        name=network.resolve().name, max_risk=max_risk, max_distance=max_distance, worst=worst,
+        show_ids=show_ids, node_type=node_type,
+    )  # fmt: skip
+    page.write(out)
+    if as_json:
+        print_json(facts)
+    else:
+        typer.echo(f"{out}: written.")
+
+
+@app.command()
+def simulate(
+    out: Annotated[Path, typer.Argument(help="Folder to create: auxiliary/ and target/.")],
+    users: Annotated[int, typer.Option(min=2)] = 20_000,
+    links: Annotated[int | None, typer.Option(help="Default: 24.6 per user, as t.qq.")] = None,
+    size: Annotated[int, typer.Option(min=2, help="Users of the published part.")] = 1000,
+    density: Annotated[float, typer.Option(help="Density of the published part.")] = 0.01,
+    isolated: Annotated[
+        float | None, typer.Option(help="Share of its users without out-links.")
+    ] = None,
+    growth: Annotated[float, typer.Option(help="Share of links and tweets that came since.")] = 0.1,
+    seed: Seed = 0,
+) -> None:
+    """Simulate a microblog like t.qq: the network today, and a part of it published earlier."""
+    from telic.data import atomic_path
+    from telic.data.contracts import SIMULATED
+    from telic.hin import write_network
+    from telic.simulate.microblog import Community, earlier_snapshot, microblog
+
+    if out.exists():
+        raise InputError(f"{out}: exists already. Choose another name or remove it.")
+    group = Community(density, size, isolated)
+    network, (members,) = microblog(users=users, links=links, communities=[group], seed=seed)
+    target = earlier_snapshot(network, members, growth=growth, seed=seed)
+    with atomic_path(out) as temporary:
+        temporary.mkdir()
+        for name, part in (("auxiliary", network), ("target", target)):
+            write_network(part, temporary / name, metadata={SIMULATED: b"true"})
+    typer.echo(f"{out}: written (simulated).")

@@ -1,0 +1,109 @@
+"""Files that the privacy commands read and write beside networks."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from telic.errors import InputError
+
+if TYPE_CHECKING:
+    from telic.hin import Network
+    from telic.privacy.dehin import Attack
+
+
+def split_names(text: str | None) -> list[str] | None:
+    """Split names separated by commas; None stays None."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def read_loss(net: "Network", node_type: str, column: str) -> Any:
+    """Read each user's loss l(t) from a numeric column."""
+    import pyarrow as pa
+
+    table = net.nodes[node_type]
+    if column not in table.column_names:
+        raise InputError(f"loss: no column {column!r}. Columns are {table.column_names}.")
+    kind = table.column(column).type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        raise InputError(f"loss: column {column!r} is {kind}, expected numbers in [0, 1].")
+    return table.column(column).to_numpy()
+
+
+def read_json(path: Path, kind: type) -> Any:
+    """Read a JSON file that holds a list or an object."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read as JSON ({error}).") from None
+    if not isinstance(content, kind):
+        expected = "an object" if kind is dict else "a list"
+        raise InputError(f"{path}: expected {expected}.")
+    return content
+
+
+def read_steps(path: Path | None) -> list[Any]:
+    """Read the steps of a release; no file, no steps."""
+    steps = [] if path is None else read_json(path, list)
+    for number, step in enumerate(steps):
+        if not isinstance(step, dict):
+            raise InputError(f"{path}: step {number + 1} is {step!r}, expected an object.")
+    return steps
+
+
+def find_truth(
+    kind: str, known: "Network", published: "Network", node_type: str
+) -> tuple[Any, str]:
+    """Return the targets' auxiliary positions (None: unknown), and how they are known."""
+    import pyarrow.parquet as pq
+
+    from telic.privacy.score import read_truth, same_ids
+
+    if kind == "none" or not published.size(node_type):
+        return None, "not given"
+    if kind in ("ids", "auto"):
+        found = same_ids(known, published, node_type)
+        if kind == "ids" or (found >= 0).all():
+            return found, "ids are kept"
+        return None, f"not given ({int((found < 0).sum())} target ids are not auxiliary ids)"
+    try:
+        table = pq.ParquetFile(kind).read()
+    except OSError as error:
+        raise InputError(f"--truth {kind}: cannot be read ({error}).") from None
+    return read_truth(table, known, published, node_type), kind
+
+
+def write_candidates(
+    path: Path, result: "Attack", known: "Network", published: "Network", node_type: str
+) -> None:
+    """Write one row per distance and target: `target`, `distance`, `candidates`."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from telic.data import atomic_path
+
+    users, targets = known.ids(node_type), published.ids(node_type)
+    schema = pa.schema([("target", targets.type), ("distance", pa.int32()),
+                        ("candidates", pa.list_(users.type))])  # fmt: skip
+    with atomic_path(path) as temporary, pq.ParquetWriter(temporary, schema) as writer:
+        for distance, sizes in enumerate(result.sizes):
+            # Row groups of bounded size: candidate sets can be as large as the network.
+            group = np.cumsum(sizes) // 5_000_000
+            for number in np.unique(group):
+                rows = np.flatnonzero(group == number)
+                offsets = np.append(0, np.cumsum(sizes[rows])).astype(np.int32)
+                found = np.concatenate([result.candidates(int(t), distance) for t in rows])
+                lists = pa.ListArray.from_arrays(pa.array(offsets), users.take(pa.array(found)))
+                columns = [targets.take(pa.array(rows)),
+                           pa.array(np.full(len(rows), distance, np.int32)), lists]  # fmt: skip
+                writer.write_table(pa.table(columns, schema=schema))
+
+
+def write_parquet(path: Path, table: Any) -> None:
+    """Write a table, whole or not at all."""
+    import pyarrow.parquet as pq
+
+    from telic.data import atomic_path
+
+    with atomic_path(path) as temporary:
+        pq.write_table(table, temporary)

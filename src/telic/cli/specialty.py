@@ -1,0 +1,289 @@
+"""`telic specialty`: simulate, discover, recognise, explain and report."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from telic.specialty.access import AccessLog
+    from telic.specialty.discovery import Discovery
+    from telic.specialty.recognise import Recognition
+
+app = typer.Typer(
+    help="Specialties that exist in practice but have no code, and the alarms they explain.",
+    no_args_is_help=True,
+)
+
+Log = Annotated[Path, typer.Argument(help="Folder of an access log (docs/data-contracts.md, 3).")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON to stdout.")]
+Seed = Annotated[int, typer.Option(help="Fixes all chance.")]
+Threads = Annotated[int, typer.Option(min=1, help="Does not change the result.")]
+SkipBad = Annotated[bool, typer.Option(help="Skip and count rows that break the contract.")]
+CodeTable = Annotated[
+    Path | None, typer.Option(help="CSV or Parquet with columns code, category, label.")
+]
+Found = Annotated[
+    Path | None, typer.Option(help="What `discover --json` wrote; else it is found anew.")
+]
+ShowIds = Annotated[bool, typer.Option(help="Show the log's user ids instead of pseudonyms.")]
+Method = Annotated[str, typer.Option(help="lda or pathselclus.")]
+
+
+@app.command()
+def simulate(
+    folder: Annotated[Path, typer.Argument(help="Folder to write; must not exist.")],
+    scale: Annotated[float, typer.Option(help="Share of patients and accesses, (0, 1].")] = 0.05,
+    seed: Seed = 0,
+) -> None:
+    """Write a simulated hospital's access log, with its truth."""
+    from telic.simulate.hospital import simulate_hospital
+
+    simulate_hospital(folder, scale=scale, seed=seed)
+    typer.echo(f"{folder}: a simulated access log", err=True)
+
+
+@app.command()
+def discover(
+    log: Log,
+    method: Method = "lda",
+    topics: Annotated[int | None, typer.Option(help="LDA's K; else by perplexity.")] = None,
+    document: Annotated[str, typer.Option(help="LDA's documents: patient or user.")] = "patient",
+    view: Annotated[str | None, typer.Option(help="PathSelClus: fine or general.")] = None,
+    free: Annotated[int, typer.Option(help="PathSelClus: clusters without seeds.")] = 3,
+    full_paths: Annotated[bool, typer.Option(help="PathSelClus: U-P-U, U-P-D-P-U.")] = False,
+    restarts: Annotated[int, typer.Option(help="Runs; the best is used.")] = 3,
+    seed: Seed = 0,
+    threads: Threads = 1,
+    skip_bad_rows: SkipBad = False,
+    code_table: CodeTable = None,
+    as_json: Json = False,
+) -> None:
+    """Find specialties: users, diagnoses by lift, the code that names them or none."""
+    from telic.specialty.discover import discover as find
+
+    records = _read(log, skip_bad_rows, code_table)
+    with _progress() as on_step:
+        found = find(
+            records,
+            method=method,
+            n_topics=topics,
+            document=document,
+            view=view,
+            free=free,
+            full_paths=full_paths,
+            restarts=restarts,
+            seed=seed,
+            threads=threads,
+            on_step=on_step,
+        )
+    if as_json:
+        typer.echo(json.dumps(found.as_json(records), ensure_ascii=False, indent=1))
+        return
+    for one in found.specialties:
+        code = one.listed_code or f"no code (nearest: {one.nearest_code or 'none'})"
+        typer.echo(
+            f"{len(one.users):5d} users  stability {one.stability:.2f}  {code}  |  {one.name}"
+        )
+
+
+def _read(folder: Path, skip_bad_rows: bool, code_table: Path | None) -> "AccessLog":
+    from telic.specialty.access import read_log
+
+    log = read_log(folder, on_bad_row="skip" if skip_bad_rows else "raise", code_table=code_table)
+    for note in log.notes:
+        typer.echo(f"note: {note}", err=True)
+    return log
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """A spinner on stderr that names the last step done."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("reading")
+        yield lambda step: progress.update(task, description=f"{step}: done")
+
+
+@app.command()
+def recognise(
+    log: Log,
+    found: Found = None,
+    method: Method = "lda",
+    classifier: Annotated[str, typer.Option(help="Or 'all'.")] = "SVM",
+    seed: Seed = 0,
+    threads: Threads = 1,
+    skip_bad_rows: SkipBad = False,
+    code_table: CodeTable = None,
+    as_json: Json = False,
+) -> None:
+    """Recognise each specialty without a code beside the core classes (5×2 cross-validation)."""
+    from telic.specialty.recognise import CLASSIFIERS
+
+    records = _read(log, skip_bad_rows, code_table)
+    discovery = _discovery(records, found, method, seed, threads)
+    names = CLASSIFIERS if classifier == "all" else (classifier,)
+    rows = []
+    for name in names:
+        for k, one in _recognitions(records, discovery, name, seed).items():
+            core = [c for c in one.classes if c != "de facto"]
+            precision, recall, f1 = (float(v) for v in one.of("de facto"))
+            rows.append(
+                {
+                    "specialty": discovery.specialties[k].name,
+                    "classifier": name,
+                    "precision": precision,
+                    "recall": recall,
+                    "f1": f1,
+                    "core_f1": float(one.mean_of(core)[2]),
+                    "core_macro_f1": one.macro_f1(core),
+                    "p_values": {
+                        test: result.p_value
+                        for test, result in one.compare("de facto", core).items()
+                    },
+                }
+            )
+    if as_json:
+        typer.echo(json.dumps({"recognition": rows}, ensure_ascii=False, indent=1))
+        return
+    for row in rows:
+        typer.echo(
+            f"{row['classifier']:15s} F1 {row['f1']:.3f}  core {row['core_f1']:.3f}  "
+            f"|  {row['specialty']}"
+        )
+
+
+@app.command()
+def explain(
+    log: Log,
+    found: Found = None,
+    method: Method = "lda",
+    limit: Annotated[int, typer.Option(min=0, help="Lines of the queue.")] = 20,
+    show_ids: ShowIds = False,
+    seed: Seed = 0,
+    threads: Threads = 1,
+    skip_bad_rows: SkipBad = False,
+    code_table: CodeTable = None,
+    as_json: Json = False,
+) -> None:
+    """Say which alarms the de facto specialties explain, and list the queue."""
+    from telic.specialty.explain import Pseudonyms, effect, judge, lines
+
+    records = _read(log, skip_bad_rows, code_table)
+    discovery = _discovery(records, found, method, seed, threads)
+    alerts = judge(records, discovery)
+    counted = effect(records, discovery, alerts, _known_snooping(log))
+    names = None if show_ids else Pseudonyms()
+    queue = list(lines(records, discovery, alerts, limit=limit, pseudonyms=names))
+    if as_json:
+        content = {"simulated": records.simulated, **counted.__dict__, "queue": queue}
+        typer.echo(json.dumps(content, ensure_ascii=False, indent=1))
+        return
+    for name, value in counted.__dict__.items():
+        if value is not None:
+            typer.echo(f"{name.replace('_', ' '):25s} {value:>10,}")
+    for line in queue:
+        typer.echo(
+            f"row {line['row']}: {line['user']} ({line['declared'] or 'no code'}) "
+            f"{line['status']}: {line['because']}"
+        )
+
+
+@app.command()
+def report(
+    log: Log,
+    out: Annotated[Path, typer.Option(help="HTML file to write.")] = Path("specialties.html"),
+    found: Found = None,
+    method: Method = "lda",
+    show_ids: ShowIds = False,
+    seed: Seed = 0,
+    threads: Threads = 1,
+    skip_bad_rows: SkipBad = False,
+    code_table: CodeTable = None,
+) -> None:
+    """Write the compliance officer's report: specialties, mismatches, the queue of alarms."""
+    from telic.specialty.explain import Pseudonyms, effect, judge
+    from telic.specialty.report import specialty_report
+
+    records = _read(log, skip_bad_rows, code_table)
+    discovery = _discovery(records, found, method, seed, threads)
+    alerts = judge(records, discovery)
+    specialty_report(
+        records,
+        discovery,
+        alerts,
+        effect(records, discovery, alerts, _known_snooping(log)),
+        recognitions=_recognitions(records, discovery, "SVM", seed),
+        pseudonyms=None if show_ids else Pseudonyms(),
+    ).write(out)
+    typer.echo(f"{out}: written", err=True)
+
+
+def _discovery(
+    log: "AccessLog", found: Path | None, method: str, seed: int, threads: int
+) -> "Discovery":
+    from telic.specialty.discover import discover as find
+    from telic.specialty.discovery import read_discovery
+
+    if found is not None:
+        return read_discovery(found, log)
+    with _progress() as on_step:
+        return find(log, method=method, seed=seed, threads=threads, on_step=on_step)
+
+
+def _recognitions(
+    log: "AccessLog", discovery: "Discovery", classifier: str, seed: int
+) -> dict[int, "Recognition"]:
+    """Recognition of each large enough specialty without a code, as class "de facto"."""
+    import numpy as np
+
+    from telic.specialty.recognise import MIN_CLASS, present_core, recognise, with_specialty
+
+    counts = log.user_diagnosis()
+    results = {}
+    for k, one in enumerate(discovery.specialties):
+        if one.listed_code is not None:
+            continue
+        labels = with_specialty(log.taxonomy, one.users, "de facto")
+        core = present_core(labels)
+        if len(one.users) < MIN_CLASS or not core:
+            typer.echo(
+                f"note: {one.name}: not recognised: it has {len(one.users)} users and "
+                f"{len(core)} core classes have {MIN_CLASS} or more; {MIN_CLASS} users and one "
+                "class are needed",
+                err=True,
+            )
+            continue
+        labels = np.where(np.isin(labels, [*core, "de facto"]), labels, "")
+        results[k] = recognise(counts, labels, method=classifier, seed=seed)
+    return results
+
+
+def _known_snooping(folder: Path) -> "np.ndarray | None":
+    """Rows that a simulated log knows to be snooping."""
+    import pyarrow.parquet as pq
+
+    truth = folder / "truth_accesses.parquet"
+    return pq.read_table(truth)["row"].to_numpy() if truth.is_file() else None
+
+
+@app.command("import")
+def import_(
+    source: Annotated[Path, typer.Argument(help="Folder of the export.")],
+    folder: Annotated[Path, typer.Argument(help="Folder to write; must not exist.")],
+    kind: Annotated[str, typer.Option(help="omop, fhir, mimic3 or eicu.")],
+) -> None:
+    """Convert an OMOP, FHIR NDJSON, MIMIC-III or eICU export to an access log."""
+    from telic.specialty.sources import import_log
+
+    for note in import_log(source, folder, kind=kind):
+        typer.echo(f"note: {note}", err=True)
+    typer.echo(f"{folder}: written", err=True)

@@ -1,0 +1,258 @@
+"""The rows of a composition log, nested columns unfolded, each held to the contract."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from telic.data.contracts import INSTALLED_APP, MAX_TEXT, OPENED_APP
+from telic.data.tables import one_chunk, unmatchable
+from telic.errors import InputError
+
+MAX_LIST = 1000
+"""Longest suggestion list accepted."""
+MAX_DAILY_OPENS = 100_000.0
+"""More openings of one app a day than that (one a second) are no counts of a person's."""
+
+
+def column_of(table: pa.Table, name: str) -> pa.Array:
+    """Return a column in one piece."""
+    return one_chunk(table[name])
+
+
+class BadRows:
+    """Collects broken rows: the first one raises, or all are counted by reason."""
+
+    def __init__(self, source: str, n: int, on_bad_row: str) -> None:
+        if on_bad_row not in ("raise", "skip"):
+            raise InputError(f"on_bad_row is {on_bad_row!r}, expected 'raise' or 'skip'.")
+        self.source, self.skip = source, on_bad_row == "skip"
+        self.rows = np.zeros(n, bool)
+        self.reasons: dict[str, int] = {}
+
+    def add(
+        self,
+        rows: np.ndarray,
+        column: str,
+        reason: str,
+        todo: str,
+        value: Callable[[int], object] | None = None,
+    ) -> None:
+        """Mark rows (a mask); `reason` says what is wrong and what was expected.
+
+        `value` gives what the row holds, where the reason does not say it already.
+        """
+        new = rows & ~self.rows
+        if not new.any():
+            return
+        if not self.skip:
+            row = int(np.argmax(new))
+            found = f"{value(row)!r} " if value else ""
+            raise InputError(
+                f"{self.source}: row {row + 1}: column {column!r}: {found}{reason}. "
+                f"{todo} Or skip such rows with on_bad_row='skip' (--skip-bad-rows)."
+            )
+        self.rows |= new
+        self.reasons[f"{column}: {reason}"] = int(new.sum())
+
+    def summary(self) -> str:
+        """Say what was wrong with how many rows."""
+        return "; ".join(f"{reason}: {count} rows" for reason, count in self.reasons.items())
+
+
+class Unfolded:
+    """The nested columns of a log, unfolded."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+        keystrokes = column_of(table, "keystrokes")
+        lengths = pc.fill_null(pc.list_value_length(keystrokes), 0).to_numpy(zero_copy_only=False)
+        self.keystroke_start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        self.owner = np.repeat(np.arange(len(lengths)), lengths)
+        flat = keystrokes.flatten()
+        self.at = pc.struct_field(flat, "at")
+        self.prefix = pc.struct_field(flat, "prefix")
+        lists = pc.struct_field(flat, "suggestions")
+        self.list_lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(
+            zero_copy_only=False
+        )
+        self.shown = lists.flatten()
+        self.installed_start, installed = _nested(table, "installed", INSTALLED_APP)
+        self.installed, self.daily_opens = installed.flatten()
+        self.opened_start, opened = _nested(table, "opened", OPENED_APP)
+        self.opened, self.opened_at = opened.flatten()
+
+    def check(self, bad: BadRows) -> None:
+        """Mark every row that breaks the contract."""
+        table, n = self.table, len(self.table)
+        for name in ("user", "composition", "query", "submitted_at", "keystrokes"):
+            nulls = table[name].is_null().to_numpy()
+            bad.add(nulls, name, "is null, expected a value", "Fill it in.")
+        empty_user = pc.equal(table["user"], "").fill_null(False).to_numpy()
+        bad.add(empty_user, "user", "is empty, expected an id", "Fill it in.")
+        ids = column_of(table, "composition").dictionary_encode().indices
+        codes = ids.fill_null(-1).to_numpy(zero_copy_only=False)
+        _, first = np.unique(codes, return_index=True)
+        repeated = np.ones(n, bool)
+        repeated[first] = False
+        bad.add(
+            repeated & (codes >= 0), "composition", "repeats an id, expected it unique",
+            "Give every composition its own.", lambda row: str(table["composition"][row]),
+        )  # fmt: skip
+        length = lengths_of(table["query"])
+        bad.add(
+            unmatchable(column_of(table, "query")), "query",
+            "is empty or all white space and diacritics, expected text", "Fill it in.",
+        )  # fmt: skip
+        bad.add(length > MAX_TEXT, "query", f"is longer than {MAX_TEXT} characters", "Shorten it.")
+        count = np.diff(self.keystroke_start)
+        bad.add(count == 0, "keystrokes", "is empty, expected at least one keystroke", "Add it.")
+        self._check_keystrokes(bad)
+        self._check_apps(bad)
+        if "selected" in table.column_names:
+            selected = column_of(table, "selected").fill_null(1).to_numpy(zero_copy_only=False)
+            last = np.zeros(n, np.int64)
+            has = count > 0
+            last[has] = self.list_lengths[self.keystroke_start[1:][has] - 1]
+            given = table["selected"].is_valid().to_numpy()
+            bad.add(
+                given & ((selected < 1) | (selected > last)), "selected",
+                "is not a position in the last list (1 is the first)", "Use null if typed in full.",
+                lambda row: int(selected[row]),
+            )  # fmt: skip
+
+    def _check_keystrokes(self, bad: BadRows) -> None:
+        def rows(mask: np.ndarray) -> np.ndarray:
+            return _rows(mask, self.owner, len(self.table))
+
+        nulls = self.at.is_null().to_numpy(zero_copy_only=False)
+        bad.add(rows(nulls), "keystrokes.at", "is null, expected a time", "Fill it in.")
+        nulls = self.prefix.is_null().to_numpy(zero_copy_only=False)
+        bad.add(rows(nulls), "keystrokes.prefix", "is null, expected text", "Fill it in.")
+        length = lengths_of(self.prefix)
+        bad.add(
+            rows(length > MAX_TEXT), "keystrokes.prefix",
+            f"is longer than {MAX_TEXT} characters", "Shorten it.",
+        )  # fmt: skip
+        start, end = self.keystroke_start[:-1], self.keystroke_start[1:]
+        first = np.zeros(len(self.owner), bool)
+        first[start[end > start]] = True
+        bad.add(
+            rows(first & (length == 0)), "keystrokes.prefix",
+            "is empty at the first keystroke, expected the first character",
+            "Start the row at the first character (a backspace to '' later is fine).",
+        )  # fmt: skip
+        at = micros_of(self.at)
+        earlier = np.zeros(len(at), bool)
+        earlier[1:] = at[1:] < at[:-1]
+        bad.add(
+            rows(earlier & ~first), "keystrokes.at",
+            "is earlier than the keystroke before it, expected times in order",
+            "Sort the keystrokes by time.",
+        )  # fmt: skip
+        late = np.zeros(len(self.table), bool)
+        has = end > start
+        late[has] = micros_of(column_of(self.table, "submitted_at"))[has] < at[end[has] - 1]
+        bad.add(
+            late,
+            "submitted_at",
+            "is earlier than the last keystroke",
+            "Check the clock or zone.",
+            lambda row: str(self.table["submitted_at"][row]),
+        )
+        bad.add(
+            rows(self.list_lengths > MAX_LIST), "keystrokes.suggestions",
+            f"holds more than {MAX_LIST} suggestions", "Keep those that were shown.",
+        )  # fmt: skip
+        keystroke = np.repeat(np.arange(len(self.list_lengths)), self.list_lengths)
+        texts = self.shown.dictionary_encode()
+        unusable = unmatchable(texts.dictionary) | (lengths_of(texts.dictionary) > MAX_TEXT)
+        code = texts.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        wrong = np.append(unusable, True)[code]  # null is the last
+        bad.add(
+            rows(np.isin(np.arange(len(self.owner)), keystroke[wrong])), "keystrokes.suggestions",
+            f"holds a null, an empty text, one of white space and diacritics alone or one of over "
+            f"{MAX_TEXT} characters", "Remove it.",
+        )  # fmt: skip
+
+    def _check_apps(self, bad: BadRows) -> None:
+        for name, start, apps in (
+            ("installed", self.installed_start, self.installed),
+            ("opened", self.opened_start, self.opened),
+        ):
+            owner = owners_of(start)
+            bad.add(
+                _rows(lengths_of(apps) == 0, owner, len(self.table)), f"{name}.app",
+                "is null or empty, expected the name of an app", "Remove the entry.",
+            )  # fmt: skip
+        owner = owners_of(self.installed_start)
+        opens = self.daily_opens.fill_null(np.nan).to_numpy(zero_copy_only=False)
+        bad.add(
+            _rows(~((opens >= 0) & (opens <= MAX_DAILY_OPENS)), owner, len(self.table)),
+            "installed.daily_opens", f"is not a number from 0 to {MAX_DAILY_OPENS:.0f}",
+            "Give the average number of openings a day.",
+        )  # fmt: skip
+        codes = self.installed.dictionary_encode().indices.fill_null(-1)
+        pairs = np.stack([owner, codes.to_numpy(zero_copy_only=False)])
+        _, first = np.unique(pairs, axis=1, return_index=True)
+        again = np.ones(len(owner), bool)
+        again[first] = False
+        bad.add(
+            _rows(again, owner, len(self.table)), "installed.app", "lists an app twice",
+            "List every installed app once.",
+        )  # fmt: skip
+        owner = owners_of(self.opened_start)
+        nulls = self.opened_at.is_null().to_numpy(zero_copy_only=False)
+        bad.add(_rows(nulls, owner, len(self.table)), "opened.at", "is null", "Fill it in.")
+        begin = np.full(len(self.table), np.iinfo(np.int64).max)
+        typed = np.diff(self.keystroke_start) > 0
+        begin[typed] = micros_of(self.at)[self.keystroke_start[:-1][typed]]
+        bad.add(
+            _rows(micros_of(self.opened_at) > begin[owner], owner, len(self.table)), "opened.at",
+            "is later than the first keystroke, expected openings before the query",
+            "Leave such openings out.",
+        )  # fmt: skip
+
+
+def lengths_of(text: pa.Array) -> np.ndarray:
+    """Return the length of each text in characters, 0 for a null."""
+    return pc.fill_null(pc.utf8_length(text), 0).to_numpy()
+
+
+def micros_of(times: pa.Array) -> np.ndarray:
+    """Return times as microseconds since 1970, 0 for a null."""
+    return times.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+
+
+def _nested(table: pa.Table, name: str, kind: pa.StructType) -> tuple[np.ndarray, pa.StructArray]:
+    """Where each row's entries begin, and all entries; none where the column is absent or null."""
+    if name not in table.column_names:
+        return np.zeros(len(table) + 1, np.int64), pa.array([], kind)
+    column = column_of(table, name)
+    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+    return starts_of(lengths), column.flatten()
+
+
+def owners_of(start: np.ndarray) -> np.ndarray:
+    """Return the number of the range that each element lies in."""
+    return np.repeat(np.arange(len(start) - 1), np.diff(start))
+
+
+def _rows(wrong: np.ndarray, owner: np.ndarray, n: int) -> np.ndarray:
+    """Mark the rows that own a wrong entry."""
+    found = np.zeros(n, bool)
+    found[owner[wrong]] = True
+    return found
+
+
+def starts_of(lengths: np.ndarray) -> np.ndarray:
+    """Return where each range starts and the last one ends."""
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def take_ranges(start: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Positions of the elements of the ranges ``start[i]:start[i + 1]`` for i in `order`."""
+    lengths = np.diff(start)[order]
+    shift = np.repeat(start[order] - starts_of(lengths)[:-1], lengths)
+    return np.arange(lengths.sum()) + shift

@@ -1,0 +1,145 @@
+"""Published logs of queries and apps: ISTAS, LSApp, UniMobile, AmazonQAC."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from telic.data.contracts import COMPOSITIONS, TIMESTAMP
+from telic.data.tables import describe, one_chunk, read_table
+from telic.errors import InputError
+
+
+@dataclass(frozen=True)
+class QueryAppPairs:
+    """Queries that people typed and the app that each was meant for."""
+
+    workers: list[str]
+    worker: np.ndarray
+    """int64 (n,): position in `workers`."""
+    tasks: list[str]
+    task: np.ndarray
+    """int64 (n,): position in `tasks`: the situation in which the query was typed."""
+    queries: list[str]
+    query: np.ndarray
+    """int64 (n,): position in `queries`."""
+    apps: list[str]
+    app: np.ndarray
+    """int64 (n,): position in `apps`."""
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+
+def read_pairs(source: str | Path | pa.Table) -> QueryAppPairs:
+    """Read UniMobile's or ISTAS' query–app pairs.
+
+    Parameters
+    ----------
+    source : path or pyarrow.Table
+        Parquet or CSV. UniMobile: columns ``WorkerId``, ``TaskId``, ``q``, ``app``. ISTAS:
+        ``user``, ``query``, ``app`` (the target app); a row without a task is its own situation.
+
+    Raises
+    ------
+    InputError
+        If a column is missing or a query or app is empty.
+
+    Examples
+    --------
+    >>> pairs = read_pairs(pa.table({"user": ["a"], "query": ["rain"], "app": ["weather"]}))
+    >>> pairs.apps
+    ['weather']
+    """
+    named = [("WorkerId", "user"), ("TaskId", "task"), ("q", "query"), ("app", "app")]
+    text = pa.schema([(name, pa.string()) for pair in named for name in dict.fromkeys(pair)])
+    text = pa.schema([text.field(i) for i in sorted({text.get_all_field_indices(n)[0]
+                                                     for n in text.names})])  # fmt: skip
+    table = read_table(source, text, optional=set(text.names) - {"app"})
+    columns = []
+    for first, second in named:
+        name = first if first in table.column_names else second
+        if name in table.column_names:
+            column = one_chunk(table[name])
+        elif second == "task":
+            column = pa.array(np.arange(len(table)).astype(str), pa.string())
+        else:
+            raise InputError(
+                f"{describe(source)}: has neither {first!r} (UniMobile) nor {second!r} (ISTAS) "
+                f"among its columns {table.column_names}."
+            )
+        bad = pc.fill_null(pc.equal(pc.utf8_trim_whitespace(column), ""), True)
+        row = pc.index(bad, True).as_py()
+        if row >= 0:
+            raise InputError(
+                f"{describe(source)}: row {row + 1}: column {name!r} is empty. Drop the row."
+            )
+        codes = column.dictionary_encode()
+        columns += [codes.dictionary.to_pylist(), codes.indices.to_numpy().astype(np.int64)]
+    return QueryAppPairs(*columns)
+
+
+def read_app_usage(source: str | Path | pa.Table) -> pa.Table:
+    """Read LSApp's or ISTAS' app usage as openings: ``user``, ``app``, ``at``, in time order.
+
+    Parameters
+    ----------
+    source : path or pyarrow.Table
+        Parquet, CSV or LSApp's tab-separated file with the columns ``user_id``, ``session_id``,
+        ``timestamp``, ``app_name``, ``event_type``. Only the events "Opened" are openings.
+    """
+    kinds = [("user_id", pa.string()), ("timestamp", TIMESTAMP), ("app_name", pa.string()),
+             ("event_type", pa.string())]  # fmt: skip
+    table = read_table(_tab_separated(source), pa.schema(kinds), optional={"event_type"})
+    if "event_type" in table.column_names:
+        table = table.filter(pc.equal(table["event_type"], "Opened"))
+    for name in ("user_id", "timestamp", "app_name"):
+        row = pc.index(table[name].is_null(), True).as_py()
+        if row >= 0:
+            raise InputError(f"{describe(source)}: opening {row + 1}: {name!r} is null. Drop it.")
+    found = table.select(["user_id", "app_name", "timestamp"])
+    return found.rename_columns(["user", "app", "at"]).sort_by([("at", "ascending")])
+
+
+def read_amazon_qac(source: str | Path | pa.Table) -> pa.Table:
+    """Read AmazonQAC as a composition log (contract 1) without lists: it holds none.
+
+    Keystroke times between the first and the submission are not published; they are spaced evenly,
+    so nothing may be learned from dwell. Sessions stand for users.
+    """
+    fields = [("session_id", pa.string()), ("query_id", pa.string()),
+              ("prefixes", pa.list_(pa.string())), ("first_prefix_typed_time", TIMESTAMP),
+              ("final_search_term", pa.string()), ("search_time", TIMESTAMP)]  # fmt: skip
+    table = read_table(source, pa.schema(fields))
+    rows = []
+    for number, row in enumerate(table.to_pylist(), 1):
+        begin, end, typed = row["first_prefix_typed_time"], row["search_time"], row["prefixes"]
+        typed = [prefix for prefix in typed or () if prefix]
+        if begin is None or end is None or end < begin or not typed:
+            raise InputError(
+                f"{describe(source)}: row {number}: expected prefixes, and a search time that is "
+                "not before the first prefix. Drop the row."
+            )
+        strokes = [
+            {"at": begin + (end - begin) * i / len(typed), "prefix": prefix, "suggestions": []}
+            for i, prefix in enumerate(typed)
+        ]
+        rows.append({
+            "user": row["session_id"], "composition": row["query_id"],
+            "query": row["final_search_term"], "submitted_at": end, "keystrokes": strokes,
+        })  # fmt: skip
+    schema = pa.schema([f for f in COMPOSITIONS if not rows or f.name in rows[0]])
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def _tab_separated(source: str | Path | pa.Table) -> str | Path | pa.Table:
+    if isinstance(source, pa.Table) or Path(source).suffix.lower() not in (".tsv", ".txt"):
+        return source
+    import pyarrow.csv
+
+    try:
+        return pyarrow.csv.read_csv(source, parse_options=pyarrow.csv.ParseOptions(delimiter="\t"))
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{source}: not a readable tab-separated file ({error}).") from None

@@ -1,0 +1,106 @@
+"""Tests for scores from repeated cross-validation, whose folds are not independent."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+
+class PairedTest(NamedTuple):
+    """A statistic and its two-sided p-value."""
+
+    statistic: float
+    p_value: float
+
+
+def five_by_two_t(differences: ArrayLike) -> PairedTest:
+    """Dietterich's 5×2cv t-test: the first difference over the pooled spread within rounds.
+
+    Parameters
+    ----------
+    differences : array of shape (5, 2)
+        Score of one minus score of the other, per round and half.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> d = np.array([[.1, .2], [.1, .3], [.2, .2], [.1, .2], [.3, .1]])
+    >>> round(five_by_two_t(d).p_value, 3)
+    0.363
+    """
+    d = _five_by_two(differences)
+    within = ((d - d.mean(axis=1, keepdims=True)) ** 2).sum(axis=1).mean()
+    return _t(d[0, 0], np.sqrt(within), 5)
+
+
+def five_by_two_f(differences: ArrayLike) -> PairedTest:
+    """Alpaydın's combined 5×2cv F-test, which does not depend on the order of the folds.
+
+    Parameters
+    ----------
+    differences : array of shape (5, 2)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> d = np.array([[.1, .2], [.1, .3], [.2, .2], [.1, .2], [.3, .1]])
+    >>> round(five_by_two_f(d).p_value, 3)
+    0.077
+    """
+    d = _five_by_two(differences)
+    within = ((d - d.mean(axis=1, keepdims=True)) ** 2).sum()
+    if within == 0:
+        return PairedTest(np.inf, 0.0) if d.any() else PairedTest(0.0, 1.0)
+    statistic = float((d**2).sum() / (2 * within))
+    return PairedTest(statistic, float(stats.f.sf(statistic, 10, 5)))
+
+
+def nadeau_bengio(differences: ArrayLike, *, test_over_train: float = 1.0) -> PairedTest:
+    """Corrected resampled t-test: the variance grows by n_test/n_train for shared training rows.
+
+    Parameters
+    ----------
+    differences : array
+        One difference per fold.
+    test_over_train : float
+        1 for two halves.
+
+    Examples
+    --------
+    >>> round(nadeau_bengio([.1, .2, .1, .3, .2, .2, .1, .2, .3, .1]).p_value, 3)
+    0.058
+    """
+    d = np.ravel(np.asarray(differences, dtype=float))
+    spread = np.sqrt((1 / len(d) + test_over_train) * d.var(ddof=1))
+    return _t(d.mean(), spread, len(d) - 1)
+
+
+def paired_t(differences: ArrayLike) -> PairedTest:
+    """Plain paired t-test: **invalid** on folds, which share their rows; shown beside the others.
+
+    Parameters
+    ----------
+    differences : array
+
+    Examples
+    --------
+    >>> round(paired_t([.1, .2, .1, .3, .2, .2, .1, .2, .3, .1]).p_value, 5)
+    5e-05
+    """
+    d = np.ravel(np.asarray(differences, dtype=float))
+    return _t(d.mean(), np.sqrt(d.var(ddof=1) / len(d)), len(d) - 1)
+
+
+def _five_by_two(differences: ArrayLike) -> np.ndarray:
+    d = np.asarray(differences, dtype=float)
+    if d.shape != (5, 2):
+        raise ValueError(f"differences have shape {d.shape}, expected (5, 2): rounds × halves.")
+    return d
+
+
+def _t(difference: float, spread: float, freedom: int) -> PairedTest:
+    if spread == 0:
+        return PairedTest(np.inf, 0.0) if difference else PairedTest(0.0, 1.0)
+    statistic = float(difference / spread)
+    return PairedTest(statistic, float(2 * stats.t.sf(abs(statistic), freedom)))

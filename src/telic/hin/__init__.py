@@ -1,0 +1,47 @@
+"""Typed networks: schema, nodes and links, meta-paths, samples, files."""
+
+from telic.hin.edge_lists import read_edge_list, read_kdd_cup_2012
+from telic.hin.graphs import (
+    from_igraph,
+    from_networkx,
+    from_pyg,
+    read_graphml,
+    to_igraph,
+    to_networkx,
+    to_pyg,
+    write_graphml,
+)
+from telic.hin.io import read_network, write_network
+from telic.hin.links import Links
+from telic.hin.metapath import MetaPath, PathMatrix, project
+from telic.hin.network import Network, density, induced, network_from_arrays
+from telic.hin.sample import by_ids, sample
+from telic.hin.schema import LinkType, Rule, Schema
+
+__all__ = [
+    "LinkType",
+    "Links",
+    "MetaPath",
+    "Network",
+    "PathMatrix",
+    "Rule",
+    "Schema",
+    "by_ids",
+    "density",
+    "from_igraph",
+    "from_networkx",
+    "from_pyg",
+    "induced",
+    "network_from_arrays",
+    "project",
+    "read_edge_list",
+    "read_graphml",
+    "read_kdd_cup_2012",
+    "read_network",
+    "sample",
+    "to_igraph",
+    "to_networkx",
+    "to_pyg",
+    "write_graphml",
+    "write_network",
+]

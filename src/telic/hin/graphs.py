@@ -1,0 +1,220 @@
+"""Networks from and to graph libraries: networkx, GraphML, igraph, PyTorch Geometric."""
+
+import importlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import networkx
+import numpy as np
+import pyarrow as pa
+
+from telic.data import atomic_path
+from telic.errors import InputError
+from telic.hin.network import Network, network_from_arrays
+from telic.hin.schema import LinkType, Rule, Schema
+
+_GROWING = Rule("at_least")
+
+
+def to_networkx(network: Network) -> networkx.MultiDiGraph:
+    """Return a MultiDiGraph: nodes (type, id) with attributes, edges keyed by link type."""
+    graph = networkx.MultiDiGraph()
+    for node_type, table in network.nodes.items():
+        for row in table.to_pylist():
+            values = {name: value for name, value in row.items() if value is not None}
+            graph.add_node((node_type, row["id"]), node_type=node_type, **values)
+    for link in network.schema.links:
+        links = network.links[link.name]
+        starts = [(link.source, x) for x in network.ids(link.source).to_pylist()]
+        ends = [(link.target, x) for x in network.ids(link.target).to_pylist()]
+        strengths = np.ones(len(links), int) if links.strength is None else links.strength
+        for s, t, weight in zip(links.sources, links.indices, strengths.tolist(), strict=True):
+            data = {} if links.strength is None else {"strength": weight}
+            graph.add_edge(starts[s], ends[t], key=link.name, **data)
+    return graph
+
+
+def from_networkx(
+    graph: Any,
+    *,
+    schema: Schema | None = None,
+    link: str = "link",
+    duplicates: str = "raise",
+) -> Network:
+    """Build a network from a networkx graph.
+
+    Parameters
+    ----------
+    graph : networkx graph
+        A node's type is its ``node_type`` (default ``user``), its id its ``id`` (default the node
+        itself). An edge's type is its ``link``, else its key if that is a text, else `link`;
+        ``strength`` (or ``weight``) is its strength. Undirected edges become links both ways.
+    schema : Schema, optional
+        Default: read off the graph, with exact attributes and growing strengths.
+    link : str
+    duplicates : {"raise", "sum"}
+    """
+    nodes: dict[str, list[dict[str, Any]]] = {}
+    where = {}
+    for node, data in graph.nodes(data=True):
+        kind = data.get("node_type", "user")
+        row = {k: v for k, v in data.items() if k != "node_type"}
+        row.setdefault("id", node)
+        where[node] = (kind, row["id"])
+        nodes.setdefault(kind, []).append(row)
+    found: dict[str, dict[str, Any]] = {}
+    edges = graph.edges(keys=True, data=True) if graph.is_multigraph() else (
+        (s, t, None, data) for s, t, data in graph.edges(data=True)
+    )  # fmt: skip
+    for start, end, key, data in edges:
+        name = data.get("link", key if isinstance(key, str) else link)
+        ways = (
+            [(start, end)] if graph.is_directed() or start == end else [(start, end), (end, start)]
+        )
+        for s, t in ways:
+            entry = found.setdefault(
+                name, {"types": (where[s][0], where[t][0]), "columns": ([], [], [])}
+            )
+            if entry["types"] != (where[s][0], where[t][0]):
+                raise InputError(
+                    f"link type {name!r} joins {entry['types']} and {(where[s][0], where[t][0])}. "
+                    "Give links between different node types different names."
+                )
+            weight = data.get("strength", data.get("weight"))
+            for column, value in zip(
+                entry["columns"], (where[s][1], where[t][1], weight), strict=True
+            ):
+                column.append(value)
+    tables = {kind: pa.Table.from_pylist(_even(rows)) for kind, rows in nodes.items()}
+    links: dict[str, Any] = {}
+    types = []
+    for name, entry in found.items():
+        source, target, strength = entry["columns"]
+        start, end = entry["types"]
+        rule = None if all(value is None for value in strength) else _GROWING
+        types.append(LinkType(name, start, end, rule, start == end))
+        links[name] = (source, target) if rule is None else (source, target, strength)
+    if schema is None:
+        attributes = {
+            kind: {name: Rule("exact") for name in table.column_names if name != "id"}
+            for kind, table in tables.items()
+        }
+        schema = Schema(attributes, tuple(types))
+    for missing in schema.links:
+        links.setdefault(missing.name, ([], [], []))
+    return network_from_arrays(schema, tables, links, duplicates=duplicates)
+
+
+def _even(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    names = list(dict.fromkeys(["id", *(name for row in rows for name in row)]))
+    return [{name: row.get(name) for name in names} for row in rows]
+
+
+def read_graphml(path: str | Path, *, schema: Schema | None = None) -> Network:
+    """Read GraphML; node and edge data are named as in `from_networkx`."""
+    try:
+        graph = networkx.read_graphml(path, force_multigraph=True)
+    except (OSError, ValueError, SyntaxError, networkx.NetworkXError) as error:
+        raise InputError(f"{path}: cannot be read as GraphML ({error}).") from None
+    return from_networkx(graph, schema=schema)
+
+
+def write_graphml(network: Network, path: str | Path) -> None:
+    """Write GraphML, which many tools read."""
+    graph = networkx.MultiDiGraph()
+    plain = to_networkx(network)
+    for (kind, identifier), data in plain.nodes(data=True):
+        graph.add_node(f"{kind}:{identifier}", **data)
+    for number, (start, end, name, data) in enumerate(plain.edges(keys=True, data=True)):
+        ends = (f"{kind}:{identifier}" for kind, identifier in (start, end))
+        graph.add_edge(*ends, key=str(number), link=name, **data)
+    with atomic_path(path) as temporary:
+        networkx.write_graphml(graph, temporary)
+
+
+def to_igraph(network: Network) -> Any:
+    """Return a directed igraph graph with ``node_type``, ``id``, ``link``, ``strength``."""
+    igraph = _optional("igraph", "igraph")
+    return igraph.Graph.from_networkx(_edge_named(network))
+
+
+def from_igraph(graph: Any, *, schema: Schema | None = None) -> Network:
+    """Build a network from an igraph graph with the attributes that `to_igraph` gives."""
+    plain = networkx.MultiDiGraph() if graph.is_directed() else networkx.MultiGraph()
+    for vertex in graph.vs:
+        data = {k: v for k, v in vertex.attributes().items() if not k.startswith("_nx")}
+        plain.add_node(vertex.index, **{k: v for k, v in data.items() if v is not None})
+    for edge in graph.es:
+        data = {k: v for k, v in edge.attributes().items() if not k.startswith("_nx")}
+        plain.add_edge(edge.source, edge.target, **{k: v for k, v in data.items() if v is not None})
+    return from_networkx(plain, schema=schema)
+
+
+def _edge_named(network: Network) -> networkx.MultiDiGraph:
+    graph = to_networkx(network)
+    for _, _, name, data in graph.edges(keys=True, data=True):
+        data["link"] = name
+    return graph
+
+
+def to_pyg(network: Network) -> Any:
+    """Return a PyTorch Geometric HeteroData: numeric attributes, edge_index, strengths.
+
+    Attributes that are no numbers are given as codes.
+    """
+    torch = _optional("torch", "torch")
+    data = _optional("torch_geometric.data", "torch-geometric").HeteroData()
+    for kind, table in network.nodes.items():
+        data[kind].num_nodes = table.num_rows
+        for name in table.column_names:
+            column = table.column(name).combine_chunks()
+            if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+                column = column.dictionary_encode().indices
+            data[kind]["node_id" if name == "id" else name] = torch.tensor(column.to_pylist())
+    for link in network.schema.links:
+        links = network.links[link.name]
+        store = data[link.source, link.name, link.target]
+        store.edge_index = torch.tensor(np.stack([links.sources, links.indices]).astype(np.int64))
+        if links.strength is not None:
+            store.strength = torch.tensor(links.strength)
+    return data
+
+
+def from_pyg(data: Any, *, schema: Schema | None = None) -> Network:
+    """Build a network from a HeteroData: one-dimensional tensors become attributes."""
+    tables: dict[str, Any] = {}
+    for kind in data.node_types:
+        store = data[kind]
+        size = int(store.num_nodes)
+        ids = store["node_id"].numpy() if "node_id" in store else np.arange(size)
+        columns: dict[str, Any] = {"id": ids}
+        for name, value in store.items():
+            if name not in ("node_id", "num_nodes") and getattr(value, "ndim", 0) == 1:
+                columns[name] = value.numpy()
+        tables[kind] = pa.table(columns)
+    types, links = [], {}
+    for source, name, target in data.edge_types:
+        store = data[source, name, target]
+        index = store.edge_index.numpy()
+        ends = [
+            tables[k].column("id").to_numpy()[i]
+            for k, i in zip((source, target), index, strict=True)
+        ]
+        rule = _GROWING if "strength" in store else None
+        types.append(LinkType(name, source, target, rule, source == target))
+        links[name] = [*ends, store.strength.numpy()] if rule else ends
+    if schema is None:
+        attributes: Mapping[str, Mapping[str, Rule]] = {
+            kind: {name: Rule("exact") for name in table.column_names if name != "id"}
+            for kind, table in tables.items()
+        }
+        schema = Schema(attributes, tuple(types))
+    return network_from_arrays(schema, tables, links)
+
+
+def _optional(module: str, package: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise InputError(f"{package} is not installed: pip install {package}") from None

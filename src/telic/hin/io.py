@@ -1,0 +1,122 @@
+"""Networks on disk: a folder of Parquet files, as `docs/data-contracts.md` section 4 says."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from telic.data import atomic_path
+from telic.errors import InputError
+from telic.hin.links import Links, Positions, build_links, check_self_links, check_strength
+from telic.hin.network import Network
+from telic.hin.schema import LinkType, Schema
+
+
+def read_network(folder: str | Path) -> Network:
+    """Read a network folder; ``.csv`` files stand in where there is no ``.parquet``.
+
+    Raises
+    ------
+    InputError
+        Naming the file, row and value that break the contract.
+    """
+    folder = Path(folder)
+    file = folder / "schema.json"
+    try:
+        schema = Schema.parse(json.loads(file.read_text(encoding="utf-8")), str(file))
+    except FileNotFoundError:
+        raise InputError(f"{file}: not found. Is {folder} a network folder?") from None
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{file}: is not JSON ({error}).") from None
+    nodes = {name: _read(folder, f"nodes_{name}") for name in schema.nodes}
+    network = Network(schema, nodes, {})
+    Network(Schema(schema.nodes, ()), nodes, {}).validate()
+    positions = {name: Positions(network.ids(name)) for name in schema.nodes}
+    links = {link.name: _read_links(folder, network, link, positions) for link in schema.links}
+    return Network(schema, nodes, links)
+
+
+def write_network(network: Network, folder: str | Path, *, metadata: Any = None) -> None:
+    """Write a network folder, whole or not at all; only a network folder is replaced.
+
+    Parameters
+    ----------
+    network : Network
+    folder : path
+    metadata : mapping of bytes to bytes, optional
+        Goes into every Parquet file's schema, such as ``{telic.data.contracts.SIMULATED:
+        b"true"}``.
+    """
+    folder = Path(folder)
+    if folder.exists() and not (folder / "schema.json").is_file():
+        raise InputError(
+            f"{folder}: exists and is not a network folder, so it is not overwritten. "
+            "Choose another name or remove it."
+        )
+    with atomic_path(folder) as temporary:
+        temporary.mkdir()
+        for name, table in network.nodes.items():
+            _write(table, temporary / f"nodes_{name}.parquet", metadata)
+        for link in network.schema.links:
+            table = link_table(network, link)
+            _write(table, temporary / f"links_{link.name}.parquet", metadata)
+        text = json.dumps(network.schema.dump(), indent=1, ensure_ascii=False)
+        (temporary / "schema.json").write_text(text, encoding="utf-8")
+
+
+def link_table(network: Network, link: LinkType) -> pa.Table:
+    """Return the links of one type as `source`, `target` and, where there is one, `strength`."""
+    links = network.links[link.name]
+    columns = {
+        "source": network.ids(link.source).take(pa.array(links.sources)),
+        "target": network.ids(link.target).take(pa.array(links.indices)),
+    }
+    if links.strength is not None:
+        columns["strength"] = pa.array(links.strength)
+    return pa.table(columns)
+
+
+def _write(table: pa.Table, path: Path, metadata: Any) -> None:
+    if metadata:
+        table = table.replace_schema_metadata({**(table.schema.metadata or {}), **metadata})
+    pq.write_table(table, path, compression="zstd", use_dictionary=False)
+
+
+def _read(folder: Path, stem: str, columns: list[str] | None = None) -> pa.Table:
+    parquet, csv = folder / f"{stem}.parquet", folder / f"{stem}.csv"
+    file = parquet if parquet.is_file() or not csv.is_file() else csv
+    try:
+        if file is csv:
+            table = pyarrow.csv.read_csv(csv)
+            return table if columns is None else table.select(columns)
+        return pq.ParquetFile(parquet).read(columns=columns)
+    except FileNotFoundError:
+        raise InputError(f"{parquet}: not found, but the schema names it.") from None
+    except (pa.ArrowInvalid, OSError, KeyError) as error:
+        raise InputError(f"{file}: cannot be read ({error}).") from None
+
+
+def _read_links(
+    folder: Path, network: Network, link: LinkType, positions: dict[str, Positions]
+) -> Links:
+    stem = f"links_{link.name}"
+    where = f"{folder / stem}"
+
+    def column(name: str) -> pa.ChunkedArray:
+        # One column at a time: the largest networks then fit beside what is already built.
+        table = _read(folder, stem, [name])
+        if name not in table.column_names:
+            raise InputError(f"{where}: column {name!r} is missing.")
+        return table.column(name)
+
+    source = positions[link.source].find(column("source"), f"{where}: column 'source'")
+    target = positions[link.target].find(column("target"), f"{where}: column 'target'")
+    strength = None if link.strength is None else check_strength(column("strength"), where)
+    check_self_links(link, source, target, network.ids(link.source), where)
+    sizes = network.size(link.source), network.size(link.target)
+    return build_links(source, target, strength, *sizes, where=where)

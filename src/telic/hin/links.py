@@ -1,0 +1,180 @@
+"""Links of one type: compressed rows, and the checks that lists of links must pass."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy.sparse import csr_array
+
+from telic.errors import InputError
+from telic.hin.kernels import first_unordered, row_starts, stable_order
+from telic.hin.schema import LinkType
+
+MAX_STRENGTH = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Links of one type in compressed rows; each row's targets are sorted and distinct.
+
+    Parameters
+    ----------
+    indptr : int64 array, shape (n_sources + 1,)
+    indices : int32 array, shape (n_links,)
+        Target positions.
+    strength : int32 array, shape (n_links,), or None
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    strength: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @property
+    def out_degree(self) -> np.ndarray:
+        """Number of links per source node."""
+        return np.diff(self.indptr)
+
+    @property
+    def sources(self) -> np.ndarray:
+        """Source position of every link, int32."""
+        return np.repeat(np.arange(len(self.indptr) - 1, dtype=np.int32), self.out_degree)
+
+    def matrix(self, n_targets: int) -> csr_array:
+        """Return the links as a SciPy matrix of strengths (ones where there are none)."""
+        data = np.ones(len(self), np.int64) if self.strength is None else self.strength
+        shape = (len(self.indptr) - 1, n_targets)
+        return csr_array((data.astype(np.int64), self.indices, self.indptr), shape=shape)
+
+    def reverse(self, n_targets: int) -> "Links":
+        """Return the in-links: the same links with source and target exchanged."""
+        return build_links(
+            self.indices, self.sources, self.strength, n_targets, len(self.indptr) - 1
+        )
+
+
+def build_links(
+    source: np.ndarray,
+    target: np.ndarray,
+    strength: np.ndarray | None,
+    n_sources: int,
+    n_targets: int,
+    *,
+    duplicates: str = "raise",
+    where: str = "links",
+) -> Links:
+    """Sort links into compressed rows.
+
+    Parameters
+    ----------
+    source, target : int32 arrays of positions
+    strength : int32 array or None
+    n_sources, n_targets : int
+    duplicates : {"raise", "sum"}
+        What to do with a link that occurs twice. ``sum`` adds the strengths.
+    where : str
+        Names the file or type in the error.
+    """
+    if first_unordered(source, target) < 0:
+        return Links(row_starts(source, n_sources), target, strength)
+    order = np.arange(len(source), dtype=np.int64)
+    order = stable_order(target, order, n_targets)
+    order = stable_order(source, order, n_sources)
+    source, target = source[order], target[order]
+    strength = None if strength is None else strength[order]
+    again = np.flatnonzero((np.diff(source) == 0) & (np.diff(target) == 0)) + 1
+    if len(again):
+        if duplicates == "raise":
+            raise InputError(
+                f"{where}: row {order[again].min()} repeats an earlier link. "
+                "Add the strengths up into one row per (source, target)."
+            )
+        keep = np.ones(len(source), bool)
+        keep[again] = False
+        if strength is not None:
+            total = np.add.reduceat(strength.astype(np.int64), np.flatnonzero(keep))
+            if total.max() > MAX_STRENGTH:
+                raise InputError(f"{where}: strengths add up to {total.max()} > {MAX_STRENGTH}.")
+            strength = total.astype(np.int32)
+        source, target = source[keep], target[keep]
+    return Links(row_starts(source, n_sources), target, strength)
+
+
+class Positions:
+    """Where each id of a node type stands; dense integers by table, everything else by hash."""
+
+    def __init__(self, ids: pa.Array) -> None:
+        self._ids = ids
+        self._table = None
+        if pa.types.is_integer(ids.type) and len(ids):
+            values = ids.to_numpy(zero_copy_only=False)
+            self._first, span = int(values.min()), int(values.max()) - int(values.min()) + 1
+            if span <= 4 * len(values) + 1000:
+                self._table = np.full(span, -1, np.int32)
+                self._table[values - self._first] = np.arange(len(values), dtype=np.int32)
+
+    def find(self, values: pa.Array | pa.ChunkedArray, where: str) -> np.ndarray:
+        """Return the positions of `values`, int32; an unknown one raises InputError."""
+        same_kind = pa.types.is_integer(values.type) == pa.types.is_integer(self._ids.type)
+        if not same_kind and len(values):
+            raise InputError(
+                f"{where}: ids are {values.type}, but the node table's are {self._ids.type}. "
+                "Write both as integers or both as strings."
+            )
+        if values.null_count:
+            row = pc.index(pc.is_null(values), True).as_py()
+            raise InputError(f"{where}: row {row} has no id.")
+        if not len(values):
+            return np.empty(0, np.int32)
+        if self._table is not None:
+            offset = values.to_numpy() - self._first
+            bad = (offset < 0) | (offset >= len(self._table))
+            offset[bad] = 0
+            found = self._table[offset]
+            found[bad] = -1
+        else:
+            index = pc.index_in(values, value_set=self._ids.cast(values.type))
+            found = pc.fill_null(index, -1).to_numpy()
+        missing = found < 0
+        if missing.any():
+            row = int(missing.argmax())
+            raise InputError(
+                f"{where}: row {row}: id {values[row].as_py()!r} is not in the node table. "
+                "Add the node or drop the link."
+            )
+        return found.astype(np.int32, copy=False)
+
+
+def check_strength(values: pa.Array | pa.ChunkedArray, where: str) -> np.ndarray:
+    """Return strengths as int32 after checking that all are positive integers."""
+    hint = "expected a positive integer"
+    if values.null_count:
+        raise InputError(f"{where}: row {pc.index(pc.is_null(values), True).as_py()}: no strength.")
+    if not pa.types.is_integer(values.type) and len(values):
+        raise InputError(f"{where}: column 'strength' is {values.type}, {hint}s.")
+    strength = values.to_numpy()
+    if len(strength) and (strength.min() < 1 or strength.max() > MAX_STRENGTH):
+        row = int(((strength < 1) | (strength > MAX_STRENGTH)).argmax())
+        raise InputError(
+            f"{where}: row {row}: strength is {strength[row]}, {hint} up to {MAX_STRENGTH}. "
+            "Drop the link or correct its strength."
+        )
+    return strength.astype(np.int32, copy=False)
+
+
+def check_self_links(
+    link: LinkType, source: np.ndarray, target: np.ndarray, ids: pa.Array, where: str
+) -> None:
+    """Raise InputError if a node links to itself where the link type bars it."""
+    if link.self_links or link.source != link.target:
+        return
+    loops = source == target
+    if loops.any():
+        row = int(loops.argmax())
+        raise InputError(
+            f"{where}: row {row}: node {ids[source[row]].as_py()!r} links to itself. Drop the "
+            'link, or set "self_links": true for this link type in the schema.'
+        )

@@ -1,0 +1,190 @@
+"""What a typed network is made of: node types, link types, and how their values are compared."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from telic.errors import InputError
+
+RULES = ("exact", "at_least", "at_most", "tolerance", "ignore")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """When a value seen later may belong to a value that was published.
+
+    Parameters
+    ----------
+    kind : {"exact", "at_least", "at_most", "tolerance", "ignore"}
+        ``at_least``: the later value has grown or stayed; ``at_most``: shrunk or stayed.
+    width : float
+        Largest absolute difference allowed by ``tolerance``.
+
+    Examples
+    --------
+    >>> Rule.parse("at_least").bounds(3.0)
+    (3.0, inf)
+    >>> Rule.parse({"tolerance": 2}).bounds(10.0)
+    (8.0, 12.0)
+    """
+
+    kind: str
+    width: float = 0.0
+
+    @classmethod
+    def parse(cls, value: Any, where: str = "rule") -> "Rule":
+        """Read a rule as ``schema.json`` writes it: a name, or ``{"tolerance": x}``."""
+        if isinstance(value, str) and value in RULES and value != "tolerance":
+            return cls(value)
+        if isinstance(value, Mapping) and list(value) == ["tolerance"]:
+            width = value["tolerance"]
+            is_number = isinstance(width, int | float) and not isinstance(width, bool)
+            if is_number and 0 <= width < math.inf:
+                return cls("tolerance", float(width))
+        raise InputError(
+            f"{where}: {value!r} is no matching rule. Use 'exact', 'at_least', 'at_most', "
+            "'ignore' or {\"tolerance\": x} with x >= 0."
+        )
+
+    def dump(self) -> Any:
+        """Give the rule as ``schema.json`` writes it."""
+        return {"tolerance": self.width} if self.kind == "tolerance" else self.kind
+
+    def bounds(self, value: Any) -> tuple[Any, Any]:
+        """Return the closed interval of later values that match `value` (a number or an array)."""
+        low = {"at_most": -math.inf, "ignore": -math.inf}.get(self.kind, value - self.width)
+        high = {"at_least": math.inf, "ignore": math.inf}.get(self.kind, value + self.width)
+        return low, high
+
+
+@dataclass(frozen=True, slots=True)
+class LinkType:
+    """A link type: the triple (source type, name, target type) and its strength's rule.
+
+    Parameters
+    ----------
+    name, source, target : str
+    strength : Rule or None
+        None: links of this type carry no strength.
+    self_links : bool
+        Whether a node may link to itself; counts towards the density (7.6.1).
+    """
+
+    name: str
+    source: str
+    target: str
+    strength: Rule | None = None
+    self_links: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """Node types with the rules of their attributes, and link types (Definition 7.3.3).
+
+    Parameters
+    ----------
+    nodes : mapping of str to mapping of str to Rule
+        Node type → attribute → rule.
+    links : tuple of LinkType
+
+    Raises
+    ------
+    InputError
+        If two link types share a name, or one joins a node type that does not exist.
+
+    Examples
+    --------
+    >>> schema = Schema.parse({"nodes": {"user": {"attributes": {"yob": "exact"}}},
+    ...                        "links": [{"name": "follow", "source": "user", "target": "user"}]})
+    >>> schema.link("follow").target
+    'user'
+    """
+
+    nodes: Mapping[str, Mapping[str, Rule]]
+    links: tuple[LinkType, ...]
+
+    def __post_init__(self) -> None:
+        if not self.nodes:
+            raise InputError("schema: no node type. Name at least one under 'nodes'.")
+        seen = set()
+        for link in self.links:
+            if link.name in seen:
+                raise InputError(f"schema: two link types are named {link.name!r}. Rename one.")
+            seen.add(link.name)
+            for end in (link.source, link.target):
+                if end not in self.nodes:
+                    raise InputError(
+                        f"schema: link type {link.name!r} joins node type {end!r}, which does not "
+                        f"exist. Node types are {sorted(self.nodes)}."
+                    )
+            if link.self_links and link.source != link.target:
+                raise InputError(
+                    f"schema: link type {link.name!r} joins {link.source!r} to {link.target!r}, "
+                    "so 'self_links' cannot be true."
+                )
+        for name in [*self.nodes, *seen]:
+            if not isinstance(name, str) or not name or "/" in name or name.startswith("."):
+                raise InputError(f"schema: {name!r} cannot be a type's name: it names a file.")
+
+    def link(self, name: str) -> LinkType:
+        """Return the link type called `name`."""
+        for link in self.links:
+            if link.name == name:
+                return link
+        known = [link.name for link in self.links]
+        raise InputError(f"no link type is called {name!r}. Link types are {known}.")
+
+    @classmethod
+    def parse(cls, content: Any, where: str = "schema.json") -> "Schema":
+        """Read the content of a ``schema.json``."""
+        try:
+            nodes = {
+                node: {
+                    attribute: Rule.parse(rule, f"{where}: attribute {attribute!r} of {node!r}")
+                    for attribute, rule in (entry.get("attributes") or {}).items()
+                }
+                for node, entry in content["nodes"].items()
+            }
+            links = tuple(_parse_link(link, where) for link in content["links"])
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InputError(
+                f"{where}: is not a network schema ({type(error).__name__}: {error}). Expected "
+                '{"nodes": {type: {"attributes": {name: rule}}}, '
+                '"links": [{"name", "source", "target", "strength"}]}.'
+            ) from None
+        return cls(nodes, links)
+
+    def dump(self) -> dict[str, Any]:
+        """Give the content of ``schema.json``."""
+        return {
+            "nodes": {
+                node: {"attributes": {name: rule.dump() for name, rule in attributes.items()}}
+                for node, attributes in self.nodes.items()
+            },
+            "links": [
+                {
+                    "name": link.name,
+                    "source": link.source,
+                    "target": link.target,
+                    "strength": link.strength.dump() if link.strength else None,
+                    "self_links": link.self_links,
+                }
+                for link in self.links
+            ],
+        }
+
+
+def _parse_link(entry: Mapping[str, Any], where: str) -> LinkType:
+    strength = entry.get("strength")
+    name = entry["name"]
+    self_links = entry.get("self_links", False)
+    if not isinstance(self_links, bool):
+        raise InputError(f"{where}: link type {name!r}: 'self_links' must be true or false.")
+    return LinkType(
+        name,
+        entry["source"],
+        entry["target"],
+        None if strength is None else Rule.parse(strength, f"{where}: strength of {name!r}"),
+        self_links,
+    )

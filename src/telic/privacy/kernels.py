@@ -1,0 +1,240 @@
+"""Compiled loops of the attack: intervals of profiles, and neighbourhoods that can be matched."""
+
+import numpy as np
+from numba import njit, prange
+
+
+@njit(cache=True, nogil=True)
+def lower_bound(values, start, stop, x):
+    """First place in the sorted values[start:stop] that is not below x."""
+    while start < stop:
+        middle = (start + stop) >> 1
+        if values[middle] < x:
+            start = middle + 1
+        else:
+            stop = middle
+    return start
+
+
+@njit(cache=True, nogil=True)
+def profile_intervals(values, n_exact, low, high, first, last):
+    """Narrow each target's users, sorted by the exact columns and one more, to an interval."""
+    columns, size = values.shape
+    for t in range(len(first)):
+        start, stop = 0, size
+        for a in range(min(columns, n_exact + 1)):
+            if low[t, a] > high[t, a]:
+                stop = start
+            start = lower_bound(values[a], start, stop, low[t, a])
+            if high[t, a] < np.inf:
+                above = np.nextafter(high[t, a], np.inf)
+                stop = lower_bound(values[a], start, stop, above)
+        first[t] = start
+        last[t] = stop
+
+
+@njit(cache=True, nogil=True)
+def filter_profiles(values, n_exact, low, high, first, last, starts, found):
+    """List the users of each interval that also match the remaining columns; count if no room."""
+    count = 0
+    for t in range(len(first)):
+        starts[t] = count
+        for v in range(first[t], last[t]):
+            good = True
+            for a in range(n_exact + 1, len(values)):
+                good = good and low[t, a] <= values[a, v] <= high[t, a]
+            if good:
+                if len(found):
+                    found[count] = v
+                count += 1
+    starts[len(first)] = count
+    return count
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def renumber(order, rank, indptr, indices, strength, out_indptr, out_indices, out_strength):
+    """Renumber rows and targets of one link type; keep each row sorted."""
+    for r in prange(len(order)):
+        begin, out = indptr[order[r]], out_indptr[r]
+        size = indptr[order[r] + 1] - begin
+        packed = np.empty(size, np.int64)
+        for e in range(size):
+            s = strength[begin + e] if len(strength) else 1
+            packed[e] = (np.int64(rank[indices[begin + e]]) << 32) | np.int64(s)
+        packed.sort()
+        for e in range(size):
+            out_indices[out + e] = packed[e] >> 32
+            out_strength[out + e, 0] = packed[e] & 0x7FFFFFFF
+
+
+@njit(cache=True, nogil=True)
+def is_candidate(sets, t, v):
+    """Is v a candidate of target t?"""
+    first, last, starts, found = sets
+    if first[t] >= 0:
+        return first[t] <= v < last[t]
+    place = lower_bound(found, starts[t], starts[t + 1], v)
+    return place < starts[t + 1] and found[place] == v
+
+
+@njit(cache=True, nogil=True)
+def strength_fits(strength, low, high, e, link):
+    """Do the strengths of link e lie between the bounds of the target's link?"""
+    for w in range(strength.shape[1]):  # noqa: SIM110 (numba knows no generators)
+        if not low[link, w] <= strength[e, w] <= high[link, w]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def span(sets, t):
+    """Smallest and largest candidate of target t, and how many there are."""
+    first, last, starts, found = sets
+    if first[t] >= 0:
+        return first[t], last[t] - 1, last[t] - first[t]
+    count = starts[t + 1] - starts[t]
+    if count == 0:
+        return 1, 0, 0
+    return found[starts[t]], found[starts[t + 1] - 1], count
+
+
+@njit(cache=True, nogil=True)
+def seat(sets, friend, indices, strength, begin, end, low, high, link, owner):
+    """Find a free neighbour for a target's neighbour: its place, −1 all taken, −2 none fits."""
+    smallest, largest, count = span(sets, friend)
+    if count == 0:
+        return -2
+    answer = -2
+    first, _, starts, found = sets
+    if first[friend] < 0 and 8 * count < end - begin:
+        for c in range(starts[friend], starts[friend + 1]):
+            e = lower_bound(indices, begin, end, found[c])
+            if e < end and indices[e] == found[c] and strength_fits(strength, low, high, e, link):
+                if owner[e - begin] < 0:
+                    return e - begin
+                answer = -1
+        return answer
+    e = lower_bound(indices, begin, end, smallest)
+    while e < end and indices[e] <= largest:
+        if strength_fits(strength, low, high, e, link) and is_candidate(sets, friend, indices[e]):
+            if owner[e - begin] < 0:
+                return e - begin
+            answer = -1
+        e += 1
+    return answer
+
+
+@njit(cache=True, nogil=True)
+def augment(
+    sets, friends, indices, strength, begin, end, low, high, link0, root,
+    owner, mate, came, seen, stamp, queue,
+):  # fmt: skip
+    """Seat `root` by moving others along a shortest alternating path; False if there is none."""
+    queue[0] = root
+    head, tail = 0, 1
+    while head < tail:
+        i = queue[head]
+        head += 1
+        smallest, largest, count = span(sets, friends[link0 + i])
+        if count == 0:
+            continue
+        e = lower_bound(indices, begin, end, smallest)
+        while e < end and indices[e] <= largest:
+            p = e - begin
+            if (
+                seen[p] != stamp
+                and strength_fits(strength, low, high, e, link0 + i)
+                and is_candidate(sets, friends[link0 + i], indices[e])
+            ):
+                seen[p] = stamp
+                came[p] = i
+                if owner[p] < 0:
+                    while True:
+                        i = came[p]
+                        owner[p] = i
+                        mate[i], p = p, mate[i]
+                        if i == root:
+                            return True
+                queue[tail] = owner[p]
+                tail += 1
+            e += 1
+    return False
+
+
+@njit(cache=True, nogil=True)
+def neighbours_match(
+    sets, friends, indices, strength, begin, end, low, high, link0, link1, misses,
+    owner, mate, came, seen, stamp, queue,
+):  # fmt: skip
+    """Can all but `misses` of the target's neighbours be matched to distinct neighbours?"""
+    size = link1 - link0
+    waiting = 0
+    lost = 0
+    for i in range(size):
+        p = seat(
+            sets, friends[link0 + i], indices, strength, begin, end, low, high, link0 + i, owner
+        )
+        mate[i] = p
+        if p >= 0:
+            owner[p] = i
+        elif p == -1:
+            waiting += 1
+        else:
+            lost += 1
+            if lost > misses:
+                break
+    if lost <= misses and waiting:
+        for i in range(size):
+            if mate[i] == -1:
+                stamp[0] += 1
+                if not augment(
+                    sets, friends, indices, strength, begin, end, low, high, link0, i,
+                    owner, mate, came, seen, stamp[0], queue,
+                ):  # fmt: skip
+                    mate[i] = -2
+                    lost += 1
+                    if lost > misses:
+                        break
+    for i in range(size):
+        if mate[i] >= 0:
+            owner[mate[i]] = -1
+        mate[i] = -2
+    return lost <= misses
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def refine(
+    sets, work, offsets, keep, layers, noise, threads, friend_ptr, friends, low, high,
+    indptr, indices, strength, most_links, most_friends,
+):  # fmt: skip
+    """For each target in `work`, mark the candidates whose neighbourhood matches its own."""
+    for thread in prange(threads):
+        owner = np.full(most_links, -1, np.int32)
+        came = np.empty(most_links, np.int32)
+        seen = np.zeros(most_links, np.int64)
+        mate = np.full(most_friends, -2, np.int32)
+        queue = np.empty(most_friends + 1, np.int32)
+        stamp = np.zeros(1, np.int64)
+        first, _, starts, found = sets
+        for w in range(thread, len(work), threads):
+            t = work[w]
+            for c in range(offsets[w + 1] - offsets[w]):
+                v = first[t] + c if first[t] >= 0 else np.int64(found[starts[t] + c])
+                good = True
+                for layer in layers:
+                    friends_here = friend_ptr[layer, t + 1] - friend_ptr[layer, t]
+                    links_here = indptr[layer, v + 1] - indptr[layer, v]
+                    if friends_here - int(noise * friends_here) > links_here:
+                        good = False
+                        break
+                if good:
+                    for layer in layers:
+                        link0, link1 = friend_ptr[layer, t], friend_ptr[layer, t + 1]
+                        if link0 < link1 and not neighbours_match(
+                            sets, friends, indices, strength,
+                            indptr[layer, v], indptr[layer, v + 1], low, high, link0, link1,
+                            int(noise * (link1 - link0)), owner, mate, came, seen, stamp, queue,
+                        ):  # fmt: skip
+                            good = False
+                            break
+                keep[offsets[w] + c] = good

@@ -1,0 +1,302 @@
+"""One page for whoever decides whether a network may be published."""
+
+from typing import Any
+
+import numpy as np
+
+from telic.data.contracts import SIMULATED
+from telic.hin import Network, density
+from telic.privacy.advise import Advice, advise, confirm
+from telic.privacy.auxiliary import Auxiliary, Rules
+from telic.privacy.dehin import attack
+from telic.privacy.risk import Risk, growth_bounds, risks
+from telic.privacy.score import bootstrap_interval, right, same_ids, scores
+from telic.privacy.target import own_links, target_type
+from telic.report import Report
+
+GROUPS = (1, 2, 5, 10)
+"""The report counts the users whose kind has at most so many members."""
+
+
+def risk_report(
+    network: Network,
+    *,
+    auxiliary: Network | None = None,
+    name: str = "network",
+    max_risk: float | None = None,
+    max_distance: int = 3,
+    worst: int = 10,
+    show_ids: bool = False,
+    node_type: str | None = None,
+) -> tuple[Report, dict[str, Any]]:
+    """Describe the risk of publishing a network, for a data-protection officer.
+
+    Parameters
+    ----------
+    network : Network
+        What is to be published.
+    auxiliary : Network, optional
+        What an attacker is assumed to know, with the same ids; default the network itself.
+    name : str
+    max_risk : float, optional
+        Also advise on a release under this risk.
+    max_distance : int
+    worst : int
+        How many users at highest risk to list.
+    show_ids : bool
+        Name them by id; default by row number.
+    node_type : str, optional
+
+    Returns
+    -------
+    report : Report
+    facts : dict
+        The numbers the report is made of.
+    """
+    node_type = target_type(network, node_type)
+    names = own_links(network.schema, node_type)
+    every = list(risks(network, max_distance=max_distance, node_type=node_type,
+                       links=None if names else [()]))  # fmt: skip
+    full = [risk for risk in every if len(risk.links) == len(names)]
+    profile, last = full[0], full[-1]
+    sizes = last.group_sizes()
+    users = network.size(node_type)
+    facts: dict[str, Any] = {
+        "users": users,
+        "density": density(network),
+        "risk_by_profile": profile.risk,
+        "risk": last.risk,
+        "singled_out": last.unique,
+        "rows": [{"links": list(r.links), "distance": r.distance, "risk": r.risk} for r in every],
+    }
+    page = Report(f"Before you publish: {name}", lead=_lead(users, names))
+    if (network.nodes[node_type].schema.metadata or {}).get(SIMULATED) == b"true":
+        page.note("This network is simulated: no real person is in it.")
+    page.section("In short")
+    page.note(_verdict(users, profile, last))
+    advised = None
+    if max_risk is not None:
+        advised = advise(network, max_risk=max_risk, max_distance=max_distance, node_type=node_type)
+        page.note(_decision(last.risk, max_risk, advised))
+    page.section("What is assumed")
+    page.text(
+        "The attacker knows the published fields of a person and of the people that person "
+        "links to, has them from another source, and wants to find the person's row. Everyone "
+        "is taken to have the same to lose. Fields in the network: "
+        + ", ".join(network.schema.nodes[node_type]) + "; link types: "
+        + (", ".join(names) or "none") + "."
+    )  # fmt: skip
+    page.section("Singling out: who is alike")
+    page.text(
+        "Two people are alike if all that is published about them is equal. With k people alike, "
+        "an attacker who knows what one of them looks like picks the right one with a chance of "
+        "1 in k. Looking 0 links far uses a person's own profile alone; 1 link far also uses whom "
+        "the person links to and their profiles; 2 links far, whom those link to."
+    )
+    page.table(
+        ["Looking this many links far", "Prosecutor risk (mean of 1/k)", "Alone of their kind"],
+        [[r.distance, f"{r.risk:.1%}", f"{r.unique:.1%}"] for r in full],
+        caption="All link types together. k: how many users look the same",
+    )
+    counts = [[_alike(k), int((sizes <= k).sum())] for k in GROUPS]
+    page.table(["Users who", "number"], counts, caption="At the farthest distance")
+    if names:
+        page.figure(_growth_figure(every, len(names)), "Mean risk by the number of link types "
+                    "published and how far an attacker looks")  # fmt: skip
+    if last.unique == 1 and not show_ids:
+        page.text("All are alone of their kind, so all are at the highest risk.")
+    else:
+        _worst_section(page, network, last, sizes, worst, show_ids, node_type)
+    page.section("What each field adds")
+    page.text(
+        "Leaving out one field alone helps little where the others already tell people apart: "
+        "look for rows clearly below today's risk."
+    )
+    effects = _effects(network, node_type, names, max_distance)
+    facts["risk_without"] = dict(effects)
+    page.table(
+        ["If this were not published", "risk would be"],
+        [[field, f"{value:.1%}"] for field, value in effects],
+        caption=f"Risk with everything published: {last.risk:.1%}",
+    )
+    page.section("Linkability: the attack itself")
+    _attack_section(page, facts, network, auxiliary, node_type, max_distance)
+    if advised is not None and max_risk is not None:
+        success = confirm(network, advised, node_type=node_type)
+        _advice_section(page, facts, advised, success, max_risk)
+    page.section("What this does not cover")
+    page.text(
+        "Inference: what can be learnt about a person without finding their row, for example "
+        "because everybody alike shares a secret. Attackers who know more than the fields listed "
+        "above, who know fields only roughly, or who plant accounts of their own. Free text, "
+        "times and anything else that is not in the schema. Several releases of the same people: "
+        "risks add up. Low risk here is not anonymity in the sense of the law; it is one input."
+    )
+    page.section("For the statistician: how fast risk can grow")
+    if names:
+        lower, upper = growth_bounds(network, 1, node_type=node_type)
+        page.text(
+            "Theory (Theorem 7.4.5) bounds how many different users one could tell apart, if "
+            f"values were independent and links never met again: looking one link far, between "
+            f"10 to the power {lower:,.0f} and 10 to the power {upper:,.0f}, and more than doubly "
+            f"exponentially after that. Here there are {users} users, so the measured number "
+            f"stops at {last.cardinality}: most of the rise comes with the first link "
+            f"({full[0].cardinality} different profiles, {full[min(1, len(full) - 1)].cardinality} "
+            "with neighbours)."
+        )
+    return page, facts
+
+
+def _lead(users: int, names: list[str]) -> str:
+    return (
+        f"{users:,} users, {len(names)} kinds of links between them. Removing names does not make "
+        "a network anonymous: people are recognised by their profile and by whom they link to. "
+        "This page measures how far."
+    )
+
+
+def _verdict(users: int, profile: Risk, last: Risk) -> str:
+    alone, singled = (round(risk.unique * users) for risk in (profile, last))
+    return (
+        f"As it stands, {singled:,} of {users:,} people can be singled out: nobody else has the "
+        f"same profile and the same links. By profile alone it is {alone:,}. On average, who knows "
+        f"a person's published fields picks the right row with a chance of {last.risk:.1%} "
+        "(prosecutor risk)."
+    )
+
+
+def _decision(risk: float, max_risk: float, found: Advice) -> str:
+    if risk <= max_risk:
+        return f"That is within your limit of {max_risk:.1%}: nothing has to be coarsened."
+    return (
+        f"That is above your limit of {max_risk:.1%}: do not publish it as it is. The release "
+        f"described below brings the risk down to {found.after[-1].risk:.1%}; it gives up "
+        f"{found.loss:.0%} of the published information."
+    )
+
+
+def _effects(
+    network: Network, node_type: str, names: list[str], max_distance: int
+) -> list[tuple[str, float]]:
+    """Return the risk without each attribute and each link type."""
+    rules = network.schema.nodes[node_type]
+    attributes = [name for name, rule in rules.items() if rule.kind != "ignore"]
+
+    def farthest(links: list[str], kept: list[str]) -> float:
+        found = risks(network, links=[links], attributes=kept, max_distance=max_distance,
+                      node_type=node_type)  # fmt: skip
+        return list(found)[-1].risk
+
+    effects = [(a, farthest(names, [x for x in attributes if x != a])) for a in attributes]
+    effects += [(f"{n} links", farthest([x for x in names if x != n], attributes)) for n in names]
+    if names:
+        effects.append(("all links", farthest([], attributes)))
+    return effects
+
+
+def _worst_section(
+    page: Report, network: Network, last: Risk, sizes: np.ndarray, worst: int, show_ids: bool,
+    node_type: str,
+) -> None:  # fmt: skip
+    page.table(
+        ["User" if show_ids else "Row", "users alike (k)", "risk"],
+        [
+            [str(network.ids(node_type)[int(v)]) if show_ids else int(v), int(sizes[v]),
+             f"{1 / sizes[v]:.2f}"]
+            for v in last.worst(worst)
+        ],
+        caption="Some of the users at highest risk"
+        + ("" if show_ids else " (row numbers; ids are printed on request only)"),
+    )  # fmt: skip
+
+
+def _alike(k: int) -> str:
+    if k == 1:
+        return "are alone of their kind"
+    return f"look like at most {k - 1} {'other' if k == 2 else 'others'}, or are alone"
+
+
+def _attack_section(
+    page: Report, facts: dict[str, Any], network: Network, auxiliary: Network | None,
+    node_type: str, max_distance: int,
+) -> None:  # fmt: skip
+    known = network if auxiliary is None else auxiliary
+    rules = Rules.of(network, node_type=node_type)
+    prepared = Auxiliary(known, rules, node_type=node_type)
+    result = attack(prepared, network, max_distance=max_distance)
+    truth = same_ids(known, network, node_type)
+    rows = []
+    facts["attack"] = []
+    for score in scores(result, prepared.size, truth):
+        low, high = bootstrap_interval(right(result, truth, score.distance))
+        rows.append([
+            score.distance, f"{score.unique_right:.1%} [{low:.1%}, {high:.1%}]",
+            f"{score.unique_wrong:.1%}", f"{score.empty:.1%}", f"{score.mean_candidates:.1f}",
+        ])  # fmt: skip
+        facts["attack"].append({
+            "distance": score.distance, "precision": score.precision,
+            "unique_wrong": score.unique_wrong, "empty": score.empty,
+        })  # fmt: skip
+    source = "this network itself" if auxiliary is None else "the auxiliary network given"
+    page.text(
+        f"A known attack (DeHIN) was run with {source} as what the attacker knows "
+        f"({prepared.size:,} users), "
+        "allowing for growth where the schema says so: a count may have risen, links may be new. "
+        f"{int((truth < 0).sum())} of the published users are not in it and cannot be found. An "
+        "attack may find fewer people than are alone of their kind, since it has to allow for "
+        "growth and to search among more people."
+    )
+    page.table(
+        ["Links followed", "found [95 % interval]", "wrong person", "nobody fits",
+         "people left on average"],
+        rows, caption="Users found: exactly one person fits, and it is the right one",
+    )  # fmt: skip
+
+
+def _advice_section(
+    page: Report, facts: dict[str, Any], found: Advice, success: float, max_risk: float
+) -> None:
+    page.section(f"A release under {max_risk:.0%} risk")
+    least = "no release that keeps more meets the limit" if found.proven else "found by search"
+    page.text(
+        f"Risk falls from {found.before[-1].risk:.1%} to {found.after[-1].risk:.1%} and "
+        f"{found.loss:.0%} of the published information is lost ({least}). The attack, repeated "
+        f"on that release, finds {success:.1%} of the users."
+    )
+    page.table(
+        ["Field", "in the release", "risk today without it", "risk of the release with it in full"],
+        [
+            [n, level, f"{without:.1%}", f"{added:.1%}"]
+            for n, level, without, added in found.effects
+        ],
+        caption="Field by field",
+    )
+    facts["advice"] = {
+        "steps": found.steps, "risk": found.after[-1].risk, "loss": found.loss,
+        "attack_precision": success,
+    }  # fmt: skip
+
+
+def _growth_figure(every: list[Risk], n_types: int) -> Any:
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(6.4, 3.6))
+    distances = sorted({risk.distance for risk in every})
+    for count in range(1, n_types + 1):
+        means = [
+            np.mean([r.risk for r in every if len(r.links) == count and r.distance == n])
+            for n in distances
+        ]
+        axes.plot(
+            distances,
+            np.multiply(means, 100),
+            marker="o",
+            label=f"{count} kind{'s' * (count > 1)} of links",
+        )
+    axes.set_xticks(distances)
+    axes.set_xlabel("how many links far an attacker looks")
+    axes.set_ylabel("risk, %")
+    axes.set_ylim(0, 105)
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure

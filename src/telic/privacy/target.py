@@ -1,0 +1,49 @@
+"""What the privacy functions look at: one node type, its attributes as codes, its own links."""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+
+from telic.errors import InputError
+from telic.hin import Network, Schema
+
+
+def target_type(network: Network, node_type: str | None = None) -> str:
+    """Return the node type to protect: the only one, or the one named."""
+    types = list(network.schema.nodes)
+    if node_type is None and len(types) > 1:
+        raise InputError(
+            f"the network has node types {types}. Say which one is to be protected, or project "
+            "it on one (telic.hin.project): links to other types are not looked at."
+        )
+    name = types[0] if node_type is None else node_type
+    if name not in types:
+        raise InputError(f"node type {name!r} does not exist. Node types are {types}.")
+    return name
+
+
+def own_links(schema: Schema, node_type: str, names: Sequence[str] | None = None) -> list[str]:
+    """Return the link types between nodes of the type, or check those named."""
+    known = [x.name for x in schema.links if x.source == x.target == node_type]
+    for name in names or []:
+        if name not in known:
+            raise InputError(
+                f"link type {name!r} does not join {node_type!r} to {node_type!r}. "
+                f"Those that do are {known}."
+            )
+    return known if names is None else list(dict.fromkeys(names))
+
+
+def subsets(names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return every non-empty subset, small ones first, in the order of `names`."""
+    return [c for size in range(1, len(names) + 1) for c in combinations(names, size)]
+
+
+def attribute_codes(column: pa.ChunkedArray) -> np.ndarray:
+    """Give equal values equal int64 codes; null is a value of its own."""
+    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.unify_dictionaries().combine_chunks()
+    return encoded.indices.to_numpy().astype(np.int64)

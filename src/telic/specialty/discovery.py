@@ -1,0 +1,141 @@
+"""What discovery finds: specialties, their evidence, and their form on disk."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from telic.errors import InputError
+from telic.specialty.access import AccessLog
+
+SMALL_CELL = 11
+"""Counts below this are not shown."""
+
+
+@dataclass(frozen=True)
+class Specialty:
+    """A cluster of users with a shared practice."""
+
+    name: str
+    """Proposed: the three diagnoses of highest lift."""
+    listed_code: str | None
+    """The code that names it: most of the code's users are here, and it is frequent here."""
+    nearest_code: str | None
+    """The code whose users overlap most (F1), listed or not."""
+    users: np.ndarray
+    """Indices into `AccessLog.users`."""
+    diagnoses: list[tuple[str, float]]
+    """Up to ten categories and their lift, highest first."""
+    stability: float
+    """Mean Jaccard overlap of its users with the nearest cluster of other restarts, in [0, 1]."""
+    stability_months: float
+    """Mean share of its users who, month by month, practise it more than anything else."""
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """What `discover` found."""
+
+    method: str
+    specialties: list[Specialty]
+    """De facto ones (without a listed code) first, then by number of users."""
+    cluster: np.ndarray
+    """Index into `specialties` of each user; −1 for users without a concentrated practice."""
+    details: dict[str, Any] = field(default_factory=dict)
+    """Numbers behind the choice: perplexities, path qualities, objective."""
+
+    def as_json(self, log: AccessLog) -> dict[str, Any]:
+        """Return the machine-readable form."""
+        return {
+            "method": self.method,
+            "simulated": log.simulated,
+            "specialties": [
+                {
+                    "name": one.name,
+                    "listed_code": one.listed_code,
+                    "nearest_code": one.nearest_code,
+                    "users": log.users[one.users].tolist(),
+                    "diagnoses": [
+                        {"code": code, "label": log.label(code), "lift": round(lift, 3)}
+                        for code, lift in one.diagnoses
+                    ],
+                    "stability": round(one.stability, 3),
+                    "stability_months": round(one.stability_months, 3),
+                }
+                for one in self.specialties
+            ],
+            "details": self.details,
+            "notes": log.notes,
+        }
+
+
+def read_discovery(file: str | Path, log: AccessLog) -> Discovery:
+    """Read what `Discovery.as_json` wrote, for the log it was found in.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged or names users that the log does not have.
+    """
+    try:
+        content = json.loads(Path(file).read_text(encoding="utf-8"))
+        specialties = []
+        for one in content["specialties"]:
+            users = np.searchsorted(log.users, one["users"])
+            if not (log.users[users.clip(max=len(log.users) - 1)] == one["users"]).all():
+                raise InputError(f"{file}: names users that the log does not have.")
+            specialties.append(
+                Specialty(
+                    one["name"],
+                    one["listed_code"],
+                    one["nearest_code"],
+                    users,
+                    [(d["code"], d["lift"]) for d in one["diagnoses"]],
+                    one["stability"],
+                    one["stability_months"],
+                )
+            )
+        method, details = content["method"], content["details"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"{file}: cannot be read ({error}). Write it with `telic specialty discover --json`."
+        ) from None
+    cluster = np.full(len(log.users), -1)
+    for k, one in enumerate(specialties):
+        cluster[one.users] = k
+    return Discovery(method, specialties, cluster, details)
+
+
+def lifts(own: np.ndarray, overall: np.ndarray) -> list[tuple[int, float]]:
+    """Diagnoses by how much more often these users access them than everybody does.
+
+    Lift is shrunk towards 1 by 50 imagined accesses of the hospital's mix, so that rare
+    diagnoses do not lead by chance. Left out are diagnoses with fewer than `SMALL_CELL` accesses
+    or less than 1 % of these users' accesses: they do not make a practice.
+
+    Parameters
+    ----------
+    own, overall : ndarray of shape (n_codes,)
+        Accesses per diagnosis, of these users and of all.
+
+    Returns
+    -------
+    list of (code, lift)
+        Highest first.
+
+    Examples
+    --------
+    >>> found = lifts(np.array([90, 10, 20]), np.array([100, 800, 100]))
+    >>> [(d, round(lift, 1)) for d, lift in found]
+    [(0, 5.6), (2, 1.5)]
+    """
+    base = overall / overall.sum()
+    shrunk = (own + 50 * base) / (own.sum() + 50)
+    lift = np.divide(shrunk, base, out=np.zeros_like(base), where=base > 0)
+    order = np.argsort(-lift, kind="stable")
+    fewest = max(SMALL_CELL, 0.01 * own.sum())
+    return [(int(d), float(lift[d])) for d in order if own[d] >= fewest]

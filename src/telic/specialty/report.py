@@ -1,0 +1,207 @@
+"""The compliance officer's report: one section per specialty, then the queue of alarms."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from telic.report import Report
+from telic.specialty.access import AccessLog
+from telic.specialty.discovery import SMALL_CELL, Discovery, Specialty
+from telic.specialty.explain import Alerts, Effect, Pseudonyms, lines, shown
+from telic.specialty.recognise import Recognition, present_core
+
+
+def specialty_report(
+    log: AccessLog,
+    discovery: Discovery,
+    alerts: Alerts,
+    counted: Effect,
+    *,
+    recognitions: Mapping[int, Recognition],
+    pseudonyms: Pseudonyms | None,
+    queue_lines: int = 100,
+) -> Report:
+    """Build the report.
+
+    Parameters
+    ----------
+    log, discovery, alerts, counted
+        What `read_log`, `discover`, `judge` and `effect` gave.
+    recognitions : mapping of int to Recognition
+        For specialties without a listed code, by their place in the discovery: recognition of
+        class "de facto" beside the core classes.
+    pseudonyms : Pseudonyms or None
+        None shows the log's own user ids.
+    queue_lines : int
+        Alarms listed at the end.
+    """
+    report = Report(
+        "De facto specialties",
+        lead="Specialties found in the access log, the evidence for each, and the alarms they "
+        "explain. Nothing is closed automatically: this report orders work for a person.",
+    )
+    if log.simulated:
+        report.note("Simulated: the hospital, its users and its accesses are invented.")
+    report.section("What was found")
+    report.table(
+        ["specialty", "users", "listed code", "stability", "by month"],
+        [
+            [
+                one.name,
+                shown(len(one.users)),
+                one.listed_code or "none",
+                f"{one.stability:.2f}",
+                f"{one.stability_months:.2f}",
+            ]
+            for one in discovery.specialties
+        ],
+        caption="Stability: overlap (Jaccard) with the nearest cluster of other runs. By month: "
+        "share of users who practise it more than anything else in a month.",
+    )
+    if log.notes:
+        report.table(["what was dropped or assumed"], [[note] for note in log.notes])
+    for k, one in enumerate(discovery.specialties):
+        if one.listed_code is None:
+            _specialty(report, log, one, recognitions.get(k), pseudonyms)
+    _mismatches(report, log, discovery)
+    _queue(report, log, discovery, alerts, counted, pseudonyms, queue_lines)
+    return report
+
+
+def _specialty(
+    report: Report,
+    log: AccessLog,
+    one: Specialty,
+    recognition: Recognition | None,
+    pseudonyms: Pseudonyms | None,
+) -> None:
+    report.section(f"No listed code: {one.name}")
+    patients = np.asarray(log.user_patient()[one.users].sum(axis=0)).ravel()
+    report.text(
+        f"{shown(len(one.users))} users opened records of {shown(int((patients > 0).sum()))} "
+        f"patients. The listed code whose users overlap most is "
+        f"{one.nearest_code or 'none'}; it does not name the group."
+    )
+    report.table(
+        ["diagnosis", "lift"],
+        [[log.label(code), f"{lift:.1f}"] for code, lift in one.diagnoses],
+        caption="Evidence: diagnoses these users access more often than everybody (lift).",
+    )
+    codes, counts = np.unique(log.taxonomy[one.users], return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    large = [i for i in order if counts[i] >= SMALL_CELL]
+    rows = [[str(codes[i]) or "none declared", shown(int(counts[i]))] for i in large]
+    rest = int(counts.sum() - counts[large].sum())
+    if rest:
+        rows.append([f"other codes, fewer than {SMALL_CELL} users each", shown(rest)])
+    report.table(["declared code", "users"], rows, caption="What these users declare.")
+    ids = [str(log.users[u]) for u in one.users]
+    names = sorted(pseudonyms(i) for i in ids) if pseudonyms else sorted(ids)
+    report.table(["users"], [[", ".join(names)]])
+    if recognition is not None:
+        _recognition(report, recognition)
+
+
+def _recognition(report: Report, recognition: Recognition) -> None:
+    core = present_core(np.repeat(recognition.classes, recognition.support))
+    rows = [
+        [name, *(f"{100 * value:.1f}" for value in recognition.of(name))]
+        for name in ["de facto", *core]
+    ]
+    mean = recognition.mean_of(core)
+    rows.insert(1, ["mean of core classes", *(f"{100 * value:.1f}" for value in mean)])
+    report.table(
+        ["class", "precision", "recall", "F1"],
+        rows,
+        caption="How well an SVM recognises the group beside the core classes (5×2 "
+        "cross-validation, percent).",
+    )
+    tests = recognition.compare("de facto", core)
+    report.text(
+        "Difference in F1 from the mean of the core classes: "
+        + "; ".join(f"{name} p = {test.p_value:.3f}" for name, test in tests.items())
+        + ". The group was found in the same diagnoses it is recognised by, so this shows that it "
+        "is coherent, not that it is real."
+    )
+
+
+def _mismatches(report: Report, log: AccessLog, discovery: Discovery) -> None:
+    report.section("Declared against practised")
+    rows = []
+    for one in discovery.specialties:
+        own = log.taxonomy[one.users]
+        other = (own != "") & (own != (one.listed_code or ""))
+        rows.append(
+            [
+                one.listed_code or one.name,
+                shown(len(own)),
+                shown(int((own == one.listed_code).sum())) if one.listed_code else "–",
+                shown(int(other.sum())),
+                shown(int((own == "").sum())),
+            ]
+        )
+    report.table(["practised", "users", "declare it", "declare another code", "declare none"], rows)
+    without = int((discovery.cluster < 0).sum())
+    report.text(f"{shown(without)} users have no concentrated practice and are left alone.")
+
+
+def _queue(
+    report: Report,
+    log: AccessLog,
+    discovery: Discovery,
+    alerts: Alerts,
+    counted: Effect,
+    pseudonyms: Pseudonyms | None,
+    queue_lines: int,
+) -> None:
+    report.section("Alarms")
+    report.text(
+        "An access raises an alarm when the declared specialty covers none of the encounter's "
+        "diagnoses; users without a declared specialty are covered for nothing."
+    )
+    rows = [
+        ["accesses", f"{len(log.access_user):,}"],
+        ["alarms", f"{counted.alerts:,}"],
+        ["explained by a de facto specialty", f"{counted.explained:,}"],
+        ["stay open", f"{counted.open:,}"],
+        ["alarms of specialties without a listed code", f"{counted.unlisted_alerts:,}"],
+        ["of these explained", f"{counted.unlisted_explained:,}"],
+    ]
+    if counted.snooping is not None:
+        rows += [
+            ["known snooping accesses", f"{counted.snooping:,}"],
+            ["in a queue of the open alarms' length, before", f"{counted.caught_without:,}"],
+            ["in a queue of the same length, now", f"{counted.caught_with:,}"],
+        ]
+    report.table(["", "number"], rows, caption="Alarms with and without de facto specialties")
+    month = log.month()
+    months = np.unique(month)
+    figure = Figure(figsize=(7, 2.6))
+    axes = figure.subplots()
+    still = [int((alerts.raised & ~alerts.explained)[month == m].sum()) for m in months]
+    gone = [int(alerts.explained[month == m].sum()) for m in months]
+    labels = [str(np.datetime64(int(m), "M")) for m in months]
+    axes.bar(labels, still, color="#2456c5", label="open")
+    axes.bar(labels, gone, bottom=still, color="#b9c9ee", label="explained")
+    axes.tick_params(axis="x", rotation=60)
+    axes.set_ylabel("alarms")
+    axes.legend(frameon=False)
+    report.figure(figure, "Alarms per month: open, and explained by a de facto specialty.")
+    report.table(
+        ["row", "user", "declared", "practised", "diagnoses", "status", "because"],
+        [
+            [
+                line["row"],
+                line["user"],
+                line["declared"] or "none",
+                line["practised"] or "–",
+                "; ".join(line["diagnoses"]),  # type: ignore[arg-type]
+                line["status"],
+                line["because"],
+            ]
+            for line in lines(log, discovery, alerts, limit=queue_lines, pseudonyms=pseudonyms)
+        ],
+        caption=f"The first {queue_lines} alarms: least covered first. 'row' is the line of the "
+        "accesses file.",
+    )

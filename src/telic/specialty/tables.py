@@ -1,0 +1,170 @@
+"""One flat table from Parquet or CSV, held to its contract: what is wrong is named by row."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from telic.data.contracts import TIMESTAMP
+from telic.errors import InputError
+
+ON_BAD_ROW = ("raise", "skip")
+
+
+def find_table(folder: Path, name: str) -> Path:
+    """Return ``name.parquet`` or ``name.csv`` in `folder`; raise `InputError` if neither is there.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> find_table(Path("no-such-log"), "accesses")
+    Traceback (most recent call last):
+    telic.errors.InputError: no-such-log: holds neither accesses.parquet nor accesses.csv...
+    """
+    for suffix in (".parquet", ".csv"):
+        if (folder / f"{name}{suffix}").is_file():
+            return folder / f"{name}{suffix}"
+    raise InputError(
+        f"{folder}: holds neither {name}.parquet nor {name}.csv. "
+        "docs/data-contracts.md lists the files of an access log."
+    )
+
+
+def read_table(path: Path, schema: pa.Schema, *, on_bad_row: str) -> tuple[pa.Table, list[str]]:
+    """Read the columns of `schema` and give each its type.
+
+    Parameters
+    ----------
+    path : Path
+        A ``.parquet`` or ``.csv`` file. Other columns than the schema's are ignored.
+    schema : pyarrow.Schema
+        Ids come back dictionary-encoded. A nullable column may be absent.
+    on_bad_row : {"raise", "skip"}
+        What to do with a row that has a null, or a value that is not of its column's type.
+
+    Returns
+    -------
+    table : pyarrow.Table
+    notes : list of str
+        What was skipped or assumed, with counts.
+
+    Raises
+    ------
+    InputError
+        A missing column, an unreadable file, or (with "raise") a bad row.
+    """
+    if on_bad_row not in ON_BAD_ROW:
+        raise InputError(f"on_bad_row is {on_bad_row!r}, expected one of {', '.join(ON_BAD_ROW)}.")
+    raw = _read_raw(path, schema.names)
+    notes: list[str] = []
+    columns, good = [], np.ones(raw.num_rows, dtype=bool)
+    for field in schema:
+        if field.name not in raw.column_names:
+            if not field.nullable:
+                raise InputError(
+                    f"{path}: column {field.name!r} is missing; it has "
+                    f"{', '.join(raw.column_names) or 'none of the expected columns'}. Expected "
+                    f"columns: {', '.join(schema.names)}."
+                )
+            columns.append(pa.nulls(raw.num_rows, field.type))
+            continue
+        column = raw[field.name].combine_chunks()
+        if field.type == TIMESTAMP:
+            converted, naive = _to_utc(column)
+            if naive:
+                notes.append(f"{path.name}: {naive:,} times without a time zone were read as UTC")
+        else:
+            converted = _to_id(column)
+        if not field.nullable:
+            bad = converted.is_null().to_numpy(zero_copy_only=False)
+            if on_bad_row == "raise" and bad.any():
+                row = int(bad.argmax())
+                expected = (
+                    "a time such as 2024-01-31T09:30:00Z"
+                    if field.type == TIMESTAMP
+                    else ("a value that is not empty")
+                )
+                raise InputError(
+                    f"{path}: row {row + 1}: {field.name!r} is {column[row].as_py()!r}, expected "
+                    f"{expected}. Correct the row or skip bad rows (on_bad_row='skip')."
+                )
+            good &= ~bad
+        columns.append(converted)
+    table = pa.table(columns, names=schema.names)
+    if not good.all():
+        notes.append(
+            f"{path.name}: {int((~good).sum()):,} rows skipped: a value is empty or not "
+            f"of its type (the first is row {int((~good).argmax()) + 1})"
+        )
+        table = table.filter(pa.array(good))
+    return table, notes
+
+
+def _read_raw(path: Path, names: list[str]) -> pa.Table:
+    try:
+        if path.suffix == ".csv":
+            with path.open("rb") as file:
+                header = pacsv.open_csv(file).schema.names if path.stat().st_size else []
+            as_text = pacsv.ConvertOptions(
+                column_types={name: pa.string() for name in header},
+                strings_can_be_null=True,
+                include_columns=[name for name in names if name in header],
+            )
+            return pacsv.read_csv(path, convert_options=as_text)
+        present = [name for name in pq.read_schema(path).names if name in names]
+        ids = [name for name in present if name != "at"]
+        return pq.read_table(path, columns=present, read_dictionary=ids)
+    except (pa.ArrowInvalid, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"{path}: cannot be read ({reason}). Write the file again.") from None
+
+
+def _to_id(column: pa.Array) -> pa.DictionaryArray:
+    """Ids as dictionary-encoded strings; an empty string counts as null."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.cast(pa.string()).dictionary_encode()
+    values = column.dictionary.cast(pa.string())
+    values = pc.if_else(pc.equal(pc.utf8_trim_whitespace(values), ""), None, values)
+    indices = column.indices.cast(pa.int32())
+    null = pc.is_in(indices, pc.indices_nonzero(values.is_null()).cast(pa.int32()))
+    indices = pc.if_else(null, None, indices)
+    return pa.DictionaryArray.from_arrays(indices, values)
+
+
+def _to_utc(column: pa.Array) -> tuple[pa.Array, int]:
+    """Times in UTC, null where unreadable, and how many carried no zone."""
+    kind = column.type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        zoned = pa.types.is_timestamp(kind) and kind.tz is not None
+        converted = column.cast(TIMESTAMP if zoned else pa.timestamp("us"))
+        naive = 0 if zoned else len(column) - column.null_count
+        return converted.cast(TIMESTAMP), naive
+    if not pa.types.is_string(kind) and not pa.types.is_large_string(kind):
+        return pa.nulls(len(column), TIMESTAMP), 0
+    text = column.cast(pa.string())
+    zoned = pc.match_substring_regex(text, r"(Z|[+-]\d\d:?\d\d)$")
+    shaped = pc.match_substring_regex(
+        text,
+        r"^\d{4}-[01]\d-[0-3]\d([T ][0-2]\d:[0-5]\d(:[0-5]\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?$",
+    )
+    with_zone = _cast_or_null(pc.if_else(pc.and_(zoned, shaped), text, None), TIMESTAMP)
+    plain = pc.if_else(pc.and_(pc.invert(zoned), shaped), text, None)
+    without = _cast_or_null(plain, pa.timestamp("us")).cast(TIMESTAMP)
+    return pc.coalesce(with_zone, without), len(without) - without.null_count
+
+
+def _cast_or_null(text: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Cast at once; value by value only where one (such as 31 February) does not convert."""
+    try:
+        return text.cast(kind)
+    except pa.ArrowInvalid:
+        values = []
+        for value in text:
+            try:
+                values.append(value.cast(kind))
+            except pa.ArrowInvalid:
+                values.append(pa.scalar(None, kind))
+        return pa.array([value.as_py() for value in values], type=kind)

@@ -1,0 +1,64 @@
+"""What chapter 7 prints, in percent: by link types at distance 1 to 3, by density at 0 to 3."""
+
+PUBLISHED_RISK = {
+    "follow": (84.4, 93.8, 93.8),
+    "mention": (85.4, 93.6, 93.8),
+    "comment": (87.6, 93.6, 93.9),
+    "retweet": (90.2, 94.2, 94.3),
+    "follow-mention": (96.0, 98.5, 98.6),
+    "follow-comment": (95.6, 98.5, 98.5),
+    "follow-retweet": (96.8, 98.5, 98.5),
+    "mention-comment": (89.9, 94.0, 94.2),
+    "mention-retweet": (91.2, 94.4, 94.5),
+    "retweet-comment": (91.8, 94.4, 94.5),
+    "follow-mention-comment": (96.5, 98.5, 98.6),
+    "follow-mention-retweet": (96.9, 98.6, 98.6),
+    "follow-retweet-comment": (96.8, 98.6, 98.6),
+    "mention-retweet-comment": (92.3, 94.5, 94.6),
+    "follow-mention-retweet-comment": (96.9, 98.6, 98.6),
+}
+"""Table 7.1; 1.1 at distance 0."""
+PUBLISHED_ATTACK = {
+    "follow": (68.1, 77.6, 77.7),
+    "mention": (80.9, 87.8, 88.0),
+    "comment": (82.8, 88.7, 88.8),
+    "retweet": (81.1, 88.7, 88.9),
+    "follow-mention": (89.3, 94.2, 94.2),
+    "follow-comment": (90.1, 94.6, 94.6),
+    "follow-retweet": (89.2, 94.9, 95.0),
+    "mention-comment": (84.7, 89.6, 89.7),
+    "mention-retweet": (83.2, 89.5, 89.7),
+    "retweet-comment": (85.2, 90.3, 90.5),
+    "follow-mention-comment": (91.6, 94.8, 94.8),
+    "follow-mention-retweet": (90.6, 95.1, 95.2),
+    "follow-retweet-comment": (91.5, 95.4, 95.5),
+    "mention-retweet-comment": (86.5, 91.0, 91.2),
+    "follow-mention-retweet-comment": (92.5, 95.6, 95.7),
+}
+"""Table 7.3, precision; 5.4 at distance 0."""
+PUBLISHED_PLAIN = {
+    0.001: (4.1, 12.6, 12.6, 12.6),
+    0.002: (5.1, 22.0, 22.7, 22.7),
+    0.003: (6.5, 32.8, 33.5, 33.5),
+    0.004: (4.3, 39.4, 40.8, 40.9),
+    0.005: (4.3, 48.7, 49.8, 49.9),
+    0.006: (7.0, 59.4, 61.6, 61.7),
+    0.007: (5.1, 65.6, 68.8, 68.9),
+    0.008: (5.3, 76.6, 78.8, 79.0),
+    0.009: (6.4, 86.2, 88.6, 88.8),
+    0.01: (5.4, 92.5, 95.6, 95.7),
+}
+"""Table 7.2, precision."""
+PUBLISHED_COMPLETE = {
+    0.001: (4.1, 11.5, 11.9, 11.9),
+    0.002: (5.1, 19.7, 20.9, 20.9),
+    0.003: (6.5, 29.8, 31.6, 31.6),
+    0.004: (4.3, 35.8, 38.3, 38.4),
+    0.005: (4.3, 44.1, 47.1, 47.1),
+    0.006: (7.0, 54.3, 57.8, 57.9),
+    0.007: (5.1, 59.5, 64.2, 64.2),
+    0.008: (5.3, 70.3, 74.8, 74.8),
+    0.009: (6.4, 78.1, 83.4, 83.5),
+    0.01: (5.4, 84.4, 89.8, 89.8),
+}
+"""Table 7.4, precision."""

@@ -1,0 +1,191 @@
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy import optimize
+
+from telic.choice import (
+    Elastic,
+    FactoredChoices,
+    fit_accelerated,
+    fit_printed,
+    fit_saga,
+)
+from telic.choice.printed import smoothness, step_size
+from telic.choice.saga import _lagged
+from telic.errors import InputError
+
+
+def random_choices(seed=0, n=80, outcomes=5, entries=4, shared=2, widest=4, correlated=False):
+    """Random choices; correlated: every context holds every entry, at nearly equal values."""
+    rng = np.random.default_rng(seed)
+    outcome, start, context, shares = [], [0], [], []
+    for _ in range(n):
+        size = int(rng.integers(2, widest + 1))
+        outcome += list(rng.choice(outcomes, size, replace=False))
+        start.append(len(outcome))
+        k = entries if correlated else int(rng.integers(0, entries + 1))
+        context.append(rng.choice(entries, k, replace=False))
+    for _ in outcome:
+        shares.append(rng.choice(shared, int(rng.integers(0, shared + 1)), replace=False))
+    lengths = np.diff(start)
+    values = rng.lognormal(0, 0.05 if correlated else 0.7, sum(map(len, context)))
+    return FactoredChoices(
+        outcomes, entries, shared, np.array(outcome), rng.standard_normal(len(outcome)),
+        np.array(start), np.array(start[:-1]) + rng.integers(0, lengths),
+        np.cumsum([0, *map(len, context)]), np.concatenate([[], *context]).astype(int), values,
+        np.cumsum([0, *map(len, shares)]), np.concatenate([[], *shares]).astype(int),
+        rng.standard_normal(sum(map(len, shares))),
+    )  # fmt: skip
+
+
+def dense_scores(choices, w):
+    """The definition (3.3.1), row by row."""
+    out = []
+    for c in range(len(choices)):
+        context = range(choices.context_start[c], choices.context_start[c + 1])
+        for r in range(choices.start[c], choices.start[c + 1]):
+            score = choices.offset[r]
+            for e in context:
+                j = choices.outcome[r] * choices.entries + choices.context_entry[e]
+                score += choices.context_value[e] * w[j]
+            for e in range(choices.shared_start[r], choices.shared_start[r + 1]):
+                j = choices.outcomes * choices.entries + choices.shared_feature[e]
+                score += choices.shared_value[e] * w[j]
+            out.append(score)
+    return np.array(out)
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=20, deadline=None)
+def test_scores_and_gradient_follow_the_definition(seed):
+    choices = random_choices(seed)
+    w = np.random.default_rng(seed).standard_normal(choices.size)
+    np.testing.assert_allclose(choices.scores(w), dense_scores(choices, w))
+    np.testing.assert_allclose(choices.scores(w), choices.offset + choices.matrix() @ w)
+    numeric = optimize.approx_fprime(w, choices.loss, 1e-6)
+    np.testing.assert_allclose(choices.gradient(w), numeric, atol=1e-5)
+    some = np.random.default_rng(seed).permutation(len(choices))[:7]
+    rows = np.concatenate([np.arange(choices.start[c], choices.start[c + 1]) for c in some])
+    np.testing.assert_allclose(choices.take(some).scores(w), choices.scores(w)[rows])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"outcome": [0, 0]}, "none twice in a choice"),
+        ({"outcome": [0, 9]}, "outcomes must lie in 0..1"),
+        ({"context_entry": [3]}, "context entries"),
+        ({"context_value": [np.nan]}, "context values must be finite"),
+        ({"context_start": [0, 2]}, "context_start"),
+        ({"offset": [0.0, np.inf]}, "finite"),
+    ],
+)
+def test_bad_factored_choices_are_refused(change, message):
+    good = {
+        "outcomes": 2, "entries": 1, "shared": 0, "outcome": [0, 1], "offset": [0.0, 0.0],
+        "start": [0, 2], "chosen": [1], "context_start": [0, 1], "context_entry": [0],
+        "context_value": [2.0],
+    }  # fmt: skip
+    with pytest.raises(InputError, match=message):
+        FactoredChoices(**(good | change))
+
+
+@given(w=st.floats(-5, 5), step=st.floats(1e-3, 5), l1=st.floats(0, 2), l2=st.floats(1e-6, 2))
+@settings(max_examples=50, deadline=None)
+def test_prox_minimises_its_definition(w, step, l1, l2):
+    penalty = Elastic(l1, l2)
+
+    def objective(u):
+        return (u - w) ** 2 / (2 * step) + l1 * abs(u) + l2 / 2 * u**2
+
+    best = float(penalty.prox(np.array([w]), step)[0])
+    assert objective(best) <= min(map(objective, np.linspace(-6, 6, 401))) + 1e-9
+
+
+@given(
+    w=st.floats(-3, 3), g=st.floats(-2, 2), step=st.floats(1e-3, 2), l1=st.floats(0, 1),
+    l2=st.floats(1e-5, 1), m=st.integers(0, 300),
+)  # fmt: skip
+@settings(max_examples=300, deadline=None)
+@example(w=1.0, g=5e-324, step=1.0, l1=0.0, l2=1.0, m=1)
+def test_steps_made_up_in_closed_form_equal_the_steps_one_by_one(w, g, step, l1, l2, m):
+    one_by_one = np.array([w])
+    for _ in range(m):
+        one_by_one = Elastic(l1, l2).prox(one_by_one - step * g, step)
+    assert _lagged(w, g, step, l1, l2, m) == pytest.approx(one_by_one[0], rel=1e-7, abs=1e-9)
+
+
+def independent_optimum(choices, penalty):
+    """L-BFGS-B on w = positive - negative part."""
+    d = choices.size
+
+    def value(z):
+        w = z[:d] - z[d:]
+        slope = choices.gradient(w) + penalty.l2 * w
+        value = choices.loss(w) + penalty.l2 / 2 * w @ w + penalty.l1 * z.sum()
+        return value, np.concatenate([slope + penalty.l1, -slope + penalty.l1])
+
+    options = {"maxiter": 20_000, "maxfun": 20_000, "ftol": 1e-15, "gtol": 1e-10}
+    found = optimize.minimize(
+        value, np.zeros(2 * d), jac=True, method="L-BFGS-B", bounds=[(0, None)] * (2 * d),
+        options=options,
+    )  # fmt: skip
+    return penalty.objective(choices, found.x[:d] - found.x[d:])
+
+
+@pytest.mark.parametrize("penalty", [Elastic(1e-3, 1e-2), Elastic(1e-2, 1e-3), Elastic(0.0, 1e-2)])
+def test_all_methods_reach_one_optimum(penalty):
+    choices = random_choices(3)
+    best = independent_optimum(choices, penalty)
+    fits = [
+        fit_accelerated(choices, penalty, passes=20_000),
+        fit_saga(choices, penalty, batch=1, passes=600),
+        fit_saga(choices, penalty, batch=10, passes=600),
+        fit_saga(choices, penalty, batch=80, passes=4000),
+        fit_printed(choices, penalty, batch=5, passes=1500),
+    ]
+    for fit in fits:
+        gap = (penalty.objective(choices, fit.weights) - best) / best
+        assert -1e-8 < gap < 1e-6, fit.method
+        assert fit.objective == pytest.approx(penalty.objective(choices, fit.weights))
+    assert penalty.violation(choices, fits[0].weights) < 1e-6
+
+
+def test_the_printed_step_diverges_for_batches_and_the_corrected_does_not():
+    choices = random_choices(1, n=60, outcomes=3, entries=6, shared=1, widest=3, correlated=True)
+    penalty = Elastic(1e-4, 1e-4)
+    start = penalty.objective(choices, np.zeros(choices.size))
+    wild = fit_printed(choices, penalty, batch=30, passes=30, rule="printed", every_coordinate=True)
+    tame = fit_printed(choices, penalty, batch=30, passes=300, every_coordinate=True)
+    assert not wild.objective < start
+    assert tame.objective < start
+    printed_single = fit_printed(choices, penalty, batch=1, passes=30, rule="printed")
+    assert printed_single.objective < start
+
+
+def test_step_sizes_use_true_lipschitz_constants():
+    choices = random_choices(2)
+    mean, largest = smoothness(choices, 0.0)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        a, b = rng.standard_normal((2, choices.size))
+        change = np.linalg.norm(choices.gradient(a) - choices.gradient(b))
+        assert change <= mean * np.linalg.norm(a - b)
+    assert mean <= largest
+    with pytest.raises(InputError, match="method='saga'"):
+        fit_printed(random_choices(n=9, outcomes=500, entries=9), Elastic())
+    assert step_size(
+        "printed", n=9, batch=1, mean_lipschitz=1.0, max_lipschitz=1.0, mu=0.0
+    ) == pytest.approx(0.5)
+
+
+def test_a_strong_penalty_gives_exact_zeros_and_equal_seeds_equal_fits():
+    choices = random_choices(4)
+    assert not fit_saga(choices, Elastic(10.0, 1e-3), passes=3).weights.any()
+    again = [fit_saga(choices, Elastic(), passes=3, seed=5).weights for _ in range(2)]
+    np.testing.assert_array_equal(*again)
+    with pytest.raises(InputError, match="l2 is 0"):
+        Elastic(0.0, 0.0)
+    with pytest.raises(InputError, match="l1 is -1"):
+        Elastic(-1.0, 1.0)

@@ -1,0 +1,148 @@
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from telic import cli
+from telic.errors import InputError
+from telic.hin import read_network
+
+run = CliRunner()
+
+
+def telic(*words):
+    result = run.invoke(cli.app, ["privacy", *map(str, words)])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    out = tmp_path_factory.mktemp("privacy") / "world"
+    telic("simulate", out, "--users", 1500, "--size", 120, "--density", 0.03, "--seed", 2)
+    return out
+
+
+def test_risk_prints_one_row_per_subset_and_distance(world):
+    found = json.loads(telic("risk", world / "target", "--attributes", "tags",
+                             "--max-distance", 2, "--json"))  # fmt: skip
+    assert len(found["rows"]) == 15 * 3
+    assert found["rows"][0]["links"] == ["follow"]
+    assert {"links", "distance", "risk"} <= set(found["rows"][0])
+    assert all(0 < row["risk"] <= 1 for row in found["rows"])
+    assert sum(found["k_histogram"].values()) == 120
+
+
+def test_ids_are_printed_on_request_only(world):
+    shown = json.loads(telic("risk", world / "target", "--worst", 3, "--show-ids", "--json"))
+    hidden = json.loads(telic("risk", world / "target", "--worst", 3, "--json"))
+    ids = set(read_network(world / "target").ids("user").to_pylist())
+    assert {row["user"] for row in shown["worst"]} <= ids
+    assert all(row["user"] < 120 for row in hidden["worst"])
+
+
+def test_attack_writes_every_candidate_set(world, tmp_path):
+    out = tmp_path / "candidates.parquet"
+    found = json.loads(telic("attack", world / "auxiliary", world / "target", "--max-distance", 2,
+                             "--candidates", out, "--json"))  # fmt: skip
+    table = pq.read_table(out)
+    assert table.column_names == ["target", "distance", "candidates"]
+    assert table.num_rows == 120 * 3
+    sizes = np.array([len(c) for c in table.column("candidates").to_pylist()])
+    for row in found["rows"]:
+        here = sizes[table.column("distance").to_numpy() == row["distance"]]
+        assert row["unique"] == pytest.approx(np.mean(here == 1))
+        assert row["mean_candidates"] == pytest.approx(here.mean())
+        assert row["unique_wrong"] == row["empty"] == 0
+    # Pure growth: everyone is among their own candidates.
+    rows = table.to_pylist()
+    assert all(row["target"] in row["candidates"] for row in rows)
+
+
+def test_rules_come_from_a_file(world, tmp_path):
+    rules = tmp_path / "rules.json"
+    rules.write_text('{"yob": {"tolerance": 3}, "tweets": "ignore", "mention": "exact"}')
+    loose = json.loads(telic("attack", world / "auxiliary", world / "target", "--rules", rules,
+                             "--max-distance", 0, "--json"))  # fmt: skip
+    strict = json.loads(telic("attack", world / "auxiliary", world / "target",
+                              "--max-distance", 0, "--json"))  # fmt: skip
+    assert loose["rows"][0]["mean_candidates"] > strict["rows"][0]["mean_candidates"]
+    rules.write_text('{"yob": "roughly"}')
+    with pytest.raises(InputError, match="'roughly' is no matching rule"):
+        telic("attack", world / "auxiliary", world / "target", "--rules", rules)
+
+
+def test_a_release_is_anonymised_attacked_and_scored_by_its_key(world, tmp_path):
+    steps, release, key = tmp_path / "steps.json", tmp_path / "release", tmp_path / "key.parquet"
+    steps.write_text(json.dumps([{"method": "generalise", "attribute": "yob", "width": 10},
+                                 {"method": "complete"}]))  # fmt: skip
+    lost = json.loads(telic("anonymise", world / "target", release, "--steps", steps, "--key", key,
+                            "--json"))  # fmt: skip
+    assert lost["utility_loss"]["links"] > 0.9
+    words = ["attack", world / "auxiliary", release, "--truth", key, "--steps", steps, "--json"]
+    blind = json.loads(telic(*words))
+    wise = json.loads(telic(*words, "--reconfigured"))
+    assert blind["rows"][1]["precision"] == 0
+    assert blind["rows"][1]["empty"] == 1
+    assert wise["rows"][1]["precision"] > wise["rows"][0]["precision"]
+    assert wise["links_removed"]["follow"] == 120 * 119
+    unknown = json.loads(telic("attack", world / "auxiliary", release, "--truth", "none", "--json"))
+    assert "precision" not in unknown["rows"][0]
+
+
+def test_targets_that_nobody_knows_are_counted(world, tmp_path):
+    network = read_network(world / "target")
+    for stem in ("schema.json", *(f"links_{name}.parquet" for name in network.links)):
+        (tmp_path / stem).write_bytes((world / "target" / stem).read_bytes())
+    ids = network.ids("user").to_pylist()
+    renamed = [10**9 if i == ids[0] else i for i in ids]
+    for stem, columns in [("nodes_user", ["id"]), *(
+        (f"links_{name}", ["source", "target"]) for name in network.links
+    )]:  # fmt: skip
+        table = pq.read_table(world / "target" / f"{stem}.parquet")
+        for column in columns:
+            swap = dict(zip(ids, renamed, strict=True))
+            values = pa.array([swap[i] for i in table.column(column).to_pylist()], pa.int64())
+            table = table.set_column(table.column_names.index(column), column, values)
+        pq.write_table(table, tmp_path / f"{stem}.parquet")
+    found = json.loads(telic("attack", world / "auxiliary", tmp_path, "--truth", "ids", "--json"))
+    assert found["not_in_auxiliary"] == 1
+    assert json.loads(telic("attack", world / "auxiliary", tmp_path, "--json"))["truth"].startswith(
+        "not given (1 target ids"
+    )
+
+
+def test_advice_is_confirmed_by_the_attack(world, tmp_path):
+    found = json.loads(telic("advise", world / "target", "--max-risk", 0.25, "--out",
+                             tmp_path / "steps.json", "--json"))  # fmt: skip
+    assert found["risk_after"][-1] <= 0.25 < found["risk_before"][-1]
+    assert found["attack_precision"] <= found["risk_after"][-1]
+    assert json.loads((tmp_path / "steps.json").read_text()) == found["steps"]
+    assert {effect["field"] for effect in found["effects"]} >= {"gender", "follow"}
+
+
+def test_the_report_is_one_page_without_ids(world, tmp_path):
+    out = tmp_path / "report.html"
+    facts = json.loads(telic("report", world / "target", out, "--auxiliary", world / "auxiliary",
+                             "--max-risk", 0.25, "--json"))  # fmt: skip
+    page = out.read_text()
+    for words in ("Singling out", "Linkability", "not cover", "simulated", "risk today without"):
+        assert words in page
+    assert facts["advice"]["risk"] <= 0.25
+    assert f"{facts['risk']:.1%}" in page
+
+
+def test_tables_are_for_people(world):
+    assert "Privacy risk of 120 users" in telic("risk", world / "target", "--links", "follow")
+    assert "DeHIN" in telic("attack", world / "auxiliary", world / "target", "--noise", 0.1)
+    assert "Field by field" in telic("advise", world / "target", "--max-risk", 0.5)
+
+
+def test_what_exists_is_not_overwritten(world):
+    with pytest.raises(InputError, match="exists already"):
+        telic("simulate", world)

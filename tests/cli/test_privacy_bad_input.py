@@ -1,0 +1,159 @@
+"""Bad networks at the command line: one clear line, exit code 2, nothing half-written."""
+
+import json
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+
+from telic import cli
+
+SCHEMA = {
+    "nodes": {"user": {"attributes": {"yob": "exact"}}},
+    "links": [
+        {"name": "follow", "source": "user", "target": "user", "strength": None},
+        {"name": "mention", "source": "user", "target": "user", "strength": "at_least"},
+    ],
+}
+GOOD = {"nodes_user": "id,yob\n1,80\n2,80\n3,70\n", "links_follow": "source,target\n1,2\n1,3\n",
+        "links_mention": "source,target,strength\n1,2,300\n2,3,70000\n"}  # fmt: skip
+
+
+def network(folder, **files):
+    folder.mkdir()
+    (folder / "schema.json").write_text(json.dumps(SCHEMA))
+    for stem, text in {**GOOD, **files}.items():
+        (folder / f"{stem}.csv").write_text(text)
+    return folder
+
+
+@pytest.fixture
+def telic(monkeypatch, capsys):
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["telic", "privacy", *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        shown = capsys.readouterr()
+        return end.value.code or 0, shown.out, shown.err
+
+    return run
+
+
+BAD = {
+    "a dangling id": (
+        {"links_follow": "source,target\n1,2\n1,9\n"},
+        "links_follow: column 'target': row 1: id 9 is not in the node table",
+    ),
+    "a dangling id of a thousand million": (
+        {"links_follow": "source,target\n1000000000,2\n"},
+        "links_follow: column 'source': row 0: id 1000000000 is not in the node table",
+    ),
+    "a duplicate link": (
+        {"links_follow": "source,target\n1,2\n2,1\n1,2\n"},
+        "links_follow: row 2 repeats an earlier link",
+    ),
+    "a self-loop": (
+        {"links_follow": "source,target\n1,2\n2,2\n"},
+        "links_follow: row 1: node 2 links to itself",
+    ),
+    "a negative strength": (
+        {"links_mention": "source,target,strength\n1,2,3\n2,3,-4\n"},
+        "links_mention: row 1: strength is -4, expected a positive integer",
+    ),
+    "a strength of zero": (
+        {"links_mention": "source,target,strength\n1,2,0\n"},
+        "links_mention: row 0: strength is 0, expected a positive integer",
+    ),
+    "a strength beyond 32 bits": (
+        {"links_mention": "source,target,strength\n1,2,4294967297\n"},
+        "links_mention: row 0: strength is 4294967297",
+    ),
+    "mixed id types": (
+        {"links_follow": "source,target\nann,2\n"},
+        "links_follow: column 'source': ids are string, but the node table's are int64",
+    ),
+    "an id that occurs twice": (
+        {"nodes_user": "id,yob\n1,80\n1,80\n2,70\n3,70\n"},
+        "node type 'user': id 1 occurs twice",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+@pytest.mark.parametrize("command", ["risk", "attack it", "attack with it", "anonymise", "report"])
+def test_every_command_names_what_is_wrong_where(telic, tmp_path, case, command):
+    files, message = BAD[case]
+    bad, good = network(tmp_path / "bad", **files), network(tmp_path / "good")
+    out = tmp_path / "out"
+    words = {
+        "risk": ["risk", bad],
+        "attack it": ["attack", good, bad, "--candidates", out],
+        "attack with it": ["attack", bad, good, "--candidates", out],
+        "anonymise": ["anonymise", bad, out],
+        "report": ["report", bad, out],
+    }[command]
+    code, printed, error = telic(*words)
+    assert code == 2
+    assert printed == ""
+    lines = [line for line in error.splitlines() if line.strip()]
+    assert len(lines) == 1
+    assert message in lines[0]
+    assert not out.exists()
+
+
+def attacked(telic, tmp_path, known, published):
+    out = tmp_path / "candidates.parquet"
+    code, printed, error = telic("attack", known, published, "--candidates", out,
+                                 "--max-distance", 2, "--json")  # fmt: skip
+    assert code == 0, error
+    rows = pq.read_table(out).to_pylist()
+    return json.loads(printed), {(row["target"], row["distance"]): row["candidates"]
+                                 for row in rows}  # fmt: skip
+
+
+def test_an_empty_link_type_tells_nothing(telic, tmp_path):
+    known = network(tmp_path / "known")
+    empty = network(tmp_path / "empty", links_follow="source,target\n")
+    _, sets = attacked(telic, tmp_path, known, empty)
+    assert sets == {(1, 0): [1, 2], (2, 0): [1, 2], (3, 0): [3],
+                    (1, 1): [1], (2, 1): [2], (3, 1): [3],
+                    (1, 2): [1], (2, 2): [2], (3, 2): [3]}  # fmt: skip
+    _, sets = attacked(telic, tmp_path, empty, known)
+    assert sets[1, 1] == []
+    assert sets[2, 1] == [2]
+
+
+def test_strengths_above_one_and_two_bytes_are_compared_in_full(telic, tmp_path):
+    # In 8 bits 300 would look like 44, in 16 bits 70000 like 4464.
+    known = network(tmp_path / "known", links_mention="source,target,strength\n1,2,44\n2,3,4464\n")
+    published = network(tmp_path / "published")
+    _, sets = attacked(telic, tmp_path, known, published)
+    assert sets[1, 1] == sets[2, 1] == []
+    _, sets = attacked(telic, tmp_path, published, known)
+    assert sets[1, 1] == [1]
+    assert sets[2, 1] == [2]
+
+
+def test_a_thousand_million_is_an_id_like_any_other(telic, tmp_path):
+    files = {stem: text.replace("\n3,", "\n1000000000,").replace(",3", ",1000000000")
+             for stem, text in GOOD.items()}  # fmt: skip
+    files["links_mention"] = "source,target,strength\n1,2,300\n2,1000000000,70000\n"
+    large = network(tmp_path / "large", **files)
+    found, sets = attacked(telic, tmp_path, large, large)
+    assert sets[10**9, 0] == [10**9]
+    assert found["rows"][1]["precision"] == 1
+
+
+def test_a_target_that_is_not_in_the_auxiliary_set_is_never_right(telic, tmp_path):
+    known = network(tmp_path / "known")
+    other = network(tmp_path / "other", nodes_user="id,yob\n1,80\n2,80\n4,70\n",
+                    links_follow="source,target\n1,2\n1,4\n",
+                    links_mention="source,target,strength\n1,2,300\n2,4,70000\n")  # fmt: skip
+    found, sets = attacked(telic, tmp_path, known, other)
+    assert sets[4, 1] == [3]
+    assert found["truth"].startswith("not given (1 target ids")
+    code, printed, _ = telic("attack", known, other, "--truth", "ids", "--json")
+    assert code == 0
+    row = json.loads(printed)["rows"][1]
+    assert row["precision"] == pytest.approx(2 / 3)
+    assert row["unique_wrong"] == pytest.approx(1 / 3)

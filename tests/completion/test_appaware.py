@@ -1,0 +1,182 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from telic.choice import Elastic
+from telic.completion import CAREFUL, Replay
+from telic.completion.adaqac import Design
+from telic.completion.appaware import fit_appaware
+from telic.completion.appaware_evaluation import (
+    VARIANTS,
+    fit_phone_models,
+    try_phone_models,
+)
+from telic.completion.appaware_signals import MOST_RECENT, OpenedShares, Signals
+from telic.completion.models import fit_relevance
+from telic.completion.replay import TEST, TRAIN
+from telic.data.compositions import read_compositions
+from telic.errors import InputError
+from telic.simulate import Affinity, Catalogue, simulate_phones
+
+MINUTE = 60_000_000
+
+
+@pytest.fixture(scope="module")
+def catalogue():
+    rng = np.random.default_rng(0)
+    letters = rng.integers(0, 3, (60, 12))
+    phrases = sorted({"".join("abc"[i] for i in row) for row in letters})
+    return Catalogue(phrases, np.ones(len(phrases)))
+
+
+@pytest.fixture(scope="module")
+def phones(catalogue):
+    # Each app makes people want one phrase: something to be found in a small log.
+    apps = 120
+    affinity = Affinity(
+        [f"app {i}" for i in range(apps)], np.ones(apps), np.arange(apps + 1),
+        np.arange(apps) % 60, np.ones(apps),
+    )  # fmt: skip
+    log = simulate_phones(
+        catalogue, affinity=affinity, users=40, compositions=40, strength=0.9, seed=1
+    )
+    return Replay(read_compositions(log))
+
+
+@pytest.fixture(scope="module")
+def fitted(phones):
+    relevance = fit_relevance(phones, "mpc", CAREFUL)
+    return fit_phone_models(
+        phones, relevance, replace(CAREFUL, do_no_harm=False), penalty=Elastic(3e-3, 1e-3)
+    )
+
+
+def slow_scores(replay, moments, signals, model):
+    """(3.3.1) read from the log, one candidate at a time."""
+    log, out = replay.log, moments.relevance.copy()
+    for t, c in enumerate(moments.composition):
+        begin = log.at[log.keystroke_start[c]]
+        installed = {}
+        for e in range(log.installed_start[c], log.installed_start[c + 1]):
+            installed[log.installed_app[e]] = np.log(1 + log.daily_opens[e])
+        recent = []
+        for e in range(log.opened_start[c], log.opened_start[c + 1]):
+            near = begin - log.opened_at[e] < 30 * MINUTE
+            if near and log.opened_app[e] not in recent:
+                recent.append(log.opened_app[e])
+        for j, q in enumerate(moments.candidates[t]):
+            if q < 0:
+                continue
+            total = 0.0
+            own = slice(model.weights.start[q], model.weights.start[q + 1])
+            for a, w in zip(model.weights.app[own], model.weights.value[own], strict=True):
+                total += w * installed.get(a, 0.0)
+            for k, a in enumerate(recent):
+                among = opened = 0
+                for d in np.flatnonzero(replay.part == TRAIN):
+                    if (
+                        a
+                        in signals.recent_app[signals.recent_start[d] : signals.recent_start[d + 1]]
+                    ):
+                        opened += 1
+                        among += replay.query[d] == q
+                total += model.recency[k] * (among / opened if opened else 0.0)
+            out[t, j] += total / model.relevance_weight
+    return out
+
+
+def test_scores_follow_the_definition(phones, fitted):
+    signals = Signals.of(phones.log)
+    moments = phones.moments(fitted.relevance, phones.last_keystrokes(TEST)[::40])
+    model = fitted.models["appaware"]
+    expected = slow_scores(phones, moments, signals, model)
+    np.testing.assert_allclose(model.scores(moments, signals), expected, rtol=1e-5)
+
+
+def test_apps_that_cause_queries_help_and_the_weights_are_found(phones, fitted):
+    rows = {(r["model"], r["prefixes"]): r for r in try_phone_models(phones, fitted).rows()}
+    assert rows["standard", "all"]["p_value"] is None
+    assert {model for model, _ in rows} == {"standard", *VARIANTS}
+    for model in ("appaware-o", "appaware-c", "appaware"):
+        assert rows[model, "all"]["difference"] > 0
+        assert rows[model, "all"]["p_value"] < 0.05
+    assert len(fitted.models["appaware-o"].weights.value) == 0
+    assert not fitted.models["appaware-i"].recency.any()
+
+
+def test_independent_apps_are_not_used(catalogue):
+    log = simulate_phones(
+        catalogue, users=30, compositions=40, strength=0.9, independent=True, seed=2
+    )
+    replay = Replay(read_compositions(log))
+    models = fit_phone_models(replay, fit_relevance(replay, "mpc", CAREFUL), CAREFUL)
+    for row in try_phone_models(replay, models).rows():
+        if row["model"] != "standard" and row["prefixes"] == "all":
+            assert row["difference"] < 0.01
+
+
+def test_without_signals_the_scores_are_those_of_standard_exactly(phones, fitted):
+    moments = phones.moments(fitted.relevance, phones.every_keystroke(TEST))
+    nothing = Signals.of(phones.log).variant("s")
+    for model in fitted.models.values():
+        np.testing.assert_array_equal(model.scores(moments, nothing), moments.relevance)
+    # and a model that saw no signals is Standard whatever the phone says
+    blind = fit_appaware(phones, fitted.relevance, nothing, CAREFUL)
+    scores = blind.scores(moments, Signals.of(phones.log))
+    np.testing.assert_array_equal(scores, moments.relevance)
+
+
+def test_variants_see_what_they_may(phones):
+    signals = Signals.of(phones.log)
+    opened = np.diff(signals.recent_start) > 0
+    assert 0 < opened.mean() < 1
+    case = signals.variant("c")
+    assert ((np.diff(case.recent_start) > 0) == opened).all()
+    assert ((np.diff(case.installed_start) > 0) == ~opened).all()
+    assert len(signals.variant("i").recent_app) == 0
+    assert len(signals.variant("o").installed_app) == 0
+    assert len(Signals.of(phones.log, minutes=0).recent_app) == 0
+    with pytest.raises(InputError, match="window is -1"):
+        Signals.of(phones.log, minutes=-1)
+
+
+def test_an_app_opened_fifty_times_counts_once_and_48_orders_are_kept(phones):
+    log = phones.log
+    many = replace(
+        log,
+        apps=[f"a{i}" for i in range(100)],
+        opened_start=np.r_[0, 50, 150, np.full(len(log) - 2, 150)],
+        opened_app=np.r_[np.zeros(50, np.int32), np.arange(100, dtype=np.int32)],
+        opened_at=np.r_[
+            np.repeat(log.at[log.keystroke_start[0]], 50) - np.arange(1, 51),
+            np.repeat(log.at[log.keystroke_start[1]], 100) - np.arange(1, 101),
+        ],
+    )
+    signals = Signals.of(many)
+    assert signals.recent_start[:3].tolist() == [0, 1, 1 + MOST_RECENT]
+    assert signals.recent_app[1:].tolist() == list(range(MOST_RECENT))
+
+
+def test_a_training_composition_is_not_in_its_own_share():
+    # app 0 was opened in compositions 0, 1, 2, which submitted queries 5, 5, 6; app 1 in 2 alone
+    signals = Signals(
+        2, np.zeros(4, int), np.zeros(0, int), np.zeros(0), np.array([0, 1, 2, 4]),
+        np.array([0, 0, 0, 1]),
+    )  # fmt: skip
+    shares = OpenedShares.counted(signals, np.array([5, 5, 6]), np.arange(3))
+    np.testing.assert_allclose(shares.values, [2 / 3, 1 / 3, 1.0])
+    query, app = np.array([5, 5, 6, 6]), np.array([0, 0, 0, 1])
+    own = np.array([True, False, False, True])
+    np.testing.assert_allclose(shares.of(query, app, own), [1 / 2, 2 / 2, 1 / 2, 0.0])
+
+
+def test_feedback_and_apps_are_learned_together(phones):
+    relevance = fit_relevance(phones, "mpc", CAREFUL)
+    models = fit_phone_models(
+        phones, relevance, CAREFUL, variants=("appaware",), penalty=Elastic(1e-3), together=True
+    )
+    assert isinstance(models.design, Design)
+    assert models.models["appaware"].feedback.any()
+    result = try_phone_models(phones, models)
+    assert {row["model"] for row in result.rows()} == {"standard", "appaware"}

@@ -1,0 +1,66 @@
+import datetime as dt
+
+import pyarrow as pa
+import pytest
+
+from telic.data.compositions import read_compositions
+from telic.data.pairs import read_amazon_qac, read_app_usage, read_pairs
+from telic.errors import InputError
+
+NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
+
+
+def test_unimobile_pairs_are_read():
+    table = pa.table({"WorkerId": [7, 7, 3], "TaskId": [1, 1, 2], "q": ["a b", "a b", "c"],
+                      "app": ["maps", "mail", "mail"]})  # fmt: skip
+    pairs = read_pairs(table)
+    assert pairs.workers == ["7", "3"]
+    assert [pairs.tasks[t] for t in pairs.task] == ["1", "1", "2"]
+    assert [pairs.queries[q] for q in pairs.query] == ["a b", "a b", "c"]
+    assert [pairs.apps[a] for a in pairs.app] == ["maps", "mail", "mail"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"query": ["x"], "app": ["mail"]}, "neither 'WorkerId'"),
+        ({"user": ["a"], "query": [" "], "app": ["mail"]}, "row 1: column 'query' is empty"),
+        ({"user": ["a"], "query": ["x"], "app": [None]}, "row 1: column 'app' is empty"),
+    ],
+)
+def test_bad_pairs_are_named(columns, message):
+    with pytest.raises(InputError, match=message):
+        read_pairs(pa.table(columns))
+
+
+def test_lsapp_openings_are_read_in_order(tmp_path):
+    file = tmp_path / "lsapp.tsv"
+    file.write_text(
+        "user_id\tsession_id\ttimestamp\tapp_name\tevent_type\n"
+        "0\t1\t2018-01-16 06:01:05\tChrome\tOpened\n"
+        "0\t1\t2018-01-16 06:01:09\tChrome\tClosed\n"
+        "0\t1\t2018-01-16 06:00:00\tMaps\tOpened\n"
+    )
+    openings = read_app_usage(file)
+    assert openings["app"].to_pylist() == ["Maps", "Chrome"]
+    assert openings["user"].to_pylist() == ["0", "0"]
+
+
+def amazon(**change):
+    return {
+        "session_id": "s", "query_id": 1, "prefixes": ["t", "te"], "final_search_term": "tea",
+        "first_prefix_typed_time": NOON, "search_time": NOON + dt.timedelta(seconds=4),
+    } | change  # fmt: skip
+
+
+def test_amazon_qac_becomes_a_composition_log():
+    log = read_compositions(read_amazon_qac(pa.Table.from_pylist([amazon()])))
+    assert [log.prefixes[p] for p in log.prefix] == ["t", "te"]
+    assert (log.at[1] - log.at[0]) == 2_000_000
+    assert log.phrases[log.query[0]] == "tea"
+
+
+def test_amazon_times_out_of_order_are_named():
+    table = pa.Table.from_pylist([amazon(), amazon(search_time=NOON - dt.timedelta(seconds=1))])
+    with pytest.raises(InputError, match="row 2: expected prefixes"):
+        read_amazon_qac(table)

@@ -1,0 +1,33 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from telic.evaluate.repeated_cv import five_by_two_f, five_by_two_t, nadeau_bengio, paired_t
+
+D = np.array([[0.1, 0.2], [0.1, 0.3], [0.2, 0.2], [0.1, 0.2], [0.3, 0.1]])
+
+
+def test_dietterich_by_hand():
+    variances = [((a - (a + b) / 2) ** 2 + (b - (a + b) / 2) ** 2) for a, b in D]
+    t = D[0, 0] / np.sqrt(sum(variances) / 5)
+    assert five_by_two_t(D).statistic == pytest.approx(t)
+    assert five_by_two_t(D).p_value == pytest.approx(2 * (1 - stats.t.cdf(t, 5)))
+    f = (D**2).sum() / (2 * sum(variances))
+    assert five_by_two_f(D).p_value == pytest.approx(1 - stats.f.cdf(f, 10, 5))
+
+
+def test_paired_t_is_scipys():
+    expected = stats.ttest_1samp(D.ravel(), 0)
+    assert paired_t(D) == pytest.approx((expected.statistic, expected.pvalue))
+
+
+def test_nadeau_bengio_is_stricter_than_paired_t_by_the_factor():
+    ratio = paired_t(D).statistic / nadeau_bengio(D).statistic
+    assert ratio == pytest.approx(np.sqrt(1 + 10))
+
+
+def test_equal_scores_are_no_difference_and_shapes_are_checked():
+    for test in (five_by_two_t, five_by_two_f, nadeau_bengio, paired_t):
+        assert test(np.zeros((5, 2))).p_value == 1.0
+    with pytest.raises(ValueError, match=r"expected \(5, 2\)"):
+        five_by_two_t(np.zeros(10))

@@ -1,0 +1,116 @@
+import gzip
+
+import networkx
+import numpy as np
+import pytest
+
+from telic.errors import InputError
+from telic.hin import (
+    Schema,
+    from_igraph,
+    from_networkx,
+    from_pyg,
+    network_from_arrays,
+    read_edge_list,
+    read_graphml,
+    read_kdd_cup_2012,
+    to_igraph,
+    to_networkx,
+    to_pyg,
+    write_graphml,
+)
+
+SCHEMA = Schema.parse(
+    {
+        "nodes": {"user": {"attributes": {"yob": "exact"}}, "tweet": {"attributes": {}}},
+        "links": [
+            {"name": "follow", "source": "user", "target": "user"},
+            {"name": "post", "source": "user", "target": "tweet", "strength": "at_least"},
+        ],
+    }
+)
+
+
+@pytest.fixture
+def network():
+    nodes = {"user": {"id": [1, 2, 3], "yob": [80, 81, 80]}, "tweet": {"id": [7, 8]}}
+    links = {"follow": ([1, 3], [2, 1]), "post": ([1, 2], [8, 7], [3, 1])}
+    return network_from_arrays(SCHEMA, nodes, links)
+
+
+def same(a, b):
+    for link in SCHEMA.links:
+        x, y = a.links[link.name], b.links[link.name]
+        assert x.indptr.tolist() == y.indptr.tolist()
+        assert x.indices.tolist() == y.indices.tolist()
+        assert (x.strength is None) == (y.strength is None)
+        assert x.strength is None or x.strength.tolist() == y.strength.tolist()
+    for name in SCHEMA.nodes:
+        columns = ["id", *SCHEMA.nodes[name]]
+        assert (
+            a.nodes[name].select(columns).to_pydict() == b.nodes[name].select(columns).to_pydict()
+        )
+    return True
+
+
+def test_networkx_and_back(network):
+    assert same(network, from_networkx(to_networkx(network), schema=SCHEMA))
+
+
+def test_graphml_and_back(network, tmp_path):
+    write_graphml(network, tmp_path / "net.graphml")
+    assert same(network, read_graphml(tmp_path / "net.graphml", schema=SCHEMA))
+    (tmp_path / "broken.graphml").write_text("<graphml")
+    with pytest.raises(InputError, match="cannot be read as GraphML"):
+        read_graphml(tmp_path / "broken.graphml")
+
+
+def test_igraph_and_back(network):
+    pytest.importorskip("igraph", reason="igraph is optional (GPL): pip install igraph")
+    assert same(network, from_igraph(to_igraph(network), schema=SCHEMA))
+
+
+def test_pyg_and_back(network):
+    pytest.importorskip("torch_geometric", reason="PyTorch Geometric is optional and large")
+    assert same(network, from_pyg(to_pyg(network), schema=SCHEMA))
+
+
+def test_an_undirected_graph_links_both_ways():
+    graph = networkx.Graph([("a", "b")])
+    assert len(from_networkx(graph).links["link"]) == 2
+
+
+def test_snap_with_comments_gzip_and_weights(tmp_path):
+    with gzip.open(tmp_path / "net.txt.gz", "wt") as stream:
+        stream.write("# SNAP\n10 1000000000 4\n3 10 2\n")
+    network = read_edge_list(tmp_path / "net.txt.gz")
+    assert network.ids("user").to_pylist() == [3, 10, 10**9]
+    assert network.links["link"].strength.tolist() == [2, 4]
+
+
+def test_multilayer_and_csv_with_header(tmp_path):
+    (tmp_path / "layers.txt").write_text("1 a b 3\n2 b a 1\n")
+    columns = ("link", "source", "target", "strength")
+    assert set(read_edge_list(tmp_path / "layers.txt", columns=columns).links) == {"1", "2"}
+    (tmp_path / "net.csv").write_text("source,target,link\nx,y,follow\n")
+    network = read_edge_list(tmp_path / "net.csv", directed=False)
+    assert network.links["follow"].indices.tolist() == [1, 0]
+
+
+def test_a_line_that_cannot_be_read_is_named(tmp_path):
+    (tmp_path / "net.txt").write_text("1 2 3\n2 3 many\n")
+    with pytest.raises(InputError, match="line 2: strength is 'many'"):
+        read_edge_list(tmp_path / "net.txt")
+
+
+def test_kdd_cup_files(tmp_path):
+    (tmp_path / "user_profile.txt").write_text("100\t1980\t1\t12\t3;5\n101\t-\t2\t0\t0\n")
+    (tmp_path / "user_sns.txt").write_text("100\t101\n")
+    (tmp_path / "user_action.txt").write_text("100\t101\t2\t0\t1\n101\t101\t0\t4\t0\n")
+    network = read_kdd_cup_2012(tmp_path)
+    assert network.nodes["user"].column("tags").to_pylist() == [2, 0]
+    assert {name: len(links) for name, links in network.links.items()} == {
+        "follow": 1, "mention": 1, "retweet": 1, "comment": 1,
+    }  # fmt: skip
+    assert network.links["retweet"].strength.tolist() == [4]
+    assert np.diff(network.links["retweet"].indptr).tolist() == [0, 1]

@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+
+from telic.errors import InputError
+from telic.hin import MetaPath, PathMatrix, Schema, network_from_arrays, project
+
+SCHEMA = Schema.parse(
+    {
+        "nodes": {"user": {"attributes": {"yob": "exact"}}, "tweet": {}, "comment": {}},
+        "links": [
+            {"name": "post", "source": "user", "target": "tweet"},
+            {"name": "write", "source": "user", "target": "comment"},
+            {"name": "mention", "source": "tweet", "target": "user"},
+            {"name": "name", "source": "comment", "target": "user"},
+            {"name": "follow", "source": "user", "target": "user"},
+        ],
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def network():
+    rng = np.random.default_rng(0)
+
+    def some(n, m):
+        return np.nonzero(rng.random((n, m)) < 0.3)
+
+    nodes = {"user": {"id": np.arange(6), "yob": np.arange(6)}, "tweet": {"id": np.arange(9)},
+             "comment": {"id": np.arange(5)}}  # fmt: skip
+    follow = some(6, 6)
+    keep = follow[0] != follow[1]
+    links = {"post": some(6, 9), "write": some(6, 5), "mention": some(9, 6), "name": some(5, 6),
+             "follow": (follow[0][keep], follow[1][keep])}  # fmt: skip
+    return network_from_arrays(SCHEMA, nodes, links)
+
+
+def dense(network, name):
+    return network.links[name].matrix(network.size(SCHEMA.link(name).target)).toarray()
+
+
+def test_a_product_kept_factored_is_the_product(network):
+    path = MetaPath.parse("post mention ~mention ~post", SCHEMA)
+    factored = PathMatrix.of(network, path)
+    a = dense(network, "post") @ dense(network, "mention")
+    expected = a @ a.T
+    vectors = np.random.default_rng(1).random((6, 3))
+    np.testing.assert_allclose(factored @ vectors, expected @ vectors)
+    np.testing.assert_allclose(factored.row_sums(), expected.sum(axis=1))
+    np.testing.assert_allclose(factored.row(2), expected[2])
+    np.testing.assert_allclose(factored.product().toarray(), expected)
+    with pytest.raises(InputError, match="more than 1"):
+        factored.product(max_links=1)
+
+
+def test_projection_adds_the_paths_of_a_link_type(network):
+    paths = {"mention": ["post mention", "write name"], "follow": "follow"}
+    target = project(network, "user", paths)
+    target.validate()
+    expected = dense(network, "post") @ dense(network, "mention")
+    expected = expected + dense(network, "write") @ dense(network, "name")
+    assert (target.links["mention"].matrix(6).toarray() == expected).all()
+    assert target.links["follow"] is network.links["follow"]
+    assert list(target.schema.nodes) == ["user"]
+
+
+def test_paths_that_do_not_fit_are_named(network):
+    with pytest.raises(InputError, match="'name' starts at 'comment', but the path stands at"):
+        MetaPath.parse("post name", SCHEMA)
+    with pytest.raises(InputError, match="no link type is called 'like'"):
+        MetaPath.parse("like", SCHEMA)
+    with pytest.raises(InputError, match="empty"):
+        MetaPath.parse(" ", SCHEMA)
+    with pytest.raises(InputError, match="starts and ends at 'user'"):
+        project(network, "user", {"x": "post"})
+
+
+def test_a_path_may_pass_a_type_again(network):
+    assert MetaPath.parse("follow follow", SCHEMA).types == ("user", "user", "user")
+    twice = PathMatrix.of(network, MetaPath.parse("follow follow", SCHEMA)).product()
+    follow = dense(network, "follow")
+    assert (twice.toarray() == follow @ follow).all()

@@ -1,0 +1,210 @@
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from telic.errors import InputError
+from telic.hin import (
+    Links,
+    Network,
+    Schema,
+    by_ids,
+    density,
+    induced,
+    network_from_arrays,
+    read_network,
+    sample,
+    write_network,
+)
+
+SCHEMA = {
+    "nodes": {"user": {"attributes": {"yob": "exact", "tweets": {"tolerance": 2}}}},
+    "links": [
+        {"name": "follow", "source": "user", "target": "user", "strength": None},
+        {"name": "mention", "source": "user", "target": "user", "strength": "at_least",
+         "self_links": True},
+    ],
+}  # fmt: skip
+
+
+def folder(path, *, ids=(1, 2, 10**9), follow=((1, 2),), mention=((1, 1, 5),), schema=SCHEMA):
+    path.mkdir()
+    (path / "schema.json").write_text(json.dumps(schema))
+    size = len(ids)
+    table = {"id": ids, "yob": [1980] * size, "tweets": [3] * size, "extra": ["x"] * size}
+    pq.write_table(pa.table(table), path / "nodes_user.parquet")
+    for name, rows, columns in (
+        ("follow", follow, ("source", "target")),
+        ("mention", mention, ("source", "target", "strength")),
+    ):
+        filled = list(zip(*rows, strict=True)) or [pa.array([], pa.int64())] * len(columns)
+        pq.write_table(pa.table(dict(zip(columns, filled, strict=True))),
+                       path / f"links_{name}.parquet")  # fmt: skip
+    return path
+
+
+def test_a_network_survives_the_disk(tmp_path):
+    network = read_network(folder(tmp_path / "a"))
+    write_network(network, tmp_path / "b")
+    again = read_network(tmp_path / "b")
+    again.validate()
+    assert again.schema == network.schema
+    assert again.nodes["user"].equals(network.nodes["user"])
+    assert again.nodes["user"].column("extra").to_pylist() == ["x"] * 3
+    for name, links in network.links.items():
+        assert again.links[name].indices.tolist() == links.indices.tolist()
+        assert again.links[name].indptr.tolist() == links.indptr.tolist()
+
+
+def test_csv_stands_in_for_parquet(tmp_path):
+    path = folder(tmp_path / "a")
+    (path / "links_follow.parquet").unlink()
+    (path / "links_follow.csv").write_text("source,target\n1000000000,1\n1,2\n")
+    assert read_network(path).links["follow"].indices.tolist() == [1, 0]
+
+
+BAD = {
+    "a dangling id": ({"follow": ((1, 2), (1, 3))}, "follow.*row 1: id 3 is not in the node"),
+    "an id beyond the table": ({"follow": ((-5, 2),)}, "id -5 is not in the node table"),
+    "a repeated link": ({"follow": ((1, 2), (2, 1), (1, 2))}, "row 2 repeats an earlier link"),
+    "a self-link": ({"follow": ((2, 1), (2, 2))}, "row 1: node 2 links to itself"),
+    "a negative strength": ({"mention": ((1, 2, -1),)}, "mention.*row 0: strength is -1"),
+    "a huge strength": ({"mention": ((1, 2, 2**40),)}, "strength is 1099511627776"),
+    "a fractional strength": ({"mention": ((1, 2, 0.5),)}, "'strength' is double"),
+    "mixed id types": ({"follow": (("1", "2"),)}, "ids are string, but the node table's are int"),
+    "a repeated id": ({"ids": (1, 1)}, "id 1 occurs twice"),
+    "a missing id": ({"ids": (1, None)}, "row 1: no id"),
+    "a missing end": ({"follow": ((1, 2), (1, None))}, "row 1 has no id"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_named(tmp_path, case):
+    given, message = BAD[case]
+    with pytest.raises(InputError, match=message):
+        read_network(folder(tmp_path / "net", **given))
+
+
+def test_a_missing_or_broken_file_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"Is .* a network folder"):
+        read_network(tmp_path)
+    path = folder(tmp_path / "net")
+    (path / "links_mention.parquet").write_bytes(b"no parquet")
+    with pytest.raises(InputError, match=r"links_mention.*: cannot be read"):
+        read_network(path)
+    (path / "schema.json").write_text('{"nodes": {"user": {"attributes": {"yob": "nearly"}}}}')
+    with pytest.raises(InputError, match="'nearly' is no matching rule"):
+        read_network(path)
+
+
+def test_an_empty_link_type_and_large_strengths_are_fine(tmp_path):
+    rows = ((1, 2, 255), (1, 10**9, 65_536), (2, 1, 2**31 - 1))
+    network = read_network(folder(tmp_path / "net", follow=(), mention=rows))
+    assert len(network.links["follow"]) == 0
+    assert network.links["mention"].strength.tolist() == [255, 65_536, 2**31 - 1]
+
+
+def test_only_a_network_folder_is_replaced(tmp_path):
+    network = read_network(folder(tmp_path / "net"))
+    (tmp_path / "other").mkdir()
+    with pytest.raises(InputError, match="not a network folder"):
+        write_network(network, tmp_path / "other")
+    write_network(network, tmp_path / "net")
+
+
+pairs = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(1, 9)), max_size=40)
+
+
+def build(rows, *, duplicates="sum"):
+    schema = Schema.parse({**SCHEMA, "nodes": {"user": {}}, "links": SCHEMA["links"][1:]})
+    columns = list(zip(*rows, strict=True)) or [np.empty(0, int)] * 3
+    return network_from_arrays(schema, {"user": {"id": np.arange(7)}}, {"mention": columns},
+                               duplicates=duplicates)  # fmt: skip
+
+
+@given(rows=pairs)
+@settings(max_examples=60, deadline=None)
+def test_rows_are_sorted_sums_of_what_was_given(rows):
+    network = build(rows)
+    network.validate()
+    expected = np.zeros((7, 7), int)
+    for s, t, strength in rows:
+        expected[s, t] += strength
+    links = network.links["mention"]
+    assert (links.matrix(7).toarray() == expected).all()
+    assert (links.reverse(7).matrix(7).toarray() == expected.T).all()
+    assert density(network) == (expected > 0).sum() / 49
+
+
+@given(rows=pairs, chosen=st.lists(st.integers(0, 6), unique=True, min_size=1))
+@settings(max_examples=60, deadline=None)
+def test_an_induced_network_is_a_block_of_the_matrix(rows, chosen):
+    network = build(rows)
+    part = induced(network, {"user": np.array(chosen)})
+    part.validate()
+    whole = network.links["mention"].matrix(7).toarray()
+    assert (
+        part.links["mention"].matrix(len(chosen)).toarray() == whole[np.ix_(chosen, chosen)]
+    ).all()
+    assert part.ids("user").to_pylist() == chosen
+
+
+def test_validate_says_what_is_wrong():
+    network = build([(0, 1, 2)])
+    broken = {
+        "leads outside": Links(
+            np.array([0, 1] + [1] * 6), np.array([9], np.int32), np.ones(1, int)
+        ),
+        "repeated or out of order": Links(
+            np.array([0, 2] + [2] * 6), np.array([3, 3], np.int32), np.ones(2, int)
+        ),
+        "has no strengths": Links(np.array([0, 1] + [1] * 6), np.array([1], np.int32)),
+        "rows for 7 nodes": Links(np.zeros(3, int), np.array([], np.int32), np.array([], int)),
+    }
+    for message, links in broken.items():
+        with pytest.raises(InputError, match=message):
+            Network(network.schema, network.nodes, {"mention": links}).validate()
+
+
+def test_sampling_modes():
+    rng = np.random.default_rng(0)
+    ring = [(i, (i + 1) % 60) for i in range(60)]
+    clique = [(i, j) for i in range(10) for j in range(10) if i != j]
+    rows = sorted({*ring, *clique})
+    schema = Schema.parse({"nodes": {"user": {}}, "links": [
+        {"name": "follow", "source": "user", "target": "user"}]})  # fmt: skip
+    network = network_from_arrays(
+        schema, {"user": {"id": rng.permutation(60)}}, {"follow": tuple(zip(*rows, strict=True))}
+    )
+    taken = {
+        mode: sample(network, 10, mode=mode, node_type="user", seed=3)
+        for mode in ("uniform", "snowball", "community")
+    }
+    assert all(part.size("user") == 10 for part in taken.values())
+    assert len(taken["snowball"].links["follow"]) >= 9
+    assert density(taken["community"]) >= density(taken["uniform"])
+    listed = by_ids(network, pa.array([5, 3]), node_type="user")
+    assert listed.ids("user").to_pylist() == [5, 3]
+    again = sample(network, 10, mode="snowball", node_type="user", seed=3)
+    assert again.nodes["user"].equals(taken["snowball"].nodes["user"])
+    with pytest.raises(InputError, match="between 1 and 60"):
+        sample(network, 61, node_type="user")
+    with pytest.raises(InputError, match="mode 'nearby' is unknown"):
+        sample(network, 6, mode="nearby", node_type="user")
+
+
+def test_a_community_grows_from_any_member_to_its_clique():
+    clique = [(i, j) for i in range(8) for j in range(8) if i != j]
+    tail = [(i, i + 1) for i in range(7, 30)]
+    schema = Schema.parse({"nodes": {"user": {}}, "links": [
+        {"name": "follow", "source": "user", "target": "user"}]})  # fmt: skip
+    links = {"follow": tuple(zip(*sorted({*clique, *tail}), strict=True))}
+    network = network_from_arrays(schema, {"user": {"id": np.arange(31)}}, links)
+    best = max(
+        density(sample(network, 8, mode="community", node_type="user", seed=s)) for s in range(12)
+    )
+    assert best == 1.0

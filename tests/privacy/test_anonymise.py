@@ -1,0 +1,167 @@
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from telic.errors import InputError
+from telic.hin import Schema, induced, network_from_arrays
+from telic.privacy import utility
+from telic.privacy.anonymise import (
+    apply_steps,
+    complete_graph,
+    k_anonymous_degrees,
+    randomise_ids,
+    without_majority_strength,
+)
+from telic.privacy.auxiliary import Auxiliary, Rules
+from telic.privacy.dehin import attack
+from telic.privacy.score import read_truth, scores
+from telic.privacy.utility import utility_loss
+from telic.simulate.microblog import Community, microblog
+
+
+@pytest.fixture(scope="module")
+def world():
+    network, (members,) = microblog(users=2000, communities=[Community(0.03, 200)], seed=1)
+    return network, induced(network, {"user": members}), members
+
+
+def precision(network, release, truth):
+    result = attack(Auxiliary(network, Rules.of(release)), release, max_distance=2)
+    return [score.precision for score in scores(result, network.size("user"), truth)]
+
+
+def test_new_ids_hide_the_order_and_the_key_undoes_them(world):
+    network, target, members = world
+    release, key = randomise_ids(target, seed=5)
+    release.validate()
+    truth = read_truth(key, network, release, "user")
+    assert sorted(truth) == sorted(members)
+    assert truth.tolist() != members.tolist()
+    assert precision(network, release, truth) == precision(network, target, members)
+
+
+def test_complete_graphs_fall_to_the_reconfigured_attack_and_varying_ones_do_not(world):
+    network, target, members = world
+    plain = precision(network, target, members)
+    complete = complete_graph(target, strengths=dict.fromkeys(target.links, 1))
+    complete.validate()
+    assert all(len(links) == 200 * 199 for links in complete.links.values())
+    assert precision(network, complete, members)[1] == 0
+    attacked, removed = without_majority_strength(complete)
+    obscured, _ = without_majority_strength(target)
+    assert removed["follow"] == 200 * 199
+    # Fake strength = the majority real one: exactly the same as on the plain release (7.6.4).
+    found = precision(network, attacked, members)
+    assert found == precision(network, obscured, members)
+    assert plain[0] < found[2] <= plain[2]
+    varying = complete_graph(target, varying=True)
+    for release in (varying, without_majority_strength(varying)[0]):
+        result = attack(Auxiliary(network, Rules.of(release)), release, max_distance=1)
+        assert (result.sizes[0] > 0).all()
+        assert (result.sizes[1] == 0).all()
+
+
+@given(degrees=st.lists(st.integers(0, 12), min_size=1, max_size=14), k=st.integers(1, 5))
+@settings(max_examples=120, deadline=None)
+def test_degrees_are_shared_by_k_at_the_least_cost(degrees, k):
+    degrees = np.array(degrees)
+    if k > len(degrees):
+        return
+    out = k_anonymous_degrees(degrees, k)
+    assert (out >= degrees).all()
+    assert np.unique(out, return_counts=True)[1].min() >= k
+    assert out.sum() == cheapest(tuple(sorted(degrees.tolist(), reverse=True)), k)
+
+
+def cheapest(falling, k):
+    """Try every way to cut the falling sequence into groups of k or more."""
+    best = falling[0] * len(falling)
+    for cut in range(k, len(falling) - k + 1):
+        best = min(best, falling[0] * cut + cheapest(falling[cut:], k))
+    return best
+
+
+def test_each_step_does_what_it_says_and_costs_utility(world):
+    _, target, _ = world
+    yob = target.nodes["user"].column("yob").to_numpy()
+    cases = {
+        "k-degree": {"k": 5},
+        "perturb": {"share": 0.3},
+        "bin": {"base": 4},
+        "drop-strengths": {},
+        "drop-links": {"links": ["follow"]},
+        "generalise": {"attribute": "yob", "width": 10},
+        "suppress": {"attribute": "yob"},
+    }
+    assert utility_loss(target, target).total() == 0
+    for method, options in cases.items():
+        release = apply_steps(target, [{"method": method, **options}])
+        release.validate()
+        assert 0 < utility_loss(target, release).total() < 1, method
+        if method == "k-degree":
+            for links in release.links.values():
+                assert np.unique(links.out_degree, return_counts=True)[1].min() >= 5
+        if method == "perturb":
+            assert all(len(release.links[n]) == len(x) for n, x in target.links.items())
+        if method == "bin":
+            values = np.unique(release.links["mention"].strength)
+            assert set(values) <= {1, 4, 16, 64, 256, 1024, 4096, 16384}
+        if method == "generalise":
+            assert (release.nodes["user"].column("yob").to_numpy() == yob // 10 * 10).all()
+        if method == "suppress":
+            assert "yob" not in release.nodes["user"].column_names
+
+
+def test_link_prediction_and_communities_notice_noise():
+    size = 72
+    group = np.arange(size) // 12
+    rows = np.nonzero((group[:, None] == group) & ~np.eye(size, dtype=bool))
+    schema = Schema.parse({"nodes": {"user": {}}, "links": [
+        {"name": "follow", "source": "user", "target": "user"}]})  # fmt: skip
+    cliques = network_from_arrays(schema, {"user": {"id": np.arange(size)}}, {"follow": rows})
+    little, much = (
+        utility_loss(cliques, apply_steps(cliques, [{"method": "perturb", "share": share}]))
+        for share in (0.1, 1.0)
+    )
+    assert little.prediction < 0.3 < 0.7 < much.prediction
+    assert little.communities < 0.3 < 0.7 < much.communities
+    assert little.clustering < much.clustering
+    assert little.total({"links": 5.0}) > little.total({"attributes": 5.0})
+
+
+def test_wrong_steps_are_named(world):
+    _, target, _ = world
+    for step, message in [
+        ({"method": "blur"}, "step 1: method 'blur'"),
+        ({"method": "suppress", "attribute": "age"}, "attribute 'age' does not exist"),
+        ({"method": "generalise", "attribute": "yob", "width": 0}, "width is 0"),
+        ({"method": "k-degree", "k": 0}, "k is 0"),
+        ({"method": "perturb", "share": 2}, "share is 2"),
+        ({"method": "bin", "size": 3}, "step 1 .bin.: .*size"),
+        ({"method": "drop-links", "links": ["like"]}, "'like' does not join"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            apply_steps(target, [step])
+
+
+def test_truth_must_name_known_users(world):
+    network, target, _ = world
+    with pytest.raises(InputError, match="row 0: -7 is not in the target network"):
+        read_truth(pa.table({"target": [-7], "auxiliary": [1]}), network, target, "user")
+    with pytest.raises(InputError, match="column 'auxiliary' is missing"):
+        read_truth(pa.table({"target": [-7]}), network, target, "user")
+
+
+def test_structure_of_a_large_network_is_compared_on_a_sample(monkeypatch):
+    network, _ = microblog(users=3000, seed=3)
+    monkeypatch.setattr(utility, "STRUCTURE_USERS", 150)
+    assert utility_loss(network, network, seed=1).total() == 0
+    noisy = apply_steps(network, [{"method": "perturb", "share": 0.9}])
+    loss = utility_loss(network, noisy, seed=1)
+    assert loss.links > 0.5
+    assert loss.clustering > 0
+    assert loss == utility_loss(network, noisy, seed=1)
+    real, shown = utility._structure(network, noisy, 1, "user")
+    assert real.shape == shown.shape == (150, 150)

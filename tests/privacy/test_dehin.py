@@ -1,0 +1,243 @@
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from telic.errors import InputError
+from telic.hin import LinkType, Network, Schema, induced, network_from_arrays
+from telic.privacy.auxiliary import Auxiliary, Rules
+from telic.privacy.dehin import attack
+from telic.privacy.score import same_ids, scores
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "reference"))
+import dehin_recursion as reference
+
+SCHEMA = Schema.parse(
+    {
+        "nodes": {
+            "user": {
+                "attributes": {
+                    "gender": "exact",
+                    "yob": {"tolerance": 1},
+                    "tweets": "at_least",
+                }
+            }
+        },
+        "links": [
+            {"name": "follow", "source": "user", "target": "user"},
+            {"name": "mention", "source": "user", "target": "user", "strength": "at_least"},
+            {"name": "like", "source": "user", "target": "user", "strength": {"tolerance": 1}},
+        ],
+    }
+)
+
+
+def random_network(rng, n, density=0.3):
+    links = {}
+    for link in SCHEMA.links:
+        source, target = np.nonzero(rng.random((n, n)) < density * rng.random((n, 1)) * 2)
+        keep = source != target
+        source, target = source[keep], target[keep]
+        links[link.name] = (source, target, rng.integers(1, 4, len(source)))
+    gaps = rng.random(n) < 0.1
+    nodes = {
+        "id": np.arange(n),
+        "gender": pa.array(rng.choice(["f", "m"], n)),
+        "yob": pa.array(rng.integers(0, 4, n), mask=gaps & (rng.random() < 0.3)),
+        "tweets": rng.integers(0, 3, n),
+    }
+    return network_from_arrays(SCHEMA, {"user": nodes}, links)
+
+
+def earlier(rng, network):
+    """A part of the network before it grew."""
+    n = network.size("user")
+    part = induced(network, {"user": rng.permutation(n)[: max(2, n // 2)]})
+    links = {}
+    for link in SCHEMA.links:
+        old = part.links[link.name]
+        keep = rng.random(len(old)) < 0.8
+        strength = old.strength
+        if strength is not None:
+            strength = np.maximum(strength - rng.integers(0, 2, len(old)), 1)[keep]
+        ids = part.ids("user").to_numpy()
+        links[link.name] = (ids[old.sources[keep]], ids[old.indices[keep]], strength)
+        links[link.name] = tuple(x for x in links[link.name] if x is not None)
+    table = part.nodes["user"]
+    tweets = np.maximum(table.column("tweets").to_numpy() - rng.integers(0, 2), 0)
+    table = table.set_column(table.column_names.index("tweets"), "tweets", pa.array(tweets))
+    return network_from_arrays(SCHEMA, {"user": table}, links)
+
+
+def found(result, distance):
+    return [set(result.candidates(t, distance).tolist()) for t in range(result.sizes.shape[1])]
+
+
+OVERRIDES = [
+    {},
+    {"tweets": "ignore"},
+    {"yob": "exact", "mention": "exact"},
+    {"gender": "ignore", "yob": "at_most", "tweets": "ignore", "like": "at_most"},
+    {"gender": "ignore", "yob": "ignore", "tweets": "ignore"},
+]
+
+
+@pytest.mark.parametrize("block", range(5))
+def test_candidate_sets_are_those_of_the_literal_recursion(block):
+    rng = np.random.default_rng(block)
+    for number in range(420):
+        network = random_network(rng, int(rng.integers(2, 9)))
+        target = earlier(rng, network) if number % 2 else network
+        noise = 0.34 if number % 7 == 0 else 0.0
+        rules = Rules.of(target, override=OVERRIDES[number % len(OVERRIDES)])
+        result = attack(Auxiliary(network, rules), target, max_distance=3, noise=noise)
+        for distance in range(4):
+            expected = reference.candidate_sets(network, target, rules, distance, noise=noise)
+            assert found(result, distance) == expected
+
+
+def with_reversed(network):
+    links = dict(network.links)
+    types = list(SCHEMA.links)
+    for link in SCHEMA.links:
+        links[f"to-{link.name}"] = network.links[link.name].reverse(network.size("user"))
+        types.append(LinkType(f"to-{link.name}", "user", "user", link.strength))
+    return Network(Schema(SCHEMA.nodes, tuple(types)), network.nodes, links)
+
+
+def test_in_links_are_the_out_links_of_the_reversed_network():
+    rng = np.random.default_rng(7)
+    for _ in range(60):
+        network = random_network(rng, int(rng.integers(3, 9)))
+        target = earlier(rng, network)
+        rules = Rules.of(target)
+        result = attack(Auxiliary(network, rules, in_links=True), target, max_distance=2)
+        both = with_reversed(network), with_reversed(target)
+        for distance in range(3):
+            expected = reference.candidate_sets(*both, Rules.of(both[1]), distance)
+            assert found(result, distance) == expected
+
+
+def joint_sets(network, target, rules, distance):
+    """Every neighbour is one person in all link types."""
+    level = reference.candidate_sets(network, target, rules, 0)
+    for _ in range(distance):
+        before = level
+        level = []
+        for t, candidates in enumerate(before):
+            level.append({v for v in candidates if _jointly(network, target, rules, t, v, before)})
+    return level
+
+
+def _jointly(network, target, rules, t, v, before):
+    published = reference._neighbours(target, list(rules.strengths))
+    known = reference._neighbours(network, list(rules.strengths))
+    friends = sorted({f for name in rules.strengths for f in published[name][t]})
+    others = {o for name in rules.strengths for o in known[name][v]}
+
+    def fits(friend, other):
+        if other not in before[friend]:
+            return False
+        for name, rule in rules.strengths.items():
+            if friend in published[name][t]:
+                if other not in known[name][v]:
+                    return False
+                old, new = published[name][t][friend], known[name][v][other]
+                if rule is not None and not rule.bounds(old)[0] <= new <= rule.bounds(old)[1]:
+                    return False
+        return True
+
+    fitting = [[o for o in others if fits(f, o)] for f in friends]
+    return reference.largest_matching(fitting) == len(friends)
+
+
+def test_joint_matching_takes_one_person_per_neighbour():
+    rng = np.random.default_rng(8)
+    stronger = 0
+    for _ in range(60):
+        network = random_network(rng, int(rng.integers(3, 9)), density=0.5)
+        target = earlier(rng, network)
+        rules = Rules.of(target, override={"gender": "ignore", "yob": "ignore"})
+        result = attack(Auxiliary(network, rules, joint=True), target, max_distance=2)
+        plain = attack(Auxiliary(network, rules), target, max_distance=2)
+        stronger += int((result.sizes < plain.sizes).any())
+        for distance in range(3):
+            assert found(result, distance) == joint_sets(network, target, rules, distance)
+    assert stronger
+
+
+def test_eliminating_matched_users_keeps_the_truth_and_leaves_fewer():
+    rng = np.random.default_rng(9)
+    gained = 0
+    for _ in range(60):
+        network = random_network(rng, 8)
+        target = earlier(rng, network)
+        prepared = Auxiliary(network, Rules.of(target))
+        plain = attack(prepared, target, max_distance=2)
+        fewer = attack(prepared, target, max_distance=2, eliminate=True)
+        truth = same_ids(network, target, "user")
+        for distance in range(3):
+            assert fewer.contains(truth, distance).all()
+            assert (fewer.sizes[distance] <= plain.sizes[distance]).all()
+        gained += int((fewer.sizes < plain.sizes).any())
+    assert gained
+
+
+def test_under_growth_the_truth_always_stays():
+    rng = np.random.default_rng(10)
+    for _ in range(40):
+        network = random_network(rng, 9)
+        target = earlier(rng, network)
+        result = attack(Auxiliary(network, Rules.of(target)), target, max_distance=4)
+        for score in scores(result, 9, same_ids(network, target, "user")):
+            assert score.truth_kept == 1
+            assert score.unique_wrong == score.empty == 0
+
+
+def test_scores_keep_right_wrong_and_empty_apart():
+    nodes = {"id": [1, 2, 3, 4], "yob": [1, 2, 3, 3]}
+    schema = Schema.parse({"nodes": {"user": {"attributes": {"yob": "exact"}}}, "links": []})
+    known = network_from_arrays(schema, {"user": nodes}, {})
+    published = network_from_arrays(schema, {"user": {"id": [1, 9, 3, 4], "yob": [1, 2, 3, 8]}}, {})
+    result = attack(Auxiliary(known, Rules.of(published)), published, max_distance=0)
+    truth = same_ids(known, published, "user")
+    assert truth.tolist() == [0, -1, 2, 3]
+    (score,) = scores(result, 4, truth)
+    assert (score.unique_right, score.unique_wrong, score.empty) == (0.25, 0.25, 0.25)
+    assert score.right_of_unique == 0.5
+    assert score.reduction_rate == 1 - (1 + 1 + 2 + 0) / 16
+
+
+def test_a_value_or_link_type_that_is_not_there_is_named():
+    rng = np.random.default_rng(11)
+    network = random_network(rng, 5)
+    with pytest.raises(InputError, match="neither an attribute nor a link type"):
+        Rules.of(network, override={"age": "exact"})
+    with pytest.raises(InputError, match="'follow' has no strength"):
+        Rules.of(network, override={"follow": "exact"})
+    with pytest.raises(InputError, match="compares numbers"):
+        Auxiliary(network, Rules.of(network, override={"gender": "at_least"}))
+    rules = Rules.of(network)
+    bare = network.nodes["user"].drop_columns(["gender"])
+    with pytest.raises(InputError, match="'gender' of the target is missing"):
+        Auxiliary(Network(SCHEMA, {"user": bare}, network.links), rules)
+    prepared = Auxiliary(network, rules)
+    with pytest.raises(InputError, match="was not prepared"):
+        attack(prepared, network, max_distance=1, links=["like", "post"])
+    with pytest.raises(InputError, match="max_distance is -1"):
+        attack(prepared, network, max_distance=-1)
+    with pytest.raises(InputError, match="noise is 1"):
+        attack(prepared, network, max_distance=1, noise=1)
+
+
+def test_strengths_above_255_and_65535_are_compared_in_full():
+    schema = Schema.parse({"nodes": {"user": {}}, "links": [
+        {"name": "mention", "source": "user", "target": "user", "strength": "exact"}]})  # fmt: skip
+    strong = [300, 44, 65_580, 2**31 - 1]
+    network = network_from_arrays(
+        schema, {"user": {"id": range(8)}}, {"mention": (range(4), range(4, 8), strong)}
+    )
+    result = attack(Auxiliary(network, Rules.of(network)), network, max_distance=1)
+    assert result.sizes[1, :4].tolist() == [1, 1, 1, 1]

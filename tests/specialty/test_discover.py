@@ -1,0 +1,152 @@
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from telic.errors import InputError
+from telic.simulate.hospital import Difficulty, simulate_hospital
+from telic.specialty.access import read_log
+from telic.specialty.discover import discover
+from telic.specialty.discovery import lifts, read_discovery
+from telic.specialty.explain import COVERED, SHRINK, Pseudonyms, effect, judge, lines, shown
+from telic.specialty.recognise import present_core, recognise, with_specialty
+from telic.specialty.report import specialty_report
+
+
+@pytest.fixture(scope="module")
+def hospital(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hospital") / "log"
+    simulate_hospital(folder, scale=0.03, difficulty=Difficulty(snooping=2e-3))
+    truth = pq.read_table(folder / "truth_users.parquet")
+    log = read_log(folder)
+    snooping = pq.read_table(folder / "truth_accesses.parquet")["row"].to_numpy()
+    return log, np.array(truth["practice"].to_pylist()), snooping
+
+
+@pytest.fixture(scope="module")
+def found(hospital):
+    return discover(hospital[0], n_topics=40, restarts=2, threads=2)
+
+
+def test_a_hidden_specialty_is_found_and_has_no_listed_code(hospital, found):
+    _, practice, _ = hospital
+    hidden = set(np.flatnonzero(practice == "Breast Cancer"))
+    best = max(found.specialties, key=lambda one: len(hidden & set(one.users)))
+    overlap = len(hidden & set(best.users))
+    assert 2 * overlap / (len(hidden) + len(best.users)) > 0.75
+    assert best.listed_code is None
+    assert "breast" in best.name.lower()
+    assert best.stability > 0.7
+    urology = [one for one in found.specialties if one.listed_code == "Urology"]
+    assert len(urology) == 1
+    assert any(code == "Calculus of kidney" for code, _ in urology[0].diagnoses)
+
+
+def test_json_keeps_its_contract_and_reads_back(tmp_path, hospital, found):
+    log = hospital[0]
+    content = found.as_json(log)
+    for one in content["specialties"]:
+        assert {"name", "listed_code", "users", "diagnoses", "stability"} <= one.keys()
+        assert set(one["users"]) <= set(log.users)
+        lift = [d["lift"] for d in one["diagnoses"]]
+        assert lift == sorted(lift, reverse=True)
+    file = tmp_path / "found.json"
+    file.write_text(json.dumps(content))
+    np.testing.assert_array_equal(read_discovery(file, log).cluster, found.cluster)
+    file.write_text("{}")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_discovery(file, log)
+
+
+def test_nothing_is_found_where_nobody_specialises(tmp_path):
+    simulate_hospital(tmp_path / "flat", scale=0.05, difficulty=Difficulty(focus=0.0))
+    flat = discover(read_log(tmp_path / "flat"), n_topics=30, restarts=1)
+    assert sum(len(one.users) for one in flat.specialties) < 0.01 * 3269
+
+
+def test_pathselclus_on_the_fine_view(hospital):
+    found = discover(hospital[0], method="pathselclus", restarts=2, threads=2)
+    assert found.details["view"] == "fine"
+    assert found.details["path_contrast"]["U-P-D"] > 1.3
+    assert sum(one.listed_code is None for one in found.specialties) <= 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "kmeans"}, "method is 'kmeans'"),
+        ({"document": "page"}, "document is 'page'"),
+        ({"method": "pathselclus", "view": "x"}, "view is 'x'"),
+        ({"restarts": 0}, "restarts is 0"),
+    ],
+)
+def test_bad_options_are_named(hospital, options, message):
+    with pytest.raises(InputError, match=message):
+        discover(hospital[0], **{"n_topics": 2, **options})
+
+
+def test_lift_by_hand():
+    own, overall = np.array([90, 5, 20]), np.array([100, 800, 100])
+    found = dict(lifts(own, overall))
+    assert found[0] == pytest.approx((90 + 50 * 0.1) / (115 + 50) / 0.1)
+    assert 1 not in found  # fewer than 11 accesses
+
+
+def test_alarms_follow_their_definition(hospital, found):
+    log = hospital[0]
+    alerts = judge(log, found)
+    counts = log.user_diagnosis().toarray()
+    base = counts.sum(axis=0) / counts.sum()
+    for a in np.random.default_rng(0).integers(0, len(log.access_user), 50):
+        u = log.access_user[a]
+        same = (log.taxonomy == log.taxonomy[u]) & (log.taxonomy[u] != "")
+        same[u] = False
+        mine = counts[same].sum(axis=0)
+        lift = (mine + SHRINK * base) / (mine.sum() + SHRINK) / base
+        codes = log.diagnosis[[log.access_encounter[a]]].indices
+        assert alerts.declared[a] == pytest.approx(lift[codes].max())
+    assert not (alerts.explained & ~alerts.raised).any()
+    assert (alerts.declared[alerts.raised] <= COVERED).all()
+
+
+def test_de_facto_specialties_explain_alarms_and_keep_snooping_caught(hospital, found):
+    log, _, snooping = hospital
+    alerts = judge(log, found)
+    counted = effect(log, found, alerts, snooping)
+    assert counted.unlisted_explained > 0.6 * counted.unlisted_alerts
+    assert counted.caught_with >= counted.caught_without - 0.02 * counted.snooping
+    assert counted.open + counted.explained == counted.alerts == len(alerts.queue())
+
+
+def test_every_line_traces_to_its_row_and_hides_names(hospital, found):
+    log = hospital[0]
+    alerts = judge(log, found)
+    (line,) = lines(log, found, alerts, limit=1, pseudonyms=Pseudonyms())
+    (open_line,) = lines(log, found, alerts, limit=1, pseudonyms=None)
+    a = int(np.flatnonzero(log.access_row == line["row"])[0])
+    assert open_line["user"] == log.users[log.access_user[a]]
+    assert line["user"] != open_line["user"]
+    assert shown(10) == "<11"
+
+
+def test_the_report_is_whole_and_pseudonymous(hospital, found):
+    log, _, snooping = hospital
+    alerts = judge(log, found)
+    k = next(i for i, one in enumerate(found.specialties) if one.listed_code is None)
+    labels = with_specialty(log.taxonomy, found.specialties[k].users, "de facto")
+    recognition = recognise(log.user_diagnosis(), labels, method="Naive")
+    assert recognition.of("de facto")[2] > 0.5
+    assert recognition.mean_of(present_core(labels))[2] > 0.5
+    page = specialty_report(
+        log,
+        found,
+        alerts,
+        effect(log, found, alerts, snooping),
+        recognitions={k: recognition},
+        pseudonyms=Pseudonyms(),
+        queue_lines=5,
+    ).html()
+    assert "Simulated" in page
+    assert found.specialties[k].name in page
+    assert not any(f">{user}<" in page for user in log.users)

