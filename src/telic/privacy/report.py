@@ -288,8 +288,8 @@ def _advice_section(
         caption="Field by field",
     )
     page.text(
-        f"To make this release: telic privacy advise --max-risk {max_risk:g} --out steps.json, then "
-        "telic privacy anonymise --steps steps.json."
+        f"To make this release: telic privacy advise --max-risk {max_risk:g} --out steps.json, "
+        "then telic privacy anonymise --steps steps.json."
     )
     facts["advice"] = {
         "steps": found.steps, "risk": found.after[-1].risk, "loss": found.loss,
