@@ -56,7 +56,9 @@ def discover(
     document: Annotated[str, typer.Option(help="LDA's documents: patient or user.")] = "patient",
     view: Annotated[str | None, typer.Option(help="PathSelClus: fine or general.")] = None,
     free: Annotated[int, typer.Option(help="PathSelClus: clusters without seeds.")] = 3,
-    full_paths: Annotated[bool, typer.Option(help="PathSelClus: U-P-U, U-P-D-P-U.")] = False,
+    paths: Annotated[
+        str, typer.Option(help="PathSelClus: some of U-P-D,U-P,U-P-U,U-P-D-P-U.")
+    ] = "U-P-D",
     restarts: Annotated[int, typer.Option(help="Runs; the best is used.")] = 3,
     seed: Seed = 0,
     threads: Threads = 1,
@@ -66,6 +68,7 @@ def discover(
 ) -> None:
     """Find specialties: users, diagnoses by lift, the code that names them or none."""
     from telic.specialty.discover import discover as find
+    from telic.specialty.discovery import as_share
 
     records = _read(log, skip_bad_rows, code_table)
     with _progress() as on_step:
@@ -76,7 +79,7 @@ def discover(
             document=document,
             view=view,
             free=free,
-            full_paths=full_paths,
+            paths=paths.split(","),
             restarts=restarts,
             seed=seed,
             threads=threads,
@@ -88,7 +91,7 @@ def discover(
     for one in found.specialties:
         code = one.listed_code or f"no code (nearest: {one.nearest_code or 'none'})"
         typer.echo(
-            f"{len(one.users):5d} users  stability {one.stability:.2f}  {code}  |  {one.name}"
+            f"{len(one.users):5d} users  stability {as_share(one.stability)}  {code}  |  {one.name}"
         )
 
 

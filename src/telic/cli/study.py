@@ -117,8 +117,11 @@ def chapter_4(
 @app.command("chapter-6")
 def chapter_6(
     out: Annotated[Path, typer.Option(help="Report to write.")] = Path("telic-chapter-6.html"),
-    scale: Annotated[float, typer.Option(help="Size of the simulated hospital, (0, 1].")] = 0.05,
+    scale: Annotated[float, typer.Option(help="Size of the simulated hospital, (0, 1].")] = 1.0,
     data: Annotated[Path | None, typer.Option(help="Folder with hin/dblp4area_*.")] = None,
+    work: Annotated[
+        Path | None, typer.Option(help="Keeps finished steps: go on after an interruption.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Equal seeds give equal results.", min=0)] = 0,
     threads: Annotated[int, typer.Option(min=1, help="Does not change the result.")] = 1,
     as_json: Json = False,
@@ -128,13 +131,10 @@ def chapter_6(
     from telic.study.chapter6 import chapter6
 
     refuse_unwritable(out)
-    report, tables = chapter6(
-        scale=scale,
-        seed=seed,
-        threads=threads,
-        data=data,
-        on_step=lambda step: console.print(f"{step}: done"),
-    )
+    with steps("chapter 6") as progress:
+        report, tables = chapter6(
+            scale=scale, seed=seed, threads=threads, data=data, work=work, on_step=progress
+        )
     report.write(out)
     console.print(f"report: {out}")
     if as_json:

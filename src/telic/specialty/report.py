@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from telic.report import Report
 from telic.specialty.access import AccessLog
-from telic.specialty.discovery import SMALL_CELL, Discovery, Specialty
+from telic.specialty.discovery import SMALL_CELL, Discovery, Specialty, as_share
 from telic.specialty.explain import Alerts, Effect, Pseudonyms, lines, shown
 from telic.specialty.recognise import Recognition, present_core
 
@@ -45,19 +45,21 @@ def specialty_report(
         report.note("Simulated: the hospital, its users and its accesses are invented.")
     report.section("What was found")
     report.table(
-        ["specialty", "users", "listed code", "stability", "by month"],
+        ["specialty", "users", "listed code", "stability", "other sizes", "by month"],
         [
             [
                 one.name,
                 shown(len(one.users)),
                 one.listed_code or "none",
-                f"{one.stability:.2f}",
-                f"{one.stability_months:.2f}",
+                as_share(one.stability),
+                as_share(one.stability_sizes),
+                as_share(one.stability_months),
             ]
             for one in discovery.specialties
         ],
-        caption="Stability: overlap (Jaccard) with the nearest cluster of other runs. By month: "
-        "share of users who practise it more than anything else in a month.",
+        caption="Stability: overlap (Jaccard) with the nearest cluster of other runs. Other sizes: "
+        "the same where fewer or more clusters are looked for. By month: share of users who "
+        "practise it more than anything else in a month.",
     )
     if log.notes:
         report.table(["what was dropped or assumed"], [[note] for note in log.notes])
