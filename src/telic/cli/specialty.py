@@ -88,6 +88,8 @@ def discover(
     if as_json:
         typer.echo(json.dumps(found.as_json(records), ensure_ascii=False, indent=1))
         return
+    if not found.specialties:
+        typer.echo("no group of users with a practice of its own was found", err=True)
     for one in found.specialties:
         code = one.listed_code or f"no code (nearest: {one.nearest_code or 'none'})"
         typer.echo(
@@ -130,10 +132,13 @@ def recognise(
 ) -> None:
     """Recognise each specialty without a code beside the core classes (5×2 cross-validation)."""
     from telic.specialty.recognise import CLASSIFIERS
+    from telic.specialty.recognise import classifier as make
 
+    names = CLASSIFIERS if classifier == "all" else (classifier,)
+    for name in names:
+        make(name)  # a wrong name is said before the log is read
     records = _read(log, skip_bad_rows, code_table)
     discovery = _discovery(records, found, method, seed, threads)
-    names = CLASSIFIERS if classifier == "all" else (classifier,)
     rows = []
     for name in names:
         for k, one in _recognitions(records, discovery, name, seed).items():
@@ -213,9 +218,11 @@ def report(
     code_table: CodeTable = None,
 ) -> None:
     """Write the compliance officer's report: specialties, mismatches, the queue of alarms."""
+    from telic.data import refuse_unwritable
     from telic.specialty.explain import Pseudonyms, effect, judge
     from telic.specialty.report import specialty_report
 
+    refuse_unwritable(out)
     records = _read(log, skip_bad_rows, code_table)
     discovery = _discovery(records, found, method, seed, threads)
     alerts = judge(records, discovery)

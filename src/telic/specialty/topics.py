@@ -60,7 +60,8 @@ def group_by_topics(
         else:
             cluster = concentrated_cluster(topics)
         on_step(f"LDA with {n} topics")
-        return model.perplexity(documents), cluster, topics, model
+        score = model.perplexity(documents) if restarts > 1 else 0.0
+        return score, cluster, topics, model
 
     runs = [run(n_topics, seed + restart) for restart in range(restarts)]
     best = min(range(restarts), key=lambda r: runs[r][0])
