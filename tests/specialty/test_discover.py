@@ -126,6 +126,11 @@ def test_lift_by_hand():
     assert 1 not in found  # fewer than 11 accesses
 
 
+def test_a_tiny_topic_run_measures_no_stability(hospital):
+    found = discover(hospital[0], n_topics=2, restarts=1)
+    assert all(one.stability is None for one in found.specialties)
+
+
 def test_alarms_follow_their_definition(hospital, found):
     log = hospital[0]
     alerts = judge(log, found)

@@ -15,6 +15,11 @@ MIN_USERS = 5
 """Smaller clusters are not reported; their users count as without a concentrated practice."""
 
 
+MIN_LIFT = 2.0
+"""A cluster none of whose diagnoses has this lift is no practice, and is not reported either:
+PathSelClus's seeded clusters of cross-cutting codes are such."""
+
+
 def discover(
     log: AccessLog,
     *,
@@ -121,6 +126,8 @@ def _describe(log: AccessLog, grouping: Grouping) -> dict[int, Specialty]:
         if len(users) < MIN_USERS:
             continue
         diagnoses = lifts(np.asarray(counts[users].sum(axis=0)).ravel(), overall)[:10]
+        if not diagnoses or diagnoses[0][1] < MIN_LIFT:
+            continue
         named = [(str(log.codes[d]), lift) for d, lift in diagnoses]
         nearest, listed = _code_of(log.taxonomy, users)
         kept = [
@@ -129,7 +136,7 @@ def _describe(log: AccessLog, grouping: Grouping) -> dict[int, Specialty]:
             if np.isin(active, users).any()
         ]
         found[k] = Specialty(
-            name=" / ".join(log.label(code) for code, _ in named[:3]) or "(no frequent diagnosis)",
+            name=" / ".join(log.label(code) for code, _ in named[:3]),
             listed_code=nearest if listed else None,
             nearest_code=nearest,
             users=users,
