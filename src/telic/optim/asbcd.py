@@ -74,11 +74,13 @@ def incremental(
     n, d = problem.design.n, problem.design.d
     A, loss = problem.design.rows, problem.loss
     threshold, alias = sampling.alias_table(p)
+    # Its rounding scales a correction that vanishes at the optimum.
+    p = p.astype(np.float32)
     b = np.array([intercept])
-    table = np.empty(n)
-    weighted = problem.slopes(problem.predict(coef, intercept))
-    np.divide(weighted, problem.mass, out=table, where=problem.mass > 0)
-    total, total_b = problem.back(weighted), np.array([weighted.sum()])
+    table = problem.predict(coef, intercept)
+    problem.slopes(table, out=table)
+    total, total_b = problem.back(table), np.array([table.sum()])
+    np.divide(table, problem.mass, out=table, where=problem.mass > 0)
     step_b = step if problem.fit_intercept else 0.0
     work = n
     if isinstance(problem.penalty, GroupElasticNet):

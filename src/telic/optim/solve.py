@@ -54,6 +54,7 @@ def minimize(
     intercept_init: float = 0.0,
     callback: Callable[[Record, np.ndarray, float], bool | None] | None = None,
     check_every: int | None = None,
+    threads: int = 1,
 ) -> SolveResult:
     """Minimise Σ_i s_i loss(⟨w, x_i⟩ + b, y_i) / Σ_i s_i + (l2/2)‖w‖² + l1‖w‖₁.
 
@@ -100,6 +101,9 @@ def minimize(
         Called with (record, coef, intercept) at each evaluation; a true value stops the run.
     check_every : int, optional
         Passes between evaluations; by default a forecast decides.
+    threads : int
+        Threads of gram and prox_newton, and of every method's evaluations; the result does not
+        depend on it. The other methods' steps each need the one before.
 
     Returns
     -------
@@ -127,6 +131,7 @@ def minimize(
         groups=groups,
         sample_weight=sample_weight,
         fit_intercept=fit_intercept,
+        threads=threads,
     )
     return solve(
         problem,
@@ -179,6 +184,8 @@ def solve(
     options: dict[str, Any] = {"coef": coef, "intercept": float(intercept_init)}
     if not problem.fit_intercept:
         options["intercept"] = 0.0
+    elif coef_init is None and intercept_init == 0.0:
+        options["intercept"] = problem.best_shift(np.zeros(problem.design.n))
     if method not in ("gram", "prox_newton"):
         options["state"] = sampling.random_state(random_state)
     if method in _WITH_STEP:
@@ -200,6 +207,7 @@ def solve(
         max_passes=max_passes,
         callback=callback,
         check_every=check_every,
+        has_step=method in _WITH_STEP,
         safe_step=None if step_size is None else safe_step(problem, method, scheme, batch),
     )
     _warn_if_separated(problem, result)
