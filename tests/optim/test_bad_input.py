@@ -131,7 +131,7 @@ def test_a_constant_target_needs_the_intercept_alone(make_data):
 
 
 def test_one_class_and_separation_are_said(make_data):
-    X, y = make_data()
+    X, _ = make_data()
     with pytest.raises(InputError, match="one class only"):
         ElasticNetClassifier().fit(X, np.ones(120))
     apart = np.sign(X[:, :1] + 1e-3)

@@ -11,6 +11,9 @@ from telic.optim.penalties import GroupElasticNet
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
 
+LONGEST = 4096
+"""Steps at rest for which powers are looked up; a coordinate that rests longer computes them."""
+
 
 def asbcd(
     problem: Problem,
@@ -97,7 +100,7 @@ def incremental(
     clock, nodes = np.zeros(blocks), np.column_stack([coef, total, np.zeros(d)])
     del total
     block_of = block_labels(d, blocks)
-    powers, sums = tables(step * problem.l2, min(n, d))
+    powers, sums = tables(step * problem.l2, min(n, d, LONGEST))
     while True:
         table_steps(
             *(A, problem.y, loss.code, loss.shape, problem.mass, p, threshold, alias),

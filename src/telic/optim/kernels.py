@@ -218,12 +218,15 @@ def products(A, w, b, out, turn, threads):
 
 
 @njit(cache=True, nogil=True)
-def combine(A, a, out):
-    """Sum of the rows, weighted by a."""
-    out[:] = 0.0
-    for i in range(a.size):
-        if a[i] != 0.0:
-            row_add(A, i, a[i], out)
+def combine(A, a, out, turn, threads):
+    """Sum of the rows, weighted by a, of each run of rows into a line of out."""
+    runs = out.shape[0]
+    for run in range(turn, runs, threads):
+        line = out[run]
+        line[:] = 0.0
+        for i in range(a.size * run // runs, a.size * (run + 1) // runs):
+            if a[i] != 0.0:
+                row_add(A, i, a[i], line)
 
 
 @njit(cache=True, nogil=True)

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from telic.optim import sampling
-from telic.optim.asbcd import block_labels, tables
+from telic.optim.asbcd import LONGEST, block_labels, tables
 from telic.optim.kernels import advance, loss_gradient, soft
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
@@ -40,7 +40,7 @@ def mrbcd(
     step = safe_step(problem, batch) if step_size is None else step_size
     b, clock, last = np.array([intercept]), np.zeros(blocks, np.int64), np.zeros(d, np.int64)
     block_of, push = block_labels(d, blocks), np.zeros(d)
-    powers, sums = tables(step * problem.l2, min(n, d))
+    powers, sums = tables(step * problem.l2, min(n, d, LONGEST))
     step_b = step if problem.fit_intercept else 0.0
     chosen, change = np.empty(batch, np.int64), np.empty(batch)
     while True:

@@ -25,11 +25,13 @@ class ElasticNet:
 
     def dual_norm(self, v):
         """Largest l1 at which v still makes w = 0 optimal."""
-        return np.abs(v).max(initial=0.0)
+        return max(v.max(initial=0.0), -v.min(initial=0.0))
 
     def conjugate(self, v):
         """Sup over w of ⟨v, w⟩ − penalty(w)."""
-        excess = np.maximum(np.abs(v) - self.l1, 0.0)
+        excess = np.abs(v)
+        excess -= self.l1
+        np.maximum(excess, 0.0, out=excess)
         return _half_square(excess @ excess, self.l2)
 
 

@@ -64,9 +64,11 @@ class Problem:
 
     def back(self, a: np.ndarray) -> np.ndarray:
         """Xᵀ a."""
-        out = np.empty(self.design.d)
-        kernels.combine(self.design.rows, a, out)
-        return out
+        # Sums of runs of rows take little memory, and can be shared, where rows are many.
+        runs = 16 if 16 * self.design.d <= self.design.n else 1
+        out = np.empty((runs, self.design.d))
+        share(kernels.combine, self.threads, self.design.rows, a, out)
+        return out.sum(axis=0) if runs > 1 else out[0]
 
     def risk(self, z: np.ndarray) -> float:
         """Weighted loss of the predictions z."""
@@ -97,8 +99,9 @@ class Problem:
             scales.add(1.0)
         best, sums = -np.inf, np.empty(-(-a.size // kernels.BLOCK))
         for scale in scales:
-            v = -scale * gradient
-            # Without l2 the scaled point is feasible, though rounding may hide it.
+            # Norms are even: the sign of v does not matter. Without l2 the scaled point is
+            # feasible, though rounding may hide it.
+            v = gradient if scale == 1.0 else scale * gradient
             conjugate = self.penalty.conjugate(v) if self.l2 > 0 else 0.0
             share(kernels.conjugates, self.threads, *self._losses(a), scale, sums)
             best = max(best, -sums.sum() - conjugate)

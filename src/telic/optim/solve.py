@@ -217,23 +217,29 @@ def solve(
 def choose_method(problem: Problem) -> str:
     """Return the method that ``auto`` takes.
 
-    ``gram`` for few features: at most 512, or for groups at most `LARGEST_D`. Otherwise ``sdca``
-    where λ₂ is large enough that a row's own condition number L_i / (n λ₂) is at most 5 and the
-    loss is smooth; otherwise ``prox_newton``, and ``saga`` for large groups. The measurements
-    behind each branch are printed by ``python -m benchmarks --auto``.
+    ``gram`` for few features: at most 512, or for groups at most `LARGEST_D` (``saga`` beyond).
+    ``prox_newton`` where λ₂ = 0 or the loss has no Lipschitz gradient, and where the solution will
+    be sparse: λ₁ at least 0.07 of the λ₁ that leaves no feature. Otherwise ``sdca`` where its
+    condition number, smoothness · mean ‖x‖² / (n λ₂), is at most 15, or where λ₁ = 0 and there
+    are fewer rows than features; else ``prox_newton``. `docs/optim-auto.md` holds the measurements
+    behind each branch.
     """
     n, d = problem.design.n, problem.design.d
     if problem.is_grouped:
         return "gram" if d <= LARGEST_D else "saga"
     if d <= 512:
         return "gram"
-    if problem.l2 > 0 and np.isfinite(problem.loss.smoothness):
-        squared = np.empty(n)
-        kernels.squares(problem.design.rows, squared)
-        condition = problem.loss.smoothness * (squared @ problem.mass) / (n * problem.l2)
-        if condition <= 5.0:
-            return "sdca"
-    return "prox_newton"
+    if problem.l2 == 0 or not np.isfinite(problem.loss.smoothness):
+        return "prox_newton"
+    squared = np.empty(n)
+    kernels.squares(problem.design.rows, squared)
+    condition = problem.loss.smoothness * (squared @ problem.mass) / (n * problem.l2)
+    if not condition <= 15.0 and not (problem.l1 == 0 and n < d):
+        return "prox_newton"
+    z = np.zeros(n)
+    z += problem.best_shift(z)
+    strongest = problem.penalty.dual_norm(problem.back(problem.slopes(z, out=z)))
+    return "prox_newton" if problem.l1 >= 0.07 * strongest else "sdca"
 
 
 def safe_step(problem: Problem, method: str, scheme: str, batch: int | None) -> float:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from telic.optim import sampling
-from telic.optim.asbcd import block_labels, table_steps, tables
+from telic.optim.asbcd import LONGEST, block_labels, table_steps, tables
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
 
@@ -39,7 +39,7 @@ def svrg(
     threshold, alias = sampling.alias_table(np.full(n, 1.0 / n))
     p = np.full(n, 1.0 / n, np.float32)
     b, clock, nodes = np.array([intercept]), np.zeros(1), np.zeros((d, 3))
-    powers, sums = tables(step * problem.l2, min(inner, d))
+    powers, sums = tables(step * problem.l2, min(inner, d, LONGEST))
     step_b = step if problem.fit_intercept else 0.0
     while True:
         table = problem.predict(coef, b[0])

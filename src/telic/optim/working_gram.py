@@ -71,7 +71,7 @@ class WorkingGram:
 
 @njit(cache=True, nogil=True)
 def add_lines(A, weights, place, known, out, turn, threads):
-    """Add each row's weighted outer product to the lines of out from `known` on, up to the diagonal.
+    """Add each row's weighted outer product to the lower triangle of out, from line `known` on.
 
     place holds the line of each feature, or −1; a turn takes every threads-th line.
     """
