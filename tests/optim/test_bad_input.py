@@ -161,3 +161,15 @@ def test_a_problem_names_what_it_cannot_hold():
         make_problem(np.empty((0, 2)), [])
     with pytest.raises(InputError, match=r"X has shape \(2, 0\)"):
         make_problem(np.empty((2, 0)), [1.0, -1.0])
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_an_l1_too_strong_for_any_feature_leaves_none(make_data, loss):
+    X, y = make_data(loss)
+    for method in ("gram", "prox_newton"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            result = minimize(
+                X, y, loss=loss, l1=1e3, method=method, tol=0.0, max_passes=9, fit_intercept=True
+            )
+        assert not result.coef.any()

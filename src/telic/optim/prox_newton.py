@@ -135,7 +135,10 @@ def _on_gram(problem, gram, coef, intercept, z, gradient, target):
         share(some_products, problem.threads, columns, features, a, slope)
         slope_b = a.sum() if problem.fit_intercept else 0.0
         spent += n
-        last, worst = worst, max(violations(slope + l2 * w, w, problem.l1).max(), abs(slope_b))
+        last, worst = (
+            worst,
+            max(violations(slope + l2 * w, w, problem.l1).max(initial=0.0), abs(slope_b)),
+        )
         if worst <= target or (fresh and step == 0.0):
             break
         fresh = worst > _STALE * last or step == 0.0
