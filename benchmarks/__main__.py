@@ -33,7 +33,7 @@ parser.add_argument("--auto", action="store_true", help="what solver='auto' rest
 parser.add_argument("--output", type=Path, help="write the page here, in Markdown")
 arguments = parser.parse_args()
 if arguments.auto:
-    text = auto_page()
+    text = auto_page(done=arguments.done)
 else:
     text = speed_page(
         only=arguments.only, repeat=arguments.repeat, limit=arguments.limit, done=arguments.done
