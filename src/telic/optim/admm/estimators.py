@@ -15,8 +15,7 @@ from telic.errors import InputError
 from telic.optim.admm import graphs
 from telic.optim.admm.penalty import separable
 from telic.optim.admm.problem import make_admm_problem
-from telic.optim.admm.solve import solve_admm
-from telic.optim.admm.steps import EXACT_UP_TO
+from telic.optim.admm.solve import DENSE_UP_TO, solve_admm
 from telic.optim.linear import FORMATS, example_weights, seed_of
 
 GRAPHS = ("glasso", "knn", "chain")
@@ -442,9 +441,9 @@ class TrendFilter(BaseEstimator):
             sparse.eye_array(n, format="csr"), y, A=D, g=separable(D.shape[0], l1=self.alpha),
             loss="squared", sample_weight=sample_weight,
         )  # fmt: skip
-        exact = n <= EXACT_UP_TO and self.solver not in ("stoc-admm", "sdca-admm")
+        exact = n <= DENSE_UP_TO and self.solver not in ("stoc-admm", "sdca-admm")
         result = solve_admm(
-            problem, method=self.solver, x_step="exact" if exact else "linearised", tol=self.tol,
+            problem, method=self.solver, x_step="exact" if exact else "auto", tol=self.tol,
             max_passes=self.max_iter, random_state=seed_of(self.random_state),
             max_seconds=np.inf if self.max_seconds is None else self.max_seconds,
         )  # fmt: skip

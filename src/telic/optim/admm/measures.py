@@ -76,7 +76,7 @@ class Optimum:
 
     def gap_with_y(self, x: np.ndarray, y: np.ndarray) -> float:
         """f(x) + g(y) − P*, the printed gap: negative where y lags behind Ax."""
-        return self.problem.smooth(x)[0] + self.problem.g.value(y) - self.objective
+        return self.problem.value(x) + self.problem.g.value(y) - self.objective
 
     def q(self, x: np.ndarray, y: np.ndarray) -> float:
         """Q(x, y) of (5.5.1) = f(x) + g(y) + ⟨u*, Ax + By − c⟩ − P*, >= 0."""

@@ -1,0 +1,46 @@
+"""The optimum that chapter 5's methods are measured against, by a method of another kind."""
+
+import numpy as np
+
+from telic.optim import kernels
+from telic.optim.admm import AdmmProblem, Optimum
+from telic.optim.admm.metric import hessian
+
+
+def fused_optimum(problem: AdmmProblem, *, last: float = 1e-13) -> Optimum:
+    """Minimise f(x) + Σ_e l1_e |(Ax − c)_e| by Newton's method on a smoothed absolute value.
+
+    |v| becomes √(v² + μ²), which is at most μ above it, and μ falls to `last`. The dual
+    l1_e v_e/√(v_e² + μ²) lies within the bounds at every μ, so that `measures.certificate` of the
+    result bounds its error. For a few hundred features: each step factorises a dense matrix.
+    """
+    A, l1, data = problem.A.toarray(), problem.g.l1, problem.data
+    x = np.zeros(problem.size)
+    curvature = np.empty(data.design.n)
+
+    def smoothed(x, mu):
+        f, gradient = problem.smooth(x)
+        v = A @ x - problem.c
+        r = np.sqrt(v * v + mu * mu)
+        return f + l1 @ r, gradient, v, r
+
+    mu = 1.0
+    while mu > last:
+        for _ in range(50):
+            value, gradient, v, r = smoothed(x, mu)
+            z = data.predict(*problem.split(x))
+            kernels.curvatures(data.loss.code, data.loss.shape, z, data.y, data.mass, curvature)
+            H = hessian(problem, curvature) + A.T @ ((l1 * mu * mu / r**3)[:, None] * A)
+            # Directions along which nothing bends (a constant feature) stay where they are.
+            H += 1e-14 * np.eye(problem.size)
+            move = -np.linalg.solve(H, gradient + A.T @ (l1 * v / r))
+            fall = -move @ (gradient + A.T @ (l1 * v / r))
+            step = 1.0
+            while step > 1e-8 and smoothed(x + step * move, mu)[0] > value - 1e-4 * step * fall:
+                step /= 2
+            if fall < 1e-15 or step <= 1e-8:
+                break
+            x = x + step * move
+        mu /= 4
+    _, _, v, r = smoothed(x, mu)
+    return Optimum(problem, x, l1 * v / r)
