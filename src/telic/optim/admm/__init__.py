@@ -1,5 +1,6 @@
 """Finite sums with a penalty that sees a linear map of the weights: the stochastic ADMM family."""
 
+from telic.optim.admm.consensus import ConsensusResult, consensus_admm
 from telic.optim.admm.estimators import (
     GeneralizedLasso,
     GraphFusedClassifier,
@@ -18,6 +19,7 @@ __all__ = [
     "PRINTED",
     "AdmmProblem",
     "AdmmResult",
+    "ConsensusResult",
     "GeneralizedLasso",
     "Graph",
     "GraphFusedClassifier",
@@ -27,6 +29,7 @@ __all__ = [
     "TrendFilter",
     "as_graph",
     "certificate",
+    "consensus_admm",
     "make_admm_problem",
     "minimize_admm",
     "safe_step",
