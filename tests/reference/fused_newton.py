@@ -1,18 +1,16 @@
-"""The optimum that chapter 5's methods are measured against, by a method of another kind."""
+"""The optimum of f(x) + Σ l1_e |(Ax − c)_e| by a method of another kind than ADMM."""
 
 import numpy as np
 
 from telic.optim import kernels
-from telic.optim.admm import AdmmProblem, Optimum
-from telic.optim.admm.metric import hessian
+from telic.optim.admm import AdmmProblem
+from telic.optim.admm.metric import gram
 
 
-def fused_optimum(problem: AdmmProblem, *, last: float = 1e-13) -> Optimum:
+def newton_optimum(problem: AdmmProblem, *, last: float = 1e-13) -> np.ndarray:
     """Minimise f(x) + Σ_e l1_e |(Ax − c)_e| by Newton's method on a smoothed absolute value.
 
-    |v| becomes √(v² + μ²), which is at most μ above it, and μ falls to `last`. The dual
-    l1_e v_e/√(v_e² + μ²) lies within the bounds at every μ, so that `measures.certificate` of the
-    result bounds its error. For a few hundred features: each step factorises a dense matrix.
+    |v| becomes √(v² + μ²), which is at most μ above it, and μ falls to `last`.
     """
     A, l1, data = problem.A.toarray(), problem.g.l1, problem.data
     x = np.zeros(problem.size)
@@ -30,7 +28,11 @@ def fused_optimum(problem: AdmmProblem, *, last: float = 1e-13) -> Optimum:
             value, gradient, v, r = smoothed(x, mu)
             z = data.predict(*problem.split(x))
             kernels.curvatures(data.loss.code, data.loss.shape, z, data.y, data.mass, curvature)
-            H = hessian(problem, curvature) + A.T @ ((l1 * mu * mu / r**3)[:, None] * A)
+            H = (
+                gram(problem, curvature)
+                + np.diag(problem.ridge)
+                + A.T @ ((l1 * mu * mu / r**3)[:, None] * A)
+            )
             # Directions along which nothing bends (a constant feature) stay where they are.
             H += 1e-14 * np.eye(problem.size)
             move = -np.linalg.solve(H, gradient + A.T @ (l1 * v / r))
@@ -42,5 +44,4 @@ def fused_optimum(problem: AdmmProblem, *, last: float = 1e-13) -> Optimum:
                 break
             x = x + step * move
         mu /= 4
-    _, _, v, r = smoothed(x, mu)
-    return Optimum(problem, x, l1 * v / r)
+    return x

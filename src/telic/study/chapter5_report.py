@@ -76,8 +76,23 @@ def _report(results: list[SetResult], replications: int, seconds: float) -> Repo
                      "median; – where most runs do not get there")  # fmt: skip
         report.figure(_figure(result), "Median over the replications.")
         report.text(order(result))
-        shown = ", ".join(f"{gap:.1e} for λ₂ = {key:g}" for key, gap in result.bias.items())
-        report.text(f"SDCA-ADMM solves a perturbed problem; its relative gap ends at {shown}.")
+        report.table(
+            ["λ₂", "its own limit", "reached", "passes"],
+            [[f"{key:g}", f"{limit:.1e}", f"{gap:.1e}", f"{passes:.0f}"]
+             for key, (limit, gap, passes) in result.bias.items()],
+            caption="SDCA-ADMM solves a perturbed problem: relative gap of that problem's "
+                    "minimiser, O(λ₂), and what one longer run reached",
+        )  # fmt: skip
+    report.section("Against the text")
+    report.text(
+        "The text has SVR-ADMM-D fastest throughout, and SDCA-ADMM ahead of SA-ADMM by passes but "
+        "behind by seconds. Three things differ here. A pass of SVR-ADMM-D counts both gradients "
+        "of a row and the full gradient of each stage, so that SA-ADMM, which takes one, can lead "
+        "by passes; by seconds the two gradients of a row cost one look at it. Our SA-ADMM starts "
+        "from an empty table, keeps one number for each row instead of d, and has the same batches "
+        "and the same step grid, all of which help it. SDCA-ADMM takes single rows, so that each "
+        "row pays for a sweep over the whole graph."
+    )
     return report
 
 

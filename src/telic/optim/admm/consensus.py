@@ -71,8 +71,8 @@ def consensus_admm(
 
     The constraint of shard s is x_s = x: a round lets every shard minimise its own part of f plus
     (1/2)‖Lᵀ(x_s − x) + v_s‖² by SVR-ADMM-D from where it was, then finds x and y = Ax − c from
-    the answers. LLᵀ is a third of the mean of the shards' curvature bounds, exchanged once: in this norm the
-    shards are alike, and no penalty parameter is left to choose.
+    the answers. LLᵀ is a third of the mean of the shards' curvature bounds, exchanged once: in
+    this norm the shards are alike, and no penalty parameter is left to choose.
 
     Parameters
     ----------

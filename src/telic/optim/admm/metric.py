@@ -53,25 +53,23 @@ def curvature(problem: AdmmProblem) -> Metric:
     for P >= I; it holds in any metric once L_M is taken in that metric, as here.
     """
     data = problem.data
-    weight = data.loss.smoothness * data.mass
-    P = hessian(problem, weight)
+    P = data.loss.smoothness * gram(problem, data.mass) + np.diag(problem.ridge)
     euclidean = max(float(np.linalg.eigvalsh(P)[-1]), 1e-12)
     P += np.eye(problem.size) * max(DAMPING * np.trace(P) / problem.size, 1e-12)
-    inverse = np.linalg.inv(P)
-    rows = _largest(data.design.rows, data.design.n * weight, data.fit_intercept, inverse)
-    return Metric(P, 1.0, max(1.0, rows), euclidean)
+    rows = _largest(data.design.rows, data.mass, data.fit_intercept, np.linalg.inv(P))
+    return Metric(P, 1.0, max(1.0, data.loss.smoothness * data.design.n * rows), euclidean)
 
 
-def hessian(problem: AdmmProblem, weight: np.ndarray) -> np.ndarray:
-    """Return Σ weight_i x_i x_iᵀ + l2 I: the Hessian of f where weight holds the curvatures."""
+def gram(problem: AdmmProblem, weight: np.ndarray) -> np.ndarray:
+    """Return Σ weight_i x_i x_iᵀ, with a last 1 in x_i for an intercept."""
     out = np.zeros((problem.size, problem.size))
     _gram(problem.data.design.rows, weight, problem.data.fit_intercept, out)
-    return out + np.tril(out, -1).T + np.diag(problem.ridge)
+    return out + np.tril(out, -1).T
 
 
 @njit(cache=True, nogil=True)
 def _gram(A, weight, bias, out):
-    """Lower triangle of Σ weight_i x_i x_iᵀ, with a last 1 in x_i for an intercept."""
+    """Lower triangle of `gram`."""
     last = out.shape[0] - 1
     for i in range(weight.size):
         start, stop = A.indptr[i], A.indptr[i + 1]
