@@ -63,19 +63,20 @@ class Family:
     def _passes(
         self, best: Optimum, level: float, limit: float, multiple: float | None
     ) -> tuple[float, float] | None:
-        """Seconds and passes of the first complete point below the level."""
+        """Seconds, without the looks, and passes of the first complete point below the level."""
         hit = []
+        wanted = best.objective + level * best.gap(np.zeros(best.problem.size))
 
-        def look(record: Any, point: Any) -> bool:
-            if record.complete and relative_gap(best, point.x) <= level:
+        def look(record: Any, _: Any) -> bool:
+            if record.complete and record.objective <= wanted:
                 hit.append((record.seconds, record.passes))
-            return bool(hit)
+            return bool(hit) or record.seconds > limit
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             try:
                 solve_admm(
-                    best.problem, tol=0.0, max_passes=np.inf, max_seconds=limit, random_state=0,
+                    best.problem, tol=0.0, max_passes=np.inf, random_state=0,
                     callback=look, check_every=0.0, **self._settings(best, multiple),
                 )  # fmt: skip
             except InputError:
