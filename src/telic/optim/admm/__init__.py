@@ -1,12 +1,8 @@
 """Finite sums with a penalty that sees a linear map of the weights: the stochastic ADMM family."""
 
 from telic.optim.admm.consensus import ConsensusResult, consensus_admm
-from telic.optim.admm.estimators import (
-    GeneralizedLasso,
-    GraphFusedClassifier,
-    GraphFusedRegressor,
-    TrendFilter,
-)
+from telic.optim.admm.generalized import GeneralizedLasso, TrendFilter
+from telic.optim.admm.graph_fused import GraphFusedClassifier, GraphFusedRegressor
 from telic.optim.admm.graphs import Graph, as_graph
 from telic.optim.admm.measures import Optimum, certificate
 from telic.optim.admm.penalty import Separable, separable
