@@ -132,7 +132,7 @@ def grid(height: int, width: int) -> Graph:
 
 
 def knn(X: Any, *, neighbors: int = 5) -> Graph:
-    """Join each feature to those most correlated with it; the weight is |correlation|.
+    """Join each feature to those most correlated with it; the weight is ``|correlation|``.
 
     An edge stands if either end chose it. Constant features stay alone.
 
@@ -180,10 +180,10 @@ def inverse_covariance(
     alpha : float, optional
         Penalty of both, in correlations; by default √(log d / n), at least 0.1.
     weighted : bool
-        Whether W_ij is |partial correlation| (the coefficient, for the regressions) or 1.
+        Whether W_ij is ``|partial correlation|`` (the coefficient, for the regressions) or 1.
     join_lone : bool
         Whether a feature that is left without an edge is joined to the most correlated one (with
-        W_ij = |correlation| if weighted): without an edge nothing restrains its weight, and the
+        W_ij = ``|correlation|`` if weighted): without an edge nothing restrains its weight, and the
         minimum over it need not exist.
 
     Raises

@@ -22,7 +22,7 @@ def certificate(problem: AdmmProblem, x: np.ndarray, y: np.ndarray, u: np.ndarra
     """Say how good a point is: `bound` where B = −I.
 
     For a general B there is no such bound, since x alone has no objective; the gap is then
-    |⟨u, Ax + By − c⟩| + D‖r‖ + [g(y) + g*(−Bᵀu) + ⟨Bᵀu, y⟩].
+    ``|⟨u, Ax + By − c⟩| + D‖r‖ + [g(y) + g*(−Bᵀu) + ⟨Bᵀu, y⟩]``.
     """
     f, gradient = problem.smooth(x)
     residual = problem.A @ x + problem.by(y) - problem.c

@@ -55,7 +55,7 @@ def minimize_admm(
     y : array, shape (n,)
     A : array or scipy.sparse matrix, shape (k, d)
     l1 : float or array, shape (k,)
-        Weight of each |⟨A_e, w⟩|, >= 0; read if g is not given.
+        Weight of each ``|⟨A_e, w⟩|``, >= 0; read if g is not given.
     g : Separable, optional
         Any penalty of the constraint's y, from `separable`.
     B, c, loss, l2, sample_weight, fit_intercept
