@@ -77,7 +77,7 @@ class _GraphFused(Fitted):
 class GraphFusedClassifier(ClassifierMixin, _GraphFused):
     """Logistic regression whose weights are fused along the edges of a feature graph (5.7.3).
 
-    Minimises, with W_ij the weight of edge (i, j),
+    Minimises, with W_ij the weight of edge (i, j)::
 
         Σ_i s_i log(1 + exp(−y_i (⟨w, x_i⟩ + b))) / Σ_i s_i + gamma Σ W_ij |w_i − w_j|
             + l1 ‖w‖₁ + (l2/2)‖w‖²
@@ -210,7 +210,7 @@ class GraphFusedClassifier(ClassifierMixin, _GraphFused):
 class GraphFusedRegressor(Regressor, _GraphFused):
     """Linear regression whose weights are fused along the edges of a feature graph.
 
-    Minimises, the squared loss being half the square,
+    Minimises, the squared loss being half the square::
 
         Σ_i s_i loss(⟨w, x_i⟩ + b, y_i) / Σ_i s_i + gamma Σ W_ij |w_i − w_j|
             + l1 ‖w‖₁ + (l2/2)‖w‖²
