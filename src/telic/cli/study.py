@@ -180,13 +180,20 @@ def chapter_7(
     users: Annotated[int, typer.Option(min=2, help="Of the simulated network.")] = 200_000,
     samples: Annotated[int, typer.Option(min=1, help="Groups per density.")] = 3,
     seed: Annotated[int, typer.Option(help="Same seed, same tables.")] = 0,
+    only: Annotated[
+        str | None, typer.Option(help="simulated, sanremo, copenhagen or timme; default all.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Privacy risk and DeHIN, simulated and real networks: tables 7.1–7.4, figures 7.7–7.9."""
+    from telic.data import refuse_unwritable
     from telic.study.chapter7 import report
 
+    refuse_unwritable(out)
     with steps("chapter 7") as progress:
-        page, numbers = report(users=users, samples=samples, seed=seed, progress=progress)
+        page, numbers = report(
+            users=users, samples=samples, seed=seed, only=only, progress=progress
+        )
     page.write(out)
     console.print(f"report: {out}")
     if as_json:
