@@ -1,16 +1,17 @@
 """The speed page: the table against rivals, two threads, memory."""
 
+import json
+from functools import partial
 from pathlib import Path
 
-from benchmarks.optim import two_threads
-from benchmarks.optim.memory import memory_rows
+from benchmarks.optim import memory, two_threads
 from benchmarks.optim.run import HEAD, speed_rows
 
 TITLE = """# Speed of telic.optim
 
 Written by `make bench ARGS="--output docs/optim-speed.md"`. Processor seconds of one thread,
-compilation and conversion of matrices excluded, medians of {repeat} runs that take turns. The
-relative gap is (P(w) − P*)/(P(0) − P*); each solver runs with the least effort that reaches it (its
+compilation and conversion of matrices excluded, medians of {repeat} runs that take turns; a rival
+is given up, and counts as its last try, once a try takes more than {limit:g} s. The relative gap is (P(w) − P*)/(P(0) − P*); each solver runs with the least effort that reaches it (its
 tolerance in powers of ten, or its passes). rcv1 and E2006 are stand-ins of the same shape from a
 topic model (simulated).
 
@@ -49,14 +50,26 @@ matrix of its working set, which never holds more numbers than the data.
 
 
 def speed_page(*, only: str, repeat: int, limit: float, done: Path | None) -> str:
-    """Return the page in Markdown; with `only`, the speed table alone."""
-    page = TITLE.format(repeat=repeat)
-    page += _table(HEAD, speed_rows(only=only, repeat=repeat, limit=limit, done=done))
-    if only:
-        return page
-    page += THREADS + _table(two_threads.HEAD, two_threads.thread_rows(repeat))
-    columns = ("data", "shape", "method", "peak, MiB", "limit, MiB", "peak/limit", "without")
-    return page + MEMORY + _table(columns, memory_rows())
+    """Return the page in Markdown; `only` "threads" or "memory", too, names a part of it."""
+    rows = speed_rows(only=only, repeat=repeat, limit=limit, done=done)
+    page = TITLE.format(repeat=repeat, limit=limit) + _table(HEAD, rows)
+    parts = (
+        ("threads", THREADS, two_threads.HEAD, partial(two_threads.thread_rows, repeat)),
+        ("memory", MEMORY, memory.HEAD, memory.memory_rows),
+    )
+    for name, text, head, measure in parts:
+        if only in name:
+            page += text + _table(head, _kept(done, name, measure))
+    return page
+
+
+def _kept(done, name, measure) -> list:
+    finished = json.loads(done.read_text()) if done and done.is_file() else {}
+    if name not in finished:
+        finished[name] = list(measure())
+        if done:
+            done.write_text(json.dumps(finished))
+    return finished[name]
 
 
 def _table(columns, rows) -> str:
