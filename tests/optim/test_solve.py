@@ -86,9 +86,7 @@ def _group_optimum(X, y, terms):
     z, v = A @ w, w[:15]
     risk = np.log1p(np.exp(-y * z)) if terms["loss"] == "logistic" else 0.5 * (z - y) ** 2
     return (
-        risk.mean()
-        + 0.5 * l2 * (v @ v)
-        + l1 * size * np.linalg.norm(v.reshape(5, 3), axis=1).sum()
+        risk.mean() + 0.5 * l2 * (v @ v) + l1 * size * np.linalg.norm(v.reshape(5, 3), axis=1).sum()
     )
 
 
