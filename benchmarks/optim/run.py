@@ -1,12 +1,13 @@
-"""Time telic.optim and its rivals on the speed table, all in one run, and print the ratios."""
+"""Time telic.optim and its rivals on the speed table, all in one run."""
 
+import json
 import statistics
 import time
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
 from benchmarks.optim import datasets
 from benchmarks.optim.objective import Objective
@@ -57,18 +58,31 @@ TABLE = [
 ]
 
 
-def speed_table(*, only: str = "", repeat: int = 5, limit: float = 60.0) -> None:
-    """Print CPU seconds and ratios; a rival that needs more than `limit` seconds counts as that."""
-    table = Table(
-        title="CPU seconds on one thread, compilation excluded, median; ratio = ours/rival"
-    )
-    for column in ("work", "relative gap", "ours", "rival", "rival's", "ratio", "target", "met"):
-        table.add_column(column, justify="left" if column in ("work", "rival") else "right")
+HEAD = (
+    *("work", "relative gap", "ours, s", "rival", "rival's, s", "ratio ours/rival", "target"),
+    "met",
+)
+
+
+def speed_rows(
+    *, only: str = "", repeat: int = 5, limit: float = 60.0, done: Path | None = None
+) -> list[list[str]]:
+    """Return the lines of the speed table; a rival that needs more than `limit` s counts as that.
+
+    Parameters
+    ----------
+    only : str
+        Part of the name of the lines to run.
+    done : path, optional
+        Keep each work's lines here, and take from here those that a broken run left.
+    """
+    finished = json.loads(done.read_text()) if done and done.is_file() else {}
     for work in TABLE:
-        if only in work.name:
-            for row in _compare(work, repeat, limit):
-                table.add_row(*row)
-    Console(width=150).print(table)
+        if only in work.name and work.name not in finished:
+            finished[work.name] = [list(row) for row in _compare(work, repeat, limit)]
+            if done:
+                done.write_text(json.dumps(finished))
+    return [row for work in TABLE for row in finished.get(work.name, [])]
 
 
 def _names(work: Work) -> set[str]:

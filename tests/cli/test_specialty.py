@@ -47,3 +47,21 @@ def test_an_error_is_one_line_and_exit_code_2(capsys, monkeypatch, tmp_path):
     assert error.startswith("telic: ")
     assert "meta.json: not found" in error
     assert "\n" not in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["recognise", "--classifier", "oracle"], "'oracle' is not a classifier"),
+        (["report", "--out", "no/such/folder/r.html"], "does not exist"),
+        (["discover", "--method", "pathselclus", "--paths", "U-X"], "paths names 'U-X'"),
+    ],
+)
+def test_wrong_options_are_said_in_one_line(folder, capsys, monkeypatch, arguments, message):
+    command, *options = arguments
+    line = ["telic", "specialty", command, str(folder / "log"), *options]
+    monkeypatch.setattr("sys.argv", line)
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err.strip().splitlines()[-1]

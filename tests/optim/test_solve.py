@@ -232,5 +232,8 @@ def test_auto_picks_by_shape_and_conditioning(make_data):
     assert choose_method(make_problem(X[:, :20], y, l2=0.1)) == "gram"
     assert choose_method(make_problem(X, y, l1=0.1)) == "prox_newton"
     assert choose_method(make_problem(X, y, l2=100.0)) == "sdca"
+    assert choose_method(make_problem(X, y, l1=1e-4, l2=1e-6)) == "prox_newton"
+    assert choose_method(make_problem(X, y, l2=1e-6)) == "sdca"
+    assert choose_method(make_problem(X, y, l1=0.05, l2=0.05)) == "prox_newton"
     assert choose_method(make_problem(X, y, l1=0.1, groups=np.arange(600) // 2)) == "gram"
     assert minimize(X, y, loss=Huber(0.5), l1=0.1).method in METHODS

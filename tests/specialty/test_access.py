@@ -94,6 +94,12 @@ def test_what_is_dropped_is_counted(make_log, table, row, note):
     assert any(note in found for found in log.notes), log.notes
 
 
+def test_many_empty_months_are_counted_not_listed(make_log):
+    log = read_log(make_log(accesses=lambda rows: [*rows, "ann,p1,e1,2025-03-01T00:00:00Z"]))
+    named = "2024-02, 2024-04, 2024-05, 2024-06, 2024-07"
+    assert log.notes == [f"accesses: no access in {named} and 7 more months"]
+
+
 def test_nobody_with_a_code_is_said(make_log):
     log = read_log(make_log(providers=lambda rows: [rows[0], "ann,", "bob,"]))
     assert any("nobody declares a code" in note for note in log.notes)

@@ -1,8 +1,10 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from scipy import sparse
 
 from telic.errors import InputError
 from telic.simulate.hospital import Difficulty, simulate_hospital
@@ -12,6 +14,7 @@ from telic.specialty.discovery import lifts, read_discovery
 from telic.specialty.explain import COVERED, SHRINK, Pseudonyms, effect, judge, lines, shown
 from telic.specialty.recognise import present_core, recognise, with_specialty
 from telic.specialty.report import specialty_report
+from telic.specialty.seeded import links_of, path_of
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +25,20 @@ def hospital(tmp_path_factory):
     log = read_log(folder)
     snooping = pq.read_table(folder / "truth_accesses.parquet")["row"].to_numpy()
     return log, np.array(truth["practice"].to_pylist()), snooping
+
+
+@pytest.fixture(scope="module")
+def fine_hospital(hospital):
+    """The small hospital with as many fine-grained accesses as the published size has.
+
+    They name an encounter's alphabetically first diagnosis, which is the reason only sometimes.
+    """
+    log, practice, _ = hospital
+    encounter = log.diagnosis[log.access_encounter]
+    first = np.minimum(encounter.indptr[:-1], encounter.nnz - 1)
+    reason = encounter.indices[first]
+    fine = sparse.coo_array((np.ones(len(reason), int), (log.access_user, reason)), (3269, 603))
+    return replace(log, fine=sparse.csr_array(fine), fine_patient=log.user_patient()), practice
 
 
 @pytest.fixture(scope="module")
@@ -65,11 +82,28 @@ def test_nothing_is_found_where_nobody_specialises(tmp_path):
     assert sum(len(one.users) for one in flat.specialties) < 0.01 * 3269
 
 
-def test_pathselclus_on_the_fine_view(hospital):
-    found = discover(hospital[0], method="pathselclus", restarts=2, threads=2)
+def test_pathselclus_finds_a_hidden_specialty_on_the_fine_view(fine_hospital):
+    log, practice = fine_hospital
+    found = discover(log, method="pathselclus", restarts=2, threads=2)
     assert found.details["view"] == "fine"
-    assert found.details["path_contrast"]["U-P-D"] > 1.3
-    assert sum(one.listed_code is None for one in found.specialties) <= 3
+    assert found.details["path_contrast"]["U-P-D"] > 2
+    seen = np.asarray(log.fine.sum(axis=1)).ravel() > 0
+    hidden = set(np.flatnonzero((practice == "Breast Cancer") & seen))
+    best = max(found.specialties, key=lambda one: len(hidden & set(one.users)))
+    assert 2 * len(hidden & set(best.users)) / (len(hidden) + len(best.users)) > 0.6
+    assert best.listed_code is None
+    assert best.stability_sizes > 0.4
+
+
+def test_full_paths_are_user_by_user(fine_hospital):
+    log, _ = fine_hospital
+    patient, diagnosis = links_of(log, "fine")
+    full = path_of("U-P-D-P-U", patient, diagnosis)
+    np.testing.assert_array_equal(
+        full[[3]].toarray()[0], (diagnosis @ diagnosis[[3]].T).toarray()[:, 0]
+    )
+    assert path_of("U-P-U", patient, diagnosis).shape == full.shape
+    assert path_of("U-P", patient, diagnosis).shape == patient.shape
 
 
 @pytest.mark.parametrize(
@@ -78,6 +112,8 @@ def test_pathselclus_on_the_fine_view(hospital):
         ({"method": "kmeans"}, "method is 'kmeans'"),
         ({"document": "page"}, "document is 'page'"),
         ({"method": "pathselclus", "view": "x"}, "view is 'x'"),
+        ({"method": "pathselclus", "paths": ["U-X"]}, "paths names 'U-X'"),
+        ({"method": "pathselclus", "free": 0}, "free is 0"),
         ({"restarts": 0}, "restarts is 0"),
     ],
 )
@@ -91,6 +127,11 @@ def test_lift_by_hand():
     found = dict(lifts(own, overall))
     assert found[0] == pytest.approx((90 + 50 * 0.1) / (115 + 50) / 0.1)
     assert 1 not in found  # fewer than 11 accesses
+
+
+def test_a_tiny_topic_run_measures_no_stability(hospital):
+    found = discover(hospital[0], n_topics=2, restarts=1)
+    assert all(one.stability is None for one in found.specialties)
 
 
 def test_alarms_follow_their_definition(hospital, found):

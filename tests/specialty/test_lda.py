@@ -102,3 +102,9 @@ def test_chooses_the_planted_number_of_topics(planted):
 def test_bad_input_is_named(counts, options, message):
     with pytest.raises(InputError, match=message):
         GibbsLDA(**options).fit(counts)
+
+
+def test_perplexity_needs_words_to_score():
+    model = GibbsLDA(n_topics=2, sweeps=1).fit([[3, 1], [2, 2]])
+    with pytest.raises(InputError, match="too few words"):
+        model.perplexity(np.zeros((2, 2)))

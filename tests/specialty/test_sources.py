@@ -42,7 +42,7 @@ def test_omop(convert, tmp_path):
             "1,10,8,C50.911",
             "2,11,7,E11.65",
         ],
-        provider=["provider_id,specialty_source_value", "7,Oncology", "8,"],
+        provider=["provider_id,specialty_source_value,care_site_id", "7,Oncology,3", "8,,3"],
     )
     log, notes = convert("omop")
     assert log.users.tolist() == ["7", "8"]
@@ -51,6 +51,32 @@ def test_omop(convert, tmp_path):
     assert log.user_diagnosis().toarray().tolist() == [[1, 1], [1, 0]]
     assert log.fine.toarray().tolist() == [[0, 1], [1, 0]]
     assert any("1 rows with an empty value" in note for note in notes)
+
+
+def test_an_omop_care_site_stands_in_for_a_missing_specialty(convert, tmp_path):
+    write(
+        tmp_path / "source",
+        visit_occurrence=[
+            "visit_occurrence_id,person_id,provider_id,visit_start_date",
+            "10,1,7,2024-01-05",
+            "10,1,8,2024-01-05",
+            "10,1,9,2024-01-05",
+        ],
+        condition_occurrence=[
+            "person_id,visit_occurrence_id,provider_id,condition_source_value",
+            "1,10,,C50.911",
+        ],
+        provider=[
+            "provider_id,specialty_source_value,care_site_id",
+            "7,Oncology,3",
+            "8,,3",
+            "9,,4",
+        ],
+        care_site=["care_site_id,care_site_name", "3,Breast Centre"],
+    )
+    log, notes = convert("omop")
+    assert log.taxonomy.tolist() == ["Oncology", "Breast Centre", ""]
+    assert "providers: 1 declare no specialty and count under their care site" in notes
 
 
 def test_fhir(convert, tmp_path):

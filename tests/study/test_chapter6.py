@@ -4,19 +4,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from telic.simulate.hospital import simulate_hospital
-from telic.specialty.access import read_log
+from telic.errors import InputError
 from telic.specialty.discover import discover
-from telic.study.chapter6 import _alarms, _approaches, _summary, _truth, dblp_held_out
+from telic.study.chapter6 import Kept, _approaches, _summary
+from telic.study.chapter6_dblp import dblp_held_out
+from telic.study.chapter6_truth import Table, Truth, against_truth, alarms, simulated
 
 DATA = Path(os.environ.get("TELIC_DATA", Path(__file__).parents[2] / "../shared/data")) / "hin"
 
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("chapter6") / "log"
-    simulate_hospital(folder, scale=0.02)
-    return read_log(folder)
+    return simulated(tmp_path_factory.mktemp("chapter6") / "log", scale=0.02, seed=0)[0]
 
 
 def test_summary_and_topics_have_the_tables_shape(log):
@@ -30,13 +29,25 @@ def test_truth_and_alarms_count_what_they_say(log):
     found = discover(log, n_topics=30, restarts=1)
     practice = np.full(len(log.users), "none", dtype=object)
     practice[found.specialties[0].users] = "Obesity"
-    rows = {row[1]: row for row in _truth(practice, {"LDA": found}).rows}
+    truth = Truth(practice, np.array([1]), np.zeros(len(log.encounters), bool))
+    rows = {row[1]: row for row in against_truth(log, truth, {"LDA": found}).rows}
     assert rows["Obesity"][2] == "1.000"
     assert rows["Breast Cancer"][2] == "0.000"
-    nothing = np.full(len(log.encounters), "none")
-    table = dict(_alarms(log, found, np.array([1]), nothing).rows)
-    assert table["planted snooping"] == "1"
-    assert table["alarms of those users on the hidden practices' encounters"] == "0"
+    counted = alarms(log, found, truth)
+    assert counted.effect.snooping == 1
+    assert counted.planted == 0
+
+
+def test_a_finished_step_is_not_done_again(tmp_path):
+    steps = []
+    kept = Kept(tmp_path / "work", {"seed": 1}, steps.append)
+    table = Table("title", ["a"], [[1]])
+    assert kept.tables("one", lambda: [table]) == [table]
+    again = Kept(tmp_path / "work", {"seed": 1}, steps.append)
+    assert again.tables("one", lambda: pytest.fail("made twice")) == [table]
+    assert steps == ["one", "one"]
+    with pytest.raises(InputError, match="other settings"):
+        Kept(tmp_path / "work", {"seed": 2}, steps.append)
 
 
 @pytest.mark.skipif(

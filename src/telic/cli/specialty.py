@@ -56,7 +56,9 @@ def discover(
     document: Annotated[str, typer.Option(help="LDA's documents: patient or user.")] = "patient",
     view: Annotated[str | None, typer.Option(help="PathSelClus: fine or general.")] = None,
     free: Annotated[int, typer.Option(help="PathSelClus: clusters without seeds.")] = 3,
-    full_paths: Annotated[bool, typer.Option(help="PathSelClus: U-P-U, U-P-D-P-U.")] = False,
+    paths: Annotated[
+        str, typer.Option(help="PathSelClus: some of U-P-D,U-P,U-P-U,U-P-D-P-U.")
+    ] = "U-P-D",
     restarts: Annotated[int, typer.Option(help="Runs; the best is used.")] = 3,
     seed: Seed = 0,
     threads: Threads = 1,
@@ -66,6 +68,7 @@ def discover(
 ) -> None:
     """Find specialties: users, diagnoses by lift, the code that names them or none."""
     from telic.specialty.discover import discover as find
+    from telic.specialty.discovery import as_share
 
     records = _read(log, skip_bad_rows, code_table)
     with _progress() as on_step:
@@ -76,7 +79,7 @@ def discover(
             document=document,
             view=view,
             free=free,
-            full_paths=full_paths,
+            paths=paths.split(","),
             restarts=restarts,
             seed=seed,
             threads=threads,
@@ -85,10 +88,12 @@ def discover(
     if as_json:
         typer.echo(json.dumps(found.as_json(records), ensure_ascii=False, indent=1))
         return
+    if not found.specialties:
+        typer.echo("no group of users with a practice of its own was found", err=True)
     for one in found.specialties:
         code = one.listed_code or f"no code (nearest: {one.nearest_code or 'none'})"
         typer.echo(
-            f"{len(one.users):5d} users  stability {one.stability:.2f}  {code}  |  {one.name}"
+            f"{len(one.users):5d} users  stability {as_share(one.stability)}  {code}  |  {one.name}"
         )
 
 
@@ -127,10 +132,13 @@ def recognise(
 ) -> None:
     """Recognise each specialty without a code beside the core classes (5×2 cross-validation)."""
     from telic.specialty.recognise import CLASSIFIERS
+    from telic.specialty.recognise import classifier as make
 
+    names = CLASSIFIERS if classifier == "all" else (classifier,)
+    for name in names:
+        make(name)  # a wrong name is said before the log is read
     records = _read(log, skip_bad_rows, code_table)
     discovery = _discovery(records, found, method, seed, threads)
-    names = CLASSIFIERS if classifier == "all" else (classifier,)
     rows = []
     for name in names:
         for k, one in _recognitions(records, discovery, name, seed).items():
@@ -210,9 +218,11 @@ def report(
     code_table: CodeTable = None,
 ) -> None:
     """Write the compliance officer's report: specialties, mismatches, the queue of alarms."""
+    from telic.data import refuse_unwritable
     from telic.specialty.explain import Pseudonyms, effect, judge
     from telic.specialty.report import specialty_report
 
+    refuse_unwritable(out)
     records = _read(log, skip_bad_rows, code_table)
     discovery = _discovery(records, found, method, seed, threads)
     alerts = judge(records, discovery)

@@ -117,28 +117,44 @@ def chapter_4(
 @app.command("chapter-5")
 def chapter_5(
     out: Annotated[Path, typer.Option(help="Report to write.")] = Path("telic-chapter-5.html"),
-    replications: Annotated[int, typer.Option(min=1)] = 30,
-    seconds: Annotated[float, typer.Option(help="Of one run.", min=0.01)] = 3.0,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with ml/*.npz; default: TELIC_DATA.")
+    ] = None,
+    replications: Annotated[int, typer.Option(help="Runs of each method.", min=1)] = 30,
+    seconds: Annotated[float, typer.Option(help="Longest time of one run.", min=0.01)] = 1.5,
+    seed: Annotated[int, typer.Option(help="Equal seeds give equal draws.", min=0)] = 0,
+    work: Annotated[
+        Path | None, typer.Option(help="Folder for finished runs: go on after an interruption.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Stochastic ADMM on real data (TELIC_DATA): figure 5.1."""
-    from telic.study.chapter5 import chapter5_study
+    """Stochastic ADMM on graph-guided fused logistic regression, real data: figure 5.1."""
+    from telic.data import refuse_unwritable
+    from telic.study.chapter5_report import chapter5_study, reach_table
 
-    with steps("chapter 5") as progress:
-        report, numbers = chapter5_study(
-            replications=replications, seconds=seconds, progress=progress
-        )
+    refuse_unwritable(out)
+    with steps("chapter 5", total=3 * 12) as progress:
+        report, results = chapter5_study(
+            data=data, replications=replications, seconds=seconds, seed=seed, work=work,
+            progress=progress,
+        )  # fmt: skip
     report.write(out)
     console.print(f"report: {out}")
     if as_json:
-        typer.echo(json.dumps(numbers))
+        typer.echo(json.dumps([result.numbers() for result in results], allow_nan=False))
+        return
+    for result in results:
+        print_table(f"{result.name}: seconds (passes) to a relative gap", *reach_table(result))
 
 
 @app.command("chapter-6")
 def chapter_6(
     out: Annotated[Path, typer.Option(help="Report to write.")] = Path("telic-chapter-6.html"),
-    scale: Annotated[float, typer.Option(help="Size of the simulated hospital, (0, 1].")] = 0.05,
+    scale: Annotated[float, typer.Option(help="Size of the simulated hospital, (0, 1].")] = 1.0,
     data: Annotated[Path | None, typer.Option(help="Folder with hin/dblp4area_*.")] = None,
+    work: Annotated[
+        Path | None, typer.Option(help="Keeps finished steps: go on after an interruption.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Equal seeds give equal results.", min=0)] = 0,
     threads: Annotated[int, typer.Option(min=1, help="Does not change the result.")] = 1,
     as_json: Json = False,
@@ -148,13 +164,10 @@ def chapter_6(
     from telic.study.chapter6 import chapter6
 
     refuse_unwritable(out)
-    report, tables = chapter6(
-        scale=scale,
-        seed=seed,
-        threads=threads,
-        data=data,
-        on_step=lambda step: console.print(f"{step}: done"),
-    )
+    with steps("chapter 6") as progress:
+        report, tables = chapter6(
+            scale=scale, seed=seed, threads=threads, data=data, work=work, on_step=progress
+        )
     report.write(out)
     console.print(f"report: {out}")
     if as_json:
@@ -167,13 +180,20 @@ def chapter_7(
     users: Annotated[int, typer.Option(min=2, help="Of the simulated network.")] = 200_000,
     samples: Annotated[int, typer.Option(min=1, help="Groups per density.")] = 3,
     seed: Annotated[int, typer.Option(help="Same seed, same tables.")] = 0,
+    only: Annotated[
+        str | None, typer.Option(help="simulated, sanremo, copenhagen or timme; default all.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Privacy risk and DeHIN, simulated and real networks: tables 7.1–7.4, figures 7.7–7.9."""
+    from telic.data import refuse_unwritable
     from telic.study.chapter7 import report
 
+    refuse_unwritable(out)
     with steps("chapter 7") as progress:
-        page, numbers = report(users=users, samples=samples, seed=seed, progress=progress)
+        page, numbers = report(
+            users=users, samples=samples, seed=seed, only=only, progress=progress
+        )
     page.write(out)
     console.print(f"report: {out}")
     if as_json:

@@ -11,6 +11,9 @@ from telic.optim.penalties import GroupElasticNet
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
 
+LONGEST = 4096
+"""Steps at rest for which powers are looked up; a coordinate that rests longer computes them."""
+
 
 def asbcd(
     problem: Problem,
@@ -74,11 +77,13 @@ def incremental(
     n, d = problem.design.n, problem.design.d
     A, loss = problem.design.rows, problem.loss
     threshold, alias = sampling.alias_table(p)
+    # Its rounding scales a correction that vanishes at the optimum.
+    p = p.astype(np.float32)
     b = np.array([intercept])
-    table = np.empty(n)
-    weighted = problem.slopes(problem.predict(coef, intercept))
-    np.divide(weighted, problem.mass, out=table, where=problem.mass > 0)
-    total, total_b = problem.back(weighted), np.array([weighted.sum()])
+    table = problem.predict(coef, intercept)
+    problem.slopes(table, out=table)
+    total, total_b = problem.back(table), np.array([table.sum()])
+    np.divide(table, problem.mass, out=table, where=problem.mass > 0)
     step_b = step if problem.fit_intercept else 0.0
     work = n
     if isinstance(problem.penalty, GroupElasticNet):
@@ -95,7 +100,7 @@ def incremental(
     clock, nodes = np.zeros(blocks), np.column_stack([coef, total, np.zeros(d)])
     del total
     block_of = block_labels(d, blocks)
-    powers, sums = tables(step * problem.l2, min(n, d))
+    powers, sums = tables(step * problem.l2, min(n, d, LONGEST))
     while True:
         table_steps(
             *(A, problem.y, loss.code, loss.shape, problem.mass, p, threshold, alias),

@@ -52,7 +52,7 @@ def _documents(n, d, words, seed, topics=30):
     rng = np.random.default_rng(seed)
     # Zipf-Mandelbrot frequencies, bent by each topic in its own way.
     common = 1.0 / (np.arange(d) + 2.7) ** 1.05
-    threshold, alias = np.empty((topics, d)), np.empty((topics, d), np.int32)
+    threshold, alias = np.empty((topics, d), np.float32), np.empty((topics, d), np.int32)
     for topic in range(topics):
         p = common * np.exp(1.5 * rng.normal(size=d))
         threshold[topic], alias[topic] = sampling.alias_table(p / p.sum())

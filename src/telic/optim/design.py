@@ -95,10 +95,13 @@ def as_design(X: Any) -> Design:
     Raises
     ------
     InputError
-        If X is not two-dimensional, is empty, holds NaN, infinite or enormous values.
+        If X is not two-dimensional, is empty or beyond 2³¹ − 1 rows or features, or holds NaN,
+        infinite or enormous values.
     """
     if isinstance(X, Design):
         return X
+    if max(getattr(X, "shape", (0,)), default=0) > np.iinfo(np.int32).max:
+        raise InputError(f"X has shape {X.shape}: at most 2147483647 rows and features.")
     if sparse.issparse(X):
         matrix = X if X.format in ("csr", "csc") else X.tocsr()
         if not matrix.has_canonical_format:
@@ -130,8 +133,6 @@ def as_design(X: Any) -> Design:
 
 
 def _compress_sparse(matrix: Any) -> Compressed:
-    if max(matrix.shape) > np.iinfo(np.int32).max:
-        raise InputError(f"X has shape {matrix.shape}: at most 2147483647 rows and features.")
     # Unsigned positions spare the kernels the test for a negative index.
     indices = matrix.indices.astype(np.int32, copy=False).view(np.uint32)
     return Compressed(

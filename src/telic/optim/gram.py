@@ -6,10 +6,11 @@ import numpy as np
 from numba import njit
 
 from telic.errors import InputError
-from telic.optim import kernels
 from telic.optim.line_search import backtrack
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
+from telic.optim.threads import share
+from telic.optim.working_gram import add_lines, mirror
 
 LARGEST_D = 4096
 """Features beyond which d² numbers are not worth their memory (134 MB at this size)."""
@@ -44,7 +45,6 @@ def gram(
     starts, order, weights = _blocks(problem)
     size = d + problem.fit_intercept
     hessian = np.zeros((size, size))
-    curvature = np.empty(n)
     z = problem.predict(coef, intercept)
     spent = n
     formed = False
@@ -56,12 +56,7 @@ def gram(
         gradient = problem.back(a)
         yield Iterate(coef, intercept, spent, prediction=z, slopes=a, gradient=gradient)
         if problem.loss.code != 0 or not formed:
-            kernels.curvatures(
-                problem.loss.code, problem.loss.shape, z, problem.y, problem.mass, curvature
-            )
-            # A flat stretch of the loss must not make the model unbounded.
-            np.maximum(curvature, 1e-12 * problem.mass, out=curvature)
-            weighted_gram(problem, curvature, hessian)
+            weighted_gram(problem, problem.curvatures(z), hessian)
             formed = True
         slope = np.zeros(size)
         slope[:d] = gradient
@@ -74,7 +69,9 @@ def gram(
         )
         move = target - start
         move_z = problem.predict(move[:d], move[d] if problem.fit_intercept else 0.0)
-        step = backtrack(problem, problem.penalty, z, move_z, coef, move[:d], slope @ move)
+        step, _ = backtrack(
+            *(problem, problem.penalty, z, move_z, coef, move[:d], slope @ move, problem.risk(z))
+        )
         coef += step * move[:d]
         intercept += step * move[d] if problem.fit_intercept else 0.0
         z += step * move_z
@@ -86,8 +83,10 @@ def weighted_gram(problem: Problem, weights: np.ndarray, out: np.ndarray) -> Non
     d = problem.design.d
     out[:] = 0.0
     if problem.design.is_sparse:
-        A = problem.design.rows
-        add_outer(A.data, A.indices, A.indptr, weights, out, 0)
+        inner = out[:d, :d]
+        place = np.arange(d, dtype=np.int32)
+        share(add_lines, problem.threads, problem.design.rows, weights, place, 0, inner)
+        mirror(inner, 0)
     else:
         # Chunks keep the weighted copy small.
         for begin in range(0, problem.design.n, 4096):
@@ -104,19 +103,6 @@ def _blocks(problem):
     if problem.is_grouped:
         return problem.penalty.starts, problem.penalty.order, problem.penalty.weights
     return np.arange(d + 1), np.arange(d), np.ones(d)
-
-
-@njit(cache=True, nogil=True)
-def add_outer(data, indices, indptr, weights, out, known):
-    """Add the weighted outer products of sparse rows to the lines of out from `known` on."""
-    for i in range(weights.size):
-        start, end = indptr[i], indptr[i + 1]
-        for p in range(start, end):
-            j = indices[p]
-            if j >= known:
-                x = weights[i] * data[p]
-                for q in range(start, end):
-                    out[j, indices[q]] += x * data[q]
 
 
 @njit(cache=True, nogil=True)

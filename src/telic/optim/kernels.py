@@ -5,6 +5,9 @@ import math
 import numpy as np
 from numba import njit
 
+BLOCK = 4096
+"""Rows whose losses are summed together, so that a sum does not depend on the threads."""
+
 
 @njit(cache=True, nogil=True)
 def loss_value(code, shape, z, y):
@@ -111,36 +114,38 @@ def soft(z, threshold):
 
 
 @njit(cache=True, nogil=True)
-def losses(code, shape, z, y, mass):
-    """Weighted sum of the losses."""
-    total = 0.0
-    for i in range(z.size):
-        total += mass[i] * loss_value(code, shape, z[i], y[i])
-    return total
+def losses(code, shape, z, y, mass, sums, turn, threads):
+    """Weighted sum of the losses in each block of rows."""
+    for block in range(turn, sums.size, threads):
+        total = 0.0
+        for i in range(block * BLOCK, min(z.size, (block + 1) * BLOCK)):
+            total += mass[i] * loss_value(code, shape, z[i], y[i])
+        sums[block] = total
 
 
 @njit(cache=True, nogil=True)
-def gradients(code, shape, z, y, mass, out):
-    """Weighted derivatives of the losses."""
-    for i in range(z.size):
+def gradients(code, shape, z, y, mass, out, turn, threads):
+    """Weighted derivatives of the losses; out may be z."""
+    for i in range(z.size * turn // threads, z.size * (turn + 1) // threads):
         out[i] = mass[i] * loss_gradient(code, shape, z[i], y[i])
 
 
 @njit(cache=True, nogil=True)
-def curvatures(code, shape, z, y, mass, out):
-    """Weighted second derivatives of the losses."""
-    for i in range(z.size):
-        out[i] = mass[i] * loss_curvature(code, shape, z[i], y[i])
+def curvatures(code, shape, z, y, mass, out, turn, threads):
+    """Weighted second derivatives; at least 1e-12, since a flat model would be unbounded."""
+    for i in range(z.size * turn // threads, z.size * (turn + 1) // threads):
+        out[i] = mass[i] * max(1e-12, loss_curvature(code, shape, z[i], y[i]))
 
 
 @njit(cache=True, nogil=True)
-def conjugates(code, shape, a, y, mass, scale):
+def conjugates(code, shape, a, y, mass, scale, sums, turn, threads):
     """Weighted sum of the conjugates at scale · a / mass (a holds weighted derivatives)."""
-    total = 0.0
-    for i in range(a.size):
-        if mass[i] > 0:
-            total += mass[i] * loss_conjugate(code, shape, scale * a[i] / mass[i], y[i])
-    return total
+    for block in range(turn, sums.size, threads):
+        total = 0.0
+        for i in range(block * BLOCK, min(a.size, (block + 1) * BLOCK)):
+            if mass[i] > 0:
+                total += mass[i] * loss_conjugate(code, shape, scale * a[i] / mass[i], y[i])
+        sums[block] = total
 
 
 @njit(cache=True, nogil=True)
@@ -202,27 +207,50 @@ def row_square(A, i):
 
 
 @njit(cache=True, nogil=True)
-def products(A, w, b, out):
-    """Inner products of all rows with w, plus b."""
-    for i in range(out.size):
+def products(A, w, b, out, turn, threads):
+    """Inner products of the rows with w, plus b; a share holds as many entries as another."""
+    stored = A.indptr[out.size]
+    begin, end = np.searchsorted(A.indptr, stored * turn // threads), out.size
+    if turn + 1 < threads:
+        end = np.searchsorted(A.indptr, stored * (turn + 1) // threads)
+    for i in range(begin, end):
         out[i] = row_dot(A, i, w) + b
 
 
 @njit(cache=True, nogil=True)
-def combine(A, a, out):
-    """Sum of the rows, weighted by a."""
-    out[:] = 0.0
-    for i in range(a.size):
-        if a[i] != 0.0:
-            row_add(A, i, a[i], out)
+def combine(A, a, out, turn, threads):
+    """Sum of the rows, weighted by a, of each run of rows into a line of out."""
+    runs = out.shape[0]
+    for run in range(turn, runs, threads):
+        line = out[run]
+        line[:] = 0.0
+        for i in range(a.size * run // runs, a.size * (run + 1) // runs):
+            if a[i] != 0.0:
+                row_add(A, i, a[i], line)
 
 
 @njit(cache=True, nogil=True)
-def some_sums(columns, working, move, out):
-    """Add the columns, weighted by move, to out."""
+def some_products(columns, working, a, out, turn, threads):
+    """Inner products of some columns with a."""
+    for r in range(turn, working.size, threads):
+        out[r] = row_dot(columns, working[r], a)
+
+
+@njit(cache=True, nogil=True)
+def some_sums(columns, working, move, out, turn, threads):
+    """Add the columns, weighted by move, to a share of out."""
+    low, high = out.size * turn // threads, out.size * (turn + 1) // threads
     for r in range(working.size):
-        if move[r] != 0.0:
-            row_add(columns, working[r], move[r], out)
+        if move[r] == 0.0:
+            continue
+        start, end = columns.indptr[working[r]], columns.indptr[working[r] + 1]
+        shift = start * columns.step - start
+        if threads > 1:
+            rows = columns.indices[start + shift : end + shift]
+            end = start + np.searchsorted(rows, high)
+            start += np.searchsorted(rows, low)
+        for p in range(start, end):
+            out[columns.indices[p + shift]] += move[r] * columns.data[p]
 
 
 @njit(cache=True, nogil=True)

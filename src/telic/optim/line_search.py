@@ -14,8 +14,11 @@ def backtrack(
     w: np.ndarray,
     move: np.ndarray,
     slope: float,
-) -> float:
+    risk: float,
+) -> tuple[float, float]:
     """Return the largest of 1, 1/2, 1/4 … that decreases the objective enough (Armijo), or 0.
+
+    And the weighted loss there.
 
     Parameters
     ----------
@@ -26,19 +29,21 @@ def backtrack(
     w, move : arrays
         Coefficients, and how a full step changes them.
     slope : float
-        Derivative of the smooth loss along the step.
+        Derivative of the weighted loss along the step.
+    risk : float
+        Weighted loss of the predictions z.
     """
     before = penalty.value(w)
-    now = problem.risk(z) + before
     promised = slope + penalty.value(w + move) - before
     # Below the rounding of the objective a Newton step is right without proof.
-    slack = 1e-14 * abs(now)
+    slack = 1e-14 * abs(risk + before)
     if not promised <= slack:
-        return 0.0
+        return 0.0, risk
     step = 1.0
     for _ in range(40):
-        then = problem.risk(z + step * move_z) + penalty.value(w + step * move)
-        if then - now <= 0.01 * step * promised + slack:
-            return step
+        then = problem.risk(z + step * move_z)
+        change = then - risk + penalty.value(w + step * move) - before
+        if change <= 0.01 * step * promised + slack:
+            return step, then
         step *= 0.5
-    return 0.0
+    return 0.0, risk

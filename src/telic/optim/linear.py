@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.class_weight import compute_class_weight
@@ -48,6 +49,7 @@ class _Linear(BaseEstimator):
             random_state=seed_of(self.random_state),
             coef_init=coef,
             intercept_init=intercept,
+            threads=effective_n_jobs(self.n_jobs),
         )
 
     def _check_ratio(self):
@@ -88,6 +90,8 @@ class ElasticNetClassifier(ClassifierMixin, _Linear):
         Passes over the data before a `ConvergenceWarning`.
     warm_start : bool
         Start from the last fit's coefficients.
+    n_jobs : int, optional
+        Threads of the solver, where it can use them (gram, prox_newton); −1 for all cores.
     random_state : int, RandomState or None
         Seeds the stochastic solvers.
 
@@ -126,6 +130,7 @@ class ElasticNetClassifier(ClassifierMixin, _Linear):
         tol=1e-6,
         max_iter=1000,
         warm_start=False,
+        n_jobs=None,
         random_state=None,
     ):
         self.penalty = penalty
@@ -138,6 +143,7 @@ class ElasticNetClassifier(ClassifierMixin, _Linear):
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     def fit(self, X, y, sample_weight=None):
@@ -247,7 +253,7 @@ class ElasticNetRegressor(RegressorMixin, _Linear):
     loss : {"squared", "huber", "poisson"} or Loss
         ``telic.optim.Huber(delta)`` sets where squared turns linear; poisson predicts exp of the
         linear score.
-    fit_intercept, solver, tol, max_iter, warm_start, random_state
+    fit_intercept, solver, tol, max_iter, warm_start, n_jobs, random_state
         As in `ElasticNetClassifier`.
 
     Attributes
@@ -279,6 +285,7 @@ class ElasticNetRegressor(RegressorMixin, _Linear):
         tol=1e-6,
         max_iter=1000,
         warm_start=False,
+        n_jobs=None,
         random_state=None,
     ):
         self.alpha = alpha
@@ -289,6 +296,7 @@ class ElasticNetRegressor(RegressorMixin, _Linear):
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     def fit(self, X, y, sample_weight=None):

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from telic.optim import sampling
-from telic.optim.asbcd import block_labels, tables
+from telic.optim.asbcd import LONGEST, block_labels, tables
 from telic.optim.kernels import advance, loss_gradient, soft
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
@@ -40,15 +40,17 @@ def mrbcd(
     step = safe_step(problem, batch) if step_size is None else step_size
     b, clock, last = np.array([intercept]), np.zeros(blocks, np.int64), np.zeros(d, np.int64)
     block_of, push = block_labels(d, blocks), np.zeros(d)
-    powers, sums = tables(step * problem.l2, min(n, d))
+    powers, sums = tables(step * problem.l2, min(n, d, LONGEST))
     step_b = step if problem.fit_intercept else 0.0
-    chosen, change, table = np.empty(batch, np.int64), np.empty(batch), np.zeros(n)
+    chosen, change = np.empty(batch, np.int64), np.empty(batch)
     while True:
-        weighted = problem.slopes(problem.predict(coef, b[0]))
-        np.divide(weighted, problem.mass, out=table, where=problem.mass > 0)
+        table = problem.predict(coef, b[0])
+        problem.slopes(table, out=table)
+        total, total_b = problem.back(table), table.sum()
+        np.divide(table, problem.mass, out=table, where=problem.mass > 0)
         _batch_steps(
             *(problem.design.rows, problem.y, problem.loss.code, problem.loss.shape),
-            *(problem.mass, table, problem.back(weighted), weighted.sum(), coef, b, clock, last),
+            *(problem.mass, table, total, total_b, coef, b, clock, last),
             *(block_of, push, chosen, change, step, step_b, problem.l1, problem.l2, powers, sums),
             *(state, n),
         )

@@ -25,11 +25,13 @@ class ElasticNet:
 
     def dual_norm(self, v):
         """Largest l1 at which v still makes w = 0 optimal."""
-        return np.abs(v).max(initial=0.0)
+        return max(v.max(initial=0.0), -v.min(initial=0.0))
 
     def conjugate(self, v):
         """Sup over w of ⟨v, w⟩ − penalty(w)."""
-        excess = np.maximum(np.abs(v) - self.l1, 0.0)
+        excess = np.abs(v)
+        excess -= self.l1
+        np.maximum(excess, 0.0, out=excess)
         return _half_square(excess @ excess, self.l2)
 
 
@@ -83,6 +85,13 @@ Penalty = ElasticNet | GroupElasticNet
 def soft(z, threshold):
     """Soft-thresholding: sign(z) max(|z| − threshold, 0)."""
     return np.sign(z) * np.maximum(np.abs(z) - threshold, 0.0)
+
+
+def violations(gradient: np.ndarray, w: np.ndarray, l1: float) -> np.ndarray:
+    """Distance of −gradient (l2 term included) from l1 times the subdifferential of |w|."""
+    return np.where(
+        w != 0, np.abs(gradient + l1 * np.sign(w)), np.maximum(np.abs(gradient) - l1, 0.0)
+    )
 
 
 def group_penalty(groups: Sequence[int] | np.ndarray, *, l1: float, l2: float) -> GroupElasticNet:

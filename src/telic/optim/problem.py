@@ -10,6 +10,7 @@ from telic.optim import kernels
 from telic.optim.design import LARGEST, Design, as_design
 from telic.optim.losses import Loss, Poisson, as_loss
 from telic.optim.penalties import ElasticNet, Penalty, group_penalty
+from telic.optim.threads import SMALLEST, share
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class Problem:
     penalty: Penalty
     mass: np.ndarray
     fit_intercept: bool
+    threads: int = 1
 
     @property
     def l1(self) -> float:
@@ -45,30 +47,44 @@ class Problem:
     def predict(self, w: np.ndarray, b: float) -> np.ndarray:
         """⟨w, x_i⟩ + b for every row."""
         z = np.empty(self.design.n)
-        kernels.products(self.design.rows, w, b, z)
+        share(kernels.products, self.threads, self.design.rows, w, b, z)
         return z
 
-    def slopes(self, z: np.ndarray) -> np.ndarray:
-        """Derivatives of the weighted losses in the predictions z."""
-        a = np.empty_like(z)
-        kernels.gradients(self.loss.code, self.loss.shape, z, self.y, self.mass, a)
-        return a
+    def slopes(self, z: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Derivatives of the weighted losses in the predictions z, which out may be."""
+        out = np.empty_like(z) if out is None else out
+        share(kernels.gradients, self.threads, *self._losses(z), out)
+        return out
+
+    def curvatures(self, z: np.ndarray) -> np.ndarray:
+        """Second derivatives of the weighted losses, at least 1e-12 times the weights."""
+        out = np.empty_like(z)
+        share(kernels.curvatures, self.threads, *self._losses(z), out)
+        return out
 
     def back(self, a: np.ndarray) -> np.ndarray:
         """Xᵀ a."""
-        out = np.empty(self.design.d)
-        kernels.combine(self.design.rows, a, out)
-        return out
+        # Sums of runs of rows take little memory, and can be shared, where rows are many.
+        runs = 16 if 16 * self.design.d <= self.design.n else 1
+        out = np.empty((runs, self.design.d))
+        share(kernels.combine, self.threads, self.design.rows, a, out)
+        return out.sum(axis=0) if runs > 1 else out[0]
 
     def risk(self, z: np.ndarray) -> float:
         """Weighted loss of the predictions z."""
-        return kernels.losses(self.loss.code, self.loss.shape, z, self.y, self.mass)
+        sums = np.empty(-(-z.size // kernels.BLOCK))
+        share(kernels.losses, self.threads, *self._losses(z), sums)
+        return float(sums.sum())
+
+    def _losses(self, z: np.ndarray) -> tuple[Any, ...]:
+        """What the kernels of the losses begin with."""
+        return self.loss.code, self.loss.shape, z, self.y, self.mass
 
     def best_shift(self, z: np.ndarray) -> float:
         """What to add to the intercept to make it optimal for the other coefficients."""
         if not self.fit_intercept:
             return 0.0
-        return kernels.intercept_shift(self.loss.code, self.loss.shape, z, self.y, self.mass)
+        return kernels.intercept_shift(*self._losses(z))
 
     def dual_value(self, a: np.ndarray, gradient: np.ndarray) -> float:
         """Lower bound on the optimum from weighted slopes a and gradient = Xᵀ a.
@@ -81,13 +97,14 @@ class Problem:
         scales = {min(1.0, self.l1 / norm)} if norm > 0 and self.l1 > 0 else set()
         if self.l2 > 0 or norm <= self.l1:
             scales.add(1.0)
-        best = -np.inf
+        best, sums = -np.inf, np.empty(-(-a.size // kernels.BLOCK))
         for scale in scales:
-            v = -scale * gradient
-            # Without l2 the scaled point is feasible, though rounding may hide it.
+            # Norms are even: the sign of v does not matter. Without l2 the scaled point is
+            # feasible, though rounding may hide it.
+            v = gradient if scale == 1.0 else scale * gradient
             conjugate = self.penalty.conjugate(v) if self.l2 > 0 else 0.0
-            value = kernels.conjugates(self.loss.code, self.loss.shape, a, self.y, self.mass, scale)
-            best = max(best, -value - conjugate)
+            share(kernels.conjugates, self.threads, *self._losses(a), scale, sums)
+            best = max(best, -sums.sum() - conjugate)
         return best
 
     def row_constants(self) -> np.ndarray:
@@ -122,6 +139,7 @@ def make_problem(
     groups: Any = None,
     sample_weight: Any = None,
     fit_intercept: bool = False,
+    threads: int = 1,
 ) -> Problem:
     """Check everything and build a `Problem`; parameters as in `telic.optim.minimize`.
 
@@ -161,7 +179,11 @@ def make_problem(
         penalty = group_penalty(groups, l1=float(l1), l2=float(l2))
         if penalty.order.size != design.d:
             raise InputError(f"groups has {penalty.order.size} labels, X has {design.d} features.")
-    return Problem(design, y, loss, penalty, mass, bool(fit_intercept))
+    if not (isinstance(threads, int | np.integer) and threads >= 1):
+        raise InputError(f"threads is {threads!r}, expected an integer >= 1.")
+    if design.stored < SMALLEST:
+        threads = 1
+    return Problem(design, y, loss, penalty, mass, bool(fit_intercept), int(threads))
 
 
 def _vector(name: str, values: Any, n: int) -> np.ndarray:

@@ -69,6 +69,7 @@ def drive(
     max_passes: float,
     callback: Callable[[Record, np.ndarray, float], bool | None] | None = None,
     check_every: int | None = None,
+    has_step: bool = True,
     safe_step: float | None = None,
 ) -> SolveResult:
     """Run a method until the duality gap is at most tol times the objective at zero.
@@ -89,6 +90,9 @@ def drive(
         Called with (record, coef, intercept) at each check; a true return value stops the run.
     check_every : int, optional
         Passes between checks; by default a forecast of the pass at which `tol` is met decides.
+    has_step : bool
+        Whether the method's step can be too large: then an objective that grows without bound is
+        an error. The dual method's may be infinite for a while.
     safe_step : float, optional
         Named in the message when the run diverges.
 
@@ -98,7 +102,7 @@ def drive(
         If the objective grows without bound.
     """
     began = time.perf_counter()
-    zero, slope = _at_zero(problem)
+    zero, slope, unit = _at_zero(problem)
     bounded = problem.l1 > 0 or problem.l2 > 0
     history: list[Record] = []
     lower, gradients, spent, since, wait = -np.inf, 0, 0.0, 0, 1
@@ -115,7 +119,7 @@ def drive(
             continue
         since = 0
         objective, intercept, dual, size = _look(problem, iterate, bounded)
-        if not np.isfinite(objective) or objective > 1e6 * (zero + 1e-12):
+        if has_step and not objective <= 1e6 * (unit + 1e-12):
             hint = f" A step_size of {safe_step:.3g} is safe." if safe_step else ""
             raise InputError(f"{method} diverged after {passes:.3g} passes.{hint}")
         lower = max(lower, dual)
@@ -123,8 +127,8 @@ def drive(
         record = Record(passes, gradients, spent, objective, gap)
         history.append(record)
         measure, target = (gap, tol * zero) if bounded else (size, tol * slope)
-        # Below a few units in the last place of the objective the gap is rounding.
-        converged = measure <= max(target, 4e-15 * abs(objective))
+        # Below a few units in the last place of the losses the gap is rounding.
+        converged = measure <= max(target, 4e-15 * max(abs(objective), unit))
         if callback is not None and callback(record, iterate.coef, intercept):
             stopped = True
         if converged or last or stopped:
@@ -154,14 +158,15 @@ def drive(
     )
 
 
-def _at_zero(problem: Problem) -> tuple[float, float]:
-    """Objective at zero coefficients and the best intercept, and the gradient's size there."""
+def _at_zero(problem: Problem) -> tuple[float, float, float]:
+    """Loss at zero coefficients and the best intercept, gradient's size there, loss without it."""
     z = np.zeros(problem.design.n)
+    unit = problem.risk(z)
     z += problem.best_shift(z)
     zero = problem.risk(z)
     unpenalised = problem.l1 == 0 and problem.l2 == 0
     slope = np.abs(problem.back(problem.slopes(z))).max() if unpenalised else np.nan
-    return zero, slope
+    return zero, slope, unit
 
 
 def _look(problem: Problem, iterate: Iterate, bounded: bool) -> tuple[float, float, float, float]:
@@ -174,7 +179,8 @@ def _look(problem: Problem, iterate: Iterate, bounded: bool) -> tuple[float, flo
         z += shift
     objective = problem.risk(z) + problem.penalty.value(iterate.coef)
     if a is None:
-        a = problem.slopes(z)
+        # The predictions are not needed any more if they are our own.
+        a = problem.slopes(z, out=z if iterate.prediction is None else None)
     if gradient is None:
         gradient = problem.back(a)
     dual = problem.dual_value(a, gradient) if bounded else -np.inf
@@ -183,7 +189,7 @@ def _look(problem: Problem, iterate: Iterate, bounded: bool) -> tuple[float, flo
 
 def _forecast(history: list[Record], target: float) -> int:
     """Half of the passes still needed if the gap keeps falling at its latest rate, 1 to 10."""
-    if len(history) < 2 or not history[-1].gap > 0 or target <= 0:
+    if len(history) < 2 or not 0 < history[-1].gap < np.inf or target <= 0:
         return 1
     before, now = history[-2], history[-1]
     rate = np.log(max(before.gap, now.gap) / now.gap) / (now.passes - before.passes)

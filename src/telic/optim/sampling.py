@@ -51,7 +51,7 @@ def alias_table(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Returns
     -------
-    threshold : array, shape (n,)
+    threshold : array of float32, shape (n,)
         Keep column i if the uniform number is below.
     alias : array of int32, shape (n,)
         Otherwise take this one.
@@ -59,7 +59,7 @@ def alias_table(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     threshold = p * p.size
     alias = np.arange(p.size, dtype=np.int32)
     _fill_alias(threshold, alias)
-    return threshold, alias
+    return threshold.astype(np.float32), alias
 
 
 @njit(cache=True, nogil=True)

@@ -54,6 +54,7 @@ def minimize(
     intercept_init: float = 0.0,
     callback: Callable[[Record, np.ndarray, float], bool | None] | None = None,
     check_every: int | None = None,
+    threads: int = 1,
 ) -> SolveResult:
     """Minimise Σ_i s_i loss(⟨w, x_i⟩ + b, y_i) / Σ_i s_i + (l2/2)‖w‖² + l1‖w‖₁.
 
@@ -100,6 +101,9 @@ def minimize(
         Called with (record, coef, intercept) at each evaluation; a true value stops the run.
     check_every : int, optional
         Passes between evaluations; by default a forecast decides.
+    threads : int
+        Threads of gram and prox_newton, and of every method's evaluations; the result does not
+        depend on it. The other methods' steps each need the one before.
 
     Returns
     -------
@@ -127,6 +131,7 @@ def minimize(
         groups=groups,
         sample_weight=sample_weight,
         fit_intercept=fit_intercept,
+        threads=threads,
     )
     return solve(
         problem,
@@ -179,6 +184,8 @@ def solve(
     options: dict[str, Any] = {"coef": coef, "intercept": float(intercept_init)}
     if not problem.fit_intercept:
         options["intercept"] = 0.0
+    elif coef_init is None and intercept_init == 0.0:
+        options["intercept"] = problem.best_shift(np.zeros(problem.design.n))
     if method not in ("gram", "prox_newton"):
         options["state"] = sampling.random_state(random_state)
     if method in _WITH_STEP:
@@ -200,6 +207,7 @@ def solve(
         max_passes=max_passes,
         callback=callback,
         check_every=check_every,
+        has_step=method in _WITH_STEP,
         safe_step=None if step_size is None else safe_step(problem, method, scheme, batch),
     )
     _warn_if_separated(problem, result)
@@ -209,23 +217,29 @@ def solve(
 def choose_method(problem: Problem) -> str:
     """Return the method that ``auto`` takes.
 
-    ``gram`` for few features: at most 512, or for groups at most `LARGEST_D`. Otherwise ``sdca``
-    where λ₂ is large enough that a row's own condition number L_i / (n λ₂) is at most 5 and the
-    loss is smooth; otherwise ``prox_newton``, and ``saga`` for large groups. The measurements
-    behind each branch are printed by ``python -m benchmarks --auto``.
+    ``gram`` for few features: at most 512, or for groups at most `LARGEST_D` (``saga`` beyond).
+    ``prox_newton`` where λ₂ = 0 or the loss has no Lipschitz gradient, and where the solution will
+    be sparse: λ₁ at least 0.07 of the λ₁ that leaves no feature. Otherwise ``sdca`` where its
+    condition number, smoothness · mean ‖x‖² / (n λ₂), is at most 15, or where λ₁ = 0 and there
+    are fewer rows than features; else ``prox_newton``. `docs/optim-auto.md` holds the measurements
+    behind each branch.
     """
     n, d = problem.design.n, problem.design.d
     if problem.is_grouped:
         return "gram" if d <= LARGEST_D else "saga"
     if d <= 512:
         return "gram"
-    if problem.l2 > 0 and np.isfinite(problem.loss.smoothness):
-        squared = np.empty(n)
-        kernels.squares(problem.design.rows, squared)
-        condition = problem.loss.smoothness * (squared @ problem.mass) / (n * problem.l2)
-        if condition <= 5.0:
-            return "sdca"
-    return "prox_newton"
+    if problem.l2 == 0 or not np.isfinite(problem.loss.smoothness):
+        return "prox_newton"
+    squared = np.empty(n)
+    kernels.squares(problem.design.rows, squared)
+    condition = problem.loss.smoothness * (squared @ problem.mass) / (n * problem.l2)
+    if not condition <= 15.0 and not (problem.l1 == 0 and n < d):
+        return "prox_newton"
+    z = np.zeros(n)
+    z += problem.best_shift(z)
+    strongest = problem.penalty.dual_norm(problem.back(problem.slopes(z, out=z)))
+    return "prox_newton" if problem.l1 >= 0.07 * strongest else "sdca"
 
 
 def safe_step(problem: Problem, method: str, scheme: str, batch: int | None) -> float:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from telic.optim import sampling
-from telic.optim.asbcd import block_labels, table_steps, tables
+from telic.optim.asbcd import LONGEST, block_labels, table_steps, tables
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
 
@@ -36,17 +36,17 @@ def svrg(
     n, d = problem.design.n, problem.design.d
     step = safe_step(problem) if step_size is None else step_size
     inner = n if inner is None else inner
-    p = np.full(n, 1.0 / n)
-    threshold, alias = sampling.alias_table(p)
+    threshold, alias = sampling.alias_table(np.full(n, 1.0 / n))
+    p = np.full(n, 1.0 / n, np.float32)
     b, clock, nodes = np.array([intercept]), np.zeros(1), np.zeros((d, 3))
-    powers, sums = tables(step * problem.l2, min(inner, d))
+    powers, sums = tables(step * problem.l2, min(inner, d, LONGEST))
     step_b = step if problem.fit_intercept else 0.0
-    table = np.zeros(n)
     while True:
-        weighted = problem.slopes(problem.predict(coef, b[0]))
-        np.divide(weighted, problem.mass, out=table, where=problem.mass > 0)
-        nodes[:, 0], nodes[:, 1] = coef, problem.back(weighted)
-        total_b = np.array([weighted.sum()])
+        table = problem.predict(coef, b[0])
+        problem.slopes(table, out=table)
+        nodes[:, 0], nodes[:, 1] = coef, problem.back(table)
+        total_b = np.array([table.sum()])
+        np.divide(table, problem.mass, out=table, where=problem.mass > 0)
         table_steps(
             *(problem.design.rows, problem.y, problem.loss.code, problem.loss.shape),
             *(problem.mass, p, threshold, alias, table, nodes, total_b, b, clock),

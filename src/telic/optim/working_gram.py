@@ -1,101 +1,123 @@
-"""Squared loss on a growing working set: the Gram matrix of its features is formed once."""
-
-from collections.abc import Iterator
+"""The weighted Gram matrix of the features in use: formed once, then extended as they grow."""
 
 import numpy as np
-from scipy import sparse
+from numba import njit
 
-from telic.optim.gram import add_outer, descend
-from telic.optim.kernels import some_sums
+from telic.optim.kernels import some_products
 from telic.optim.problem import Problem
-from telic.optim.result import Iterate
+from telic.optim.threads import share
 
 LARGEST_SET = 4096
-"""Features whose Gram matrix is kept (134 MB); beyond, `prox_newton` works without it."""
+"""Features whose Gram matrix is kept at most."""
+_CHUNK = 1024
+"""Rows of one dense product."""
 
 
-def grow(
-    problem: Problem, *, coef: np.ndarray, intercept: float, start_size: int
-) -> Iterator[Iterate]:
-    """Yield an iterate per working set until the set would exceed `LARGEST_SET`.
+class WorkingGram:
+    """Xᵀ diag(weights) X of the features in use, centred where there is an intercept.
 
-    The set only grows, by the features that violate optimality most. Coordinate descent on the
-    Gram matrix keeps the whole gradient of the set, so that a coordinate that stays at zero costs
-    nothing. An intercept is eliminated: it centres the features.
+    Centring eliminates the intercept: its best move is −(slope_b / Σ weights + means · move).
+    The matrix never takes more numbers than the data do.
     """
-    n, columns = problem.design.n, problem.design.columns
-    working = np.empty(0, np.int64)
-    gram, means = np.empty((0, 0)), np.empty(0)
-    outside = np.ones(problem.design.d, np.bool_)
-    z = problem.predict(coef, intercept)
-    spent = n
-    while True:
-        shift = problem.best_shift(z)
-        z += shift
-        intercept += shift
-        a = problem.slopes(z)
-        gradient = problem.back(a)
-        yield Iterate(coef, intercept, spent, prediction=z, slopes=a, gradient=gradient)
-        support = int(np.count_nonzero(coef))
-        violation = violations(gradient + problem.l2 * coef, coef, problem.l1)
-        worst = violation.max()
-        violation[~outside] = 0.0
-        # Features that are in use come first, then the worst violators.
-        violation[outside & (coef != 0)] = np.inf
-        added = min(max(start_size, support // 2), int(np.count_nonzero(violation)))
-        added = max(added, int(np.isinf(violation).sum()))
-        if working.size + added > LARGEST_SET:
-            return
-        if added:
-            new = np.argpartition(-violation, added - 1)[:added]
-            working = np.concatenate([working, np.sort(new)])
-            outside[new] = False
-            gram, means = _extended(problem, working, gram)
-        w = coef[working]
-        before = w.copy()
-        slope = gradient[working]
-        size = working.size
-        descend(
-            *(gram, slope, w, np.empty(size), np.arange(size), np.arange(size + 1)),
-            *(np.ones(size), problem.l1, problem.l2, size, 0.0, 0.01 * worst, 2000),
-        )
-        some_sums(columns, working, w - before, z)
-        coef[working] = w
-        intercept -= means @ (w - before) if problem.fit_intercept else 0.0
-        z -= means @ (w - before) if problem.fit_intercept else 0.0
-        spent = n
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.features = np.empty(0, np.int64)
+        self.matrix, self.means = np.empty((0, 0)), np.empty(0)
+        self.weights = np.empty(0)
+        self.limit = min(LARGEST_SET, max(64, int(problem.design.stored**0.5)))
+        self.inside = np.zeros(problem.design.d, np.bool_)
+
+    def restart(self, weights: np.ndarray, features: np.ndarray) -> None:
+        """Take other weights of the rows and other features."""
+        self.weights = weights
+        self.features = np.empty(0, np.int64)
+        self.matrix, self.means = np.empty((0, 0)), np.empty(0)
+        self.inside[:] = False
+        self.extend(features)
+
+    def extend(self, new: np.ndarray) -> None:
+        """Add features to the matrix."""
+        problem, weights = self.problem, self.weights
+        known, size = self.features.size, self.features.size + new.size
+        self.features = np.concatenate([self.features, np.sort(new)])
+        self.inside[new] = True
+        place = np.full(problem.design.d, -1, np.int32)
+        place[self.features] = np.arange(size)
+        matrix = np.zeros((size, size))
+        A, columns = problem.design.rows, problem.design.columns
+        stored = np.diff(columns.indptr)[self.features] / problem.design.n
+        # A product of two sparse rows costs about 25 times the flop of a dense one.
+        if 25.0 * stored[known:].sum() * stored.sum() < (size - known) * size:
+            share(add_lines, problem.threads, A, weights, place, known, matrix)
+        else:
+            chunk = np.empty((_CHUNK, size))
+            for begin in range(0, weights.size, _CHUNK):
+                filled = chunk[: min(_CHUNK, weights.size - begin)]
+                _fill(A, place, begin, filled)
+                weighted = filled[:, known:] * weights[begin : begin + _CHUNK, None]
+                matrix[known:] += weighted.T @ filled
+        if problem.fit_intercept:
+            means = np.empty(size)
+            share(some_products, problem.threads, columns, self.features, weights, means)
+            matrix[known:] -= np.outer(means[known:], means) / weights.sum()
+            self.means = means / weights.sum()
+        else:
+            self.means = np.zeros(size)
+        matrix[:known, :known] = self.matrix
+        mirror(matrix, known)
+        self.matrix = matrix
 
 
-def violations(gradient: np.ndarray, w: np.ndarray, l1: float) -> np.ndarray:
-    """Distance of −gradient (l2 term included) from l1 times the subdifferential of |w|."""
-    return np.where(
-        w != 0, np.abs(gradient + l1 * np.sign(w)), np.maximum(np.abs(gradient) - l1, 0.0)
-    )
+@njit(cache=True, nogil=True)
+def add_lines(A, weights, place, known, out, turn, threads):
+    """Add each row's weighted outer product to the lower triangle of out, from line `known` on.
+
+    place holds the line of each feature, or −1; a turn takes every threads-th line.
+    """
+    size = out.shape[0]
+    old_at, old_value, old = np.empty(size, np.int64), np.empty(size), 0
+    new_at, new_value, new = np.empty(size, np.int64), np.empty(size), 0
+    for i in range(weights.size):
+        start = A.indptr[i]
+        shift = start * A.step - start
+        old, new = 0, 0
+        for p in range(start, A.indptr[i + 1]):
+            j = place[A.indices[p + shift]]
+            if j >= known:
+                new_at[new], new_value[new] = j, A.data[p]
+                new += 1
+            elif j >= 0:
+                old_at[old], old_value[old] = j, A.data[p]
+                old += 1
+        for p in range(new):
+            j = new_at[p]
+            if threads > 1 and j % threads != turn:
+                continue
+            x = weights[i] * new_value[p]
+            for q in range(old):
+                out[j, old_at[q]] += x * old_value[q]
+            # New features stand in the order of the row, so these are left of the diagonal.
+            for q in range(p + 1):
+                out[j, new_at[q]] += x * new_value[q]
 
 
-def _extended(problem, working, old):
-    """Gram matrix of the working features, of which the first ones are known; and their means."""
-    known, size = old.shape[0], working.size
-    gram = np.zeros((size, size))
-    design, mass = problem.design, problem.mass
-    if design.is_sparse:
-        columns = design.columns
-        parts = (columns.data, columns.indices.view(np.int32), columns.indptr)
-        part = sparse.csc_matrix(parts, shape=(design.n, design.d))[:, working].tocsr()
-    else:
-        part = design.matrix[:, working]
-    means = np.asarray(part.T @ mass).ravel() if problem.fit_intercept else np.zeros(size)
-    lengths = np.diff(part.indptr).astype(float) if sparse.issparse(part) else np.empty(0)
-    # A product of two sparse rows costs about 25 times the flop of a dense one.
-    if sparse.issparse(part) and 25.0 * (lengths @ lengths) < len(mass) * size * (size - known):
-        add_outer(part.data, part.indices, part.indptr, mass, gram, known)
-    else:
-        for begin in range(0, len(mass), 2048):
-            chunk = part[begin : begin + 2048]
-            chunk = (chunk.toarray() if sparse.issparse(chunk) else chunk).astype(np.float64)
-            gram[known:] += (chunk[:, known:] * mass[begin : begin + 2048, None]).T @ chunk
-    if problem.fit_intercept:
-        gram[known:] -= np.outer(means[known:], means)
-    gram[:known, :known] = old
-    gram[:known, known:] = gram[known:, :known].T
-    return gram, means
+@njit(cache=True, nogil=True)
+def mirror(matrix, known):
+    """Copy the lines below the diagonal above it, from line `known` on."""
+    for j in range(known, matrix.shape[0]):
+        for k in range(j):
+            matrix[k, j] = matrix[j, k]
+
+
+@njit(cache=True, nogil=True)
+def _fill(A, place, begin, out):
+    """Write the features that have a place, of the rows from `begin` on, into a dense out."""
+    out[:] = 0.0
+    for i in range(out.shape[0]):
+        start = A.indptr[begin + i]
+        shift = start * A.step - start
+        for p in range(start, A.indptr[begin + i + 1]):
+            j = place[A.indices[p + shift]]
+            if j >= 0:
+                out[i, j] = A.data[p]

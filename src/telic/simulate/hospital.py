@@ -48,6 +48,9 @@ class Difficulty:
     """Share of core users whose declared code is not what they practise."""
     hidden_coded: float = 0.4
     """Share of users of a hidden specialty who declare another code; the others declare none."""
+    surgical_tilt: float = 1.6
+    """How much more often an anesthesiologist opens a surgical record than other flat users do:
+    1 leaves nothing to tell them by."""
     same_practice: float = 0.6
     """Probability that an encounter is of its patient's main practice."""
     background: float = 1.5
@@ -275,7 +278,7 @@ def _accesses(
     # Every user's case mix outside the own practice leans somewhere, as real ones do.
     mix = share * rng.gamma(2.0, size=(USERS, len(names)))
     tilted = np.isin(names, SURGICAL)
-    mix[np.ix_(users.practice == -2, tilted)] *= 1.6
+    mix[np.ix_(users.practice == -2, tilted)] *= knobs.surgical_tilt
     mix /= mix.sum(axis=1, keepdims=True)
     own_share = rng.beta(6 * knobs.focus, 6 * (1 - knobs.focus), USERS) if knobs.focus else 0.0
     own_share = np.where(users.practice >= 0, own_share, 0.0)

@@ -336,7 +336,7 @@ def _refuse(
         raise InputError(
             f"{name}: row {row + 1}: 'encounter' is {table['encounter'][row].as_py()!r}, 'patient' "
             f"is {table['patient'][row].as_py()!r}: {reason}. Correct the row or skip bad rows "
-            "(on_bad_row='skip')."
+            "(on_bad_row='skip', --skip-bad-rows)."
         )
     notes.append(f"{name}: {int(bad.sum()):,} rows skipped: {reason} (the first is row {row + 1})")
 
@@ -383,8 +383,9 @@ def _note_gaps(log: AccessLog) -> None:
     present = np.bincount(month - month.min())
     if not present.all():
         empty = np.flatnonzero(present == 0) + month.min()
-        names = [str(np.datetime64(int(one), "M")) for one in empty]
-        log.notes.append(f"accesses: no access in {', '.join(names)}")
+        names = ", ".join(str(np.datetime64(int(one), "M")) for one in empty[:5])
+        more = f" and {len(empty) - 5:,} more months" if len(empty) > 5 else ""
+        log.notes.append(f"accesses: no access in {names}{more}")
 
 
 def _count(row: np.ndarray, column: np.ndarray, shape: tuple[int, int]) -> sparse.csr_array:

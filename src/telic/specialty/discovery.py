@@ -1,6 +1,7 @@
 """What discovery finds: specialties, their evidence, and their form on disk."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,10 +29,40 @@ class Specialty:
     """Indices into `AccessLog.users`."""
     diagnoses: list[tuple[str, float]]
     """Up to ten categories and their lift, highest first."""
-    stability: float
-    """Mean Jaccard overlap of its users with the nearest cluster of other restarts, in [0, 1]."""
+    stability: float | None
+    """Mean Jaccard overlap of its users with the nearest cluster of other restarts, in [0, 1];
+    None if there was no other."""
+    stability_sizes: float | None
+    """The same overlap where there are fewer or more clusters (δ ± 1, or K ± a quarter)."""
     stability_months: float
     """Mean share of its users who, month by month, practise it more than anything else."""
+
+
+def as_share(share: float | None) -> str:
+    """Write a stability, or a dash where it was not measured.
+
+    Examples
+    --------
+    >>> as_share(0.5), as_share(None)
+    ('0.50', '–')
+    """
+    return "–" if share is None else f"{share:.2f}"
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """Users in clusters, before anything is said about them."""
+
+    cluster: np.ndarray
+    """Cluster of each user; −1 for users without a concentrated practice."""
+    n_clusters: int
+    restarts: list[np.ndarray]
+    """Clusters from other random numbers."""
+    sizes: list[np.ndarray]
+    """Clusters where fewer or more are looked for."""
+    by_month: Callable[[np.ndarray], np.ndarray]
+    """Score of each user and cluster, given rows of accesses."""
+    details: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -48,6 +79,10 @@ class Discovery:
 
     def as_json(self, log: AccessLog) -> dict[str, Any]:
         """Return the machine-readable form."""
+
+        def rounded(share: float | None) -> float | None:
+            return None if share is None else round(share, 3)
+
         return {
             "method": self.method,
             "simulated": log.simulated,
@@ -61,7 +96,8 @@ class Discovery:
                         {"code": code, "label": log.label(code), "lift": round(lift, 3)}
                         for code, lift in one.diagnoses
                     ],
-                    "stability": round(one.stability, 3),
+                    "stability": rounded(one.stability),
+                    "stability_sizes": rounded(one.stability_sizes),
                     "stability_months": round(one.stability_months, 3),
                 }
                 for one in self.specialties
@@ -94,6 +130,7 @@ def read_discovery(file: str | Path, log: AccessLog) -> Discovery:
                     users,
                     [(d["code"], d["lift"]) for d in one["diagnoses"]],
                     one["stability"],
+                    one["stability_sizes"],
                     one["stability_months"],
                 )
             )

@@ -8,7 +8,7 @@ ever closed here: an explained alarm is marked, and ranked behind the open ones.
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -233,13 +233,14 @@ def lines(
     for a in alerts.queue()[:limit]:
         user = str(log.users[log.access_user[a]])
         k = int(alerts.specialty[a])
+        found = discovery.specialties[k] if k >= 0 else None
         codes = log.diagnosis[[log.access_encounter[a]]].indices
         yield {
             "row": int(log.access_row[a]),
             "user": pseudonyms(user) if pseudonyms else user,
             "at": str(np.datetime64(int(log.access_at[a]), "us")) + "Z",
             "declared": str(log.taxonomy[log.access_user[a]]) or None,
-            "practised": discovery.specialties[k].name if k >= 0 else None,
+            "practised": found.listed_code or found.name if found else None,
             "diagnoses": [log.label(str(log.codes[d])) for d in codes],
             "status": "explained" if alerts.explained[a] else "open",
             "because": log.label(str(log.codes[alerts.reason[a]]))
@@ -258,6 +259,23 @@ def shown(count: int) -> str:
     ('1,234', '<11')
     """
     return f"{count:,}" if count >= SMALL_CELL or count == 0 else f"<{SMALL_CELL}"
+
+
+def shown_parts(counts: Sequence[int]) -> list[str]:
+    """Write counts that add up to a known total.
+
+    A lone small cell could be had by subtraction, so the next smallest count is withheld with it.
+
+    Examples
+    --------
+    >>> shown_parts([36, 16, 3]), shown_parts([36, 16])
+    (['36', 'withheld', '<11'], ['36', '16'])
+    """
+    texts = [shown(count) for count in counts]
+    large = [i for i, count in enumerate(counts) if count >= SMALL_CELL]
+    if large and sum(0 < count < SMALL_CELL for count in counts) == 1:
+        texts[min(large, key=lambda i: counts[i])] = "withheld"
+    return texts
 
 
 def _by_lift(lift: np.ndarray, raised: np.ndarray) -> np.ndarray:

@@ -302,6 +302,11 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
             Documents held out of `fit`.
         seed : int
             Fixes the halves.
+
+        Raises
+        ------
+        InputError
+            If no word is left to score.
         """
         X = _counts(X)
         given = X.copy()
@@ -310,6 +315,11 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
         scored = (X - given).tocsr()
         scored.eliminate_zeros()
         given.eliminate_zeros()
+        if not scored.nnz:
+            raise InputError(
+                f"{X.shape[0]} documents hold too few words to keep half of them for scoring. "
+                "Give more documents."
+            )
         shares = self.transform(given)
         document = np.repeat(np.arange(X.shape[0]), np.diff(scored.indptr))
         likelihood = np.zeros(scored.nnz)

@@ -18,38 +18,54 @@ from telic.errors import InputError
 
 FLOOR = 1e-12
 """Added inside logarithms and divisions."""
-MAX_QUALITY = 1e4
+MAX_QUALITY = 1e8
 """Cap on a path's α."""
+DENSE = 0.2
+"""Share of non-zeros from which a path is held as a full array."""
 
 
 # Sums may be reordered, which lets the loops over clusters use vector instructions.
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _em_pass(start, column, weight, theta, feature, quality, theta_gain, feature_gain):
-    """Add one path's gains to θ and B; returns Σ w ln π over the path's non-zeros."""
-    n_clusters = theta.shape[1]
-    likelihood = 0.0
-    for i in range(theta.shape[0]):
+def _sparse_gains(start, column, weight, rows, columns, row_gain, column_gain):
+    """Add R · columns and Rᵀ · rows to the gains, where R = W / (rows · columnsᵀ)."""
+    n_clusters = rows.shape[1]
+    for i in range(rows.shape[0]):
+        row, gain = rows[i], row_gain[i]
         for p in range(start[i], start[i + 1]):
-            j = column[p]
+            other, other_gain = columns[column[p]], column_gain[column[p]]
             explained = 1e-12
             for k in range(n_clusters):
-                explained += theta[i, k] * feature[j, k]
-            likelihood += weight[p] * np.log(explained)
+                explained += row[k] * other[k]
             ratio = weight[p] / explained
-            scaled = quality * ratio
             for k in range(n_clusters):
-                theta_gain[i, k] += scaled * feature[j, k]
-                feature_gain[j, k] += ratio * theta[i, k]
-    return likelihood
+                gain[k] += ratio * other[k]
+            for k in range(n_clusters):
+                other_gain[k] += ratio * row[k]
+
+
+@njit(cache=True, nogil=True)
+def _sparse_likelihood(start, column, weight, rows, columns):
+    """Σ w ln π over the non-zeros."""
+    total = 0.0
+    for i in range(rows.shape[0]):
+        for p in range(start[i], start[i + 1]):
+            explained = 1e-12
+            for k in range(rows.shape[1]):
+                explained += rows[i, k] * columns[column[p], k]
+            total += weight[p] * np.log(explained)
+    return total
 
 
 @dataclass(frozen=True, eq=False)
 class Path:
     """One meta-path, scaled so that its weights sum to the number of users."""
 
-    weight: sparse.csr_array
-    """Users × objects."""
+    weight: np.ndarray | sparse.csr_array
+    """Users × objects; dense where a fifth or more is filled, because matrix products then win;
+    objects × users where there are more objects, because the smaller side then stays in cache."""
+    by_object: bool
     row_sum: np.ndarray
+    n_objects: int
     values: np.ndarray
     """Distinct weights and how often each occurs: J needs only these."""
     repeats: np.ndarray
@@ -63,18 +79,51 @@ class Path:
         W = W[:, np.flatnonzero(np.asarray(W.sum(axis=0)).ravel() > 0)]
         W.data *= W.shape[0] / W.data.sum()
         values, repeats = np.unique(W.data, return_counts=True)
-        return cls(W, np.asarray(W.sum(axis=1)).ravel(), values, repeats)
+        row_sum = np.asarray(W.sum(axis=1)).ravel()
+        n_users, n_objects = W.shape
+        if W.nnz >= DENSE * n_users * n_objects:
+            return cls(W.toarray(), False, row_sum, n_objects, values, repeats)
+        by_object = n_objects > n_users
+        W = sparse.csr_array(W.T) if by_object else W
+        return cls(W, by_object, row_sum, n_objects, values, repeats)
+
+    def profile(self, theta: np.ndarray) -> np.ndarray:
+        """Objects × clusters: the objects of users, shared out by θ."""
+        shared = self.weight @ theta if self.by_object else self.weight.T @ theta
+        return _normalise_columns(shared + FLOOR)
+
+    def gains(self, theta: np.ndarray, feature: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """R B and Rᵀ θ with R = W / (θ Bᵀ) on the non-zeros of W."""
+        W = self.weight
+        if isinstance(W, np.ndarray):
+            ratio = theta @ feature.T
+            ratio += FLOOR
+            np.divide(W, ratio, out=ratio)
+            return ratio @ feature, ratio.T @ theta
+        theta_gain, feature_gain = np.zeros_like(theta), np.zeros_like(feature)
+        sides = [(theta, theta_gain), (feature, feature_gain)]
+        (rows, row_gain), (columns, column_gain) = sides[:: -1 if self.by_object else 1]
+        _sparse_gains(W.indptr, W.indices, W.data, rows, columns, row_gain, column_gain)
+        return theta_gain, feature_gain
+
+    def likelihood(self, theta: np.ndarray, feature: np.ndarray) -> float:
+        """Σ w ln π over the path's non-zeros."""
+        W = self.weight
+        if isinstance(W, np.ndarray):
+            return float((W * np.log(theta @ feature.T + FLOOR)).sum())
+        rows, columns = (feature, theta) if self.by_object else (theta, feature)
+        return _sparse_likelihood(W.indptr, W.indices, W.data, rows, columns)
 
     def objective(self, quality: float, likelihood: float) -> float:
         """The path's part of J, given Σ w ln π."""
-        spread = gammaln(quality * self.row_sum + self.weight.shape[1]).sum()
+        spread = gammaln(quality * self.row_sum + self.n_objects).sum()
         spread -= self.repeats @ gammaln(quality * self.values + 1)
         return float(spread + quality * likelihood)
 
     def refit_quality(self, quality: float, likelihood: float) -> float:
         """Fixed point of dJ/dα = 0, given Σ w ln π."""
         for _ in range(200):
-            pull = digamma(quality * self.row_sum + self.weight.shape[1]) @ self.row_sum
+            pull = digamma(quality * self.row_sum + self.n_objects) @ self.row_sum
             pull -= self.repeats @ (digamma(quality * self.values + 1) * self.values)
             new = float(np.clip(quality * pull / max(-likelihood, FLOOR), 0.0, MAX_QUALITY))
             if abs(new - quality) <= 5e-4 * max(quality, FLOOR):
@@ -94,8 +143,8 @@ class Clustering:
     quality: dict[str, float]
     """α of each path."""
     objective: float
-    labels_of_restarts: tuple[np.ndarray, ...] = ()
-    """Labels of the restarts that were finished, best first."""
+    theta_of_restarts: tuple[np.ndarray, ...] = ()
+    """θ of the restarts that were finished, best first."""
 
     @property
     def labels(self) -> np.ndarray:
@@ -113,6 +162,7 @@ def fit_pathselclus(
     finished: int = 2,
     seed: int = 0,
     threads: int = 1,
+    start: np.ndarray | None = None,
     on_restart: Callable[[], None] | None = None,
 ) -> Clustering:
     """Cluster users.
@@ -133,6 +183,8 @@ def fit_pathselclus(
     seed : int
     threads : int
         Restarts run side by side; the result does not depend on it.
+    start : ndarray of shape (n_users, n_clusters), optional
+        A first θ, rows summing to 1: one run from there instead of the random ones.
     on_restart : callable, optional
         Called after each run, for a progress bar.
 
@@ -164,6 +216,10 @@ def fit_pathselclus(
             on_restart()
         return found
 
+    if start is not None:
+        feature = {name: path.profile(start) for name, path in prepared.items()}
+        warm = Clustering(start, feature, dict.fromkeys(prepared, 1.0), -np.inf)
+        return run((np.random.default_rng(seed), warm))
     streams = np.random.default_rng(seed).spawn(restarts)
     with ThreadPoolExecutor(threads) as pool:
         short = list(pool.map(run, [(stream, None) for stream in streams]))
@@ -172,7 +228,7 @@ def fit_pathselclus(
     full.sort(key=lambda one: -one.objective)
     top = full[0]
     return Clustering(
-        top.theta, top.features, top.quality, top.objective, tuple(one.labels for one in full)
+        top.theta, top.features, top.quality, top.objective, tuple(one.theta for one in full)
     )
 
 
@@ -200,17 +256,14 @@ def path_contrast(
 
 def _fit_features(path: Path, theta: np.ndarray) -> tuple[np.ndarray, float]:
     """B of one path with θ held fixed, and Σ w ln π."""
-    feature = _normalise_columns(path.weight.T @ theta + FLOOR)
-    unused = np.zeros_like(theta)
-    likelihood = -np.inf
-    for _ in range(50):
-        gain = np.zeros_like(feature)
-        W = path.weight
-        new = _em_pass(W.indptr, W.indices, W.data, theta, feature, 0.0, unused, gain)
-        feature = _normalise_columns(feature * gain)
-        if new - likelihood < 1e-6 * abs(new):
-            return feature, new
-        likelihood = new
+    feature = path.profile(theta)
+    likelihood = path.likelihood(theta, feature)
+    for _ in range(10):
+        for _ in range(5):
+            feature = _normalise_columns(feature * path.gains(theta, feature)[1])
+        before, likelihood = likelihood, path.likelihood(theta, feature)
+        if likelihood - before < 1e-6 * abs(likelihood):
+            break
     return feature, likelihood
 
 
@@ -233,7 +286,7 @@ def _run(
         outer, rounds = 1, 15
     else:
         theta, feature, quality = warm.theta, dict(warm.features), dict(warm.quality)
-        outer, rounds = 10, 100
+        outer, rounds = 5, 60
     for _ in range(outer):
         theta, feature, likelihood = _em(paths, guidance, theta, feature, quality, rounds=rounds)
         new = {m: paths[m].refit_quality(max(quality[m], 1e-3), likelihood[m]) for m in names}
@@ -256,16 +309,11 @@ def _em(
     rounds: int,
 ) -> tuple[np.ndarray, dict[str, np.ndarray], dict[str, float]]:
     """EM at fixed α until θ moves by less than 1e-4 per user on average."""
-    likelihood: dict[str, float] = {}
     for _ in range(rounds):
-        theta_gain = np.zeros_like(theta)
-        updated = {}
+        theta_gain, updated = np.zeros_like(theta), {}
         for name, path in paths.items():
-            gain = np.zeros_like(feature[name])
-            W = path.weight
-            likelihood[name] = _em_pass(
-                W.indptr, W.indices, W.data, theta, feature[name], quality[name], theta_gain, gain
-            )
+            own, gain = path.gains(theta, feature[name])
+            theta_gain += quality[name] * own
             updated[name] = _normalise_columns(feature[name] * gain)
         # A user without links or guidance keeps equal shares: the prior.
         gained = theta * theta_gain + guidance + FLOOR
@@ -274,7 +322,7 @@ def _em(
         theta, feature = new, updated
         if moved < 1e-4:
             break
-    return theta, feature, likelihood
+    return theta, feature, {m: path.likelihood(theta, feature[m]) for m, path in paths.items()}
 
 
 def _random_start(
@@ -289,10 +337,7 @@ def _random_start(
     seeded = guidance.any(axis=1)
     theta[seeded] = 0.05 / n_clusters + 0.95 * (guidance[seeded] > 0)
     theta /= theta.sum(axis=1, keepdims=True)
-    feature = {
-        name: _normalise_columns(path.weight.T @ theta + FLOOR) for name, path in paths.items()
-    }
-    return theta, feature
+    return theta, {name: path.profile(theta) for name, path in paths.items()}
 
 
 def _normalise_columns(matrix: np.ndarray) -> np.ndarray:

@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 
 from telic.report import Report
 from telic.specialty.access import AccessLog
-from telic.specialty.discovery import SMALL_CELL, Discovery, Specialty
-from telic.specialty.explain import Alerts, Effect, Pseudonyms, lines, shown
+from telic.specialty.discovery import SMALL_CELL, Discovery, Specialty, as_share
+from telic.specialty.explain import Alerts, Effect, Pseudonyms, lines, shown, shown_parts
 from telic.specialty.recognise import Recognition, present_core
 
 
@@ -45,19 +45,21 @@ def specialty_report(
         report.note("Simulated: the hospital, its users and its accesses are invented.")
     report.section("What was found")
     report.table(
-        ["specialty", "users", "listed code", "stability", "by month"],
+        ["specialty", "users", "listed code", "stability", "other sizes", "by month"],
         [
             [
                 one.name,
                 shown(len(one.users)),
                 one.listed_code or "none",
-                f"{one.stability:.2f}",
-                f"{one.stability_months:.2f}",
+                as_share(one.stability),
+                as_share(one.stability_sizes),
+                as_share(one.stability_months),
             ]
             for one in discovery.specialties
         ],
-        caption="Stability: overlap (Jaccard) with the nearest cluster of other runs. By month: "
-        "share of users who practise it more than anything else in a month.",
+        caption="Stability: overlap (Jaccard) with the nearest cluster of other runs. Other sizes: "
+        "the same where fewer or more clusters are looked for. By month: share of users who "
+        "practise it more than anything else in a month.",
     )
     if log.notes:
         report.table(["what was dropped or assumed"], [[note] for note in log.notes])
@@ -91,10 +93,12 @@ def _specialty(
     codes, counts = np.unique(log.taxonomy[one.users], return_counts=True)
     order = np.argsort(-counts, kind="stable")
     large = [i for i in order if counts[i] >= SMALL_CELL]
-    rows = [[str(codes[i]) or "none declared", shown(int(counts[i]))] for i in large]
-    rest = int(counts.sum() - counts[large].sum())
-    if rest:
-        rows.append([f"other codes, fewer than {SMALL_CELL} users each", shown(rest)])
+    names = [str(codes[i]) or "none declared" for i in large]
+    numbers = [int(counts[i]) for i in large]
+    if rest := int(counts.sum()) - sum(numbers):
+        names.append(f"other codes, fewer than {SMALL_CELL} users each")
+        numbers.append(rest)
+    rows = [list(row) for row in zip(names, shown_parts(numbers), strict=True)]
     report.table(["declared code", "users"], rows, caption="What these users declare.")
     ids = [str(log.users[u]) for u in one.users]
     names = sorted(pseudonyms(i) for i in ids) if pseudonyms else sorted(ids)
@@ -132,18 +136,17 @@ def _mismatches(report: Report, log: AccessLog, discovery: Discovery) -> None:
     for one in discovery.specialties:
         own = log.taxonomy[one.users]
         other = (own != "") & (own != (one.listed_code or ""))
-        rows.append(
-            [
-                one.listed_code or one.name,
-                shown(len(own)),
-                shown(int((own == one.listed_code).sum())) if one.listed_code else "–",
-                shown(int(other.sum())),
-                shown(int((own == "").sum())),
-            ]
-        )
+        it = int((own == one.listed_code).sum()) if one.listed_code else 0
+        parts = shown_parts([it, int(other.sum()), int((own == "").sum())])
+        if not one.listed_code:
+            parts[0] = "–"
+        rows.append([one.listed_code or one.name, shown(len(own)), *parts])
     report.table(["practised", "users", "declare it", "declare another code", "declare none"], rows)
     without = int((discovery.cluster < 0).sum())
-    report.text(f"{shown(without)} users have no concentrated practice and are left alone.")
+    report.text(
+        f"{shown(without)} users have no concentrated practice and are left alone. "
+        f"“<{SMALL_CELL}”: a small cell; “withheld”: a count that would give one away."
+    )
 
 
 def _queue(
@@ -186,19 +189,18 @@ def _queue(
     axes.bar(labels, gone, bottom=still, color="#b9c9ee", label="explained")
     axes.tick_params(axis="x", rotation=60)
     axes.set_ylabel("alarms")
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
     report.figure(figure, "Alarms per month: open, and explained by a de facto specialty.")
     report.table(
-        ["row", "user", "declared", "practised", "diagnoses", "status", "because"],
+        ["row", "user", "status", "declared", "practised", "diagnoses"],
         [
             [
                 line["row"],
                 line["user"],
+                line["status"] if line["status"] == "open" else f"explained: {line['because']}",
                 line["declared"] or "none",
                 line["practised"] or "–",
                 "; ".join(line["diagnoses"]),  # type: ignore[arg-type]
-                line["status"],
-                line["because"],
             ]
             for line in lines(log, discovery, alerts, limit=queue_lines, pseudonyms=pseudonyms)
         ],

@@ -53,11 +53,12 @@ def import_log(source: str | Path, folder: str | Path, *, kind: str) -> list[str
 
 
 def read_omop(source: Path) -> Tables:
-    """Read OMOP CDM tables: visit_occurrence, condition_occurrence and provider.
+    """Read OMOP CDM tables: visit_occurrence, condition_occurrence, provider and care_site.
 
     An access is a provider of a visit or of a condition recorded in it. A condition's provider
     gives the fine-grained view. Codes are `condition_source_value`, taken as ICD-10; a provider's
-    specialty is `specialty_source_value`.
+    specialty is `specialty_source_value`, or else the name of the provider's care site (the
+    department), if the export has one.
     """
     visit = _table(source, ["visit_occurrence"])
     condition = _table(source, ["condition_occurrence"])
@@ -85,14 +86,30 @@ def read_omop(source: Path) -> Tables:
         [visits, by_condition.select(["user", "patient", "encounter", "at"])]
     ).group_by(["user", "patient", "encounter", "at"]).aggregate([])  # fmt: skip
     accesses, more = _complete(accesses, "visits and conditions")
-    tables = {
-        "accesses": accesses,
-        "diagnoses": complete,
-        "providers": _rename(provider, user="provider_id", taxonomy="specialty_source_value"),
-    }
+    providers = _rename(provider, user="provider_id", taxonomy="specialty_source_value")
+    providers, departments = _departments(source, provider, providers)
+    tables = {"accesses": accesses, "diagnoses": complete, "providers": providers}
     if tied.num_rows:
         tables["access_diagnoses"] = tied
-    return Tables(tables, "icd10", notes + more)
+    return Tables(tables, "icd10", notes + more + departments)
+
+
+def _departments(
+    source: Path, provider: pa.Table, providers: pa.Table
+) -> tuple[pa.Table, list[str]]:
+    """Let the care site stand in where a provider declares no specialty."""
+    if "care_site_id" not in provider.column_names or not _holds(source, "care_site"):
+        return providers, []
+    sites = _rename(_table(source, ["care_site"]), site="care_site_id", name="care_site_name")
+    name_of = dict(zip(sites["site"].to_pylist(), sites["name"].to_pylist(), strict=True))
+    names = pa.array(
+        [name_of.get(one) for one in provider["care_site_id"].to_pylist()], pa.string()
+    )
+    declared = providers["taxonomy"]
+    taxonomy = pc.coalesce(declared, names)
+    used = declared.null_count - taxonomy.null_count
+    note = f"providers: {used:,} declare no specialty and count under their care site"
+    return providers.set_column(1, "taxonomy", taxonomy), [note] * bool(used)
 
 
 def read_fhir(source: Path) -> Tables:
@@ -236,6 +253,10 @@ READERS: dict[str, Callable[[Path], Tables]] = {
     "mimic3": read_mimic3,
     "eicu": read_eicu,
 }
+
+
+def _holds(source: Path, stem: str) -> bool:
+    return any(f.name.lower().startswith(f"{stem}.") for f in source.iterdir())
 
 
 def _table(source: Path, stems: list[str]) -> pa.Table:

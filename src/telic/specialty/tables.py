@@ -89,7 +89,8 @@ def read_table(path: Path, schema: pa.Schema, *, on_bad_row: str) -> tuple[pa.Ta
                 )
                 raise InputError(
                     f"{path}: row {row + 1}: {field.name!r} is {column[row].as_py()!r}, expected "
-                    f"{expected}. Correct the row or skip bad rows (on_bad_row='skip')."
+                    f"{expected}. Correct the row or skip bad rows (on_bad_row='skip', "
+                    "--skip-bad-rows)."
                 )
             good &= ~bad
         columns.append(converted)

@@ -71,7 +71,8 @@ class TopConditions(ClassifierMixin, BaseEstimator):
 
     Every class is the set of the `n_conditions` diagnoses with the largest mean weight
     (`AccessTfidf`) over its users; a user is the set of diagnoses accessed most often. Among
-    classes that share equally many, the one whose shared diagnoses its users access more wins.
+    classes that share equally many, the one whose shared diagnoses its users access more wins; a
+    user who shares none with any class goes to the largest class.
 
     Parameters
     ----------
@@ -101,7 +102,8 @@ class TopConditions(ClassifierMixin, BaseEstimator):
         """
         X, y = validate_data(self, X, y, accept_sparse="csr")
         counts = _dense(X)
-        self.classes_, label = np.unique(y, return_inverse=True)
+        self.classes_, label, size = np.unique(y, return_inverse=True, return_counts=True)
+        self.largest_ = int(np.argmax(size))
         member = np.eye(len(self.classes_))[label].T
         weight = member @ AccessTfidf().fit_transform(counts)
         accessed = member @ counts
@@ -116,7 +118,9 @@ class TopConditions(ClassifierMixin, BaseEstimator):
         top = self._top(counts).astype(float)
         shared = top @ (self.profile_ > 0).T
         # The shares of a class sum to at most 1: they only break ties.
-        return self.classes_[np.argmax(shared + 0.99 * top @ self.profile_.T, axis=1)]
+        score = shared + 0.99 * top @ self.profile_.T
+        best = np.where(shared.any(axis=1), np.argmax(score, axis=1), self.largest_)
+        return self.classes_[best]
 
     def _top(self, X: np.ndarray) -> np.ndarray:
         """True at each row's largest entries, if above 0."""

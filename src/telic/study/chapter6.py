@@ -5,26 +5,25 @@ ours. Class sizes, the counts of Table 6.1 and two figures of recognition calibr
 and are marked as calibration: they are not reproduced.
 """
 
+import json
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 from matplotlib.figure import Figure
 from scipy import sparse
 
+from telic.data import atomic_path
+from telic.errors import InputError
 from telic.report import Report
-from telic.simulate.hospital import simulate_hospital
-from telic.simulate.hospital_practices import HIDDEN_SIZES
-from telic.specialty.access import AccessLog, read_log
+from telic.specialty.access import AccessLog
 from telic.specialty.discover import discover
-from telic.specialty.discovery import Discovery, Specialty, lifts
-from telic.specialty.explain import effect, judge
+from telic.specialty.discovery import Discovery, Specialty, as_share, lifts, read_discovery
 from telic.specialty.lda import GibbsLDA
-from telic.specialty.pathselclus import fit_pathselclus
 from telic.specialty.recognise import (
     CLASSIFIERS,
     MIN_CLASS,
@@ -33,26 +32,61 @@ from telic.specialty.recognise import (
     recognise,
     with_specialty,
 )
+from telic.study.chapter6_dblp import dblp_held_out
+from telic.study.chapter6_truth import (
+    Alarms,
+    Table,
+    Truth,
+    against_truth,
+    alarms,
+    nearest,
+    simulated,
+)
 
 PUBLISHED_SVM_F1 = {"Table 6.7": 92.80, "Table 6.8": 94.74, "Table 6.9": 93.43}
 PUBLISHED_CORE_F1 = {"Table 6.7": 87.99, "Table 6.8": 89.88, "Table 6.9": 89.70}
-AREAS = ("databases", "data mining", "machine learning", "information retrieval")
 
 
-class Table(NamedTuple):
-    """One table of the study."""
+class Kept:
+    """Finished steps in a folder, so that a study that was stopped goes on where it was."""
 
-    title: str
-    columns: list[str]
-    rows: list[list[Any]]
+    def __init__(self, folder: Path, settings: dict[str, Any], on_step: Callable[[str], None]):
+        self.folder, self._on_step = folder, on_step
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / "settings.json"
+        if file.exists() and json.loads(file.read_text(encoding="utf-8")) != settings:
+            raise InputError(f"{folder}: holds a study with other settings. Choose another folder.")
+        _write_json(file, settings)
+
+    def tables(self, name: str, make: Callable[[], list[Table]]) -> list[Table]:
+        """Tables of a step, made unless they are there."""
+        self._on_step(name)
+        file = self.folder / f"{name}.json"
+        if not file.exists():
+            _write_json(file, [table._asdict() for table in make()])
+        return [Table(**one) for one in json.loads(file.read_text(encoding="utf-8"))]
+
+    def discovery(self, name: str, log: AccessLog, **options: Any) -> Discovery:
+        """What `discover` finds, looked for unless it is there."""
+        self._on_step(name)
+        file = self.folder / f"{name}.json"
+        if not file.exists():
+            _write_json(file, discover(log, **options).as_json(log))
+        return read_discovery(file, log)
+
+
+def _write_json(file: Path, content: Any) -> None:
+    with atomic_path(file) as temporary:
+        temporary.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
 
 
 def chapter6(
     *,
-    scale: float = 0.05,
+    scale: float = 1.0,
     seed: int = 0,
     threads: int = 1,
     data: Path | None = None,
+    work: Path | None = None,
     on_step: Callable[[str], None] = lambda step: None,
 ) -> tuple[Report, list[Table]]:
     """Regenerate chapter 6.
@@ -64,17 +98,21 @@ def chapter6(
     seed, threads : int
     data : path, optional
         Folder with ``hin/dblp4area_*.parquet`` for the held-out discovery on real data.
+    work : path, optional
+        Keeps finished steps, so that the same command goes on after an interruption.
     on_step : callable
-        Called with the name of each step when it is done.
+        Called with the name of each step when it begins.
+
+    Raises
+    ------
+    InputError
+        If `work` holds a study with other settings.
     """
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "log"
-        simulate_hospital(path, scale=scale, seed=seed)
-        log = read_log(path)
-        practice = np.array(pq.read_table(path / "truth_users.parquet")["practice"].to_pylist())
-        snooping = pq.read_table(path / "truth_accesses.parquet")["row"].to_numpy()
-        topic = pq.read_table(path / "truth_encounters.parquet")["practice"].to_pylist()
-    on_step("simulation")
+        kept = Kept(work or Path(folder), {"scale": scale, "seed": seed}, on_step)
+        on_step("simulation")
+        log, truth = simulated(kept.folder / "log", scale=scale, seed=seed)
+        tables = _tables(kept, log, truth, seed, threads, data)
     report = Report(
         "Chapter 6: de facto diagnosis specialties",
         lead=f"A simulated hospital at {scale:g} of the published size, seed {seed}.",
@@ -83,32 +121,6 @@ def chapter6(
         "Simulated. Table 6.1, class sizes and the recognition of section 6.2 calibrated the "
         "simulator; the other figures were not looked at when it was fixed."
     )
-    tables = [_summary(log), _naive_contrast(log, seed)]
-    by_topic = discover(log, seed=seed, threads=threads)
-    on_step("LDA")
-    tables.append(_approaches(log, by_topic.details["n_topics"], seed, threads))
-    fine = discover(log, method="pathselclus", view="fine", seed=seed, threads=threads)
-    on_step("PathSelClus, fine-grained view")
-    general = discover(log, method="pathselclus", view="general", seed=seed, threads=threads)
-    on_step("PathSelClus, general view")
-    tables.append(_unlisted(log, general, "Table 6.4: PathSelClus, general view"))
-    tables.append(_unlisted(log, fine, "Table 6.5: PathSelClus, fine-grained view"))
-    tables.append(_unlisted(log, by_topic, "Table 6.6: LDA"))
-    tables.append(_truth(practice, {"LDA": by_topic, "fine": fine, "general": general}))
-    targets = [
-        ("Table 6.7", _nearest(fine, practice, "Breast Cancer")),
-        ("Table 6.8", _nearest(by_topic, practice, "Breast Cancer")),
-        ("Table 6.9", _nearest(by_topic, practice, "Obesity")),
-    ]
-    for name, one in targets:
-        if one is not None:
-            tables.extend(_recognition(log, name, one, seed))
-            on_step(name)
-    tables.append(_shuffled(log, by_topic.details["n_topics"], seed, threads))
-    tables.append(_alarms(log, by_topic, snooping, np.array(topic)))
-    if data is not None and (data / "hin" / "dblp4area_author_label.parquet").is_file():
-        tables.append(dblp_held_out(data / "hin", seed=seed, threads=threads))
-        on_step("DBLP")
     for table in tables:
         report.section(table.title)
         report.table(table.columns, table.rows)
@@ -117,59 +129,57 @@ def chapter6(
     return report, tables
 
 
-def dblp_held_out(folder: Path, *, seed: int = 0, threads: int = 1) -> Table:
-    """Leave one research area without seeds and ask whether it is found: real data, known truth.
+def _tables(
+    kept: Kept, log: AccessLog, truth: Truth, seed: int, threads: int, data: Path | None
+) -> list[Table]:
+    common = {"seed": seed, "threads": threads}
+    tables = kept.tables("section-6.2", lambda: [_summary(log), _naive_contrast(log, seed)])
+    topics = kept.discovery("lda", log, **common)
+    n_topics = topics.details["n_topics"]
+    tables += kept.tables("table-6.3", lambda: [_approaches(log, n_topics, seed, threads)])
+    seeded = {"method": "pathselclus", **common}
+    fine = kept.discovery("pathselclus-fine", log, view="fine", **seeded)
+    general = kept.discovery("pathselclus-general", log, view="general", **seeded)
+    tables += [
+        _unlisted(log, general, "Table 6.4: PathSelClus, general view"),
+        _unlisted(log, fine, "Table 6.5: PathSelClus, fine-grained view"),
+        _unlisted(log, topics, "Table 6.6: LDA"),
+    ]
+    found = {"LDA": topics, "PathSelClus, fine": fine, "PathSelClus, general": general}
+    tables.append(against_truth(log, truth, found))
+    tables.append(_paths_table({"fine": fine, "general": general}))
+    targets = [
+        ("Table 6.7", fine, "Breast Cancer"),
+        ("Table 6.8", topics, "Breast Cancer"),
+        ("Table 6.9", topics, "Obesity"),
+    ]
+    for name, discovery, hidden in targets:
+        one, _ = nearest(discovery, truth, hidden)
+        # Table 6.7 is on the fine-grained view's users and diagnoses.
+        counts = log.fine if discovery is fine else log.user_diagnosis()
+        if one is not None and counts is not None:
+            tables += kept.tables(
+                name.lower().replace(" ", "-"),
+                partial(_recognition, log, counts, name, one, seed),
+            )
+    tables += kept.tables("shuffled", lambda: [_shuffled(log, n_topics, seed, threads)])
+    tables += kept.tables("alarms", lambda: [_alarms(alarms(log, topics, truth))])
+    if data is not None and (data / "hin" / "dblp4area_author_label.parquet").is_file():
+        dblp = partial(dblp_held_out, data / "hin", **common)
+        tables += kept.tables("dblp", lambda: [dblp()])
+    return tables
 
-    Author = user, paper = patient, term = diagnosis, area = specialty. A tenth of the labelled
-    authors of three areas are seeds; one cluster is free. Its F1 against the area left out stands
-    beside LDA on papers (as many topics as areas, no seeds).
 
-    Parameters
-    ----------
-    folder : path
-        Holds ``dblp4area_author_label``, ``_paper_author`` and ``_paper_term``.
-    seed, threads : int
-    """
-
-    def read(name: str) -> list[np.ndarray]:
-        table = pq.read_table(folder / f"dblp4area_{name}.parquet")
-        return [column.to_numpy() for column in table.columns]
-
-    author, area = read("author_label")
-    paper, writer = read("paper_author")
-    termed, term = read("paper_term")
-    papers, terms = np.unique(np.concatenate([paper, termed])), np.unique(term)
-    order = np.argsort(author)
-    author, area = author[order], area[order]
-    known = np.isin(writer, author)
-    opened = _links(
-        np.searchsorted(author, writer[known]),
-        np.searchsorted(papers, paper[known]),
-        (len(author), len(papers)),
-    )
-    documents = _links(
-        np.searchsorted(papers, termed), np.searchsorted(terms, term), (len(papers), len(terms))
-    )
-    paths = {"A-P-T": opened @ documents, "A-P": opened}
-    model = GibbsLDA(n_topics=len(AREAS), seed=seed, threads=threads).fit(documents)
-    topic = (opened @ model.transform(documents)).argmax(axis=1)
-    rng = np.random.default_rng(seed)
-    rows = []
-    for held_out, name in enumerate(AREAS):
-        others = [a for a in range(len(AREAS)) if a != held_out]
-        seeds = np.full(len(author), -1)
-        for k, a in enumerate(others):
-            members = np.flatnonzero(area == a)
-            seeds[rng.choice(members, len(members) // 10, replace=False)] = k
-        fitted = fit_pathselclus(paths, seeds, n_clusters=len(AREAS), seed=seed, threads=threads)
-        truth = set(np.flatnonzero(area == held_out))
-        free = _f1(truth, set(np.flatnonzero(fitted.labels == len(others))))
-        unseeded = max(_f1(truth, set(np.flatnonzero(topic == k))) for k in range(len(AREAS)))
-        share = fitted.quality["A-P-T"] / sum(fitted.quality.values())
-        rows.append([name, len(truth), f"{free:.3f}", f"{unseeded:.3f}", f"{share:.2f}"])
+def _paths_table(found: dict[str, Discovery]) -> Table:
+    rows = [
+        [view, one.details["users_in_view"], path, f"{share:.2f}", f"{contrast:.2f}"]
+        for view, one in found.items()
+        for path, share in one.details["path_share"].items()
+        for contrast in [one.details["path_contrast"][path]]
+    ]
     return Table(
-        "Held-out discovery on DBLP four-area (real data)",
-        ["area left unseeded", "authors", "PathSelClus F1", "LDA F1", "share of A–P–T in Σα"],
+        "PathSelClus: path quality α, and α against a copy with permuted rows (θ held fixed)",
+        ["view", "users in view", "path", "share of Σα", "against permuted"],
         rows,
     )
 
@@ -215,7 +225,7 @@ def _approaches(log: AccessLog, n_topics: int, seed: int, threads: int) -> Table
     columns = {}
     urologists = log.taxonomy == "Urology"
     for name, documents in (
-        ("user", log.user_diagnosis()),
+        ("user", log.user_diagnosis().sign()),
         ("patient", log.patient_diagnosis()),
     ):
         model = GibbsLDA(n_topics=n_topics, seed=seed, threads=threads).fit(documents)
@@ -240,40 +250,21 @@ def _unlisted(log: AccessLog, found: Discovery, title: str) -> Table:
         if one.listed_code is None:
             own = np.asarray(counts[one.users].sum(axis=0)).ravel()
             top = [log.label(str(log.codes[d])) for d, _ in lifts(own, overall)[:10]]
-            rows.append([len(one.users), "; ".join(top), f"{one.stability:.2f}"])
-    return Table(f"{title}: clusters without a listed code", ["users", "top 10", "stability"], rows)
+            stable = [one.stability, one.stability_sizes, one.stability_months]
+            rows.append([len(one.users), "; ".join(top), *map(as_share, stable)])
+    columns = ["users", "top 10", "stability", "other sizes", "by month"]
+    return Table(f"{title}: clusters without a listed code", columns, rows)
 
 
-def _truth(practice: np.ndarray, found: dict[str, Discovery]) -> Table:
-    rows = []
-    for name, discovery in found.items():
-        for hidden in HIDDEN_SIZES:
-            one = _nearest(discovery, practice, hidden)
-            truth = set(np.flatnonzero(practice == hidden))
-            score = _f1(truth, set(one.users)) if one else 0.0
-            listed = (one.listed_code or "none") if one else "not found"
-            rows.append([name, hidden, f"{score:.3f}", listed])
-    return Table(
-        "Hidden specialties against the simulator's truth (all users)",
-        ["discovery", "hidden specialty", "F1", "listed code of the cluster"],
-        rows,
-    )
-
-
-def _nearest(found: Discovery, practice: np.ndarray, hidden: str) -> Specialty | None:
-    truth = set(np.flatnonzero(practice == hidden))
-    return max(found.specialties, key=lambda one: _f1(truth, set(one.users)), default=None)
-
-
-def _f1(truth: set, found: set) -> float:
-    return 2 * len(truth & found) / max(len(truth) + len(found), 1)
-
-
-def _recognition(log: AccessLog, name: str, one: Specialty, seed: int) -> Iterator[Table]:
+def _recognition(
+    log: AccessLog, counts: sparse.csr_array, name: str, one: Specialty, seed: int
+) -> list[Table]:
     labels = with_specialty(log.taxonomy, one.users, "de facto")
     core = present_core(labels)
-    labels = np.where(np.isin(labels, [*core, "de facto"]), labels, "")
-    counts = log.user_diagnosis()
+    seen = np.asarray(counts.sum(axis=1)).ravel() > 0
+    labels = np.where(np.isin(labels, [*core, "de facto"]) & seen, labels, "")
+    # A core class may be small in the fine-grained view, but is kept: the tables have all twelve.
+    core = [c for c in core if (labels == c).sum() >= 4]
     results = {c: recognise(counts, labels, method=c, seed=seed) for c in CLASSIFIERS[1:]}
     rows = []
     for label in ["de facto", "mean of core classes", *core]:
@@ -283,7 +274,7 @@ def _recognition(log: AccessLog, name: str, one: Specialty, seed: int) -> Iterat
             row += [f"{100 * v:.2f}" for v in (found.mean_of(core) if mean else found.of(label))]
         rows.append(row)
     columns = ["class", *(f"{c} {m}" for c in results for m in ("P", "R", "F1"))]
-    yield Table(f"{name}: recognition of “{one.name}” ({len(one.users)} users)", columns, rows)
+    scores = Table(f"{name}: recognition of “{one.name}” ({len(one.users)} users)", columns, rows)
     rows = []
     for c, found in results.items():
         tests = found.compare("de facto", core)
@@ -291,11 +282,12 @@ def _recognition(log: AccessLog, name: str, one: Specialty, seed: int) -> Iterat
             [c, f"{100 * found.macro_f1(core):.2f}", *(f"{t.p_value:.4f}" for t in tests.values())]
         )
     published = f"published SVM F1 {PUBLISHED_SVM_F1[name]}, core {PUBLISHED_CORE_F1[name]}"
-    yield Table(
+    differences = Table(
         f"{name}: core macro-F1 and p-values of the difference ({published})",
         ["classifier", "core macro-F1", *tests],
         rows,
     )
+    return [scores, differences]
 
 
 def _shuffled(log: AccessLog, n_topics: int, seed: int, threads: int) -> Table:
@@ -327,30 +319,31 @@ def _shuffled(log: AccessLog, n_topics: int, seed: int, threads: int) -> Table:
     )
 
 
-def _alarms(log: AccessLog, found: Discovery, snooping: np.ndarray, topic: np.ndarray) -> Table:
-    alerts = judge(log, found)
-    counted = effect(log, found, alerts, snooping)
-    # Encounters are numbered in sorted order, which the simulator's ids keep.
-    planted = np.isin(topic[log.access_encounter], list(HIDDEN_SIZES))
-    unlisted = [k for k, one in enumerate(found.specialties) if one.listed_code is None]
-    own = planted & np.isin(alerts.specialty, unlisted) & ~np.isin(log.access_row, snooping)
-    before, after = int((alerts.raised & own).sum()), int((alerts.explained & own).sum())
-    recall = [(counted.caught_without or 0), (counted.caught_with or 0)]
-    total = max(counted.snooping or 0, 1)
-    by_user = counted.unlisted_explained / max(counted.unlisted_alerts, 1)
+def _alarms(counted: Alarms) -> Table:
+    total = max(counted.effect.snooping or 0, 1)
+    by_user = counted.effect.unlisted_explained / max(counted.effect.unlisted_alerts, 1)
     return Table(
         "Alarms with and without de facto specialties",
         ["", "value"],
         [
-            ["alarms", f"{counted.alerts:,}"],
-            ["explained", f"{counted.explained:,}"],
-            ["alarms of users of unlisted specialties", f"{counted.unlisted_alerts:,}"],
+            ["alarms", f"{counted.effect.alerts:,}"],
+            ["explained", f"{counted.effect.explained:,}"],
+            ["alarms of users of unlisted specialties", f"{counted.effect.unlisted_alerts:,}"],
             ["of these explained", f"{by_user:.1%}"],
-            ["alarms of those users on the hidden practices' encounters", f"{before:,}"],
-            ["of these explained", f"{after / max(before, 1):.1%}"],
-            ["planted snooping", f"{counted.snooping:,}"],
-            ["snooping in the queue of equal length, without", f"{recall[0] / total:.1%}"],
-            ["snooping in the queue of equal length, with", f"{recall[1] / total:.1%}"],
+            [
+                "alarms of those users on the hidden practices' encounters",
+                f"{counted.planted:,}",
+            ],
+            ["of these explained", f"{counted.planted_explained / max(counted.planted, 1):.1%}"],
+            ["planted snooping", f"{counted.effect.snooping:,}"],
+            [
+                "snooping in the queue of equal length, without",
+                f"{(counted.effect.caught_without or 0) / total:.1%}",
+            ],
+            [
+                "snooping in the queue of equal length, with",
+                f"{(counted.effect.caught_with or 0) / total:.1%}",
+            ],
         ],
     )
 
@@ -364,9 +357,3 @@ def _class_sizes(log: AccessLog) -> Figure:
     axes.set_xlabel("rank of the taxonomy code")
     axes.set_ylabel("users")
     return figure
-
-
-def _links(row: np.ndarray, column: np.ndarray, shape: tuple[int, int]) -> sparse.csr_array:
-    matrix = sparse.coo_array((np.ones(len(row)), (row, column)), shape=shape).tocsr()
-    matrix.data[:] = 1
-    return matrix

@@ -1,12 +1,18 @@
+import pickle
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso
+from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from telic.errors import InputError
 from telic.optim.admm import (
+    METHODS,
     GeneralizedLasso,
     GraphFusedClassifier,
     GraphFusedRegressor,
@@ -97,3 +103,63 @@ def test_graphs():
 def test_a_bad_graph_is_named(edges, weights, message):
     with pytest.raises(InputError, match=message):
         graphs.as_graph(3, edges, weights)
+
+
+def fused_data(n=120):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 6))
+    y = np.where(X @ np.repeat([1.0, -1.0], 3) + rng.normal(size=n) > 0, "yes", "no")
+    return X, y
+
+
+def test_grid_search_pickle_and_clone():
+    X, y = fused_data()
+    model = GraphFusedClassifier("chain", tol=1e-3, random_state=0)
+    search = GridSearchCV(model, {"gamma": [1e-2, 3e-2, 1.0]}, cv=3).fit(X, y)
+    assert search.best_params_["gamma"] < 1.0
+    again = pickle.loads(pickle.dumps(search.best_estimator_))
+    np.testing.assert_array_equal(again.predict_proba(X), search.predict_proba(X))
+    assert clone(again).gamma == again.gamma
+
+
+def test_weights_are_repeated_rows():
+    X, y = fused_data()
+    times = np.arange(len(y)) % 3
+    model = GraphFusedClassifier("chain", gamma=0.03, tol=1e-9, solver="batch-admm", l2=1e-3)
+    weighed = clone(model).fit(X, y, sample_weight=times).coef_
+    repeated = clone(model).fit(np.repeat(X, times, axis=0), np.repeat(y, times)).coef_
+    np.testing.assert_allclose(weighed, repeated, atol=1e-5)
+
+
+def test_every_solver_fits_three_classes():
+    X, y = fused_data(200)
+    y = np.where(X[:, 0] > 1, "maybe", y)
+    scores = {}
+    with warnings.catch_warnings():
+        # STOC-ADMM falls too slowly to meet the tolerance.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for solver in METHODS:
+            model = GraphFusedClassifier(
+                "chain", gamma=1e-2, l2=1e-2, solver=solver, tol=1e-4, max_iter=300, random_state=0
+            )
+            scores[solver] = model.fit(X, y).score(X, y)
+            assert model.coef_.shape == (3, 6)
+    assert min(scores.values()) > 0.7
+    assert max(scores.values()) - min(scores.values()) < 0.05
+
+
+def test_an_empty_graph_is_refused_and_a_lone_feature_is_joined():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5))
+    y = X[:, 0]
+    with pytest.raises(InputError, match="the graph is empty"):
+        graphs.inverse_covariance(X, alpha=0.9)
+    with pytest.raises(InputError, match="no edges"):
+        GraphFusedRegressor(np.empty((0, 2), int)).fit(X, y)
+    X[:, 1] = X[:, 0] + 0.1 * rng.normal(size=400)
+    X[:, 2] += 0.2 * X[:, 3]
+    graph = graphs.inverse_covariance(X, alpha=0.5)
+    assert np.bincount(graph.components).min() > 1
+    assert [2, 3] in graph.edges.tolist()
+    alone = graphs.inverse_covariance(X, alpha=0.5, join_lone=False)
+    assert alone.edges.tolist() == [[0, 1]]

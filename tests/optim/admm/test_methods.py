@@ -70,6 +70,36 @@ def test_each_method_reaches_the_independent_optimum(loss, method):
         assert abs(found.objective - best) < 1e-5
 
 
+@pytest.mark.parametrize("x_step", ["linearised", "curvature"])
+@pytest.mark.parametrize("method", EXACT)
+def test_a_general_constraint_gives_the_optimum_of_slsqp(method, x_step):
+    X, y = data("squared")
+    rng = np.random.default_rng(1)
+    A, B, c = rng.normal(size=(4, 6)), rng.normal(size=(4, 3)), rng.normal(size=4)
+
+    def objective(v):
+        x, t = v[:6], v[9:]
+        return 0.5 * np.mean((X @ x - y) ** 2) + 0.2 * t.sum()
+
+    # t >= |y| for each of the three y.
+    bounds = np.block([[np.zeros((3, 6)), s * np.eye(3), np.eye(3)] for s in (1, -1)])
+    best = minimize(
+        objective, np.zeros(12), method="SLSQP",
+        constraints=[
+            {"type": "eq", "fun": lambda v: A @ v[:6] + B @ v[6:9] - c},
+            {"type": "ineq", "fun": lambda v: bounds @ v},
+        ],
+        options={"maxiter": 1000, "ftol": 1e-14},
+    )  # fmt: skip
+    found = minimize_admm(
+        X, y, A=A, B=B, c=c, g=separable(3, l1=0.2), loss="squared", method=method, x_step=x_step,
+        tol=1e-7, max_passes=50_000,
+    )  # fmt: skip
+    np.testing.assert_allclose(found.coef, best.x[:6], atol=1e-4)
+    np.testing.assert_allclose(A @ found.coef + B @ found.y, c, atol=1e-5)
+    assert abs(found.objective - best.fun) < 1e-5
+
+
 def test_sdca_reaches_the_optimum_up_to_its_perturbation_and_stoc_keeps_falling():
     X, y = data()
     best = optimum(X, y, D, 0.03, "logistic")
@@ -189,7 +219,7 @@ def test_an_interrupted_run_returns_its_last_complete_stage(solved):
     ("change", "message"),
     [
         ({"A": D[:, :4]}, "A has 4 columns, X has 6"),
-        ({"A": D * np.nan}, "A contains NaN"),
+        ({"A": D * np.nan}, "A contains NaN or infinity at row 0, column 0"),
         ({"B": np.eye(4)}, "B has 4 rows, A has 5"),
         ({"c": np.zeros(4)}, r"c has shape \(4,\)"),
         ({"l1": -1.0}, "l1 is -1 at entry 0"),
@@ -202,6 +232,7 @@ def test_an_interrupted_run_returns_its_last_complete_stage(solved):
         ({"x_step": "none"}, "x_step is 'none'"),
         ({"x_init": np.zeros(3)}, r"x_init has shape \(3,\)"),
         ({"method": "sdca-admm", "c": np.ones(5)}, "sdca-admm needs B"),
+        ({"method": "stoc-admm", "x_step": "exact"}, "stoc-admm has no other x-step"),
     ],
 )
 def test_bad_input_is_named(change, message):
@@ -210,9 +241,29 @@ def test_bad_input_is_named(change, message):
         minimize_admm(X, y, **{"A": D, "l1": 0.1, **change})
 
 
+def test_nan_in_the_data_is_named_by_row_and_column():
+    X, y = data()
+    X[3, 1] = np.nan
+    with pytest.raises(InputError, match="X contains NaN or infinity at row 3, column 1"):
+        minimize_admm(X, y, A=D, l1=0.1)
+
+
+def test_a_loss_without_a_lipschitz_gradient_is_refused():
+    X, y = data()
+    with pytest.raises(InputError, match="Poisson loss has no Lipschitz gradient"):
+        minimize_admm(X, np.abs(y), A=D, l1=0.1, loss="poisson")
+
+
+def test_stochastic_methods_name_a_step_that_diverges():
+    X, y = data("squared")
+    for method in ("svr-admm-d", "sa-admm"):
+        with pytest.raises(InputError, match=rf"{method} diverged .* is safe"):
+            minimize_admm(X, y, A=D, l1=0.1, loss="squared", method=method, step_size=100.0)
+
+
 def test_a_step_that_diverges_is_named_with_a_safe_one():
     X, y = data("squared")
-    with pytest.raises(InputError, match=r"diverged .* A step_size of 0\.\d+ is safe"):
+    with pytest.raises(InputError, match=r"diverged .* A step_size of 1 is safe"):
         minimize_admm(X, y, A=D, l1=0.1, loss="squared", step_size=50.0, method="batch-admm")
 
 

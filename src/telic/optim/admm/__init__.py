@@ -1,23 +1,21 @@
 """Finite sums with a penalty that sees a linear map of the weights: the stochastic ADMM family."""
 
-from telic.optim.admm.estimators import (
-    GeneralizedLasso,
-    GraphFusedClassifier,
-    GraphFusedRegressor,
-    TrendFilter,
-)
+from telic.optim.admm.consensus import ConsensusResult, consensus_admm
+from telic.optim.admm.generalized import GeneralizedLasso, TrendFilter
+from telic.optim.admm.graph_fused import GraphFusedClassifier, GraphFusedRegressor
 from telic.optim.admm.graphs import Graph, as_graph
 from telic.optim.admm.measures import Optimum, certificate
 from telic.optim.admm.penalty import Separable, separable
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
 from telic.optim.admm.result import AdmmResult
-from telic.optim.admm.solve import METHODS, PRINTED, minimize_admm, solve_admm
+from telic.optim.admm.solve import METHODS, PRINTED, minimize_admm, safe_step, solve_admm
 
 __all__ = [
     "METHODS",
     "PRINTED",
     "AdmmProblem",
     "AdmmResult",
+    "ConsensusResult",
     "GeneralizedLasso",
     "Graph",
     "GraphFusedClassifier",
@@ -27,8 +25,10 @@ __all__ = [
     "TrendFilter",
     "as_graph",
     "certificate",
+    "consensus_admm",
     "make_admm_problem",
     "minimize_admm",
+    "safe_step",
     "separable",
     "solve_admm",
 ]

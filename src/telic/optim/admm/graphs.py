@@ -132,7 +132,7 @@ def grid(height: int, width: int) -> Graph:
 
 
 def knn(X: Any, *, neighbors: int = 5) -> Graph:
-    """Join each feature to those most correlated with it; the weight is |correlation|.
+    """Join each feature to those most correlated with it; the weight is ``|correlation|``.
 
     An edge stands if either end chose it. Constant features stay alone.
 
@@ -165,7 +165,9 @@ def knn(X: Any, *, neighbors: int = 5) -> Graph:
     return as_graph(_width(X), varying[edges], strength)
 
 
-def inverse_covariance(X: Any, *, alpha: float | None = None, weighted: bool = False) -> Graph:
+def inverse_covariance(
+    X: Any, *, alpha: float | None = None, weighted: bool = False, join_lone: bool = True
+) -> Graph:
     """Join features that depend on each other given all the others (sparse inverse covariance).
 
     scikit-learn's graphical lasso on the correlation matrix; for more than `GLASSO_UP_TO` features,
@@ -178,7 +180,11 @@ def inverse_covariance(X: Any, *, alpha: float | None = None, weighted: bool = F
     alpha : float, optional
         Penalty of both, in correlations; by default √(log d / n), at least 0.1.
     weighted : bool
-        Whether W_ij is |partial correlation| (the coefficient, for the regressions) or 1.
+        Whether W_ij is ``|partial correlation|`` (the coefficient, for the regressions) or 1.
+    join_lone : bool
+        Whether a feature that is left without an edge is joined to the most correlated one (with
+        W_ij = ``|correlation|`` if weighted): without an edge nothing restrains its weight, and the
+        minimum over it need not exist.
 
     Raises
     ------
@@ -192,12 +198,19 @@ def inverse_covariance(X: Any, *, alpha: float | None = None, weighted: bool = F
     strength = _glasso(columns, alpha) if 2 <= d <= GLASSO_UP_TO else None
     if strength is None:
         strength = _neighbourhoods(columns, alpha)
-    edges = np.argwhere(np.triu(strength, 1) > 1e-8)
+    np.fill_diagonal(strength, 0.0)
+    edges = np.argwhere(np.triu(strength) > 1e-8)
     if not len(edges):
         raise InputError(
             f"no two features depend on each other at alpha={alpha:.3g}: the graph is empty. "
             "Lower alpha, or give edges."
         )
+    for j in np.flatnonzero(join_lone & (strength.max(axis=0) <= 1e-8)):
+        correlation = np.abs(columns.T @ columns[:, j])
+        correlation[j] = 0.0
+        nearest = int(correlation.argmax())
+        strength[j, nearest] = strength[nearest, j] = max(correlation[nearest], 1e-6)
+    edges = np.argwhere(np.triu(strength) > 1e-8)
     weights = strength[edges[:, 0], edges[:, 1]] if weighted else None
     return as_graph(_width(X), varying[edges], weights)
 

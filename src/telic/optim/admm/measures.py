@@ -19,33 +19,48 @@ class Certificate(NamedTuple):
 
 
 def certificate(problem: AdmmProblem, x: np.ndarray, y: np.ndarray, u: np.ndarray) -> Certificate:
-    """Bound the distance of f(x) + g(Ax − c) from the optimum, by convexity alone.
+    """Say how good a point is: `bound` where B = −I.
 
-    With r = ∇f(x) + Aᵀu and v = Ax − c, for every x′ within D of x
+    For a general B there is no such bound, since x alone has no objective; the gap is then
+    ``|⟨u, Ax + By − c⟩| + D‖r‖ + [g(y) + g*(−Bᵀu) + ⟨Bᵀu, y⟩]``.
+    """
+    f, gradient = problem.smooth(x)
+    residual = problem.A @ x + problem.by(y) - problem.c
+    if problem.B is None:
+        objective, gap, r = bound(problem, x, u, f, gradient)
+    else:
+        objective = f + problem.g.value(y)
+        # Rounding puts a dual that is active just outside the domain of g*.
+        slope = problem.g.nearest_dual(-(problem.B.T @ u))
+        r = float(np.linalg.norm(gradient + problem.A.T @ u))
+        gap = _excess(problem, y, slope) + _reach(x) * r + abs(float(u @ residual))
+    f_y = f + problem.g.value(y)
+    return Certificate(objective, f_y, gap, float(np.linalg.norm(residual)), r)
+
+
+def bound(
+    problem: AdmmProblem, x: np.ndarray, u: np.ndarray, f: float, gradient: np.ndarray
+) -> tuple[float, float, float]:
+    """Return P(x) = f(x) + g(Ax − c), a bound on its distance from the optimum, and ‖r‖.
+
+    With r = ∇f(x) + Aᵀu and v = Ax − c, convexity alone gives for every x′ within D of x
 
         P(x) − P(x′) <= [g(v) + g*(u) − ⟨u, v⟩] + D‖r‖.
 
     The bracket vanishes where u is a subgradient at v, r where the dual is feasible. D is taken as
-    1 + 2‖x‖: the bound is a certificate if a minimiser lies that near. For a general B there is no
-    such bound, and the gap is |⟨u, Ax + By − c⟩| + D‖r‖ + [g(y) + g*(−Bᵀu) + ⟨Bᵀu, y⟩].
+    1 + 2‖x‖: the bound is a certificate if a minimiser lies that near.
     """
-    f, gradient = problem.smooth(x)
-    residual = problem.A @ x + problem.by(y) - problem.c
-    g_y = problem.g.value(y)
-    if problem.B is None:
-        at = problem.A @ x - problem.c
-        u = problem.g.nearest_dual(u)
-        slope, slack = u, 0.0
-    else:
-        at = y
-        slope = -(problem.B.T @ u)
-        # Rounding puts a dual that is active just outside the domain of g*.
-        slope, slack = problem.g.nearest_dual(slope), abs(u @ residual)
-    g = problem.g.value(at)
+    at, u = problem.A @ x - problem.c, problem.g.nearest_dual(u)
     r = float(np.linalg.norm(gradient + problem.A.T @ u))
-    excess = g + problem.g.conjugate(slope) - slope @ at
-    gap = max(excess, 0.0) + slack + (1.0 + 2.0 * float(np.linalg.norm(x))) * r
-    return Certificate(f + g, f + g_y, float(gap), float(np.linalg.norm(residual)), r)
+    return f + problem.g.value(at), _excess(problem, at, u) + _reach(x) * r, r
+
+
+def _excess(problem: AdmmProblem, at: np.ndarray, slope: np.ndarray) -> float:
+    return max(float(problem.g.value(at) + problem.g.conjugate(slope) - slope @ at), 0.0)
+
+
+def _reach(x: np.ndarray) -> float:
+    return 1.0 + 2.0 * float(np.linalg.norm(x))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +91,7 @@ class Optimum:
 
     def gap_with_y(self, x: np.ndarray, y: np.ndarray) -> float:
         """f(x) + g(y) − P*, the printed gap: negative where y lags behind Ax."""
-        return self.problem.smooth(x)[0] + self.problem.g.value(y) - self.objective
+        return self.problem.value(x) + self.problem.g.value(y) - self.objective
 
     def q(self, x: np.ndarray, y: np.ndarray) -> float:
         """Q(x, y) of (5.5.1) = f(x) + g(y) + ⟨u*, Ax + By − c⟩ − P*, >= 0."""

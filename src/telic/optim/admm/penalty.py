@@ -11,7 +11,7 @@ from telic.optim.penalties import soft
 
 @dataclass(frozen=True, slots=True)
 class Separable:
-    """Σ_e l1_e |y_e| + (l2_e / 2) y_e², for low_e <= y_e <= high_e."""
+    """``Σ_e l1_e |y_e| + (l2_e / 2) y_e²``, for low_e <= y_e <= high_e."""
 
     l1: np.ndarray
     l2: np.ndarray

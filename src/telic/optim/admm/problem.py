@@ -4,11 +4,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 from scipy import sparse
 
 from telic.errors import InputError
 from telic.optim.admm.penalty import Separable
 from telic.optim.design import Compressed, Design, as_design
+from telic.optim.kernels import loss_gradient, loss_value, row_add, row_dot
 from telic.optim.losses import Loss
 from telic.optim.problem import Problem, make_problem
 
@@ -68,20 +70,27 @@ class AdmmProblem:
         return x[:d], float(x[d]) if self.data.fit_intercept else 0.0
 
     def smooth(self, x: np.ndarray) -> tuple[float, np.ndarray]:
-        """f(x) and its gradient."""
-        w, b = self.split(x)
-        z = self.data.predict(w, b)
-        return self.data.risk(z) + 0.5 * self.data.l2 * (w @ w), self.gradient(x, z)
+        """f(x) and its gradient, in one pass that keeps nothing per row."""
+        out = np.zeros(self.size)
+        value = self._pass(x, out, True, True)
+        return value + 0.5 * self.ridge @ x**2, out + self.ridge * x
 
-    def gradient(self, x: np.ndarray, z: np.ndarray | None = None) -> np.ndarray:
-        """∇f(x)."""
-        if z is None:
-            z = self.data.predict(*self.split(x))
-        a = self.data.slopes(z)
-        out = np.empty(self.size)
-        out[: self.data.design.d] = self.data.back(a)
-        out[self.data.design.d :] = a.sum()
-        return out + self.ridge * x
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        """Gradient of the loss part of f: without the ridge."""
+        out = np.zeros(self.size)
+        self._pass(x, out, False, True)
+        return out
+
+    def value(self, x: np.ndarray) -> float:
+        """f(x)."""
+        return self._pass(x, x, True, False) + 0.5 * self.ridge @ x**2
+
+    def _pass(self, x: np.ndarray, out: np.ndarray, values: bool, slopes: bool) -> float:
+        data = self.data
+        return _pass(
+            *(data.design.rows, data.y, data.loss.code, data.loss.shape, data.mass),
+            *(float(data.fit_intercept), x, out, values, slopes),
+        )
 
     def by(self, y: np.ndarray) -> np.ndarray:
         """B y."""
@@ -89,9 +98,22 @@ class AdmmProblem:
 
     def objective(self, x: np.ndarray) -> float:
         """P(x) = f(x) + g(Ax − c) where B = −I; NaN for another B."""
-        w, b = self.split(x)
-        f = self.data.risk(self.data.predict(w, b)) + 0.5 * self.data.l2 * (w @ w)
-        return f + self.g.value(self.A @ x - self.c) if self.B is None else np.nan
+        return self.value(x) + self.g.value(self.A @ x - self.c) if self.B is None else np.nan
+
+
+@njit(cache=True, nogil=True)
+def _pass(A, y, code, shape, mass, bias, x, out, values, slopes):
+    """Sum of the weighted losses, and of their gradients into out."""
+    total, last = 0.0, x.size - 1
+    for i in range(y.size):
+        z = row_dot(A, i, x) + bias * x[last]
+        if values:
+            total += mass[i] * loss_value(code, shape, z, y[i])
+        if slopes:
+            a = mass[i] * loss_gradient(code, shape, z, y[i])
+            row_add(A, i, a, out)
+            out[last] += bias * a
+    return total
 
 
 def make_admm_problem(
@@ -141,6 +163,11 @@ def make_admm_problem(
     data = make_problem(
         X, y, loss=loss, l2=l2, sample_weight=sample_weight, fit_intercept=fit_intercept
     )
+    if not np.isfinite(data.loss.smoothness):
+        raise InputError(
+            f"the {type(data.loss).__name__} loss has no Lipschitz gradient, which ADMM's step "
+            "needs. Use a squared, logistic, squared hinge or Huber loss."
+        )
     A = _matrix("A", A)
     if A.shape[1] != data.design.d:
         raise InputError(

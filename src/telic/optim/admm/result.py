@@ -100,8 +100,8 @@ def drive(
     Parameters
     ----------
     check_every : float, optional
-        Passes between looks; by default they become rarer as the run grows longer. The points of
-        complete stages are always looked at.
+        Passes between looks. By default they become rarer as the run grows longer, and every
+        complete stage is looked at.
 
     Other parameters as in `telic.optim.admm.minimize_admm`.
 
@@ -114,7 +114,8 @@ def drive(
     record = _look(problem, start, 0, 0.0)
     # An infeasible start has an infinite objective; f alone sets the scale then.
     zero = record.objective if np.isfinite(record.objective) else problem.smooth(start.x)[0]
-    history, best, kept = [record], _copy(start), record
+    history, best = [record], _copy(start)
+    kept: Record | None = record
     stopped, spent, gradients, looked = "tolerance", 0.0, 0, 0.0
     if callback is not None and callback(record, best):
         stopped = "callback"
@@ -129,9 +130,12 @@ def drive(
                 stopped = "passes"
             elif time.perf_counter() - began >= max_seconds:
                 stopped = "seconds"
-            wait = max(1.0, 0.05 * passes) if check_every is None else check_every
+            wait = max(1.0, 0.2 * passes) if check_every is None else check_every
             staged = point.stage > 0 and point.complete
-            if passes - looked < wait and not staged and stopped == "tolerance":
+            due = passes - looked >= wait or (staged and check_every is None)
+            if not due and stopped == "tolerance":
+                if staged:
+                    best, kept = _copy(point), None
                 continue
             looked = passes
             record = _look(problem, point, gradients, spent)
@@ -147,6 +151,7 @@ def drive(
                 stopped = "callback"
     except KeyboardInterrupt:
         stopped = "interrupted"
+    kept = kept or _look(problem, best, gradients, spent)
     converged = kept.gap <= tol * zero
     if converged:
         stopped = "tolerance"

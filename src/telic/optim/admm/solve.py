@@ -1,6 +1,7 @@
 """One entry point for every ADMM method, with step sizes chosen safely."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from telic.errors import InputError
 from telic.optim import sampling
 from telic.optim.admm.batch import batch_admm
+from telic.optim.admm.metric import Metric, curvature, identity
 from telic.optim.admm.penalty import Separable, separable
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
 from telic.optim.admm.result import AdmmResult, Point, Record, drive
@@ -19,8 +21,13 @@ from telic.optim.admm.svr import svr_d, svr_s
 from telic.optim.losses import Loss
 
 METHODS = ("svr-admm-d", "svr-admm-s", "sa-admm", "stoc-admm", "sdca-admm", "batch-admm")
-PRINTED = {"step_size": 5e-3, "rho": 1e-4, "first": 1.0}
-"""The settings printed for ijcnn1: η, ρ and m⁽⁰⁾ (with γ₁ = 1e-3)."""
+X_STEPS = ("auto", "linearised", "exact", "curvature")
+PRINTED = {"step_size": 5e-3, "rho": 1e-4, "first": 1.0, "batch": 1, "x_step": "linearised"}
+"""The settings printed for ijcnn1: η, ρ and m⁽⁰⁾ (with γ₁ = 1e-3), the x-step of 5.7.1."""
+DENSE_UP_TO = 2000
+"""Most features for an x-step with a dense matrix."""
+CURVATURE_UP_TO = 300
+"""Most features for which x_step="auto" takes the curvature's."""
 
 
 def minimize_admm(
@@ -48,7 +55,7 @@ def minimize_admm(
     y : array, shape (n,)
     A : array or scipy.sparse matrix, shape (k, d)
     l1 : float or array, shape (k,)
-        Weight of each |⟨A_e, w⟩|, >= 0; read if g is not given.
+        Weight of each ``|⟨A_e, w⟩|``, >= 0; read if g is not given.
     g : Separable, optional
         Any penalty of the constraint's y, from `separable`.
     B, c, loss, l2, sample_weight, fit_intercept
@@ -89,8 +96,8 @@ def solve_admm(
     method: str = "svr-admm-d",
     step_size: float | None = None,
     rho: float | None = None,
-    x_step: str = "linearised",
-    first: float = 0.5,
+    x_step: str = "auto",
+    first: float | None = None,
     batch: int | None = None,
     perturbation: float = 1e-4,
     tol: float = 1e-4,
@@ -110,16 +117,20 @@ def solve_admm(
     method : str
         One of `METHODS`.
     step_size : float, optional
-        η; `safe_step_size` by default.
+        η; `safe_step` by default.
     rho : float, optional
-        ρ of the augmented Lagrangian; `default_rho` by default. `PRINTED` holds the settings
-        printed for ijcnn1.
-    x_step : {"linearised", "exact"}
-        P = θI − ηρAᵀA with θ = ηρ‖AᵀA‖ + 1 (5.7.1), or P = I with a dense inverse (5.7.2).
-    first : float
-        m⁽⁰⁾ of SVR-ADMM-D, a positive multiple of 1/2.
+        ρ of the augmented Lagrangian; by default L / (3 ‖AᵀA‖), and 0.3 / L_M for SDCA-ADMM,
+        where it is a step on the primal. `PRINTED` holds the settings printed for ijcnn1.
+    x_step : {"auto", "linearised", "exact", "curvature"}
+        "linearised" is 5.7.1: P = θI − ηρAᵀA with θ = ηρ‖AᵀA‖ + 1, memory O(d + k). "exact" is
+        5.7.2 with P = I. "curvature" is 5.7.2 with P a bound on the Hessian of f: η has no unit
+        then, and badly scaled or correlated features cost nothing. Both keep one d × d matrix.
+        "auto" is "curvature" up to 300 features, "linearised" beyond (always for STOC-ADMM).
+    first : float, optional
+        m⁽⁰⁾ of SVR-ADMM-D, a positive multiple of 1/2; by default the first stage takes n/2
+        gradients after its full one.
     batch : int, optional
-        Rows of one stochastic step (SVR and SA); see `default_batch`.
+        Rows of one stochastic step (all but SDCA and batch ADMM); see `default_batch`.
     perturbation : float
         λ₂ that SDCA-ADMM adds.
     tol : float
@@ -149,11 +160,15 @@ def solve_admm(
     """
     _check_settings(method, x_step, first, batch, perturbation, tol, max_passes, max_seconds)
     n = problem.data.design.n
-    batch = default_batch(problem) if batch is None else min(int(batch), n)
-    safe = safe_step_size(problem, method, batch)
+    metric = _metric(problem, method, x_step)
+    batch = default_batch(problem, metric) if batch is None else min(int(batch), n)
+    safe = _safe(metric, n, method, batch)
     eta = safe if step_size is None else step_size
-    rho = default_rho(problem, method) if rho is None else rho
-    steps = make_steps(problem, eta=eta, rho=rho, exact=x_step == "exact")
+    if rho is None:
+        rho = metric.euclidean / (3.0 * max(squared_norm(problem.A), 1e-12))
+        if method == "sdca-admm":
+            rho = 0.3 / metric.largest
+    steps = make_steps(problem, eta=eta, rho=rho, P=metric.P)
     x, u = _start(problem, x_init, dual_init)
     seed = sampling.random_state(random_state)
     state = State.start(problem, x.copy(), u / rho)
@@ -166,14 +181,13 @@ def solve_admm(
     elif method == "batch-admm":
         points = batch_admm(problem, steps, state)
     elif method == "stoc-admm":
-        if steps.inverse.size:
-            raise InputError("stoc-admm has a linearised x-step only: its step shrinks.")
-        points = stoc(problem, steps, state, seed=seed)
+        points = stoc(problem, steps, state, seed=seed, batch=batch)
     elif method == "sa-admm":
         points = sa(problem, steps, state, seed=seed, batch=batch)
     elif method == "svr-admm-s":
         points = svr_s(problem, steps, state, seed=seed, batch=batch)
     else:
+        first = max(0.5, float(n // (8 * batch))) if first is None else first
         points = svr_d(problem, steps, state, seed=seed, batch=batch, first=first)
     return drive(
         problem, points, start=Point(x, state.y.copy(), u, 0), method=method, rho=float(rho),
@@ -182,69 +196,66 @@ def solve_admm(
     )  # fmt: skip
 
 
-def safe_step_size(problem: AdmmProblem, method: str, batch: int = 1) -> float:
-    """Return the step size η that is taken by default.
+def _metric(problem: AdmmProblem, method: str, x_step: str) -> Metric:
+    fixed = method in ("stoc-admm", "sdca-admm")
+    if x_step == "auto":
+        x_step = "linearised" if fixed or problem.size > CURVATURE_UP_TO else "curvature"
+    if x_step == "linearised":
+        return identity(problem)
+    if fixed:
+        raise InputError(f"{method} has no other x-step than x_step='linearised'.")
+    if problem.size > DENSE_UP_TO:
+        raise InputError(
+            f"x_step={x_step!r} needs a dense {problem.size} × {problem.size} matrix. "
+            "Use x_step='linearised'."
+        )
+    if x_step == "exact":
+        return replace(identity(problem), P=np.eye(problem.size))
+    return curvature(problem)
 
-    Batch ADMM: 1/L, L the largest eigenvalue of the loss's Hessian bound. The stochastic methods:
-    1/(2 L_b) with L_b = L (b−1)n/(b(n−1)) + L_M (n−b)/(b(n−1)), which is L_M = max_i L_i for single
-    rows. Theorem 5.5.3 proves 1/(12 L_M), which is safe a fortiori.
+
+def safe_step(
+    problem: AdmmProblem, *, method: str = "svr-admm-d", x_step: str = "auto", batch: int = 1
+) -> float:
+    """Return the step size η that `solve_admm` takes by default.
+
+    Batch ADMM: 1/L. The stochastic methods: 1/(2 L_b) with
+    L_b = L (b−1)n/(b(n−1)) + L_M (n−b)/(b(n−1)), which is L_M = max_i L_i for single rows.
+    Theorem 5.5.3 proves 1/(12 L_M). The constants are those in the metric of the x-step.
+
+    Parameters
+    ----------
+    problem : AdmmProblem
+    method, x_step, batch
+        As in `solve_admm`.
     """
-    whole = smoothness(problem)
+    return _safe(_metric(problem, method, x_step), problem.data.design.n, method, batch)
+
+
+def _safe(metric: Metric, n: int, method: str, batch: int) -> float:
     if method == "batch-admm":
-        return 1.0 / max(whole, 1e-12)
-    n, largest = problem.data.design.n, float(problem.data.row_constants().max())
+        return 1.0 / metric.whole
     if n == 1:
-        return 1.0 / max(2.0 * largest, 1e-12)
-    mixed = whole * n * (batch - 1) / (batch * (n - 1)) + largest * (n - batch) / (batch * (n - 1))
-    return 1.0 / max(2.0 * mixed, 1e-12)
+        return 0.5 / metric.largest
+    rare = (n - batch) / (batch * (n - 1))
+    return 0.5 / (metric.whole * (1.0 - rare) + metric.largest * rare)
 
 
-def smoothness(problem: AdmmProblem) -> float:
-    """L, the Lipschitz constant of ∇f: the loss's smoothness times ‖Xᵀ diag(mass) X‖, plus l2."""
-    data = problem.data
-    v = np.random.default_rng(0).normal(size=problem.size)
-    estimate = 0.0
-    for _ in range(50):
-        v /= np.linalg.norm(v)
-        a = data.mass * data.predict(*problem.split(v))
-        following = np.append(data.back(a), a.sum() if data.fit_intercept else [])
-        last, estimate = estimate, float(np.linalg.norm(following))
-        if estimate == 0 or abs(estimate - last) <= 1e-3 * estimate:
-            break
-        v = following
-    rows = float(data.row_constants().max())
-    return min(1.02 * data.loss.smoothness * estimate + data.l2, rows)
-
-
-def default_rho(problem: AdmmProblem, method: str = "svr-admm-d") -> float:
-    """Return ρ = L / (3 ‖AᵀA‖): the constraint then weighs about as much as the loss's curvature.
-
-    It does not depend on the units of X's and A's columns as long as both change together, and it
-    keeps θ of the linearised x-step below 4/3 for every default step size. SDCA-ADMM's ρ is a
-    step on the primal: 0.3 / L_M.
-    """
-    if method == "sdca-admm":
-        return 0.3 / max(float(problem.data.row_constants().max()), 1e-12)
-    return smoothness(problem) / (3.0 * max(squared_norm(problem.A), 1e-12))
-
-
-def default_batch(problem: AdmmProblem) -> int:
-    """Return the rows of one step of SVR and SA.
+def default_batch(problem: AdmmProblem, metric: Metric) -> int:
+    """Return the rows of one stochastic step.
 
     L_M / L rows make a batch as smooth as twice the whole, and as many rows as A has entries per
     entry of a row make the two halves of a step cost the same: the larger, up to n/8 and 256.
     """
-    data = problem.data
-    n = data.design.n
-    mixed = float(data.row_constants().max()) / max(smoothness(problem), 1e-12)
-    shared = problem.A.nnz / max(data.design.stored / n, 1.0)
-    return int(np.clip(max(mixed, shared), 1, max(1, min(n // 8, 256))))
+    n = problem.data.design.n
+    shared = problem.A.nnz / max(problem.data.design.stored / n, 1.0)
+    return int(np.clip(max(metric.largest / metric.whole, shared), 1, max(1, min(n // 8, 256))))
 
 
 def _check_settings(
     method: str,
     x_step: str,
-    first: float,
+    first: float | None,
     batch: int | None,
     perturbation: float,
     tol: float,
@@ -253,9 +264,9 @@ def _check_settings(
 ) -> None:
     if method not in METHODS:
         raise InputError(f"method is {method!r}, expected one of {', '.join(METHODS)}.")
-    if x_step not in ("linearised", "exact"):
-        raise InputError(f"x_step is {x_step!r}, expected 'linearised' or 'exact'.")
-    if not (first > 0 and 2 * first == int(2 * first)):
+    if x_step not in X_STEPS:
+        raise InputError(f"x_step is {x_step!r}, expected one of {', '.join(X_STEPS)}.")
+    if first is not None and not (first > 0 and 2 * first == int(2 * first)):
         raise InputError(f"first is {first!r}, expected a positive multiple of 1/2 (m⁽⁰⁾).")
     if batch is not None and not (batch >= 1 and batch == int(batch)):
         raise InputError(f"batch is {batch!r}, expected an integer >= 1.")

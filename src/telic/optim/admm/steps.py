@@ -1,6 +1,6 @@
 """What the methods share: the y-step with the dual update, the x-step, and their step sizes."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 
 from telic.errors import InputError
-from telic.optim.admm.problem import AdmmProblem, Constraint
+from telic.optim.admm.problem import AdmmProblem
 from telic.optim.kernels import row_add, row_dot, soft
 
 
@@ -47,11 +47,7 @@ class Steps:
     tau: float
     """Of the linearised y-step with a general B, at least ‖BᵀB‖."""
     inverse: np.ndarray
-    """(I/η + ρAᵀA)⁻¹ of the exact x-step with P = I (5.7.2); empty for the linearised one."""
-
-
-EXACT_UP_TO = 2000
-"""Largest number of features for which the exact x-step is offered: it is a dense matrix."""
+    """(P/η + ρAᵀA)⁻¹ of the exact x-step (5.7.2); empty for the linearised one."""
 
 
 def squared_norm(matrix: sparse.csr_matrix, *, iterations: int = 100) -> float:
@@ -79,41 +75,33 @@ def squared_norm(matrix: sparse.csr_matrix, *, iterations: int = 100) -> float:
 
 
 def make_steps(
-    problem: AdmmProblem, *, eta: float, rho: float, exact: bool = False, theta: float | None = None
+    problem: AdmmProblem, *, eta: float, rho: float, P: np.ndarray | None = None
 ) -> Steps:
     """Return the constants for step size η and penalty ρ.
+
+    Parameters
+    ----------
+    problem : AdmmProblem
+    eta, rho : float
+    P : array, shape (size, size), optional
+        Metric of the exact x-step; without it the x-step is the linearised one.
 
     Raises
     ------
     InputError
-        If η or ρ is not positive, θ below the safe value, or the exact step too large.
+        If η or ρ is not positive.
     """
     for name, value in (("step_size", eta), ("rho", rho)):
         if not 0 < value < np.inf:
             raise InputError(f"{name} is {value!r}, expected a number > 0.")
-    inverse = np.empty((0, 0))
-    if exact:
-        if problem.size > EXACT_UP_TO:
-            raise InputError(
-                f"the exact x-step needs a dense {problem.size} × {problem.size} matrix. "
-                "Use x_step='linearised'."
-            )
-        gram = np.eye(problem.size) / eta + rho * (problem.A.T @ problem.A).toarray()
+    inverse, theta = np.empty((0, 0)), 1.0
+    if P is None:
+        theta = 1.0 + eta * rho * squared_norm(problem.A)
+    else:
+        gram = P / eta + rho * (problem.A.T @ problem.A).toarray()
         inverse = cho_solve(cho_factor(gram), np.eye(problem.size))
-    safe = 1.0 + eta * rho * squared_norm(problem.A)
-    if theta is None:
-        theta = safe
-    elif theta < (1 - 1e-9) * safe:
-        raise InputError(f"theta is {theta!r}, below {safe:.6g}: P would not be at least I.")
     tau = 1.0 if problem.B is None else max(squared_norm(problem.B), 1e-12)
     return Steps(float(eta), float(rho), float(theta), tau, inverse)
-
-
-def with_eta(problem: AdmmProblem, steps: Steps, eta: float) -> Steps:
-    """Return the same steps with another η."""
-    if steps.inverse.size:
-        return make_steps(problem, eta=eta, rho=steps.rho, exact=True)
-    return replace(steps, eta=eta, theta=1.0 + (steps.theta - 1.0) * eta / steps.eta)
 
 
 @njit(cache=True, nogil=True)
@@ -164,7 +152,3 @@ def x_step(x, h, ridge, pull, move, eta, rho, theta, inverse):
 def dual(problem: AdmmProblem, x: np.ndarray, s: np.ndarray, rho: float) -> np.ndarray:
     """Return the unscaled dual u = ρz of a state."""
     return rho * (problem.A @ x + s)
-
-
-__all__ = ["Constraint", "State", "Steps", "dual", "make_steps", "prox", "squared_norm", "sweep",
-           "with_eta", "x_step"]  # fmt: skip

@@ -77,7 +77,7 @@ def _stage(
     """Take m steps around the snapshot and return the sums of x, y and s."""
     data, constraint = problem.data, problem.constraint
     n = data.design.n
-    full = problem.gradient(anchor) - problem.ridge * anchor
+    full = problem.gradient(anchor)
     gradients, done, h = n, 0, np.empty_like(full)
     sums = np.zeros_like(state.x), np.zeros_like(state.y), np.zeros_like(state.s)
     while done < m:

@@ -1,60 +1,24 @@
-"""scikit-learn estimators: weights fused along a graph, generalised lasso, trend filtering."""
+"""scikit-learn estimators whose weights are fused along a graph of the features."""
 
 import warnings
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from telic.errors import InputError
 from telic.optim.admm import graphs
-from telic.optim.admm.penalty import separable
-from telic.optim.admm.problem import make_admm_problem
-from telic.optim.admm.solve import solve_admm
-from telic.optim.admm.steps import EXACT_UP_TO
-from telic.optim.linear import FORMATS, example_weights, seed_of
+from telic.optim.admm.generalized import Fitted, Regressor
+from telic.optim.linear import FORMATS, example_weights
 
 GRAPHS = ("glasso", "knn", "chain")
 
 
-class _Fitted(BaseEstimator):
-    """A linear prediction whose weights are held by a matrix A."""
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def _scores(self, X):
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, **FORMATS)
-        return np.asarray(X @ self.coef_.T) + self.intercept_
-
-    def _solve(self, X, y, A, l1, *, loss, sample_weight):
-        problem = make_admm_problem(
-            X, y, A=A, g=separable(A.shape[0], l1=l1), loss=loss, l2=self.l2,
-            sample_weight=sample_weight, fit_intercept=self.fit_intercept,
-        )  # fmt: skip
-        return solve_admm(
-            problem, method=self.solver, tol=self.tol, max_passes=self.max_iter,
-            max_seconds=np.inf if self.max_seconds is None else self.max_seconds,
-            random_state=seed_of(self.random_state),
-        )  # fmt: skip
-
-    def _record(self, results):
-        """Keep what the fit says of itself; several results are those of several classes."""
-        self.n_iter_ = max(1, *(round(result.passes) for result in results))
-        self.gap_ = max(result.gap for result in results)
-        reasons = {result.stopped for result in results}
-        self.stopped_ = "tolerance" if reasons == {"tolerance"} else max(reasons - {"tolerance"})
-
-
-class _GraphFused(_Fitted):
+class _GraphFused(Fitted):
     """The graph, by name or by its edges, and the matrix that fuses along it."""
 
     def _graph(self, X):
@@ -113,8 +77,12 @@ class _GraphFused(_Fitted):
 class GraphFusedClassifier(ClassifierMixin, _GraphFused):
     """Logistic regression whose weights are fused along the edges of a feature graph (5.7.3).
 
-    Minimises Σ_i s_i log(1 + exp(−y_i (⟨w, x_i⟩ + b))) / Σ_i s_i + gamma Σ W_ij |w_i − w_j|
-    + l1 ‖w‖₁ + (l2/2)‖w‖². More than two classes are fitted one against the rest.
+    Minimises, with W_ij the weight of edge (i, j)::
+
+        Σ_i s_i log(1 + exp(−y_i (⟨w, x_i⟩ + b))) / Σ_i s_i + gamma Σ W_ij |w_i − w_j|
+            + l1 ‖w‖₁ + (l2/2)‖w‖²
+
+    More than two classes are fitted one against the rest.
 
     Parameters
     ----------
@@ -239,22 +207,13 @@ class GraphFusedClassifier(ClassifierMixin, _GraphFused):
             return np.log(self.predict_proba(X))
 
 
-class _Regressor(RegressorMixin, _Fitted):
-    def _keep(self, results):
-        (result,) = results
-        self.coef_, self.intercept_ = result.coef, result.intercept
-        return self
-
-    def predict(self, X):
-        """Return the expected target of each sample."""
-        return self._scores(X)
-
-
-class GraphFusedRegressor(_Regressor, _GraphFused):
+class GraphFusedRegressor(Regressor, _GraphFused):
     """Linear regression whose weights are fused along the edges of a feature graph.
 
-    Minimises Σ_i s_i loss(⟨w, x_i⟩ + b, y_i) / Σ_i s_i + gamma Σ W_ij |w_i − w_j| + l1 ‖w‖₁
-    + (l2/2)‖w‖², the squared loss being half the square.
+    Minimises, the squared loss being half the square::
+
+        Σ_i s_i loss(⟨w, x_i⟩ + b, y_i) / Σ_i s_i + gamma Σ W_ij |w_i − w_j|
+            + l1 ‖w‖₁ + (l2/2)‖w‖²
 
     Parameters
     ----------
@@ -312,147 +271,3 @@ random_state
         X, y = validate_data(self, X, y, y_numeric=True, **FORMATS)
         weights = example_weights(None, y, sample_weight)
         return self._keep(self._fit_graph(X, [y], loss=self.loss, sample_weight=weights))
-
-
-class GeneralizedLasso(_Regressor):
-    """Regression with an ℓ₁ penalty on any linear map of the weights.
-
-    Minimises Σ_i s_i (⟨w, x_i⟩ + b − y_i)² / (2 Σ_i s_i) + alpha ‖Dw‖₁ + (l2/2)‖w‖².
-
-    Parameters
-    ----------
-    D : array or scipy.sparse matrix, shape (k, n_features), optional
-        The identity by default, which is scikit-learn's ``Lasso(alpha)``.
-    alpha : float
-        Strength, >= 0.
-    l2, solver, fit_intercept, tol, max_iter, max_seconds, random_state
-        As in `GraphFusedClassifier`.
-    loss : {"squared", "huber"} or Loss
-
-    Attributes
-    ----------
-    coef_, intercept_, n_iter_, gap_, stopped_
-        As in `GraphFusedRegressor`.
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).normal(size=(200, 3))
-    >>> model = GeneralizedLasso([[1.0, -1.0, 0.0]], alpha=0.1).fit(X, X @ [1.0, 1.0, 3.0])
-    >>> model.coef_.round(3)
-    array([1., 1., 3.])
-    """
-
-    def __init__(
-        self,
-        D=None,
-        *,
-        alpha=0.1,
-        l2=0.0,
-        loss="squared",
-        solver="svr-admm-d",
-        fit_intercept=True,
-        tol=1e-4,
-        max_iter=1000,
-        max_seconds=None,
-        random_state=None,
-    ):
-        self.D = D
-        self.alpha = alpha
-        self.l2 = l2
-        self.loss = loss
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_seconds = max_seconds
-        self.random_state = random_state
-
-    def fit(self, X, y, sample_weight=None):
-        """Fit the weights; Ctrl-C ends the fit with the last complete stage's."""
-        X, y = validate_data(self, X, y, y_numeric=True, **FORMATS)
-        weights = example_weights(None, y, sample_weight)
-        D: Any = sparse.eye_array(X.shape[1], format="csr") if self.D is None else self.D
-        D = D if sparse.issparse(D) else np.atleast_2d(np.asarray(D, dtype=np.float64))
-        result = self._solve(X, y, D, self.alpha, loss=self.loss, sample_weight=weights)
-        self._record([result])
-        return self._keep([result])
-
-
-class TrendFilter(BaseEstimator):
-    """Piecewise polynomial fit to a series: ‖y − x‖²/(2n) + alpha ‖D x‖₁, D the differences.
-
-    Order 0 gives steps (total variation), 1 straight pieces, 2 parabolas.
-
-    Parameters
-    ----------
-    order : int
-        Degree of the pieces, 0 to 3; the differences are of order + 1.
-    alpha : float
-        Strength, >= 0.
-    solver, tol, max_iter, max_seconds, random_state
-        As in `GraphFusedClassifier`. The default is batch ADMM with the exact x-step: one sample
-        per unknown leaves nothing to sample.
-
-    Attributes
-    ----------
-    trend_ : array, shape (n,)
-    n_iter_, gap_, stopped_
-        As in `GraphFusedRegressor`.
-
-    Examples
-    --------
-    >>> y = np.repeat([0.0, 1.0], 10) + 0.1 * np.sin(np.arange(20))
-    >>> np.unique(TrendFilter(0, alpha=0.03).fit_transform(y).round(2))
-    array([0.08, 0.92])
-    """
-
-    def __init__(
-        self,
-        order=1,
-        *,
-        alpha=0.1,
-        solver="batch-admm",
-        tol=1e-5,
-        max_iter=20_000,
-        max_seconds=None,
-        random_state=None,
-    ):
-        self.order = order
-        self.alpha = alpha
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_seconds = max_seconds
-        self.random_state = random_state
-
-    def fit(self, y, _=None, sample_weight=None):
-        """Fit the trend of a series y, shape (n,), evenly spaced; returns self."""
-        if self.order not in (0, 1, 2, 3):
-            raise InputError(f"order is {self.order!r}, expected 0, 1, 2 or 3.")
-        y = np.asarray(y, dtype=np.float64)
-        if y.ndim != 1 or y.size < self.order + 2:
-            raise InputError(
-                f"y has shape {y.shape}, expected a series of at least {self.order + 2} values."
-            )
-        n = y.size
-        D = sparse.eye_array(n, format="csr")
-        for _ in range(self.order + 1):
-            D = sparse.csr_array(D[1:] - D[:-1])
-        problem = make_admm_problem(
-            sparse.eye_array(n, format="csr"), y, A=D, g=separable(D.shape[0], l1=self.alpha),
-            loss="squared", sample_weight=sample_weight,
-        )  # fmt: skip
-        exact = n <= EXACT_UP_TO and self.solver not in ("stoc-admm", "sdca-admm")
-        result = solve_admm(
-            problem, method=self.solver, x_step="exact" if exact else "linearised", tol=self.tol,
-            max_passes=self.max_iter, random_state=seed_of(self.random_state),
-            max_seconds=np.inf if self.max_seconds is None else self.max_seconds,
-        )  # fmt: skip
-        self.trend_ = result.coef
-        self.n_iter_ = max(1, round(result.passes))
-        self.gap_, self.stopped_ = result.gap, result.stopped
-        return self
-
-    def fit_transform(self, y, _=None):
-        """Fit and return the trend, shape (n,)."""
-        return self.fit(y).trend_

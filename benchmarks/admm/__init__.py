@@ -1,0 +1,1 @@
+"""SVR-ADMM-D against its family, CVXPY and copt."""

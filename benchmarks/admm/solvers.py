@@ -1,0 +1,167 @@
+"""Each rival as a function of (optimum, level, limit): CPU seconds to a relative gap, or None."""
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from telic.errors import InputError
+from telic.optim.admm import Optimum, safe_step, solve_admm
+from telic.study.chapter5 import MULTIPLES
+
+
+def relative_gap(best: Optimum, x: np.ndarray) -> float:
+    """(P(x) − P*)/(P(0) − P*)."""
+    return best.gap(x) / best.gap(np.zeros_like(x))
+
+
+@dataclass(frozen=True)
+class Family:
+    """One of our own methods, with its best step of the grid (None: the step it has by default)."""
+
+    options: dict[str, Any]
+    tuned: bool = True
+
+    def prepare(self, best: Optimum, level: float, limit: float) -> Callable[[], float] | None:
+        """Find the step and the passes outside the clock; return the run to time."""
+        tried = []
+        tuned = self.tuned and self.options["method"] != "sdca-admm"
+        for multiple in MULTIPLES if tuned else (None,):
+            found = self._passes(best, level, limit, multiple)
+            if found is not None:
+                tried.append((*found, multiple))
+        if not tried:
+            return None
+        _, passes, multiple = min(tried)
+
+        def timed() -> float:
+            settings = self._settings(best, multiple)
+            began = time.process_time()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                result = solve_admm(
+                    best.problem, tol=0.0, max_passes=passes, check_every=np.inf, random_state=0,
+                    **settings,
+                )  # fmt: skip
+            spent = time.process_time() - began
+            if relative_gap(best, result.coef) > level:
+                raise AssertionError(f"{self.options}: the timed run missed the gap")
+            return spent
+
+        return timed
+
+    def _settings(self, best: Optimum, multiple: float | None) -> dict[str, Any]:
+        if multiple is None:
+            return self.options
+        at = {key: self.options[key] for key in ("method", "x_step", "batch")}
+        return self.options | {"step_size": multiple * safe_step(best.problem, **at)}
+
+    def _passes(
+        self, best: Optimum, level: float, limit: float, multiple: float | None
+    ) -> tuple[float, float] | None:
+        """Seconds, without the looks, and passes of the first complete point below the level."""
+        hit = []
+        wanted = best.objective + level * best.gap(np.zeros(best.problem.size))
+
+        def look(record: Any, _: Any) -> bool:
+            if record.complete and record.objective <= wanted:
+                hit.append((record.seconds, record.passes))
+            return bool(hit) or record.seconds > limit
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            try:
+                solve_admm(
+                    best.problem, tol=0.0, max_passes=np.inf, random_state=0,
+                    callback=look, check_every=0.0, **self._settings(best, multiple),
+                )  # fmt: skip
+            except InputError:
+                return None
+        return hit[0] if hit else None
+
+
+class Cvxpy:
+    """CVXPY with its default solver (Clarabel, an interior-point method), to its own tolerance."""
+
+    def prepare(self, best: Optimum, level: float, limit: float) -> Callable[[], float] | None:
+        """Return the run to time."""
+        import cvxpy
+
+        problem = best.problem
+        X, y = problem.data.design.matrix, problem.data.y
+        signed = X.multiply(-y[:, None]).tocsr()
+
+        def timed() -> float:
+            began = time.process_time()
+            w = cvxpy.Variable(problem.size)
+            loss = cvxpy.sum(cvxpy.logistic(signed @ w)) / y.size
+            fused = cvxpy.norm1(cvxpy.multiply(problem.g.l1, problem.A @ w))
+            cvxpy.Problem(cvxpy.Minimize(loss + fused)).solve()
+            spent = time.process_time() - began
+            self.gap = relative_gap(best, w.value)
+            return spent
+
+        return timed
+
+
+class Copt:
+    """copt's primal-dual method with line search, and its logistic loss."""
+
+    def prepare(self, best: Optimum, level: float, limit: float) -> Callable[[], float] | None:
+        """Find how many iterations the gap takes outside the clock; return the run to time."""
+        import copt
+        import copt.loss
+
+        problem = best.problem
+        X, y = problem.data.design.matrix, problem.data.y
+        A = problem.A
+
+        def solve(iterations: int) -> np.ndarray:
+            loss = copt.loss.LogLoss(X, (y + 1) / 2)
+            return copt.minimize_primal_dual(
+                loss.f_grad, np.zeros(X.shape[1]), None,
+                lambda v, step: np.sign(v) * np.maximum(np.abs(v) - step * problem.g.l1, 0.0),
+                L=A, tol=0.0, max_iter=iterations, step_size=4.0 / problem.size,
+            ).x  # fmt: skip
+
+        iterations = 16
+        while True:
+            began = time.process_time()
+            found = relative_gap(best, solve(iterations))
+            if found <= level:
+                break
+            if time.process_time() - began > limit:
+                return None
+            iterations *= 2
+
+        def timed() -> float:
+            began = time.process_time()
+            solve(iterations)
+            return time.process_time() - began
+
+        return timed
+
+
+def _own(method: str, x_step: str, batch: int) -> Family:
+    return Family({"method": method, "x_step": x_step, "batch": batch})
+
+
+SOLVERS: dict[str, Any] = {
+    "SVR-D, as shipped": Family({"method": "svr-admm-d"}, tuned=False),
+    "SVR-D": _own("svr-admm-d", "curvature", 256),
+    "SVR-D, linearised": _own("svr-admm-d", "linearised", 64),
+    "STOC, single rows": _own("stoc-admm", "linearised", 1),
+    "SA, single rows": _own("sa-admm", "linearised", 1),
+    "SDCA, single rows": Family({"method": "sdca-admm", "perturbation": 1e-6}),
+    "STOC, batches": _own("stoc-admm", "linearised", 64),
+    "SA, batches": _own("sa-admm", "linearised", 64),
+    "SA, batches and curvature": _own("sa-admm", "curvature", 256),
+    "batch ADMM": _own("batch-admm", "linearised", 1),
+    "batch ADMM, curvature": _own("batch-admm", "curvature", 1),
+    "CVXPY": Cvxpy(),
+    "copt primal-dual": Copt(),
+}

@@ -1,0 +1,46 @@
+"""Peak memory of each method beyond the data, beside 3 vectors of length n and 6 of length d."""
+
+import tracemalloc
+import warnings
+
+from sklearn.exceptions import ConvergenceWarning
+
+from benchmarks.optim import datasets
+from telic.optim import make_problem, solve
+from telic.optim.design import as_design
+
+METHODS = ("asbcd", "saga", "svrg", "mrbcd", "sgd", "sbcd", "sdca", "prox_newton", "gram")
+
+
+def memory_rows():
+    """Yield data, method, vectors of length n + 2d that the peak would fill, share of the limit."""
+    for name, l1, l2 in (("rcv1", 1e-4, 1e-4), ("covtype", 1e-4, 1e-4)):
+        data = getattr(datasets, name)()
+        if data is None:
+            continue
+        design = as_design(data[0])
+        design.rows, design.columns  # noqa: B018  (the data and their transposed copy)
+        n, d = design.n, design.d
+        for method in METHODS:
+            if method == "gram" and d > 4096:
+                continue
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                _solve(design, data[1], l1, l2, method)  # compiles
+                tracemalloc.start()
+                problem = _solve(design, data[1], l1, l2, method)
+                peak = tracemalloc.get_traced_memory()[1]
+                tracemalloc.stop()
+            weights = problem.mass.nbytes
+            limit = 8 * (3 * n + 6 * d)
+            matrix = 8 * d * d if method == "gram" else 0
+            yield (
+                name, f"{n:,} × {d:,}", method, f"{peak / 2**20:.2f}", f"{limit / 2**20:.2f}",
+                f"{peak / limit:.2f}", f"{(peak - weights - matrix) / limit:.2f}",
+            )  # fmt: skip
+
+
+def _solve(design, y, l1, l2, method):
+    problem = make_problem(design, y, l1=l1, l2=l2)
+    solve(problem, method=method, tol=1e-4, max_passes=6)
+    return problem

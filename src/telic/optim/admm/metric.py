@@ -1,0 +1,122 @@
+"""The metric P of the x-step, and how smooth the loss is in it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from telic.optim.admm.problem import AdmmProblem
+from telic.optim.kernels import row_add, row_dot, row_square
+
+DAMPING = 0.1
+"""Share of the mean curvature added to every coordinate: rare features then bound no step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """P, and the Lipschitz constants of f and of its components in its norm."""
+
+    P: np.ndarray | None
+    """None stands for the identity."""
+    whole: float
+    """L of f; at most 1 for the curvature."""
+    largest: float
+    """L_M = max_i L_i."""
+    euclidean: float
+    """L of f in the Euclidean norm."""
+
+
+def identity(problem: AdmmProblem) -> Metric:
+    """Return P = I, for which L is found by power iteration."""
+    data = problem.data
+    v = np.random.default_rng(0).normal(size=problem.size)
+    estimate = 0.0
+    for _ in range(50):
+        v /= np.linalg.norm(v)
+        following = np.zeros(problem.size)
+        _apply(data.design.rows, data.mass, float(data.fit_intercept), v, following)
+        last, estimate = estimate, float(np.linalg.norm(following))
+        if estimate == 0 or abs(estimate - last) <= 1e-3 * estimate:
+            break
+        v = following
+    rows = _largest_square(data.design.rows, data.mass, float(data.fit_intercept))
+    largest = max(data.loss.smoothness * data.design.n * rows + data.l2, 1e-12)
+    whole = min(1.02 * data.loss.smoothness * estimate + data.l2, largest)
+    whole = max(whole, 1e-12)
+    return Metric(None, whole, largest, whole)
+
+
+def curvature(problem: AdmmProblem) -> Metric:
+    """Return P, a bound on the Hessian of f: smoothness · Xᵀ diag(mass) X + l2 I, damped.
+
+    f and P then bend alike, and a step η of order 1 suits every direction. Theorem 5.5.3 asks
+    for P >= I; it holds in any metric once L_M is taken in that metric, as here.
+    """
+    data = problem.data
+    P = data.loss.smoothness * gram(problem, data.mass) + np.diag(problem.ridge)
+    euclidean = max(float(np.linalg.eigvalsh(P)[-1]), 1e-12)
+    P += np.eye(problem.size) * max(DAMPING * np.trace(P) / problem.size, 1e-12)
+    rows = _largest(data.design.rows, data.mass, data.fit_intercept, np.linalg.inv(P))
+    return Metric(P, 1.0, max(1.0, data.loss.smoothness * data.design.n * rows), euclidean)
+
+
+def gram(problem: AdmmProblem, weight: np.ndarray) -> np.ndarray:
+    """Return Σ weight_i x_i x_iᵀ, with a last 1 in x_i for an intercept."""
+    out = np.zeros((problem.size, problem.size))
+    _gram(problem.data.design.rows, weight, problem.data.fit_intercept, out)
+    return out + np.tril(out, -1).T
+
+
+@njit(cache=True, nogil=True)
+def _gram(A, weight, bias, out):
+    """Lower triangle of `gram`."""
+    last = out.shape[0] - 1
+    for i in range(weight.size):
+        start, stop = A.indptr[i], A.indptr[i + 1]
+        shift = start * A.step - start
+        for p in range(start, stop):
+            v = weight[i] * A.data[p]
+            row = out[A.indices[p + shift]]
+            for q in range(start, p + 1):
+                row[A.indices[q + shift]] += v * A.data[q]
+            if bias:
+                out[last, A.indices[p + shift]] += v
+        if bias:
+            out[last, last] += weight[i]
+
+
+@njit(cache=True, nogil=True)
+def _largest(A, weight, bias, M):
+    """Largest weight_i x_iᵀ M x_i, M symmetric."""
+    last, best = M.shape[0] - 1, 0.0
+    for i in range(weight.size):
+        start, stop = A.indptr[i], A.indptr[i + 1]
+        shift = start * A.step - start
+        total = M[last, last] if bias else 0.0
+        for p in range(start, stop):
+            row = M[A.indices[p + shift]]
+            cross = row[last] if bias else 0.0
+            for q in range(start, p):
+                cross += row[A.indices[q + shift]] * A.data[q]
+            total += A.data[p] * (2.0 * cross + row[A.indices[p + shift]] * A.data[p])
+        best = max(best, weight[i] * total)
+    return best
+
+
+@njit(cache=True, nogil=True)
+def _apply(A, mass, bias, v, out):
+    """Add Xᵀ diag(mass) X v to out, with a last 1 in each row for an intercept."""
+    last = v.size - 1
+    for i in range(mass.size):
+        a = mass[i] * (row_dot(A, i, v) + bias * v[last])
+        row_add(A, i, a, out)
+        out[last] += bias * a
+
+
+@njit(cache=True, nogil=True)
+def _largest_square(A, mass, bias):
+    """Largest mass_i (‖x_i‖² + bias)."""
+    best = 0.0
+    for i in range(mass.size):
+        best = max(best, mass[i] * (row_square(A, i) + bias))
+    return best

@@ -1,0 +1,120 @@
+"""Group users by topics: LDA on patients (or users), averaged over each user's patients."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from telic.errors import InputError
+from telic.specialty.access import AccessLog
+from telic.specialty.discovery import Grouping
+from telic.specialty.lda import GibbsLDA, choose_n_topics
+
+TOPIC_CANDIDATES = [20, 30, 40, 50]
+SAMPLE = 40_000
+"""Documents used to choose the number of topics."""
+CONCENTRATION = 6.0
+"""Robust standard deviations by which a user's share of a topic must exceed the median user's."""
+
+
+def group_by_topics(
+    log: AccessLog,
+    *,
+    n_topics: int | None,
+    document: str,
+    restarts: int,
+    seed: int,
+    threads: int,
+    on_step: Callable[[str], None],
+) -> Grouping:
+    """Cluster users by their largest topic; the options are those of `discover`.
+
+    Other sizes, for the stability, are a quarter fewer and a quarter more topics.
+    """
+    details: dict[str, Any] = {"document": document}
+    if document == "patient":
+        documents = log.patient_diagnosis()
+    elif document == "user":
+        documents = log.user_diagnosis().sign()  # the text's is a set of diagnoses
+    else:
+        raise InputError(f"document is {document!r}, expected 'patient' or 'user'.")
+    if n_topics is None:
+        rng = np.random.default_rng(seed)
+        rows = rng.permutation(documents.shape[0])[:SAMPLE]
+        n_topics, perplexity = choose_n_topics(
+            documents[np.sort(rows)], TOPIC_CANDIDATES, seed=seed, threads=threads
+        )
+        details["perplexity"] = {str(k): round(value, 2) for k, value in perplexity.items()}
+        on_step("number of topics")
+    details["n_topics"] = n_topics
+    opened = log.user_patient()
+
+    def run(n: int, seed: int) -> tuple[float, np.ndarray, np.ndarray, GibbsLDA]:
+        model = GibbsLDA(n_topics=n, seed=seed, threads=threads).fit(documents)
+        topics = model.transform(documents)
+        if document == "patient":
+            patients = np.maximum(np.asarray(opened.sum(axis=1)), 1)[:, None]
+            share = _mean_share(opened, topics)
+            cluster = concentrated_cluster(share, topics.var(axis=0) / patients)
+        else:
+            cluster = concentrated_cluster(topics)
+        on_step(f"LDA with {n} topics")
+        score = model.perplexity(documents) if restarts > 1 else 0.0
+        return score, cluster, topics, model
+
+    runs = [run(n_topics, seed + restart) for restart in range(restarts)]
+    best = min(range(restarts), key=lambda r: runs[r][0])
+    _, cluster, topics, model = runs[best]
+    sizes = {max(2, round(n_topics * factor)) for factor in (0.75, 1.25)} - {n_topics}
+    if restarts == 1:
+        sizes = set()
+
+    def by_month(rows: np.ndarray) -> np.ndarray:
+        if document == "user":
+            return model.transform(log.user_diagnosis(rows).sign())
+        return _mean_share(log.user_patient(rows), topics)
+
+    return Grouping(
+        cluster,
+        n_topics,
+        restarts=[one[1] for r, one in enumerate(runs) if r != best],
+        sizes=[run(n, seed)[1] for n in sorted(sizes)],
+        by_month=by_month,
+        details=details,
+    )
+
+
+def concentrated_cluster(share: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:
+    """Cluster of each user: the topic of largest share if the share stands out, else −1.
+
+    Parameters
+    ----------
+    share : ndarray of shape (n_users, n_topics)
+    noise : ndarray of shape (n_users, n_topics), optional
+        Variance of each share by chance alone. What the typical user's noise adds to the spread of
+        shares is replaced by the user's own, so that few patients do not look like a practice.
+
+    Examples
+    --------
+    >>> share = np.full((9, 2), 0.5) + np.linspace(-0.02, 0.02, 9)[:, None] * [1, -1]
+    >>> share[0] = [0.9, 0.1]
+    >>> concentrated_cluster(share).tolist()
+    [0, -1, -1, -1, -1, -1, -1, -1, -1]
+    """
+    largest = share.argmax(axis=1)
+    median = np.median(share, axis=0)
+    spread = 1.4826 * np.median(np.abs(share - median), axis=0)
+    variance = np.broadcast_to(spread**2, share.shape)
+    if noise is not None:
+        variance = np.maximum(variance - np.median(noise, axis=0), 0.0) + noise
+    needed = median + CONCENTRATION * np.sqrt(variance)
+    everyone = np.arange(len(share))
+    return np.where(share[everyone, largest] >= needed[everyone, largest], largest, -1)
+
+
+def _mean_share(opened: sparse.csr_array, topics: np.ndarray) -> np.ndarray:
+    """T_u: the mean topic shares of a user's distinct patients (equal shares without patients)."""
+    number = np.asarray(opened.sum(axis=1)).ravel()[:, None]
+    mean = (opened @ topics) / np.maximum(number, 1)
+    return np.where(number > 0, mean, 1.0 / topics.shape[1])

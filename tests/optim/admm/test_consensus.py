@@ -1,0 +1,81 @@
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from telic.errors import InputError
+from telic.optim.admm import consensus_admm, minimize_admm
+
+D = np.diff(np.eye(6), axis=0)
+
+
+def shards(loss, *, sizes=(60, 90, 150), seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(sum(sizes), 6)) * [1, 1, 3, 1, 1, 0.3]
+    score = X @ [1, 1, 1, -1, -1, -1] + rng.normal(size=len(X))
+    y = np.where(score > 0, 1.0, -1.0) if loss == "logistic" else score
+    # The shards are not alike: sorted by the first feature.
+    order = np.argsort(X[:, 0] + rng.normal(size=len(X)))
+    X, y = X[order], y[order]
+    cuts = np.cumsum(sizes)[:-1]
+    return X, y, list(zip(np.split(X, cuts), np.split(y, cuts), strict=True))
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_the_shards_agree_on_the_pooled_optimum(loss, fit_intercept):
+    X, y, parts = shards(loss)
+    terms = {"A": D, "l1": 0.03, "l2": 0.01, "loss": loss, "fit_intercept": fit_intercept}
+    pooled = minimize_admm(X, y, method="batch-admm", tol=1e-12, max_passes=9000, **terms)
+    found = consensus_admm(parts, tol=1e-7, **terms)
+    assert found.converged
+    assert abs(found.objective - pooled.objective) < 1e-6
+    assert found.objective - pooled.objective <= found.gap + 1e-9
+    np.testing.assert_allclose(found.coef, pooled.coef, atol=1e-3)
+    assert found.intercept == pytest.approx(pooled.intercept, abs=1e-3)
+
+
+def test_the_executor_does_not_change_the_result():
+    _, _, parts = shards("logistic")
+    alone = consensus_admm(parts, A=D, l1=0.03)
+    with ThreadPoolExecutor(1) as one:
+        given = consensus_admm(parts, A=D, l1=0.03, executor=one)
+    np.testing.assert_array_equal(alone.coef, given.coef)
+    single = consensus_admm(parts[:1], A=D, l1=0.03, tol=1e-6)
+    assert single.converged
+
+
+def test_a_consensus_that_is_stopped_returns_its_last_round():
+    _, _, parts = shards("squared")
+    seen = []
+
+    def interrupt(record, x):
+        seen.append(x)
+        if record.round == 3:
+            raise KeyboardInterrupt
+
+    terms = {"A": D, "l1": 0.03, "loss": "squared", "tol": 0.0}
+    with pytest.warns(ConvergenceWarning, match=r"consensus stopped \(interrupted\) after 3"):
+        found = consensus_admm(parts, callback=interrupt, **terms)
+    assert (found.stopped, found.rounds, found.converged) == ("interrupted", 3, False)
+    np.testing.assert_array_equal(found.coef, seen[-1])
+    with pytest.warns(ConvergenceWarning, match="rounds"):
+        assert consensus_admm(parts, max_rounds=1, **terms).stopped == "rounds"
+    stop = consensus_admm(parts, callback=lambda record, x: True, **terms)
+    assert (stop.stopped, stop.rounds) == ("callback", 1)
+
+
+def test_bad_shards_are_named():
+    X, y, _ = shards("squared")
+    terms = {"A": D, "l1": 0.1, "loss": "squared"}
+    with pytest.raises(InputError, match="no shard"):
+        consensus_admm([], **terms)
+    with pytest.raises(InputError, match="shard 1 has 5 features, shard 0 has 6"):
+        consensus_admm([(X, y), (X[:, :5], y)], **terms)
+    broken = X.copy()
+    broken[4, 2] = np.nan
+    with pytest.raises(InputError, match="shard 1: X contains NaN or infinity at row 4, column 2"):
+        consensus_admm([(X, y), (broken, y)], **terms)
+    with pytest.raises(InputError, match="A has 3 columns"):
+        consensus_admm([(X, y)], **terms | {"A": np.ones((1, 3))})

@@ -1,0 +1,175 @@
+"""Unusual input gives the answer of its canonical form, or one clear line."""
+
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from telic.errors import InputError
+from telic.optim import ElasticNetClassifier, ElasticNetRegressor, make_problem, minimize
+from telic.optim.datasets import rcv1_like
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "reference"))
+from optimum import optimum
+
+CERTAIN = ["asbcd", "gram", "mrbcd", "prox_newton", "saga", "sdca", "svrg"]
+ALL = [*CERTAIN, "sgd", "sbcd"]
+
+
+def fitted(X, y, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # sgd and sbcd are sublinear
+        return minimize(X, y, l1=0.01, l2=0.05, max_passes=3000, **options)
+
+
+@pytest.mark.parametrize("method", ALL)
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_every_method_with_intercept_weights_and_each_layout_meets_the_optimum(
+    make_data, method, loss
+):
+    """1e-8 from an independent optimum; SGD and SBCD, whose theory is sublinear, 1e-2."""
+    X, y = make_data(loss, n=60, d=8)
+    weight = np.random.default_rng(1).random(60)
+    weight[:3] = 0.0
+    best = optimum(X, y, loss=loss, l1=0.01, l2=0.05, fit_intercept=True, sample_weight=weight)
+    close = 1e-8 if method in CERTAIN else 1e-2
+    for single, near in ((np.float64, close), (np.float32, max(close, 1e-6))):
+        dense = X.astype(single)
+        for matrix in (dense, sparse.csr_matrix(dense), sparse.csc_matrix(dense)):
+            result = fitted(
+                matrix, y, loss=loss, method=method, tol=1e-9, fit_intercept=True,
+                sample_weight=weight,
+            )  # fmt: skip
+            assert abs(result.objective - best) <= near
+
+
+def test_wide_indices_are_narrowed_and_too_wide_shapes_refused(make_data):
+    X, y = make_data(kind="csr")
+    wide = X.copy()
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    np.testing.assert_array_equal(fitted(wide, y).coef, fitted(X, y).coef)
+    far = sparse.csr_matrix(
+        (np.ones(2), np.array([0, 2**31 + 5]), np.array([0, 1, 2])), shape=(2, 2**31 + 10)
+    )
+    with pytest.raises(InputError, match="at most 2147483647 rows and features"):
+        minimize(far, [1.0, -1.0], l1=0.1)
+
+
+@pytest.mark.parametrize("method", CERTAIN)
+def test_disorder_duplicates_and_strides_are_their_canonical_form(make_data, method):
+    X, y = make_data(n=50, d=6)
+    tidy = sparse.csr_matrix(X)
+    expected = fitted(tidy, y, method=method, tol=1e-10).coef
+    shuffled = tidy.copy()
+    for i in range(50):
+        row = slice(shuffled.indptr[i], shuffled.indptr[i + 1])
+        shuffled.indices[row] = shuffled.indices[row][::-1]
+        shuffled.data[row] = shuffled.data[row][::-1]
+    shuffled.has_sorted_indices = shuffled.has_canonical_format = False
+    doubled = sparse.csr_matrix(
+        (np.repeat(tidy.data, 2) / 2, np.repeat(tidy.indices, 2), tidy.indptr * 2), tidy.shape
+    )
+    before = shuffled.indices.copy()
+    for matrix in (shuffled, doubled):
+        np.testing.assert_array_equal(fitted(matrix, y, method=method, tol=1e-10).coef, expected)
+    np.testing.assert_array_equal(shuffled.indices, before)
+    dense = fitted(X, y, method=method, tol=1e-10).coef
+    for matrix in (np.asfortranarray(X), np.repeat(np.repeat(X, 2, axis=0), 3, axis=1)[::2, ::3]):
+        found = fitted(matrix, y, method=method, tol=1e-10).coef
+        np.testing.assert_allclose(found, dense, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-60, 1e60])
+@pytest.mark.parametrize("method", ["gram", "prox_newton", "sdca", "saga", "auto"])
+def test_huge_scales_are_solved_or_refused(make_data, scale, method):
+    X, y = make_data("squared", n=40, d=5)
+    expected = minimize(X, y, loss="squared", l1=0.01, l2=0.05, tol=1e-12).coef
+    terms = {"loss": "squared", "method": method, "tol": 1e-10, "max_passes": 5000}
+    if scale == 1e-150:
+        # λ₂ would be 1e-302: what remains is that nothing else than zero is worth its ℓ₁ norm.
+        assert not minimize(scale * X, y, l1=0.01, l2=0.05, **terms).coef.any()
+        with pytest.raises(InputError, match="too large to square"):
+            minimize(X / scale, y, l1=0.01, l2=0.05, **terms)
+        return
+    found = minimize(scale * X, y, l1=0.01 * scale, l2=0.05 * scale**2, **terms).coef
+    np.testing.assert_allclose(found * scale, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["gram", "prox_newton", "sdca"])
+def test_poisson_does_not_overflow(method):
+    rng = np.random.default_rng(0)
+    X = 300.0 * rng.normal(size=(80, 4))
+    y = rng.poisson(np.exp(np.clip(X @ np.array([0.01, -0.01, 0.0, 0.005]), -20, 8))).astype(float)
+    result = minimize(
+        X, y, loss="poisson", l2=1e-3, l1=1e-3, method=method, tol=1e-8, max_passes=20_000,
+        fit_intercept=True,
+    )  # fmt: skip
+    assert result.converged
+    assert np.isfinite(result.coef).all()
+
+
+@pytest.mark.parametrize("method", CERTAIN)
+def test_one_row_has_its_closed_form(method):
+    result = minimize([[2.0, 0.0]], [3.0], loss="squared", l2=1.0, method=method, tol=1e-12)
+    np.testing.assert_allclose(result.coef, [1.2, 0.0], atol=1e-6)
+
+
+def test_a_constant_target_needs_the_intercept_alone(make_data):
+    X, _ = make_data("squared")
+    for method in CERTAIN:
+        result = minimize(
+            X, np.full(120, 7.0), loss="squared", l1=0.1, l2=0.1, fit_intercept=True, method=method
+        )
+        assert not result.coef.any()
+        assert result.intercept == pytest.approx(7.0)
+    model = ElasticNetRegressor().fit(X, np.full(120, 7.0))
+    np.testing.assert_allclose(model.predict(X), 7.0)
+
+
+def test_one_class_and_separation_are_said(make_data):
+    X, _ = make_data()
+    with pytest.raises(InputError, match="one class only"):
+        ElasticNetClassifier().fit(X, np.ones(120))
+    apart = np.sign(X[:, :1] + 1e-3)
+    for method in ("gram", "prox_newton", "saga"):
+        with pytest.warns(ConvergenceWarning, match="separated"):
+            minimize(apart, apart[:, 0], method=method, tol=1e-3, max_passes=300)
+
+
+def test_sorted_classes_cost_sdca_no_passes():
+    """Runs of neighbouring rows of one class must not slow it down."""
+    X, y = rcv1_like(n=4000, d=3000, words=30)
+    order = np.argsort(y, kind="stable")
+    mixed = minimize(X, y, l1=1e-5, l2=1e-4, method="sdca", tol=1e-7).passes
+    by_class = minimize(X[order], y[order], l1=1e-5, l2=1e-4, method="sdca", tol=1e-7).passes
+    assert by_class <= 1.3 * mixed
+
+
+def test_sorted_targets_cost_sdca_no_passes(make_data):
+    X, y = make_data("squared", n=2000, d=15)
+    order = np.argsort(y)
+    problem = {"loss": "squared", "l2": 1e-3, "method": "sdca", "tol": 1e-8}
+    assert minimize(X[order], y[order], **problem).passes <= 1.3 * minimize(X, y, **problem).passes
+
+
+def test_a_problem_names_what_it_cannot_hold():
+    with pytest.raises(InputError, match=r"X has shape \(0, 2\)"):
+        make_problem(np.empty((0, 2)), [])
+    with pytest.raises(InputError, match=r"X has shape \(2, 0\)"):
+        make_problem(np.empty((2, 0)), [1.0, -1.0])
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_an_l1_too_strong_for_any_feature_leaves_none(make_data, loss):
+    X, y = make_data(loss)
+    for method in ("gram", "prox_newton"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            result = minimize(
+                X, y, loss=loss, l1=1e3, method=method, tol=0.0, max_passes=9, fit_intercept=True
+            )
+        assert not result.coef.any()
