@@ -84,10 +84,11 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
         """Return X, or X and y, as scikit-learn checks them; what is not finite is located."""
         if not isinstance(y, str):
             labels = np.asarray(y)
-            # Only a NaN differs from itself; None is how object columns say the same.
-            bad = (labels != labels) | np.equal(labels, None)
+            bad = labels != labels  # true of NaN alone
             if labels.dtype.kind == "f":
                 bad |= np.isinf(labels)
+            elif labels.dtype.kind == "O" and labels.ndim == 1:
+                bad |= np.array([label is None for label in labels], dtype=bool)
             if labels.ndim == 1 and bad.any():
                 row = int(np.argmax(bad))
                 raise InputError(f"y contains NaN or infinity at row {row}. Drop the row.")
