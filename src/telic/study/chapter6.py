@@ -331,7 +331,7 @@ def _alarms(counted: Alarms) -> Table:
             ["alarms of users of unlisted specialties", f"{counted.effect.unlisted_alerts:,}"],
             ["of these explained", f"{by_user:.1%}"],
             [
-                "alarms of those users on the hidden practices' encounters",
+                "planted: alarms of true hidden users, found or missed, on their encounters",
                 f"{counted.planted:,}",
             ],
             ["of these explained", f"{counted.planted_explained / max(counted.planted, 1):.1%}"],
