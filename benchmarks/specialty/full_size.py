@@ -2,8 +2,8 @@
 
 Usage: python benchmarks/specialty/full_size.py WORK [PART …]
 
-WORK keeps the simulated log and every finished part (`PARTS`), so parts can be measured one by one;
-the page is written from those that are there. Beside tomotopy where it is installed.
+PART is one of `PARTS`. WORK keeps the simulated log and what was measured; the page is written from
+all parts that are there, with no PART from these alone. Beside tomotopy where it is installed.
 """
 
 import json
@@ -94,7 +94,7 @@ PARTS = {
 
 
 def main():
-    work, chosen = Path(sys.argv[1]), sys.argv[2:] or list(PARTS)
+    work, chosen = Path(sys.argv[1]), sys.argv[2:]
     if not (work / "log").exists():
         simulate_hospital(work / "log")
     for name in chosen:
@@ -105,7 +105,7 @@ def main():
     for name in PARTS:
         file = work / f"{name}.json"
         rows = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
-        lines += [f"| {' | '.join(row)} |" for row in rows or [[name, "", "not measured", ""]]]
+        lines += [f"| {' | '.join(row)} |" for row in rows]
     PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
