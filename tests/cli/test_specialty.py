@@ -1,5 +1,8 @@
 import json
+import shutil
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -20,13 +23,18 @@ def run(*arguments):
     return result
 
 
-def test_discover_then_recognise_explain_and_report(folder):
+@pytest.fixture(scope="module")
+def file(folder):
     found = run("discover", folder / "log", "--topics", 35, "--restarts", 1, "--json")
-    content = json.loads(found.stdout)
-    assert content["simulated"] is True
-    assert any(one["listed_code"] is None for one in content["specialties"])
     file = folder / "found.json"
     file.write_text(found.stdout)
+    return file
+
+
+def test_discover_then_recognise_explain_and_report(folder, file):
+    content = json.loads(file.read_text())
+    assert content["simulated"] is True
+    assert any(one["listed_code"] is None for one in content["specialties"])
     scores = run("recognise", folder / "log", "--found", file, "--classifier", "Naive", "--json")
     assert json.loads(scores.stdout)["recognition"][0]["f1"] > 0.5
     queue = json.loads(
@@ -36,6 +44,21 @@ def test_discover_then_recognise_explain_and_report(folder):
     assert queue["queue"][0]["user"].startswith("user-")
     run("report", folder / "log", "--found", file, "--out", folder / "r.html")
     assert "De facto specialties" in (folder / "r.html").read_text()
+
+
+def test_a_class_of_three_users_is_dropped_and_counted(folder, file, tmp_path):
+    log = tmp_path / "log"
+    shutil.copytree(folder / "log", log)
+    providers = pq.read_table(log / "providers.parquet")
+    urologists = pc.index_in(providers["user"], _declaring(providers, "Urology")[3:])
+    pq.write_table(providers.filter(pc.is_null(urologists)), log / "providers.parquet")
+    scores = run("recognise", log, "--found", file, "--classifier", "Naive", "--json")
+    assert "1 core classes have fewer than 20 users and are dropped: Urology (<11" in scores.stderr
+    assert json.loads(scores.stdout)["recognition"]
+
+
+def _declaring(providers, code):
+    return providers.filter(pc.equal(providers["taxonomy"], code))["user"].combine_chunks()
 
 
 def test_an_error_is_one_line_and_exit_code_2(capsys, monkeypatch, tmp_path):

@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 from telic.errors import InputError
+from telic.simulate.hospital_practices import HIDDEN_SIZES
 from telic.specialty.discover import discover
+from telic.specialty.discovery import Discovery
 from telic.study.chapter6 import Kept, _approaches, _summary
 from telic.study.chapter6_dblp import dblp_held_out
 from telic.study.chapter6_truth import Table, Truth, against_truth, alarms, simulated
@@ -29,13 +31,19 @@ def test_truth_and_alarms_count_what_they_say(log):
     found = discover(log, n_topics=30, restarts=1)
     practice = np.full(len(log.users), "none", dtype=object)
     practice[found.specialties[0].users] = "Obesity"
-    truth = Truth(practice, np.array([1]), np.zeros(len(log.encounters), bool))
+    obesity = list(HIDDEN_SIZES).index("Obesity")
+    truth = Truth(practice, np.array([1]), np.full(len(log.encounters), obesity))
     rows = {row[1]: row for row in against_truth(log, truth, {"LDA": found}).rows}
     assert rows["Obesity"][2] == "1.000"
     assert rows["Breast Cancer"][2] == "0.000"
     counted = alarms(log, found, truth)
     assert counted.effect.snooping == 1
-    assert counted.planted == 0
+    assert 0 < counted.planted_explained < counted.planted
+    # Users that discovery missed are counted all the same, and nothing explains their alarms.
+    missed = alarms(log, Discovery("lda", [], np.full(len(log.users), -1)), truth)
+    assert (missed.planted, missed.planted_explained) == (counted.planted, 0)
+    elsewhere = truth._replace(hidden_encounter=np.full(len(log.encounters), -1))
+    assert alarms(log, found, elsewhere).planted == 0
 
 
 def test_a_finished_step_is_not_done_again(tmp_path):

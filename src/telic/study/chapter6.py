@@ -124,8 +124,11 @@ def chapter6(
     for table in tables:
         report.section(table.title)
         report.table(table.columns, table.rows)
-    report.section("Figure 6.1")
-    report.figure(_class_sizes(log), "Users per taxonomy code, the 100 most frequent (simulated).")
+    report.section("Figure 6.1: users per taxonomy code (simulated)")
+    sizes = list(log.class_sizes().values())[:100]
+    report.figure(_class_sizes(sizes), "Users per taxonomy code, the 100 most frequent.")
+    shown = [rank for rank in (1, 2, 5, 10, 20, 50, 100) if rank <= len(sizes)]
+    report.table(["rank of the taxonomy code", "users"], [[r, sizes[r - 1]] for r in shown])
     return report, tables
 
 
@@ -331,7 +334,7 @@ def _alarms(counted: Alarms) -> Table:
             ["alarms of users of unlisted specialties", f"{counted.effect.unlisted_alerts:,}"],
             ["of these explained", f"{by_user:.1%}"],
             [
-                "alarms of those users on the hidden practices' encounters",
+                "planted: alarms of true hidden users, found or missed, on their encounters",
                 f"{counted.planted:,}",
             ],
             ["of these explained", f"{counted.planted_explained / max(counted.planted, 1):.1%}"],
@@ -348,8 +351,7 @@ def _alarms(counted: Alarms) -> Table:
     )
 
 
-def _class_sizes(log: AccessLog) -> Figure:
-    sizes = list(log.class_sizes().values())[:100]
+def _class_sizes(sizes: list[int]) -> Figure:
     figure = Figure(figsize=(7, 3))
     axes = figure.subplots()
     axes.bar(np.arange(1, len(sizes) + 1), sizes, color="#2456c5")

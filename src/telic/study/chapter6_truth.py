@@ -32,7 +32,7 @@ class Truth(NamedTuple):
     snooping: np.ndarray
     """1-based rows of the accesses file."""
     hidden_encounter: np.ndarray
-    """True for encounters of a hidden practice."""
+    """Index into `HIDDEN_SIZES` of each encounter's practice, −1 for the others."""
 
 
 def simulated(
@@ -47,8 +47,15 @@ def simulated(
 
     log = read_log(folder)
     # Users and encounters are numbered in sorted order, which the simulator's ids keep.
-    hidden = np.isin(column("truth_encounters", "practice"), list(HIDDEN_SIZES))
+    hidden = _hidden_index(column("truth_encounters", "practice"))
     return log, Truth(column("truth_users", "practice"), column("truth_accesses", "row"), hidden)
+
+
+def _hidden_index(practice: np.ndarray) -> np.ndarray:
+    index = np.full(len(practice), -1)
+    for k, hidden in enumerate(HIDDEN_SIZES):
+        index[practice == hidden] = k
+    return index
 
 
 def f1(truth: set, found: set) -> float:
@@ -79,7 +86,7 @@ class Alarms(NamedTuple):
 
     effect: Effect
     planted: int
-    """Alarms of users of unlisted specialties on encounters of the hidden practices."""
+    """Alarms of the true users of a hidden specialty, found or missed, on its encounters."""
     planted_explained: int
 
     @property
@@ -92,8 +99,8 @@ class Alarms(NamedTuple):
 def alarms(log: AccessLog, found: Discovery, truth: Truth) -> Alarms:
     """Count the alarms that `found` explains, and the planted snooping that stays caught."""
     alerts = judge(log, found)
-    unlisted = [k for k, one in enumerate(found.specialties) if one.listed_code is None]
-    own = truth.hidden_encounter[log.access_encounter] & np.isin(alerts.specialty, unlisted)
+    practised = _hidden_index(truth.practice)[log.access_user]
+    own = (practised >= 0) & (practised == truth.hidden_encounter[log.access_encounter])
     own &= ~np.isin(log.access_row, truth.snooping)
     return Alarms(
         effect(log, found, alerts, truth.snooping),
