@@ -3,6 +3,7 @@
 import json
 import sys
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -157,3 +158,93 @@ def test_a_target_that_is_not_in_the_auxiliary_set_is_never_right(telic, tmp_pat
     row = json.loads(printed)["rows"][1]
     assert row["precision"] == pytest.approx(2 / 3)
     assert row["unique_wrong"] == pytest.approx(1 / 3)
+
+
+LIBRARY = {
+    "schema": {
+        "nodes": {"author": {"attributes": {"area": "exact"}}, "paper": {}},
+        "links": [{"name": "write", "source": "author", "target": "paper"}],
+    },
+    "nodes_author": "id,area\n1,db\n2,ml\n3,ml\n",
+    "nodes_paper": "id\n10\n11\n",
+    "links_write": "source,target\n1,10\n2,10\n2,11\n3,11\n",
+}
+
+
+@pytest.fixture
+def library(tmp_path):
+    folder = tmp_path / "library"
+    folder.mkdir()
+    (folder / "schema.json").write_text(json.dumps(LIBRARY["schema"]))
+    for stem in ("nodes_author", "nodes_paper", "links_write"):
+        (folder / f"{stem}.csv").write_text(LIBRARY[stem])
+    return folder
+
+
+def test_a_meta_path_that_returns_to_its_types_is_counted(telic, tmp_path, library):
+    authors = tmp_path / "authors"
+    code, _, _ = telic("convert", library, authors, "--project", "author",
+                       "--path", "with=write ~write",
+                       "--path", "further=write ~write write ~write")  # fmt: skip
+    assert code == 0
+    # Papers written by both, diagonal: papers written; the longer path is that matrix squared.
+    once = np.array([[1, 1, 0], [1, 2, 1], [0, 1, 1]])
+    for name, expected in (("with", once), ("further", once @ once)):
+        rows = pq.read_table(authors / f"links_{name}.parquet").to_pylist()
+        found = np.zeros((3, 3), int)
+        for row in rows:
+            found[row["source"] - 1, row["target"] - 1] = row["strength"]
+        assert (found == expected).all()
+    code, printed, _ = telic("attack", authors, authors, "--json")
+    assert code == 0
+    assert json.loads(printed)["rows"][1]["unique_wrong"] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--path", "with=write write"], "'write' starts at 'author', but the path stands"),
+        (["--path", "with=write"], "leads from 'author' to 'paper'"),
+        (["--path", "with=cite"], "no link type is called 'cite'"),
+        (["--path", "write ~write"], "expected NAME="),
+        (["--path", "with="], "meta-path: empty"),
+        ([], "--project and --path go together"),
+    ],
+)
+def test_a_meta_path_that_cannot_be_walked_is_named(telic, tmp_path, library, words, message):
+    code, _, error = telic("convert", library, tmp_path / "out", "--project", "author", *words)
+    assert code == 2
+    assert message in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_files_of_other_tools_become_a_folder_and_back(telic, tmp_path, library):
+    (tmp_path / "layers.txt").write_text("# layers\nlike 1 1000000000 300\nlike 2 1 70000\n")
+    folder, graph, back = (tmp_path / name for name in ("net", "net.graphml", "back"))
+    columns = ["--columns", "link,source,target,strength"]
+    assert telic("convert", tmp_path / "layers.txt", folder, *columns)[0] == 0
+    assert pq.read_table(folder / "links_like.parquet").to_pydict() == {
+        "source": [1, 2], "target": [10**9, 1], "strength": [300, 70000],
+    }  # fmt: skip
+    assert telic("convert", library, graph)[0] == 0
+    assert telic("convert", graph, back)[0] == 0
+    assert pq.read_table(back / "links_write.parquet").num_rows == 4
+
+
+@pytest.mark.parametrize("weight", ['"much"', "-1"])
+def test_weights_must_be_numbers_that_count(telic, tmp_path, weight):
+    (tmp_path / "weights.json").write_text(f'{{"yob": {weight}}}')
+    code, _, error = telic("advise", network(tmp_path / "net"), "--max-risk", 0.5,
+                           "--weights", tmp_path / "weights.json")  # fmt: skip
+    assert code == 2
+    assert "weights: 'yob' is" in error
+
+
+def test_networks_whose_ids_are_of_other_types_are_compared_without_them(telic, tmp_path):
+    known = network(tmp_path / "known")
+    texts = network(tmp_path / "texts", nodes_user="id,yob\na,80\nb,80\nc,70\n",
+                    links_follow="source,target\na,b\na,c\n",
+                    links_mention="source,target,strength\na,b,300\nb,c,70000\n")  # fmt: skip
+    found, sets = attacked(telic, tmp_path, known, texts)
+    assert found["truth"].startswith("not given")
+    assert sets["a", 1] == [1]

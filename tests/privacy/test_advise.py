@@ -6,8 +6,8 @@ import pytest
 from telic.errors import InputError
 from telic.hin import Schema, network_from_arrays
 from telic.privacy.advise import advise, confirm, levers
-from telic.privacy.anonymise import apply_steps
 from telic.privacy.risk import risks
+from telic.privacy.steps import apply_steps
 
 SCHEMA = Schema.parse(
     {

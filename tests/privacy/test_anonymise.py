@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.errors import InputError
-from telic.hin import Schema, induced, network_from_arrays
+from telic.hin import LinkType, Network, Schema, induced, network_from_arrays
 from telic.privacy import utility
 from telic.privacy.anonymise import (
-    apply_steps,
+    _add_links,
     complete_graph,
     k_anonymous_degrees,
     randomise_ids,
@@ -17,6 +17,7 @@ from telic.privacy.anonymise import (
 from telic.privacy.auxiliary import Auxiliary, Rules
 from telic.privacy.dehin import attack
 from telic.privacy.score import read_truth, scores
+from telic.privacy.steps import apply_steps
 from telic.privacy.utility import utility_loss
 from telic.simulate.microblog import Community, microblog
 
@@ -114,6 +115,34 @@ def test_each_step_does_what_it_says_and_costs_utility(world):
             assert "yob" not in release.nodes["user"].column_names
 
 
+@pytest.mark.parametrize("self_links", [False, True])
+@pytest.mark.parametrize("n", [2, 9, 400])
+def test_random_links_are_new_distinct_and_as_many_as_fit(n, self_links):
+    schema = Schema({"user": {}}, (LinkType("follow", "user", "user", self_links=self_links),))
+    rng = np.random.default_rng(n)
+    rows = np.nonzero((rng.random((n, n)) < rng.random((n, 1))) & ~np.eye(n, dtype=bool))
+    network = network_from_arrays(schema, {"user": {"id": np.arange(n)}}, {"follow": rows})
+    old = network.links["follow"]
+    missing = rng.integers(0, n + 2, n)
+    new = _add_links(network, "follow", "user", missing, rng)
+    Network(schema, network.nodes, {"follow": new}).validate()
+    room = n - (not self_links)
+    assert (new.out_degree == np.minimum(old.out_degree + missing, room)).all()
+    assert (new.matrix(n).todense() >= old.matrix(n).todense()).all()
+
+
+def test_random_links_lead_anywhere_alike():
+    schema = Schema({"user": {}}, (LinkType("follow", "user", "user"),))
+    network = network_from_arrays(schema, {"user": {"id": np.arange(40)}}, {"follow": ([0], [1])})
+    rng, draws = np.random.default_rng(0), np.zeros(40)
+    for _ in range(3000):
+        draws[_add_links(network, "follow", "user", np.eye(40, dtype=int)[0] * 5, rng).indices] += 1
+    assert draws[0] == 0
+    assert draws[1] == 3000
+    # Mean 3000·5/38 = 395, standard deviation 18.5: five of them.
+    assert np.abs(draws[2:] - 3000 * 5 / 38).max() < 93
+
+
 def test_link_prediction_and_communities_notice_noise():
     size = 72
     group = np.arange(size) // 12
@@ -141,6 +170,10 @@ def test_wrong_steps_are_named(world):
         ({"method": "perturb", "share": 2}, "share is 2"),
         ({"method": "bin", "size": 3}, "step 1 .bin.: .*size"),
         ({"method": "drop-links", "links": ["like"]}, "'like' does not join"),
+        ({"method": "drop-links", "links": "like"}, "'links' is 'like', expected a list of names"),
+        ({"method": "perturb", "share": "half"}, "'share' is 'half', expected a number"),
+        ({"method": "k-degree", "k": 2.5}, "'k' is 2.5, expected a whole number"),
+        ({"method": "complete", "strengths": {"mention": 0}}, "object of positive whole numbers"),
     ]:
         with pytest.raises(InputError, match=message):
             apply_steps(target, [step])

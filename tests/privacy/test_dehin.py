@@ -87,7 +87,7 @@ OVERRIDES = [
 @pytest.mark.parametrize("block", range(5))
 def test_candidate_sets_are_those_of_the_literal_recursion(block):
     rng = np.random.default_rng(block)
-    for number in range(420):
+    for number in range(470):
         network = random_network(rng, int(rng.integers(2, 9)))
         target = earlier(rng, network) if number % 2 else network
         noise = 0.34 if number % 7 == 0 else 0.0

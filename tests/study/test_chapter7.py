@@ -83,3 +83,17 @@ def test_a_missing_data_set_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("TELIC_DATA", str(tmp_path))
     with pytest.raises(InputError, match="Set TELIC_DATA"):
         chapter7_networks.copenhagen()
+
+
+@pytest.mark.usefixtures("_data")
+def test_one_part_of_the_study_runs_alone():
+    page, facts = chapter7.report(only="copenhagen")
+    assert "Table 7.2" not in page.html()
+    assert 0 < facts["copenhagen"]["attack"]["call"]["precision"][1] < 1
+    found = facts["copenhagen"]["advice"]
+    assert found["attack_inside"] <= found["risk_after"] <= 0.05 < found["risk_before"]
+
+
+def test_a_part_that_does_not_exist_is_named():
+    with pytest.raises(InputError, match="part 'milan' of chapter 7 does not exist"):
+        chapter7.report(only="milan")

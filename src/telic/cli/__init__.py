@@ -9,6 +9,7 @@ from telic.cli import (
     auc_compare,  # noqa: F401 (adds to auc)
     completion,
     privacy,
+    privacy_networks,  # noqa: F401 (adds to privacy)
     specialty,
     study,
 )

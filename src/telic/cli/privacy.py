@@ -1,4 +1,4 @@
-"""`telic privacy`: risk, attack, anonymise, advise, report, simulate."""
+"""`telic privacy`: risk, attack, anonymise, advise, report."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,6 @@ from telic.cli.privacy_files import (
     write_parquet,
 )
 from telic.cli.progress import steps as steps_shown
-from telic.errors import InputError
 
 app = typer.Typer(help="Know the risk before you publish a network.", no_args_is_help=True)
 
@@ -149,27 +148,37 @@ def attack(
     as_json: AsJson = False,
 ) -> None:
     """Run DeHIN: find the target's users in the auxiliary network (Section 7.5)."""
+    from telic.data import refuse_unwritable
     from telic.hin import read_network
     from telic.privacy import dehin
-    from telic.privacy.anonymise import COARSENINGS, apply_steps, without_majority_strength
+    from telic.privacy.anonymise import without_majority_strength
     from telic.privacy.score import bootstrap_interval, right, scores
+    from telic.privacy.steps import COARSENINGS, apply_steps
     from telic.privacy.target import target_type
 
-    published = read_network(target)
-    node_type = target_type(published, node_type)
-    # Steps that the publisher described are repeated on what is known, as an attacker would.
-    known = apply_steps(read_network(auxiliary), read_steps(steps), only=COARSENINGS)
-    override = None if rules is None else read_json(rules, dict)
-    chosen = dehin.Rules.of(
-        published, override=override, links=split_names(links), node_type=node_type
-    )
-    removed = None
-    if reconfigured:
-        published, removed = without_majority_strength(published, node_type=node_type)
-    prepared = dehin.Auxiliary(known, chosen, node_type=node_type, in_links=in_links, joint=joint)
-    result = dehin.attack(
-        prepared, published, max_distance=max_distance, eliminate=eliminate, noise=noise
-    )
+    if candidates is not None:
+        refuse_unwritable(candidates)
+    with steps_shown("attack", 3) as begin:
+        begin("reading")
+        published = read_network(target)
+        node_type = target_type(published, node_type)
+        # Steps that the publisher described are repeated on what is known, as an attacker would.
+        known = apply_steps(read_network(auxiliary), read_steps(steps), only=COARSENINGS)
+        override = None if rules is None else read_json(rules, dict)
+        chosen = dehin.Rules.of(
+            published, override=override, links=split_names(links), node_type=node_type
+        )
+        removed = None
+        if reconfigured:
+            published, removed = without_majority_strength(published, node_type=node_type)
+        begin("sorting what is known")
+        prepared = dehin.Auxiliary(
+            known, chosen, node_type=node_type, in_links=in_links, joint=joint
+        )
+        begin("comparing")
+        result = dehin.attack(
+            prepared, published, max_distance=max_distance, eliminate=eliminate, noise=noise
+        )
     right_answers, kind = find_truth(truth, known, published, node_type)
     rows: list[dict[str, Any]] = []
     for distance, sizes in enumerate(result.sizes):
@@ -235,16 +244,20 @@ def anonymise(
     """Apply steps to a network, replace its ids, and say what utility that costs."""
     import dataclasses
 
+    from telic.data import refuse_unwritable
     from telic.hin import read_network, write_network
-    from telic.privacy.anonymise import apply_steps, randomise_ids
+    from telic.privacy.anonymise import randomise_ids
+    from telic.privacy.steps import apply_steps
     from telic.privacy.target import target_type
     from telic.privacy.utility import STRUCTURE_USERS, utility_loss
 
+    for file in filter(None, (out, key)):
+        refuse_unwritable(file)
     net = read_network(network)
     node_type = target_type(net, node_type)
-    with steps_shown("anonymise", 3) as begin:
-        begin("applying the steps")
-        release = apply_steps(net, read_steps(steps), seed=seed)
+    todo = read_steps(steps)
+    with steps_shown("anonymise", len(todo) + 2) as begin:
+        release = apply_steps(net, todo, seed=seed, progress=begin)
         begin("measuring what is lost")
         loss = utility_loss(net, release, seed=seed, node_type=node_type)
         begin("writing")
@@ -281,12 +294,14 @@ def advise(
     as_json: AsJson = False,
 ) -> None:
     """Find the release under a stated risk that loses least, and confirm it by attack."""
-    from telic.data import atomic_path
+    from telic.data import atomic_path, refuse_unwritable
     from telic.hin import read_network
     from telic.privacy.advise import advise as search
     from telic.privacy.advise import confirm
     from telic.privacy.target import target_type
 
+    if out is not None:
+        refuse_unwritable(out)
     net = read_network(network)
     node_type = target_type(net, node_type)
     with steps_shown("advise") as begin:
@@ -295,7 +310,8 @@ def advise(
             weights=None if weights is None else read_json(weights, dict), node_type=node_type,
             progress=lambda tried: begin(f"{tried} releases judged"),
         )  # fmt: skip
-    success = confirm(net, found, node_type=node_type)
+        begin("confirming by attack")
+        success = confirm(net, found, node_type=node_type)
     if out is not None:
         with atomic_path(out) as temporary:
             temporary.write_text(json.dumps(found.steps, indent=1), encoding="utf-8")
@@ -347,48 +363,20 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Write one HTML page for whoever decides whether the network may be published."""
+    from telic.data import refuse_unwritable
     from telic.hin import read_network
     from telic.privacy.report import risk_report
 
-    page, facts = risk_report(
-        read_network(network),
-        auxiliary=None if auxiliary is None else read_network(auxiliary),
-        name=network.resolve().name, max_risk=max_risk, max_distance=max_distance, worst=worst,
-        show_ids=show_ids, node_type=node_type,
-    )  # fmt: skip
+    refuse_unwritable(out)
+    with steps_shown("report") as begin:
+        page, facts = risk_report(
+            read_network(network),
+            auxiliary=None if auxiliary is None else read_network(auxiliary),
+            name=network.resolve().name, max_risk=max_risk, max_distance=max_distance, worst=worst,
+            show_ids=show_ids, node_type=node_type, progress=begin,
+        )  # fmt: skip
     page.write(out)
     if as_json:
         print_json(facts)
     else:
         typer.echo(f"{out}: written.")
-
-
-@app.command()
-def simulate(
-    out: Annotated[Path, typer.Argument(help="Folder to create: auxiliary/ and target/.")],
-    users: Annotated[int, typer.Option(min=2)] = 20_000,
-    links: Annotated[int | None, typer.Option(help="Default: 24.6 per user, as t.qq.")] = None,
-    size: Annotated[int, typer.Option(min=2, help="Users of the published part.")] = 1000,
-    density: Annotated[float, typer.Option(help="Density of the published part.")] = 0.01,
-    isolated: Annotated[
-        float | None, typer.Option(help="Share of its users without out-links.")
-    ] = None,
-    growth: Annotated[float, typer.Option(help="Share of links and tweets that came since.")] = 0.1,
-    seed: Seed = 0,
-) -> None:
-    """Simulate a microblog like t.qq: the network today, and a part of it published earlier."""
-    from telic.data import atomic_path
-    from telic.data.contracts import SIMULATED
-    from telic.hin import write_network
-    from telic.simulate.microblog import Community, earlier_snapshot, microblog
-
-    if out.exists():
-        raise InputError(f"{out}: exists already. Choose another name or remove it.")
-    group = Community(density, size, isolated)
-    network, (members,) = microblog(users=users, links=links, communities=[group], seed=seed)
-    target = earlier_snapshot(network, members, growth=growth, seed=seed)
-    with atomic_path(out) as temporary:
-        temporary.mkdir()
-        for name, part in (("auxiliary", network), ("target", target)):
-            write_network(part, temporary / name, metadata={SIMULATED: b"true"})
-    typer.echo(f"{out}: written (simulated).")

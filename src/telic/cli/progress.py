@@ -22,5 +22,9 @@ def steps(title: str, total: int | None = None) -> Iterator[Callable[[str], None
             progress.update(task, description=f"{title}: {step}", advance=1 if begun else 0)
             begun = True
 
-        yield begin
+        try:
+            yield begin
+        except BaseException:
+            progress.live.transient = True  # the error's line stands alone
+            raise
         progress.update(task, description=title, completed=total)

@@ -114,6 +114,26 @@ def chapter_4(
     print_table("gradients: uniform / optimal sampling", ["data", "predicted", "measured"], rows)
 
 
+@app.command("chapter-5")
+def chapter_5(
+    out: Annotated[Path, typer.Option(help="Report to write.")] = Path("telic-chapter-5.html"),
+    replications: Annotated[int, typer.Option(min=1)] = 30,
+    seconds: Annotated[float, typer.Option(help="Of one run.", min=0.01)] = 3.0,
+    as_json: Json = False,
+) -> None:
+    """Stochastic ADMM on real data (TELIC_DATA): figure 5.1."""
+    from telic.study.chapter5 import chapter5_study
+
+    with steps("chapter 5") as progress:
+        report, numbers = chapter5_study(
+            replications=replications, seconds=seconds, progress=progress
+        )
+    report.write(out)
+    console.print(f"report: {out}")
+    if as_json:
+        typer.echo(json.dumps(numbers))
+
+
 @app.command("chapter-6")
 def chapter_6(
     out: Annotated[Path, typer.Option(help="Report to write.")] = Path("telic-chapter-6.html"),
@@ -147,13 +167,20 @@ def chapter_7(
     users: Annotated[int, typer.Option(min=2, help="Of the simulated network.")] = 200_000,
     samples: Annotated[int, typer.Option(min=1, help="Groups per density.")] = 3,
     seed: Annotated[int, typer.Option(help="Same seed, same tables.")] = 0,
+    only: Annotated[
+        str | None, typer.Option(help="simulated, sanremo, copenhagen or timme; default all.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Privacy risk and DeHIN, simulated and real networks: tables 7.1–7.4, figures 7.7–7.9."""
+    from telic.data import refuse_unwritable
     from telic.study.chapter7 import report
 
+    refuse_unwritable(out)
     with steps("chapter 7") as progress:
-        page, numbers = report(users=users, samples=samples, seed=seed, progress=progress)
+        page, numbers = report(
+            users=users, samples=samples, seed=seed, only=only, progress=progress
+        )
     page.write(out)
     console.print(f"report: {out}")
     if as_json:

@@ -154,7 +154,8 @@ def check_strength(values: pa.Array | pa.ChunkedArray, where: str) -> np.ndarray
     if values.null_count:
         raise InputError(f"{where}: row {pc.index(pc.is_null(values), True).as_py()}: no strength.")
     if not pa.types.is_integer(values.type) and len(values):
-        raise InputError(f"{where}: column 'strength' is {values.type}, {hint}s.")
+        kind = f"column 'strength' is {values.type}"
+        raise InputError(f"{where}: {kind}, expected positive integers.")
     strength = values.to_numpy()
     if len(strength) and (strength.min() < 1 or strength.max() > MAX_STRENGTH):
         row = int(((strength < 1) | (strength > MAX_STRENGTH)).argmax())

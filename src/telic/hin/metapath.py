@@ -159,6 +159,9 @@ def project(
     >>> project(network, "user", {"mention": "post mention"}).links["mention"].strength.tolist()
     [2]
     """
+    if node_type not in network.schema.nodes:
+        known = list(network.schema.nodes)
+        raise InputError(f"node type {node_type!r} does not exist. Node types are {known}.")
     n = network.size(node_type)
     link_types, links = [], {}
     for name, given in paths.items():

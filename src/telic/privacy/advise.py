@@ -12,11 +12,11 @@ from scipy import stats
 
 from telic.errors import InputError
 from telic.hin import Network, Rule, Schema
-from telic.privacy.anonymise import apply_steps
 from telic.privacy.auxiliary import Auxiliary, Rules
 from telic.privacy.dehin import attack
 from telic.privacy.risk import Risk, risks
 from telic.privacy.score import right
+from telic.privacy.steps import apply_steps
 from telic.privacy.target import own_links, target_type
 from telic.privacy.utility import entropy
 
@@ -150,9 +150,11 @@ def advise(
         raise InputError(f"max_risk is {max_risk}, expected more than 0 and at most 1.")
     node_type = target_type(network, node_type)
     fields = levers(network, node_type)
-    for name in weights or {}:
+    for name, weight in (weights or {}).items():
         if name not in [lever.name for lever in fields]:
             raise InputError(f"weights: {name!r} is neither an attribute nor a link type.")
+        if not isinstance(weight, int | float) or not 0 <= weight < np.inf:
+            raise InputError(f"weights: {name!r} is {weight!r}, expected a number >= 0.")
     search = _Search(network, node_type, fields, max_distance, max_risk, progress)
     share = {lever.name: (weights or {}).get(lever.name, 1.0) for lever in fields}
     losses = [[share[lever.name] * level[2] for level in lever.levels] for lever in fields]

@@ -1,12 +1,12 @@
 """Change a network before it is published: relabel, coarsen, add and remove links."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numba import njit
 
 from telic.errors import InputError
 from telic.hin import Links, Network, Schema, induced
@@ -145,22 +145,27 @@ def k_anonymous_degrees(degrees: np.ndarray, k: int) -> np.ndarray:
     """
     order = np.argsort(-degrees, kind="stable")
     falling = degrees[order].astype(np.int64)
+    out = np.empty(len(degrees), np.int64)
+    out[order] = _grouped(falling, np.append(0, np.cumsum(falling)), max(k, 1))
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _grouped(falling, total, k):
+    """Raise falling degrees to groups of k or more at least cost (`total`: their running sum)."""
     n = len(falling)
-    if n == 0 or k <= 1:
-        return degrees.astype(np.int64)
-    total = np.append(0, np.cumsum(falling))
     # cost[i]: links added to the i largest; a group of 2k or more can always be split for less.
     cost, cut = np.full(n + 1, np.inf), np.zeros(n + 1, np.int64)
     cost[0] = 0
     for i in range(k, n + 1):
-        starts = np.arange(max(0, i - 2 * k + 1), i - k + 1)
-        costs = cost[starts] + falling[starts % n] * (i - starts) - (total[i] - total[starts])
-        cut[i], cost[i] = starts[costs.argmin()], costs.min()
+        for start in range(max(0, i - 2 * k + 1), i - k + 1):
+            added = cost[start] + falling[start] * (i - start) - (total[i] - total[start])
+            if added < cost[i]:
+                cost[i], cut[i] = added, start
     out = np.empty(n, np.int64)
-    i = n
-    while i > 0:
-        out[order[cut[i] : i]] = falling[cut[i]]
-        i = cut[i]
+    while n > 0:
+        out[cut[n] : n] = falling[cut[n]]
+        n = cut[n]
     return out
 
 
@@ -259,55 +264,6 @@ def suppress(network: Network, *, attribute: str, node_type: str | None = None) 
     return Network(schema, {**network.nodes, node_type: table}, network.links)
 
 
-METHODS: dict[str, Callable[..., Network]] = {
-    "complete": complete_graph,
-    "k-degree": k_degree,
-    "perturb": perturb_links,
-    "bin": bin_strengths,
-    "drop-strengths": drop_strengths,
-    "drop-links": drop_links,
-    "generalise": generalise,
-    "suppress": suppress,
-}
-"""What a step may be called; ``ids`` (`randomise_ids`) always comes last."""
-COARSENINGS = ("bin", "drop-strengths", "drop-links", "generalise", "suppress")
-"""Steps that anyone can repeat on the auxiliary network, so a good attacker does."""
-
-
-def apply_steps(
-    network: Network,
-    steps: Sequence[Mapping[str, Any]],
-    *,
-    seed: int = 0,
-    only: Sequence[str] = tuple(METHODS),
-) -> Network:
-    """Apply steps such as ``{"method": "generalise", "attribute": "yob", "width": 5}`` in order.
-
-    Parameters
-    ----------
-    network : Network
-    steps : sequence of mappings
-    seed : int
-        For the steps that draw; step i uses seed + i.
-    only : sequence of str
-        Skip the other methods: `COARSENINGS` gives what an attacker applies to what is known.
-    """
-    for number, step in enumerate(steps):
-        options = dict(step)
-        method = options.pop("method", None)
-        if method not in METHODS:
-            raise InputError(f"step {number + 1}: method {method!r}. Methods are {[*METHODS]}.")
-        if method not in only:
-            continue
-        if method not in COARSENINGS:
-            options.setdefault("seed", seed + number)
-        try:
-            network = METHODS[method](network, **options)
-        except TypeError as error:
-            raise InputError(f"step {number + 1} ({method}): {error}.") from None
-    return network
-
-
 def _attribute(network: Network, node_type: str, attribute: str) -> pa.ChunkedArray:
     table = network.nodes[node_type]
     if attribute == "id" or attribute not in table.column_names:
@@ -327,20 +283,46 @@ def _add_links(
 ) -> Links:
     """Add `missing[v]` links from each user to random others, with strengths of real links."""
     old, n = network.links[name], network.size(node_type)
-    source, target = [old.sources], [old.indices]
-    loops = network.schema.link(name).self_links
-    for v in np.flatnonzero(missing):
-        free = np.ones(n, bool)
-        free[old.indices[old.indptr[v] : old.indptr[v + 1]]] = False
-        free[v] = free[v] and loops
-        places = np.flatnonzero(free)
-        new = rng.choice(places, min(int(missing[v]), len(places)), replace=False)
-        source.append(np.full(len(new), v, np.int32))
-        target.append(new.astype(np.int32))
-    rows, columns = np.concatenate(source), np.concatenate(target)
+    taken = old.sources * np.int64(n) + old.indices
+    if not network.schema.link(name).self_links:
+        loops = np.setdiff1d(np.arange(n) * np.int64(n + 1), taken, assume_unique=True)
+        taken = _merge(taken, loops)
+    new = _draw_free(taken, missing, n, rng)
+    rows, columns = (part.astype(np.int32) for part in np.divmod(new, n))
     strength = None
     if old.strength is not None:
         pool = old.strength if len(old) else np.ones(1, np.int32)
-        fake = rng.choice(pool, len(rows) - len(old))
-        strength = np.concatenate([old.strength, fake.astype(np.int32)])
+        strength = np.concatenate([old.strength, rng.choice(pool, len(new)).astype(np.int32)])
+    rows, columns = np.append(old.sources, rows), np.append(old.indices, columns)
     return build_links(rows, columns, strength, n, n)
+
+
+def _draw_free(
+    taken: np.ndarray, missing: np.ndarray, n: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Draw `missing[v]` places v·n … v·n + n − 1 not in the sorted `taken`; all if fewer."""
+    # Draws that hit a taken place are repeated; where few are free, they are listed instead.
+    used = np.bincount(taken // n, minlength=n)
+    left = np.minimum(missing, n - used)
+    crowded = np.flatnonzero((left > 0) & (used + left > n // 2))
+    drawn = [np.empty(0, np.int64)]
+    for v in crowded:
+        free = np.ones(n, bool)
+        free[taken[slice(*np.searchsorted(taken, [v * n, (v + 1) * n]))] - v * n] = False
+        drawn.append(v * n + rng.choice(np.flatnonzero(free), left[v], replace=False))
+    left[crowded] = 0
+    while left.any():
+        source = np.repeat(np.arange(n, dtype=np.int64), left)
+        new = np.sort(source * n + rng.integers(n, size=len(source)))
+        place = np.searchsorted(taken, new)
+        fresh = np.append(taken, -1)[place] != new
+        fresh[1:] &= new[1:] != new[:-1]
+        new = new[fresh]
+        drawn.append(new)
+        taken = _merge(taken, new)
+        left -= np.bincount(new // n, minlength=n)
+    return np.concatenate(drawn)
+
+
+def _merge(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.sort(np.concatenate([a, b]), kind="stable")  # quick on two sorted runs

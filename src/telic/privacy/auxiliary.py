@@ -211,6 +211,7 @@ class Auxiliary:
         self.rank = rank
         parts = layers_of(network, self.node_type, rules, in_links)
         self._buildlayers_of(parts, rank)
+        self._sign()
         for column in self._columns:
             del column.codes
 
@@ -251,6 +252,21 @@ class Auxiliary:
                 self.indptr, self.indices, self.strength[:, 0], self.strength[:, 0]
             )
             self.indptr, self.indices, self.strength, _ = merged
+
+    def _sign(self) -> None:
+        """Give each user 64 bits that say which kinds of neighbours it may have.
+
+        A kind is what the exact attributes say. Whoever lacks a bit of a target's neighbours has
+        no such neighbour, which rules out nearly everyone without a look at their links.
+        """
+        exact = self.values[: self._n_exact]
+        begins = (exact[:, 1:] != exact[:, :-1]).any(axis=0)
+        self.kind = np.append(0, np.cumsum(begins))[: self.size].astype(np.int32)
+        self.signature = np.zeros(self.size, np.uint64)
+        for layer, indptr in enumerate(self.indptr):
+            with threads_for(len(self.indices)):
+                kernels.add_signatures(layer, indptr, self.indices, self.kind, self.signature)
+        self.most_links = int(np.diff(self.indptr).max(initial=0))
 
     def intervals(self, target: Network) -> CandidateSets:
         """Return the candidates by profile alone (distance 0)."""

@@ -110,17 +110,13 @@ def attack(
         sets = _eliminate(sets)
     layers, friend_ptr, friends, low, high = _target_links(auxiliary, target, links)
     levels = [sets]
-    work = np.zeros(len(sets.first), bool)
-    for layer in layers:
-        work |= np.diff(friend_ptr[layer]) > 0
-    targets = np.flatnonzero(work)
-    degrees = np.diff(auxiliary.indptr[layers]) if len(layers) else np.zeros((1, 1), int)
-    limits = int(degrees.max(initial=0)) + 1, int(np.diff(friend_ptr).max(initial=0)) + 1
+    linked = (np.diff(friend_ptr[layers]) > 0).any(axis=0)
+    limits = auxiliary.most_links + 1, int(np.diff(friend_ptr).max(initial=0)) + 1
     for _ in range(max_distance):
         sizes = sets.sizes()
         rarest = _rarest_first(friend_ptr, friends, sizes)
         links_now = friend_ptr, friends[rarest], low[rarest], high[rarest]
-        before, sets = sets, _refine(auxiliary, sets, targets, layers, noise, links_now, limits)
+        before, sets = sets, _refine(auxiliary, sets, linked, layers, noise, links_now, limits)
         if eliminate:
             sets = _eliminate(sets)
         levels.append(sets)
@@ -184,48 +180,38 @@ def _rarest_first(friend_ptr: np.ndarray, friends: np.ndarray, sizes: np.ndarray
 def _refine(
     auxiliary: Auxiliary,
     sets: CandidateSets,
-    targets: np.ndarray,
+    linked: np.ndarray,
     layers: np.ndarray,
     noise: float,
     links: tuple[np.ndarray, ...],
     limits: tuple[int, int],
 ) -> CandidateSets:
-    sizes = sets.sizes()
-    survivors: dict[int, np.ndarray] = {}
-    work = targets[np.argsort(-sizes[targets], kind="stable")]
-    ends = np.cumsum(sizes[work])
+    # Who has no links keeps the interval; a list that is there already is copied along.
+    work = np.flatnonzero(linked | (sets.first < 0))
+    ends = np.cumsum(sets.sizes()[work])
+    counts = np.zeros(len(linked), np.int64)
+    lists = [NO_STRENGTH]
     begin = 0
     while begin < len(work):
         limit = (ends[begin - 1] if begin else 0) + BATCH
         stop = max(int(np.searchsorted(ends, limit, side="right")), begin + 1)
         batch = work[begin:stop]
-        offsets = np.append(0, np.cumsum(sizes[batch]))
-        keep = np.zeros(offsets[-1], bool)
+        offsets = np.append(ends[begin - 1] if begin else 0, ends[begin:stop])
+        offsets -= offsets[0]
+        keep, kept = np.zeros(offsets[-1], bool), np.zeros(len(batch), np.int64)
         with threads_for(len(keep)) as threads:
             kernels.refine(  # type: ignore[call-arg]
-                tuple(sets), batch, offsets, keep, layers, noise, threads, *links,
-                auxiliary.indptr, auxiliary.indices, auxiliary.strength, *limits,
+                tuple(sets), batch, offsets, keep, kept, layers, noise, threads, *links,
+                auxiliary.indptr, auxiliary.indices, auxiliary.strength,
+                auxiliary.kind, auxiliary.signature, *limits,
             )  # fmt: skip
-        for place, t in enumerate(batch):
-            kept = np.flatnonzero(keep[offsets[place] : offsets[place + 1]])
-            if sets.first[t] >= 0:
-                survivors[t] = (kept + sets.first[t]).astype(np.int32)
-            else:
-                survivors[t] = sets.found[sets.starts[t] + kept]
+        counts[batch] = kept
+        lists.append(np.empty(kept.sum(), np.int32))
+        kernels.list_kept(tuple(sets), batch, offsets, keep, lists[-1])
         begin = stop
-    first = sets.first.copy()
-    first[targets] = -1
-    lists = [
-        survivors.get(t, NO_STRENGTH if first[t] >= 0 else sets.of(t)) for t in range(len(first))
-    ]
-    return _listed(first, sets.last, lists)
-
-
-def _listed(first: np.ndarray, last: np.ndarray, lists: list[np.ndarray]) -> CandidateSets:
-    starts = np.append(0, np.cumsum([len(part) for part in lists])).astype(np.int64)
-    return CandidateSets(
-        first, last, starts, np.concatenate([NO_STRENGTH, *lists]).astype(np.int32)
-    )
+    first = np.where(linked, -1, sets.first)
+    starts = np.append(0, np.cumsum(counts))
+    return CandidateSets(first, sets.last, starts, np.concatenate(lists))
 
 
 def _eliminate(sets: CandidateSets) -> CandidateSets:
@@ -239,5 +225,7 @@ def _eliminate(sets: CandidateSets) -> CandidateSets:
         settled = users[claims == 1]
         shorter = [part if len(part) == 1 else part[~np.isin(part, settled)] for part in lists]
         if all(len(a) == len(b) for a, b in zip(shorter, lists, strict=True)):
-            return _listed(np.full_like(sets.first, -1), sets.last, lists)
+            starts = np.append(0, np.cumsum([len(part) for part in lists])).astype(np.int64)
+            found = np.concatenate([NO_STRENGTH, *lists])
+            return CandidateSets(np.full_like(sets.first, -1), sets.last, starts, found)
         lists = shorter

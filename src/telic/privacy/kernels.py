@@ -67,6 +67,23 @@ def renumber(order, rank, indptr, indices, strength, out_indptr, out_indices, ou
             out_strength[out + e, 0] = packed[e] & 0x7FFFFFFF
 
 
+@njit(cache=True, nogil=True, inline="always")
+def signature_bit(layer, kind):
+    """One of 64 bits for a neighbour of some kind of profile by some link type."""
+    scrambled = np.uint64(kind * 64 + layer) * np.uint64(0x9E3779B97F4A7C15)
+    return np.uint64(1) << (scrambled >> np.uint64(58))
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def add_signatures(layer, indptr, indices, kind, signature):
+    """Add to each user's signature the kinds of the neighbours by one link type."""
+    for v in prange(len(signature)):
+        bits = signature[v]
+        for e in range(indptr[v], indptr[v + 1]):
+            bits |= signature_bit(layer, kind[indices[e]])
+        signature[v] = bits
+
+
 @njit(cache=True, nogil=True)
 def is_candidate(sets, t, v):
     """Is v a candidate of target t?"""
@@ -202,12 +219,30 @@ def neighbours_match(
     return lost <= misses
 
 
+@njit(cache=True, nogil=True)
+def candidate(sets, t, c):
+    """The c-th candidate of target t."""
+    first, _, starts, found = sets
+    return first[t] + c if first[t] >= 0 else np.int64(found[starts[t] + c])
+
+
+@njit(cache=True, nogil=True)
+def wanted_signature(sets, kind, layers, friend_ptr, friends, t):
+    """The bits that whoever has neighbours like those of target t must show."""
+    bits = np.uint64(0)
+    for layer in layers:
+        for link in range(friend_ptr[layer, t], friend_ptr[layer, t + 1]):
+            if span(sets, friends[link])[2]:
+                bits |= signature_bit(layer, kind[candidate(sets, friends[link], 0)])
+    return bits
+
+
 @njit(cache=True, nogil=True, parallel=True)
 def refine(
-    sets, work, offsets, keep, layers, noise, threads, friend_ptr, friends, low, high,
-    indptr, indices, strength, most_links, most_friends,
+    sets, work, offsets, keep, kept, layers, noise, threads, friend_ptr, friends, low, high,
+    indptr, indices, strength, kind, signature, most_links, most_friends,
 ):  # fmt: skip
-    """For each target in `work`, mark the candidates whose neighbourhood matches its own."""
+    """For each target in `work`, mark and count the candidates whose neighbourhood matches."""
     for thread in prange(threads):
         owner = np.full(most_links, -1, np.int32)
         came = np.empty(most_links, np.int32)
@@ -215,11 +250,15 @@ def refine(
         mate = np.full(most_friends, -2, np.int32)
         queue = np.empty(most_friends + 1, np.int32)
         stamp = np.zeros(1, np.int64)
-        first, _, starts, found = sets
         for w in range(thread, len(work), threads):
             t = work[w]
+            bits = np.uint64(0)
+            if noise == 0:
+                bits = wanted_signature(sets, kind, layers, friend_ptr, friends, t)
             for c in range(offsets[w + 1] - offsets[w]):
-                v = first[t] + c if first[t] >= 0 else np.int64(found[starts[t] + c])
+                v = candidate(sets, t, c)
+                if signature[v] & bits != bits:
+                    continue
                 good = True
                 for layer in layers:
                     friends_here = friend_ptr[layer, t + 1] - friend_ptr[layer, t]
@@ -237,4 +276,17 @@ def refine(
                         ):  # fmt: skip
                             good = False
                             break
-                keep[offsets[w] + c] = good
+                if good:
+                    keep[offsets[w] + c] = True
+                    kept[w] += 1
+
+
+@njit(cache=True, nogil=True)
+def list_kept(sets, work, offsets, keep, out):
+    """Write the marked candidates, target by target."""
+    p = 0
+    for w in range(len(work)):
+        for c in range(offsets[w + 1] - offsets[w]):
+            if keep[offsets[w] + c]:
+                out[p] = candidate(sets, work[w], c)
+                p += 1

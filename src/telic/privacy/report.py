@@ -1,5 +1,6 @@
 """One page for whoever decides whether a network may be published."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ def risk_report(
     worst: int = 10,
     show_ids: bool = False,
     node_type: str | None = None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> tuple[Report, dict[str, Any]]:
     """Describe the risk of publishing a network, for a data-protection officer.
 
@@ -46,6 +48,8 @@ def risk_report(
     show_ids : bool
         Name them by id; default by row number.
     node_type : str, optional
+    progress : callable
+        Told what is done next.
 
     Returns
     -------
@@ -55,6 +59,7 @@ def risk_report(
     """
     node_type = target_type(network, node_type)
     names = own_links(network.schema, node_type)
+    progress("risk by link types and distance")
     every = list(risks(network, max_distance=max_distance, node_type=node_type,
                        links=None if names else [()]))  # fmt: skip
     full = [risk for risk in every if len(risk.links) == len(names)]
@@ -76,6 +81,7 @@ def risk_report(
     page.note(_verdict(users, profile, last))
     advised = None
     if max_risk is not None:
+        progress("searching for a release")
         advised = advise(network, max_risk=max_risk, max_distance=max_distance, node_type=node_type)
         page.note(_decision(last.risk, max_risk, advised))
     page.section("What is assumed")
@@ -98,9 +104,11 @@ def risk_report(
         [[r.distance, f"{r.risk:.1%}", f"{r.unique:.1%}"] for r in full],
         caption="All link types together. k: how many users look the same",
     )
-    counts = [[_alike(k), int((sizes <= k).sum())] for k in GROUPS]
-    page.table(["Users who", "number"], counts, caption="At the farthest distance")
-    if names:
+    counts = [[_alike(k), f"{(sizes <= k).sum():,}"] for k in GROUPS]
+    page.table(["Users who", "number"], counts, caption="Looking as far as the last row above")
+    if max(r.risk for r in every) - min(r.risk for r in every) < 0.01:
+        page.text("Profiles alone tell so much that links hardly change the risk.")
+    elif names:
         page.figure(_growth_figure(every, len(names)), "Mean risk by the number of link types "
                     "published and how far an attacker looks")  # fmt: skip
     if last.unique == 1 and not show_ids:
@@ -112,6 +120,7 @@ def risk_report(
         "Leaving out one field alone helps little where the others already tell people apart: "
         "look for rows clearly below today's risk."
     )
+    progress("what each field adds")
     effects = _effects(network, node_type, names, max_distance)
     facts["risk_without"] = dict(effects)
     page.table(
@@ -120,6 +129,7 @@ def risk_report(
         caption=f"Risk with everything published: {last.risk:.1%}",
     )
     page.section("Linkability: the attack itself")
+    progress("running the attack")
     _attack_section(page, facts, network, auxiliary, node_type, max_distance)
     if advised is not None and max_risk is not None:
         success = confirm(network, advised, node_type=node_type)
@@ -139,10 +149,10 @@ def risk_report(
             "Theory (Theorem 7.4.5) bounds how many different users one could tell apart, if "
             f"values were independent and links never met again: looking one link far, between "
             f"10 to the power {lower:,.0f} and 10 to the power {upper:,.0f}, and more than doubly "
-            f"exponentially after that. Here there are {users} users, so the measured number "
-            f"stops at {last.cardinality}: most of the rise comes with the first link "
-            f"({full[0].cardinality} different profiles, {full[min(1, len(full) - 1)].cardinality} "
-            "with neighbours)."
+            f"exponentially after that. Here there are {users:,} users, so the measured number "
+            f"cannot pass that: {full[0].cardinality:,} different profiles, "
+            f"{full[min(1, len(full) - 1)].cardinality:,} different users one link far, "
+            f"{last.cardinality:,} at the farthest distance."
         )
     return page, facts
 
@@ -159,9 +169,9 @@ def _verdict(users: int, profile: Risk, last: Risk) -> str:
     alone, singled = (round(risk.unique * users) for risk in (profile, last))
     return (
         f"As it stands, {singled:,} of {users:,} people can be singled out: nobody else has the "
-        f"same profile and the same links. By profile alone it is {alone:,}. On average, who knows "
-        f"a person's published fields picks the right row with a chance of {last.risk:.1%} "
-        "(prosecutor risk)."
+        f"same profile and the same links. By profile alone it is {alone:,}. Someone who knows a "
+        "person's published fields would pick that person's row with a chance of "
+        f"{last.risk:.1%} on average (prosecutor risk)."
     )
 
 
@@ -210,6 +220,12 @@ def _worst_section(
     )  # fmt: skip
 
 
+def _missing(count: int) -> str:
+    if count == 0:
+        return "All published users are in it."
+    return f"{count:,} of the published users are not in it and cannot be found."
+
+
 def _alike(k: int) -> str:
     if k == 1:
         return "are alone of their kind"
@@ -242,7 +258,7 @@ def _attack_section(
         f"A known attack (DeHIN) was run with {source} as what the attacker knows "
         f"({prepared.size:,} users), "
         "allowing for growth where the schema says so: a count may have risen, links may be new. "
-        f"{int((truth < 0).sum())} of the published users are not in it and cannot be found. An "
+        f"{_missing(int((truth < 0).sum()))} An "
         "attack may find fewer people than are alone of their kind, since it has to allow for "
         "growth and to search among more people."
     )
@@ -270,6 +286,10 @@ def _advice_section(
             for n, level, without, added in found.effects
         ],
         caption="Field by field",
+    )
+    page.text(
+        f"To make this release: telic privacy advise --max-risk {max_risk:g} --out steps.json, "
+        "then telic privacy anonymise --steps steps.json."
     )
     facts["advice"] = {
         "steps": found.steps, "risk": found.after[-1].risk, "loss": found.loss,

@@ -16,7 +16,7 @@ def target_type(network: Network, node_type: str | None = None) -> str:
     if node_type is None and len(types) > 1:
         raise InputError(
             f"the network has node types {types}. Say which one is to be protected, or project "
-            "it on one (telic.hin.project): links to other types are not looked at."
+            "it on one (telic privacy convert --project): links to other types are not looked at."
         )
     name = types[0] if node_type is None else node_type
     if name not in types:

@@ -151,14 +151,9 @@ def _distance(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def _jaccard_distance(a: csr_array, b: csr_array) -> float:
-    both = len(np.intersect1d(_pairs(a), _pairs(b), assume_unique=True))
+    both = a.multiply(b).nnz
     either = a.nnz + b.nnz - both
     return 1 - both / either if either else 0.0
-
-
-def _pairs(matrix: csr_array) -> np.ndarray:
-    coordinates = matrix.tocoo()
-    return coordinates.row.astype(np.int64) * matrix.shape[1] + coordinates.col
 
 
 def _simple(around: csr_array) -> csr_array:

@@ -14,6 +14,7 @@ from telic.privacy.risk import risks
 from telic.privacy.score import Score, bootstrap_interval, right, scores
 from telic.privacy.target import own_links, subsets
 from telic.report import Report
+from telic.simulate.microblog import TQQ_USERS
 from telic.study import chapter7_checks as checks
 from telic.study.chapter7_networks import (
     DENSITIES,
@@ -31,6 +32,9 @@ from telic.study.chapter7_published import (
 )
 
 DISTANCES = range(4)
+REAL = {"sanremo": sanremo, "copenhagen": copenhagen, "timme": timme}
+PARTS = ("simulated", *REAL)
+"""What the study is made of; each can be run alone."""
 
 
 def risk_table(world: World, density: float) -> dict[tuple[str, ...], list[np.ndarray]]:
@@ -117,9 +121,18 @@ def report(
     users: int = 200_000,
     samples: int = 3,
     seed: int = 0,
+    only: str | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> tuple[Report, dict[str, Any]]:
     """Tables 7.1–7.4 and Figures 7.7–7.9 on the simulator, its control, and the real networks.
+
+    Parameters
+    ----------
+    users, samples, seed : int
+        Size of the simulated network, groups per density, and what is drawn.
+    only : str, optional
+        One of `PARTS`; default all.
+    progress : callable
 
     Returns
     -------
@@ -127,6 +140,8 @@ def report(
     facts : dict
         Every number shown.
     """
+    if only not in (None, *PARTS):
+        raise InputError(f"part {only!r} of chapter 7 does not exist. Parts are {[*PARTS]}.")
     page = Report(
         "Chapter 7: privacy risk and DeHIN",
         lead="The t.qq network is not public. These tables are made on a simulated microblog with "
@@ -134,6 +149,25 @@ def report(
         "figures stand beside ours.",
     )
     facts: dict[str, Any] = {"users": users, "samples": samples, "seed": seed}
+    if only in (None, "simulated"):
+        _simulated(page, facts, users, samples, seed, progress)
+    for name, make in REAL.items():
+        if only not in (None, name):
+            continue
+        progress(name)
+        try:
+            _real_section(page, facts, name, make())
+        except InputError as error:
+            if only:
+                raise
+            page.note(f"{name}: left out. {error}")
+    return page, facts
+
+
+def _simulated(
+    page: Report, facts: dict[str, Any], users: int, samples: int, seed: int,
+    progress: Callable[[str], None],
+) -> None:  # fmt: skip
     densest = DENSITIES[-1]
     progress("simulating")
     world = simulated_world(users=users, samples=samples, seed=seed)
@@ -145,8 +179,9 @@ def report(
     )
     page.note(
         f"Simulated: {users:,} users, {samples} groups of 1,000 per density. Published: 57 to 500 "
-        "groups, 2,320,895 users. With fewer users around them, people are easier to find: compare "
-        "the trends, and run with --users 2320895 for the size."
+        "groups, 2,320,895 users."
+        + " With fewer users around them, people are easier to find: compare the trends, and run "
+        "with --users 2320895 for the size." * (users < TQQ_USERS)
     )
     progress("Table 7.1")
     risk = risk_table(world, densest)
@@ -172,6 +207,12 @@ def report(
     }
     _density_section(page, "Table 7.2: DeHIN on the plain release (KDDA)", releases["KDDA"],
                      PUBLISHED_PLAIN)  # fmt: skip
+    alone = facts["releases"]["KDDA"][str(densest)][0]
+    page.text(
+        f"At n = 0 the book finds 5.4 % at density 0.01; here it is {alone:.1%} with "
+        f"{samples * len(DENSITIES)} groups in one network. The profiles were fitted with one "
+        "group: its members tweet more than most people, and more groups hide one another."
+    )
     _density_section(page, "Table 7.4: DeHIN, re-configured, on complete graphs (CGA)",
                      releases["CGA, re-configured"], PUBLISHED_COMPLETE)  # fmt: skip
     page.text(
@@ -190,72 +231,24 @@ def report(
     page.figure(_release_figure(releases), "Figure 7.9: precision at distance 3 by density and "
                 "release (simulated)")  # fmt: skip
     progress("ceiling and advice")
-    _ceiling_section(page, facts, world, densest)
-    _advice_section(page, facts, checks.advice(world, densest, max_risk=0.05))
+    checks.ceiling_section(page, facts, world, densest)
+    _advice_section(page, facts, world, densest, "one group of 1,000 (simulated)")
     progress("control")
     control = simulated_world(users=users, samples=1, densities=(densest,), copies=True, seed=seed)
     title = "Control: four copies of the same links"
     what = "simulated; more types must add nothing"
     _risk_section(page, facts, "control", title, risk_table(control, densest), {}, what)
-    for make in (sanremo, copenhagen, timme):
-        progress(make.__name__)
-        try:
-            _real_section(page, facts, make.__name__, make())
-        except InputError as error:
-            page.note(f"{make.__name__}: left out. {error}")
-    return page, facts
 
 
-def _ceiling_section(page: Report, facts: dict[str, Any], world: World, density: float) -> None:
-    rows = checks.ceiling(world, density)
-    page.section("Why two link types already reach the ceiling")
-    by_links = {"-".join(row["links"]): row for row in rows}
-    page.text(
-        "Nobody is found by links who has none, so the share of targets with an out-link in the "
-        "types used bounds what links can add. In the book that share is at least the risk of "
-        "Table 7.1 at distance 3 less 1.1 points, since users without links fall into 11 kinds. "
-        "There, who never mentions hardly ever retweets or comments (one such type 92.7 to 93.2 %, "
-        "all three 93.5 %), and following alone brings other people in (97.5 %). In the simulator "
-        "the types fall silent independently among active users: "
-        f"{by_links['mention']['linked']:.1%} have a mention, "
-        f"{by_links['mention-retweet']['linked']:.1%} a mention or a retweet, and "
-        f"{by_links['mention-retweet-comment']['linked']:.1%} any of the three. The ceiling "
-        "therefore comes with the second type of any kind; in the book with follow and one other. "
-        "The simulator was left as it is: only published marginals may set it, and the book "
-        "publishes this share as a result, not as a marginal."
-    )
-    page.table(
-        ["link types", "have an out-link, %", "found at n = 3, %", "found of those, %", "book's "
-         "share with an out-link, at least, %"],
-        [["-".join(row["links"]), *(f"{100 * row[key]:.1f}" for key in
-          ("linked", "found", "found_of_linked")),
-          f"{PUBLISHED_RISK['-'.join(row['links'])][-1] - 1.1:.1f}"] for row in rows],
-        caption="The ceiling by link types, density 0.01 (simulated)",
-    )  # fmt: skip
-    few = checks.found_by_links(world, density)
-    page.text(
-        "The second reason is how much one link tells. With one link type at distance 1 the book "
-        "finds 68.1 to 82.8 % of all targets, which is 73 to 89 % of those with a link by the "
-        f"shares above. Here one link finds {few[1]['found']:.0%} and two find "
-        f"{few[2]['found']:.0%}, but only {few[1]['share']:.0%} of the targets have one: active "
-        "users have links enough in every type for one type to find nearly all of them."
-    )
-    page.table(
-        ["out-links of that type", "share of targets, %", "found at n = 1, %"],
-        [[row["out_links"], f"{100 * row['share']:.1f}", f"{100 * row['found']:.1f}"]
-         for row in few],
-        caption="One link type at a time, all four together (simulated)",
-    )  # fmt: skip
-    facts["ceiling"], facts["found_by_links"] = rows, few
-
-
-def _advice_section(page: Report, facts: dict[str, Any], found: dict[str, Any]) -> None:
-    facts["advice"] = found
+def _advice_section(
+    page: Report, facts: dict[str, Any], world: World, density: float, whom: str
+) -> None:
+    found = facts["advice"] = checks.advice(world, density, max_risk=0.05)
     low, high = found["interval"]
     least = "no release that keeps more meets the limit" if found["proven"] else "found by search"
-    page.section(f"Advice under a risk of {found['max_risk']:.0%}, confirmed by the attack")
+    page.section(f"Advice for {whom}: a risk of {found['max_risk']:.0%}, confirmed by the attack")
     page.text(
-        "For one group of 1,000 (simulated), `advise` lowers the risk from "
+        "`advise` lowers the risk from "
         f"{found['risk_before']:.1%} to {found['risk_after']:.1%} at a loss of {found['loss']:.0%} "
         f"of the published information ({least}). An attacker who knows the group exactly, "
         f"coarsened alike, then finds {found['attack_inside']:.1%}; one who has to look in the "
@@ -291,6 +284,7 @@ def _real_section(page: Report, facts: dict[str, Any], key: str, world: World) -
     facts[key] = {"attack": stored}
     risk = risk_table(world, next(iter(world.samples)))
     _risk_section(page, facts[key], "risk", f"{world.name}: risk", risk, {}, world.name)
+    _advice_section(page, facts[key], world, next(iter(world.samples)), world.name)
 
 
 def _risk_section(

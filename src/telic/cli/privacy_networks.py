@@ -1,0 +1,111 @@
+"""`telic privacy`: where networks come from, files of other tools or a simulator."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from telic.cli.privacy import Seed, app
+from telic.cli.privacy_files import split_names
+from telic.cli.progress import steps as steps_shown
+from telic.errors import InputError
+
+if TYPE_CHECKING:
+    from telic.hin import Network
+
+
+@app.command()
+def simulate(
+    out: Annotated[Path, typer.Argument(help="Folder to create: auxiliary/ and target/.")],
+    users: Annotated[int, typer.Option(min=2)] = 20_000,
+    links: Annotated[int | None, typer.Option(help="Default: 24.6 per user, as t.qq.")] = None,
+    size: Annotated[int, typer.Option(min=2, help="Users of the published part.")] = 1000,
+    density: Annotated[float, typer.Option(help="Density of the published part.")] = 0.01,
+    isolated: Annotated[
+        float | None, typer.Option(help="Share of its users without out-links.")
+    ] = None,
+    growth: Annotated[float, typer.Option(help="Share of links and tweets that came since.")] = 0.1,
+    seed: Seed = 0,
+) -> None:
+    """Simulate a microblog like t.qq: the network today, and a part of it published earlier."""
+    from telic.data import atomic_path
+    from telic.data.contracts import SIMULATED
+    from telic.hin import write_network
+    from telic.simulate.microblog import Community, earlier_snapshot, microblog
+
+    if out.exists():
+        raise InputError(f"{out}: exists already. Choose another name or remove it.")
+    group = Community(density, size, isolated)
+    with atomic_path(out) as temporary, steps_shown("simulate", 2) as begin:
+        begin("drawing users and links")
+        network, (members,) = microblog(users=users, links=links, communities=[group], seed=seed)
+        target = earlier_snapshot(network, members, growth=growth, seed=seed)
+        begin("writing")
+        temporary.mkdir()
+        for name, part in (("auxiliary", network), ("target", target)):
+            write_network(part, temporary / name, metadata={SIMULATED: b"true"})
+    typer.echo(f"{out}: written (simulated).")
+
+
+@app.command()
+def convert(
+    source: Annotated[
+        Path,
+        typer.Argument(help="A network folder, a KDD Cup 2012 folder, GraphML, or an edge list."),
+    ],
+    out: Annotated[Path, typer.Argument(help="Network folder to write, or a .graphml file.")],
+    columns: Annotated[
+        str | None,
+        typer.Option(help="An edge list's columns, such as link,source,target,strength."),
+    ] = None,
+    undirected: Annotated[bool, typer.Option(help="Every line links both ways.")] = False,
+    duplicates: Annotated[str, typer.Option(help="'raise', or 'sum' up repeated links.")] = "raise",
+    project: Annotated[
+        str | None, typer.Option(help="Keep this node type; --path says how it is linked.")
+    ] = None,
+    path: Annotated[
+        list[str] | None,
+        typer.Option(help="New link type and its meta-path: 'mention=post mention'; ~ walks back."),
+    ] = None,
+) -> None:
+    """Make a network folder of other tools' files, or project it on one node type (7.3.5)."""
+    from telic.data import refuse_unwritable
+    from telic.hin import project as projected
+    from telic.hin import write_graphml, write_network
+
+    if (project is None) != (path is None):
+        raise InputError("--project and --path go together: a node type, and how it is linked.")
+    refuse_unwritable(out)
+    with steps_shown("convert", 2) as begin:
+        begin("reading")
+        network = _read(source, columns, undirected, duplicates)
+        if project is not None:
+            paths: dict[str, list[str]] = {}
+            for text in path or []:
+                name, equals, way = text.partition("=")
+                if not (name.strip() and equals):
+                    raise InputError(f"--path {text!r}: expected NAME='link ~link …'.")
+                paths.setdefault(name.strip(), []).append(way)
+            network = projected(network, project, paths)
+        begin("writing")
+        (write_graphml if out.suffix == ".graphml" else write_network)(network, out)
+    sizes = {name: f"{len(links):,}" for name, links in network.links.items()}
+    typer.echo(
+        f"{out}: written. "
+        + ", ".join(f"{network.size(kind):,} {kind} nodes" for kind in network.nodes)
+        + "".join(f", {size} {name} links" for name, size in sizes.items())
+    )
+
+
+def _read(source: Path, columns: str | None, undirected: bool, duplicates: str) -> "Network":
+    from telic.hin import read_edge_list, read_graphml, read_kdd_cup_2012, read_network
+
+    if (source / "user_profile.txt").is_file():
+        return read_kdd_cup_2012(source)
+    if source.is_dir():
+        return read_network(source)
+    if source.suffix in (".graphml", ".xml"):
+        return read_graphml(source)
+    return read_edge_list(
+        source, columns=split_names(columns), directed=not undirected, duplicates=duplicates
+    )

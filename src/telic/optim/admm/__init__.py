@@ -1,0 +1,34 @@
+"""Finite sums with a penalty that sees a linear map of the weights: the stochastic ADMM family."""
+
+from telic.optim.admm.estimators import (
+    GeneralizedLasso,
+    GraphFusedClassifier,
+    GraphFusedRegressor,
+    TrendFilter,
+)
+from telic.optim.admm.graphs import Graph, as_graph
+from telic.optim.admm.measures import Optimum, certificate
+from telic.optim.admm.penalty import Separable, separable
+from telic.optim.admm.problem import AdmmProblem, make_admm_problem
+from telic.optim.admm.result import AdmmResult
+from telic.optim.admm.solve import METHODS, PRINTED, minimize_admm, solve_admm
+
+__all__ = [
+    "METHODS",
+    "PRINTED",
+    "AdmmProblem",
+    "AdmmResult",
+    "GeneralizedLasso",
+    "Graph",
+    "GraphFusedClassifier",
+    "GraphFusedRegressor",
+    "Optimum",
+    "Separable",
+    "TrendFilter",
+    "as_graph",
+    "certificate",
+    "make_admm_problem",
+    "minimize_admm",
+    "separable",
+    "solve_admm",
+]

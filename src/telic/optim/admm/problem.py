@@ -1,0 +1,173 @@
+"""The constrained problem: minimise f(x) + g(y) subject to Ax + By = c, f a finite sum."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from telic.errors import InputError
+from telic.optim.admm.penalty import Separable
+from telic.optim.design import Compressed, Design, as_design
+from telic.optim.losses import Loss
+from telic.optim.problem import Problem, make_problem
+
+
+class Constraint(NamedTuple):
+    """A, B, c and g as arrays, the form in which kernels take them."""
+
+    A: Compressed
+    B: Compressed
+    identity: bool
+    """B = −I: the fast path, with a y-step that is one proximal operator."""
+    c: np.ndarray
+    l1: np.ndarray
+    l2: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class AdmmProblem:
+    """Minimise f(x) + g(y) subject to Ax + By = c (5.1.1).
+
+    f(x) = Σ_i mass_i loss(⟨w, x_i⟩ + b, y_i) + (l2/2)‖w‖² of x = (w, b), without b if there is no
+    intercept; A has a last column of zeros for b.
+    """
+
+    data: Problem
+    A: sparse.csr_matrix
+    B: sparse.csr_matrix | None
+    """None stands for −I."""
+    c: np.ndarray
+    g: Separable
+
+    @property
+    def size(self) -> int:
+        """Entries of x: the features, and one more for an intercept."""
+        return self.data.design.d + self.data.fit_intercept
+
+    @property
+    def constraint(self) -> Constraint:
+        """The constraint and g as the kernels take them."""
+        B = self.B if self.B is not None else sparse.csr_matrix((1, 1))
+        g = self.g
+        A = Design(self.A).rows
+        return Constraint(A, Design(B).rows, self.B is None, self.c, g.l1, g.l2, g.low, g.high)
+
+    @property
+    def ridge(self) -> np.ndarray:
+        """l2 for each entry of x: the intercept has none."""
+        ridge = np.full(self.size, self.data.l2)
+        ridge[self.data.design.d :] = 0.0
+        return ridge
+
+    def split(self, x: np.ndarray) -> tuple[np.ndarray, float]:
+        """Coefficients and intercept of x."""
+        d = self.data.design.d
+        return x[:d], float(x[d]) if self.data.fit_intercept else 0.0
+
+    def smooth(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """f(x) and its gradient."""
+        w, b = self.split(x)
+        z = self.data.predict(w, b)
+        return self.data.risk(z) + 0.5 * self.data.l2 * (w @ w), self.gradient(x, z)
+
+    def gradient(self, x: np.ndarray, z: np.ndarray | None = None) -> np.ndarray:
+        """∇f(x)."""
+        if z is None:
+            z = self.data.predict(*self.split(x))
+        a = self.data.slopes(z)
+        out = np.empty(self.size)
+        out[: self.data.design.d] = self.data.back(a)
+        out[self.data.design.d :] = a.sum()
+        return out + self.ridge * x
+
+    def by(self, y: np.ndarray) -> np.ndarray:
+        """B y."""
+        return -y if self.B is None else self.B @ y
+
+    def objective(self, x: np.ndarray) -> float:
+        """P(x) = f(x) + g(Ax − c) where B = −I; NaN for another B."""
+        w, b = self.split(x)
+        f = self.data.risk(self.data.predict(w, b)) + 0.5 * self.data.l2 * (w @ w)
+        return f + self.g.value(self.A @ x - self.c) if self.B is None else np.nan
+
+
+def make_admm_problem(
+    X: Any,
+    y: Any,
+    *,
+    A: Any,
+    g: Separable,
+    B: Any = None,
+    c: Any = None,
+    loss: str | Loss = "logistic",
+    l2: float = 0.0,
+    sample_weight: Any = None,
+    fit_intercept: bool = False,
+) -> AdmmProblem:
+    """Check everything and build the problem: minimise f(x) + g(y) subject to Ax + By = c.
+
+    Parameters
+    ----------
+    X : array or scipy.sparse matrix, shape (n, d)
+    y : array, shape (n,)
+        Targets; −1 and +1 for a classification loss.
+    A : array or scipy.sparse matrix, shape (k, d)
+    g : Separable
+        Penalty of the constraint's y, from `separable`.
+    B : array or scipy.sparse matrix, shape (k, size of g), optional
+        By default −I: then y = Ax − c, and the problem is f(x) + g(Ax − c).
+    c : array, shape (k,), optional
+        Zero by default.
+    loss, l2, sample_weight, fit_intercept
+        As in `telic.optim.minimize`; the intercept enters neither A nor the ridge l2.
+
+    Raises
+    ------
+    InputError
+        With what is wrong, where, and what was expected.
+
+    Examples
+    --------
+    >>> from telic.optim.admm import separable
+    >>> X, y = np.eye(3), np.array([1.0, 2.0, 4.0])
+    >>> D = np.array([[-1.0, 1.0, 0.0], [0.0, -1.0, 1.0]])
+    >>> problem = make_admm_problem(X, y, A=D, g=separable(2, l1=0.1), loss="squared")
+    >>> float(round(problem.objective(y), 3))
+    0.3
+    """
+    data = make_problem(
+        X, y, loss=loss, l2=l2, sample_weight=sample_weight, fit_intercept=fit_intercept
+    )
+    A = _matrix("A", A)
+    if A.shape[1] != data.design.d:
+        raise InputError(
+            f"A has {A.shape[1]} columns, X has {data.design.d} features: expected one each."
+        )
+    k = A.shape[0]
+    B = None if B is None else _matrix("B", B)
+    columns = k if B is None else B.shape[1]
+    if B is not None and B.shape[0] != k:
+        raise InputError(f"B has {B.shape[0]} rows, A has {k}: expected the same number.")
+    if g.l1.size != columns:
+        raise InputError(
+            f"g is for {g.l1.size} entries, expected {columns}: "
+            + ("the rows of A." if B is None else "the columns of B.")
+        )
+    c = np.zeros(k) if c is None else np.asarray(c, dtype=np.float64)
+    if c.shape != (k,) or not np.isfinite(c).all():
+        raise InputError(
+            f"c has shape {c.shape}, expected ({k},) finite numbers: one per row of A."
+        )
+    if data.fit_intercept:
+        A = sparse.hstack([A, sparse.csr_matrix((k, 1))], format="csr")
+    return AdmmProblem(data, A, B, c, g)
+
+
+def _matrix(name: str, values: Any) -> sparse.csr_matrix:
+    try:
+        return sparse.csr_matrix(as_design(values).matrix, dtype=np.float64)
+    except InputError as error:
+        raise InputError(str(error).replace("X", name, 1)) from None

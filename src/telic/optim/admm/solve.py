@@ -1,0 +1,281 @@
+"""One entry point for every ADMM method, with step sizes chosen safely."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from telic.errors import InputError
+from telic.optim import sampling
+from telic.optim.admm.batch import batch_admm
+from telic.optim.admm.penalty import Separable, separable
+from telic.optim.admm.problem import AdmmProblem, make_admm_problem
+from telic.optim.admm.result import AdmmResult, Point, Record, drive
+from telic.optim.admm.sa import sa
+from telic.optim.admm.sdca import sdca_admm
+from telic.optim.admm.steps import State, make_steps, squared_norm
+from telic.optim.admm.stoc import stoc
+from telic.optim.admm.svr import svr_d, svr_s
+from telic.optim.losses import Loss
+
+METHODS = ("svr-admm-d", "svr-admm-s", "sa-admm", "stoc-admm", "sdca-admm", "batch-admm")
+PRINTED = {"step_size": 5e-3, "rho": 1e-4, "first": 1.0}
+"""The settings printed for ijcnn1: η, ρ and m⁽⁰⁾ (with γ₁ = 1e-3)."""
+
+
+def minimize_admm(
+    X: Any,
+    y: Any,
+    *,
+    A: Any,
+    l1: Any = 0.0,
+    g: Separable | None = None,
+    B: Any = None,
+    c: Any = None,
+    loss: str | Loss = "logistic",
+    l2: float = 0.0,
+    sample_weight: Any = None,
+    fit_intercept: bool = False,
+    **settings: Any,
+) -> AdmmResult:
+    """Minimise f(w) + l1‖Aw‖₁, or f(x) + g(y) subject to Ax + By = c.
+
+    f(w) = Σ_i s_i loss(⟨w, x_i⟩ + b, y_i) / Σ_i s_i + (l2/2)‖w‖².
+
+    Parameters
+    ----------
+    X : array or scipy.sparse matrix, shape (n, d)
+    y : array, shape (n,)
+    A : array or scipy.sparse matrix, shape (k, d)
+    l1 : float or array, shape (k,)
+        Weight of each |⟨A_e, w⟩|, >= 0; read if g is not given.
+    g : Separable, optional
+        Any penalty of the constraint's y, from `separable`.
+    B, c, loss, l2, sample_weight, fit_intercept
+        As in `make_admm_problem`.
+    **settings
+        As in `solve_admm`.
+
+    Returns
+    -------
+    AdmmResult
+
+    Raises
+    ------
+    InputError
+        If the input cannot be used, or the method diverges with the step given.
+
+    Examples
+    --------
+    >>> D = np.array([[-1.0, 1.0, 0.0], [0.0, -1.0, 1.0]])
+    >>> result = minimize_admm(
+    ...     np.eye(3), [1.0, 1.2, 4.0], A=D, l1=0.1, loss="squared", method="batch-admm", tol=1e-9
+    ... )
+    >>> result.coef.round(3)
+    array([1.25, 1.25, 3.7 ])
+    """
+    if g is None:
+        g = separable(np.shape(A)[0] if np.ndim(A) or hasattr(A, "shape") else 0, l1=l1)
+    problem = make_admm_problem(
+        X, y, A=A, g=g, B=B, c=c, loss=loss, l2=l2,
+        sample_weight=sample_weight, fit_intercept=fit_intercept,
+    )  # fmt: skip
+    return solve_admm(problem, **settings)
+
+
+def solve_admm(
+    problem: AdmmProblem,
+    *,
+    method: str = "svr-admm-d",
+    step_size: float | None = None,
+    rho: float | None = None,
+    x_step: str = "linearised",
+    first: float = 0.5,
+    batch: int | None = None,
+    perturbation: float = 1e-4,
+    tol: float = 1e-4,
+    max_passes: float = 1000,
+    max_seconds: float = np.inf,
+    random_state: int | np.random.Generator | None = 0,
+    x_init: Any = None,
+    dual_init: Any = None,
+    callback: Callable[[Record, Point], bool | None] | None = None,
+    check_every: float | None = None,
+) -> AdmmResult:
+    """Run a method on a problem that is already built.
+
+    Parameters
+    ----------
+    problem : AdmmProblem
+    method : str
+        One of `METHODS`.
+    step_size : float, optional
+        η; `safe_step_size` by default.
+    rho : float, optional
+        ρ of the augmented Lagrangian; `default_rho` by default. `PRINTED` holds the settings
+        printed for ijcnn1.
+    x_step : {"linearised", "exact"}
+        P = θI − ηρAᵀA with θ = ηρ‖AᵀA‖ + 1 (5.7.1), or P = I with a dense inverse (5.7.2).
+    first : float
+        m⁽⁰⁾ of SVR-ADMM-D, a positive multiple of 1/2.
+    batch : int, optional
+        Rows of one stochastic step (SVR and SA); see `default_batch`.
+    perturbation : float
+        λ₂ that SDCA-ADMM adds.
+    tol : float
+        Stop when the gap is at most tol times the objective at the start.
+    max_passes, max_seconds : float
+        Stop with a `sklearn.exceptions.ConvergenceWarning` after so many times n component
+        gradients, or so many seconds.
+    random_state : int, Generator or None
+        The same seed gives the same result to the last bit.
+    x_init, dual_init : array, optional
+        Where to start; dual_init is u = ρz. Zero by default. SDCA-ADMM starts from zero.
+    callback : callable, optional
+        Called with (record, point) at each look; a true value stops the run.
+    check_every : float, optional
+        Passes between looks.
+
+    Returns
+    -------
+    AdmmResult
+        Stopped by passes, time, the callback or Ctrl-C: the last complete point, which for
+        SVR-ADMM is the average of its last complete stage.
+
+    Raises
+    ------
+    InputError
+        If a setting cannot be used, or the method diverges.
+    """
+    _check_settings(method, x_step, first, batch, perturbation, tol, max_passes, max_seconds)
+    n = problem.data.design.n
+    batch = default_batch(problem) if batch is None else min(int(batch), n)
+    safe = safe_step_size(problem, method, batch)
+    eta = safe if step_size is None else step_size
+    rho = default_rho(problem, method) if rho is None else rho
+    steps = make_steps(problem, eta=eta, rho=rho, exact=x_step == "exact")
+    x, u = _start(problem, x_init, dual_init)
+    seed = sampling.random_state(random_state)
+    state = State.start(problem, x.copy(), u / rho)
+    if method == "sdca-admm":
+        if problem.B is not None or problem.c.any() or x.any() or u.any():
+            raise InputError(
+                "sdca-admm needs B = −I, c = 0 and starts from zero. Use method='svr-admm-d'."
+            )
+        points = sdca_admm(problem, seed=seed, rho=rho, perturbation=perturbation)
+    elif method == "batch-admm":
+        points = batch_admm(problem, steps, state)
+    elif method == "stoc-admm":
+        if steps.inverse.size:
+            raise InputError("stoc-admm has a linearised x-step only: its step shrinks.")
+        points = stoc(problem, steps, state, seed=seed)
+    elif method == "sa-admm":
+        points = sa(problem, steps, state, seed=seed, batch=batch)
+    elif method == "svr-admm-s":
+        points = svr_s(problem, steps, state, seed=seed, batch=batch)
+    else:
+        points = svr_d(problem, steps, state, seed=seed, batch=batch, first=first)
+    return drive(
+        problem, points, start=Point(x, state.y.copy(), u, 0), method=method, rho=float(rho),
+        step_size=float(eta), safe_step=safe, tol=tol, max_passes=max_passes,
+        max_seconds=max_seconds, callback=callback, check_every=check_every,
+    )  # fmt: skip
+
+
+def safe_step_size(problem: AdmmProblem, method: str, batch: int = 1) -> float:
+    """Return the step size η that is taken by default.
+
+    Batch ADMM: 1/L, L the largest eigenvalue of the loss's Hessian bound. The stochastic methods:
+    1/(2 L_b) with L_b = L (b−1)n/(b(n−1)) + L_M (n−b)/(b(n−1)), which is L_M = max_i L_i for single
+    rows. Theorem 5.5.3 proves 1/(12 L_M), which is safe a fortiori.
+    """
+    whole = smoothness(problem)
+    if method == "batch-admm":
+        return 1.0 / max(whole, 1e-12)
+    n, largest = problem.data.design.n, float(problem.data.row_constants().max())
+    if n == 1:
+        return 1.0 / max(2.0 * largest, 1e-12)
+    mixed = whole * n * (batch - 1) / (batch * (n - 1)) + largest * (n - batch) / (batch * (n - 1))
+    return 1.0 / max(2.0 * mixed, 1e-12)
+
+
+def smoothness(problem: AdmmProblem) -> float:
+    """L, the Lipschitz constant of ∇f: the loss's smoothness times ‖Xᵀ diag(mass) X‖, plus l2."""
+    data = problem.data
+    v = np.random.default_rng(0).normal(size=problem.size)
+    estimate = 0.0
+    for _ in range(50):
+        v /= np.linalg.norm(v)
+        a = data.mass * data.predict(*problem.split(v))
+        following = np.append(data.back(a), a.sum() if data.fit_intercept else [])
+        last, estimate = estimate, float(np.linalg.norm(following))
+        if estimate == 0 or abs(estimate - last) <= 1e-3 * estimate:
+            break
+        v = following
+    rows = float(data.row_constants().max())
+    return min(1.02 * data.loss.smoothness * estimate + data.l2, rows)
+
+
+def default_rho(problem: AdmmProblem, method: str = "svr-admm-d") -> float:
+    """Return ρ = L / (3 ‖AᵀA‖): the constraint then weighs about as much as the loss's curvature.
+
+    It does not depend on the units of X's and A's columns as long as both change together, and it
+    keeps θ of the linearised x-step below 4/3 for every default step size. SDCA-ADMM's ρ is a
+    step on the primal: 0.3 / L_M.
+    """
+    if method == "sdca-admm":
+        return 0.3 / max(float(problem.data.row_constants().max()), 1e-12)
+    return smoothness(problem) / (3.0 * max(squared_norm(problem.A), 1e-12))
+
+
+def default_batch(problem: AdmmProblem) -> int:
+    """Return the rows of one step of SVR and SA.
+
+    L_M / L rows make a batch as smooth as twice the whole, and as many rows as A has entries per
+    entry of a row make the two halves of a step cost the same: the larger, up to n/8 and 256.
+    """
+    data = problem.data
+    n = data.design.n
+    mixed = float(data.row_constants().max()) / max(smoothness(problem), 1e-12)
+    shared = problem.A.nnz / max(data.design.stored / n, 1.0)
+    return int(np.clip(max(mixed, shared), 1, max(1, min(n // 8, 256))))
+
+
+def _check_settings(
+    method: str,
+    x_step: str,
+    first: float,
+    batch: int | None,
+    perturbation: float,
+    tol: float,
+    max_passes: float,
+    max_seconds: float,
+) -> None:
+    if method not in METHODS:
+        raise InputError(f"method is {method!r}, expected one of {', '.join(METHODS)}.")
+    if x_step not in ("linearised", "exact"):
+        raise InputError(f"x_step is {x_step!r}, expected 'linearised' or 'exact'.")
+    if not (first > 0 and 2 * first == int(2 * first)):
+        raise InputError(f"first is {first!r}, expected a positive multiple of 1/2 (m⁽⁰⁾).")
+    if batch is not None and not (batch >= 1 and batch == int(batch)):
+        raise InputError(f"batch is {batch!r}, expected an integer >= 1.")
+    if not 0 <= perturbation < np.inf:
+        raise InputError(f"perturbation is {perturbation!r}, expected a number >= 0.")
+    if not 0 <= tol < np.inf or not max_passes > 0 or not max_seconds > 0:
+        raise InputError(
+            f"tol is {tol!r}, max_passes {max_passes!r}, max_seconds {max_seconds!r}: "
+            "expected >= 0, > 0 and > 0."
+        )
+
+
+def _start(problem: AdmmProblem, x_init: Any, dual_init: Any) -> tuple[np.ndarray, np.ndarray]:
+    found = []
+    for name, given, size in (
+        ("x_init", x_init, problem.size),
+        ("dual_init", dual_init, problem.A.shape[0]),
+    ):
+        start = np.zeros(size) if given is None else np.array(given, dtype=np.float64)
+        if start.shape != (size,) or not np.isfinite(start).all():
+            raise InputError(f"{name} has shape {start.shape}, expected ({size},) finite numbers.")
+        found.append(start)
+    return found[0], found[1]

@@ -1,0 +1,106 @@
+"""Steps of a release as data: read from JSON, checked, applied in order."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from telic.errors import InputError
+from telic.hin import Network
+from telic.privacy.anonymise import (
+    bin_strengths,
+    complete_graph,
+    drop_links,
+    drop_strengths,
+    generalise,
+    k_degree,
+    perturb_links,
+    suppress,
+)
+
+METHODS: dict[str, Callable[..., Network]] = {
+    "complete": complete_graph,
+    "k-degree": k_degree,
+    "perturb": perturb_links,
+    "bin": bin_strengths,
+    "drop-strengths": drop_strengths,
+    "drop-links": drop_links,
+    "generalise": generalise,
+    "suppress": suppress,
+}
+"""What a step may be called; ``ids`` (`randomise_ids`) always comes last."""
+COARSENINGS = ("bin", "drop-strengths", "drop-links", "generalise", "suppress")
+"""Steps that anyone can repeat on the auxiliary network, so a good attacker does."""
+
+
+def apply_steps(
+    network: Network,
+    steps: Sequence[Mapping[str, Any]],
+    *,
+    seed: int = 0,
+    only: Sequence[str] = tuple(METHODS),
+    progress: Callable[[str], None] = lambda _: None,
+) -> Network:
+    """Apply steps such as ``{"method": "generalise", "attribute": "yob", "width": 5}`` in order.
+
+    Parameters
+    ----------
+    network : Network
+    steps : sequence of mappings
+    seed : int
+        For the steps that draw; step i uses seed + i.
+    only : sequence of str
+        Skip the other methods: `COARSENINGS` gives what an attacker applies to what is known.
+    progress : callable
+        Told each step's method before it is applied.
+    """
+    for number, step in enumerate(steps):
+        options = dict(step)
+        method = options.pop("method", None)
+        if method not in METHODS:
+            raise InputError(f"step {number + 1}: method {method!r}. Methods are {[*METHODS]}.")
+        _check(options, f"step {number + 1} ({method})")
+        if method not in only:
+            continue
+        if method not in COARSENINGS:
+            options.setdefault("seed", seed + number)
+        progress(method)
+        try:
+            network = METHODS[method](network, **options)
+        except TypeError as error:  # an option missing or unknown
+            raise InputError(f"step {number + 1} ({method}): {error}.") from None
+    return network
+
+
+def _check(options: Mapping[str, Any], where: str) -> None:
+    expected = {
+        "attribute": (_is_text, "a name"),
+        "base": (_is_number, "a number"),
+        "k": (_is_whole, "a whole number"),
+        "links": (lambda x: isinstance(x, list) and all(map(_is_text, x)), "a list of names"),
+        "seed": (_is_whole, "a whole number >= 0"),
+        "share": (_is_number, "a number"),
+        "strengths": (
+            lambda x: (
+                isinstance(x, Mapping)
+                and all(_is_whole(strength) and strength > 0 for strength in x.values())
+            ),
+            "an object of positive whole numbers",
+        ),
+        "varying": (lambda x: isinstance(x, bool), "true or false"),
+        "width": (_is_number, "a number"),
+    }
+    for name, value in options.items():
+        fits, kind = expected.get(name, (lambda _: True, ""))
+        if not fits(value):
+            raise InputError(f"{where}: {name!r} is {value!r}, expected {kind}.")
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,225 @@
+"""Every method against an optimum found by SciPy, the theorem's bound, and what is refused."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+
+from telic.errors import InputError
+from telic.optim.admm import (
+    METHODS,
+    PRINTED,
+    Optimum,
+    make_admm_problem,
+    minimize_admm,
+    separable,
+    solve_admm,
+)
+from telic.optim.losses import as_loss
+
+D = np.diff(np.eye(6), axis=0)
+EXACT = [m for m in METHODS if m not in ("stoc-admm", "sdca-admm")]
+
+
+def data(loss="logistic", *, n=80, d=6, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    score = X @ np.repeat([1.0, -1.0], d // 2)
+    noise = rng.normal(size=n)
+    return X, np.where(score + noise > 0, 1.0, -1.0) if loss == "logistic" else score + noise
+
+
+def optimum(X, y, A, l1, loss, *, l2=0.0):
+    """Least objective by SLSQP with a bound t >= |Ax| per row: smooth, constrained, independent."""
+    loss, d, k = as_loss(loss), X.shape[1], A.shape[0]
+
+    def objective(v):
+        w, b, t = v[:d], v[d], v[d + 1 :]
+        z = X @ w + b
+        a = loss.gradient(z, y) / y.size
+        slope = np.concatenate([X.T @ a + l2 * w, [a.sum()], np.full(k, l1)])
+        return loss.value(z, y).mean() + l2 / 2 * w @ w + l1 * t.sum(), slope
+
+    rows = np.block([[-A, np.zeros((k, 1)), np.eye(k)], [A, np.zeros((k, 1)), np.eye(k)]])
+    found = minimize(
+        objective, np.zeros(d + 1 + k), jac=True, method="SLSQP",
+        constraints={"type": "ineq", "fun": lambda v: rows @ v, "jac": lambda v: rows},
+        options={"maxiter": 1000, "ftol": 1e-14},
+    )  # fmt: skip
+    return found.fun
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+@pytest.mark.parametrize("method", EXACT)
+def test_each_method_reaches_the_independent_optimum(loss, method):
+    X, y = data(loss)
+    best = optimum(X, y, D, 0.03, loss, l2=0.01)
+    terms = {"A": D, "l1": 0.03, "l2": 0.01, "loss": loss, "fit_intercept": True}
+    for matrix in (X, sparse.csr_matrix(X)):
+        found = minimize_admm(matrix, y, method=method, tol=1e-7, max_passes=9000, **terms)
+        assert found.converged
+        assert abs(found.objective - best) < 1e-6
+        assert found.objective - best <= found.gap + 1e-8
+    for settings in ({"x_step": "exact"}, {"B": -2.0 * np.eye(5), "l1": 0.06}):
+        found = minimize_admm(
+            X, y, method=method, tol=1e-6, max_passes=9000, **{**terms, **settings}
+        )
+        assert abs(found.objective - best) < 1e-5
+
+
+def test_sdca_reaches_the_optimum_up_to_its_perturbation_and_stoc_keeps_falling():
+    X, y = data()
+    best = optimum(X, y, D, 0.03, "logistic")
+    terms = {"A": D, "l1": 0.03, "fit_intercept": True, "tol": 0.0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        errors = [
+            minimize_admm(
+                X, y, method="sdca-admm", perturbation=p, max_passes=800, **terms
+            ).objective
+            - best
+            for p in (1e-1, 1e-2, 0.0)
+        ]
+        early, late = (
+            minimize_admm(X, y, method="stoc-admm", max_passes=p, **terms).objective - best
+            for p in (50, 1000)
+        )
+    assert errors[0] > 3 * errors[1] > 0
+    assert abs(errors[2]) < 1e-6
+    assert 0 < late < early < 0.1
+
+
+@pytest.fixture(scope="module")
+def solved():
+    X, y = data()
+    problem = make_admm_problem(X, y, A=D, g=separable(5, l1=0.03))
+    best = solve_admm(problem, method="batch-admm", x_step="exact", tol=1e-12, max_passes=9000)
+    return problem, Optimum(problem, best.coef, best.dual)
+
+
+def test_measures_agree_at_and_around_the_optimum(solved):
+    _, best = solved
+    rng = np.random.default_rng(0)
+    assert abs(best.gap(best.x)) < 1e-12
+    for _ in range(20):
+        x, y = best.x + rng.normal(size=6), rng.normal(size=5)
+        assert best.gap(x) > 0
+        assert best.q(x, y) >= best.q_smooth(x) > 0
+        # With y = Ax both gaps are one; Q adds the dual's term, which then vanishes.
+        assert best.gap_with_y(x, D @ x) == pytest.approx(best.gap(x))
+        assert best.q(x, D @ x) == pytest.approx(best.gap(x))
+
+
+def test_theorem_5_5_3_bounds_q_at_each_stage_and_its_half_per_stage_is_not_vacuous(solved):
+    problem, best = solved
+    rho, m0 = 0.05, 8.0
+    largest = problem.data.row_constants().max()
+    eta = 1.0 / (12.0 * largest)
+    stages, runs = 7, 30
+    total = np.zeros(stages)
+    for seed in range(runs):
+        found = []
+
+        def keep(record, point, found=found):
+            if point.complete and point.stage:
+                found.append(best.q(point.x, point.y))
+            return len(found) == stages
+
+        solve_admm(
+            problem, step_size=eta, rho=rho, first=m0, batch=1, tol=0.0, random_state=seed,
+            max_passes=1e9, callback=keep,
+        )  # fmt: skip
+        total += found
+    mean = total / runs
+    # P = θI − ηρAᵀA, so P + ηρAᵀA of the theorem is θI.
+    theta = 1.0 + 1.01 * eta * rho * np.linalg.norm(D, 2) ** 2
+    zero = np.zeros(6)
+    first = (
+        best.q(zero, D @ zero)
+        + 9 * largest / m0 * theta * (best.x @ best.x)
+        + best.q_smooth(zero) / (2 * m0)
+        + 3 * rho / (4 * m0) * (best.u @ best.u) / rho**2
+    )
+    bound = first * 0.5 ** np.arange(1, stages + 1)
+    assert (mean <= bound).all()
+    # Control: a run that stood still would break the bound at the last stages.
+    assert best.q(zero, D @ zero) > bound[-1]
+    assert mean[-1] < 0.05 * mean[0]
+
+
+def test_same_seed_same_result_and_printed_settings_run(solved):
+    problem, _ = solved
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        a, b, c = (
+            solve_admm(problem, random_state=s, max_passes=50, tol=0.0).coef for s in (1, 1, 2)
+        )
+        printed = solve_admm(problem, max_passes=50, tol=0.0, **PRINTED)
+    np.testing.assert_array_equal(a, b)
+    assert not np.array_equal(a, c)
+    assert (printed.rho, printed.step_size) == (1e-4, 5e-3)
+    assert printed.objective < printed.history[0].objective
+
+
+def test_an_interrupted_run_returns_its_last_complete_stage(solved):
+    problem, _ = solved
+    seen = []
+
+    def interrupt(record, point):
+        seen.append((record, point.x.copy()))
+        if record.stage == 5:
+            raise KeyboardInterrupt
+
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        result = solve_admm(problem, tol=0.0, callback=interrupt)
+    assert (result.stopped, result.converged) == ("interrupted", False)
+    record, x = [s for s in seen if s[0].complete][-1]
+    np.testing.assert_array_equal(result.coef, x)
+    assert (result.stage, result.gap) == (record.stage, record.gap)
+    stopped = solve_admm(problem, tol=0.0, callback=lambda record, point: record.stage == 3)
+    assert stopped.stopped == "callback"
+    with pytest.warns(ConvergenceWarning, match="seconds"):
+        assert solve_admm(problem, tol=0.0, max_seconds=1e-6).stopped == "seconds"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"A": D[:, :4]}, "A has 4 columns, X has 6"),
+        ({"A": D * np.nan}, "A contains NaN"),
+        ({"B": np.eye(4)}, "B has 4 rows, A has 5"),
+        ({"c": np.zeros(4)}, r"c has shape \(4,\)"),
+        ({"l1": -1.0}, "l1 is -1 at entry 0"),
+        ({"l1": np.ones(4)}, r"l1 has shape \(4,\)"),
+        ({"rho": 0.0}, "rho is 0.0"),
+        ({"step_size": -1.0}, "step_size is -1.0"),
+        ({"first": 0.3}, "first is 0.3"),
+        ({"batch": 0}, "batch is 0"),
+        ({"method": "admm"}, "method is 'admm'"),
+        ({"x_step": "none"}, "x_step is 'none'"),
+        ({"x_init": np.zeros(3)}, r"x_init has shape \(3,\)"),
+        ({"method": "sdca-admm", "c": np.ones(5)}, "sdca-admm needs B"),
+    ],
+)
+def test_bad_input_is_named(change, message):
+    X, y = data()
+    with pytest.raises(InputError, match=message):
+        minimize_admm(X, y, **{"A": D, "l1": 0.1, **change})
+
+
+def test_a_step_that_diverges_is_named_with_a_safe_one():
+    X, y = data("squared")
+    with pytest.raises(InputError, match=r"diverged .* A step_size of 0\.\d+ is safe"):
+        minimize_admm(X, y, A=D, l1=0.1, loss="squared", step_size=50.0, method="batch-admm")
+
+
+def test_rows_of_skewed_norm_do_not_diverge_at_the_default_step():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 6)) * np.sqrt(1.0 + rng.pareto(1.1, size=300))[:, None]
+    y = X @ np.ones(6) + rng.normal(size=300)
+    for batch in (1, None):
+        result = minimize_admm(X, y, A=D, l1=0.1, loss="squared", batch=batch, max_passes=3000)
+        assert result.converged
