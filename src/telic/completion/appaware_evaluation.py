@@ -125,10 +125,12 @@ def fit_phone_models(
     feedback = replay.features(validation) if together else None
 
     def fit(signals: Signals, penalty: Elastic) -> AppAware:
-        printed = {"solver": "saga", "passes": 15} if protocol.name == "paper" else {}
+        # The text's batches and passes, or the solver that gets there.
+        solver, passes = ("saga", 15) if protocol.name == "paper" else ("auto", 100)
         return fit_appaware(
-            replay, relevance, signals, protocol, penalty=penalty, design=design, n=n, **printed
-        )
+            replay, relevance, signals, protocol, penalty=penalty, design=design, n=n,
+            solver=solver, passes=passes,
+        )  # fmt: skip
 
     def accuracy(model: AppAware) -> float:
         scores = model.scores(validation, everything, feedback, design)

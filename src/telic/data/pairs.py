@@ -4,6 +4,7 @@ import datetime as dt
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -113,8 +114,10 @@ def read_istas(source: str | Path) -> pa.Table:
         raise InputError(f"{source}: not a readable JSON file ({error}).") from None
     names = ("UserID", "timestamp", "Query", "App", "AppUsages")
     if isinstance(held, dict):
-        columns = [held.get(name) for name in names]
-        if not all(isinstance(column, dict) for column in columns):
+        columns: list[dict[str, Any]] = [
+            column for name in names if isinstance(column := held.get(name), dict)
+        ]
+        if len(columns) < len(names):
             raise InputError(f"{source}: expected the columns {', '.join(names)}.")
         held = [
             {name: column.get(key) for name, column in zip(names, columns, strict=True)}
@@ -126,10 +129,11 @@ def read_istas(source: str | Path) -> pa.Table:
     for number, row in enumerate(held, 1):
         try:
             used = (row["AppUsages"] or {}).get("Duration") or {}
-            apps = [{"app": str(app), "seconds": float(ms) / 1000} for app, ms in used.items()]
+            longest = sorted(used.items(), key=lambda item: -float(item[1]))
             rows.append({
                 "user": str(row["UserID"]), "at": _moment(row["timestamp"]), "query": row["Query"],
-                "app": row["App"], "used": sorted(apps, key=lambda own: -own["seconds"]),
+                "app": row["App"],
+                "used": [{"app": app, "seconds": float(ms) / 1000} for app, ms in longest],
             })  # fmt: skip
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InputError(
