@@ -14,7 +14,7 @@ from telic.choice import (
 )
 from telic.choice.printed import smoothness, step_size
 from telic.choice.saga import _lagged
-from telic.choice.sdca import _probabilities
+from telic.choice.sdca import _probabilities, _surely
 from telic.errors import InputError
 
 
@@ -195,13 +195,16 @@ def test_a_strong_penalty_gives_exact_zeros_and_equal_seeds_equal_fits():
 
 
 @given(
-    linear=st.lists(st.floats(-40, 40), min_size=1, max_size=8), log_a=st.floats(-20, 8),
-)  # fmt: skip
+    linear=st.lists(st.floats(-40, 40), min_size=1, max_size=8),
+    log_a=st.floats(-20, 8),
+    seed=st.integers(0, 99),
+)
 @settings(max_examples=200, deadline=None)
-def test_the_dual_step_meets_its_condition_of_optimality(linear, log_a):
+@pytest.mark.parametrize("solve", [_probabilities, _surely])
+def test_the_dual_step_meets_its_condition_of_optimality(solve, linear, log_a, seed):
     linear, a = np.array(linear), np.exp(log_a)
-    p = np.empty(len(linear))
-    _probabilities(linear, a, p)
+    p = np.random.default_rng(seed).dirichlet(np.full(len(linear), 0.1))
+    solve(linear, a, p)
     assert p.sum() == pytest.approx(1)
     level = linear - a * p - np.log(np.maximum(p, 1e-300))
     some = p > 1e-12

@@ -20,9 +20,9 @@ from telic.choice.elastic import Elastic, Fit, Progress
 from telic.choice.factored import FactoredChoices, squared_norms
 from telic.errors import InputError
 
-BOLD = 0.5
+BOLD = 0.25
 """Share of the safe curvature that the first passes work with: few weights are not 0, and only
-those bend the dual. The rest is given back as soon as the gap stops falling."""
+those bend the dual. It doubles, up to all of it, whenever the gap does not fall."""
 FALLING = 0.9
 
 
@@ -92,7 +92,7 @@ def fit_sdca(
         if gap <= tol * min(history[0][1] - history[-1][1], history[-1][1]):
             break
         if gap > FALLING * before:
-            bold = 1.0
+            bold = min(2 * bold, 1.0)
     return Fit(w, "sdca", float(done), history, gap)
 
 
@@ -120,6 +120,7 @@ def _pass(
                 u = v[first + shared_feature[e]]
                 score += shared_value[e] * (max(u - l1, 0.0) + min(u + l1, 0.0))
             linear[k] = offset[top + k] + score / l2 + a * p[top + k]
+        new[:m] = p[top : top + m]
         _probabilities(linear[:m], a, new[:m])
         for k in range(m):
             change = (p[top + k] - new[k]) / len(order)
@@ -133,10 +134,44 @@ def _pass(
 
 @njit(cache=True, nogil=True)
 def _probabilities(linear, a, p):
-    """Write the p of the simplex with the largest ``entropy + linear'p - a/2 |p|^2``.
+    """Put in p's place the p of the simplex with the largest ``entropy + linear'p - a/2 |p|^2``.
 
-    There ``log p_k + a p_k = linear_k - nu``. The sum of p falls with nu and is convex, so Newton's
-    steps from a nu that is too small only rise towards the root; so do those for each ``a p_k``.
+    There ``log p_k + a p_k = linear_k - nu``. Newton's steps on log p and nu together need few
+    exponentials from the old p; where they do not arrive, `_surely` does.
+    """
+    nu, total = 0.0, 0.0
+    for k in range(len(p)):
+        p[k] = max(p[k], 1e-9)
+        nu += p[k] * (linear[k] - np.log(p[k]) - a * p[k])
+        total += p[k]
+    nu /= total
+    log = np.log(p)
+    for _ in range(12):
+        pull, slope, lack = 0.0, 0.0, 1.0
+        for k in range(len(p)):
+            weight = p[k] / (1.0 + a * p[k])
+            pull += weight * (linear[k] - nu - log[k] - a * p[k])
+            slope += weight
+            lack -= p[k]
+        move, largest = (pull - lack) / slope, 0.0
+        for k in range(len(p)):
+            step = (linear[k] - nu - move - log[k] - a * p[k]) / (1.0 + a * p[k])
+            largest = max(largest, p[k] * abs(step))
+            log[k] += min(step, 2.0)
+            p[k] = np.exp(log[k])
+        nu += move
+        if largest < 1e-10:
+            p /= p.sum()
+            return
+    _surely(linear, a, p)
+
+
+@njit(cache=True, nogil=True)
+def _surely(linear, a, p):
+    """Do as `_probabilities` does, from the start and without fail.
+
+    The sum of p falls with nu and is convex, so Newton's steps from a nu that is too small only
+    rise towards the root; so do those for each ``a p_k``.
     """
     nu = linear.max() - a  # the largest is 1 there
     for _ in range(100):
