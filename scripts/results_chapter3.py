@@ -20,7 +20,7 @@ def main():
     data = Path(os.environ.get("TELIC_DATA", ROOT.parent / "shared" / "data"))
     page, _ = chapter3_study(
         geonames_catalogue(), pairs=read_pairs(data / "qac" / "unimobile_query_app_pairs.parquet"),
-        seeds=5, progress=Console(stderr=True).print,
+        users=150, compositions=120, seeds=4, progress=Console(stderr=True).print,
     )  # fmt: skip
     title, rest = page.markdown().split("\n\n", 1)
     written = "Written by `scripts/results_chapter3.py`; do not edit."
