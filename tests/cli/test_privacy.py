@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import numpy as np
 import pyarrow as pa
@@ -146,3 +147,33 @@ def test_tables_are_for_people(world):
 def test_what_exists_is_not_overwritten(world):
     with pytest.raises(InputError, match="exists already"):
         telic("simulate", world)
+
+
+def test_releases_cannot_be_repeated_without_their_seed(world, tmp_path):
+    def ids(name, *words):
+        telic("anonymise", world / "target", tmp_path / name, *words)
+        return read_network(tmp_path / name).ids("user")
+
+    assert not ids("a").equals(ids("b"))
+    assert ids("c", "--seed", 3).equals(ids("d", "--seed", 3))
+
+
+def test_a_release_holds_no_column_that_the_schema_does_not_name(world, tmp_path):
+    shutil.copytree(world / "target", tmp_path / "net")
+    file = tmp_path / "net" / "nodes_user.parquet"
+    table = pq.read_table(file)
+    pq.write_table(table.append_column("email", pa.array(["x"] * len(table))), file)
+    for name, words in (("new", []), ("kept", ["--keep-ids"])):
+        telic("anonymise", tmp_path / "net", tmp_path / name, *words)
+        columns = read_network(tmp_path / name).nodes["user"].column_names
+        assert columns == ["id", "gender", "yob", "tags", "tweets"]
+
+
+def test_simulate_and_convert_say_as_json_what_they_wrote(world, tmp_path):
+    made = json.loads(telic("simulate", tmp_path / "w", "--users", 50, "--size", 10, "--json"))
+    assert made["simulated"] is True
+    assert made["target"]["nodes"] == {"user": 10}
+    out = tmp_path / "net.graphml"
+    written = json.loads(telic("convert", world / "target", out, "--json"))
+    assert written["nodes"] == {"user": 120}
+    assert set(written["links"]) == {"follow", "mention", "retweet", "comment"}

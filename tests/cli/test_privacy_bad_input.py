@@ -96,7 +96,7 @@ def test_every_command_names_what_is_wrong_where(telic, tmp_path, case, command)
     code, printed, error = telic(*words)
     assert code == 2
     assert printed == ""
-    lines = [line for line in error.splitlines() if line.strip()]
+    lines = error.splitlines()
     assert len(lines) == 1
     assert message in lines[0]
     assert not out.exists()
@@ -248,3 +248,14 @@ def test_networks_whose_ids_are_of_other_types_are_compared_without_them(telic, 
     found, sets = attacked(telic, tmp_path, known, texts)
     assert found["truth"].startswith("not given")
     assert sets["a", 1] == [1]
+
+
+def test_nobody_to_look_for_is_said(telic, tmp_path):
+    nobody = network(tmp_path / "nobody", nodes_user="id,yob\n", links_follow="source,target\n",
+                     links_mention="source,target,strength\n")  # fmt: skip
+    good = network(tmp_path / "good")
+    for words in (["risk", nobody], ["attack", good, nobody], ["report", nobody, tmp_path / "x"]):
+        code, printed, error = telic(*words)
+        assert (code, printed) == (2, "")
+        assert "is empty: nobody" in error or "is empty: there is nobody" in error
+        assert len(error.splitlines()) == 1

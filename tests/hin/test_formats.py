@@ -114,3 +114,42 @@ def test_kdd_cup_files(tmp_path):
     }  # fmt: skip
     assert network.links["retweet"].strength.tolist() == [4]
     assert np.diff(network.links["retweet"].indptr).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("\ufeffsource,target\n1,2\n", [1, 2]),
+        ("source, target\n1, 2\n", [1, 2]),
+        ("Source,Target,Weight\n1,2,3\n", [1, 2]),
+        ("src,dst\n1,2\n", [1, 2]),
+        ("source,target\n007,7\n", ["007", "7"]),
+        ("source,target\n1,99999999999999999999\n", ["1", "99999999999999999999"]),
+        ("source,target\n1,--5\n", ["--5", "1"]),
+    ],
+)
+def test_edge_lists_of_other_tools_keep_every_id_apart(tmp_path, text, ids):
+    file = tmp_path / "links.csv"
+    file.write_text(text, encoding="utf-8")
+    network = read_edge_list(file)
+    assert network.ids("user").to_pylist() == ids
+    assert len(network.links["link"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [(",2,1", "line 2 lacks the id"), ("1,2,1e30", "strength is '1e30'")],
+)
+def test_edge_lists_name_the_line_they_cannot_read(tmp_path, line, message):
+    file = tmp_path / "links.csv"
+    file.write_text(f"source,target,strength\n{line}\n")
+    with pytest.raises(InputError, match=message):
+        read_edge_list(file)
+
+
+def test_graphs_whose_ids_or_attributes_are_mixed_are_refused():
+    for nodes in ([(1, {}), ("a", {})], [(1, {"x": 1}), (2, {"x": "b"})]):
+        graph = networkx.Graph()
+        graph.add_nodes_from(nodes)
+        with pytest.raises(InputError, match="expected values of one type"):
+            from_networkx(graph)

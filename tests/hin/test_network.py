@@ -208,3 +208,54 @@ def test_a_community_grows_from_any_member_to_its_clique():
         density(sample(network, 8, mode="community", node_type="user", seed=s)) for s in range(12)
     )
     assert best == 1.0
+
+
+def linked(ids, source, target):
+    schema = Schema.parse(
+        {"nodes": {"user": {}}, "links": [{"name": "f", "source": "user", "target": "user"}]}
+    )
+    return network_from_arrays(schema, {"user": {"id": ids}}, {"f": (source, target)})
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.uint8(), pa.int32(), pa.uint32(), pa.uint64()])
+@pytest.mark.parametrize("first", [-3, 1000, 2**31, 10**12])
+def test_ids_of_another_width_are_found_or_named_never_wrapped(kind, first):
+    ids = pa.array([first, first + 1, 5])
+    network = linked(ids, pa.array([5], kind), ids[:1])
+    assert network.ids("user")[network.links["f"].sources[0]].as_py() == 5
+    with pytest.raises(InputError, match="row 0: id 6 is not in the node table"):
+        linked(ids, pa.array([6], kind), ids[:1])
+
+
+def test_ids_of_other_kinds_are_refused_in_one_line():
+    with pytest.raises(InputError, match="ids are double, but the node table's are string"):
+        linked(["a", "b"], [1.0], ["a"])
+    with pytest.raises(InputError, match="needs more than 63 bits"):
+        linked(pa.array([1, 2**63 + 5], pa.uint64()), [1], [2])
+    with pytest.raises(InputError, match="'id': expected values of one type"):
+        linked(["a", 1], ["a"], ["a"])
+    encoded = pa.array(["b"]).dictionary_encode()
+    assert linked(["a", "b"], encoded, ["a"]).links["f"].sources.tolist() == [1]
+
+
+def test_parts_that_are_not_there_are_named():
+    network = linked([1, 2], [1], [2])
+    assert by_ids(network, [2], node_type="user").ids("user").to_pylist() == [2]
+    for rows in ([-1], [2]):
+        with pytest.raises(InputError, match=f"position {rows[0]} is outside its 2 nodes"):
+            induced(network, {"user": np.array(rows)})
+    with pytest.raises(InputError, match="node type 'x' does not exist"):
+        sample(network, 1, node_type="x")
+    with pytest.raises(InputError, match="duplicates is 'x'"):
+        network_from_arrays(network.schema, network.nodes, {"f": ([1], [2])}, duplicates="x")
+
+
+def test_csv_ids_are_read_as_the_node_table_has_them(tmp_path):
+    schema = {"nodes": {"user": {}}, "links": [{"name": "f", "source": "user", "target": "user"}]}
+    (tmp_path / "schema.json").write_text(json.dumps(schema))
+    (tmp_path / "nodes_user.csv").write_text("id\na1\n2\n3\n")
+    (tmp_path / "links_f.csv").write_text("source,target\n2,3\n")
+    assert read_network(tmp_path).links["f"].indices.tolist() == [2]
+    (tmp_path / "nodes_user.csv").write_text("id\n")
+    (tmp_path / "links_f.csv").write_text("source,target\n")
+    assert read_network(tmp_path).size("user") == 0

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from telic.data.contracts import SIMULATED
 from telic.errors import InputError
 from telic.hin import LinkType, Network, Schema, induced, network_from_arrays
 from telic.privacy import utility
@@ -41,6 +42,22 @@ def test_new_ids_hide_the_order_and_the_key_undoes_them(world):
     assert sorted(truth) == sorted(members)
     assert truth.tolist() != members.tolist()
     assert precision(network, release, truth) == precision(network, target, members)
+
+
+def test_without_a_seed_nobody_can_repeat_the_shuffle(world):
+    _, target, _ = world
+    keys = [randomise_ids(target, seed=seed)[1] for seed in (None, None, 5, 5)]
+    assert not keys[0].equals(keys[1])
+    assert keys[2].equals(keys[3])
+
+
+def test_columns_that_the_schema_does_not_name_are_not_published():
+    schema = Schema.parse({"nodes": {"user": {"attributes": {"yob": "exact"}}}, "links": []})
+    table = pa.table({"id": [1, 2], "email": ["a@x", "b@x"], "yob": [70, 80]})
+    table = table.replace_schema_metadata({b"owner": b"a@x", SIMULATED: b"true"})
+    release, _ = randomise_ids(network_from_arrays(schema, {"user": table}, {}))
+    assert release.nodes["user"].column_names == ["id", "yob"]
+    assert release.nodes["user"].schema.metadata == {SIMULATED: b"true"}
 
 
 def test_complete_graphs_fall_to_the_reconfigured_attack_and_varying_ones_do_not(world):

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from telic.optim import kernels
 from telic.optim.admm import AdmmProblem
 from telic.optim.admm.metric import gram
 
@@ -14,7 +13,6 @@ def newton_optimum(problem: AdmmProblem, *, last: float = 1e-13) -> np.ndarray:
     """
     A, l1, data = problem.A.toarray(), problem.g.l1, problem.data
     x = np.zeros(problem.size)
-    curvature = np.empty(data.design.n)
 
     def smoothed(x, mu):
         f, gradient = problem.smooth(x)
@@ -27,9 +25,8 @@ def newton_optimum(problem: AdmmProblem, *, last: float = 1e-13) -> np.ndarray:
         for _ in range(50):
             value, gradient, v, r = smoothed(x, mu)
             z = data.predict(*problem.split(x))
-            kernels.curvatures(data.loss.code, data.loss.shape, z, data.y, data.mass, curvature)
             H = (
-                gram(problem, curvature)
+                gram(problem, data.curvatures(z))
                 + np.diag(problem.ridge)
                 + A.T @ ((l1 * mu * mu / r**3)[:, None] * A)
             )

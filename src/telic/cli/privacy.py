@@ -17,6 +17,7 @@ from telic.cli.privacy_files import (
     write_parquet,
 )
 from telic.cli.progress import steps as steps_shown
+from telic.errors import InputError
 
 app = typer.Typer(help="Know the risk before you publish a network.", no_args_is_help=True)
 
@@ -165,6 +166,8 @@ def attack(
         # Steps that the publisher described are repeated on what is known, as an attacker would.
         known = apply_steps(read_network(auxiliary), read_steps(steps), only=COARSENINGS)
         override = None if rules is None else read_json(rules, dict)
+        if not published.size(node_type):
+            raise InputError(f"{target}: node type {node_type!r} is empty: nobody to look for.")
         chosen = dehin.Rules.of(
             published, override=override, links=split_names(links), node_type=node_type
         )
@@ -183,8 +186,8 @@ def attack(
     rows: list[dict[str, Any]] = []
     for distance, sizes in enumerate(result.sizes):
         row: dict[str, Any] = {"distance": distance, "targets": len(sizes),
-               "unique": float((sizes == 1).mean()) if len(sizes) else 0.0,
-               "empty": float((sizes == 0).mean()) if len(sizes) else 0.0,
+               "unique": float((sizes == 1).mean()),
+               "empty": float((sizes == 0).mean()),
                "reduction_rate": float((1 - sizes / max(prepared.size, 1)).mean()),
                "mean_candidates": float(sizes.mean())}  # fmt: skip
         rows.append(row)
@@ -237,16 +240,24 @@ def anonymise(
     key: Annotated[
         Path | None, typer.Option(help="Write new id → old id here. Keep it secret.")
     ] = None,
-    seed: Seed = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Same seed, same release. Keep it secret: it undoes new ids and fake "
+            "links. Default: drawn and not kept.",
+        ),
+    ] = None,
     node_type: NodeType = None,
     as_json: AsJson = False,
 ) -> None:
     """Apply steps to a network, replace its ids, and say what utility that costs."""
     import dataclasses
+    import secrets
 
     from telic.data import refuse_unwritable
     from telic.hin import read_network, write_network
-    from telic.privacy.anonymise import randomise_ids
+    from telic.privacy.anonymise import randomise_ids, schema_only
     from telic.privacy.steps import apply_steps
     from telic.privacy.target import target_type
     from telic.privacy.utility import STRUCTURE_USERS, utility_loss
@@ -257,15 +268,22 @@ def anonymise(
     node_type = target_type(net, node_type)
     todo = read_steps(steps)
     with steps_shown("anonymise", len(todo) + 2) as begin:
-        release = apply_steps(net, todo, seed=seed, progress=begin)
+        draw = secrets.randbits(128) if seed is None else seed
+        release = apply_steps(net, todo, seed=draw, progress=begin)
         begin("measuring what is lost")
-        loss = utility_loss(net, release, seed=seed, node_type=node_type)
+        loss = utility_loss(net, release, node_type=node_type)
         begin("writing")
         if not keep_ids:
-            release, secret = randomise_ids(release, seed=seed, node_type=node_type)
+            release, secret = randomise_ids(release, seed=draw, node_type=node_type)
             if key is not None:
                 write_parquet(key, secret)
-        write_network(release, out)
+        write_network(schema_only(release), out)
+    unnamed = sorted(
+        {c for name, table in net.nodes.items() for c in table.column_names}
+        - {"id", *(c for attributes in net.schema.nodes.values() for c in attributes)}
+    )
+    if unnamed:
+        typer.echo(f"Left out, since the schema does not name them: {', '.join(unnamed)}", err=True)
     looked_at = min(net.size(node_type), STRUCTURE_USERS)
     losses = {**dataclasses.asdict(loss), "total": loss.total()}
     if as_json:

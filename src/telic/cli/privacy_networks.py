@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from telic.cli.privacy import Seed, app
+from telic.cli.console import print_json
+from telic.cli.privacy import AsJson, Seed, app
 from telic.cli.privacy_files import split_names
 from telic.cli.progress import steps as steps_shown
 from telic.errors import InputError
@@ -26,6 +27,7 @@ def simulate(
     ] = None,
     growth: Annotated[float, typer.Option(help="Share of links and tweets that came since.")] = 0.1,
     seed: Seed = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Simulate a microblog like t.qq: the network today, and a part of it published earlier."""
     from telic.data import atomic_path
@@ -44,7 +46,11 @@ def simulate(
         temporary.mkdir()
         for name, part in (("auxiliary", network), ("target", target)):
             write_network(part, temporary / name, metadata={SIMULATED: b"true"})
-    typer.echo(f"{out}: written (simulated).")
+    if as_json:
+        parts = {"auxiliary": _sizes(network), "target": _sizes(target)}
+        print_json({"folder": str(out), "simulated": True, **parts})
+    else:
+        typer.echo(f"{out}: written (simulated).")
 
 
 @app.command()
@@ -67,6 +73,7 @@ def convert(
         list[str] | None,
         typer.Option(help="New link type and its meta-path: 'mention=post mention'; ~ walks back."),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Make a network folder of other tools' files, or project it on one node type (7.3.5)."""
     from telic.data import refuse_unwritable
@@ -89,12 +96,22 @@ def convert(
             network = projected(network, project, paths)
         begin("writing")
         (write_graphml if out.suffix == ".graphml" else write_network)(network, out)
+    if as_json:
+        print_json({"path": str(out), **_sizes(network)})
+        return
     sizes = {name: f"{len(links):,}" for name, links in network.links.items()}
     typer.echo(
         f"{out}: written. "
         + ", ".join(f"{network.size(kind):,} {kind} nodes" for kind in network.nodes)
         + "".join(f", {size} {name} links" for name, size in sizes.items())
     )
+
+
+def _sizes(network: "Network") -> dict[str, dict[str, int]]:
+    return {
+        "nodes": {name: table.num_rows for name, table in network.nodes.items()},
+        "links": {name: len(links) for name, links in network.links.items()},
+    }
 
 
 def _read(source: Path, columns: str | None, undirected: bool, duplicates: str) -> "Network":

@@ -25,6 +25,8 @@ def steps(title: str, total: int | None = None) -> Iterator[Callable[[str], None
         try:
             yield begin
         except BaseException:
-            progress.live.transient = True  # the error's line stands alone
+            # The error's line stands alone; off a terminal rich would end the bar by an empty one.
+            progress.live.transient = True
+            progress.disable = not console.is_interactive
             raise
         progress.update(task, description=title, completed=total)

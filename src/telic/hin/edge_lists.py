@@ -15,6 +15,8 @@ from telic.hin.network import Network, network_from_arrays
 from telic.hin.schema import LinkType, Rule, Schema
 
 _GROWING = Rule("at_least")
+_TITLES = {"src": "source", "dst": "target", "layer": "link", "weight": "strength"}
+"""Other tools' names for the columns."""
 
 
 def read_edge_list(
@@ -35,7 +37,8 @@ def read_edge_list(
     columns : sequence of str, optional
         What the columns are: ``source``, ``target`` and, if there, ``link`` (or layer) and
         ``strength``; others are ignored. Default: the first line names them if it contains
-        "source"; otherwise SNAP's ``source target [strength]``. Multilayer files are often
+        "source" or "src" (then also "dst", "weight"); otherwise SNAP's
+        ``source target [strength]``. Multilayer files are often
         ``("link", "source", "target", "strength")``.
     delimiter : str, optional
         Default: a comma in ``.csv`` files, blanks elsewhere.
@@ -56,8 +59,9 @@ def read_edge_list(
     rows: dict[str, list[list[str]]] = {}
     for number, words in _lines(path, delimiter):
         if columns is None:
-            named = "source" in words
-            columns = words if named else ("source", "target", "strength")[: len(words)]
+            titles = [_TITLES.get(word.lower(), word.lower()) for word in words]
+            named = "source" in titles
+            columns = titles if named else ("source", "target", "strength")[: len(words)]
             if named:
                 continue
         if len(words) < len(columns):
@@ -65,6 +69,8 @@ def read_edge_list(
         row = dict(zip(columns, words, strict=False))
         if "source" not in row or "target" not in row:
             raise InputError(f"{path}: columns {[*columns]} lack 'source' or 'target'.")
+        if not (row["source"] and row["target"]):
+            raise InputError(f"{path}: line {number} lacks the id of its source or target.")
         link = str(row.get("link", row.get("layer", "link")))
         rows.setdefault(link, []).append(
             [row["source"], row["target"], row.get("strength", "1"), str(number)]
@@ -86,7 +92,7 @@ def read_edge_list(
         if weighted:
             links[name].append([_integer(s, path, n) for s, n in zip(strength, lines * 2)])  # noqa: B905
     ids = sorted({x for ends in links.values() for x in (*ends[0], *ends[1])})
-    if all(x.lstrip("-").isdecimal() for x in ids):
+    if all(_is_integer(x) for x in ids):
         ids = sorted({int(x) for x in ids})
         for ends in links.values():
             ends[0], ends[1] = [int(x) for x in ends[0]], [int(x) for x in ends[1]]
@@ -98,19 +104,25 @@ def read_edge_list(
 def _lines(path: Path, delimiter: str | None) -> Any:
     opened = gzip.open if path.suffix == ".gz" else open
     try:
-        with opened(path, "rt", encoding="utf-8", newline="") as stream:
+        with opened(path, "rt", encoding="utf-8-sig", newline="") as stream:
             rows = csv.reader(stream, delimiter=delimiter) if delimiter else map(str.split, stream)
             for number, words in enumerate(rows, 1):
                 if words and not words[0].startswith("#"):
-                    yield number, words
+                    yield number, [word.strip() for word in words]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: cannot be read ({error}).") from None
+
+
+def _is_integer(text: str) -> bool:
+    """Say whether a text is the way an integer of 64 bits is written: "007" is not 7."""
+    digits = text.removeprefix("-")
+    return digits.isdecimal() and len(digits) < 19 and str(int(text)) == text
 
 
 def _integer(text: str, path: Path, line: str) -> int:
     try:
         value = float(text)
-        if value.is_integer():
+        if value.is_integer() and abs(value) < 2**63:
             return int(value)
     except ValueError:
         pass

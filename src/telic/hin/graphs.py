@@ -86,7 +86,7 @@ def from_networkx(
                 entry["columns"], (where[s][1], where[t][1], weight), strict=True
             ):
                 column.append(value)
-    tables = {kind: pa.Table.from_pylist(_even(rows)) for kind, rows in nodes.items()}
+    tables: dict[str, Any] = {kind: _columns(rows) for kind, rows in nodes.items()}
     links: dict[str, Any] = {}
     types = []
     for name, entry in found.items():
@@ -97,7 +97,7 @@ def from_networkx(
         links[name] = (source, target) if rule is None else (source, target, strength)
     if schema is None:
         attributes = {
-            kind: {name: Rule("exact") for name in table.column_names if name != "id"}
+            kind: {name: Rule("exact") for name in table if name != "id"}
             for kind, table in tables.items()
         }
         schema = Schema(attributes, tuple(types))
@@ -106,9 +106,9 @@ def from_networkx(
     return network_from_arrays(schema, tables, links, duplicates=duplicates)
 
 
-def _even(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    names = list(dict.fromkeys(["id", *(name for row in rows for name in row)]))
-    return [{name: row.get(name) for name in names} for row in rows]
+def _columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    names = dict.fromkeys(["id", *(name for row in rows for name in row)])
+    return {name: [row.get(name) for row in rows] for name in names}
 
 
 def read_graphml(path: str | Path, *, schema: Schema | None = None) -> Network:

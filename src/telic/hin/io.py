@@ -87,12 +87,16 @@ def _write(table: pa.Table, path: Path, metadata: Any) -> None:
     pq.write_table(table, path, compression="zstd", use_dictionary=False)
 
 
-def _read(folder: Path, stem: str, columns: list[str] | None = None) -> pa.Table:
+def _read(folder: Path, stem: str, columns: list[str] | None = None, types: Any = None) -> pa.Table:
     parquet, csv = folder / f"{stem}.parquet", folder / f"{stem}.csv"
     file = parquet if parquet.is_file() or not csv.is_file() else csv
     try:
         if file is csv:
-            table = pyarrow.csv.read_csv(csv)
+            options = pyarrow.csv.ConvertOptions(column_types=types or {})
+            table = pyarrow.csv.read_csv(csv, convert_options=options)
+            if not table.num_rows and "id" in table.column_names:  # no row to tell the type by
+                place = table.column_names.index("id")
+                table = table.set_column(place, "id", pa.array([], pa.int64()))
             return table if columns is None else table.select(columns)
         return pq.ParquetFile(parquet).read(columns=columns)
     except FileNotFoundError:
@@ -106,10 +110,16 @@ def _read_links(
 ) -> Links:
     stem = f"links_{link.name}"
     where = f"{folder / stem}"
+    id_types = {
+        name: network.nodes[kind].column("id").type
+        for name, kind in (("source", link.source), ("target", link.target))
+        if not pa.types.is_integer(network.nodes[kind].column("id").type)
+    }
 
     def column(name: str) -> pa.ChunkedArray:
         # One column at a time: the largest networks then fit beside what is already built.
-        table = _read(folder, stem, [name])
+        # In CSV, ids are read as the node table's are: "12" may be a text.
+        table = _read(folder, stem, [name], id_types)
         if name not in table.column_names:
             raise InputError(f"{where}: column {name!r} is missing.")
         return table.column(name)

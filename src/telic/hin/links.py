@@ -78,6 +78,8 @@ def build_links(
     where : str
         Names the file or type in the error.
     """
+    if duplicates not in ("raise", "sum"):
+        raise InputError(f"duplicates is {duplicates!r}, expected 'raise' or 'sum'.")
     if first_unordered(source, target) < 0:
         return Links(row_starts(source, n_sources), target, strength)
     order = np.arange(len(source), dtype=np.int64)
@@ -107,10 +109,10 @@ class Positions:
     """Where each id of a node type stands; dense integers by table, everything else by hash."""
 
     def __init__(self, ids: pa.Array) -> None:
-        self._ids = ids
+        self._ids = _int64(ids, "node table") if pa.types.is_integer(ids.type) else ids
         self._table = None
         if pa.types.is_integer(ids.type) and len(ids):
-            values = ids.to_numpy(zero_copy_only=False)
+            values = self._ids.to_numpy(zero_copy_only=False)
             self._first, span = int(values.min()), int(values.max()) - int(values.min()) + 1
             if span <= 4 * len(values) + 1000:
                 self._table = np.full(span, -1, np.int32)
@@ -118,8 +120,10 @@ class Positions:
 
     def find(self, values: pa.Array | pa.ChunkedArray, where: str) -> np.ndarray:
         """Return the positions of `values`, int32; an unknown one raises InputError."""
-        same_kind = pa.types.is_integer(values.type) == pa.types.is_integer(self._ids.type)
-        if not same_kind and len(values):
+        if pa.types.is_dictionary(values.type):
+            values = pc.cast(values, values.type.value_type)
+        same_kind = _id_kind(values.type) == _id_kind(self._ids.type)
+        if not same_kind and len(values) and len(self._ids):
             raise InputError(
                 f"{where}: ids are {values.type}, but the node table's are {self._ids.type}. "
                 "Write both as integers or both as strings."
@@ -130,12 +134,18 @@ class Positions:
         if not len(values):
             return np.empty(0, np.int32)
         if self._table is not None:
+            # Differences that wrap around are harmless where the type holds every id.
+            room = np.iinfo(values.type.to_pandas_dtype())
+            if self._first < room.min or self._first + len(self._table) - 1 > room.max:
+                values = _int64(values, where)
             offset = values.to_numpy() - self._first
             bad = (offset < 0) | (offset >= len(self._table))
             offset[bad] = 0
             found = self._table[offset]
             found[bad] = -1
         else:
+            if pa.types.is_integer(values.type):
+                values = _int64(values, where)
             index = pc.index_in(values, value_set=self._ids.cast(values.type))
             found = pc.fill_null(index, -1).to_numpy()
         missing = found < 0
@@ -146,6 +156,19 @@ class Positions:
                 "Add the node or drop the link."
             )
         return found.astype(np.int32, copy=False)
+
+
+def _id_kind(kind: pa.DataType) -> str:
+    if pa.types.is_integer(kind):
+        return "integer"
+    return "text" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else str(kind)
+
+
+def _int64(ids: pa.Array | pa.ChunkedArray, where: str) -> pa.Array | pa.ChunkedArray:
+    try:
+        return pc.cast(ids, pa.int64())
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{where}: an id needs more than 63 bits ({error}).") from None
 
 
 def check_strength(values: pa.Array | pa.ChunkedArray, where: str) -> np.ndarray:

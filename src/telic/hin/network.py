@@ -147,7 +147,7 @@ def network_from_arrays(
         Naming type, row and value of what breaks the contract.
     """
     tables = {
-        name: table if isinstance(table, pa.Table) else pa.table(dict(table))
+        name: table if isinstance(table, pa.Table) else _table(table, f"node type {name!r}")
         for name, table in nodes.items()
     }
     for name, attributes in schema.nodes.items():
@@ -160,14 +160,30 @@ def network_from_arrays(
         if link.name not in links:
             raise InputError(f"link type {link.name!r}: its links are missing.")
         columns = [
-            column if isinstance(column, pa.Array | pa.ChunkedArray) else pa.array(column)
-            for column in links[link.name]
+            _array(column, f"link type {link.name!r}: column {number}")
+            for number, column in enumerate(links[link.name], 1)
         ]
         strength = columns[2] if len(columns) > 2 else None
         built[link.name] = links_from_ids(
             network, link, columns[0], columns[1], strength, duplicates=duplicates
         )
     return Network(schema, tables, built)
+
+
+def _table(columns: Mapping[str, Any], where: str) -> pa.Table:
+    arrays = {name: _array(column, f"{where}: {name!r}") for name, column in columns.items()}
+    if len(lengths := {len(array) for array in arrays.values()}) > 1:
+        raise InputError(f"{where}: its columns have different lengths {sorted(lengths)}.")
+    return pa.table(arrays)
+
+
+def _array(values: Any, where: str) -> pa.Array | pa.ChunkedArray:
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, OverflowError) as error:
+        raise InputError(f"{where}: expected values of one type ({error}).") from None
 
 
 def links_from_ids(
@@ -216,12 +232,22 @@ def induced(network: Network, chosen: Mapping[str, np.ndarray]) -> Network:
 
     Node types that `chosen` does not name are kept whole.
     """
+    for name in chosen:
+        if name not in network.schema.nodes:
+            known = list(network.schema.nodes)
+            raise InputError(f"node type {name!r} does not exist. Node types are {known}.")
     positions = {
         name: np.asarray(chosen.get(name, np.arange(network.size(name))), np.int64)
         for name in network.schema.nodes
     }
     nodes, places = {}, {}
     for name, rows in positions.items():
+        outside = rows[(rows < 0) | (rows >= network.size(name))]
+        if len(outside):
+            raise InputError(
+                f"node type {name!r}: position {outside[0]} is outside its {network.size(name)} "
+                "nodes."
+            )
         if len(np.unique(rows)) != len(rows):
             raise InputError(f"node type {name!r}: a node is chosen twice.")
         nodes[name] = network.nodes[name].take(pa.array(rows))

@@ -1,5 +1,7 @@
 """Choose part of a network: at random, around a person, from a dense part, or by list."""
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from scipy.sparse import csr_array
@@ -34,6 +36,9 @@ def sample(
     Network
         With the nodes in their original order.
     """
+    if node_type not in network.schema.nodes:
+        known = list(network.schema.nodes)
+        raise InputError(f"node type {node_type!r} does not exist. Node types are {known}.")
     total = network.size(node_type)
     if not 0 < size <= total:
         raise InputError(f"sample size {size} is not between 1 and {total} ({node_type!r} nodes).")
@@ -52,8 +57,10 @@ def sample(
     return induced(network, {node_type: np.sort(chosen)})
 
 
-def by_ids(network: Network, ids: pa.Array, *, node_type: str) -> Network:
-    """Keep the nodes with these ids, in this order, and all links among them."""
+def by_ids(network: Network, ids: Any, *, node_type: str) -> Network:
+    """Keep the nodes with these ids (an array or a list), in this order, and links among them."""
+    if not isinstance(ids, pa.Array | pa.ChunkedArray):
+        ids = pa.array(ids)
     return induced(network, {node_type: Positions(network.ids(node_type)).find(ids, "sample")})
 
 

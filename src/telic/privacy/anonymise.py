@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numba import njit
 
+from telic.data.contracts import SIMULATED
 from telic.errors import InputError
 from telic.hin import Links, Network, Schema, induced
 from telic.hin.links import build_links
@@ -18,9 +19,18 @@ MAX_COMPLETE = 50_000_000
 
 
 def randomise_ids(
-    network: Network, *, seed: int = 0, node_type: str | None = None
+    network: Network, *, seed: int | None = None, node_type: str | None = None
 ) -> tuple[Network, pa.Table]:
     """Replace ids by meaningless strings and shuffle the users, as KDD Cup 2012 did (KDDA).
+
+    Columns that the schema does not name are left out, as `schema_only` does.
+
+    Parameters
+    ----------
+    network : Network
+    seed : int, optional
+        Whoever knows it can repeat the shuffle and undo it, so by default none is kept.
+    node_type : str, optional
 
     Returns
     -------
@@ -29,15 +39,29 @@ def randomise_ids(
         Columns ``target`` (new id) and ``auxiliary`` (old id): keep it secret.
     """
     node_type = target_type(network, node_type)
-    rng = np.random.default_rng(seed)
+    # The published ids must not show the state of the generator that shuffled the users.
+    order, names = np.random.default_rng(seed).spawn(2)
     n = network.size(node_type)
-    shuffled = induced(network, {node_type: rng.permutation(n)})
-    new = pa.array([f"{x:08x}" for x in rng.choice(2**32, n, replace=False)])
+    shuffled = induced(network, {node_type: order.permutation(n)})
+    drawn = names.choice(2**32, n, replace=False)
+    new = pa.array([f"{x:08x}" for x in drawn], pa.string())
+    shuffled = schema_only(shuffled)
     table = shuffled.nodes[node_type]
     key = pa.table({"target": new, "auxiliary": shuffled.ids(node_type)})
     renamed = table.set_column(table.column_names.index("id"), "id", new)
     nodes = {**shuffled.nodes, node_type: renamed}
     return Network(network.schema, nodes, shuffled.links), key.sort_by("target")
+
+
+def schema_only(network: Network) -> Network:
+    """Leave out columns that the schema does not name: nobody has judged what they tell."""
+    nodes = {}
+    for name, attributes in network.schema.nodes.items():
+        table = network.nodes[name].select(["id", *attributes])
+        simulated = (table.schema.metadata or {}).get(SIMULATED)
+        kept = None if simulated is None else {SIMULATED: simulated}
+        nodes[name] = table.replace_schema_metadata(kept)
+    return Network(network.schema, nodes, network.links)
 
 
 def complete_graph(

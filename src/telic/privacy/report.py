@@ -84,13 +84,17 @@ def risk_report(
         progress("searching for a release")
         advised = advise(network, max_risk=max_risk, max_distance=max_distance, node_type=node_type)
         page.note(_decision(last.risk, max_risk, advised))
+    rules = network.schema.nodes[node_type]
+    judged = [name for name, rule in rules.items() if rule.kind != "ignore"]
+    ignored = [name for name in rules if name not in judged]
     page.section("What is assumed")
     page.text(
         "The attacker knows the published fields of a person and of the people that person "
         "links to, has them from another source, and wants to find the person's row. Everyone "
         "is taken to have the same to lose. Fields in the network: "
-        + ", ".join(network.schema.nodes[node_type]) + "; link types: "
-        + (", ".join(names) or "none") + "."
+        + (", ".join(judged) or "none") + "; link types: " + (", ".join(names) or "none") + "."
+        + (f" Published but left out of every number on this page, since the schema ignores "
+           f"them: {', '.join(ignored)}." if ignored else "")
     )  # fmt: skip
     page.section("Singling out: who is alike")
     page.text(

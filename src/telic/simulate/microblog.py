@@ -165,7 +165,10 @@ def microblog(
     if users < 2:
         raise InputError(f"users is {users}, expected 2 or more.")
     if sum(group.size for group in communities) > users:
-        raise InputError(f"the communities have more members than there are users ({users}).")
+        raise InputError(
+            f"the communities have more members than there are users ({users}). "
+            "Ask for more users, or fewer or smaller communities."
+        )
     links = round(TQQ_LINKS / TQQ_USERS * users) if links is None else links
     rng = np.random.default_rng(seed)
     place = rng.permutation(users).astype(np.int32)
