@@ -20,8 +20,14 @@ from telic.optim.admm import (
     graphs,
 )
 
+
 @parametrize_with_checks(
-    [GraphFusedClassifier(), GraphFusedClassifier("chain"), GraphFusedRegressor(), GeneralizedLasso()]
+    [
+        GraphFusedClassifier(),
+        GraphFusedClassifier("chain"),
+        GraphFusedRegressor(),
+        GeneralizedLasso(),
+    ]
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learns_checks(estimator, check):

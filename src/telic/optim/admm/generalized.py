@@ -13,7 +13,6 @@ from telic.optim.admm.problem import make_admm_problem
 from telic.optim.admm.solve import CURVATURE_UP_TO, DENSE_UP_TO, solve_admm
 from telic.optim.linear import FORMATS, example_weights, seed_of
 
-
 BATCH_UP_TO = 1000
 """Most samples for which solver="auto" takes batch ADMM."""
 

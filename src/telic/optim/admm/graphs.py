@@ -152,7 +152,7 @@ def knn(X: Any, *, neighbors: int = 5, sample_weight: Any = None) -> Graph:
     columns, varying = _standardised(X, sample_weight)
     if varying.size < 2:
         raise InputError(
-            f"fewer than two features vary (n_samples={len(columns)}): no graph can be built from X."
+            f"fewer than two features vary (n_samples={len(columns)}): X gives no graph."
         )
     count = min(neighbors, varying.size - 1)
     # A feature and its negation are neighbours too: of unit columns, the nearer of ±.
