@@ -161,8 +161,9 @@ def at_least(name: str, value: Any, low: float, *, strict: bool = False) -> None
         raise InputError(f"{name}: {value!r}, expected a finite number {sign} {low:g}.")
 
 
-def dense_blocks(X: Matrix, size: int = 4096) -> Iterator[tuple[int, np.ndarray]]:
-    """Give the rows as dense arrays, a block at a time."""
+def dense_blocks(X: Matrix) -> Iterator[tuple[int, np.ndarray]]:
+    """Give the rows as dense arrays, a block of at most 64 MB at a time."""
+    size = max(1, min(4096, 2**23 // max(X.shape[1], 1)))
     for start in range(0, X.shape[0], size):
         part = X[start : start + size]
         yield (

@@ -8,7 +8,6 @@ import numpy as np
 
 from telic.report import Report
 from telic.study.auc_tables import (
-    METHODS,
     RULES,
     SAME,
     SEARCH_ROWS,
@@ -138,10 +137,6 @@ def rerun(
         for figure in figures:
             progress(f"{name}: {figure.method}")
             method = SAME.get(figure.method, figure.method)
-            most = METHODS[method].most_columns
-            if most is not None and data.X.shape[1] > most:
-                rows.append(_unrun(figure)._replace(ceiling=best, ceiling_rule=rule))
-                continue
             ours: list[float] = []
             try:
                 for count in range(1, runs + 1):
