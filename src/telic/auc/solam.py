@@ -6,6 +6,10 @@ from numba import njit
 from telic.auc.rows import FAST, TINY, row_add, row_dot
 from telic.auc.statistics import count
 
+FADED = 1e-4
+"""Below this share of g the sum for the average, g·(r·v + z), would lose its digits: r·v alone
+grows as g/s. It is multiplied out then."""
+
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def solam_steps(
@@ -36,7 +40,7 @@ def solam_steps(
             b += eta * 2 * p * (score - b)
             alpha += eta * (2 * p * score - 2 * p * (1 - p) * alpha)
         s *= 1 - eta * beta
-        if not TINY < abs(s) < 1 / TINY or g < TINY:
+        if not FADED * g < abs(s) < 1 / TINY or g < TINY:
             for j in range(w.size):
                 average[j] = g * (average[j] + r * w[j])
                 w[j] *= s
