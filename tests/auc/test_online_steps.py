@@ -117,7 +117,7 @@ def test_every_step_is_the_plain_one_on_dense_and_sparse_rows(name, forgetting):
     make, plain = STEPS[name]
     expected = plain(forgetting)
     weights = forgetting ** np.arange(N)[::-1]
-    means = [np.average(X[POSITIVE == y], axis=0, weights=weights[POSITIVE == y]) for y in (0, 1)]
+    means = [np.average(X[y == POSITIVE], axis=0, weights=weights[y == POSITIVE]) for y in (0, 1)]
     for kind in (np.asarray, sparse.csr_matrix):
         model = make(forgetting)
         for rows in (slice(0, 150), slice(150, 151), slice(151, N)):
