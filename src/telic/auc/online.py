@@ -172,8 +172,8 @@ class OAM(OnlineAUC):
         "seq" makes one passive-aggressive step for each buffered row of the other class, no
         longer than C·max(1, rows seen/rows buffered); "gra" makes one subgradient step on
         p(1−p)·E[hinge] + (beta/2)·‖w‖², the mean over the buffer standing for the expectation.
-    C : float, default 0.01
-        For "seq", > 0.
+    C : float, default 1e-4
+        For "seq", > 0; what cross-validation chose most often on the published sets.
     beta : float, default 1e-4
         For "gra".
     buffer_size : int, default 100
@@ -187,7 +187,7 @@ class OAM(OnlineAUC):
     _reads_sparse = True
 
     def __init__(
-        self, update="gra", *, C=0.01, beta=1e-4, buffer_size=100, step_size=1.0, forgetting=1.0,
+        self, update="gra", *, C=1e-4, beta=1e-4, buffer_size=100, step_size=1.0, forgetting=1.0,
         max_iter=10, threshold="prior", random_state=None,
     ):  # fmt: skip
         self.update = update

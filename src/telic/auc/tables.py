@@ -86,7 +86,8 @@ def _bad_libsvm_line(path: Path) -> str:
                             )
                         float(value)
             except ValueError:
-                return f"line {number}: expected 'label column:value …' in numbers: {line.strip()[:60]!r}."
+                shown = line.strip()[:60]
+                return f"line {number}: expected 'label column:value …' in numbers: {shown!r}."
     return ""
 
 

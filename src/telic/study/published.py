@@ -161,7 +161,9 @@ def shown(row: Row) -> list[str]:
     """A row as text, for `COLUMNS`."""
 
     def pair(mean: float | None, sd: float | None) -> str:
-        return "–" if mean is None else f"{mean:.4f}±{sd:.4f}"
+        if mean is None:
+            return "–"
+        return f"{mean:.4f}" if sd is None else f"{mean:.4f}±{sd:.4f}"
 
     notes = [] if row.ours is not None else ["not run" if row.ceiling else "set not at hand"]
     if row.above:
@@ -170,7 +172,7 @@ def shown(row: Row) -> list[str]:
         row.data,
         row.method,
         pair(row.published, row.published_sd),
-        pair(row.ours, row.ours_sd),
+        pair(row.ours, row.ours_sd if row.runs != 1 else None),
         pair(row.exact, row.exact_sd),
         "–" if row.logistic is None else f"{row.logistic:.4f}",
         "–" if row.ceiling is None else f"{row.ceiling:.4f} ({row.ceiling_rule})",
