@@ -311,6 +311,6 @@ class PairwiseAUC(LinearAUC):
         if tuple(self.fpr) == (0.0, 1.0):
             return super()._why_no_ranking()
         return (
-            f"no direction lifts the positives' mean above that of the negatives in fpr={self.fpr}; "
-            "take a wider range."
+            "no direction lifts the positives' mean above that of the negatives in "
+            f"fpr={self.fpr}; take a wider range."
         )
