@@ -66,8 +66,9 @@ def _evaluation(report: Report, rows: list[dict]) -> None:
     report.section("Variants against Standard")
     if any(row["protocol"] == CAREFUL.name for row in rows):
         report.text(
-            "Careful protocol: Standard ranks by the relevance score and a weight for each query, "
-            "learned on the training part; so do the variants, before their apps."
+            "Careful protocol: Standard ranks by the relevance score and, where validation shows "
+            "that it helps, a weight for each query that is learned on the training part; so do "
+            "the variants, before their apps."
         )
     for prefixes, words in (("all", "every keystroke"), ("last", "the last keystroke")):
         report.table(
