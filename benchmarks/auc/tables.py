@@ -28,8 +28,8 @@ text = (
     f"at most {SEARCH_ROWS:,} rows. “runs” counts the splits behind “ours”; the optimum and "
     "logistic regression stand on all runs of the set. On news20 and sector (62,061 and 55,197 "
     "columns) a step of SPAM-NET and of OPAUC's sketch writes every column: their parameter is "
-    f"searched on {WIDE_SEARCH_ROWS:,} rows and they are run once. “not run” was cut short for "
-    "time. Sets not at hand are left out here.\n"
+    f"searched on {WIDE_SEARCH_ROWS:,} rows and they are run once. Sets not "
+    "at hand are left out here.\n"
 )
 above = []
 for paper, tables in (("001", paper001.TABLES), ("002", paper002.TABLES)):
