@@ -1,7 +1,7 @@
 """`python -m benchmarks`: the speed tables. One thread, so set before NumPy is loaded.
 
-Without a name the solvers of telic.optim are timed; `python -m benchmarks admm …`, `… auc …` and
-`python -m benchmarks privacy …` hand their options on to the tables of those products.
+Without a name the solvers of telic.optim are timed; `python -m benchmarks admm …`, `auc …`,
+`completion …` and `privacy …` hand their options on to the tables of those products.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from pathlib import Path
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
-if sys.argv[1:2] in (["admm"], ["auc"], ["privacy"]):
+if sys.argv[1:2] in (["admm"], ["auc"], ["completion"], ["privacy"]):
     product = sys.argv.pop(1)
     runpy.run_module(f"benchmarks.{product}", run_name="__main__", alter_sys=True)
     sys.exit()

@@ -1,6 +1,6 @@
 """Write docs/results-chapter-4.md: figures 4.1 and 4.2 as tables.
 
-Run it with `TELIC_DATA=… .venv/bin/python scripts/results_chapter4.py`; it takes some minutes.
+Run it with `TELIC_DATA=… .venv/bin/python scripts/results_chapter4.py`; it takes about 15 minutes.
 """
 
 from pathlib import Path
@@ -20,4 +20,4 @@ def main(**options):
 
 
 if __name__ == "__main__":
-    main(share=0.05)
+    main(share=0.1)

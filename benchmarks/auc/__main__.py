@@ -15,11 +15,14 @@ Written by `python -m benchmarks auc`, in the environment of `make bench` with
 `benchmarks/auc/requirements-rivals.txt` beside it: processor seconds of one thread, medians."""
 NOTES = """## Near or past the target, and what was tried
 
-- **VRSPAM against SPAM at beta 1e-4.** VRSPAM begins with one pass of SPAM, a full gradient and a
-  stage of n steps, while SPAM itself is at the gap after a few passes: at this beta no variance
-  reduction can win by that much. It does at the smaller beta, where SPAM's noise dominates. Stages
-  of n/4, n/2 and 2n steps and steps of 1.4, 2 and 4 times the default were tried: the shortest
-  stages save about a third here and cost as much again on sparse rows.
+- **VRSPAM against SPAM at beta 1e-4.** SPAM is at the gap after two passes, and the class means
+  and the one full gradient without which no stage can start already cost more than the target
+  allows (the line "bound"): at this beta no variance reduction can win by that much. It does at
+  the smaller beta, where SPAM's noise dominates. What VRSPAM takes is one pass of SPAM, that
+  gradient, and a stage of n steps. Tried: no pass of SPAM first (twice as slow); a quarter of a
+  pass (a fifth faster here, still far from the target); stages of n/4, n/2 and 2n steps and steps
+  of 1.4, 2 and 4 times the default (the shortest stages save about a third here and cost as much
+  again on sparse rows).
 - **VRSPAM against cg.** cg reads rows in order, VRSPAM at random, with one more product with X a
   stage. The same stages and steps were tried: all are slower than the default.
 - **exact.** The covariance alone is one X.T @ X; centring and weighting rows in one compiled loop

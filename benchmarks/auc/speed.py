@@ -13,7 +13,7 @@ from benchmarks.auc.datasets import covtype, rcv1_shape
 from benchmarks.auc.rivals import rival_runs
 from telic.auc import OAM, OPAUC, SOLAM
 from telic.auc.exact import conjugate_gradient, exact
-from telic.auc.objective import moments, objective
+from telic.auc.objective import class_means, loss_gradient, moments, objective
 from telic.auc.spam import spam
 from telic.auc.vrspam import vrspam
 from telic.evaluate.classification import roc_auc
@@ -95,6 +95,9 @@ def dense_lines(repeat):
         repeat, lambda: spam(X, positive, beta=BETA, passes=1, rng=rng), lambda: X @ v
     )
     yield Line(f"SPAM-L2, n steps, {name}", ours, "X @ v", product, "8")
+    (gradient,) = together(
+        repeat, lambda: loss_gradient(X, positive, X @ v, class_means(X, positive))
+    )
     for beta in (1e-4, 1e-6):
         look, looked = until(X, positive, beta, 1e-3)
         fast = solver_seconds(
@@ -116,6 +119,8 @@ def dense_lines(repeat):
         work = f"VRSPAM to a gap of 1e-3, {name}, beta {beta:g}"
         yield Line(work, fast, "SPAM, centred (at most 60 passes)", slow, "0.15")
         yield Line(work, fast, "SPAM, not centred (at most 60 passes)", printed, "0.15")
+        bound = f"bound on the ratio above: class means and one gradient, beta {beta:g}"
+        yield Line(bound, gradient, "SPAM, centred (at most 60 passes)", slow, "–")
 
 
 def sparse_lines(repeat):

@@ -9,6 +9,7 @@ from benchmarks.optim import datasets
 from telic.optim import make_problem, solve
 from telic.optim.design import as_design
 
+HEAD = ("data", "shape", "method", "peak, MiB", "limit, MiB", "peak/limit", "without")
 METHODS = ("asbcd", "saga", "svrg", "mrbcd", "sgd", "sbcd", "sdca", "prox_newton", "gram")
 
 

@@ -60,7 +60,7 @@ TABLE = [
 
 HEAD = (
     *("work", "relative gap", "ours, s", "rival", "rival's, s", "ratio ours/rival", "target"),
-    "met",
+    *("met", "runs"),
 )
 
 
@@ -92,7 +92,7 @@ def _names(work: Work) -> set[str]:
 def _compare(work, repeat, limit):
     data = getattr(datasets, work.data)()
     if data is None:
-        yield work.name, "", "", "(data set not found: set TELIC_DATA)", "", "", "", ""
+        yield work.name, "", "", "(data set not found: set TELIC_DATA)", "", "", "", "", ""
         return
     objective = Objective(work.name, *data, work.loss, work.l1, work.l2)
     console.print(
@@ -120,7 +120,7 @@ def _compare(work, repeat, limit):
         ours = medians[work.ours]
         for rival, target in rivals.items():
             if rival not in names:
-                yield work.name, f"{gap:.0e}", f"{ours:.3f}", rival, "not installed", "", "", ""
+                yield work.name, f"{gap:.0e}", f"{ours:.3f}", rival, "not installed", *[""] * 4
                 continue
             theirs = medians[rival]
             shown, bound = (
@@ -129,7 +129,7 @@ def _compare(work, repeat, limit):
             ratio = ours / (theirs or chosen[rival][-1][1])
             met = "yes" if ratio <= target else "no"
             cells = (f"{gap:.0e}", f"{ours:.3f}", rival, shown, f"{bound}{ratio:.2f}")
-            yield work.name, *cells, f"{target:.1f}", met
+            yield work.name, *cells, f"{target:.1f}", met, str(repeat)
 
 
 def _run(objective, name, effort):

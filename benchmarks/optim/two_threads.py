@@ -1,14 +1,16 @@
-"""Wall time on one thread and on two, for what can use them."""
+"""One thread and two: processor seconds on the longest path, and wall time."""
 
 import statistics
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
+from unittest import mock
 
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.optim import datasets
-from telic.optim import ElasticNetClassifierCV, make_problem, solve
+from telic.optim import ElasticNetClassifierCV, linear_cv, make_problem, solve, threads
 
 SOLVED = (
     ("l1 logistic, rcv1 shape", "rcv1", "prox_newton", 1e-4, 0.0),
@@ -16,48 +18,85 @@ SOLVED = (
     ("elastic-net logistic, covtype", "covtype", "gram", 1e-4, 1e-4),
     ("elastic-net logistic, rcv1 shape", "rcv1", "svrg", 1e-5, 1e-5),
 )
+HEAD = ("work", "method", "one thread, s", "shared", "two, s", "ratio", "wall ratio")
+
+
+class _Turns:
+    """In place of a pool: runs the second turn at once, alone, and notes what it would save."""
+
+    def __init__(self) -> None:
+        self.shared = self.saved = 0.0
+
+    def submit(self, kernel: Callable[..., None], *arguments: object) -> "_Turns":
+        began = time.thread_time()
+        kernel(*arguments)
+        self.first_began = time.thread_time()
+        self.second = self.first_began - began
+        return self
+
+    def result(self) -> None:
+        """Called when the first turn is done too: only the shorter of both is saved."""
+        first = time.thread_time() - self.first_began
+        self.shared += first + self.second
+        self.saved += min(first, self.second)
+
+
+class _Folds(_Turns):
+    """In place of joblib's Parallel: each fold goes to the thread that is free first."""
+
+    def __call__(self, tasks):
+        results, ends = [], [0.0, 0.0]
+        for function, arguments, options in tasks:
+            began = time.thread_time()
+            results.append(function(*arguments, **options))
+            ends[ends.index(min(ends))] += time.thread_time() - began
+        self.shared, self.saved = sum(ends), min(ends)
+        return results
 
 
 def thread_rows(repeat: int = 5):
-    """Yield work, method, seconds on one thread and on two, and their ratio."""
+    """Yield the lines of the table under `HEAD`."""
     for name, key, method, l1, l2 in SOLVED:
         data = getattr(datasets, key)()
         if data is None:
             continue
         problem = make_problem(*data, l1=l1, l2=l2)
         problem.design.columns  # noqa: B018
-        yield (
-            name,
-            method,
-            *_timed(
-                lambda threads, problem=problem, method=method: solve(
-                    replace(problem, threads=threads), method=method, tol=1e-6
-                ),
-                repeat,
-            ),
-        )
+
+        def run(count, problem=problem, method=method):
+            solve(replace(problem, threads=count), method=method, tol=1e-6)
+
+        yield name, method, *_compared(run, threads, "_pool", repeat)
     X, y = datasets.rcv1()
-    yield (
-        "5 folds × 5 Cs, elastic-net logistic, rcv1 shape",
-        "ElasticNetClassifierCV",
-        *_timed(
-            lambda threads: ElasticNetClassifierCV(
-                Cs=[0.01, 0.1, 1.0, 3.0, 10.0], l1_ratio=0.5, n_jobs=threads, tol=1e-4
-            ).fit(X, y),
-            max(1, repeat // 2),
-        ),
-    )
+    for folds in (5, 10):
+
+        def search(count, folds=folds):
+            ElasticNetClassifierCV(
+                Cs=[0.01, 0.1, 1.0, 3.0, 10.0], l1_ratio=0.5, cv=folds, n_jobs=count, tol=1e-4
+            ).fit(X, y)
+
+        name = f"{folds} folds × 5 Cs, elastic-net logistic, rcv1 shape"
+        rows = _compared(search, linear_cv, "Parallel", max(1, repeat // 2))
+        yield name, "ElasticNetClassifierCV", *rows
 
 
-def _timed(run, repeat):
-    times = {1: [], 2: []}
+def _compared(run, module, pool, repeat):
+    wall, path = {1: [], 2: []}, []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", message=".*delayed. should be used with")
         run(2)
         for _ in range(repeat):
-            for threads, each in times.items():
+            for count, each in wall.items():
                 began = time.perf_counter()
-                run(threads)
+                run(count)
                 each.append(time.perf_counter() - began)
-    one, two = (statistics.median(each) for each in times.values())
-    return f"{one:.3f}", f"{two:.3f}", f"{one / two:.2f}"
+            turns = _Folds() if pool == "Parallel" else _Turns()
+            with mock.patch.object(module, pool, lambda *_, turns=turns, **__: turns):
+                began = time.thread_time()
+                run(2)
+                all_of_it = time.thread_time() - began
+            path.append((all_of_it, turns.shared / all_of_it, all_of_it - turns.saved))
+    one, shared, two = (statistics.median(each) for each in zip(*path, strict=True))
+    walls = statistics.median(wall[1]) / statistics.median(wall[2])
+    return f"{one:.3f}", f"{shared:.0%}", f"{two:.3f}", f"{one / two:.2f}", f"{walls:.2f}"

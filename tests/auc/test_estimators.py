@@ -118,14 +118,35 @@ def test_labels_of_any_type_come_back(solver, pair):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_nan_is_refused_in_rows_and_labels(solver):
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_refused_and_located(solver, bad):
+    X, y = rows(n=50)
+    holed = X.copy()
+    holed[7, 2] = bad
+    for made in (np.asarray, sparse.csr_matrix, sparse.coo_array):
+        with pytest.raises(InputError, match="X contains NaN or infinity at row 7, column 2"):
+            AUCClassifier(solver).fit(made(holed), y)
+    with pytest.raises(InputError, match="y contains NaN or infinity at row 3"):
+        AUCClassifier(solver).fit(X, np.where(np.arange(50) == 3, bad, y))
+
+
+def test_what_is_not_finite_is_located_by_streams_and_scores_too():
     X, y = rows(n=50)
     holed = X.copy()
     holed[7, 2] = np.nan
-    with pytest.raises(ValueError, match="Input X contains NaN"):
-        AUCClassifier(solver).fit(holed, y)
-    with pytest.raises(ValueError, match="Input y contains NaN"):
-        AUCClassifier(solver).fit(X, np.where(np.arange(50) == 3, np.nan, y))
+    model = SOLAM().partial_fit(X, y, classes=[False, True])
+    for call in (model.decision_function, lambda rows: model.partial_fit(rows, y)):
+        with pytest.raises(InputError, match="row 7, column 2"):
+            call(holed)
+
+
+@pytest.mark.parametrize("nothing", [None, np.nan])
+def test_a_missing_label_among_texts_is_located(nothing):
+    X, y = rows(n=50)
+    labels = np.where(y, "yes", "no").astype(object)
+    labels[11] = nothing
+    with pytest.raises(InputError, match="y contains NaN or infinity at row 11"):
+        AUCClassifier().fit(X, labels)
 
 
 def test_no_ridge_and_a_singular_covariance_warn():
@@ -140,12 +161,13 @@ def test_no_ridge_and_a_singular_covariance_warn():
             AUCClassifier(solver, beta=0).fit(X, y)
 
 
-def test_equal_class_means_warn_and_tie():
-    X = np.array([[1.0], [-1.0], [1.0], [-1.0]])
-    y = [0, 0, 1, 1]
-    with pytest.warns(UserWarning, match="all scores tie"):
-        model = AUCClassifier().fit(X, y)
-    assert model.score(X, y) == 0.5
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_equal_class_means_warn(solver):
+    X, _ = rows()
+    twice, y = np.vstack([X, X]), np.repeat([0, 1], len(X))
+    with pytest.warns(UserWarning, match="the class means are equal"):
+        model = AUCClassifier(solver, random_state=0).fit(twice, y)
+    assert model.score(twice, y) == pytest.approx(0.5, abs=1e-9)
 
 
 def test_constant_and_duplicated_columns_and_rows_change_no_ranking():

@@ -10,9 +10,11 @@ from telic.choice import (
     fit_accelerated,
     fit_printed,
     fit_saga,
+    fit_sdca,
 )
 from telic.choice.printed import smoothness, step_size
 from telic.choice.saga import _lagged
+from telic.choice.sdca import _probabilities, _surely
 from telic.errors import InputError
 
 
@@ -141,6 +143,7 @@ def test_all_methods_reach_one_optimum(penalty):
     fits = [
         fit_accelerated(choices, penalty, passes=20_000),
         fit_saga(choices, penalty, batch=1, passes=600),
+        fit_sdca(choices, penalty, passes=2000, tol=1e-9),
         fit_saga(choices, penalty, batch=10, passes=600),
         fit_saga(choices, penalty, batch=80, passes=4000),
         fit_printed(choices, penalty, batch=5, passes=1500),
@@ -189,3 +192,31 @@ def test_a_strong_penalty_gives_exact_zeros_and_equal_seeds_equal_fits():
         Elastic(0.0, 0.0)
     with pytest.raises(InputError, match="l1 is -1"):
         Elastic(-1.0, 1.0)
+
+
+@given(
+    linear=st.lists(st.floats(-40, 40), min_size=1, max_size=8),
+    log_a=st.floats(-20, 8),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=200, deadline=None)
+@pytest.mark.parametrize("solve", [_probabilities, _surely])
+def test_the_dual_step_meets_its_condition_of_optimality(solve, linear, log_a, seed):
+    linear, a = np.array(linear), np.exp(log_a)
+    p = np.random.default_rng(seed).dirichlet(np.full(len(linear), 0.1))
+    solve(linear, a, p)
+    assert p.sum() == pytest.approx(1)
+    level = linear - a * p - np.log(np.maximum(p, 1e-300))
+    some = p > 1e-12
+    np.testing.assert_allclose(level[some], level[some][0], atol=1e-6 * max(1.0, a))
+
+
+def test_the_dual_gap_bounds_the_true_one_after_every_pass():
+    choices, penalty = random_choices(6), Elastic(1e-3, 1e-2)
+    best = independent_optimum(choices, penalty)
+    for passes in (1, 2, 5, 20):
+        fit = fit_sdca(choices, penalty, passes=passes, tol=0.0)
+        assert fit.gap >= fit.objective - best - 1e-12
+    assert fit_sdca(choices, penalty, tol=1e-4).gap < 1e-4 * best
+    alone = FactoredChoices(2, 0, 0, [0, 1], [0.0, 1.0], [0, 2], [1], [0, 0], [], [])
+    assert fit_sdca(alone, penalty).objective == pytest.approx(np.log1p(np.exp(-1)))

@@ -1,10 +1,11 @@
 import datetime as dt
+import json
 
 import pyarrow as pa
 import pytest
 
 from telic.data.compositions import read_compositions
-from telic.data.pairs import read_amazon_qac, read_app_usage, read_pairs
+from telic.data.pairs import read_amazon_qac, read_app_usage, read_istas, read_pairs
 from telic.errors import InputError
 
 NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
@@ -64,3 +65,45 @@ def test_amazon_times_out_of_order_are_named():
     table = pa.Table.from_pylist([amazon(), amazon(search_time=NOON - dt.timedelta(seconds=1))])
     with pytest.raises(InputError, match="row 2: expected prefixes"):
         read_amazon_qac(table)
+
+
+ISTAS = {
+    "timestamp": {"0": "2018-04-17 20:28:43.438", "7": 1523206003674},
+    "UserID": {"0": 225, "7": 219},
+    "Query": {"0": "photo storage", "7": "rain today"},
+    "App": {"0": "pinterest", "7": "weather"},
+    "AppUsages": {"0": {"Duration": {"maps": 1500, "mail": 60000}}, "7": None},
+}
+
+
+@pytest.mark.parametrize("by_rows", [False, True])
+def test_istas_is_read_with_what_was_used_before(tmp_path, by_rows):
+    held = [{k: v[i] for k, v in ISTAS.items()} for i in ("0", "7")] if by_rows else ISTAS
+    file = tmp_path / "istas.json"
+    file.write_text(json.dumps(held))
+    table = read_istas(file)
+    assert table["at"].to_pylist()[0] == dt.datetime(2018, 4, 17, 20, 28, 43, 438000, dt.UTC)
+    assert table["at"].to_pylist()[1] == dt.datetime(2018, 4, 8, 16, 46, 43, 674000, dt.UTC)
+    assert table["used"].to_pylist() == [
+        [{"app": "mail", "seconds": 60.0}, {"app": "maps", "seconds": 1.5}], [],
+    ]  # fmt: skip
+    pairs = read_pairs(file)
+    assert pairs.apps == ["pinterest", "weather"]
+    assert pairs.workers == ["225", "219"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "not a readable JSON"),
+        ('{"Query": {}}', "expected the columns UserID"),
+        ('[{"UserID": 1}]', "row 1: expected UserID"),
+        (json.dumps(ISTAS | {"AppUsages": {"0": {"Duration": {"maps": "long"}}}}), "row 1"),
+        (json.dumps(ISTAS | {"timestamp": {"0": "yesterday"}}), "row 1"),
+    ],
+)
+def test_a_broken_istas_file_is_named(tmp_path, text, message):
+    file = tmp_path / "istas.json"
+    file.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_istas(file)

@@ -1,5 +1,8 @@
+import shutil
+
 import numpy as np
 import pytest
+from playwright.sync_api import sync_playwright
 from starlette.testclient import TestClient
 
 from telic.completion import Completer, PrefixIndex, Relevance, UserState
@@ -8,6 +11,11 @@ from telic.completion.feedback import FEATURES
 from telic.completion.harm import Gate
 from telic.serve import Settings, create_app
 
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+LAUNCH = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
 FOODS = {
     "salmon": 9, "salad": 8, "sage": 7, "saffron": 6, "salsify": 5, "sausage": 4, "samosa": 3,
     "soup": 10, "São Paulo stew": 2, "spätzle": 2, "鮭": 2, "鮭おにぎり": 1,
@@ -54,3 +62,38 @@ def settings(tmp_path):
 def client(completer, settings):
     with TestClient(create_app(completer, settings), base_url="http://127.0.0.1:8000") as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if CHROMIUM is None:
+        pytest.skip("no Chromium here: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=LAUNCH)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(browser, address):
+    """Open the page; at the end of the test, no error and no request elsewhere may have been."""
+    problems, contexts = [], []
+
+    def visited(path="/", **options):
+        contexts.append(browser.new_context(**options))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(15_000)
+        page.on("console", lambda m: problems.append(m.text) if m.type != "log" else None)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on(
+            "request",
+            lambda request: request.url.startswith(address) or problems.append(request.url),
+        )
+        page.goto(address + path)
+        page.wait_for_selector("#about:not(:empty)")
+        return page
+
+    yield visited
+    for context in contexts:
+        context.close()
+    assert problems == []

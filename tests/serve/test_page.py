@@ -1,23 +1,14 @@
 """The page in a real browser: what it does at each key, what it tells assistive technology."""
 
 import re
-import shutil
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from telic.serve import Settings, serving
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-LAUNCH = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
 expect.set_options(timeout=15_000)  # machines that run tests are busy
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium"),
-]
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
@@ -25,39 +16,6 @@ def address(completer, tmp_path_factory):
     settings = Settings.beside(tmp_path_factory.mktemp("page") / "model", port=0)
     with serving(completer, settings) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=LAUNCH)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def visit(browser, address):
-    """Open the page; at the end of the test, no error and no request elsewhere may have been."""
-    problems, contexts = [], []
-
-    def visited(path="/", **options):
-        contexts.append(browser.new_context(**options))
-        page = contexts[-1].new_page()
-        page.set_default_timeout(15_000)
-        page.on("console", lambda m: problems.append(m.text) if m.type != "log" else None)
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on(
-            "request",
-            lambda request: request.url.startswith(address) or problems.append(request.url),
-        )
-        page.goto(address + path)
-        page.wait_for_selector("#about b")
-        return page
-
-    yield visited
-    for context in contexts:
-        context.close()
-    assert problems == []
 
 
 def type_slowly(page, text, *, pause=0):

@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 from starlette.testclient import TestClient
 
 from telic.completion import PhoneRanker, PrefixIndex
 from telic.completion.appaware import AppTable
 from telic.errors import InputError
-from telic.serve import Settings, create_app
+from telic.serve import Settings, create_app, serving
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +98,28 @@ def test_a_model_with_apps_is_saved_and_loaded(make_completer, ranker, tmp_path)
     one, two = (c.compose(c.user(), phone).suggest("s", at=0.0) for c in (completer, again))
     assert one == two
     assert isinstance(again.index, PrefixIndex)
+
+
+@pytest.fixture
+def address(make_completer, ranker, tmp_path):
+    completer = make_completer(model="appaware", phones=ranker)
+    with serving(completer, Settings.beside(tmp_path / "model", port=0)) as address:
+        yield address
+
+
+@pytest.mark.browser
+def test_two_phones_on_the_page_differ_by_their_apps(visit):
+    page = visit("/phones", viewport={"width": 360, "height": 800})
+    page.locator("#q").fill("s")
+    lists = [page.locator(f"#{side} ol li") for side in ("left", "right")]
+    for shown in lists:
+        expect(shown.first).to_contain_text("1. soup")
+    garden = page.locator("#left").get_by_role("group", name="Installed").get_by_text("garden")
+    garden.click()
+    expect(garden).to_have_attribute("aria-pressed", "true")
+    expect(lists[0].first).to_contain_text("1. sage")
+    expect(lists[0].first).to_contain_text("installed: garden")
+    expect(lists[1].first).to_contain_text("1. soup")
+    garden.click()
+    expect(lists[0].first).to_contain_text("1. soup")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

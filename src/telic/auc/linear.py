@@ -16,6 +16,7 @@ from telic.auc.rows import Matrix
 from telic.auc.thresholds import choose_threshold
 from telic.errors import InputError
 from telic.evaluate.classification import roc_auc
+from telic.optim.design import check_values
 
 
 class LinearAUC(ClassifierMixin, BaseEstimator):
@@ -52,9 +53,10 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
         Raises
         ------
         InputError
-            For one class or more than two, or a parameter out of range (a ValueError).
+            For one class or more than two, NaN or infinity (named by row and column), or a
+            parameter out of range (a ValueError).
         """
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
+        X, y = self._checked(X, y)
         positive = self._classes(np.asarray(y))
         solution = self._solve(X, positive, callback)
         self.n_iter_, self.converged_ = solution.n_iter, solution.converged
@@ -63,18 +65,39 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
                 f"{type(self).__name__}: the weights are not finite; scale the columns (for "
                 "instance with StandardScaler) or use a larger beta."
             )
-        if not solution.coef.any():
-            warnings.warn(
-                "all weights are 0, so all scores tie and the AUC is 0.5: the class means are "
-                "equal, or the penalty is too large.",
-                stacklevel=2,
-            )
         scores = X @ solution.coef
+        apart = abs(scores[positive].mean() - scores[~positive].mean())
+        if apart <= 1e-12 * np.abs(scores).max():
+            reason = "the class means are equal, or the penalty is too large."
+            if solution.coef.any():
+                found = "both classes have the same mean score, so the ranking is worth little: "
+            else:
+                found = "all weights are 0, so all scores tie and the AUC is 0.5: "
+            warnings.warn(found + reason, stacklevel=2)
         self._set(solution.coef, choose_threshold(scores, positive, self.threshold))
         return self
 
     def _solve(self, X: Matrix, positive: np.ndarray, callback: Callback | None) -> Solution:
         raise NotImplementedError
+
+    def _checked(self, X: Matrix, y: Any = "no_validation", *, reset: bool = True) -> Any:
+        """Return X, or X and y, as scikit-learn checks them; what is not finite is located."""
+        if not isinstance(y, str):
+            labels = np.asarray(y)
+            bad = labels != labels  # true of NaN alone
+            if labels.dtype.kind == "f":
+                bad |= np.isinf(labels)
+            elif labels.dtype.kind == "O" and labels.ndim == 1:
+                bad |= np.array([label is None for label in labels], dtype=bool)
+            if labels.ndim == 1 and bad.any():
+                row = int(np.argmax(bad))
+                raise InputError(f"y contains NaN or infinity at row {row}. Drop the row.")
+        checked = validate_data(
+            self, X, y, accept_sparse="csr", dtype=np.float64, order="C", reset=reset,
+            ensure_all_finite=False,
+        )  # fmt: skip
+        check_values(checked if isinstance(y, str) else checked[0])
+        return checked
 
     def _classes(self, y: np.ndarray) -> np.ndarray:
         """Set classes_ and return which rows are positive."""
@@ -88,7 +111,7 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
             )
         if classes.size < 2:
             raise InputError(
-                f"y holds one class only ({classes[0]!r}), expected two classes: AUC "
+                f"y holds one class only ({classes[0]}), expected two classes: AUC "
                 "compares positives with negatives."
             )
         self.classes_ = classes
@@ -106,7 +129,7 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
         array of shape (n,)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = self._checked(X, reset=False)
         return np.asarray(X @ self.coef_[0]).ravel() + self.intercept_[0]
 
     def predict(self, X: Matrix) -> np.ndarray:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from telic.auc.linear import LinearAUC, at_least, dense_blocks, generator
 from telic.auc.objective import Callback, Solution
@@ -77,9 +77,7 @@ class OnlineAUC(LinearAUC):
         self
         """
         first = not hasattr(self, "_state")
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=np.float64, order="C", reset=first
-        )
+        X, y = self._checked(X, y, reset=first)
         if first:
             if classes is None:
                 raise InputError("classes: required at the first call of partial_fit.")

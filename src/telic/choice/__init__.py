@@ -8,6 +8,7 @@ from telic.choice.factored import FactoredChoices
 from telic.choice.online import learn_online
 from telic.choice.printed import fit_printed
 from telic.choice.saga import fit_saga
+from telic.choice.sdca import fit_sdca
 
 __all__ = [
     "Choices",
@@ -20,6 +21,7 @@ __all__ = [
     "fit_pooled",
     "fit_printed",
     "fit_saga",
+    "fit_sdca",
     "learn_online",
     "leave_one_group_out",
 ]

@@ -42,6 +42,10 @@ class Elastic:
         """
         return np.sign(w) * np.maximum(np.abs(w) - step * self.l1, 0.0) / (1 + step * self.l2)
 
+    def weights(self, slope: np.ndarray) -> np.ndarray:
+        """Return the weights at which `slope` is a subgradient of the penalty."""
+        return np.sign(slope) * np.maximum(np.abs(slope) - self.l1, 0.0) / self.l2
+
     def objective(self, choices: FactoredChoices, w: np.ndarray) -> float:
         """Return (3.3.5)."""
         return choices.loss(w) + self.value(w)
@@ -65,6 +69,8 @@ class Fit:
     """Component gradients computed, divided by the number of choices."""
     history: list[tuple[float, float]] = field(default_factory=list)
     """(passes, objective), before the first pass and after each."""
+    gap: float = np.inf
+    """The objective is at most so far above the optimum; infinite where a method does not know."""
 
     @property
     def objective(self) -> float:

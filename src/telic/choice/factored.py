@@ -189,6 +189,18 @@ class FactoredChoices:
         )  # fmt: skip
 
 
+def squared_norms(choices: FactoredChoices) -> tuple[np.ndarray, np.ndarray]:
+    """Squared norms of the context of each choice, and of the shared features of each row."""
+    found = []
+    for start, value in (
+        (choices.context_start, choices.context_value),
+        (choices.shared_start, choices.shared_value),
+    ):
+        sums = np.add.reduceat(np.append(value**2, 0.0), start[:-1])
+        found.append(sums * (np.diff(start) > 0))
+    return found[0], found[1]
+
+
 def _ranges(start: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Positions of the entries of some owners, and where each owner's begin among them."""
     lengths = np.diff(start)[chosen]

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from telic.choice.elastic import Elastic, Fit, Progress
-from telic.choice.factored import FactoredChoices
+from telic.choice.factored import FactoredChoices, squared_norms
 from telic.errors import InputError
 
 W, MEAN, CHANGE, LAST = 0, 1, 2, 3
@@ -94,12 +94,7 @@ def fit_saga(
 def _step_sizes(choices: FactoredChoices, penalty: Elastic, batch: int) -> np.ndarray:
     """Step of each outcome's weights, then of the shared ones."""
     n = len(choices)
-    squares = np.add.reduceat(
-        np.append(choices.context_value**2, 0.0), choices.context_start[:-1]
-    ) * (np.diff(choices.context_start) > 0)
-    shared = np.add.reduceat(np.append(choices.shared_value**2, 0.0), choices.shared_start[:-1]) * (
-        np.diff(choices.shared_start) > 0
-    )
+    squares, shared = squared_norms(choices)
     # Twice each, where there are both, because the two kinds of weights move at once.
     both = 2.0 if shared.any() and squares.any() else 1.0
     curvature = np.empty(choices.outcomes + 1)

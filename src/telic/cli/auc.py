@@ -189,11 +189,14 @@ def _number(option: str, text: str) -> float:
 
 
 def _settings(ranker: "Ranker") -> dict[str, Any]:
+    used = dict(ranker.parameters)
+    if used["penalty"] == "l2":
+        del used["beta1"]  # plays no part
     return {
         "label": ranker.label or "(libsvm)",
         "positive": ranker.positive_label,
         "scaling": ranker.scaling.name,
-        **ranker.parameters,
+        **used,
     }
 
 

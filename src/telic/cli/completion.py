@@ -168,6 +168,7 @@ def fit(
     candidates: Annotated[int, typer.Option(help="Candidates to re-rank.", min=1, max=200)] = 10,
     min_compositions: MinCompositions = 8,
     min_users: MinUsers = 3,
+    window: Window = 30.0,
     skip_bad_rows: SkipBadRows = False,
     as_json: Json = False,
 ) -> None:
@@ -185,7 +186,7 @@ def fit(
     )
     with console.status("fitting"):
         completer = fit_completer(
-            replay, relevance=score, model=model, protocol=chosen[0], n=candidates
+            replay, relevance=score, model=model, protocol=chosen[0], n=candidates, minutes=window
         )
     completer.save(out)
     _describe(out, completer, as_json=as_json)

@@ -2,20 +2,42 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numba import njit
 
-from telic.choice import Elastic, FactoredChoices, Fit, fit_saga
+from telic.choice import (
+    Elastic,
+    FactoredChoices,
+    Fit,
+    fit_accelerated,
+    fit_printed,
+    fit_saga,
+    fit_sdca,
+)
 from telic.completion.adaqac import Design, Protocol
-from telic.completion.appaware_signals import MOST_RECENT, OpenedShares, Signals, entries_of
+from telic.completion.appaware_signals import (
+    MOST_RECENT,
+    OpenedShares,
+    Signals,
+    entries_of,
+    standard_deviation,
+)
 from telic.completion.feedback import FEATURES
 from telic.completion.relevance import Relevance
 from telic.completion.replay import TRAIN, Moments, Replay
+from telic.errors import InputError
 
 PRINTED = Elastic(1e-4, 1e-4)
-PASSES = 15
-BATCH = 100
+SOLVERS: dict[str, Callable[..., Fit]] = {
+    "auto": fit_sdca,
+    "sdca": fit_sdca,
+    "saga": partial(fit_saga, batch=100),
+    "accelerated": fit_accelerated,
+    "printed": fit_printed,
+}
+"""Of the text's objective. SDCA was first to every gap at every size: docs/appaware-speed.md."""
 
 
 @dataclass(frozen=True)
@@ -95,10 +117,9 @@ def fit_appaware(
     penalty: Elastic = PRINTED,
     design: Design | None = None,
     n: int = 10,
-    batch: int = BATCH,
-    passes: int = PASSES,
-    tol: float = 1e-5,
-    solver: Callable[..., Fit] = fit_saga,
+    solver: str = "auto",
+    passes: int = 100,
+    tol: float = 1e-3,
 ) -> AppAware:
     """Learn the weights at the last keystrokes of the training part.
 
@@ -118,9 +139,20 @@ def fit_appaware(
         Scales of implicit feedback; given, its 16 weights are learned together with the apps'.
     n : int
         Pre-indexed queries N.
-    batch, passes, tol, solver
-        See `telic.choice.fit_saga`.
+    solver : {"auto", "sdca", "saga", "accelerated", "printed"}
+        "saga" and "printed" draw batches of 100 as the text does, which stops after 15 passes.
+    passes : int
+        Most passes over the compositions.
+    tol : float
+        See the solver's function in `telic.choice`; not used by "printed".
+
+    Raises
+    ------
+    InputError
+        If the solver is not one of these.
     """
+    if solver not in SOLVERS:
+        raise InputError(f"solver is {solver!r}, expected one of {', '.join(SOLVERS)}.")
     moments = replay.moments(relevance, replay.last_keystrokes(TRAIN), n=n)
     if protocol.keep_unlisted:
         moments = replay.with_submitted(moments, relevance)
@@ -131,7 +163,8 @@ def fit_appaware(
     if not len(problem.choices) or not problem.choices.size:
         fit = Fit(np.zeros(problem.choices.size), "none", 0.0, [(0.0, 0.0)])
     else:
-        fit = solver(problem.choices, penalty, batch=batch, passes=passes, tol=tol)
+        extra = {} if solver == "printed" else {"tol": tol}
+        fit = SOLVERS[solver](problem.choices, penalty, passes=passes, **extra)
     return problem.model(fit, penalty, shares, len(replay.index))
 
 
@@ -166,7 +199,7 @@ class _Problem:
         query = candidate[row]
         y = shares.of(query, signals.recent_app[recent],
                       query == replay.query[row_composition][row])  # fmt: skip
-        scales = (_scale(value), _scale(y))
+        scales = (standard_deviation(value), standard_deviation(y))
         parts = [(row, order, y / scales[1])]
         width = MOST_RECENT
         if protocol.learn_relevance:
@@ -207,12 +240,6 @@ class _Problem:
             penalty,
             replace(fit, weights=fit.weights[:0]),
         )  # fmt: skip
-
-
-def _scale(values: np.ndarray) -> float:
-    """Return the standard deviation, or 1 where nothing varies."""
-    deviation = float(values.std()) if len(values) else 0.0
-    return deviation if deviation > 1e-12 else 1.0
 
 
 @njit(cache=True, nogil=True)

@@ -18,8 +18,9 @@ from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
 
 VARIANTS = {"appaware-i": "i", "appaware-o": "o", "appaware-c": "c", "appaware": "a"}
 """Installed only, opened only, case by case, both."""
-SEEN = VARIANTS | {"feedback": "s"}
-"""What each may see; "feedback" sees no app, for fits together with implicit feedback."""
+SEEN = VARIANTS | {"feedback": "s", "recount": "s"}
+"""What each may see; no app for "feedback", fitted together with implicit feedback, and for
+"recount", which `one_for_all` gives the one app that every phone has."""
 PENALTIES = (Elastic(3e-5, 1e-4), PRINTED, Elastic(3e-4, 1e-4))
 """Of the careful protocol, to choose from by validation MRR."""
 
@@ -91,6 +92,7 @@ def fit_phone_models(
     minutes: float = MINUTES,
     penalty: Elastic | None = None,
     together: bool = False,
+    one_for_all: bool = False,
     n: int = 10,
 ) -> PhoneModels:
     """Fit AppAware's variants; the penalty is given, printed, or chosen by validation MRR.
@@ -100,7 +102,8 @@ def fit_phone_models(
     replay : Replay
     relevance : Relevance
     protocol : Protocol
-        "paper": printed penalties, no gate. "careful": penalty and gate from validation.
+        "paper": printed penalties, batches and passes, no gate. "careful": penalty and gate from
+        validation.
     variants : sequence of str
         Some of `SEEN`.
     minutes : float
@@ -108,6 +111,8 @@ def fit_phone_models(
     penalty : Elastic, optional
     together : bool
         Learn adaQAC's implicit feedback in the same fit, un-personalised.
+    one_for_all : bool
+        Give every phone one more app, the same for all: see `Signals.with_one_for_all`.
     n : int
         Pre-indexed queries.
     """
@@ -120,9 +125,12 @@ def fit_phone_models(
     feedback = replay.features(validation) if together else None
 
     def fit(signals: Signals, penalty: Elastic) -> AppAware:
+        # The text's batches and passes, or the solver that gets there.
+        solver, passes = ("saga", 15) if protocol.name == "paper" else ("auto", 100)
         return fit_appaware(
-            replay, relevance, signals, protocol, penalty=penalty, design=design, n=n
-        )
+            replay, relevance, signals, protocol, penalty=penalty, design=design, n=n,
+            solver=solver, passes=passes,
+        )  # fmt: skip
 
     def accuracy(model: AppAware) -> float:
         scores = model.scores(validation, everything, feedback, design)
@@ -134,6 +142,8 @@ def fit_phone_models(
         models["appaware"] = max(tried, key=accuracy)
         penalty = models["appaware"].penalty
     seen = {name: everything.variant(SEEN[name]) for name in variants}
+    if one_for_all:
+        seen = {name: signals.with_one_for_all() for name, signals in seen.items()}
     for name, signals in seen.items():
         if name not in models:
             models[name] = fit(signals, penalty or PRINTED)

@@ -85,6 +85,24 @@ class Signals:
             recent_app=self.recent_app[also],
         )
 
+    def with_one_for_all(self) -> "Signals":
+        """Add an app that every phone has: a control, which knows nothing of any phone.
+
+        Its weights are one for each query, so that a fit can count popularity anew. Its value is
+        three times the standard deviation of the others', so that the penalty hardly holds it back
+        and their scale stays.
+        """
+        n = len(self.installed_start) - 1
+        value = 3 * standard_deviation(self.installed_value)
+        ends = self.installed_start[1:]
+        return replace(
+            self,
+            apps=self.apps + 1,
+            installed_start=self.installed_start + np.arange(n + 1),
+            installed_app=np.insert(self.installed_app, ends, self.apps),
+            installed_value=np.insert(self.installed_value, ends, value),
+        )
+
 
 @dataclass(frozen=True)
 class OpenedShares:
@@ -140,6 +158,12 @@ def entries_of(start: np.ndarray, owners: np.ndarray) -> tuple[np.ndarray, np.nd
     begins = _starts(lengths)
     owner = np.repeat(np.arange(len(owners)), lengths)
     return np.arange(begins[-1]) + (start[:-1][owners] - begins[:-1])[owner], owner
+
+
+def standard_deviation(values: np.ndarray) -> float:
+    """Return the standard deviation, or 1 where nothing varies."""
+    deviation = float(values.std()) if len(values) else 0.0
+    return deviation if deviation > 1e-12 else 1.0
 
 
 def _starts(lengths: np.ndarray) -> np.ndarray:

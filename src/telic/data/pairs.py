@@ -1,7 +1,10 @@
 """Published logs of queries and apps: ISTAS, LSApp, UniMobile, AmazonQAC."""
 
+import datetime as dt
+import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -39,8 +42,9 @@ def read_pairs(source: str | Path | pa.Table) -> QueryAppPairs:
     Parameters
     ----------
     source : path or pyarrow.Table
-        Parquet or CSV. UniMobile: columns ``WorkerId``, ``TaskId``, ``q``, ``app``. ISTAS:
-        ``user``, ``query``, ``app`` (the target app); a row without a task is its own situation.
+        Parquet or CSV with UniMobile's columns ``WorkerId``, ``TaskId``, ``q``, ``app``, or with
+        ``user``, ``query``, ``app`` (the target app); or ISTAS' JSON file, see `read_istas`. A row
+        without a task is its own situation.
 
     Raises
     ------
@@ -57,6 +61,8 @@ def read_pairs(source: str | Path | pa.Table) -> QueryAppPairs:
     text = pa.schema([(name, pa.string()) for pair in named for name in dict.fromkeys(pair)])
     text = pa.schema([text.field(i) for i in sorted({text.get_all_field_indices(n)[0]
                                                      for n in text.names})])  # fmt: skip
+    if not isinstance(source, pa.Table) and Path(source).suffix.lower() == ".json":
+        source = read_istas(source)
     table = read_table(source, text, optional=set(text.names) - {"app"})
     columns = []
     for first, second in named:
@@ -81,8 +87,66 @@ def read_pairs(source: str | Path | pa.Table) -> QueryAppPairs:
     return QueryAppPairs(*columns)
 
 
+def read_istas(source: str | Path) -> pa.Table:
+    """Read ISTAS' JSON file: queries, the apps they were meant for, and what was used before.
+
+    Parameters
+    ----------
+    source : path
+        As published: ``timestamp``, ``UserID``, ``Query``, ``App`` and ``AppUsages``, an object
+        whose ``Duration`` maps apps to milliseconds of use in the 24 hours before; by columns, as
+        pandas writes it, or a list of such rows.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``user``, ``at``, ``query``, ``app``, and ``used``: a list of ``app`` and ``seconds``, the
+        longest used first. `read_pairs` takes it.
+
+    Raises
+    ------
+    InputError
+        If the file is no such JSON; names the row.
+    """
+    try:
+        held = json.loads(Path(source).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{source}: not a readable JSON file ({error}).") from None
+    names = ("UserID", "timestamp", "Query", "App", "AppUsages")
+    if isinstance(held, dict):
+        columns: list[dict[str, Any]] = [
+            column for name in names if isinstance(column := held.get(name), dict)
+        ]
+        if len(columns) < len(names):
+            raise InputError(f"{source}: expected the columns {', '.join(names)}.")
+        held = [
+            {name: column.get(key) for name, column in zip(names, columns, strict=True)}
+            for key in columns[0]
+        ]
+    if not isinstance(held, list):
+        raise InputError(f"{source}: expected the columns {', '.join(names)} or a list of rows.")
+    rows = []
+    for number, row in enumerate(held, 1):
+        try:
+            used = (row["AppUsages"] or {}).get("Duration") or {}
+            longest = sorted(used.items(), key=lambda item: -float(item[1]))
+            rows.append({
+                "user": str(row["UserID"]), "at": _moment(row["timestamp"]), "query": row["Query"],
+                "app": row["App"],
+                "used": [{"app": app, "seconds": float(ms) / 1000} for app, ms in longest],
+            })  # fmt: skip
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise InputError(
+                f"{source}: row {number}: expected {', '.join(names)} ({error!r}). Correct the row."
+            ) from None
+    used_type = pa.list_(pa.struct([("app", pa.string()), ("seconds", pa.float64())]))
+    schema = pa.schema([("user", pa.string()), ("at", TIMESTAMP), ("query", pa.string()),
+                        ("app", pa.string()), ("used", used_type)])  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
 def read_app_usage(source: str | Path | pa.Table) -> pa.Table:
-    """Read LSApp's or ISTAS' app usage as openings: ``user``, ``app``, ``at``, in time order.
+    """Read LSApp's app usage as openings: ``user``, ``app``, ``at``, in time order.
 
     Parameters
     ----------
@@ -132,6 +196,14 @@ def read_amazon_qac(source: str | Path | pa.Table) -> pa.Table:
         })  # fmt: skip
     schema = pa.schema([f for f in COMPOSITIONS if not rows or f.name in rows[0]])
     return pa.Table.from_pylist(rows, schema=schema)
+
+
+def _moment(at: str | int) -> dt.datetime:
+    """Read a time as pandas writes it: text without a zone, or milliseconds since 1970; UTC."""
+    if isinstance(at, int):
+        return dt.datetime.fromtimestamp(at / 1000, dt.UTC)
+    read = dt.datetime.fromisoformat(at)
+    return read if read.tzinfo else read.replace(tzinfo=dt.UTC)
 
 
 def _tab_separated(source: str | Path | pa.Table) -> str | Path | pa.Table:

@@ -110,15 +110,15 @@ def _extrapolate(trail):
     return (c / total) @ trail[1:] if np.isfinite(total) and total != 0 else None
 
 
+@njit(cache=True, nogil=True)
 def _model(gradient, slope_b, w, move, bent, curvature, l1, l2):
     """Value of the quadratic model; bent is curvature times the move's predictions."""
-    v = move[:-1]
-    return (
-        gradient @ v
-        + slope_b * move[-1]
-        + 0.5 * (bent @ (bent / curvature) + l2 * (v @ v))
-        + l1 * np.abs(w + v).sum()
-    )
+    total, bend = slope_b * move[w.size], 0.0
+    for k in range(w.size):
+        total += (gradient[k] + 0.5 * l2 * move[k]) * move[k] + l1 * abs(w[k] + move[k])
+    for i in range(bent.size):
+        bend += bent[i] * (bent[i] / curvature[i])
+    return total + 0.5 * bend
 
 
 @njit(cache=True, nogil=True)

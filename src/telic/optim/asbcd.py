@@ -60,7 +60,8 @@ def safe_step(p: np.ndarray, constants: np.ndarray, mu: float) -> float:
     """min_i n p_i / [2(nμ + L_i)]: Theorem 4.3.4, which prints max and diverges with it."""
     n = p.size
     with np.errstate(divide="ignore"):
-        return float(np.min(n * p / (2.0 * (n * mu + constants))))
+        safe = constants + n * mu
+        return float(0.5 * n * np.divide(p, safe, out=safe).min())
 
 
 def incremental(
@@ -90,14 +91,15 @@ def incremental(
         order, starts = problem.penalty.order, problem.penalty.starts
         cuts = np.linspace(0, starts.size - 1, min(blocks, starts.size - 1) + 1).astype(np.int64)
         while True:
-            _group_steps(
+            group_steps(
                 *(A, problem.y, loss.code, loss.shape, problem.mass, p, threshold, alias),
                 *(table, total, total_b, coef, b, order, starts, cuts, step, step_b),
-                *(problem.l1, problem.l2, state, n),
+                *(problem.l1, problem.l2, state, n, True),
             )
             yield Iterate(coef, b[0], work + n)
             work = 0
-    clock, nodes = np.zeros(blocks), np.column_stack([coef, total, np.zeros(d)])
+    clock, nodes = np.zeros(blocks), np.zeros((d, 3))
+    nodes[:, 0], nodes[:, 1] = coef, total
     del total
     block_of = block_labels(d, blocks)
     powers, sums = tables(step * problem.l2, min(n, d, LONGEST))
@@ -209,7 +211,7 @@ def table_steps(
 
 
 @njit(cache=True, nogil=True)
-def _group_steps(
+def group_steps(
     A,
     y,
     code,
@@ -232,6 +234,7 @@ def _group_steps(
     l2,
     state,
     count,
+    refresh,
 ):
     """Take `count` steps with a group norm: the drawn block of groups is updated whole."""
     blocks = cuts.size - 1
@@ -253,7 +256,8 @@ def _group_steps(
             factor = 1.0 - cut / norm if norm > cut else 0.0
             for q in range(starts[g], starts[g + 1]):
                 w[order[q]] *= factor
-        kernels.row_add(A, i, change - change / p[i], total)
+        kernels.row_add(A, i, (change if refresh else 0.0) - change / p[i], total)
         b[0] -= step_b * (change / p[i] + total_b[0])
-        table[i] = slope
-        total_b[0] += change
+        if refresh:
+            table[i] = slope
+            total_b[0] += change

@@ -128,15 +128,7 @@ def as_design(X: Any) -> Design:
         matrix = matrix.astype(dtype, copy=False)
     except (TypeError, ValueError) as error:
         raise InputError(f"X cannot be read as numbers: {error}.") from None
-    values = matrix.data if sparse.issparse(matrix) else matrix
-    # The extremes are NaN or infinite as soon as one value is: no copy, no mask.
-    low, high = (values.min(), values.max()) if values.size else (0.0, 0.0)
-    if not (np.isfinite(low) and np.isfinite(high)):
-        raise InputError(f"X contains NaN or infinity at {_first_bad(matrix)}. Impute or drop it.")
-    if max(-float(low), float(high)) > LARGEST:
-        raise InputError(
-            f"X has an absolute value above {LARGEST:g}, too large to square. Scale the features."
-        )
+    check_values(matrix)
     return Design(matrix)
 
 
@@ -156,6 +148,19 @@ def _compress_dense(matrix: np.ndarray) -> Compressed:
         np.arange(n + 1, dtype=np.int64) * d,
         0,
     )
+
+
+def check_values(matrix: Any) -> None:
+    """Refuse NaN, infinite and enormous values of a dense or sparse matrix, and say where."""
+    values = matrix.data if sparse.issparse(matrix) else matrix
+    # The extremes are NaN or infinite as soon as one value is: no copy, no mask.
+    low, high = (values.min(), values.max()) if values.size else (0.0, 0.0)
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise InputError(f"X contains NaN or infinity at {_first_bad(matrix)}. Impute or drop it.")
+    if max(-float(low), float(high)) > LARGEST:
+        raise InputError(
+            f"X has an absolute value above {LARGEST:g}, too large to square. Scale the features."
+        )
 
 
 def _first_bad(matrix: Any) -> str:

@@ -9,8 +9,7 @@ from telic.errors import InputError
 from telic.optim.line_search import backtrack
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
-from telic.optim.threads import share
-from telic.optim.working_gram import add_lines, mirror
+from telic.optim.working_gram import mirror, weighted_lines
 
 LARGEST_D = 4096
 """Features beyond which d² numbers are not worth their memory (134 MB at this size)."""
@@ -85,7 +84,7 @@ def weighted_gram(problem: Problem, weights: np.ndarray, out: np.ndarray) -> Non
     if problem.design.is_sparse:
         inner = out[:d, :d]
         place = np.arange(d, dtype=np.int32)
-        share(add_lines, problem.threads, problem.design.rows, weights, place, 0, inner)
+        weighted_lines(problem, weights, place, 0, inner)
         mirror(inner, 0)
     else:
         # Chunks keep the weighted copy small.

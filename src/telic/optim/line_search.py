@@ -39,9 +39,11 @@ def backtrack(
     slack = 1e-14 * abs(risk + before)
     if not promised <= slack:
         return 0.0, risk
-    step = 1.0
+    step, trial = 1.0, np.empty_like(z)
     for _ in range(40):
-        then = problem.risk(z + step * move_z)
+        np.multiply(move_z, step, out=trial)
+        trial += z
+        then = problem.risk(trial)
         change = then - risk + penalty.value(w + step * move) - before
         if change <= 0.01 * step * promised + slack:
             return step, then

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from telic.errors import InputError
+from telic.optim import kernels
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,7 @@ class ElasticNet:
 
     def value(self, w):
         """Penalty of the coefficients w."""
-        return 0.5 * self.l2 * (w @ w) + self.l1 * np.abs(w).sum()
+        return kernels.elastic_net(w, self.l1, self.l2)
 
     def prox(self, z, step):
         """Argmin over u of ‖u − z‖²/(2 step) + penalty(u)."""
@@ -29,10 +30,7 @@ class ElasticNet:
 
     def conjugate(self, v):
         """Sup over w of ⟨v, w⟩ − penalty(w)."""
-        excess = np.abs(v)
-        excess -= self.l1
-        np.maximum(excess, 0.0, out=excess)
-        return _half_square(excess @ excess, self.l2)
+        return _half_square(kernels.squared_excess(v, self.l1), self.l2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,10 @@ class Problem:
         kernels.squares(self.design.rows, out)
         if self.fit_intercept:
             out += 1.0
-        return out * (self.design.n * self.loss.smoothness) * self.mass + self.l2
+        out *= self.mass
+        out *= self.design.n * self.loss.smoothness
+        out += self.l2
+        return out
 
 
 def make_problem(

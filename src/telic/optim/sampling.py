@@ -38,12 +38,12 @@ def probabilities(scheme: str, constants: np.ndarray, mu: float) -> np.ndarray:
     elif scheme == "lipschitz":
         weights = np.maximum(constants, 1e-3 * constants.mean())
     elif scheme == "optimal":
-        weights = n * mu + constants
-        weights = np.maximum(weights, 1e-3 * weights.mean())
+        weights = constants + n * mu
+        np.maximum(weights, 1e-3 * weights.mean(), out=weights)
     else:
         raise InputError(f"sampling is {scheme!r}, expected one of {', '.join(SCHEMES)}.")
     total = weights.sum()
-    return weights / total if total > 0 else np.full(n, 1.0 / n)
+    return np.divide(weights, total, out=weights) if total > 0 else np.full(n, 1.0 / n)
 
 
 def alias_table(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from telic.errors import InputError
-from telic.optim import kernels, penalties, sampling
+from telic.optim import kernels, sampling
 from telic.optim.kernels import loss_prox
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
@@ -66,7 +66,8 @@ def sdca(
             *(A, problem.y, problem.loss.code, problem.loss.shape, problem.mass, norms),
             *(table, v, cut, b, 1.0 / l2, rate_b, order, state),
         )
-        coef[:] = penalties.soft(v, cut)
+        # Soft-thresholding without a temporary.
+        np.subtract(v, np.clip(v, -cut, cut, out=coef), out=coef)
         if problem.fit_intercept:
             yield Iterate(coef, b[0], n)
             # The multiplier step: the penalty's centre moves to b, the dual sum stays.

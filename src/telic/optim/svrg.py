@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from telic.optim import sampling
-from telic.optim.asbcd import LONGEST, block_labels, table_steps, tables
+from telic.optim.asbcd import LONGEST, block_labels, group_steps, table_steps, tables
+from telic.optim.penalties import GroupElasticNet
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
 
@@ -38,22 +39,37 @@ def svrg(
     inner = n if inner is None else inner
     threshold, alias = sampling.alias_table(np.full(n, 1.0 / n))
     p = np.full(n, 1.0 / n, np.float32)
-    b, clock, nodes = np.array([intercept]), np.zeros(1), np.zeros((d, 3))
+    b, clock = np.array([intercept]), np.zeros(1)
     powers, sums = tables(step * problem.l2, min(inner, d, LONGEST))
     step_b = step if problem.fit_intercept else 0.0
+    penalty, block_of = problem.penalty, block_labels(d, 1)
     while True:
         table = problem.predict(coef, b[0])
         problem.slopes(table, out=table)
-        nodes[:, 0], nodes[:, 1] = coef, problem.back(table)
-        total_b = np.array([table.sum()])
+        total, total_b = problem.back(table), np.array([table.sum()])
         np.divide(table, problem.mass, out=table, where=problem.mass > 0)
-        table_steps(
+        sampled = (
             *(problem.design.rows, problem.y, problem.loss.code, problem.loss.shape),
-            *(problem.mass, p, threshold, alias, table, nodes, total_b, b, clock),
-            *(block_labels(d, 1), step, step_b, problem.l1, problem.l2, powers, sums),
-            *(state, inner, False),
+            *(problem.mass, p, threshold, alias, table),
         )
-        coef[:] = nodes[:, 0]
+        if isinstance(penalty, GroupElasticNet):
+            groups = penalty.order, penalty.starts, np.array([0, penalty.starts.size - 1])
+            group_steps(
+                *(*sampled, total, total_b, coef, b, *groups, step, step_b),
+                *(problem.l1, problem.l2, state, inner, False),
+            )
+        else:
+            nodes = np.zeros((d, 3))
+            nodes[:, 0], nodes[:, 1] = coef, total
+            del total
+            table_steps(
+                *(*sampled, nodes, total_b, b, clock, block_of, step, step_b),
+                *(problem.l1, problem.l2, powers, sums, state, inner, False),
+            )
+            coef[:] = nodes[:, 0]
+            del nodes
+        # Before the next table there is none: it is as long as y.
+        del table, sampled
         yield Iterate(coef, b[0], n + inner)
 
 

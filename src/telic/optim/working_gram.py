@@ -49,7 +49,7 @@ class WorkingGram:
         stored = np.diff(columns.indptr)[self.features] / problem.design.n
         # A product of two sparse rows costs about 25 times the flop of a dense one.
         if 25.0 * stored[known:].sum() * stored.sum() < (size - known) * size:
-            share(add_lines, problem.threads, A, weights, place, known, matrix)
+            weighted_lines(problem, weights, place, known, matrix)
         else:
             chunk = np.empty((_CHUNK, size))
             for begin in range(0, weights.size, _CHUNK):
@@ -69,16 +69,42 @@ class WorkingGram:
         self.matrix = matrix
 
 
-@njit(cache=True, nogil=True)
-def add_lines(A, weights, place, known, out, turn, threads):
-    """Add each row's weighted outer product to the lower triangle of out, from line `known` on.
+def weighted_lines(
+    problem: Problem, weights: np.ndarray, place: np.ndarray, known: int, matrix: np.ndarray
+) -> None:
+    """Write Xᵀ diag(weights) X of the sparse rows below the diagonal, from line `known` on.
 
-    place holds the line of each feature, or −1; a turn takes every threads-th line.
+    place holds the line of each feature, or −1. Each of up to 4 runs of rows has a sum of its own,
+    which threads share without looking at each other's rows, as long as the sums take no more
+    numbers than the data; otherwise every thread reads all rows and adds to lines of its own.
     """
-    size = out.shape[0]
+    lines = matrix[known:]
+    runs = max(1, min(4, problem.design.stored // max(1, lines.size)))
+    sums = np.zeros((runs, *lines.shape))
+    share(_add_lines, problem.threads, problem.design.rows, weights, place, known, sums)
+    sums.sum(axis=0, out=lines)
+
+
+@njit(cache=True, nogil=True)
+def _add_lines(A, weights, place, known, sums, turn, threads):
+    """Add each row's weighted outer product to its run's sum, or to every threads-th line of one.
+
+    sums has the shape (runs, lines from `known` on, all lines).
+    """
+    runs = sums.shape[0]
+    for run in range(turn if runs > 1 else 0, runs, threads if runs > 1 else 1):
+        first, last = weights.size * run // runs, weights.size * (run + 1) // runs
+        _add_rows(A, weights, place, known, sums[run], first, last, turn, threads, runs == 1)
+
+
+@njit(cache=True, nogil=True)
+def _add_rows(A, weights, place, known, out, first, last, turn, threads, by_line):
+    """Add the weighted outer products of rows first to last; `by_line` only this turn's lines."""
+    size = out.shape[1]
     old_at, old_value, old = np.empty(size, np.int64), np.empty(size), 0
     new_at, new_value, new = np.empty(size, np.int64), np.empty(size), 0
-    for i in range(weights.size):
+    by_line = by_line and threads > 1
+    for i in range(first, last):
         start = A.indptr[i]
         shift = start * A.step - start
         old, new = 0, 0
@@ -92,14 +118,14 @@ def add_lines(A, weights, place, known, out, turn, threads):
                 old += 1
         for p in range(new):
             j = new_at[p]
-            if threads > 1 and j % threads != turn:
+            if by_line and j % threads != turn:
                 continue
-            x = weights[i] * new_value[p]
+            x, line = weights[i] * new_value[p], out[j - known]
             for q in range(old):
-                out[j, old_at[q]] += x * old_value[q]
+                line[old_at[q]] += x * old_value[q]
             # New features stand in the order of the row, so these are left of the diagonal.
             for q in range(p + 1):
-                out[j, new_at[q]] += x * new_value[q]
+                line[new_at[q]] += x * new_value[q]
 
 
 @njit(cache=True, nogil=True)

@@ -1,8 +1,9 @@
 """The AUC tables of both documents, run again beside the exact optimum and two controls.
 
 80 % train, 20 % test, stratified, one split a run. Each method's parameter comes from 5-fold
-cross-validation on the first split's training part (at most `SEARCH_ROWS` of it) and is used in
-all runs. Every result is a line of a file as soon as it is known, so that a run can be resumed.
+cross-validation on the first split's training part (at most `SEARCH_ROWS` of it; fewer where steps
+are slow, see `Method.search_rows`) and is used in all runs. Every result is a line of a file as
+soon as it is known, so that a run can be resumed.
 """
 
 import json
@@ -29,6 +30,8 @@ from telic.evaluate.classification import roc_auc
 
 BETAS = tuple(10.0**k for k in range(-5, 6))
 SEARCH_ROWS = 10_000
+WIDE_SEARCH_ROWS = 1_000
+"""Of sets with more than `DENSE_COLUMNS` columns, for methods whose step costs O(d)."""
 HINGE_ROWS = 20_000
 """The pairwise hinge trains on at most this many rows."""
 SKETCH_ABOVE = 200
@@ -100,8 +103,14 @@ class Method:
     """From the parameter and the number of columns."""
     grid: Sequence[float] = BETAS
     most_rows: int | None = None
+    dense_step: bool = False
+    """Whether a step costs O(d) however sparse the row."""
     most_columns: int | None = None
     """Beyond, a step on dense rows makes a table take days; the cell stays empty."""
+
+    def search_rows(self, d: int) -> int:
+        """Rows at most to search the parameter on."""
+        return WIDE_SEARCH_ROWS if self.dense_step and d > DENSE_COLUMNS else SEARCH_ROWS
 
 
 def _logistic(C: float, d: int) -> LogisticRegression:
@@ -118,7 +127,9 @@ METHODS: dict[str, Method] = {
         lambda beta, d: PairwiseAUC(beta, tol=1e-6, max_iter=100), BETAS[:7], HINGE_ROWS
     ),
     "SPAM-L2": Method(lambda beta, d: SPAM(beta, max_iter=5, random_state=0)),
-    "SPAM-NET": Method(lambda beta, d: SPAM(beta, beta1=beta / 10, max_iter=5, random_state=0)),
+    "SPAM-NET": Method(
+        lambda beta, d: SPAM(beta, beta1=beta / 10, max_iter=5, random_state=0), dense_step=True
+    ),
     "VRSPAM-L2": Method(lambda beta, d: VRSPAM(beta, tol=1e-4, max_iter=10, random_state=0)),
     "VRSPAM-NET": Method(
         lambda beta, d: VRSPAM(beta, beta1=beta / 10, tol=1e-4, max_iter=10, random_state=0)
@@ -127,8 +138,9 @@ METHODS: dict[str, Method] = {
     "SOLAM": Method(
         lambda radius, d: SOLAM(radius, max_iter=5, random_state=0),
         tuple(10.0**k for k in range(-1, 4)),
+        dense_step=True,
     ),
-    "regSOLAM": Method(lambda beta, d: RegSOLAM(beta, max_iter=5, random_state=0)),
+    "regSOLAM": Method(lambda beta, d: RegSOLAM(beta, max_iter=5, random_state=0), dense_step=True),
     "OPAUC": Method(
         lambda beta, d: OPAUC(
             beta, rank=50 if d > SKETCH_ABOVE else None, max_iter=1, random_state=0
@@ -144,7 +156,7 @@ METHODS: dict[str, Method] = {
         lambda beta, d: OAM("gra", beta=beta, max_iter=1, random_state=0),
         most_columns=DENSE_COLUMNS,
     ),
-    "Uni-Exp": Method(lambda beta, d: UniExp(beta, max_iter=1, random_state=0)),
+    "Uni-Exp": Method(lambda beta, d: UniExp(beta, max_iter=1, random_state=0), dense_step=True),
 }
 SAME = {"B-LS-SVM": "exact", "B-SVM-OR": "hinge"}
 """Names of the documents for what is here already."""
@@ -207,7 +219,8 @@ def one_run(data: DataSet, method: str, scaling: str, run: int, parameter: float
 def search(data: DataSet, method: str, scaling: str) -> float:
     """Choose a method's parameter by 5-fold cross-validation on the first training part."""
     way = METHODS[method]
-    rows = _at_most(_split(data, 0)[0], data.positive, SEARCH_ROWS)
+    most = way.search_rows(data.X.shape[1])
+    rows = _at_most(_split(data, 0)[0], data.positive, most)
     X, positive = data.X[rows], data.positive[rows]
     X = Scaling.fit(X, scaling).apply(X)
     folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, positive))

@@ -9,9 +9,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from telic.choice import Elastic, FactoredChoices, Fit, fit_accelerated, fit_printed, fit_saga
+from telic.choice import (
+    Elastic,
+    FactoredChoices,
+    Fit,
+    fit_accelerated,
+    fit_printed,
+    fit_saga,
+    fit_sdca,
+)
 from telic.completion.adaqac import CAREFUL, Protocol
 from telic.completion.appaware_evaluation import (
+    VARIANTS,
     PhoneModels,
     PhoneResult,
     fit_phone_models,
@@ -29,6 +38,7 @@ Progress = Callable[[str], None]
 UNGATED = replace(CAREFUL, do_no_harm=False)
 """Judges the effect itself: with the gate, apps that say nothing would show an exact zero."""
 PRINTED = Elastic(1e-4, 1e-4)
+STRENGTHS = (0.0, 0.5, 1.0)
 
 
 def phone_replay(catalogue: Catalogue, **phones: Any) -> Replay:
@@ -45,16 +55,20 @@ def convergence(*, replications: int = 5, passes: int = 15, seed: int = 0) -> li
     """Figure 3.3 on a problem small enough for the printed algorithm: mean gap after each pass.
 
     A pass of the printed algorithm is ``|C| d / |B|`` updates of one coordinate; of the others,
-    |C| component gradients.
+    |C| component gradients. The printed step grows with the batch: beyond some batch it diverges.
     """
     choices = _small_problem(seed)
     best = fit_accelerated(choices, PRINTED, passes=20_000, tol=1e-10)
     methods: dict[str, Callable[..., Fit]] = {
         f"printed, {rule} step, |B| = {batch}": partial(fit_printed, batch=batch, rule=rule)
         for rule in ("printed", "corrected")
-        for batch in (1, 100)
+        for batch in (1, 100, 400)
     }
+    methods["printed step, |B| = 100, every coordinate"] = partial(
+        fit_printed, batch=100, rule="printed", every_coordinate=True
+    )
     methods["SAGA on touched coordinates, |B| = 10"] = partial(fit_saga, batch=10)
+    methods["SDCA"] = partial(fit_sdca, tol=0.0)
     rows = []
     for name, run in methods.items():
         paths = [run(choices, PRINTED, passes=passes, seed=s).history for s in range(replications)]
@@ -186,33 +200,40 @@ def strongest_pairs(replay: Replay, models: PhoneModels, *, top: int = 20) -> li
 def controls(
     catalogue: Catalogue, *, seeds: int = 3, progress: Progress | None = None, **phones: Any
 ) -> list[dict]:
-    """Gain over Standard (MPC, every keystroke, no gate) with apps that cause, do not, and cannot.
+    """Gain in MRR (MPC, every keystroke, no gate) with apps that cause, do not, and cannot.
 
-    ``caused``: half of the queries are caused by apps. ``idle``: devices that cause nothing; what
-    is left is that a set of apps gives its owner's habits away. ``independent``: the apps of
-    another composition; nothing may be left.
+    ``strength``: the share of queries that apps cause. At 0 a set of apps still gives its owner's
+    habits away. ``independent``: the apps of another composition. There a fit gains nothing but
+    what counting popularity anew gains, since an app that most phones have is as good as none; so
+    every model here sees one more app, which all phones have, and is compared with the model that
+    sees only this one: "recount". Over it nothing may be left.
     """
     settings: dict[str, dict] = {
-        "caused": {}, "idle": {"strength": 0.0}, "independent": {"independent": True},
-    }  # fmt: skip
+        f"strength {strength:g}": {"strength": strength} for strength in STRENGTHS
+    } | {"independent": {"independent": True}}  # fmt: skip
     rows = []
     for setting, change in settings.items():
-        gains: dict[str, list[float]] = {}
+        gains: dict[tuple[str, str], list[float]] = {}
         for seed in range(seeds):
             if progress:
                 progress(f"control: {setting}, log {seed + 1} of {seeds}")
             replay = phone_replay(catalogue, **(phones | change | {"seed": 100 + seed}))
-            relevance = fit_relevance(replay, "mpc", UNGATED)
-            for row in try_phone_models(
-                replay, fit_phone_models(replay, relevance, UNGATED)
-            ).rows():
-                if row["prefixes"] == "all" and row["model"] != "standard":
-                    gains.setdefault(row["model"], []).append(row["difference"])
-        for model, values in gains.items():
-            ones = np.array(values)
-            test = paired_t_test(ones, np.zeros(len(ones)), np.arange(len(ones)))
-            rows.append({"setting": setting, "model": model, "gain": test.difference,
-                         "low": test.low, "high": test.high, "seeds": seeds})  # fmt: skip
+            models = fit_phone_models(
+                replay, fit_relevance(replay, "mpc", UNGATED), UNGATED,
+                variants=("recount", *VARIANTS), one_for_all=True,
+            )  # fmt: skip
+            mrr = {row["model"]: row["mrr"] for row in try_phone_models(replay, models).rows()
+                   if row["prefixes"] == "all"}  # fmt: skip
+            for model in models.models:
+                for other in ("standard", "recount"):
+                    gains.setdefault((model, other), []).append(mrr[model] - mrr[other])
+        for (model, other), values in gains.items():
+            if model != other:
+                ones = np.array(values)
+                test = paired_t_test(ones, np.zeros(len(ones)), np.arange(len(ones)))
+                rows.append({"setting": setting, "model": model, "over": other,
+                             "gain": test.difference, "low": test.low, "high": test.high,
+                             "seeds": seeds})  # fmt: skip
     return rows
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from telic.choice import Elastic, FactoredChoices, fit_saga
+from telic.choice import Elastic, FactoredChoices, fit_sdca
 from telic.completion.folding import fold
 from telic.data.pairs import QueryAppPairs
 from telic.evaluate import mean_reciprocal_rank, paired_t_test, reciprocal_ranks
@@ -173,7 +173,7 @@ class _Ranking:
         choices, _ = self.choices(self.train, lengths)
         if not len(choices):
             return np.zeros(choices.size)
-        return fit_saga(choices, penalty, batch=20, passes=30, tol=1e-5).weights
+        return fit_sdca(choices, penalty, tol=1e-3).weights
 
     def ranks(
         self, items: np.ndarray, length: int, weights: np.ndarray

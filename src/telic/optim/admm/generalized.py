@@ -10,8 +10,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from telic.errors import InputError
 from telic.optim.admm.penalty import separable
 from telic.optim.admm.problem import make_admm_problem
-from telic.optim.admm.solve import DENSE_UP_TO, solve_admm
+from telic.optim.admm.solve import CURVATURE_UP_TO, DENSE_UP_TO, solve_admm
 from telic.optim.linear import FORMATS, example_weights, seed_of
+
+BATCH_UP_TO = 1000
+"""Most samples for which solver="auto" takes batch ADMM."""
 
 
 class Fitted(BaseEstimator):
@@ -32,8 +35,12 @@ class Fitted(BaseEstimator):
             X, y, A=A, g=separable(A.shape[0], l1=l1), loss=loss, l2=self.l2,
             sample_weight=sample_weight, fit_intercept=self.fit_intercept,
         )  # fmt: skip
+        method = self.solver
+        if method == "auto":
+            small = X.shape[0] <= BATCH_UP_TO and problem.size <= CURVATURE_UP_TO
+            method = "batch-admm" if small else "svr-admm-d"
         return solve_admm(
-            problem, method=self.solver, tol=self.tol, max_passes=self.max_iter,
+            problem, method=method, tol=self.tol, max_passes=self.max_iter,
             max_seconds=np.inf if self.max_seconds is None else self.max_seconds,
             random_state=seed_of(self.random_state),
         )  # fmt: skip
@@ -94,7 +101,7 @@ class GeneralizedLasso(Regressor):
         alpha=0.1,
         l2=0.0,
         loss="squared",
-        solver="svr-admm-d",
+        solver="auto",
         fit_intercept=True,
         tol=1e-4,
         max_iter=1000,
@@ -169,6 +176,12 @@ class TrendFilter(BaseEstimator):
         self.max_iter = max_iter
         self.max_seconds = max_seconds
         self.random_state = random_state
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        return tags
 
     def fit(self, y, _=None, sample_weight=None):
         """Fit the trend of a series y, shape (n,), evenly spaced; returns self."""

@@ -21,7 +21,7 @@ GRAPHS = ("glasso", "knn", "chain")
 class _GraphFused(Fitted):
     """The graph, by name or by its edges, and the matrix that fuses along it."""
 
-    def _graph(self, X):
+    def _graph(self, X, sample_weight):
         d = X.shape[1]
         if isinstance(self.graph, graphs.Graph):
             if self.graph.size != d:
@@ -38,9 +38,9 @@ class _GraphFused(Fitted):
         elif self.graph == "chain":
             graph = graphs.chain(d)
         elif self.graph == "knn":
-            graph = graphs.knn(X)
+            graph = graphs.knn(X, sample_weight=sample_weight)
         else:
-            graph = graphs.inverse_covariance(X)
+            graph = graphs.inverse_covariance(X, sample_weight=sample_weight)
         for name, value in (("gamma", self.gamma), ("l1", self.l1), ("l2", self.l2)):
             if not 0 <= value < np.inf:
                 raise InputError(f"{name} is {value!r}, expected a number >= 0.")
@@ -60,7 +60,7 @@ class _GraphFused(Fitted):
             )
 
     def _fit_graph(self, X, targets, *, loss, sample_weight):
-        graph = self._graph(X)
+        graph = self._graph(X, sample_weight)
         A, l1 = graph.incidence, self.gamma * graph.weights
         if self.l1 > 0:
             A = sparse.vstack([A, sparse.eye_array(graph.size)], format="csr")
@@ -89,7 +89,8 @@ class GraphFusedClassifier(ClassifierMixin, _GraphFused):
     graph : {"glasso", "knn", "chain"}, Graph, or array of int, shape (k, 2)
         ``glasso`` joins features that depend on each other given the others
         (`telic.optim.admm.graphs.inverse_covariance`), ``knn`` each feature to the most correlated
-        ones, ``chain`` each to the next. An array lists edges.
+        ones, ``chain`` each to the next. An array lists edges. The correlations take the weights
+        of the samples.
     gamma : float
         Strength of the fusion, >= 0.
     edge_weights : array, shape (k,), optional
@@ -98,7 +99,8 @@ class GraphFusedClassifier(ClassifierMixin, _GraphFused):
         Optional lasso and ridge. Without them nothing restrains the sum of w over a connected
         component but the loss: on separable data the minimum need not exist.
     solver : str
-        One of `telic.optim.admm.METHODS`.
+        One of `telic.optim.admm.METHODS`, or "auto": batch ADMM up to 1000 samples and 300
+        features, where to sample saves nothing, SVR-ADMM-D beyond.
     fit_intercept : bool
         The intercept is not penalised.
     tol : float
@@ -135,13 +137,13 @@ class GraphFusedClassifier(ClassifierMixin, _GraphFused):
 
     def __init__(
         self,
-        graph="glasso",
+        graph="knn",
         *,
         gamma=1e-3,
         edge_weights=None,
         l1=0.0,
         l2=0.0,
-        solver="svr-admm-d",
+        solver="auto",
         fit_intercept=True,
         tol=1e-4,
         max_iter=1000,
@@ -239,14 +241,14 @@ random_state
 
     def __init__(
         self,
-        graph="glasso",
+        graph="knn",
         *,
         gamma=1e-3,
         edge_weights=None,
         l1=0.0,
         l2=0.0,
         loss="squared",
-        solver="svr-admm-d",
+        solver="auto",
         fit_intercept=True,
         tol=1e-4,
         max_iter=1000,

@@ -131,7 +131,7 @@ def grid(height: int, width: int) -> Graph:
     return as_graph(height * width, edges[np.lexsort(edges.T[::-1])])
 
 
-def knn(X: Any, *, neighbors: int = 5) -> Graph:
+def knn(X: Any, *, neighbors: int = 5, sample_weight: Any = None) -> Graph:
     """Join each feature to those most correlated with it; the weight is ``|correlation|``.
 
     An edge stands if either end chose it. Constant features stay alone.
@@ -141,15 +141,19 @@ def knn(X: Any, *, neighbors: int = 5) -> Graph:
     X : array or scipy.sparse matrix, shape (n, d)
     neighbors : int
         Edges that each feature chooses.
+    sample_weight : array, shape (n,), optional
+        Weights of the rows in the correlations.
 
     Raises
     ------
     InputError
         If fewer than two features vary.
     """
-    columns, varying = _standardised(X)
+    columns, varying = _standardised(X, sample_weight)
     if varying.size < 2:
-        raise InputError("fewer than two features vary: there is no graph to build from X.")
+        raise InputError(
+            f"fewer than two features vary (n_samples={len(columns)}): X gives no graph."
+        )
     count = min(neighbors, varying.size - 1)
     # A feature and its negation are neighbours too: of unit columns, the nearer of ±.
     both = np.concatenate([columns.T, -columns.T])
@@ -166,7 +170,12 @@ def knn(X: Any, *, neighbors: int = 5) -> Graph:
 
 
 def inverse_covariance(
-    X: Any, *, alpha: float | None = None, weighted: bool = False, join_lone: bool = True
+    X: Any,
+    *,
+    alpha: float | None = None,
+    weighted: bool = False,
+    join_lone: bool = True,
+    sample_weight: Any = None,
 ) -> Graph:
     """Join features that depend on each other given all the others (sparse inverse covariance).
 
@@ -185,13 +194,15 @@ def inverse_covariance(
         Whether a feature that is left without an edge is joined to the most correlated one (with
         W_ij = ``|correlation|`` if weighted): without an edge nothing restrains its weight, and the
         minimum over it need not exist.
+    sample_weight : array, shape (n,), optional
+        Weights of the rows in the correlations.
 
     Raises
     ------
     InputError
         If no pair of features depends on each other at this alpha.
     """
-    columns, varying = _standardised(X)
+    columns, varying = _standardised(X, sample_weight)
     n, d = columns.shape
     if alpha is None:
         alpha = max(0.1, float(np.sqrt(np.log(max(d, 2)) / n)))
@@ -241,11 +252,12 @@ def _neighbourhoods(columns: np.ndarray, alpha: float) -> np.ndarray:
     return np.maximum(found, found.T)
 
 
-def _standardised(X: Any) -> tuple[np.ndarray, np.ndarray]:
+def _standardised(X: Any, sample_weight: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Centred columns of norm 1, dense, and the positions of those that vary."""
     dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
     dense = dense.astype(np.float64)
-    dense -= dense.mean(axis=0)
+    weight = np.ones(len(dense)) if sample_weight is None else np.asarray(sample_weight, float)
+    dense = (dense - np.average(dense, axis=0, weights=weight)) * np.sqrt(weight)[:, None]
     norms = np.linalg.norm(dense, axis=0)
     varying = np.flatnonzero(norms > 1e-10 * max(norms.max(initial=0.0), 1e-300))
     return dense[:, varying] / norms[varying], varying

@@ -17,8 +17,9 @@ def stoc(
 ) -> Iterator[Point]:
     """Run STOC-ADMM (Ouyang and others 2013), one point per n rows: the average of all iterates.
 
-    The step is η/√(1 + t) at step t, the published schedule up to a constant. The x-step is the
-    linearised one, whose θ suits the first, largest step.
+    The step is η/√(1 + t) after t passes: the published schedule, with a constant that does not
+    shrink it within the first pass. The x-step is the linearised one, whose θ suits the first,
+    largest step.
     """
     data, constraint = problem.data, problem.constraint
     n, done = data.design.n, 0
@@ -53,7 +54,7 @@ def _run(
             slope *= n * mass[i] / batch
             row_add(A, i, slope, h)
             h[d - 1] += bias * slope
-        step = eta / np.sqrt(1.0 + done + t)
+        step = eta / np.sqrt(1.0 + (done + t) / m)
         x_step(x, h, ridge, pull, move, step, rho, theta, linearised)
         for j in range(d):
             sum_x[j] += x[j]
