@@ -136,7 +136,10 @@ class FactoredChoices:
 
     def loss(self, weights: np.ndarray) -> float:
         """Return the *mean* over choices of minus the log-likelihood, as in (3.3.5)."""
-        return float(-np.log(self.probabilities(weights)[self.chosen]).mean())
+        scores = self.scores(weights)
+        scores -= np.maximum.reduceat(scores, self.start[:-1])[self.choice]
+        total = np.add.reduceat(np.exp(scores), self.start[:-1])
+        return float((np.log(total) - scores[self.chosen]).mean())
 
     def gradient(self, weights: np.ndarray) -> np.ndarray:
         """Return the gradient of `loss`."""

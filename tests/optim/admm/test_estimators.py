@@ -36,7 +36,7 @@ def test_scikit_learns_checks(estimator, check):
 
 def test_scikit_learns_checks_of_a_series():
     # A series has one dimension: what is checked beyond the interface takes two.
-    with pytest.warns(SkipTestWarning, match="1darray"):
+    with pytest.warns(SkipTestWarning, match="TrendFilter"):
         results = check_estimator(TrendFilter(), on_fail=None)
     assert {result["status"] for result in results} == {"passed"}
 

@@ -234,9 +234,9 @@ random_state
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(200, 4))
-    >>> model = GraphFusedRegressor("chain", gamma=0.1).fit(X, X @ [1.0, 1.0, 3.0, 3.0])
+    >>> model = GraphFusedRegressor("chain", gamma=0.05).fit(X, X @ [1.0, 1.0, 3.0, 3.0])
     >>> model.coef_.round(1)
-    array([1.1, 1.1, 3. , 3. ])
+    array([1., 1., 3., 3.])
     """
 
     def __init__(
