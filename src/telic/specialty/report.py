@@ -123,8 +123,8 @@ def _recognition(report: Report, recognition: Recognition) -> None:
     )
     tests = recognition.compare("de facto", core)
     report.text(
-        "Difference in F1 from the mean of the core classes: "
-        + "; ".join(f"{name} p = {test.p_value:.3f}" for name, test in tests.items())
+        "Difference in F1 from the mean of the core classes, p-values: "
+        + "; ".join(f"{name} {test.p_text()}" for name, test in tests.items())
         + ". The group was found in the same diagnoses it is recognised by, so this shows that it "
         "is coherent, not that it is real."
     )

@@ -271,18 +271,16 @@ def _recognition(
     results = {c: recognise(counts, labels, method=c, seed=seed) for c in CLASSIFIERS[1:]}
     rows = []
     for label in ["de facto", "mean of core classes", *core]:
-        row: list[Any] = [label]
-        for found in results.values():
-            mean = label.startswith("mean")
-            row += [f"{100 * v:.2f}" for v in (found.mean_of(core) if mean else found.of(label))]
-        rows.append(row)
-    columns = ["class", *(f"{c} {m}" for c in results for m in ("P", "R", "F1"))]
-    scores = Table(f"{name}: recognition of “{one.name}” ({len(one.users)} users)", columns, rows)
+        mean = label.startswith("mean")
+        measured = [found.mean_of(core) if mean else found.of(label) for found in results.values()]
+        rows.append([label, *(" / ".join(f"{100 * v:.1f}" for v in prf) for prf in measured)])
+    title = f"{name}: recognition of “{one.name}” ({len(one.users)} users), P / R / F1"
+    scores = Table(title, ["class", *results], rows)
     rows = []
     for c, found in results.items():
         tests = found.compare("de facto", core)
         rows.append(
-            [c, f"{100 * found.macro_f1(core):.2f}", *(f"{t.p_value:.4f}" for t in tests.values())]
+            [c, f"{100 * found.macro_f1(core):.2f}", *(t.p_text() for t in tests.values())]
         )
     published = f"published SVM F1 {PUBLISHED_SVM_F1[name]}, core {PUBLISHED_CORE_F1[name]}"
     differences = Table(
