@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from telic.study.chapter6 import Kept, chapter6
+from telic.study.chapter6_calibration import tilts
 from telic.study.chapter6_diagnosis import diagnosis
 from telic.study.chapter6_truth import recovery
 
@@ -57,6 +58,8 @@ def main():
     tables = [recoveries(kept, name) for name in RECOVERY if part in (name, "all")]
     if part in ("diagnosis", "all"):
         tables += kept.tables("diagnosis", lambda: [diagnosis()])
+    if part in ("tilts", "all"):
+        tables += kept.tables("tilts", lambda: [tilts()])
     if part == "all":
         for table in tables:
             report.section(table.title)
