@@ -8,6 +8,7 @@ import os
 import sys
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 
 from telic.study.chapter6 import Kept, chapter6
@@ -46,7 +47,30 @@ def recoveries(kept, name):
         kept.tables(f"{name}-{seed}", lambda seed=seed: [recovery(seeds=[seed], **options)])[0]
         for seed in seeds
     ]
-    return steps[0]._replace(rows=[row for step in steps for row in step.rows])
+    rows = [row for step in steps for row in step.rows]
+    return steps[0]._replace(rows=[*rows, together(rows)])
+
+
+def together(rows):
+    """Add up the rows of one recovery table."""
+
+    def counts(column):
+        return np.array([int(row[column].replace(",", "")) for row in rows])
+
+    def reached(column):
+        return f"{sum(float(row[column]) >= 0.8 for row in rows)} of {len(rows)} ≥ .8"
+
+    planted, snooping, before, now = (counts(column) for column in (3, 5, 6, 7))
+    explained = np.array([float(row[4].rstrip("%")) for row in rows])
+    return [
+        "together",
+        reached(1),
+        reached(2),
+        f"{planted.sum():,}",
+        f"{planted @ explained / planted.sum():.1f}%",
+        *(f"{count.sum():,}" for count in (snooping, before, now)),
+        f"{100 * (now - before).sum() / snooping.sum():+.1f}",
+    ]
 
 
 def main():

@@ -286,7 +286,7 @@ def _recognitions(
         core = present_core(labels)
         if len(one.users) < MIN_CLASS or not core:
             typer.echo(
-                f"note: {one.name}: not recognised: it has {len(one.users)} users and "
+                f"note: {one.name}: not recognised: it has {shown(len(one.users))} users and "
                 f"{len(core)} core classes have {MIN_CLASS} or more; {MIN_CLASS} users and one "
                 "class are needed",
                 err=True,

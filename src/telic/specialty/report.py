@@ -83,7 +83,9 @@ def _specialty(
     report.text(
         f"{shown(len(one.users))} users opened records of {shown(int((patients > 0).sum()))} "
         f"patients. The listed code whose users overlap most is "
-        f"{one.nearest_code or 'none'}; it does not name the group."
+        f"{one.nearest_code or 'none'}; it does not name the group. Stability: "
+        f"{as_share(one.stability)} over other runs, {as_share(one.stability_sizes)} with other "
+        f"sizes, {as_share(one.stability_months)} month by month."
     )
     report.table(
         ["diagnosis", "lift"],
