@@ -237,8 +237,8 @@ def _recognition(
         mean = label.startswith("mean")
         measured = [found.mean_of(core) if mean else found.of(label) for found in results.values()]
         rows.append([label, *(" / ".join(f"{100 * v:.1f}" for v in prf) for prf in measured)])
-    title = f"{name}: recognition of “{one.name}” ({len(one.users)} users), P / R / F1"
-    scores = Table(title, ["class", *results], rows)
+    title = f"{name}: recognition of “{one.name}” ({len(one.users)} users)"
+    scores = Table(title, ["precision / recall / F1", *results], rows)
     rows = []
     for c, found in results.items():
         tests = found.compare("de facto", core)
