@@ -24,8 +24,8 @@ published size; published figures stand beside ours. Class sizes, Table 6.1 and 
 section 6.2 calibrated the simulator and are no result; the DBLP table is on real data.
 
 Section 6.2's naive classifier misses anesthesiology by more than the text's, and only at the full
-size: there nearly every simulated user has opened nearly every diagnosis, so tf-idf leaves only the
-rarest a weight. The knob that tells anesthesiologists apart stays where the SVM's figure is near the
+size: there every frequent diagnosis has been opened by nearly every simulated user, so tf-idf
+leaves a weight to rare ones only, and those are nobody's most accessed. The knob that tells anesthesiologists apart stays where the SVM's figure is near the
 published one: long before the naive classifier reaches its own, the SVM recognises them too well
 (the table by the simulator's knob).
 
