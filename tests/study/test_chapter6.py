@@ -59,11 +59,14 @@ def test_a_finished_step_is_not_done_again(tmp_path):
         Kept(tmp_path / "work", {"seed": 2}, steps.append)
 
 
-def test_the_tilt_to_surgery_is_what_tells_anesthesiologists_apart():
-    table = tilts(settings=((0.01, 1.0), (0.01, 4.0)))
-    svm = table.columns.index("SVM, Anesthesiology")
-    flat, tilted = (float(row[svm]) for row in table.rows)
-    assert flat + 10 < tilted
+def test_the_table_by_the_simulators_knob_says_what_was_simulated():
+    steps = []
+    table = tilts(settings=((0.004, 3.0),), on_step=steps.append)
+    assert steps == ["scale 0.004, tilt 3"]
+    (row,) = table.rows
+    assert row[:2] == ["0.004", "3"]
+    assert len(row) == len(table.columns)
+    assert 0 < int(row[-1].rstrip("%")) < 20  # some six accesses a user, of 603 diagnoses
 
 
 @pytest.mark.skipif(
