@@ -8,7 +8,7 @@ from scipy import sparse
 from telic.specialty.access import AccessLog
 from telic.specialty.lda import GibbsLDA
 
-SEEDS = range(10)
+SEEDS = range(5)
 """Of both samplers: chance decides whether two topics end up as one, so one run says little."""
 
 
