@@ -25,9 +25,9 @@ section 6.2 calibrated the simulator and are no result; the DBLP table is on rea
 
 Section 6.2's naive classifier misses anesthesiology by more than the text's, and only at the full
 size: there every frequent diagnosis has been opened by nearly every simulated user, so tf-idf
-leaves a weight to rare ones only, and those are nobody's most accessed. The knob that tells anesthesiologists apart stays where the SVM's figure is near the
-published one: long before the naive classifier reaches its own, the SVM recognises them too well
-(the table by the simulator's knob).
+leaves a weight to rare ones only, and those are nobody's most accessed. The knob that tells
+anesthesiologists apart stays where the SVM's figure is near the published one: long before the
+naive classifier reaches its own, the SVM recognises them too well (the table by the knob).
 
 In the recovery tables F1 is against the simulator's truth (PathSelClus: among the users in the
 fine-grained view). Planted alarms are those of all true users of a hidden specialty, found or
