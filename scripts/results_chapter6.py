@@ -82,6 +82,8 @@ def together(rows):
 def main():
     work, part = Path(sys.argv[1]), (sys.argv[2:] or ["all"])[0]
     progress = Console(stderr=True).print
+    if not (DATA / "hin").is_dir():
+        sys.exit(f"{DATA}: holds no hin folder, so there would be no DBLP table. Set TELIC_DATA.")
     if part in ("study", "all"):
         report, _ = chapter6(data=DATA, work=work / "study", on_step=progress)
     kept = Kept(work / "truth", {}, progress)
