@@ -27,6 +27,7 @@ TARGETS = [
     ("SA with our batches and x-step", ("SA, batches and curvature",), tuple(SETS), None),
     ("batch ADMM", ("batch ADMM",), ("ijcnn1",), 0.3),
     ("batch ADMM with our x-step", ("batch ADMM, curvature",), ("ijcnn1",), None),
+    ("batch ADMM with Newton's", ("batch ADMM, Newton",), tuple(SETS), None),
     ("CVXPY (Clarabel)", ("CVXPY",), ("a9a",), 0.1),
     ("copt primal-dual", ("copt primal-dual",), tuple(SETS), 1.0),
 ]

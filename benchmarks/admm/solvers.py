@@ -29,8 +29,7 @@ class Family:
     def prepare(self, best: Optimum, level: float, limit: float) -> Callable[[], float] | None:
         """Find the step and the passes outside the clock; return the run to time."""
         tried = []
-        tuned = self.tuned and self.options["method"] != "sdca-admm"
-        for multiple in MULTIPLES if tuned else (None,):
+        for multiple in MULTIPLES if self.tuned else (None,):
             found = self._passes(best, level, limit, multiple)
             if found is not None:
                 tried.append((*found, multiple))
@@ -146,8 +145,8 @@ class Copt:
         return timed
 
 
-def _own(method: str, x_step: str, batch: int) -> Family:
-    return Family({"method": method, "x_step": x_step, "batch": batch})
+def _own(method: str, x_step: str, batch: int, **options: Any) -> Family:
+    return Family({"method": method, "x_step": x_step, "batch": batch, **options})
 
 
 SOLVERS: dict[str, Any] = {
@@ -156,12 +155,13 @@ SOLVERS: dict[str, Any] = {
     "SVR-D, linearised": _own("svr-admm-d", "linearised", 64),
     "STOC, single rows": _own("stoc-admm", "linearised", 1),
     "SA, single rows": _own("sa-admm", "linearised", 1),
-    "SDCA, single rows": Family({"method": "sdca-admm", "perturbation": 1e-6}),
+    "SDCA, single rows": _own("sdca-admm", "linearised", 1, perturbation=1e-6),
     "STOC, batches": _own("stoc-admm", "linearised", 64),
     "SA, batches": _own("sa-admm", "linearised", 64),
     "SA, batches and curvature": _own("sa-admm", "curvature", 256),
     "batch ADMM": _own("batch-admm", "linearised", 1),
     "batch ADMM, curvature": _own("batch-admm", "curvature", 1),
+    "batch ADMM, Newton": Family({"method": "batch-admm", "x_step": "newton"}, tuned=False),
     "CVXPY": Cvxpy(),
     "copt primal-dual": Copt(),
 }

@@ -46,11 +46,6 @@ class Method:
         """Whether runs of different seeds differ."""
         return self.options["method"] != "batch-admm"
 
-    @property
-    def grid(self) -> tuple[float, ...]:
-        """Multiples of its safe step to try; SDCA-ADMM has none, ρ is its step."""
-        return (1.0,) if self.options["method"] == "sdca-admm" else MULTIPLES
-
 
 def _line(name: str, method: str, x_step: str = "linearised", **options: Any) -> Method:
     return Method(name, {"method": method, "x_step": x_step, **options})
@@ -196,9 +191,8 @@ def run(
         return gap <= DONE
 
     options = method.options | {"batch": BATCH[method.options["x_step"]]}
-    if options["method"] != "sdca-admm":
-        where = {key: options[key] for key in ("method", "x_step", "batch")}
-        options["step_size"] = multiple * safe_step(best.problem, **where)
+    where = {key: options[key] for key in ("method", "x_step", "batch")}
+    options["step_size"] = multiple * safe_step(best.problem, **where)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
@@ -264,7 +258,8 @@ def study_set(
     for perturbation in BIAS:
         limit = replace(problem, data=replace(problem.data, penalty=ElasticNet(0.0, perturbation)))
         method = _line("SDCA", "sdca-admm", perturbation=perturbation)
-        found = run(best, method, multiple=1.0, seconds=6 * seconds, seed=seed)
+        multiple = _best_multiple(best, method, seconds=seconds, seed=seed)
+        found = run(best, method, multiple=multiple, seconds=20 * seconds, seed=seed)
         passes, _, gap = found[-1, :3] if found is not None else (0.0, 0.0, np.nan)
         bias[perturbation] = best.gap(optimum(limit)[0].x) / _scale(best), float(gap), float(passes)
     design = problem.data.design
@@ -273,10 +268,8 @@ def study_set(
 
 def _best_multiple(best: Optimum, method: Method, *, seconds: float, seed: int) -> float:
     """Return the multiple that is first at 1e-6, or lowest after `seconds`, on a seed apart."""
-    if len(method.grid) == 1:
-        return method.grid[0]
     found = {}
-    for multiple in method.grid:
+    for multiple in MULTIPLES:
         rows = run(best, method, multiple=multiple, seconds=seconds, seed=seed + 10_000)
         if rows is not None:
             below = rows[:, 2] <= 1e-6

@@ -15,7 +15,8 @@ from telic.optim.admm.measures import bound
 from telic.optim.admm.metric import curvature
 from telic.optim.admm.penalty import Separable, separable
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
-from telic.optim.admm.solve import DENSE_UP_TO, solve_admm
+from telic.optim.admm.safe import DENSE_UP_TO
+from telic.optim.admm.solve import solve_admm
 from telic.optim.admm.steps import squared_norm
 
 

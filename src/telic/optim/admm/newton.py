@@ -1,0 +1,139 @@
+"""Batch ADMM with the x-step of (5.3.1) itself, by Newton's method, and ρ balanced on the way."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import cho_factor, cho_solve
+from scipy.sparse.linalg import splu
+
+from telic.optim.admm.metric import gram
+from telic.optim.admm.problem import AdmmProblem
+from telic.optim.admm.result import Point
+from telic.optim.admm.steps import State, dual, sweep
+
+DENSE_UP_TO = 300
+"""Most features for which a sparse problem's Hessian is held dense."""
+MOST_TRIALS = 30
+"""Of one x-step."""
+
+Solve = Callable[[np.ndarray], np.ndarray]
+
+
+def batch_newton(
+    problem: AdmmProblem, state: State, *, rho: float, balance: bool, tau: float
+) -> Iterator[Point]:
+    """Run batch ADMM, one point per step; each trial of Newton's method counts n gradients.
+
+    If asked to, ρ is balanced (Boyd and others 2011, 3.4.1, on relative residuals as in Wohlberg
+    2017) after steps that become ever rarer, so that it is constant in the long run.
+    """
+    constraint, newton = problem.constraint, _Newton(problem)
+    step, due = 0, 2
+    while True:
+        old = state.y.copy()
+        sweep(constraint, state.x, state.y, state.s, state.pull, rho, tau)
+        gradients = newton.minimise(state.x, state.s, rho)
+        yield Point(state.x, state.y, dual(problem, state.x, state.s, rho), gradients)
+        step += 1
+        if balance and step == due:
+            due = 1 + 3 * due // 2
+            following = rho * _imbalance(problem, state, old, rho)
+            # z is scaled by ρ: u = ρz must stay what it is.
+            Ax = problem.A @ state.x
+            state.s[:] = (Ax + state.s) * rho / following - Ax
+            rho = following
+
+
+def _imbalance(problem: AdmmProblem, state: State, old: np.ndarray, rho: float) -> float:
+    """√(relative primal residual / relative dual residual), between 1/10 and 10."""
+    Ax, By, u = problem.A @ state.x, problem.by(state.y), dual(problem, state.x, state.s, rho)
+    primal = _share(Ax + By - problem.c, Ax, By, problem.c)
+    shadow = _share(rho * (problem.A.T @ (By - problem.by(old))), problem.A.T @ u)
+    return float(np.clip(np.sqrt(primal / shadow), 0.1, 10.0))
+
+
+def _share(residual: np.ndarray, *parts: np.ndarray) -> float:
+    """Norm of a residual relative to the largest of its parts', at least 1e-15."""
+    largest = max(float(np.linalg.norm(part)) for part in parts)
+    return max(float(np.linalg.norm(residual)) / max(largest, 1e-300), 1e-15)
+
+
+class _Newton:
+    """Minimise f(x) + (ρ/2)‖Ax + s‖² over x, from step to step.
+
+    Far from the minimum the loss may bend less than where a step leads (or, Huber's, not at all):
+    a share μ of the bound P on the Hessian of f is added, and raised until the objective falls;
+    with all of P it must.
+    """
+
+    def __init__(self, problem: AdmmProblem):
+        self.problem, self.mu = problem, 0.0
+        data = problem.data
+        self.spread = sparse.issparse(data.design.matrix) and problem.size > DENSE_UP_TO
+        self.AA = problem.A.T @ problem.A if self.spread else (problem.A.T @ problem.A).toarray()
+        self.P = self._hessian(data.loss.smoothness * data.mass)
+        # Directions along which nothing bends stay where they are.
+        diagonal = self.P.diagonal()
+        floor = 1e-10 * np.where(diagonal > 0, diagonal, max(diagonal.mean(), 1e-300))
+        self.floor = sparse.diags_array(floor) if self.spread else np.diag(floor)
+        self.kept: tuple[Any, Solve] | None = None
+
+    def _hessian(self, weight: np.ndarray) -> Any:
+        problem = self.problem
+        if not self.spread:
+            return gram(problem, weight) + np.diag(problem.ridge)
+        X = sparse.csr_array(problem.data.design.matrix)
+        if problem.data.fit_intercept:
+            X = sparse.hstack([X, np.ones((X.shape[0], 1))], format="csr")
+        return X.T @ sparse.diags_array(weight) @ X + sparse.diags_array(problem.ridge)
+
+    def _solver(self, x: np.ndarray, rho: float) -> Solve:
+        """Return the inverse of the Hessian, as a function; only the squared loss keeps it."""
+        steady = (rho, self.mu) if self.problem.data.loss.code == 0 else None
+        if steady is not None and self.kept is not None and self.kept[0] == steady:
+            return self.kept[1]
+        data = self.problem.data
+        bent = data.curvatures(data.predict(*self.problem.split(x)))
+        H = self._hessian(bent) + rho * self.AA + self.mu * self.P + self.floor
+        if self.spread:
+            solve = splu(sparse.csc_matrix(H)).solve
+        else:
+            factor = cho_factor(H)
+
+            def solve(v: np.ndarray) -> np.ndarray:
+                return cho_solve(factor, v)
+
+        self.kept = steady, solve
+        return solve
+
+    def minimise(self, x: np.ndarray, s: np.ndarray, rho: float) -> int:
+        """Write the minimiser on x, from x; return the component gradients it took."""
+        problem, n = self.problem, self.problem.data.design.n
+
+        def augmented(x: np.ndarray) -> tuple[float, np.ndarray]:
+            f, slope = problem.smooth(x)
+            z = problem.A @ x + s
+            return f + 0.5 * rho * float(z @ z), slope + rho * (problem.A.T @ z)
+
+        value, slope = augmented(x)
+        gradients, wanted = n, 0.0
+        for _ in range(MOST_TRIALS):
+            solve = self._solver(x, rho)
+            move = -solve(slope)
+            fall = float(-slope @ move)
+            wanted = wanted or 1e-3 * fall
+            if fall <= 1e-28 * abs(value):
+                break
+            trial, following = augmented(x + move)
+            gradients += n
+            # The slope goes on to fall where the objective's rounding hides it.
+            if trial > value - 1e-4 * fall + 1e-14 * abs(value):
+                self.mu = max(10.0 * self.mu, 1e-4)
+                continue
+            x += move
+            value, slope, self.mu = trial, following, self.mu / 10.0 if self.mu > 1e-6 else 0.0
+            if slope @ solve(slope) <= wanted:
+                break
+        return gradients
