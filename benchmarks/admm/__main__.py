@@ -4,6 +4,7 @@ Prints Markdown, and writes docs/admm-speed.md if asked to with --write.
 """
 
 import argparse
+import json
 import platform
 import statistics
 import tracemalloc
@@ -99,10 +100,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks admm")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--limit", type=float, default=20.0, help="seconds for a rival")
+    parser.add_argument("--done", type=Path, help="JSON file of finished sets: go on from it")
     parser.add_argument("--write", action="store_true", help="write docs/admm-speed.md")
     arguments = parser.parse_args()
-    limit = arguments.limit
-    found = {name: times(name, arguments.repeat, limit) for name in SETS}
+    limit, repeat, done = arguments.limit, arguments.repeat, arguments.done
+    kept = json.loads(done.read_text()) if done and done.exists() else {}
+    found = {}
+    for name in SETS:
+        if name not in kept:
+            kept[name] = [[*key, value] for key, value in times(name, repeat, limit).items()]
+            if done:
+                done.write_text(json.dumps(kept))
+        found[name] = {(solver, level): value for solver, level, value in kept[name]}
     seconds, ratios = [], []
     for name in SETS:
         for solver in SOLVERS:
@@ -127,7 +136,7 @@ def main() -> None:
         "# Speed of telic.optim.admm",
         "Written by `make bench ARGS=\"admm --write\"`; do not edit. Problem (5.7.3) as in "
         "[the study](results-chapter-5.md): γ = 1e-3, the same graph. CPU seconds on one thread "
-        f"({platform.processor() or platform.machine()}), median of {arguments.repeat}, setting up "
+        f"({platform.processor() or platform.machine()}), median of {repeat}, setting up "
         "included, compilation excluded, to a gap relative to P(0) − P*. Every method of the "
         "family has its best step of one grid; \"as shipped\" is SVR-ADMM-D with all settings "
         "left at their defaults.",

@@ -115,7 +115,7 @@ class SetResult:
     certified: float
     """Bound on the optimum's relative error."""
     curves: list[Curves]
-    bias: dict[float, tuple[float, float, float]]
+    bias: dict[float, tuple[float, ...]]
     """By λ₂: relative gap of the perturbed problem's minimiser, SDCA-ADMM's last relative gap, and
     its passes."""
 
@@ -254,16 +254,29 @@ def study_set(
             np.savez(kept, multiple=multiple, **arrays)
         curves.append(Curves(method, multiple, runs))
     progress(f"{name}: SDCA's bias")
-    bias = {}
-    for perturbation in BIAS:
-        limit = replace(problem, data=replace(problem.data, penalty=ElasticNet(0.0, perturbation)))
-        method = _line("SDCA", "sdca-admm", perturbation=perturbation)
-        multiple = _best_multiple(best, method, seconds=seconds, seed=seed)
-        found = run(best, method, multiple=multiple, seconds=20 * seconds, seed=seed)
-        passes, _, gap = found[-1, :3] if found is not None else (0.0, 0.0, np.nan)
-        bias[perturbation] = best.gap(optimum(limit)[0].x) / _scale(best), float(gap), float(passes)
+    kept = work and work / f"{name}-bias-{seconds:g}-{seed}.npz"
+    if kept and kept.exists():
+        with np.load(kept) as rows:
+            bias = {key: tuple(row) for key, row in zip(BIAS, rows["bias"].tolist(), strict=True)}
+    else:
+        bias = {key: _bias(best, key, seconds=seconds, seed=seed) for key in BIAS}
+        if kept:
+            np.savez(kept, bias=np.array(list(bias.values())))
     design = problem.data.design
     return SetResult(name, (design.n, design.d), problem.A.shape[0], best, certified, curves, bias)
+
+
+def _bias(
+    best: Optimum, perturbation: float, *, seconds: float, seed: int
+) -> tuple[float, float, float]:
+    """Return an entry of `SetResult.bias`: the limit, and where a longer run of SDCA-ADMM ends."""
+    problem = best.problem
+    limit = replace(problem, data=replace(problem.data, penalty=ElasticNet(0.0, perturbation)))
+    method = _line("SDCA", "sdca-admm", perturbation=perturbation)
+    multiple = _best_multiple(best, method, seconds=seconds, seed=seed)
+    found = run(best, method, multiple=multiple, seconds=20 * seconds, seed=seed)
+    passes, _, gap = found[-1, :3] if found is not None else (0.0, 0.0, np.nan)
+    return best.gap(optimum(limit)[0].x) / _scale(best), float(gap), float(passes)
 
 
 def _best_multiple(best: Optimum, method: Method, *, seconds: float, seed: int) -> float:
