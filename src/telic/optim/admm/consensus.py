@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from telic.errors import InputError
 from telic.optim.admm.measures import bound
 from telic.optim.admm.metric import curvature
+from telic.optim.admm.newton import balance, rho_factor
 from telic.optim.admm.penalty import Separable, separable
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
 from telic.optim.admm.safe import DENSE_UP_TO
@@ -71,9 +72,9 @@ def consensus_admm(
     """Minimise f(w) + g(Aw − c), f the mean loss over the rows of all shards, shard by shard.
 
     The constraint of shard s is x_s = x: a round lets every shard minimise its own part of f plus
-    (1/2)‖Lᵀ(x_s − x) + v_s‖² by SVR-ADMM-D from where it was, then finds x and y = Ax − c from
+    (t/2)‖Lᵀ(x_s − x + v_s)‖² by SVR-ADMM-D from where it was, then finds x and y = Ax − c from
     the answers. LLᵀ is a third of the mean of the shards' curvature bounds, exchanged once: in
-    this norm the shards are alike, and no penalty parameter is left to choose.
+    this norm the shards are alike. t and ρ are balanced on the way, ever more rarely.
 
     Parameters
     ----------
@@ -162,8 +163,9 @@ def _run(
     parts = [replace(part, A=held, g=separable(len(P), l2=1.0)) for part in parts]
     S, k, d = len(parts), whole.A.shape[0], whole.size
     rho = float(np.linalg.eigvalsh(P)[-1]) / (3.0 * max(squared_norm(whole.A), 1e-12))
-    inverse = np.linalg.inv(P + rho * (whole.A.T @ whole.A).toarray())
-    x, z = np.zeros(d), np.zeros(k)
+    AA = (whole.A.T @ whole.A).toarray()
+    inverse, t, due = np.linalg.inv(P + rho * AA), 1.0, 2
+    x, y, z = np.zeros(d), -whole.c, np.zeros(k)
     local, v, u = np.zeros((S, d)), np.zeros((S, d)), np.zeros((S, d))
     f, gradient = _pooled(parts, share, x, executor)
     zero = f + whole.g.value(-whole.c)
@@ -179,9 +181,9 @@ def _run(
             jobs = executor.map(_step, parts, (x - v) @ L, local, u, seeds, [passes] * S)
             for s, found in enumerate(jobs):
                 local[s], u[s] = found
-            y = whole.g.prox(whole.A @ x - whole.c + z, 1.0 / rho)
+            old, y = y, whole.g.prox(whole.A @ x - whole.c + z, 1.0 / rho)
             mean = share @ (local + v)
-            following = inverse @ (P @ mean + rho * (whole.A.T @ (y + whole.c - z)))
+            following = inverse @ (t * P @ mean + rho * (whole.A.T @ (y + whole.c - z)))
             moved, x = following - x, following
             v += local - x
             z += whole.A @ x - whole.c - y
@@ -194,6 +196,15 @@ def _run(
             if callback is not None and callback(history[-1], x):
                 stopped = "callback"
                 break
+            if len(history) == due:
+                # Ever rarer, as in `batch_newton`; u = ρz and t P v stay what they are.
+                due = 1 + 3 * due // 2
+                factor = rho_factor(whole, x, y, old, dual, rho)
+                rho, z = factor * rho, z / factor
+                factor = balance(((local - x) @ L, x @ L), (moved @ L, v @ L))
+                t, v = factor * t, v / factor
+                parts = [replace(part, g=separable(len(P), l2=t)) for part in parts]
+                inverse = np.linalg.inv(t * P + rho * AA)
     except KeyboardInterrupt:
         stopped = "interrupted"
     if stopped in ("rounds", "interrupted"):

@@ -22,14 +22,14 @@ Solve = Callable[[np.ndarray], np.ndarray]
 
 
 def batch_newton(
-    problem: AdmmProblem, state: State, *, rho: float, balance: bool, tau: float
+    problem: AdmmProblem, state: State, *, rho: float, balanced: bool, tau: float
 ) -> Iterator[Point]:
     """Run batch ADMM, one point per step; each trial of Newton's method counts n gradients.
 
     If asked to, ρ is balanced (Boyd and others 2011, 3.4.1, on relative residuals as in Wohlberg
     2017) after steps that become ever rarer, so that it is constant in the long run.
     """
-    constraint, newton = problem.constraint, _Newton(problem)
+    constraint, newton = problem.constraint, _Newton(problem, state.x)
     step, due = 0, 2
     while True:
         old = state.y.copy()
@@ -37,27 +37,35 @@ def batch_newton(
         gradients = newton.minimise(state.x, state.s, rho)
         yield Point(state.x, state.y, dual(problem, state.x, state.s, rho), gradients)
         step += 1
-        if balance and step == due:
+        if balanced and step == due:
             due = 1 + 3 * due // 2
-            following = rho * _imbalance(problem, state, old, rho)
+            u = dual(problem, state.x, state.s, rho)
+            following = rho * rho_factor(problem, state.x, state.y, old, u, rho)
             # z is scaled by ρ: u = ρz must stay what it is.
             Ax = problem.A @ state.x
             state.s[:] = (Ax + state.s) * rho / following - Ax
             rho = following
 
 
-def _imbalance(problem: AdmmProblem, state: State, old: np.ndarray, rho: float) -> float:
-    """√(relative primal residual / relative dual residual), between 1/10 and 10."""
-    Ax, By, u = problem.A @ state.x, problem.by(state.y), dual(problem, state.x, state.s, rho)
-    primal = _share(Ax + By - problem.c, Ax, By, problem.c)
-    shadow = _share(rho * (problem.A.T @ (By - problem.by(old))), problem.A.T @ u)
-    return float(np.clip(np.sqrt(primal / shadow), 0.1, 10.0))
+def rho_factor(
+    problem: AdmmProblem, x: np.ndarray, y: np.ndarray, old: np.ndarray, u: np.ndarray, rho: float
+) -> float:
+    """Return the factor that balances ρ; `old` is the y of the step before."""
+    A, Ax, By = problem.A, problem.A @ x, problem.by(y)
+    residual, move = Ax + By - problem.c, rho * (A.T @ (By - problem.by(old)))
+    return balance((residual, Ax, By, problem.c), (move, A.T @ u))
 
 
-def _share(residual: np.ndarray, *parts: np.ndarray) -> float:
-    """Norm of a residual relative to the largest of its parts', at least 1e-15."""
-    largest = max(float(np.linalg.norm(part)) for part in parts)
-    return max(float(np.linalg.norm(residual)) / max(largest, 1e-300), 1e-15)
+def balance(primal: tuple[np.ndarray, ...], shadow: tuple[np.ndarray, ...]) -> float:
+    """√(relative primal residual / relative dual residual), between 1/10 and 10.
+
+    Each comes with the parts in whose largest norm it is small.
+    """
+    shares = []
+    for residual, *parts in (primal, shadow):
+        largest = max(float(np.linalg.norm(part)) for part in parts)
+        shares.append(max(float(np.linalg.norm(residual)) / max(largest, 1e-300), 1e-15))
+    return float(np.clip(np.sqrt(shares[0] / shares[1]), 0.1, 10.0))
 
 
 class _Newton:
@@ -68,8 +76,9 @@ class _Newton:
     with all of P it must.
     """
 
-    def __init__(self, problem: AdmmProblem):
+    def __init__(self, problem: AdmmProblem, x: np.ndarray):
         self.problem, self.mu = problem, 0.0
+        self.smooth = problem.smooth(x)
         data = problem.data
         self.spread = sparse.issparse(data.design.matrix) and problem.size > DENSE_UP_TO
         self.AA = problem.A.T @ problem.A if self.spread else (problem.A.T @ problem.A).toarray()
@@ -112,13 +121,12 @@ class _Newton:
         """Write the minimiser on x, from x; return the component gradients it took."""
         problem, n = self.problem, self.problem.data.design.n
 
-        def augmented(x: np.ndarray) -> tuple[float, np.ndarray]:
-            f, slope = problem.smooth(x)
+        def augmented(x: np.ndarray, smooth: tuple[float, np.ndarray]) -> Any:
             z = problem.A @ x + s
-            return f + 0.5 * rho * float(z @ z), slope + rho * (problem.A.T @ z)
+            return smooth[0] + 0.5 * rho * float(z @ z), smooth[1] + rho * (problem.A.T @ z)
 
-        value, slope = augmented(x)
-        gradients, wanted = n, 0.0
+        value, slope = augmented(x, self.smooth)
+        gradients, wanted = 0, 0.0
         for _ in range(MOST_TRIALS):
             solve = self._solver(x, rho)
             move = -solve(slope)
@@ -126,14 +134,16 @@ class _Newton:
             wanted = wanted or 1e-3 * fall
             if fall <= 1e-28 * abs(value):
                 break
-            trial, following = augmented(x + move)
+            smooth = problem.smooth(x + move)
+            trial, following = augmented(x + move, smooth)
             gradients += n
             # The slope goes on to fall where the objective's rounding hides it.
             if trial > value - 1e-4 * fall + 1e-14 * abs(value):
                 self.mu = max(10.0 * self.mu, 1e-4)
                 continue
             x += move
-            value, slope, self.mu = trial, following, self.mu / 10.0 if self.mu > 1e-6 else 0.0
+            self.smooth, value, slope = smooth, trial, following
+            self.mu = self.mu / 10.0 if self.mu > 1e-6 else 0.0
             if slope @ solve(slope) <= wanted:
                 break
-        return gradients
+        return max(gradients, n)

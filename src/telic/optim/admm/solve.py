@@ -170,7 +170,7 @@ def solve_admm(
     batch = default_batch(problem, metric) if batch is None else min(int(batch), n)
     safe = safe_in(metric, n, method, batch)
     eta = safe if step_size is None else step_size
-    balance = rho is None
+    balanced = rho is None
     if rho is None:
         rho = eta if method == "sdca-admm" else default_rho(problem, metric)
     steps = make_steps(problem, eta=eta, rho=rho, P=metric.P)
@@ -184,7 +184,7 @@ def solve_admm(
             )
         points = sdca_admm(problem, seed=seed, rho=rho, perturbation=perturbation)
     elif x_step == "newton":
-        points = batch_newton(problem, state, rho=rho, balance=balance, tau=steps.tau)
+        points = batch_newton(problem, state, rho=rho, balanced=balanced, tau=steps.tau)
     elif method == "batch-admm":
         points = batch_admm(problem, steps, state)
     elif method == "stoc-admm":
