@@ -19,6 +19,7 @@ from telic.optim.admm.problem import AdmmProblem, make_admm_problem
 from telic.optim.admm.safe import DENSE_UP_TO
 from telic.optim.admm.solve import solve_admm
 from telic.optim.admm.steps import squared_norm
+from telic.optim.losses import as_loss
 
 
 class Round(NamedTuple):
@@ -116,6 +117,8 @@ def consensus_admm(
     parts = list(_problems(shards, loss, l2, fit_intercept))
     if not parts:
         raise InputError("no shard is given: at least one (X, y) is needed.")
+    if parts[0].data.loss.classifies and len({y for part in parts for y in set(part.data.y)}) == 1:
+        raise InputError("y holds one class only in all shards: there is nothing to separate.")
     if g is None:
         g = separable(np.shape(A)[0], l1=l1)
     first = parts[0].data
@@ -133,19 +136,24 @@ def consensus_admm(
 
 
 def _problems(shards: Any, loss: Any, l2: float, fit_intercept: bool) -> Iterable[AdmmProblem]:
-    size = None
+    size, classifies = None, as_loss(loss).classifies
     for number, (X, y) in enumerate(shards):
         d = X.shape[1] if hasattr(X, "shape") and len(X.shape) == 2 else np.shape(X)[-1]
         if size not in (None, d):
             raise InputError(f"shard {number} has {d} features, shard 0 has {size}.")
-        size = d
+        size, labels = d, np.array(y)
+        # One class is enough for a shard, though not for a problem: the check sees one row turned.
+        alone = classifies and labels.size > 1 and np.isin(labels, (labels[0],)).all()
+        if alone and labels[0] in (-1, 1):
+            labels[0] = -labels[0]
         try:
-            yield make_admm_problem(
-                X, y, A=sparse.eye_array(d), g=separable(d, l2=1.0), loss=loss, l2=l2,
+            part = make_admm_problem(
+                X, labels, A=sparse.eye_array(d), g=separable(d, l2=1.0), loss=loss, l2=l2,
                 fit_intercept=fit_intercept,
             )  # fmt: skip
         except InputError as error:
             raise InputError(f"shard {number}: {error}") from None
+        yield replace(part, data=replace(part.data, y=np.asarray(y, dtype=np.float64)))
 
 
 def _run(
