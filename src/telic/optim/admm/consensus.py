@@ -11,9 +11,9 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import InputError
+from telic.optim.admm.balance import FIRST_DUE, balance, next_due, rho_factor
 from telic.optim.admm.measures import bound
 from telic.optim.admm.metric import curvature
-from telic.optim.admm.newton import balance, rho_factor
 from telic.optim.admm.penalty import Separable, separable
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
 from telic.optim.admm.safe import DENSE_UP_TO
@@ -172,7 +172,7 @@ def _run(
     S, k, d = len(parts), whole.A.shape[0], whole.size
     rho = float(np.linalg.eigvalsh(P)[-1]) / (3.0 * max(squared_norm(whole.A), 1e-12))
     AA = (whole.A.T @ whole.A).toarray()
-    inverse, t, due = np.linalg.inv(P + rho * AA), 1.0, 2
+    inverse, t, due = np.linalg.inv(P + rho * AA), 1.0, FIRST_DUE
     x, y, z = np.zeros(d), -whole.c, np.zeros(k)
     local, v, u = np.zeros((S, d)), np.zeros((S, d)), np.zeros((S, d))
     f, gradient = _pooled(parts, share, x, executor)
@@ -205,8 +205,8 @@ def _run(
                 stopped = "callback"
                 break
             if len(history) == due:
-                # Ever rarer, as in `batch_newton`; u = ρz and t P v stay what they are.
-                due = 1 + 3 * due // 2
+                # u = ρz and t P v stay what they are.
+                due = next_due(due)
                 factor = rho_factor(whole, x, y, old, dual, rho)
                 rho, z = factor * rho, z / factor
                 factor = balance(((local - x) @ L, x @ L), (moved @ L, v @ L))

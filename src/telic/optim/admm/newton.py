@@ -8,6 +8,7 @@ from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.linalg import splu
 
+from telic.optim.admm.balance import FIRST_DUE, next_due, rho_factor
 from telic.optim.admm.metric import gram
 from telic.optim.admm.problem import AdmmProblem
 from telic.optim.admm.result import Point
@@ -26,11 +27,10 @@ def batch_newton(
 ) -> Iterator[Point]:
     """Run batch ADMM, one point per step; each trial of Newton's method counts n gradients.
 
-    If asked to, ρ is balanced (Boyd and others 2011, 3.4.1, on relative residuals as in Wohlberg
-    2017) after steps that become ever rarer, so that it is constant in the long run.
+    If asked to, ρ is balanced on the way.
     """
     constraint, newton = problem.constraint, _Newton(problem, state.x)
-    step, due = 0, 2
+    step, due = 0, FIRST_DUE
     while True:
         old = state.y.copy()
         sweep(constraint, state.x, state.y, state.s, state.pull, rho, tau)
@@ -38,34 +38,13 @@ def batch_newton(
         yield Point(state.x, state.y, dual(problem, state.x, state.s, rho), gradients)
         step += 1
         if balanced and step == due:
-            due = 1 + 3 * due // 2
+            due = next_due(due)
             u = dual(problem, state.x, state.s, rho)
             following = rho * rho_factor(problem, state.x, state.y, old, u, rho)
             # z is scaled by ρ: u = ρz must stay what it is.
             Ax = problem.A @ state.x
             state.s[:] = (Ax + state.s) * rho / following - Ax
             rho = following
-
-
-def rho_factor(
-    problem: AdmmProblem, x: np.ndarray, y: np.ndarray, old: np.ndarray, u: np.ndarray, rho: float
-) -> float:
-    """Return the factor that balances ρ; `old` is the y of the step before."""
-    A, Ax, By = problem.A, problem.A @ x, problem.by(y)
-    residual, move = Ax + By - problem.c, rho * (A.T @ (By - problem.by(old)))
-    return balance((residual, Ax, By, problem.c), (move, A.T @ u))
-
-
-def balance(primal: tuple[np.ndarray, ...], shadow: tuple[np.ndarray, ...]) -> float:
-    """√(relative primal residual / relative dual residual), between 1/10 and 10.
-
-    Each comes with the parts in whose largest norm it is small.
-    """
-    shares = []
-    for residual, *parts in (primal, shadow):
-        largest = max(float(np.linalg.norm(part)) for part in parts)
-        shares.append(max(float(np.linalg.norm(residual)) / max(largest, 1e-300), 1e-15))
-    return float(np.clip(np.sqrt(shares[0] / shares[1]), 0.1, 10.0))
 
 
 class _Newton:

@@ -58,6 +58,7 @@ class AdmmResult:
     dual: np.ndarray
     """u = ρz, shape (k,)."""
     rho: float
+    """As given; where it is balanced, the one at the start."""
     step_size: float
     objective: float
     gap: float
