@@ -270,7 +270,7 @@ def test_newtons_x_step_finds_the_same_optimum_dense_and_sparse(loss):
     found = minimize_admm(sparse.csr_matrix(X), y, tol=1e-7, max_passes=5000, **terms)
     assert found.objective == pytest.approx(best.objective, rel=1e-5)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(newton, "DENSE_UP_TO", 1)
+        patch.setattr(newton, "SPARSE_BEYOND", 1)
         spread = minimize_admm(sparse.csr_matrix(X), y, tol=1e-7, max_passes=5000, **terms)
     assert spread.objective == pytest.approx(best.objective, rel=1e-5)
 

@@ -143,7 +143,7 @@ def _problems(shards: Any, loss: Any, l2: float, fit_intercept: bool) -> Iterabl
             raise InputError(f"shard {number} has {d} features, shard 0 has {size}.")
         size, labels = d, np.array(y)
         # One class is enough for a shard, though not for a problem: the check sees one row turned.
-        alone = classifies and labels.size > 1 and np.isin(labels, (labels[0],)).all()
+        alone = classifies and labels.size > 1 and (labels == labels[0]).all()
         if alone and labels[0] in (-1, 1):
             labels[0] = -labels[0]
         try:

@@ -13,9 +13,10 @@ from telic.optim.admm.metric import gram
 from telic.optim.admm.problem import AdmmProblem
 from telic.optim.admm.result import Point
 from telic.optim.admm.steps import State, dual, sweep
+from telic.optim.losses import Squared
 
-DENSE_UP_TO = 300
-"""Most features for which a sparse problem's Hessian is held dense."""
+SPARSE_BEYOND = 300
+"""Features beyond which the Hessian of a sparse problem is held sparse."""
 MOST_TRIALS = 30
 """Of one x-step."""
 
@@ -59,14 +60,14 @@ class _Newton:
         self.problem, self.mu = problem, 0.0
         self.smooth = problem.smooth(x)
         data = problem.data
-        self.spread = sparse.issparse(data.design.matrix) and problem.size > DENSE_UP_TO
+        self.spread = sparse.issparse(data.design.matrix) and problem.size > SPARSE_BEYOND
         self.AA = problem.A.T @ problem.A if self.spread else (problem.A.T @ problem.A).toarray()
         self.P = self._hessian(data.loss.smoothness * data.mass)
         # Directions along which nothing bends stay where they are.
         diagonal = self.P.diagonal()
         floor = 1e-10 * np.where(diagonal > 0, diagonal, max(diagonal.mean(), 1e-300))
         self.floor = sparse.diags_array(floor) if self.spread else np.diag(floor)
-        self.kept: tuple[Any, Solve] | None = None
+        self.kept: tuple[tuple[float, float], Solve] | None = None
 
     def _hessian(self, weight: np.ndarray) -> Any:
         problem = self.problem
@@ -78,11 +79,10 @@ class _Newton:
         return X.T @ sparse.diags_array(weight) @ X + sparse.diags_array(problem.ridge)
 
     def _solver(self, x: np.ndarray, rho: float) -> Solve:
-        """Return the inverse of the Hessian, as a function; only the squared loss keeps it."""
-        steady = (rho, self.mu) if self.problem.data.loss.code == 0 else None
-        if steady is not None and self.kept is not None and self.kept[0] == steady:
+        """Return the inverse of the Hessian as a function."""
+        data, key = self.problem.data, (rho, self.mu)
+        if isinstance(data.loss, Squared) and self.kept is not None and self.kept[0] == key:
             return self.kept[1]
-        data = self.problem.data
         bent = data.curvatures(data.predict(*self.problem.split(x)))
         H = self._hessian(bent) + rho * self.AA + self.mu * self.P + self.floor
         if self.spread:
@@ -93,7 +93,7 @@ class _Newton:
             def solve(v: np.ndarray) -> np.ndarray:
                 return cho_solve(factor, v)
 
-        self.kept = steady, solve
+        self.kept = key, solve
         return solve
 
     def minimise(self, x: np.ndarray, s: np.ndarray, rho: float) -> int:
