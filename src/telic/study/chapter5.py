@@ -291,6 +291,8 @@ def _best_multiple(best: Optimum, method: Method, *, seconds: float, seed: int) 
         if rows is not None:
             below = rows[:, 2] <= 1e-6
             found[multiple] = (
-                (0, rows[np.argmax(below), 1]) if below.any() else (1, rows[-5:, 2].max())
+                (0, rows[np.argmax(below), 1])
+                if below.any()
+                else (1, rows[-1 - len(rows) // 5 :, 2].max())
             )
     return min(found, key=found.__getitem__)
