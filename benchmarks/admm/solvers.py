@@ -151,12 +151,12 @@ def _own(method: str, x_step: str, batch: int, **options: Any) -> Family:
 
 SOLVERS: dict[str, Any] = {
     "SVR-D, as shipped": Family({"method": "svr-admm-d"}, (None,)),
-    "SVR-D": _own("svr-admm-d", "curvature", 256),
+    "SVR-D": _own("svr-admm-d", "curvature", 256, first=1.0),
+    "SVR-D, default first stage": _own("svr-admm-d", "curvature", 256),
     "SVR-D, default step": replace(_own("svr-admm-d", "curvature", 256), multiples=(1.0,)),
     "SVR-D, default step × 4": replace(_own("svr-admm-d", "curvature", 256), multiples=(4.0,)),
     "SVR-D, batches of 64": _own("svr-admm-d", "curvature", 64),
     "SVR-D, batches of 1024": _own("svr-admm-d", "curvature", 1024),
-    "SVR-D, first stage of 2 steps": _own("svr-admm-d", "curvature", 256, first=1.0),
     "SVR-D, linearised": _own("svr-admm-d", "linearised", 64),
     "STOC, single rows": _own("stoc-admm", "linearised", 1),
     "SA, single rows": _own("sa-admm", "linearised", 1),
