@@ -93,8 +93,8 @@ def _report(results: list[SetResult], replications: int, seconds: float) -> Repo
         "by passes; by seconds the two gradients of a row cost one look at it. SA-ADMM can lead "
         "by seconds too with the linearised x-step (a9a), but does not with the curvature's. "
         "Our SA-ADMM starts from an empty table, keeps one number for each row instead of d, and "
-        "has the same batches and the same step grid, all of which help it. SDCA-ADMM takes single rows, so that each "
-        "row pays for a sweep over the whole graph."
+        "has the same batches and the same step grid, all of which help it. SDCA-ADMM takes "
+        "single rows, so that each row pays for a sweep over the whole graph."
     )
     return report
 
