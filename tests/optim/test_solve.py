@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import InputError
 from telic.optim import METHODS, Huber, choose_method, make_problem, minimize
+from telic.optim.datasets import rcv1_like
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "reference"))
 from optimum import optimum
@@ -65,6 +66,16 @@ def test_each_mix_of_penalties_is_solved(make_data, method, l1, l2):
         result = minimize(X, y, loss=loss, l1=l1, l2=l2, method=method, tol=1e-9)
         assert result.objective == pytest.approx(optimum(X, y, loss=loss, l1=l1, l2=l2), abs=1e-8)
         assert np.isnan(result.gap) == (l1 == l2 == 0)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_sdca_converges_on_rows_of_very_different_norms(loss):
+    """Where a row's dual problem is far from quadratic one Newton move circles around it."""
+    text = rcv1_like(n=1000, d=5000, words=30)
+    norms = np.sqrt(1.0 + np.random.default_rng(0).pareto(1.2, size=1000))
+    y = np.abs(text.y) if loss == "poisson" else text.y
+    X = sparse.diags(norms) @ text.X
+    assert minimize(X, y, loss=loss, l1=1e-4, l2=1e-4, method="sdca", tol=1e-9).converged
 
 
 def _group_optimum(X, y, terms):

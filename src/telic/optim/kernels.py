@@ -76,10 +76,11 @@ def loss_conjugate(code, shape, a, y):
 
 
 @njit(cache=True, nogil=True)
-def loss_prox(code, shape, c, q, y, u, accuracy):
+def loss_prox(code, shape, c, q, y, u, left):
     """Argmin over u of (u − c)²/2 + q loss(u, y), and the loss's derivative there.
 
-    Safeguarded Newton on u − c + q loss'(u) from a first guess, until a move is below accuracy.
+    Safeguarded Newton on r(u) = u − c + q loss'(u) from a first guess, until r is rounding or at
+    most `left` of the last move and of 1, the scale on which the logistic curvature changes.
     """
     if code == 4:
         # Far right of the root exp overflows; log bounds the root from there.
@@ -87,9 +88,9 @@ def loss_prox(code, shape, c, q, y, u, accuracy):
     slope = loss_gradient(code, shape, u, y)
     # The derivative increases, so the root lies between a point and its image.
     low, high = min(u, c - q * slope), max(u, c - q * slope)
+    residual = u - c + q * slope
     last = np.inf
     for _ in range(100):
-        residual = u - c + q * slope
         if residual > 0:
             high = u
         else:
@@ -100,7 +101,8 @@ def loss_prox(code, shape, c, q, y, u, accuracy):
         last = abs(move)
         u -= move
         slope = loss_gradient(code, shape, u, y)
-        if last <= accuracy * (1.0 + abs(u)):
+        residual = u - c + q * slope
+        if abs(residual) <= left * min(1.0, last) or last <= 1e-14 * (1.0 + abs(u)):
             break
     return u, slope
 
