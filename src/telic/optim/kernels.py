@@ -118,12 +118,12 @@ def soft(z, threshold):
 
 
 @njit(cache=True, nogil=True)
-def losses(code, shape, z, y, mass, sums, turn, threads):
-    """Weighted sum of the losses in each block of rows."""
+def losses(code, shape, z, y, mass, move, step, sums, turn, threads):
+    """Weighted sum of the losses of z + step · move in each block of rows."""
     for block in range(turn, sums.size, threads):
         total = 0.0
         for i in range(block * BLOCK, min(z.size, (block + 1) * BLOCK)):
-            total += mass[i] * loss_value(code, shape, z[i], y[i])
+            total += mass[i] * loss_value(code, shape, z[i] + step * move[i], y[i])
         sums[block] = total
 
 
@@ -289,6 +289,17 @@ def squared_excess(v, l1):
             block += max(0.0, abs(v[k]) - l1) ** 2
         total += block
     return total
+
+
+@njit(cache=True, nogil=True)
+def violations(gradient, w, l1, l2, out):
+    """Distance of −gradient − l2 w from l1 times the subdifferential of |w|."""
+    for k in range(w.size):
+        slope = gradient[k] + l2 * w[k]
+        if w[k] != 0.0:
+            out[k] = abs(slope + math.copysign(l1, w[k]))
+        else:
+            out[k] = max(0.0, abs(slope) - l1)
 
 
 @njit(cache=True, nogil=True)

@@ -38,7 +38,7 @@ def mrbcd(
     """
     n, d = problem.design.n, problem.design.d
     step = safe_step(problem, batch) if step_size is None else step_size
-    b, clock, last = np.array([intercept]), np.zeros(blocks, np.int64), np.zeros(d, np.int64)
+    b, clock, last = np.array([intercept]), np.zeros(blocks, np.int32), np.zeros(d, np.int32)
     block_of, push = block_labels(d, blocks), np.zeros(d)
     powers, sums = tables(step * problem.l2, min(n, d, LONGEST))
     step_b = step if problem.fit_intercept else 0.0

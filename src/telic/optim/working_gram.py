@@ -28,9 +28,10 @@ class WorkingGram:
         self.limit = min(LARGEST_SET, max(64, int(problem.design.stored**0.5)))
         self.inside = np.zeros(problem.design.d, np.bool_)
 
-    def restart(self, weights: np.ndarray, features: np.ndarray) -> None:
-        """Take other weights of the rows and other features."""
-        self.weights = weights
+    def restart(self, z: np.ndarray, features: np.ndarray) -> None:
+        """Take the curvatures at the predictions z for weights of the rows, and other features."""
+        known = self.weights if self.weights.size else None
+        self.weights = self.problem.curvatures(z, out=known)
         self.features = np.empty(0, np.int64)
         self.matrix, self.means = np.empty((0, 0)), np.empty(0)
         self.inside[:] = False
