@@ -86,12 +86,11 @@ def incremental(
     step_b = step if problem.fit_intercept else 0.0
     work = n
     if isinstance(problem.penalty, GroupElasticNet):
-        order, starts = problem.penalty.order, problem.penalty.starts
-        cuts = np.linspace(0, starts.size - 1, min(blocks, starts.size - 1) + 1).astype(np.int64)
+        groups = group_blocks(problem.penalty, blocks)
         while True:
             group_steps(
                 *(A, problem.y, loss.code, loss.shape, problem.mass, p, threshold, alias),
-                *(table, total, total_b, coef, b, order, starts, cuts, step, step_b),
+                *(table, total, total_b, coef, b, *groups, step, step_b),
                 *(problem.l1, problem.l2, state, n, True),
             )
             yield Iterate(coef, b[0], work + n)
@@ -115,6 +114,15 @@ def incremental(
 def block_labels(d: int, blocks: int) -> np.ndarray:
     """Block of each coordinate: runs of neighbours of nearly equal length."""
     return (np.arange(d, dtype=np.int64) * blocks // d).astype(np.int32)
+
+
+def group_blocks(
+    penalty: GroupElasticNet, blocks: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the coordinates by group, where each group begins, and where each block of groups."""
+    count = penalty.starts.size - 1
+    cuts = np.linspace(0, count, min(blocks, count) + 1).astype(np.int64)
+    return penalty.order, penalty.starts, cuts
 
 
 def tables(rate: float, length: int) -> tuple[np.ndarray, np.ndarray]:
@@ -246,17 +254,7 @@ def group_steps(
         corrected = change / (p[i] if p.size > 1 else p[0])
         # The estimator is (total + change x_i / p_i) now and total + change x_i afterwards.
         kernels.row_add(A, i, corrected, total)
-        for g in range(cuts[j], cuts[j + 1]):
-            norm = 0.0
-            for q in range(starts[g], starts[g + 1]):
-                k = order[q]
-                w[k] = (1.0 - step * l2) * w[k] - step * total[k]
-                norm += w[k] * w[k]
-            cut = step * l1 * np.sqrt(starts[g + 1] - starts[g])
-            norm = np.sqrt(norm)
-            factor = 1.0 - cut / norm if norm > cut else 0.0
-            for q in range(starts[g], starts[g + 1]):
-                w[order[q]] *= factor
+        kernels.prox_groups(w, total, order, starts, cuts[j], cuts[j + 1], step, l1, l2)
         kernels.row_add(A, i, (change if refresh else 0.0) - corrected, total)
         b[0] -= step_b * (corrected + total_b[0])
         if refresh:

@@ -82,6 +82,8 @@ def loss_prox(code, shape, c, q, y, u, left):
     Safeguarded Newton on r(u) = u − c + q loss'(u) from a first guess, until r is rounding or at
     most `left` of the last move and of 1, the scale on which the logistic curvature changes.
     """
+    if q == 0.0:
+        return c, loss_gradient(code, shape, c, y)
     if code == 4:
         # Far right of the root exp overflows; log bounds the root from there.
         u = min(u, c + q * y, max(0.0, math.log(max(1.0, (c + q * y) / q))) + 1.0)
@@ -115,6 +117,21 @@ def soft(z, threshold):
     if z < -threshold:
         return z + threshold
     return 0.0
+
+
+@njit(cache=True, nogil=True)
+def prox_groups(w, gradient, order, starts, first, last, step, l1, l2):
+    """Take one proximal gradient step on the groups from first to last, under a group norm."""
+    for g in range(first, last):
+        norm = 0.0
+        for q in range(starts[g], starts[g + 1]):
+            k = order[q]
+            w[k] = (1.0 - step * l2) * w[k] - step * gradient[k]
+            norm += w[k] * w[k]
+        cut, norm = step * l1 * math.sqrt(starts[g + 1] - starts[g]), math.sqrt(norm)
+        factor = 1.0 - cut / norm if norm > cut else 0.0
+        for q in range(starts[g], starts[g + 1]):
+            w[order[q]] *= factor
 
 
 @njit(cache=True, nogil=True)

@@ -29,7 +29,7 @@ from telic.optim.svrg import svrg
 METHODS = ("auto", "asbcd", "gram", "mrbcd", "prox_newton", "saga", "sbcd", "sdca", "sgd", "svrg")
 _WITH_STEP = ("asbcd", "mrbcd", "saga", "sbcd", "sgd", "svrg")
 _WITH_BLOCKS = ("asbcd", "mrbcd", "sbcd")
-_WITH_GROUPS = ("asbcd", "gram", "saga", "svrg")
+_WITH_GROUPS = ("asbcd", "gram", "mrbcd", "saga", "sbcd", "sgd", "svrg")
 
 
 def minimize(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from telic.optim import sampling
-from telic.optim.asbcd import LONGEST, group_steps, table_steps, tables
+from telic.optim.asbcd import LONGEST, group_blocks, group_steps, table_steps, tables
 from telic.optim.penalties import GroupElasticNet
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
@@ -52,9 +52,8 @@ def svrg(
             *(problem.mass, p, threshold, alias, table),
         )
         if isinstance(penalty, GroupElasticNet):
-            groups = penalty.order, penalty.starts, np.array([0, penalty.starts.size - 1])
             group_steps(
-                *(*sampled, total, total_b, coef, b, *groups, step, step_b),
+                *(*sampled, total, total_b, coef, b, *group_blocks(penalty, 1), step, step_b),
                 *(problem.l1, problem.l2, state, inner, False),
             )
         else:
