@@ -205,6 +205,13 @@ def test_a_diverging_step_is_named_with_a_safe_one(make_data):
     assert minimize(X, y, loss="squared", l2=0.01, method="saga", step_size=safe).converged
 
 
+@pytest.mark.parametrize("method", ["asbcd", "mrbcd", "saga", "sbcd", "sgd", "svrg"])
+def test_every_method_with_a_step_names_a_safe_one_when_it_diverges(make_data, method):
+    X, y = make_data("squared")
+    with pytest.raises(InputError, match=rf"{method} diverged .* A step_size of .* is safe"):
+        minimize(X, y, loss="squared", l2=1e-9, method=method, step_size=1e6, max_passes=100)
+
+
 def test_separated_classes_without_a_penalty_are_reported():
     X, y = np.array([[1.0], [2.0], [-1.0], [-3.0]]), np.array([1.0, 1.0, -1.0, -1.0])
     with pytest.warns(ConvergenceWarning, match="separated"):
@@ -259,8 +266,18 @@ def test_one_row_and_empty_columns_are_no_special_case():
         ({"method": "sdca", "l1": 0.1}, "sdca needs l2 > 0"),
         ({"method": "asbcd", "blocks": 3}, "blocks is 3, expected 1 to the 2 features"),
         ({"method": "mrbcd", "batch": 0}, "batch is 0"),
+        ({"method": "gram", "step_size": 1.0}, "gram has no step_size"),
+        ({"method": "sgd", "l2": 0.1, "step_size": 10.0}, "step_size of .* is safe"),
+        ({"method": "gram", "sampling": "greedy"}, "sampling is 'greedy'"),
         ({"coef_init": [1.0]}, "coef_init has shape"),
+        ({"coef_init": ["a", "b"]}, "coef_init cannot be read as numbers"),
+        ({"intercept_init": np.nan}, "intercept_init is nan"),
         ({"tol": -1.0}, "tol is -1.0"),
+        ({"l1": "a"}, "l1 is 'a', expected a number >= 0"),
+        ({"loss": 3}, "loss is 3, expected one of"),
+        ({"groups": [0.0, np.nan]}, "groups contains NaN"),
+        ({"method": "asbcd", "blocks": 1.5}, "blocks is 1.5"),
+        ({"method": "saga", "random_state": -1}, "random_state is -1"),
     ],
 )
 def test_bad_input_is_one_clear_line(change, message):

@@ -109,6 +109,8 @@ def group_penalty(groups: Sequence[int] | np.ndarray, *, l1: float, l2: float) -
     labels = np.asarray(groups)
     if labels.ndim != 1 or labels.size == 0:
         raise InputError(f"groups has shape {labels.shape}, expected one label per feature.")
+    if (labels != labels).any():
+        raise InputError("groups contains NaN, expected one label per feature.")
     order = np.argsort(labels, kind="stable").astype(np.int64)
     _, sizes = np.unique(labels, return_counts=True)
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

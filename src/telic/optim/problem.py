@@ -1,6 +1,7 @@
 """The finite-sum problem: data, loss, penalty; its objective and its duality gap."""
 
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -161,7 +162,7 @@ def make_problem(
     design = as_design(X)
     loss = as_loss(loss)
     for name, value in (("l1", l1), ("l2", l2)):
-        if np.ndim(value) or not 0 <= value < np.inf:
+        if not isinstance(value, Real) or not 0 <= value < np.inf:
             raise InputError(f"{name} is {value!r}, expected a number >= 0.")
     y = _vector("y", y, design.n)
     if loss.classifies:

@@ -102,7 +102,11 @@ def _fill_alias(threshold, alias):
 
 def random_state(seed: int | np.random.Generator | None) -> np.ndarray:
     """Return the one-number state that `uniform` advances, so that a kernel is a pure function."""
-    return np.random.default_rng(seed).integers(0, 2**63, size=1, dtype=np.uint64)
+    try:
+        generator = np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise InputError(f"random_state is {seed!r}, expected an integer >= 0 or None.") from None
+    return generator.integers(0, 2**63, size=1, dtype=np.uint64)
 
 
 @njit(cache=True, nogil=True)
