@@ -49,7 +49,7 @@ def prox_newton(
         For a group penalty, whose blocks it does not know.
     """
     if problem.is_grouped:
-        raise InputError("prox_newton has no group penalty. Use method='asbcd' or 'saga'.")
+        raise InputError("prox_newton has no group penalty. Use method='gram' or 'saga'.")
     columns, threads = problem.design.columns, problem.threads
     gram = WorkingGram(problem)
     z = problem.predict(coef, intercept)
