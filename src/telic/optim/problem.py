@@ -102,7 +102,7 @@ class Problem:
         towards 0 keeps it feasible: without l2 that is needed, with l2 the better of both counts.
         """
         norm = self.penalty.dual_norm(gradient)
-        scales = {min(1.0, self.l1 / norm)} if norm > 0 and self.l1 > 0 else set()
+        scales = {min(1.0, self.l1 / norm)} if 0 < norm < np.inf and self.l1 > 0 else set()
         if self.l2 > 0 or norm <= self.l1:
             scales.add(1.0)
         best, sums = -np.inf, np.empty(-(-a.size // kernels.BLOCK))
