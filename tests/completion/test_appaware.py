@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from telic.choice import Elastic
-from telic.completion import CAREFUL, Replay
+from telic.completion import CAREFUL, Replay, appaware_evaluation
 from telic.completion.adaqac import Design
 from telic.completion.appaware import fit_appaware
 from telic.completion.appaware_evaluation import (
@@ -13,10 +13,12 @@ from telic.completion.appaware_evaluation import (
     try_phone_models,
 )
 from telic.completion.appaware_signals import MOST_RECENT, OpenedShares, Signals
-from telic.completion.models import fit_relevance
-from telic.completion.replay import TEST, TRAIN
+from telic.completion.models import fit_relevance, recounted
+from telic.completion.replay import TEST, TRAIN, VALID
 from telic.data.compositions import read_compositions
+from telic.data.queries import read_queries
 from telic.errors import InputError
+from telic.evaluate import reciprocal_ranks
 from telic.simulate import Affinity, Catalogue, simulate_phones
 
 MINUTE = 60_000_000
@@ -114,6 +116,39 @@ def test_independent_apps_are_not_used(catalogue):
     for row in try_phone_models(replay, models).rows():
         if row["model"] != "standard" and row["prefixes"] == "all":
             assert row["difference"] < 0.01
+
+
+def test_counting_popularity_anew_is_no_gain_of_apps(catalogue, monkeypatch):
+    """Counts mislead and apps know nothing: all there is to learn is a weight for each query."""
+    rng = np.random.default_rng(0)
+    wanted, counted = rng.lognormal(0, 2, (2, len(catalogue.phrases)))
+    log = simulate_phones(
+        replace(catalogue, weights=wanted),
+        users=40, compositions=80, strength=0.5, independent=True, seed=2,
+    )  # fmt: skip
+    misleading = replace(catalogue, weights=100 * counted).as_queries(log)
+    replay = Replay(read_compositions(log), queries=read_queries(misleading))
+
+    def gains() -> list[float]:
+        counts = fit_relevance(replay, "mpc", CAREFUL)
+        models = fit_phone_models(replay, counts, replace(CAREFUL, do_no_harm=False))
+        rows = try_phone_models(replay, models).rows()
+        return [r["difference"] for r in rows if r["prefixes"] == "all" and r["difference"]]
+
+    assert max(gains()) < 0.01
+    monkeypatch.setattr(appaware_evaluation, "recounted", lambda replay, relevance, n: relevance)
+    assert min(gains()) > 0.02
+
+
+def test_recounting_is_left_out_where_validation_shows_no_gain(phones):
+    counts = fit_relevance(phones, "mpc", CAREFUL)
+    found = recounted(phones, counts)
+    moments = phones.moments(found, phones.every_keystroke(VALID))
+    plain = phones.moments(counts, phones.every_keystroke(VALID))
+    assert (reciprocal_ranks(moments.relevance, moments.position).mean()
+            >= reciprocal_ranks(plain.relevance, plain.position).mean())  # fmt: skip
+    if found.learned is not None:
+        assert found.learned.min() == 0
 
 
 def test_without_signals_the_scores_are_those_of_standard_exactly(phones, fitted):

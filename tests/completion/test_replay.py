@@ -106,7 +106,9 @@ def test_candidates_by_definition(make_table, name, catalogue):
 
 def test_relevance_of_one_query_agrees_with_the_sweep(toy_log):
     replay = Replay(toy_log)
-    relevance = Relevance("timesense", deviations=(2.0, 1.0, 3.0)).mixed(0.3)
+    relevance = Relevance(
+        "timesense", deviations=(2.0, 1.0, 3.0), learned=np.linspace(0, 1, len(replay.index))
+    ).mixed(0.3)
     moments = replay.moments(relevance, replay.last_keystrokes(TRAIN, VALID, TEST))
     first = moments.candidates[:, 0]
     found = replay.relevance_of(relevance, first, moments.composition)

@@ -103,7 +103,7 @@ def _phones(out: Path, port: int | None, seed: int, *, as_json: bool) -> None:
     with steps("demo", 4) as progress:
         progress("simulating phones")
         catalogue, affinity = example_phones()
-        log = simulate_phones(catalogue, affinity=affinity, seed=seed)
+        log = simulate_phones(catalogue, affinity=affinity, users=100, compositions=120, seed=seed)
         with atomic_path(out / "phones.parquet") as temporary:
             pq.write_table(log, temporary)
         replay = chapter3.replay_of(catalogue, log)

@@ -185,6 +185,8 @@ class _Problem:
         protocol: Protocol, feedback: np.ndarray | None, design: Design | None,
     ) -> "_Problem":  # fmt: skip
         there = moments.candidates >= 0
+        # Only differences count; a large constant in the learned weight's column would slow a fit.
+        relevance = moments.relevance - moments.relevance.max(axis=1, keepdims=True)
         candidate = moments.candidates[there]
         queries, outcome = np.unique(candidate, return_inverse=True)
         counts = there.sum(axis=1)
@@ -204,7 +206,7 @@ class _Problem:
         width = MOST_RECENT
         if protocol.learn_relevance:
             rows = np.arange(len(candidate))
-            parts.append((rows, np.full(len(rows), width), moments.relevance[there]))
+            parts.append((rows, np.full(len(rows), width), relevance[there]))
         width += 1
         if feedback is not None and design is not None:
             values = feedback[there] / design.deviations
@@ -216,7 +218,7 @@ class _Problem:
         row, feature, shared = row[used], feature[used], shared[used]
         by_row = np.lexsort((feature, row))
         choices = FactoredChoices(
-            len(queries), signals.apps, width, outcome, moments.relevance[there], start, chosen,
+            len(queries), signals.apps, width, outcome, relevance[there], start, chosen,
             np.searchsorted(owner, np.arange(len(moments) + 1)), signals.installed_app[where],
             value / scales[0], np.searchsorted(row[by_row], np.arange(len(candidate) + 1)),
             feature[by_row], shared[by_row],

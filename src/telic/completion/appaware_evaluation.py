@@ -11,16 +11,15 @@ from telic.completion.appaware import PRINTED, AppAware, fit_appaware
 from telic.completion.appaware_signals import MINUTES, Signals
 from telic.completion.evaluation import PREFIXES, measures, slices_of
 from telic.completion.harm import Gate
-from telic.completion.models import fit_relevance
+from telic.completion.models import fit_relevance, recounted
 from telic.completion.relevance import NAMES, Relevance
 from telic.completion.replay import TEST, TRAIN, VALID, Moments, Replay
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
 
 VARIANTS = {"appaware-i": "i", "appaware-o": "o", "appaware-c": "c", "appaware": "a"}
 """Installed only, opened only, case by case, both."""
-SEEN = VARIANTS | {"feedback": "s", "recount": "s"}
-"""What each may see; no app for "feedback", fitted together with implicit feedback, and for
-"recount", which `one_for_all` gives the one app that every phone has."""
+SEEN = VARIANTS | {"feedback": "s"}
+"""What each may see; no app for "feedback", which is fitted together with implicit feedback."""
 PENALTIES = (Elastic(3e-5, 1e-4), PRINTED, Elastic(3e-4, 1e-4))
 """Of the careful protocol, to choose from by validation MRR."""
 
@@ -30,6 +29,7 @@ class PhoneModels:
     """AppAware and its variants for one relevance score, fitted."""
 
     relevance: Relevance
+    """What Standard ranks by."""
     protocol: Protocol
     n: int
     signals: dict[str, Signals]
@@ -92,7 +92,6 @@ def fit_phone_models(
     minutes: float = MINUTES,
     penalty: Elastic | None = None,
     together: bool = False,
-    one_for_all: bool = False,
     n: int = 10,
 ) -> PhoneModels:
     """Fit AppAware's variants; the penalty is given, printed, or chosen by validation MRR.
@@ -103,7 +102,9 @@ def fit_phone_models(
     relevance : Relevance
     protocol : Protocol
         "paper": printed penalties, batches and passes, no gate. "careful": penalty and gate from
-        validation.
+        validation, and a Standard that has learned a weight for each query too
+        (`telic.completion.models.recounted`): any app that most phones have is as good as such a
+        weight, and would show a gain that apps have no part in.
     variants : sequence of str
         Some of `SEEN`.
     minutes : float
@@ -111,11 +112,11 @@ def fit_phone_models(
     penalty : Elastic, optional
     together : bool
         Learn adaQAC's implicit feedback in the same fit, un-personalised.
-    one_for_all : bool
-        Give every phone one more app, the same for all: see `Signals.with_one_for_all`.
     n : int
         Pre-indexed queries.
     """
+    if protocol.learn_relevance:
+        relevance = recounted(replay, relevance, n=n)
     everything = Signals.of(replay.log, minutes=minutes)
     design = None
     if together:
@@ -142,8 +143,6 @@ def fit_phone_models(
         models["appaware"] = max(tried, key=accuracy)
         penalty = models["appaware"].penalty
     seen = {name: everything.variant(SEEN[name]) for name in variants}
-    if one_for_all:
-        seen = {name: signals.with_one_for_all() for name, signals in seen.items()}
     for name, signals in seen.items():
         if name not in models:
             models[name] = fit(signals, penalty or PRINTED)

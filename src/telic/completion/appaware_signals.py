@@ -85,24 +85,6 @@ class Signals:
             recent_app=self.recent_app[also],
         )
 
-    def with_one_for_all(self) -> "Signals":
-        """Add an app that every phone has: a control, which knows nothing of any phone.
-
-        Its weights are one for each query, so that a fit can count popularity anew. Its value is
-        three times the standard deviation of the others', so that the penalty hardly holds it back
-        and their scale stays.
-        """
-        n = len(self.installed_start) - 1
-        value = 3 * standard_deviation(self.installed_value)
-        ends = self.installed_start[1:]
-        return replace(
-            self,
-            apps=self.apps + 1,
-            installed_start=self.installed_start + np.arange(n + 1),
-            installed_app=np.insert(self.installed_app, ends, self.apps),
-            installed_value=np.insert(self.installed_value, ends, value),
-        )
-
 
 @dataclass(frozen=True)
 class OpenedShares:

@@ -81,6 +81,7 @@ class Completer:
     index : PrefixIndex
         The catalogue; its weights are the part of the relevance that all users share.
     relevance : Relevance
+        Without what was learned of each query, which is in the catalogue's weights.
     design : Design
     everyone : float64 array of shape (d,)
         Un-personalised weights, for users never seen before.
@@ -299,7 +300,7 @@ class Composition:
             for query, count in self.user.history.items():
                 if fold(query).startswith(folded):
                     i = index.find(query)
-                    shared = float(index.weights[i]) if i >= 0 else 0.0
+                    shared = float(index.weights[i]) if i >= 0 else relevance.base
                     own = np.log1p(count) if relevance.scale == "log" else count
                     found[query] = shared + factor * float(own)
         best = sorted(found.items(), key=lambda item: -item[1])[: completer.n]

@@ -1,5 +1,7 @@
 """From a composition log to a search box."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from telic.completion.adaqac import CAREFUL, D, Design, Protocol
@@ -78,11 +80,12 @@ def _with_phones(
     everyone = apps.feedback / apps.relevance_weight
     if protocol.learn_relevance:
         everyone = np.append(everyone, 0.0)  # all else is over the relevance's weight instead
+    relevance = models.relevance
     index = _catalogue(replay, relevance)
     phrases = replay.index.phrases(range(len(replay.index)))
     ranker = PhoneRanker.of(apps, replay.log.apps, phrases, index, minutes=minutes)
     return Completer(
-        index, relevance, design, everyone,
+        index, replace(relevance, learned=None), design, everyone,
         _users(replay, np.tile(everyone, (users, 1)), np.zeros(users, int), gate),
         gate, model, n, 0.0, protocol.name, replay.log.simulated, ranker,
     )  # fmt: skip
@@ -97,8 +100,9 @@ def _catalogue(replay: Replay, relevance: Relevance) -> PrefixIndex:
     counts[:, 2] = np.bincount(events.query[recent], events.count[recent], size)
     if relevance.scale == "log":
         counts = np.log1p(counts)
+    shared = counts @ relevance.factors + relevance.learned_of(np.arange(size))
     known = np.flatnonzero(np.bincount(events.query, events.opens, size))
-    return PrefixIndex.build(replay.index.phrases(known), (counts @ relevance.factors)[known])
+    return PrefixIndex.build(replay.index.phrases(known), shared[known])
 
 
 def _users(

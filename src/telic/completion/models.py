@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from telic.choice import fit_groups
+from telic.choice import Elastic, FactoredChoices, fit_groups, fit_sdca
 from telic.completion import adaqac
 from telic.completion.adaqac import Design, Protocol
 from telic.completion.filtering import Filtering, tune_filtering
@@ -14,6 +14,8 @@ from telic.completion.replay import TEST, TRAIN, VALID, Moments, Replay
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
 
 MODELS = ("static", "filtering", "adaqac-batch", "adaqac-unp", "adaqac-online")
+RECOUNTS = (Elastic(1e-3, 1e-3), Elastic(2e-4, 1e-4), Elastic(3e-5, 1e-5))
+"""Penalties that `recounted` chooses from."""
 CHUNK = 20_000
 """Keystrokes whose features are held in memory at once."""
 
@@ -41,6 +43,53 @@ def fit_relevance(replay: Replay, name: str, protocol: Protocol, *, n: int = 10)
     coarse = max(grid, key=accuracy)
     fine = np.round(np.clip(coarse + np.arange(-0.08, 0.0801, 0.02), 0, 1), 2)
     return relevance.mixed(float(max(fine, key=accuracy)))
+
+
+def recounted(replay: Replay, relevance: Relevance, *, n: int = 10) -> Relevance:
+    """Add a weight for each query, learned at the last keystrokes of the training part.
+
+    Counts and their scales are an assumption about how often each query is wanted among the
+    candidates of its prefixes; this is what the log says of it. Whoever learns a query's weights
+    from a context, such as a phone's apps, learns this too, whatever the context tells: an app that
+    all phones have is a weight for each query. So it belongs to what such a model is compared with.
+
+    The penalty is chosen by MRR at every keystroke of validation; so is to add nothing.
+
+    Parameters
+    ----------
+    replay : Replay
+    relevance : Relevance
+    n : int
+        Pre-indexed queries N.
+    """
+    moments = replay.moments(relevance, replay.last_keystrokes(TRAIN), n=n)
+    moments = moments.where(moments.position >= 0)
+    if not len(moments):
+        return relevance
+    there = moments.candidates >= 0
+    queries, outcome = np.unique(moments.candidates[there], return_inverse=True)
+    start = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+    score = (moments.relevance - moments.relevance.max(axis=1, keepdims=True))[there]
+    rows, ones = np.arange(len(outcome)), np.ones(len(moments))
+    choices = FactoredChoices(
+        len(queries), 1, 1, outcome, score, start, start[:-1] + moments.position,
+        np.arange(len(ones) + 1), np.zeros(len(ones), int), ones,
+        np.arange(len(rows) + 1), np.zeros(len(rows), int), score,
+    )  # fmt: skip
+
+    def fitted(penalty: Elastic) -> Relevance:
+        weights = fit_sdca(choices, penalty, tol=1e-3).weights
+        learned = np.zeros(len(replay.index))
+        learned[queries] = weights[:-1] / max(1 + weights[-1], 0.1)
+        # The same for all changes no order; an index takes no weight below 0.
+        base = -float(learned.min())
+        return replace(relevance, learned=learned + base, base=base)
+
+    def accuracy(relevance: Relevance) -> float:
+        moments = replay.moments(relevance, replay.every_keystroke(VALID), n=n)
+        return mean_reciprocal_rank(reciprocal_ranks(moments.relevance, moments.position))
+
+    return max([relevance, *map(fitted, RECOUNTS)], key=accuracy)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ Everything is counted from *before* the composition that it scores.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -23,7 +23,7 @@ class Relevance:
     """A relevance score: a weighted sum of three counts, each on its own scale.
 
     ``r(q) = popular * g(all submissions of q) / s1 + personal * g(submissions by this user) / s2
-    + recent * g(submissions by anyone in the last 28 days) / s3``
+    + recent * g(submissions by anyone in the last 28 days) / s3 + learned[q]``
 
     where g is ``log(1 + .)`` or the identity, and the s are standard deviations over the
     candidates of the training part. Centring would add the same to every candidate of a list and
@@ -39,6 +39,10 @@ class Relevance:
         weight overconfident, the logarithm does not.
     deviations : (float, float, float)
         s1, s2, s3.
+    learned : float64 array, optional
+        By phrase of the replay's index, what a fit adds: see `telic.completion.models.recounted`.
+    base : float
+        What it adds to a phrase that it knows nothing of; such that no phrase has less than 0.
     """
 
     name: str
@@ -47,6 +51,8 @@ class Relevance:
     personal: float = 0.0
     recent: float = 0.0
     deviations: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    learned: np.ndarray | None = field(default=None, compare=False, repr=False)
+    base: float = 0.0
 
     @classmethod
     def named(cls, name: str, *, scale: Scale = "log") -> "Relevance":
@@ -69,6 +75,10 @@ class Relevance:
     def factors(self) -> np.ndarray:
         """Weights over deviations, in the order popular, personal, recent."""
         return np.array([self.popular, self.personal, self.recent]) / np.array(self.deviations)
+
+    def learned_of(self, queries: np.ndarray) -> np.ndarray | float:
+        """Return the learned part of some phrases."""
+        return 0.0 if self.learned is None else self.learned[queries]
 
 
 @dataclass(frozen=True)
@@ -123,7 +133,7 @@ def _opening(query, user, first_of_user, min_users):
 @njit(cache=True, nogil=True)
 def gather_candidates(
     size, at, query, user, count, opens, by_user, user_start, target, owner, start_at, owner_user,
-    list_start, shown, low, high, factors, logarithm, candidates, counts,
+    list_start, shown, low, high, factors, learned, logarithm, candidates, counts,
 ):  # fmt: skip
     """Write the most relevant candidates of every target keystroke, as of its composition's start.
 
@@ -134,7 +144,7 @@ def gather_candidates(
     """
     n = candidates.shape[1]
     popular, recent, mine = np.zeros(size), np.zeros(size), np.zeros(size)
-    shared, open_now = np.zeros(size), np.zeros(size, np.bool_)
+    shared, open_now = learned.copy(), np.zeros(size, np.bool_)
     unlisted = np.int64(2**31)
     place = np.full(size, unlisted)
     best, tie = np.empty(n), np.empty(n, np.int64)
@@ -151,12 +161,12 @@ def gather_candidates(
                 popular[q] += count[event]
                 recent[q] += count[event]
                 open_now[q] |= opens[event]
-                shared[q] = _shared(popular[q], recent[q], factors, logarithm)
+                shared[q] = learned[q] + _shared(popular[q], recent[q], factors, logarithm)
                 event += 1
             while expired < event and at[expired] < now - WINDOW:
                 q = query[expired]
                 recent[q] -= count[expired]
-                shared[q] = _shared(popular[q], recent[q], factors, logarithm)
+                shared[q] = learned[q] + _shared(popular[q], recent[q], factors, logarithm)
                 expired += 1
             for e in range(loaded_from, loaded_to):
                 mine[query[by_user[e]]] = 0.0

@@ -192,14 +192,15 @@ class Replay:
         user_start = np.searchsorted(submissions.user[by_user], np.arange(people + 1))
         candidates = np.full((len(target), n), -1, np.int32)
         counts = np.empty((len(target), n, 3))
+        learned = np.zeros(len(self.index)) + relevance.learned_of(np.arange(len(self.index)))
         gather_candidates(
             len(self.index), submissions.at, submissions.query, submissions.user,
             submissions.count, submissions.opens, by_user, user_start,
             target, composition, self.start_at, log.user, log.list_start, self.shown,
             low[log.prefix[target]], high[log.prefix[target]], relevance.factors,
-            relevance.scale == "log", candidates, counts,
+            learned, relevance.scale == "log", candidates, counts,
         )  # fmt: skip
-        score = np.where(candidates >= 0, counts @ relevance.factors, -np.inf)
+        score = np.where(candidates >= 0, counts @ relevance.factors + learned[candidates], -np.inf)
         hit = (candidates == self.query[composition][:, None]) & (candidates >= 0)
         position = np.where(hit.any(axis=1), hit.argmax(axis=1), -1)
         found = Moments(target, composition, candidates, score, counts, position)
@@ -226,7 +227,8 @@ class Replay:
                 weight[events.user[own] == self.log.user[c]].sum(),
                 weight[events.at[own] >= now - WINDOW].sum(),
             )
-        return (np.log1p(counts) if relevance.scale == "log" else counts) @ relevance.factors
+        counts = np.log1p(counts) if relevance.scale == "log" else counts
+        return counts @ relevance.factors + relevance.learned_of(query)
 
     def with_submitted(self, moments: Moments, relevance: Relevance) -> Moments:
         """Add the submitted query as a last candidate where it is none: the union in (3.3.2)."""

@@ -18,7 +18,7 @@ from telic.choice import (
     fit_saga,
     fit_sdca,
 )
-from telic.completion.adaqac import CAREFUL, Protocol
+from telic.completion.adaqac import CAREFUL, PAPER, Protocol
 from telic.completion.appaware_evaluation import (
     VARIANTS,
     PhoneModels,
@@ -31,7 +31,7 @@ from telic.completion.models import fit_relevance
 from telic.completion.replay import Replay
 from telic.data.compositions import read_compositions
 from telic.data.queries import read_queries
-from telic.evaluate import paired_t_test
+from telic.evaluate import mean_reciprocal_rank, paired_t_test
 from telic.simulate import Catalogue, simulate_phones
 
 Progress = Callable[[str], None]
@@ -203,37 +203,37 @@ def controls(
     """Gain in MRR (MPC, every keystroke, no gate) with apps that cause, do not, and cannot.
 
     ``strength``: the share of queries that apps cause. At 0 a set of apps still gives its owner's
-    habits away. ``independent``: the apps of another composition. There a fit gains nothing but
-    what counting popularity anew gains, since an app that most phones have is as good as none; so
-    every model here sees one more app, which all phones have, and is compared with the model that
-    sees only this one: "recount". Over it nothing may be left.
+    habits away. ``independent``: the apps of another composition; nothing may be gained, and
+    nothing is where Standard has learned a weight for each query itself. "counts" is Standard
+    without these weights, which is the Standard of the printed protocol: there apps that cannot
+    help gain what counting popularity anew gains.
     """
-    settings: dict[str, dict] = {
-        f"strength {strength:g}": {"strength": strength} for strength in STRENGTHS
-    } | {"independent": {"independent": True}}  # fmt: skip
+    cannot = {"independent": True}
+    settings: dict[str, tuple[Protocol, dict]] = {
+        f"strength {strength:g}": (UNGATED, {"strength": strength}) for strength in STRENGTHS
+    } | {"independent": (UNGATED, cannot), "independent, printed protocol": (PAPER, cannot)}
     rows = []
-    for setting, change in settings.items():
-        gains: dict[tuple[str, str], list[float]] = {}
+    for setting, (protocol, change) in settings.items():
+        gains: dict[str, list[float]] = {}
         for seed in range(seeds):
             if progress:
                 progress(f"control: {setting}, log {seed + 1} of {seeds}")
             replay = phone_replay(catalogue, **(phones | change | {"seed": 100 + seed}))
-            models = fit_phone_models(
-                replay, fit_relevance(replay, "mpc", UNGATED), UNGATED,
-                variants=("recount", *VARIANTS), one_for_all=True,
-            )  # fmt: skip
+            counts = fit_relevance(replay, "mpc", protocol)
+            models = fit_phone_models(replay, counts, protocol)
             mrr = {row["model"]: row["mrr"] for row in try_phone_models(replay, models).rows()
                    if row["prefixes"] == "all"}  # fmt: skip
-            for model in models.models:
-                for other in ("standard", "recount"):
-                    gains.setdefault((model, other), []).append(mrr[model] - mrr[other])
-        for (model, other), values in gains.items():
-            if model != other:
-                ones = np.array(values)
+            if protocol.learn_relevance:
+                plain = try_phone_models(replay, replace(models, relevance=counts, models={}))
+                mrr["counts"] = mean_reciprocal_rank(plain.ranks["standard"][plain.slices["all"]])
+            for model in mrr.keys() - {"standard"}:
+                gains.setdefault(model, []).append(mrr[model] - mrr["standard"])
+        for model in ("counts", *VARIANTS):
+            if model in gains:
+                ones = np.array(gains[model])
                 test = paired_t_test(ones, np.zeros(len(ones)), np.arange(len(ones)))
-                rows.append({"setting": setting, "model": model, "over": other,
-                             "gain": test.difference, "low": test.low, "high": test.high,
-                             "seeds": seeds})  # fmt: skip
+                rows.append({"setting": setting, "model": model, "gain": test.difference,
+                             "low": test.low, "high": test.high, "seeds": seeds})  # fmt: skip
     return rows
 
 
