@@ -52,28 +52,31 @@ def sdca_admm(
     norms += data.fit_intercept
     span = max(squared_norm(A), 1e-12)
     x, residual, a, u = np.zeros(size), np.zeros(size), np.zeros(n), np.zeros(k + d)
-    change = np.zeros(size)
+    change, old = np.zeros(size), np.zeros(size)
     while True:
         _run(
             *(data.design.rows, data.y, data.loss.code, data.loss.shape, n * data.mass),
             *(float(data.fit_intercept), constraint, norms, span, rho),
-            *(x, residual, change, a, u, seed),
+            *(x, residual, change, old, a, u, seed),
         )
         yield Point(x, problem.A @ x, u[:k] / n, n)
 
 
 @njit(cache=True, nogil=True)
-def _run(A, y, code, shape, weight, bias, C, norms, span, rho, x, residual, change, a, u, seed):
+def _run(
+    A, y, code, shape, weight, bias, C, norms, span, rho, x, residual, change, old, a, u, seed
+):  # fmt: skip
     """Take n steps; residual = Xᵀa + Aᵀu."""
     n, d = y.size, x.size
-    sigma = 1.0 / (rho * span)
+    inverse = rho * span
+    sigma = 1.0 / inverse
     for _ in range(n):
         for j in range(d):
             change[j] = x[j] - rho * residual[j]
-        old = residual.copy()
+            old[j] = residual[j]
         for e in range(u.size):
             v = u[e] + sigma * row_dot(C.A, e, change)
-            following = v - sigma * prox(C, e, v / sigma, n / sigma)
+            following = v - sigma * prox(C, e, v * inverse, n * inverse)
             if following != u[e]:
                 row_add(C.A, e, following - u[e], residual)
                 u[e] = following
