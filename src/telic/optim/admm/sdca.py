@@ -86,7 +86,7 @@ def _run(
             z = row_dot(A, i, x) + bias * x[d - 1]
             z -= rho * (row_dot(A, i, residual) + bias * residual[d - 1])
             at = z + q * a[i]
-            _, slope = loss_prox(code, shape, at, q * weight[i], y[i], z, 1e-14)
+            _, slope = loss_prox(code, shape, at, q * weight[i], y[i], z, 0.0)
             slope *= weight[i]
             row_add(A, i, slope - a[i], residual)
             residual[d - 1] += bias * (slope - a[i])
