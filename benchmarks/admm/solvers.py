@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,16 +21,15 @@ def relative_gap(best: Optimum, x: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Family:
-    """One of our own methods, with its best step of the grid (None: the step it has by default)."""
+    """One of our own methods, with the best of the steps (None: the one it has by default)."""
 
     options: dict[str, Any]
-    tuned: bool = True
+    multiples: tuple[float | None, ...] = MULTIPLES
 
     def prepare(self, best: Optimum, level: float, limit: float) -> Callable[[], float] | None:
         """Find the step and the passes outside the clock; return the run to time."""
         tried = []
-        tuned = self.tuned and self.options["method"] != "sdca-admm"
-        for multiple in MULTIPLES if tuned else (None,):
+        for multiple in self.multiples:
             found = self._passes(best, level, limit, multiple)
             if found is not None:
                 tried.append((*found, multiple))
@@ -146,22 +145,28 @@ class Copt:
         return timed
 
 
-def _own(method: str, x_step: str, batch: int) -> Family:
-    return Family({"method": method, "x_step": x_step, "batch": batch})
+def _own(method: str, x_step: str, batch: int, **options: Any) -> Family:
+    return Family({"method": method, "x_step": x_step, "batch": batch, **options})
 
 
 SOLVERS: dict[str, Any] = {
-    "SVR-D, as shipped": Family({"method": "svr-admm-d"}, tuned=False),
-    "SVR-D": _own("svr-admm-d", "curvature", 256),
+    "SVR-D, as shipped": Family({"method": "svr-admm-d"}, (None,)),
+    "SVR-D": _own("svr-admm-d", "curvature", 256, first=1.0),
+    "SVR-D, default first stage": _own("svr-admm-d", "curvature", 256),
+    "SVR-D, default step": replace(_own("svr-admm-d", "curvature", 256), multiples=(1.0,)),
+    "SVR-D, default step × 4": replace(_own("svr-admm-d", "curvature", 256), multiples=(4.0,)),
+    "SVR-D, batches of 64": _own("svr-admm-d", "curvature", 64),
+    "SVR-D, batches of 1024": _own("svr-admm-d", "curvature", 1024),
     "SVR-D, linearised": _own("svr-admm-d", "linearised", 64),
     "STOC, single rows": _own("stoc-admm", "linearised", 1),
     "SA, single rows": _own("sa-admm", "linearised", 1),
-    "SDCA, single rows": Family({"method": "sdca-admm", "perturbation": 1e-6}),
+    "SDCA, single rows": _own("sdca-admm", "linearised", 1, perturbation=1e-6),
     "STOC, batches": _own("stoc-admm", "linearised", 64),
     "SA, batches": _own("sa-admm", "linearised", 64),
     "SA, batches and curvature": _own("sa-admm", "curvature", 256),
     "batch ADMM": _own("batch-admm", "linearised", 1),
     "batch ADMM, curvature": _own("batch-admm", "curvature", 1),
+    "batch ADMM, Newton": Family({"method": "batch-admm", "x_step": "newton"}, (None,)),
     "CVXPY": Cvxpy(),
     "copt primal-dual": Copt(),
 }

@@ -28,6 +28,12 @@ test.
 | problem | λ₁ | λ₂ | condition | {methods} | auto / fastest |
 |---|---|---|---|{rule}---|
 """
+MISSES = """
+Where it is more than a tenth slower than the fastest (problem, λ₁, λ₂):
+
+| problem | auto | fastest | auto / fastest |
+|---|---|---|---|
+"""
 console = Console(stderr=True)
 
 
@@ -37,7 +43,7 @@ def auto_page(*, tol: float = 1e-6, limit: float = 3.0, done: Path | None = None
     `done` keeps the seconds: a later run takes them and asks `choose_method` anew.
     """
     measured = json.loads(done.read_text()) if done and done.is_file() else {}
-    lines, ratios = [], []
+    lines, ratios, misses = [], [], []
     for name, problem in _grid():
         chosen = choose_method(problem)
         key = f"{name}, {problem.l1:g}, {problem.l2:g}"
@@ -47,6 +53,9 @@ def auto_page(*, tol: float = 1e-6, limit: float = 3.0, done: Path | None = None
         fastest = min(value for value in seconds.values() if value is not None)
         ratio = (seconds[chosen] or limit) / fastest
         ratios.append(ratio)
+        if ratio > 1.1:
+            best = min(METHODS, key=lambda each: seconds[each] or np.inf)
+            misses.append(f"| {key} | {chosen} | {best} | {ratio:.2f} |\n")
         cells = [
             f"**{_shown(value)}**" if method == chosen else _shown(value)
             for method, value in seconds.items()
@@ -65,7 +74,8 @@ def auto_page(*, tol: float = 1e-6, limit: float = 3.0, done: Path | None = None
     header = TITLE.format(
         tol=tol, limit=limit, methods=" | ".join(METHODS), rule="---:|" * len(METHODS)
     )
-    return header + "\n".join(lines) + "\n" + summary
+    page = header + "\n".join(lines) + "\n" + summary
+    return page + MISSES + "".join(misses) if misses else page
 
 
 def _shown(seconds):

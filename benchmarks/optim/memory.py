@@ -2,19 +2,21 @@
 
 import tracemalloc
 import warnings
+from unittest import mock
 
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.optim import datasets
 from telic.optim import make_problem, solve
 from telic.optim.design import as_design
+from telic.optim.working_gram import WorkingGram
 
 HEAD = ("data", "shape", "method", "peak, MiB", "limit, MiB", "peak/limit", "without")
 METHODS = ("asbcd", "saga", "svrg", "mrbcd", "sgd", "sbcd", "sdca", "prox_newton", "gram")
 
 
 def memory_rows():
-    """Yield data, method, vectors of length n + 2d that the peak would fill, share of the limit."""
+    """Yield the lines of the table under `HEAD`."""
     for name, l1, l2 in (("rcv1", 1e-4, 1e-4), ("covtype", 1e-4, 1e-4)):
         data = getattr(datasets, name)()
         if data is None:
@@ -25,7 +27,8 @@ def memory_rows():
         for method in METHODS:
             if method == "gram" and d > 4096:
                 continue
-            with warnings.catch_warnings():
+            sizes = [d] if method == "gram" else [0]
+            with warnings.catch_warnings(), _working_sets(sizes):
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 _solve(design, data[1], l1, l2, method)  # compiles
                 tracemalloc.start()
@@ -34,11 +37,22 @@ def memory_rows():
                 tracemalloc.stop()
             weights = problem.mass.nbytes
             limit = 8 * (3 * n + 6 * d)
-            matrix = 8 * d * d if method == "gram" else 0
+            matrix = 8 * max(sizes) ** 2
             yield (
                 name, f"{n:,} × {d:,}", method, f"{peak / 2**20:.2f}", f"{limit / 2**20:.2f}",
                 f"{peak / limit:.2f}", f"{(peak - weights - matrix) / limit:.2f}",
             )  # fmt: skip
+
+
+def _working_sets(sizes):
+    """Note how many features each Gram matrix of a working set holds."""
+    extend = WorkingGram.extend
+
+    def noted(gram, new):
+        extend(gram, new)
+        sizes.append(gram.features.size)
+
+    return mock.patch.object(WorkingGram, "extend", noted)
 
 
 def _solve(design, y, l1, l2, method):

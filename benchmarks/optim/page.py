@@ -20,16 +20,16 @@ stand-ins of the same shape from a topic model (simulated).
 THREADS = """
 ## Two threads
 
-The result is the same to the last bit. The seconds are the processor's: each turn of a shared
-kernel (each fold) runs alone and is timed, and of every pair only the longer counts for two
-threads; the hand-over between threads is not in it. The wall ratio is the clock's, on a machine of
-two cores that other work kept busy: it shows what was left for a second thread there. "Shared" is
-the part of one thread's time that falls into turns, so the ratio cannot pass 1/(1 − shared/2).
+The result is the same to the last bit. Seconds are the clock's, with both of two cores free:
+medians of runs that take turns, one thread, then two. "Shared" is the part of one thread's
+processor time that falls into turns of a shared kernel (or folds). The bound is what two perfect
+cores would reach: each turn runs alone and is timed, and of every pair only the longer counts.
 
-Where 1.6 is out of reach: proximal Newton with a weak λ₁ spends nearly half its time in coordinate
+Where 1.6 is out of reach: proximal Newton with a weak λ₁ spends much of its time in coordinate
 descent, where every coordinate needs the one before; SVRG shares its full gradients, not its steps;
 five folds on two threads take three turns, so at most 5/3, and then comes the fit to all rows. In
-SGD, SBCD, SAGA, MRBCD, ASBCD and SDCA every step needs the one before: they run on one thread.
+SGD, SBCD, SAGA, MRBCD, ASBCD and SDCA every step needs the one before: they run on one thread,
+those which `auto` takes for the other lines of the first table included.
 
 """
 MEMORY = """
@@ -37,16 +37,14 @@ MEMORY = """
 
 Peak of Python's allocations (tracemalloc) from building the problem to the solution, beyond X, y
 and one transposed copy, beside the limit of 3 vectors of length n and 6 of length d. The last
-column leaves out the sample weights (1 of length n, held as data) and Gram descent's d².
+column leaves out the sample weights (1 of length n, held as data), Gram descent's d² and the
+square of proximal Newton's working set.
 
-As a count of vectors: where n is far above d (covtype) divide the peak by a vector of length n,
-4.43 MiB; there ASBCD, SAGA and SVRG hold the table of Remark 4.2.1 (1), probabilities and alias
-table in single precision (1.5) and, while the gap is looked at, the predictions, then slopes (1);
-SDCA its dual variables, the rows' squared norms, the dual point handed to the gap, and the
-predictions there (4); the Newton methods predictions, slopes, the move's predictions and the line
-search's trial (4). In vectors of length d ASBCD holds w, the table's sum and the clock (3), the
-result (1) and the gap's gradient (1 to 2). Proximal Newton adds the Gram matrix of its working set
-and the sums it is made of, neither of which holds more numbers than the data.
+What remains over: ASBCD holds the table of Remark 4.2.1 (1 of length n), the predictions while the
+gap is looked at (1), and for draws that are not uniform the probabilities and the alias table in
+single precision (1.5), which counts where n is far above d. Proximal Newton holds predictions,
+slopes and curvatures (3), and what its working set's Gram matrix is made from: one run of rows'
+sum, or a dense chunk of 1,024 rows.
 
 """
 

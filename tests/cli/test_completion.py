@@ -212,7 +212,15 @@ def test_a_model_with_apps_is_fitted_and_inspected(telic, phone_log, tmp_path, m
     assert json.loads(out)["model"] == model
 
 
-def test_pairs_without_phones_are_refused(telic, tmp_path):
-    code, _, err = telic("completion", "simulate", tmp_path / "x", "--pairs", tmp_path / "y")
+@pytest.mark.parametrize("more", [["--pairs", "y"], ["--independent"], ["--strength", "0.9"]])
+def test_settings_of_phones_without_phones_are_refused(telic, tmp_path, more):
+    code, _, err = telic("completion", "simulate", tmp_path / "x", *more)
     assert code == 2
-    assert "--pairs needs --phones" in err
+    assert "need --phones" in err
+
+
+def test_the_query_log_may_not_overwrite_the_log(telic, tmp_path):
+    code, _, err = telic("completion", "simulate", tmp_path / "x", "--queries", tmp_path / "x")
+    assert code == 2
+    assert "Choose another name" in err
+    assert not (tmp_path / "x").exists()

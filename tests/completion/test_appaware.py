@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from telic.choice import Elastic
-from telic.completion import CAREFUL, Replay, appaware_evaluation
+from telic.completion import CAREFUL, Completer, Replay, appaware_evaluation, fit_completer
 from telic.completion.adaqac import Design
 from telic.completion.appaware import fit_appaware
 from telic.completion.appaware_evaluation import (
@@ -118,7 +118,8 @@ def test_independent_apps_are_not_used(catalogue):
             assert row["difference"] < 0.01
 
 
-def test_counting_popularity_anew_is_no_gain_of_apps(catalogue, monkeypatch):
+@pytest.fixture(scope="module")
+def misled(catalogue):
     """Counts mislead and apps know nothing: all there is to learn is a weight for each query."""
     rng = np.random.default_rng(0)
     wanted, counted = rng.lognormal(0, 2, (2, len(catalogue.phrases)))
@@ -127,17 +128,40 @@ def test_counting_popularity_anew_is_no_gain_of_apps(catalogue, monkeypatch):
         users=40, compositions=80, strength=0.5, independent=True, seed=2,
     )  # fmt: skip
     misleading = replace(catalogue, weights=100 * counted).as_queries(log)
-    replay = Replay(read_compositions(log), queries=read_queries(misleading))
+    return Replay(read_compositions(log), queries=read_queries(misleading))
 
+
+def test_counting_popularity_anew_is_no_gain_of_apps(misled, monkeypatch):
     def gains() -> list[float]:
-        counts = fit_relevance(replay, "mpc", CAREFUL)
-        models = fit_phone_models(replay, counts, replace(CAREFUL, do_no_harm=False))
-        rows = try_phone_models(replay, models).rows()
+        counts = fit_relevance(misled, "mpc", CAREFUL)
+        models = fit_phone_models(misled, counts, replace(CAREFUL, do_no_harm=False))
+        rows = try_phone_models(misled, models).rows()
         return [r["difference"] for r in rows if r["prefixes"] == "all" and r["difference"]]
 
     assert max(gains()) < 0.01
     monkeypatch.setattr(appaware_evaluation, "recounted", lambda replay, relevance, n: relevance)
     assert min(gains()) > 0.02
+
+
+def test_what_is_served_has_learned_the_same_popularity(misled, tmp_path):
+    relevance = recounted(misled, fit_relevance(misled, "personal", CAREFUL))
+    assert relevance.learned is not None
+    completer = fit_completer(misled, model="appaware", relevance="personal")
+    completer.save(tmp_path / "model")
+    log, c = misled.log, np.array([5])
+    start_at, misled.start_at = misled.start_at, np.full(len(log), log.submitted_at.max() + 1)
+    expected = misled.relevance_of(relevance, misled.query[c], c)[0]
+    misled.start_at = start_at
+    query, name = log.phrases[log.query[5]], log.users[log.user[5]]
+    for box in (completer, Completer.load(tmp_path / "model")):
+        found = box.compose(box.user(name)).suggest(query[:6], at=0.0)
+        assert {s.text: s.relevance for s in found}[query] == pytest.approx(expected)
+        assert [s.static_position for s in found] == list(range(1, len(found) + 1))
+        user = box.user(name)
+        user.history["abcabc, mine alone"] = 1.0
+        own = box.compose(user).suggest("abcabc, m", at=0.0)[0]
+        alone = relevance.unlearned + relevance.factors[1] * np.log(2)
+        assert own.relevance == pytest.approx(alone)
 
 
 def test_recounting_is_left_out_where_validation_shows_no_gain(phones):
@@ -149,6 +173,7 @@ def test_recounting_is_left_out_where_validation_shows_no_gain(phones):
             >= reciprocal_ranks(plain.relevance, plain.position).mean())  # fmt: skip
     if found.learned is not None:
         assert found.learned.min() == 0
+        assert found.unlearned is not None
 
 
 def test_without_signals_the_scores_are_those_of_standard_exactly(phones, fitted):

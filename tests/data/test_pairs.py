@@ -47,6 +47,17 @@ def test_lsapp_openings_are_read_in_order(tmp_path):
     assert openings["user"].to_pylist() == ["0", "0"]
 
 
+def test_an_lsapp_row_without_an_app_is_named(tmp_path):
+    file = tmp_path / "lsapp.tsv"
+    file.write_text(
+        "user_id\ttimestamp\tapp_name\tevent_type\n"
+        "0\t2018-01-16 06:01:05\tChrome\tClosed\n"
+        "0\t2018-01-16 06:01:09\t\tOpened\n"
+    )
+    with pytest.raises(InputError, match="row 2: 'app_name' is empty"):
+        read_app_usage(file)
+
+
 def amazon(**change):
     return {
         "session_id": "s", "query_id": 1, "prefixes": ["t", "te"], "final_search_term": "tea",
@@ -99,6 +110,9 @@ def test_istas_is_read_with_what_was_used_before(tmp_path, by_rows):
         ('{"Query": {}}', "expected the columns UserID"),
         ('[{"UserID": 1}]', "row 1: expected UserID"),
         (json.dumps(ISTAS | {"AppUsages": {"0": {"Duration": {"maps": "long"}}}}), "row 1"),
+        (json.dumps(ISTAS | {"AppUsages": {"0": {"Duration": {"maps": -1}}}}), "row 1.*>= 0"),
+        (json.dumps(ISTAS | {"Query": {"0": 5, "7": "rain"}}), "row 1.*no text"),
+        ("[" * 100_000, "not a readable JSON"),
         (json.dumps(ISTAS | {"timestamp": {"0": "yesterday"}}), "row 1"),
     ],
 )

@@ -88,6 +88,14 @@ def test_penalties_by_name_and_without_any(cancer):
     np.testing.assert_allclose(free.coef_, theirs.coef_, rtol=1e-4)
     with pytest.raises(InputError, match="penalty is 'l3'"):
         ElasticNetClassifier("l3").fit(X, y)
+    ridge = ElasticNetClassifier("l2", C=0.1, l1_ratio=None).fit(X, y).coef_
+    np.testing.assert_array_equal(ridge, ElasticNetClassifier(C=0.1, l1_ratio=0).fit(X, y).coef_)
+    for wrong, said in (({"C": "1"}, "C is '1'"), ({"l1_ratio": None}, "l1_ratio is None")):
+        with pytest.raises(InputError, match=said):
+            ElasticNetClassifier(**wrong).fit(X, y)
+    for alpha in (-1.0, np.nan, None):
+        with pytest.raises(InputError, match="alpha is"):
+            ElasticNetRegressor(alpha).fit(X, X[:, 0])
     with pytest.raises(InputError, match="C is 0"):
         ElasticNetClassifier(C=0).fit(X, y)
     with pytest.raises(InputError, match="l1_ratio is 2"):

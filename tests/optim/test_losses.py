@@ -71,8 +71,8 @@ def test_the_kernels_agree_with_the_reference(loss):
     mass = rng.random(200)
     out, first = np.empty(200), (loss.code, loss.shape)
     sums = np.empty(1)
-    kernels.losses(*first, z, y, mass, sums, 0, 1)
-    assert sums[0] == pytest.approx(mass @ loss.value(z, y), rel=1e-12)
+    kernels.losses(*first, z, y, mass, z[::-1].copy(), 0.5, sums, 0, 1)
+    assert sums[0] == pytest.approx(mass @ loss.value(z + 0.5 * z[::-1], y), rel=1e-12)
     kernels.gradients(*first, z, y, mass, out, 0, 1)
     np.testing.assert_allclose(out, mass * loss.gradient(z, y), rtol=1e-12, atol=1e-14)
     kernels.conjugates(*first, out, y, mass, 0.7, sums, 0, 1)
@@ -89,7 +89,7 @@ def test_the_prox_of_the_loss_is_stationary_even_for_large_weights(loss):
         c, q = rng.normal() * 10 ** rng.uniform(-1, 3), 10 ** rng.uniform(-3, 4)
         y = float(rng.choice([-1, 1])) if loss.classifies else float(rng.integers(0, 5))
         for guess in (c, 0.0, c + 3.0 * rng.normal()):
-            u, slope = kernels.loss_prox(loss.code, loss.shape, c, q, y, guess, 1e-14)
+            u, slope = kernels.loss_prox(loss.code, loss.shape, c, q, y, guess, 0.0)
             assert slope == pytest.approx(loss.gradient(u, y), rel=1e-12)
             residual = u - c + q * slope
             assert abs(residual) <= 1e-10 * (1 + abs(c) + q * (1 + y))

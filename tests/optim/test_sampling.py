@@ -34,6 +34,6 @@ def test_draws_follow_the_table_and_the_seed():
     p = np.array([0.5, 0.1, 0.3, 0.1])
     threshold, alias = sampling.alias_table(p)
     first, second = sampling.random_state(3), sampling.random_state(3)
-    draws = [sampling.draw(first, threshold, alias) for _ in range(4000)]
-    assert draws == [sampling.draw(second, threshold, alias) for _ in range(4000)]
+    draws = [sampling.draw(first, p.size, threshold, alias) for _ in range(4000)]
+    assert draws == [sampling.draw(second, p.size, threshold, alias) for _ in range(4000)]
     assert chisquare(np.bincount(draws, minlength=4), 4000 * p).pvalue > 1e-4

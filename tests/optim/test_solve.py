@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import InputError
 from telic.optim import METHODS, Huber, choose_method, make_problem, minimize
+from telic.optim.datasets import rcv1_like
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "reference"))
 from optimum import optimum
@@ -67,6 +68,16 @@ def test_each_mix_of_penalties_is_solved(make_data, method, l1, l2):
         assert np.isnan(result.gap) == (l1 == l2 == 0)
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+def test_sdca_converges_on_rows_of_very_different_norms(loss):
+    """Where a row's dual problem is far from quadratic one Newton move circles around it."""
+    text = rcv1_like(n=1000, d=5000, words=30)
+    norms = np.sqrt(1.0 + np.random.default_rng(0).pareto(1.2, size=1000))
+    y = np.abs(text.y) if loss == "poisson" else text.y
+    X = sparse.diags(norms) @ text.X
+    assert minimize(X, y, loss=loss, l1=1e-4, l2=1e-4, method="sdca", tol=1e-9).converged
+
+
 def _group_optimum(X, y, terms):
     """Objective by accelerated proximal gradient in plain NumPy, from the definition alone."""
     size, l1, l2 = np.sqrt(3.0), terms["l1"], terms["l2"]
@@ -105,13 +116,18 @@ def test_group_methods_agree_and_leave_groups_out_as_a_whole(make_data, loss):
         minimize(X, y, method=method, blocks=blocks, tol=1e-10, max_passes=5000, **terms)
         for method, blocks in (
             *(("gram", None), ("saga", None), ("svrg", None)),
-            *(("asbcd", 1), ("asbcd", 3)),
+            *(("asbcd", 1), ("asbcd", 3), ("mrbcd", 1), ("mrbcd", 3)),
         )
     ]
     for result in results:
         assert result.converged
         assert result.objective == pytest.approx(results[0].objective, abs=1e-8)
         assert result.objective == pytest.approx(_group_optimum(X, y, terms), abs=1e-7)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # sgd and sbcd are sublinear
+        for method in ("sgd", "sbcd"):
+            found = minimize(X, y, method=method, tol=1e-10, max_passes=500, **terms).objective
+            assert 0 < found - results[0].objective <= 1e-2
     zero = (results[0].coef.reshape(5, 3) == 0).sum(axis=1)
     assert set(zero) <= {0, 3}
     assert 3 in zero
@@ -189,6 +205,13 @@ def test_a_diverging_step_is_named_with_a_safe_one(make_data):
     assert minimize(X, y, loss="squared", l2=0.01, method="saga", step_size=safe).converged
 
 
+@pytest.mark.parametrize("method", ["asbcd", "mrbcd", "saga", "sbcd", "sgd", "svrg"])
+def test_every_method_with_a_step_names_a_safe_one_when_it_diverges(make_data, method):
+    X, y = make_data("squared")
+    with pytest.raises(InputError, match=rf"{method} diverged .* A step_size of .* is safe"):
+        minimize(X, y, loss="squared", l2=1e-9, method=method, step_size=1e6, max_passes=100)
+
+
 def test_separated_classes_without_a_penalty_are_reported():
     X, y = np.array([[1.0], [2.0], [-1.0], [-3.0]]), np.array([1.0, 1.0, -1.0, -1.0])
     with pytest.warns(ConvergenceWarning, match="separated"):
@@ -238,13 +261,23 @@ def test_one_row_and_empty_columns_are_no_special_case():
         ({"groups": [0]}, "groups has 1 labels, X has 2 features"),
         ({"method": "newton"}, "method is 'newton', expected one of"),
         ({"method": "saga", "groups": [0, 1], "l1": 1.0, "step_size": 0.0}, "step_size is 0.0"),
-        ({"method": "mrbcd", "groups": [0, 1]}, "mrbcd does not know groups"),
+        ({"method": "sdca", "groups": [0, 1]}, "sdca does not know groups"),
         ({"method": "saga", "loss": "poisson", "y": [0.0, 1.0]}, "no Lipschitz gradient"),
         ({"method": "sdca", "l1": 0.1}, "sdca needs l2 > 0"),
         ({"method": "asbcd", "blocks": 3}, "blocks is 3, expected 1 to the 2 features"),
         ({"method": "mrbcd", "batch": 0}, "batch is 0"),
+        ({"method": "gram", "step_size": 1.0}, "gram has no step_size"),
+        ({"method": "sgd", "l2": 0.1, "step_size": 10.0}, "step_size of .* is safe"),
+        ({"method": "gram", "sampling": "greedy"}, "sampling is 'greedy'"),
         ({"coef_init": [1.0]}, "coef_init has shape"),
+        ({"coef_init": ["a", "b"]}, "coef_init cannot be read as numbers"),
+        ({"intercept_init": np.nan}, "intercept_init is nan"),
         ({"tol": -1.0}, "tol is -1.0"),
+        ({"l1": "a"}, "l1 is 'a', expected a number >= 0"),
+        ({"loss": 3}, "loss is 3, expected one of"),
+        ({"groups": [0.0, np.nan]}, "groups contains NaN"),
+        ({"method": "asbcd", "blocks": 1.5}, "blocks is 1.5"),
+        ({"method": "saga", "random_state": -1}, "random_state is -1"),
     ],
 )
 def test_bad_input_is_one_clear_line(change, message):

@@ -133,7 +133,7 @@ def test_the_kernel_takes_the_printed_steps(blocks):
     threshold, alias = sampling.alias_table(p)
     state, draws = sampling.random_state(5), []
     for _ in range(3 * 12):
-        i = sampling.draw(state, threshold, alias)
+        i = sampling.draw(state, p.size, threshold, alias)
         draws.append((i, int(sampling.uniform(state) * blocks) if blocks > 1 else 0))
     coef = np.zeros(6)
     run = incremental(

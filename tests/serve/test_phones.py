@@ -58,6 +58,7 @@ def test_a_composition_keeps_its_first_signals(phone_client):
         {"installed": {"garden": -1}},
         {"installed": {"garden": "many"}},
         {"installed": {"garden": 1e300}},
+        {"installed": {"garden": 10**400}},
         {"opened": [["recipes"]]},
         {"opened": [["recipes", -3]]},
         {"opened": [["recipes", None]]},
@@ -68,6 +69,20 @@ def test_bad_apps_are_refused(phone_client, apps):
     answer = phone_client.post("/suggest", json={"q": "s"} | apps)
     assert answer.status_code == 422
     assert answer.json()["error"]["code"] == "bad_apps"
+
+
+def test_null_is_absent_and_text_must_be_text(phone_client):
+    nobody = {"user": None, "composition": None}
+    cold = suggestions(phone_client, **nobody)
+    assert suggestions(phone_client, installed={"garden": 9.0}, **nobody)[0]["text"] == "sage"
+    assert suggestions(phone_client, **nobody) == cold  # no session was shared
+    for sent in ({"q": ["s"]}, {"q": "s", "user": 7, "composition": "c"}):
+        answer = phone_client.post("/suggest", json=sent)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (422, "bad_text")
+    half = phone_client.post("/suggest", content=b'{"q": "\\ud83d", "explain": true}',
+                             headers={"content-type": "application/json"})  # fmt: skip
+    assert half.status_code == 200
+    assert half.json()[0] == "\ud83d"
 
 
 def test_other_sites_may_not_post_and_a_model_without_apps_ignores_them(phone_client, client):

@@ -97,7 +97,18 @@ def test_fhir(convert, tmp_path):
             "resourceType": "Condition",
             "subject": reference("Patient", "p1"),
             "encounter": reference("Encounter", "e1"),
-            "code": {"coding": [{"code": "C50.911"}]},
+            "code": {
+                "coding": [
+                    {"system": "http://snomed.info/sct", "code": "254837009"},
+                    {"system": "http://hl7.org/fhir/sid/icd-10-cm", "code": "C50.911"},
+                ]
+            },
+        },
+        {
+            "resourceType": "Condition",
+            "subject": reference("Patient", "p1"),
+            "encounter": reference("Encounter", "e1"),
+            "code": {"coding": [{"code": "E11.65"}]},
         },
         {"resourceType": "Practitioner", "id": "ann"},
         {
@@ -112,7 +123,7 @@ def test_fhir(convert, tmp_path):
     file.write_text("\n".join(map(json.dumps, resources)) + "\n")
     log, notes = convert("fhir")
     assert log.taxonomy.tolist() == ["207RX0202X"]
-    assert log.codes.tolist() == ["24"]
+    assert log.codes.tolist() == ["24", "50"]
     assert notes == ["audit events: 1 name no practitioner and encounter"]
     file.write_text("{\n")
     with pytest.raises(InputError, match="line 1: is not JSON"):

@@ -51,7 +51,7 @@ def test_the_study_runs_resumes_and_prints_json(problem, tmp_path, monkeypatch):
     monkeypatch.setattr(chapter5, "MULTIPLES", (1.0, 4.0))
     monkeypatch.setattr(chapter5, "BATCH", {"linearised": 8, "curvature": 16})
     out, work = tmp_path / "report.html", tmp_path / "work"
-    options = ["--replications", "2", "--seconds", "0.15", "--work", str(work), "--out", str(out)]
+    options = ["--replications", "2", "--seconds", "0.05", "--work", str(work), "--out", str(out)]
     done = CliRunner().invoke(app, ["study", "chapter-5", *options, "--json"])
     assert done.exit_code == 0, done.output
     (numbers,) = json.loads(done.stdout)
@@ -65,7 +65,7 @@ def test_the_study_runs_resumes_and_prints_json(problem, tmp_path, monkeypatch):
     assert page.count("<svg") == 1
     assert "Against the text" in page
     kept = sorted(work.iterdir())
-    assert len(kept) == 10
+    assert len(kept) == 11
     again = CliRunner().invoke(app, ["study", "chapter-5", *options, "--json"])
     assert json.loads(again.stdout)[0]["methods"] == methods
 

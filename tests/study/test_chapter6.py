@@ -8,7 +8,8 @@ from telic.errors import InputError
 from telic.simulate.hospital_practices import HIDDEN_SIZES
 from telic.specialty.discover import discover
 from telic.specialty.discovery import Discovery
-from telic.study.chapter6 import Kept, _approaches, _summary
+from telic.study.chapter6 import Kept, _approaches
+from telic.study.chapter6_calibration import summary, tilts
 from telic.study.chapter6_dblp import dblp_held_out
 from telic.study.chapter6_truth import Table, Truth, against_truth, alarms, simulated
 
@@ -21,7 +22,7 @@ def log(tmp_path_factory):
 
 
 def test_summary_and_topics_have_the_tables_shape(log):
-    assert [row[0] for row in _summary(log).rows][:2] == ["accesses", "patients"]
+    assert [row[0] for row in summary(log).rows][:2] == ["accesses", "patients"]
     table = _approaches(log, 30, 0, 1)
     assert len(table.rows) == 10
     assert table.columns == ["user documents", "patient documents"]
@@ -56,6 +57,16 @@ def test_a_finished_step_is_not_done_again(tmp_path):
     assert steps == ["one", "one"]
     with pytest.raises(InputError, match="other settings"):
         Kept(tmp_path / "work", {"seed": 2}, steps.append)
+
+
+def test_the_table_by_the_simulators_knob_says_what_was_simulated():
+    steps = []
+    table = tilts(settings=((0.004, 3.0),), on_step=steps.append)
+    assert steps == ["scale 0.004, tilt 3"]
+    (row,) = table.rows
+    assert row[:2] == ["0.004", "3"]
+    assert len(row) == len(table.columns)
+    assert 0 < int(row[-1].rstrip("%")) < 20  # some six accesses a user, of 603 diagnoses
 
 
 @pytest.mark.skipif(

@@ -126,8 +126,10 @@ def simulate(
     from telic.data import atomic_path, refuse_unwritable
     from telic.simulate import affinity_of_pairs, simulate_phones, simulate_typists
 
-    if pairs and not phones:
-        raise InputError("--pairs needs --phones.")
+    if not phones and (pairs or independent or strength != 0.5):
+        raise InputError("--pairs, --independent and --strength need --phones.")
+    if queries and queries.resolve() == out.resolve():
+        raise InputError(f"--queries names {out}, where the log goes. Choose another name.")
     for path in filter(None, (out, queries)):
         refuse_unwritable(path)
     phrases, affinity = (
@@ -354,11 +356,12 @@ def _describe(
         "weights of popular, personal, recent": [
             relevance.popular, relevance.personal, relevance.recent
         ],
+        "learned popularity of each query": relevance.unlearned is not None,
         "candidates": completer.n,
         "phrases": len(completer.index),
         "users": len(completer.users),
         "trained on simulated people": completer.simulated,
-        "feedback": completer.gate.summary(),
+        "order": completer.gate.summary(),
         "feature weights (everyone)": {
             name: round(float(weight), 4)
             for name, weight in zip(
@@ -366,6 +369,12 @@ def _describe(
             )
         },
     }  # fmt: skip
+    if completer.phones:
+        facts |= {
+            "apps": len(completer.phones.apps),
+            "query-app weights": len(completer.phones.weights.value),
+            "minutes for which an opened app is recent": completer.phones.minutes,
+        }
     if prefix is not None:
         suggestions = completer.compose(completer.user()).suggest(prefix, at=0.0)
         facts[f"suggestions for {prefix!r}"] = [s.text for s in suggestions]

@@ -60,8 +60,8 @@ def discover(
         str,
         typer.Option(
             help="PathSelClus: some of U-P-D,U-P,U-P-U,U-P-D-P-U. The text also uses U-P; it is "
-            "left out because on simulated logs it says nothing and swamps U-P-D: its α is 1.02 "
-            "times that of a permuted copy."
+            "left out because on simulated logs it says nothing and swamps U-P-D: its α is that "
+            "of a permuted copy."
         ),
     ] = "U-P-D",
     restarts: Annotated[int, typer.Option(help="Runs; the best is used.")] = 3,
@@ -286,7 +286,7 @@ def _recognitions(
         core = present_core(labels)
         if len(one.users) < MIN_CLASS or not core:
             typer.echo(
-                f"note: {one.name}: not recognised: it has {len(one.users)} users and "
+                f"note: {one.name}: not recognised: it has {shown(len(one.users))} users and "
                 f"{len(core)} core classes have {MIN_CLASS} or more; {MIN_CLASS} users and one "
                 "class are needed",
                 err=True,

@@ -70,6 +70,7 @@ class PhoneResult:
                 "relevance": self.models.relevance.name,
                 "protocol": self.models.protocol.name,
                 "candidates": self.models.n,
+                "learned_popularity": self.models.relevance.learned is not None,
                 "model": model,
                 "prefixes": prefixes,
             }

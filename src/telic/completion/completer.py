@@ -300,7 +300,7 @@ class Composition:
             for query, count in self.user.history.items():
                 if fold(query).startswith(folded):
                     i = index.find(query)
-                    shared = float(index.weights[i]) if i >= 0 else relevance.base
+                    shared = float(index.weights[i]) if i >= 0 else (relevance.unlearned or 0.0)
                     own = np.log1p(count) if relevance.scale == "log" else count
                     found[query] = shared + factor * float(own)
         best = sorted(found.items(), key=lambda item: -item[1])[: completer.n]

@@ -80,10 +80,11 @@ def recounted(replay: Replay, relevance: Relevance, *, n: int = 10) -> Relevance
     def fitted(penalty: Elastic) -> Relevance:
         weights = fit_sdca(choices, penalty, tol=1e-3).weights
         learned = np.zeros(len(replay.index))
+        # Over the relevance's own weight, which may not all but vanish: as `AppAware` has it.
         learned[queries] = weights[:-1] / max(1 + weights[-1], 0.1)
         # The same for all changes no order; an index takes no weight below 0.
-        base = -float(learned.min())
-        return replace(relevance, learned=learned + base, base=base)
+        unlearned = -float(learned.min())
+        return replace(relevance, learned=learned + unlearned, unlearned=unlearned)
 
     def accuracy(relevance: Relevance) -> float:
         moments = replay.moments(relevance, replay.every_keystroke(VALID), n=n)

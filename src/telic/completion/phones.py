@@ -176,6 +176,9 @@ class PhoneRanker:
 
 def _number(value: Any) -> float:
     # True is a number to Python, but not to those who send it.
-    return (
-        float(value) if isinstance(value, int | float) and not isinstance(value, bool) else np.nan
-    )
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return np.nan
+    try:
+        return float(value)
+    except OverflowError:  # an int of hundreds of digits
+        return np.inf

@@ -41,8 +41,9 @@ class Relevance:
         s1, s2, s3.
     learned : float64 array, optional
         By phrase of the replay's index, what a fit adds: see `telic.completion.models.recounted`.
-    base : float
-        What it adds to a phrase that it knows nothing of; such that no phrase has less than 0.
+    unlearned : float, optional
+        What that fit adds to a phrase that it knows nothing of, such that no phrase has less than
+        0; None without such a fit.
     """
 
     name: str
@@ -52,7 +53,7 @@ class Relevance:
     recent: float = 0.0
     deviations: tuple[float, float, float] = (1.0, 1.0, 1.0)
     learned: np.ndarray | None = field(default=None, compare=False, repr=False)
-    base: float = 0.0
+    unlearned: float | None = None
 
     @classmethod
     def named(cls, name: str, *, scale: Scale = "log") -> "Relevance":

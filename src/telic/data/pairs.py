@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,7 +111,7 @@ def read_istas(source: str | Path) -> pa.Table:
     """
     try:
         held = json.loads(Path(source).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{source}: not a readable JSON file ({error}).") from None
     names = ("UserID", "timestamp", "Query", "App", "AppUsages")
     if isinstance(held, dict):
@@ -130,6 +131,10 @@ def read_istas(source: str | Path) -> pa.Table:
         try:
             used = (row["AppUsages"] or {}).get("Duration") or {}
             longest = sorted(used.items(), key=lambda item: -float(item[1]))
+            if not all(0 <= float(ms) < math.inf for _, ms in longest):
+                raise ValueError("a duration is no number >= 0")
+            if not isinstance(row["Query"], str) or not isinstance(row["App"], str):
+                raise TypeError("the query or app is no text")
             rows.append({
                 "user": str(row["UserID"]), "at": _moment(row["timestamp"]), "query": row["Query"],
                 "app": row["App"],
@@ -157,12 +162,17 @@ def read_app_usage(source: str | Path | pa.Table) -> pa.Table:
     kinds = [("user_id", pa.string()), ("timestamp", TIMESTAMP), ("app_name", pa.string()),
              ("event_type", pa.string())]  # fmt: skip
     table = read_table(_tab_separated(source), pa.schema(kinds), optional={"event_type"})
-    if "event_type" in table.column_names:
-        table = table.filter(pc.equal(table["event_type"], "Opened"))
     for name in ("user_id", "timestamp", "app_name"):
-        row = pc.index(table[name].is_null(), True).as_py()
+        column = table[name]
+        bad = column.is_null()
+        if pa.types.is_string(column.type):
+            bad = pc.or_(bad, pc.fill_null(pc.equal(pc.utf8_trim_whitespace(column), ""), True))
+        row = pc.index(bad, True).as_py()
         if row >= 0:
-            raise InputError(f"{describe(source)}: opening {row + 1}: {name!r} is null. Drop it.")
+            raise InputError(f"{describe(source)}: row {row + 1}: {name!r} is empty. Drop the row.")
+    if "event_type" in table.column_names:
+        kind = pc.utf8_lower(table["event_type"])
+        table = table.filter(pc.fill_null(pc.equal(kind, "opened"), False))
     found = table.select(["user_id", "app_name", "timestamp"])
     return found.rename_columns(["user", "app", "at"]).sort_by([("at", "ascending")])
 

@@ -13,6 +13,16 @@ class PairedTest(NamedTuple):
     statistic: float
     p_value: float
 
+    def p_text(self) -> str:
+        """Return the p-value to four decimals, or "< 1e-4".
+
+        Examples
+        --------
+        >>> PairedTest(2.0, 0.0512).p_text(), PairedTest(9.0, 3e-7).p_text()
+        ('0.0512', '< 1e-4')
+        """
+        return f"{self.p_value:.4f}" if self.p_value >= 1e-4 else "< 1e-4"
+
 
 def five_by_two_t(differences: ArrayLike) -> PairedTest:
     """Dietterich's 5×2cv t-test: the first difference over the pooled spread within rounds.

@@ -5,7 +5,6 @@ from numba import njit
 
 from telic.optim.kernels import row_dot, soft, some_products, some_sums
 from telic.optim.line_search import backtrack
-from telic.optim.penalties import violations
 from telic.optim.threads import share
 
 _MEMORY = 5
@@ -16,18 +15,19 @@ def descend_columns(problem, working, coef, intercept, z, target):
     """Minimise over the working set until no violation exceeds target; z and coef in place."""
     columns, n, l1, l2 = problem.design.columns, problem.design.n, problem.l1, problem.l2
     gradient, hessian = np.empty(working.size), np.empty(working.size)
-    bent, move_z = np.empty(n), np.empty(n)
+    # One array holds the slopes, then an extrapolated move's predictions, then the move's own.
+    bent, curvature, move_z = np.empty(n), np.empty(n), np.empty(n)
     spent, risk = 0, problem.risk(z)
     w = coef[working]
     for _ in range(20):
-        a = problem.slopes(z)
+        a = problem.slopes(z, out=move_z)
         share(some_products, problem.threads, columns, working, a, gradient)
-        gradient += l2 * w
         slope_b = a.sum() if problem.fit_intercept else 0.0
-        worst = max(violations(gradient, w, l1).max(initial=0.0), abs(slope_b))
+        worst = max(problem.violations(gradient, w).max(initial=0.0), abs(slope_b))
         if worst <= target:
             break
-        curvature = problem.curvatures(z)
+        gradient += l2 * w
+        problem.curvatures(z, out=curvature)
         share(_weighted_squares, problem.threads, columns, curvature, working, hessian)
         goal = max(0.1 * worst, 0.3 * target)
         move, move_b = _minimise_model(
@@ -41,6 +41,7 @@ def descend_columns(problem, working, coef, intercept, z, target):
             l1,
             l2,
             bent,
+            move_z,
             goal,
             problem.fit_intercept,
         )
@@ -51,7 +52,8 @@ def descend_columns(problem, working, coef, intercept, z, target):
         spent += n
         if step == 0.0:
             break
-        z += step * move_z
+        move_z *= step
+        z += move_z
         w += step * move
         intercept += step * move_b
     coef[working] = w
@@ -59,7 +61,7 @@ def descend_columns(problem, working, coef, intercept, z, target):
 
 
 def _minimise_model(
-    columns, working, curvature, gradient, slope_b, hessian, w, l1, l2, bent, goal, has_b
+    columns, working, curvature, gradient, slope_b, hessian, w, l1, l2, bent, other, goal, has_b
 ):
     """Minimise the quadratic model over the move; Anderson extrapolation every few epochs."""
     move, move_b = np.zeros(working.size), np.zeros(1)
@@ -84,7 +86,7 @@ def _minimise_model(
             continue
         extrapolated = _extrapolate(trail)
         if extrapolated is not None:
-            other = np.full(bent.size, extrapolated[-1])
+            other[:] = extrapolated[-1]
             share(some_sums, 1, columns, working, extrapolated[:-1], other)
             other *= curvature
             if _model(gradient, slope_b, w, extrapolated, other, curvature, l1, l2) < _model(

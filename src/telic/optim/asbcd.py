@@ -32,7 +32,8 @@ def asbcd(
     kept as one loss derivative per row (Remark 4.2.1) with the ℓ₂ term added exactly, and the
     whole sum over the row's non-zeros follows a change of φ_i: updating it on block j alone, as
     the text says, converges elsewhere. Coordinates no row touches catch up when they are next
-    needed, so that a step costs the row's non-zeros.
+    needed, so that a step costs the row's non-zeros; under a group norm, where they cannot, the
+    whole block.
 
     Parameters
     ----------
@@ -77,9 +78,7 @@ def incremental(
     """Yield an iterate per n steps with the gradient table; SAGA is blocks = 1 and p = 1/n."""
     n, d = problem.design.n, problem.design.d
     A, loss = problem.design.rows, problem.loss
-    threshold, alias = sampling.alias_table(p)
-    # Its rounding scales a correction that vanishes at the optimum.
-    p = p.astype(np.float32)
+    p, threshold, alias = sampling.draw_tables(p)
     b = np.array([intercept])
     table = problem.predict(coef, intercept)
     problem.slopes(table, out=table)
@@ -88,12 +87,11 @@ def incremental(
     step_b = step if problem.fit_intercept else 0.0
     work = n
     if isinstance(problem.penalty, GroupElasticNet):
-        order, starts = problem.penalty.order, problem.penalty.starts
-        cuts = np.linspace(0, starts.size - 1, min(blocks, starts.size - 1) + 1).astype(np.int64)
+        groups = group_blocks(problem.penalty, blocks)
         while True:
             group_steps(
                 *(A, problem.y, loss.code, loss.shape, problem.mass, p, threshold, alias),
-                *(table, total, total_b, coef, b, order, starts, cuts, step, step_b),
+                *(table, total, total_b, coef, b, *groups, step, step_b),
                 *(problem.l1, problem.l2, state, n, True),
             )
             yield Iterate(coef, b[0], work + n)
@@ -101,7 +99,7 @@ def incremental(
     clock, nodes = np.zeros(blocks), np.zeros((d, 3))
     nodes[:, 0], nodes[:, 1] = coef, total
     del total
-    block_of = block_labels(d, blocks)
+    block_of = block_labels(d, blocks) if blocks > 1 else np.empty(0, np.int32)
     powers, sums = tables(step * problem.l2, min(n, d, LONGEST))
     while True:
         table_steps(
@@ -117,6 +115,15 @@ def incremental(
 def block_labels(d: int, blocks: int) -> np.ndarray:
     """Block of each coordinate: runs of neighbours of nearly equal length."""
     return (np.arange(d, dtype=np.int64) * blocks // d).astype(np.int32)
+
+
+def group_blocks(
+    penalty: GroupElasticNet, blocks: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the coordinates by group, where each group begins, and where each block of groups."""
+    count = penalty.starts.size - 1
+    cuts = np.linspace(0, count, min(blocks, count) + 1).astype(np.int64)
+    return penalty.order, penalty.starts, cuts
 
 
 def tables(rate: float, length: int) -> tuple[np.ndarray, np.ndarray]:
@@ -157,11 +164,11 @@ def table_steps(
     Line k of nodes holds w_k, the table's sum, and the clock at which w_k was brought up to date:
     side by side, since a step visits them together.
     """
-    blocks = clock.size
+    n, blocks = y.size, clock.size
     keep, cut = 1.0 - step * l2, step * l1
     j = 0
     for _ in range(count):
-        i = sampling.draw(state, threshold, alias)
+        i = sampling.draw(state, n, threshold, alias)
         if blocks > 1:
             j = int(sampling.uniform(state) * blocks)
         start, end = A.indptr[i], A.indptr[i + 1]
@@ -188,7 +195,8 @@ def table_steps(
             z += A.data[q] * w
         slope = loss_gradient(code, shape, z, y[i])
         change = (slope - table[i]) * mass[i]
-        push = step * change / p[i]
+        corrected = change / (p[i] if p.size > 1 else p[0])
+        push = step * corrected
         for q in range(start, end):
             k = A.indices[q + shift]
             if blocks == 1 or block_of[k] == j:
@@ -197,13 +205,14 @@ def table_steps(
                 nodes[k, 2] += 1.0
             if refresh:
                 nodes[k, 1] += change * A.data[q]
-        b[0] -= step_b * (change / p[i] + total_b[0])
+        b[0] -= step_b * (corrected + total_b[0])
         if refresh:
             table[i] = slope
             total_b[0] += change
         clock[j] += 1.0
     for k in range(nodes.shape[0]):
-        behind = int(clock[block_of[k]] - nodes[k, 2])
+        now = clock[block_of[k]] if blocks > 1 else clock[0]
+        behind = int(now - nodes[k, 2])
         if behind > 0:
             nodes[k, 0] = advance(nodes[k, 0], nodes[k, 1], behind, step, l1, l2, powers, sums)
         nodes[k, 2] = 0.0
@@ -237,27 +246,18 @@ def group_steps(
     refresh,
 ):
     """Take `count` steps with a group norm: the drawn block of groups is updated whole."""
-    blocks = cuts.size - 1
+    n, blocks = y.size, cuts.size - 1
     for _ in range(count):
-        i = sampling.draw(state, threshold, alias)
+        i = sampling.draw(state, n, threshold, alias)
         j = int(sampling.uniform(state) * blocks)
         slope = loss_gradient(code, shape, kernels.row_dot(A, i, w) + b[0], y[i])
         change = (slope - table[i]) * mass[i]
+        corrected = change / (p[i] if p.size > 1 else p[0])
         # The estimator is (total + change x_i / p_i) now and total + change x_i afterwards.
-        kernels.row_add(A, i, change / p[i], total)
-        for g in range(cuts[j], cuts[j + 1]):
-            norm = 0.0
-            for q in range(starts[g], starts[g + 1]):
-                k = order[q]
-                w[k] = (1.0 - step * l2) * w[k] - step * total[k]
-                norm += w[k] * w[k]
-            cut = step * l1 * np.sqrt(starts[g + 1] - starts[g])
-            norm = np.sqrt(norm)
-            factor = 1.0 - cut / norm if norm > cut else 0.0
-            for q in range(starts[g], starts[g + 1]):
-                w[order[q]] *= factor
-        kernels.row_add(A, i, (change if refresh else 0.0) - change / p[i], total)
-        b[0] -= step_b * (change / p[i] + total_b[0])
+        kernels.row_add(A, i, corrected, total)
+        kernels.prox_groups(w, total, order, starts, cuts[j], cuts[j + 1], step, l1, l2)
+        kernels.row_add(A, i, (change if refresh else 0.0) - corrected, total)
+        b[0] -= step_b * (corrected + total_b[0])
         if refresh:
             table[i] = slope
             total_b[0] += change

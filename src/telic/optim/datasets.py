@@ -84,7 +84,7 @@ def _draw_words(threshold, alias, cumulative, indptr, indices, counts, place, st
             topic = 0
             while topic < cumulative.shape[1] - 1 and cumulative[i, topic] < u:
                 topic += 1
-            word = sampling.draw(state, threshold[topic], alias[topic])
+            word = sampling.draw(state, place.size, threshold[topic], alias[topic])
             if place[word] < indptr[i]:
                 place[word] = filled
                 indices[filled] = word

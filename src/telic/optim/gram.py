@@ -44,22 +44,23 @@ def gram(
     starts, order, weights = _blocks(problem)
     size = d + problem.fit_intercept
     hessian = np.zeros((size, size))
-    z = problem.predict(coef, intercept)
+    z, a = problem.predict(coef, intercept), np.empty(n)
     spent = n
     formed = False
     while True:
         shift = problem.best_shift(z)
         z += shift
         intercept += shift
-        a = problem.slopes(z)
+        problem.slopes(z, out=a)
         gradient = problem.back(a)
         yield Iterate(coef, intercept, spent, prediction=z, slopes=a, gradient=gradient)
-        if problem.loss.code != 0 or not formed:
-            weighted_gram(problem, problem.curvatures(z), hessian)
-            formed = True
         slope = np.zeros(size)
         slope[:d] = gradient
         slope[d:] = a.sum()
+        # The slopes are done with: their array takes the curvatures, then the move's predictions.
+        if problem.loss.code != 0 or not formed:
+            weighted_gram(problem, problem.curvatures(z, out=a), hessian)
+            formed = True
         start = np.append(coef, intercept)[:size]
         target = start.copy()
         descend(
@@ -67,13 +68,14 @@ def gram(
             *(problem.l1, problem.l2, d, 1e-3, 0.0, 1000),
         )
         move = target - start
-        move_z = problem.predict(move[:d], move[d] if problem.fit_intercept else 0.0)
+        move_z = problem.predict(move[:d], move[d] if problem.fit_intercept else 0.0, out=a)
         step, _ = backtrack(
             *(problem, problem.penalty, z, move_z, coef, move[:d], slope @ move, problem.risk(z))
         )
         coef += step * move[:d]
         intercept += step * move[d] if problem.fit_intercept else 0.0
-        z += step * move_z
+        move_z *= step
+        z += move_z
         spent = 2 * n
 
 

@@ -76,20 +76,23 @@ def loss_conjugate(code, shape, a, y):
 
 
 @njit(cache=True, nogil=True)
-def loss_prox(code, shape, c, q, y, u, accuracy):
+def loss_prox(code, shape, c, q, y, u, left):
     """Argmin over u of (u − c)²/2 + q loss(u, y), and the loss's derivative there.
 
-    Safeguarded Newton on u − c + q loss'(u) from a first guess, until a move is below accuracy.
+    Safeguarded Newton on r(u) = u − c + q loss'(u) from a first guess, until r is rounding or at
+    most `left` of the last move and of 1, the scale on which the logistic curvature changes.
     """
+    if q == 0.0:
+        return c, loss_gradient(code, shape, c, y)
     if code == 4:
         # Far right of the root exp overflows; log bounds the root from there.
         u = min(u, c + q * y, max(0.0, math.log(max(1.0, (c + q * y) / q))) + 1.0)
     slope = loss_gradient(code, shape, u, y)
     # The derivative increases, so the root lies between a point and its image.
     low, high = min(u, c - q * slope), max(u, c - q * slope)
+    residual = u - c + q * slope
     last = np.inf
     for _ in range(100):
-        residual = u - c + q * slope
         if residual > 0:
             high = u
         else:
@@ -100,7 +103,8 @@ def loss_prox(code, shape, c, q, y, u, accuracy):
         last = abs(move)
         u -= move
         slope = loss_gradient(code, shape, u, y)
-        if last <= accuracy * (1.0 + abs(u)):
+        residual = u - c + q * slope
+        if abs(residual) <= left * min(1.0, last) or last <= 1e-14 * (1.0 + abs(u)):
             break
     return u, slope
 
@@ -116,12 +120,27 @@ def soft(z, threshold):
 
 
 @njit(cache=True, nogil=True)
-def losses(code, shape, z, y, mass, sums, turn, threads):
-    """Weighted sum of the losses in each block of rows."""
+def prox_groups(w, gradient, order, starts, first, last, step, l1, l2):
+    """Take one proximal gradient step on the groups from first to last, under a group norm."""
+    for g in range(first, last):
+        norm = 0.0
+        for q in range(starts[g], starts[g + 1]):
+            k = order[q]
+            w[k] = (1.0 - step * l2) * w[k] - step * gradient[k]
+            norm += w[k] * w[k]
+        cut, norm = step * l1 * math.sqrt(starts[g + 1] - starts[g]), math.sqrt(norm)
+        factor = 1.0 - cut / norm if norm > cut else 0.0
+        for q in range(starts[g], starts[g + 1]):
+            w[order[q]] *= factor
+
+
+@njit(cache=True, nogil=True)
+def losses(code, shape, z, y, mass, move, step, sums, turn, threads):
+    """Weighted sum of the losses of z + step · move in each block of rows."""
     for block in range(turn, sums.size, threads):
         total = 0.0
         for i in range(block * BLOCK, min(z.size, (block + 1) * BLOCK)):
-            total += mass[i] * loss_value(code, shape, z[i], y[i])
+            total += mass[i] * loss_value(code, shape, z[i] + step * move[i], y[i])
         sums[block] = total
 
 
@@ -287,6 +306,17 @@ def squared_excess(v, l1):
             block += max(0.0, abs(v[k]) - l1) ** 2
         total += block
     return total
+
+
+@njit(cache=True, nogil=True)
+def violations(gradient, w, l1, l2, out):
+    """Distance of −gradient − l2 w from l1 times the subdifferential of |w|."""
+    for k in range(w.size):
+        slope = gradient[k] + l2 * w[k]
+        if w[k] != 0.0:
+            out[k] = abs(slope + math.copysign(l1, w[k]))
+        else:
+            out[k] = max(0.0, abs(slope) - l1)
 
 
 @njit(cache=True, nogil=True)

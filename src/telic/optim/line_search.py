@@ -39,11 +39,9 @@ def backtrack(
     slack = 1e-14 * abs(risk + before)
     if not promised <= slack:
         return 0.0, risk
-    step, trial = 1.0, np.empty_like(z)
+    step = 1.0
     for _ in range(40):
-        np.multiply(move_z, step, out=trial)
-        trial += z
-        then = problem.risk(trial)
+        then = problem.risk(z, move_z, step)
         change = then - risk + penalty.value(w + step * move) - before
         if change <= 0.01 * step * promised + slack:
             return step, then

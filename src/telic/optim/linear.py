@@ -1,5 +1,6 @@
 """scikit-learn estimators: elastic-net classification and regression."""
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ class _Linear(BaseEstimator):
         )
 
     def _check_ratio(self):
-        if not 0 <= self.l1_ratio <= 1:
+        if not isinstance(self.l1_ratio, Real) or not 0 <= float(self.l1_ratio) <= 1:
             raise InputError(f"l1_ratio is {self.l1_ratio!r}, expected a number from 0 to 1.")
 
 
@@ -74,7 +75,7 @@ class ElasticNetClassifier(ClassifierMixin, _Linear):
     C : float
         Inverse strength of the penalty, > 0.
     l1_ratio : float
-        Share of ℓ₁, from 0 to 1; read for ``elasticnet`` only.
+        Share of ℓ₁, from 0 to 1; read for ``elasticnet`` only, and may be None otherwise.
     loss : {"logistic", "squared_hinge"}
         Probabilities need ``logistic``.
     fit_intercept : bool
@@ -160,14 +161,14 @@ class ElasticNetClassifier(ClassifierMixin, _Linear):
         -------
         self
         """
-        self._check_ratio()
-        if not self.C > 0:
+        with_penalty = _with_penalty(self)
+        with_penalty._check_ratio()
+        if not isinstance(self.C, Real) or not float(self.C) > 0:
             raise InputError(f"C is {self.C!r}, expected a number > 0.")
         X, y = validate_data(self, X, y, **FORMATS)
         classes = self._checked_classes(y)
         weights = example_weights(self.class_weight, y, sample_weight)
         self._check_both_weighted(classes, y, weights)
-        with_penalty = _with_penalty(self)
         alpha = 0.0 if self.penalty is None else 1.0 / (self.C * weights.sum())
         positive = classes[1:] if classes.size == 2 else classes
         starts = self._starts(classes, X.shape[1], positive.size)
@@ -185,7 +186,8 @@ class ElasticNetClassifier(ClassifierMixin, _Linear):
         check_classification_targets(y)
         classes = np.unique(y)
         if classes.size < 2:
-            raise InputError(f"y holds one class only ({classes[0]!r}): at least two are needed.")
+            only = classes.tolist()[0]
+            raise InputError(f"y holds one class only ({only!r}): at least two are needed.")
         return classes
 
     def _check_both_weighted(self, classes, y, weights):
@@ -313,6 +315,8 @@ class ElasticNetRegressor(RegressorMixin, _Linear):
         self
         """
         self._check_ratio()
+        if not isinstance(self.alpha, Real) or not 0 <= float(self.alpha) < np.inf:
+            raise InputError(f"alpha is {self.alpha!r}, expected a number >= 0.")
         if as_loss(self.loss).classifies:
             raise InputError(f"loss is {self.loss!r}, expected 'squared', 'huber' or 'poisson'.")
         X, y = validate_data(self, X, y, y_numeric=True, **FORMATS)
@@ -362,7 +366,7 @@ def example_weights(class_weight: Any, y: Any, sample_weight: Any) -> np.ndarray
 
 def _with_penalty(model: ElasticNetClassifier) -> ElasticNetClassifier:
     """Return the model with the l1_ratio that its penalty's name stands for."""
-    ratios = {"elasticnet": model.l1_ratio, "l1": 1.0, "l2": 0.0, None: model.l1_ratio}
+    ratios = {"elasticnet": model.l1_ratio, "l1": 1.0, "l2": 0.0, None: 0.0}
     if model.penalty not in ratios:
         raise InputError(f"penalty is {model.penalty!r}, expected elasticnet, l1, l2 or None.")
     named = ElasticNetClassifier(**model.get_params(deep=False))

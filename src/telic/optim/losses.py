@@ -186,7 +186,7 @@ def as_loss(loss: "str | Loss") -> Loss:
     >>> as_loss("huber")
     Huber(delta=1.35)
     """
-    if not isinstance(loss, str):
+    if isinstance(loss, Loss):
         return loss
     if loss not in _BY_NAME:
         raise InputError(f"loss is {loss!r}, expected one of {', '.join(_BY_NAME)}.")

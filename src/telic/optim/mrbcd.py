@@ -6,8 +6,9 @@ import numpy as np
 from numba import njit
 
 from telic.optim import sampling
-from telic.optim.asbcd import LONGEST, block_labels, tables
-from telic.optim.kernels import advance, loss_gradient, soft
+from telic.optim.asbcd import LONGEST, block_labels, group_blocks, tables
+from telic.optim.kernels import advance, loss_gradient, prox_groups, row_add, row_dot, soft
+from telic.optim.penalties import GroupElasticNet
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
 
@@ -38,7 +39,7 @@ def mrbcd(
     """
     n, d = problem.design.n, problem.design.d
     step = safe_step(problem, batch) if step_size is None else step_size
-    b, clock, last = np.array([intercept]), np.zeros(blocks, np.int64), np.zeros(d, np.int64)
+    b, clock, last = np.array([intercept]), np.zeros(blocks, np.int32), np.zeros(d, np.int32)
     block_of, push = block_labels(d, blocks), np.zeros(d)
     powers, sums = tables(step * problem.l2, min(n, d, LONGEST))
     step_b = step if problem.fit_intercept else 0.0
@@ -48,12 +49,15 @@ def mrbcd(
         problem.slopes(table, out=table)
         total, total_b = problem.back(table), table.sum()
         np.divide(table, problem.mass, out=table, where=problem.mass > 0)
-        _batch_steps(
+        sampled = (
             *(problem.design.rows, problem.y, problem.loss.code, problem.loss.shape),
-            *(problem.mass, table, total, total_b, coef, b, clock, last),
-            *(block_of, push, chosen, change, step, step_b, problem.l1, problem.l2, powers, sums),
-            *(state, n),
+            *(problem.mass, table, total, total_b, coef, b, chosen, change),
         )
+        rest = step, step_b, problem.l1, problem.l2, state, n
+        if isinstance(problem.penalty, GroupElasticNet):
+            _group_batch_steps(*sampled, *group_blocks(problem.penalty, blocks), *rest)
+        else:
+            _batch_steps(*sampled, clock, last, block_of, push, powers, sums, *rest)
         yield Iterate(coef, b[0], n + n * batch)
 
 
@@ -75,18 +79,18 @@ def _batch_steps(
     total_b,
     w,
     b,
+    chosen,
+    change,
     clock,
     last,
     block_of,
     push,
-    chosen,
-    change,
+    powers,
+    sums,
     step,
     step_b,
     l1,
     l2,
-    powers,
-    sums,
     state,
     count,
 ):
@@ -136,3 +140,45 @@ def _batch_steps(
             w[k] = advance(w[k], total[k], behind, step, l1, l2, powers, sums)
         last[k] = 0
     clock[:] = 0
+
+
+@njit(cache=True, nogil=True)
+def _group_batch_steps(
+    A,
+    y,
+    code,
+    shape,
+    mass,
+    table,
+    total,
+    total_b,
+    w,
+    b,
+    chosen,
+    change,
+    order,
+    starts,
+    cuts,
+    step,
+    step_b,
+    l1,
+    l2,
+    state,
+    count,
+):
+    """Take `count` steps with a group norm: the drawn block of groups is updated whole."""
+    n, batch, blocks = y.size, chosen.size, cuts.size - 1
+    for _ in range(count):
+        j = int(sampling.uniform(state) * blocks)
+        push_b = total_b
+        for r in range(batch):
+            i = int(sampling.uniform(state) * n)
+            slope = loss_gradient(code, shape, row_dot(A, i, w) + b[0], y[i])
+            chosen[r], change[r] = i, (slope - table[i]) * mass[i] * n / batch
+            push_b += change[r]
+        for r in range(batch):
+            row_add(A, chosen[r], change[r], total)
+        prox_groups(w, total, order, starts, cuts[j], cuts[j + 1], step, l1, l2)
+        for r in range(batch):
+            row_add(A, chosen[r], -change[r], total)
+        b[0] -= step_b * push_b

@@ -85,13 +85,6 @@ def soft(z, threshold):
     return np.sign(z) * np.maximum(np.abs(z) - threshold, 0.0)
 
 
-def violations(gradient: np.ndarray, w: np.ndarray, l1: float) -> np.ndarray:
-    """Distance of −gradient (l2 term included) from l1 times the subdifferential of |w|."""
-    return np.where(
-        w != 0, np.abs(gradient + l1 * np.sign(w)), np.maximum(np.abs(gradient) - l1, 0.0)
-    )
-
-
 def group_penalty(groups: Sequence[int] | np.ndarray, *, l1: float, l2: float) -> GroupElasticNet:
     """Build the group penalty from one label per coordinate.
 
@@ -116,6 +109,8 @@ def group_penalty(groups: Sequence[int] | np.ndarray, *, l1: float, l2: float) -
     labels = np.asarray(groups)
     if labels.ndim != 1 or labels.size == 0:
         raise InputError(f"groups has shape {labels.shape}, expected one label per feature.")
+    if (labels != labels).any():
+        raise InputError("groups contains NaN, expected one label per feature.")
     order = np.argsort(labels, kind="stable").astype(np.int64)
     _, sizes = np.unique(labels, return_counts=True)
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -1,6 +1,7 @@
 """The finite-sum problem: data, loss, penalty; its objective and its duality gap."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -44,9 +45,9 @@ class Problem:
         """Whether the ℓ₁ part is a group norm."""
         return not isinstance(self.penalty, ElasticNet)
 
-    def predict(self, w: np.ndarray, b: float) -> np.ndarray:
+    def predict(self, w: np.ndarray, b: float, out: np.ndarray | None = None) -> np.ndarray:
         """⟨w, x_i⟩ + b for every row."""
-        z = np.empty(self.design.n)
+        z = np.empty(self.design.n) if out is None else out
         share(kernels.products, self.threads, self.design.rows, w, b, z)
         return z
 
@@ -56,9 +57,9 @@ class Problem:
         share(kernels.gradients, self.threads, *self._losses(z), out)
         return out
 
-    def curvatures(self, z: np.ndarray) -> np.ndarray:
+    def curvatures(self, z: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Second derivatives of the weighted losses, at least 1e-12 times the weights."""
-        out = np.empty_like(z)
+        out = np.empty_like(z) if out is None else out
         share(kernels.curvatures, self.threads, *self._losses(z), out)
         return out
 
@@ -70,10 +71,17 @@ class Problem:
         share(kernels.combine, self.threads, self.design.rows, a, out)
         return out.sum(axis=0) if runs > 1 else out[0]
 
-    def risk(self, z: np.ndarray) -> float:
-        """Weighted loss of the predictions z."""
+    def violations(self, gradient: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """Distance of each of some coordinates from optimal, given the loss's gradient there."""
+        out = np.empty_like(w)
+        kernels.violations(gradient, w, self.l1, self.l2, out)
+        return out
+
+    def risk(self, z: np.ndarray, move: np.ndarray | None = None, step: float = 0.0) -> float:
+        """Weighted loss of the predictions z + step · move."""
         sums = np.empty(-(-z.size // kernels.BLOCK))
-        share(kernels.losses, self.threads, *self._losses(z), sums)
+        along = z if move is None else move
+        share(kernels.losses, self.threads, *self._losses(z), along, float(step), sums)
         return float(sums.sum())
 
     def _losses(self, z: np.ndarray) -> tuple[Any, ...]:
@@ -94,15 +102,15 @@ class Problem:
         towards 0 keeps it feasible: without l2 that is needed, with l2 the better of both counts.
         """
         norm = self.penalty.dual_norm(gradient)
-        scales = {min(1.0, self.l1 / norm)} if norm > 0 and self.l1 > 0 else set()
+        scales = {min(1.0, self.l1 / norm)} if 0 < norm < np.inf and self.l1 > 0 else set()
         if self.l2 > 0 or norm <= self.l1:
             scales.add(1.0)
         best, sums = -np.inf, np.empty(-(-a.size // kernels.BLOCK))
         for scale in scales:
-            # Norms are even: the sign of v does not matter. Without l2 the scaled point is
-            # feasible, though rounding may hide it.
-            v = gradient if scale == 1.0 else scale * gradient
-            conjugate = self.penalty.conjugate(v) if self.l2 > 0 else 0.0
+            # Norms are even: the sign does not matter. Without l2 the scaled point is feasible,
+            # though rounding may hide it. With l1/scale no scaled copy of the gradient is needed.
+            weaker = replace(self.penalty, l1=self.l1 / scale)
+            conjugate = weaker.conjugate(gradient) * scale**2 if self.l2 > 0 else 0.0
             share(kernels.conjugates, self.threads, *self._losses(a), scale, sums)
             best = max(best, -sums.sum() - conjugate)
         return best
@@ -154,7 +162,7 @@ def make_problem(
     design = as_design(X)
     loss = as_loss(loss)
     for name, value in (("l1", l1), ("l2", l2)):
-        if np.ndim(value) or not 0 <= value < np.inf:
+        if not isinstance(value, Real) or not 0 <= value < np.inf:
             raise InputError(f"{name} is {value!r}, expected a number >= 0.")
     y = _vector("y", y, design.n)
     if loss.classifies:

@@ -10,7 +10,6 @@ from telic.optim.anderson import descend_columns
 from telic.optim.gram import descend
 from telic.optim.kernels import some_products, some_sums
 from telic.optim.line_search import backtrack
-from telic.optim.penalties import violations
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
 from telic.optim.threads import share
@@ -50,26 +49,26 @@ def prox_newton(
         For a group penalty, whose blocks it does not know.
     """
     if problem.is_grouped:
-        raise InputError("prox_newton has no group penalty. Use method='asbcd' or 'saga'.")
-    columns, threads, l1 = problem.design.columns, problem.threads, problem.l1
+        raise InputError("prox_newton has no group penalty. Use method='gram' or 'saga'.")
+    columns, threads = problem.design.columns, problem.threads
     gram = WorkingGram(problem)
     z = problem.predict(coef, intercept)
-    gradient = np.empty(problem.design.d)
+    a, gradient = np.empty(problem.design.n), np.empty(problem.design.d)
     spent = problem.design.n
     while True:
         shift = problem.best_shift(z)
         z += shift
         intercept += shift
-        a = problem.slopes(z)
+        problem.slopes(z, out=a)
         share(kernels.products, threads, columns, a, 0.0, gradient)
         yield Iterate(coef, intercept, spent, prediction=z, slopes=a, gradient=gradient)
-        violation = violations(gradient + problem.l2 * coef, coef, l1)
+        violation = problem.violations(gradient, coef)
         worst = violation.max()
         support = int(np.count_nonzero(coef))
         # Features in use come first, then the worst violators.
         violation[coef != 0] = np.inf
         if _grown(gram, violation, max(start_size, support // 2), z):
-            intercept, spent = _on_gram(problem, gram, coef, intercept, z, gradient, 0.1 * worst)
+            intercept, spent = _on_gram(problem, gram, coef, intercept, z, gradient, 0.1 * worst, a)
         else:
             size = max(min(max(start_size, 2 * support), np.count_nonzero(violation > 0)), support)
             working = _largest(violation, size)
@@ -89,7 +88,7 @@ def _grown(gram, violation, most, z):
     kept = gram.features[violation[gram.features] > 0]
     if kept.size + count > gram.limit:
         return False
-    gram.restart(gram.problem.curvatures(z), np.concatenate([kept, new]))
+    gram.restart(z, np.concatenate([kept, new]))
     return True
 
 
@@ -100,15 +99,18 @@ def _largest(values, count):
     return np.sort(np.argpartition(-values, count - 1)[:count]).astype(np.int64)
 
 
-def _on_gram(problem, gram, coef, intercept, z, gradient, target):
-    """Minimise over the set until no violation exceeds target; z and coef in place."""
+def _on_gram(problem, gram, coef, intercept, z, gradient, target, move_z):
+    """Minimise over the set until no violation exceeds target; z and coef in place.
+
+    move_z, of length n, is overwritten: with the move's predictions, then the slopes after it.
+    """
     columns, n, l2 = problem.design.columns, problem.design.n, problem.l2
     features, size = gram.features, gram.features.size
     exact = problem.loss.code == 0
     singles = np.arange(size), np.arange(size + 1), np.ones(size)
     w, slope, slope_b = coef[features], gradient[features], 0.0
     spent, fresh, risk = n, False, problem.risk(z)
-    worst = violations(slope + l2 * w, w, problem.l1).max(initial=0.0)
+    worst = problem.violations(slope, w).max(initial=0.0)
     for _ in range(20):
         start = w.copy()
         descend(
@@ -119,7 +121,7 @@ def _on_gram(problem, gram, coef, intercept, z, gradient, target):
         move_b = -(gram.means @ move) - slope_b / gram.weights.sum()
         if not problem.fit_intercept:
             move_b = 0.0
-        move_z = np.full(n, move_b)
+        move_z[:] = move_b
         share(some_sums, problem.threads, columns, features, move, move_z)
         step = 1.0
         if not exact:
@@ -131,19 +133,19 @@ def _on_gram(problem, gram, coef, intercept, z, gradient, target):
         intercept += step * move_b
         if exact:
             break
-        a = problem.slopes(z)
+        a = problem.slopes(z, out=move_z)
         share(some_products, problem.threads, columns, features, a, slope)
         slope_b = a.sum() if problem.fit_intercept else 0.0
         spent += n
         last, worst = (
             worst,
-            max(violations(slope + l2 * w, w, problem.l1).max(initial=0.0), abs(slope_b)),
+            max(problem.violations(slope, w).max(initial=0.0), abs(slope_b)),
         )
         if worst <= target or (fresh and step == 0.0):
             break
         fresh = worst > _STALE * last or step == 0.0
         if fresh:
-            gram.restart(problem.curvatures(z), features)
+            gram.restart(z, features)
             order = np.argsort(features)
             features, w, slope = gram.features, w[order], slope[order]
     coef[features] = w

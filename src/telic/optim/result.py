@@ -170,7 +170,7 @@ def _at_zero(problem: Problem) -> tuple[float, float, float]:
 
 
 def _look(problem: Problem, iterate: Iterate, bounded: bool) -> tuple[float, float, float, float]:
-    """Objective, best intercept, lower bound, and size of the gradient."""
+    """Objective, best intercept, lower bound, and without one the size of the gradient."""
     z, a, gradient = iterate.prediction, iterate.slopes, iterate.gradient
     shift = 0.0
     if z is None:
@@ -183,8 +183,10 @@ def _look(problem: Problem, iterate: Iterate, bounded: bool) -> tuple[float, flo
         a = problem.slopes(z, out=z if iterate.prediction is None else None)
     if gradient is None:
         gradient = problem.back(a)
-    dual = problem.dual_value(a, gradient) if bounded else -np.inf
-    return objective, iterate.intercept + shift, dual, np.abs(gradient).max()
+    intercept = iterate.intercept + shift
+    if bounded:
+        return objective, intercept, problem.dual_value(a, gradient), np.nan
+    return objective, intercept, -np.inf, np.abs(gradient).max()
 
 
 def _forecast(history: list[Record], target: float) -> int:

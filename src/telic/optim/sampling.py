@@ -62,6 +62,15 @@ def alias_table(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return threshold.astype(np.float32), alias
 
 
+def draw_tables(p: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return p and its alias table as kernels take them; uniform draws need one number alone."""
+    if p.min() == p.max():
+        return p[:1].astype(np.float32), np.empty(0, np.float32), np.empty(0, np.int32)
+    threshold, alias = alias_table(p)
+    # The rounding of p scales a correction that vanishes at the optimum.
+    return p.astype(np.float32), threshold, alias
+
+
 @njit(cache=True, nogil=True)
 def _fill_alias(threshold, alias):
     """Pair columns below 1 with columns above 1 (Vose)."""
@@ -93,7 +102,11 @@ def _fill_alias(threshold, alias):
 
 def random_state(seed: int | np.random.Generator | None) -> np.ndarray:
     """Return the one-number state that `uniform` advances, so that a kernel is a pure function."""
-    return np.random.default_rng(seed).integers(0, 2**63, size=1, dtype=np.uint64)
+    try:
+        generator = np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise InputError(f"random_state is {seed!r}, expected an integer >= 0 or None.") from None
+    return generator.integers(0, 2**63, size=1, dtype=np.uint64)
 
 
 @njit(cache=True, nogil=True)
@@ -108,10 +121,10 @@ def uniform(state):
 
 
 @njit(cache=True, nogil=True)
-def draw(state, threshold, alias):
-    """Index drawn from an alias table."""
-    u = uniform(state) * threshold.size
+def draw(state, n, threshold, alias):
+    """Index below n drawn from an alias table; uniformly if the table is empty."""
+    u = uniform(state) * n
     i = int(u)
-    if u - i < threshold[i]:
+    if alias.size == 0 or u - i < threshold[i]:
         return i
     return int(alias[i])

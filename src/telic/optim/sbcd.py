@@ -8,8 +8,9 @@ import numpy as np
 from numba import njit
 
 from telic.optim import sampling
-from telic.optim.asbcd import block_labels
-from telic.optim.kernels import loss_gradient, soft
+from telic.optim.asbcd import block_labels, group_blocks
+from telic.optim.kernels import loss_gradient, prox_groups, row_add, row_dot, soft
+from telic.optim.penalties import GroupElasticNet
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
 
@@ -36,14 +37,20 @@ def sbcd(
     """
     n, d = problem.design.n, problem.design.d
     step = safe_step(problem) if step_size is None else step_size
-    b = np.array([intercept])
-    block_of, drawn = block_labels(d, blocks), np.zeros(1, np.int64)
+    b, drawn = np.array([intercept]), np.zeros(1, np.int64)
+    sampled = (
+        *(problem.design.rows, problem.y, problem.loss.code, problem.loss.shape),
+        *(problem.mass, coef, b),
+    )
+    rest = step, problem.l1, problem.l2, float(problem.fit_intercept), drawn, state
+    if isinstance(problem.penalty, GroupElasticNet):
+        groups, row = group_blocks(problem.penalty, blocks), np.zeros(d)
+        while True:
+            _group_steps(*(*sampled, row, *groups, *rest))
+            yield Iterate(coef, b[0], n)
+    block_of = block_labels(d, blocks)
     while True:
-        _steps(
-            *(problem.design.rows, problem.y, problem.loss.code, problem.loss.shape),
-            *(problem.mass, coef, b, block_of, np.ones(blocks), np.zeros(blocks), np.zeros(d)),
-            *(step, problem.l1, problem.l2, float(problem.fit_intercept), drawn, state),
-        )
+        _steps(*(*sampled, block_of, np.ones(blocks), np.zeros(blocks), np.zeros(d), *rest))
         yield Iterate(coef, b[0], n)
 
 
@@ -55,6 +62,12 @@ def sgd(problem: Problem, **options: Any) -> Iterator[Iterate]:
 def safe_step(problem: Problem) -> float:
     """1/(2 L)."""
     return 0.5 / problem.row_constants().max()
+
+
+@njit(cache=True, nogil=True)
+def _step_at(first, l2, t, n):
+    """Step size of draw t."""
+    return first / (1.0 + first * l2 * t) if l2 > 0 else first / math.sqrt(1.0 + t / n)
 
 
 @njit(cache=True, nogil=True)
@@ -87,9 +100,8 @@ def _steps(
         i = int(sampling.uniform(state) * n)
         if blocks > 1:
             j = int(sampling.uniform(state) * blocks)
-        t = drawn[0]
+        eta = _step_at(first, l2, drawn[0], n)
         drawn[0] += 1
-        eta = first / (1.0 + first * l2 * t) if l2 > 0 else first / math.sqrt(1.0 + t / n)
         start, end = A.indptr[i], A.indptr[i + 1]
         shift = start * A.step - start
         z = b[0]
@@ -113,3 +125,37 @@ def _steps(
     for k in range(w.size):
         j = block_of[k]
         w[k] = soft(w[k], cut[j] - seen[k]) * scale[j]
+
+
+@njit(cache=True, nogil=True)
+def _group_steps(
+    A,
+    y,
+    code,
+    shape,
+    mass,
+    w,
+    b,
+    row,
+    order,
+    starts,
+    cuts,
+    first,
+    l1,
+    l2,
+    has_intercept,
+    drawn,
+    state,
+):
+    """Take n steps with a group norm; row holds the drawn row's gradient, else zeros."""
+    n, blocks = y.size, cuts.size - 1
+    for _ in range(n):
+        i = int(sampling.uniform(state) * n)
+        j = int(sampling.uniform(state) * blocks)
+        eta = _step_at(first, l2, drawn[0], n)
+        drawn[0] += 1
+        push = n * mass[i] * loss_gradient(code, shape, row_dot(A, i, w) + b[0], y[i])
+        row_add(A, i, push, row)
+        prox_groups(w, row, order, starts, cuts[j], cuts[j + 1], eta, l1, l2)
+        row_add(A, i, -push, row)
+        b[0] -= eta * push * has_intercept

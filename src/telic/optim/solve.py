@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from telic.optim.svrg import svrg
 METHODS = ("auto", "asbcd", "gram", "mrbcd", "prox_newton", "saga", "sbcd", "sdca", "sgd", "svrg")
 _WITH_STEP = ("asbcd", "mrbcd", "saga", "sbcd", "sgd", "svrg")
 _WITH_BLOCKS = ("asbcd", "mrbcd", "sbcd")
-_WITH_GROUPS = ("asbcd", "gram", "saga", "svrg")
+_WITH_GROUPS = ("asbcd", "gram", "mrbcd", "saga", "sbcd", "sgd", "svrg")
 
 
 def minimize(
@@ -169,18 +170,23 @@ def solve(
     """Run a method on a problem that is already built; parameters as in `minimize`."""
     if method not in METHODS:
         raise InputError(f"method is {method!r}, expected one of {', '.join(METHODS)}.")
-    if not 0 <= tol < np.inf or not max_passes > 0:
+    real = isinstance(tol, Real) and isinstance(max_passes, Real)
+    if not real or not 0 <= tol < np.inf or not max_passes > 0:
         raise InputError(f"tol is {tol!r} and max_passes {max_passes!r}: expected >= 0 and > 0.")
-    if step_size is not None and not 0 < step_size < np.inf:
-        raise InputError(f"step_size is {step_size!r}, expected a number > 0.")
     d = problem.design.d
     if method == "auto":
         method = choose_method(problem)
+    if scheme not in sampling.SCHEMES:
+        raise InputError(f"sampling is {scheme!r}, expected one of {', '.join(sampling.SCHEMES)}.")
+    if step_size is not None:
+        _check_step(problem, method, scheme, batch, step_size)
     if problem.is_grouped and method not in _WITH_GROUPS:
         raise InputError(
             f"{method} does not know groups. Use one of {', '.join(_WITH_GROUPS)}, or 'auto'."
         )
     coef = _start(coef_init, d)
+    if not isinstance(intercept_init, Real) or not np.isfinite(intercept_init):
+        raise InputError(f"intercept_init is {intercept_init!r}, expected a finite number.")
     options: dict[str, Any] = {"coef": coef, "intercept": float(intercept_init)}
     if not problem.fit_intercept:
         options["intercept"] = 0.0
@@ -196,7 +202,7 @@ def solve(
         options["scheme"] = scheme
     if method == "mrbcd":
         batch = min(10, problem.design.n) if batch is None else batch
-        if not 1 <= batch <= problem.design.n:
+        if not isinstance(batch, Integral) or not 1 <= batch <= problem.design.n:
             raise InputError(f"batch is {batch!r}, expected 1 to the {problem.design.n} rows.")
         options["batch"] = int(batch)
     result = drive(
@@ -270,16 +276,37 @@ _ITERATES: dict[str, Callable[..., Iterator[Iterate]]] = {
 def _start(coef_init: Any, d: int) -> np.ndarray:
     if coef_init is None:
         return np.zeros(d)
-    coef = np.array(coef_init, dtype=np.float64)
+    try:
+        coef = np.array(coef_init, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"coef_init cannot be read as numbers: {error}.") from None
     if coef.shape != (d,) or not np.isfinite(coef).all():
         raise InputError(f"coef_init has shape {coef.shape}, expected ({d},) finite numbers.")
     return coef
 
 
+def _check_step(
+    problem: Problem, method: str, scheme: str, batch: int | None, step_size: float
+) -> None:
+    if method not in _WITH_STEP:
+        raise InputError(
+            f"{method} has no step_size. Leave it out, or use {', '.join(_WITH_STEP)}."
+        )
+    if not isinstance(step_size, Real) or not 0 < step_size < np.inf:
+        raise InputError(f"step_size is {step_size!r}, expected a number > 0.")
+    # At 1/l2 a step forgets where it came from; beyond it the coefficients change sign and grow.
+    if step_size * problem.l2 >= 1.0:
+        safe = safe_step(problem, method, scheme, batch)
+        raise InputError(
+            f"{method} diverges with a step_size of {step_size:.3g}, which is 1/l2 or more. "
+            f"A step_size of {safe:.3g} is safe."
+        )
+
+
 def _block_count(blocks: int | None, default: int, d: int) -> int:
     if blocks is None:
         return min(default, d)
-    if not 1 <= blocks <= d:
+    if not isinstance(blocks, Integral) or not 1 <= blocks <= d:
         raise InputError(f"blocks is {blocks!r}, expected 1 to the {d} features.")
     return int(blocks)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from telic.optim import sampling
-from telic.optim.asbcd import LONGEST, block_labels, group_steps, table_steps, tables
+from telic.optim.asbcd import LONGEST, group_blocks, group_steps, table_steps, tables
 from telic.optim.penalties import GroupElasticNet
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
@@ -37,12 +37,11 @@ def svrg(
     n, d = problem.design.n, problem.design.d
     step = safe_step(problem) if step_size is None else step_size
     inner = n if inner is None else inner
-    threshold, alias = sampling.alias_table(np.full(n, 1.0 / n))
-    p = np.full(n, 1.0 / n, np.float32)
+    p, threshold, alias = sampling.draw_tables(np.full(n, 1.0 / n))
     b, clock = np.array([intercept]), np.zeros(1)
     powers, sums = tables(step * problem.l2, min(inner, d, LONGEST))
     step_b = step if problem.fit_intercept else 0.0
-    penalty, block_of = problem.penalty, block_labels(d, 1)
+    penalty, block_of = problem.penalty, np.empty(0, np.int32)
     while True:
         table = problem.predict(coef, b[0])
         problem.slopes(table, out=table)
@@ -53,9 +52,8 @@ def svrg(
             *(problem.mass, p, threshold, alias, table),
         )
         if isinstance(penalty, GroupElasticNet):
-            groups = penalty.order, penalty.starts, np.array([0, penalty.starts.size - 1])
             group_steps(
-                *(*sampled, total, total_b, coef, b, *groups, step, step_b),
+                *(*sampled, total, total_b, coef, b, *group_blocks(penalty, 1), step, step_b),
                 *(problem.l1, problem.l2, state, inner, False),
             )
         else:

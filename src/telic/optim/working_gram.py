@@ -28,9 +28,10 @@ class WorkingGram:
         self.limit = min(LARGEST_SET, max(64, int(problem.design.stored**0.5)))
         self.inside = np.zeros(problem.design.d, np.bool_)
 
-    def restart(self, weights: np.ndarray, features: np.ndarray) -> None:
-        """Take other weights of the rows and other features."""
-        self.weights = weights
+    def restart(self, z: np.ndarray, features: np.ndarray) -> None:
+        """Take the curvatures at the predictions z for weights of the rows, and other features."""
+        known = self.weights if self.weights.size else None
+        self.weights = self.problem.curvatures(z, out=known)
         self.features = np.empty(0, np.int64)
         self.matrix, self.means = np.empty((0, 0)), np.empty(0)
         self.inside[:] = False
@@ -75,35 +76,43 @@ def weighted_lines(
     """Write Xᵀ diag(weights) X of the sparse rows below the diagonal, from line `known` on.
 
     place holds the line of each feature, or −1. Each of up to 4 runs of rows has a sum of its own,
-    which threads share without looking at each other's rows, as long as the sums take no more
-    numbers than the data; otherwise every thread reads all rows and adds to lines of its own.
+    so that threads need not look at each other's rows, as long as the sums take no more numbers
+    than the data; otherwise every thread reads all rows and adds to lines of its own.
     """
-    lines = matrix[known:]
+    A, threads, lines = problem.design.rows, problem.threads, matrix[known:]
     runs = max(1, min(4, problem.design.stored // max(1, lines.size)))
-    sums = np.zeros((runs, *lines.shape))
-    share(_add_lines, problem.threads, problem.design.rows, weights, place, known, sums)
-    sums.sum(axis=0, out=lines)
+    if runs == 1:
+        share(_add_own_lines, threads, A, weights, place, known, lines)
+        return
+    sums = np.empty((min(threads, runs), *lines.shape))
+    for begin in range(0, runs, len(sums)):
+        share(_sum_run, threads, A, weights, place, known, begin, runs, sums)
+        for turn in range(min(len(sums), runs - begin)):
+            lines += sums[turn]
 
 
 @njit(cache=True, nogil=True)
-def _add_lines(A, weights, place, known, sums, turn, threads):
-    """Add each row's weighted outer product to its run's sum, or to every threads-th line of one.
-
-    sums has the shape (runs, lines from `known` on, all lines).
-    """
-    runs = sums.shape[0]
-    for run in range(turn if runs > 1 else 0, runs, threads if runs > 1 else 1):
-        first, last = weights.size * run // runs, weights.size * (run + 1) // runs
-        _add_rows(A, weights, place, known, sums[run], first, last, turn, threads, runs == 1)
+def _sum_run(A, weights, place, known, begin, runs, sums, turn, threads):
+    """Sum the weighted outer products of run begin + turn of the rows into sums[turn]."""
+    run, n = begin + turn, weights.size
+    if run < runs and turn < sums.shape[0]:
+        sums[turn] = 0.0
+        first, last = n * run // runs, n * (run + 1) // runs
+        _add_rows(A, weights, place, known, sums[turn], first, last, 0, 1)
 
 
 @njit(cache=True, nogil=True)
-def _add_rows(A, weights, place, known, out, first, last, turn, threads, by_line):
-    """Add the weighted outer products of rows first to last; `by_line` only this turn's lines."""
+def _add_own_lines(A, weights, place, known, out, turn, threads):
+    """Add the weighted outer products of all rows to every threads-th line."""
+    _add_rows(A, weights, place, known, out, 0, weights.size, turn, threads)
+
+
+@njit(cache=True, nogil=True)
+def _add_rows(A, weights, place, known, out, first, last, turn, threads):
+    """Add the weighted outer products of rows first to last to every threads-th line."""
     size = out.shape[1]
     old_at, old_value, old = np.empty(size, np.int64), np.empty(size), 0
     new_at, new_value, new = np.empty(size, np.int64), np.empty(size), 0
-    by_line = by_line and threads > 1
     for i in range(first, last):
         start = A.indptr[i]
         shift = start * A.step - start
@@ -118,7 +127,7 @@ def _add_rows(A, weights, place, known, out, first, last, turn, threads, by_line
                 old += 1
         for p in range(new):
             j = new_at[p]
-            if by_line and j % threads != turn:
+            if threads > 1 and j % threads != turn:
                 continue
             x, line = weights[i] * new_value[p], out[j - known]
             for q in range(old):

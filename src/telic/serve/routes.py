@@ -71,7 +71,13 @@ class Service:
         """
         refuse_other_origins(request.headers)
         given = await self._json(request)
+        given = {name: value for name, value in given.items() if value is not None}
         phone = self._phone(given.pop("installed", {}), given.pop("opened", []))
+        for name in ("q", "user", "composition"):
+            if not isinstance(given.get(name, ""), str):
+                raise Problem(422, "bad_text", f"'{name}' is no text.", "Send text.")
+        if given.get("explain") is True:
+            given["explain"] = "1"
         strings = {name: str(value) for name, value in given.items()}
         return await self._suggest(request, strings, phone)
 
@@ -104,7 +110,7 @@ class Service:
         if given.get("explain") == "1":
             answer.append({"suggestions": [_explained(suggestion) for suggestion in suggestions]})
         return Response(
-            json.dumps(answer, ensure_ascii=False),
+            json.dumps(answer),  # escaped: half a character, as typed, is no UTF-8
             media_type="application/x-suggestions+json",
             headers={"Cache-Control": "no-store"},
         )
@@ -140,6 +146,7 @@ class Service:
                 "model": completer.model,
                 "relevance": completer.relevance.name,
                 "protocol": completer.protocol,
+                "learned_popularity": completer.relevance.unlearned is not None,
                 "candidates": completer.n,
                 "phrases": len(completer.index),
                 "apps": completer.phones.telling() if completer.phones else [],
@@ -196,7 +203,7 @@ class Service:
             if len(body) > self.settings.max_body:
                 raise Problem(
                     413, "too_large", f"The body has over {self.settings.max_body} bytes.",
-                    "Send user, composition and query alone.",
+                    "Send only what this address takes.",
                 )  # fmt: skip
         try:
             given = json.loads(body)
@@ -205,7 +212,7 @@ class Service:
         if not isinstance(given, dict):
             raise Problem(
                 422, "not_json", "The body is no JSON object.",
-                'Send {"user": ..., "composition": ..., "query": ...}.',
+                'Send {"q": ...} to /suggest; "user", "composition" and "query" to /submit.',
             )  # fmt: skip
         return given
 

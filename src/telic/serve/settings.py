@@ -27,7 +27,7 @@ class Settings:
     """Characters of a query."""
     max_id: int = 128
     """Characters of a user's or composition's id."""
-    max_body: int = 16 * 1024
+    max_body: int = 64 * 1024
     """Bytes of a request's body, and of its query string."""
     max_open: int = 10_000
     """Open compositions; one more ends the one that has been idle longest."""

@@ -52,8 +52,8 @@ def discover(
     paths : sequence of {"U-P-D", "U-P", "U-P-U", "U-P-D-P-U"}
         PathSelClus: half-paths, or the text's full paths, whose memory grows with the square of
         the number of users. The text also uses U-P. It is left out here because it needs users
-        who share patients: where they hardly do, it says nothing and swamps U-P-D, which
-        `details["path_contrast"]` shows (1.02 in the simulated hospital).
+        who share patients: where they hardly do, as in the simulated hospital, it says nothing and
+        swamps U-P-D, which `details["path_contrast"]` shows (near 1).
     free : int
         PathSelClus: δ, clusters without seeds.
     restarts : int

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from telic.errors import InputError
 
-BLOCKS = 8
+BLOCKS = 32
 """Times per sweep that the topics' word counts are brought up to date."""
 AVERAGED = 10
 """Last sweeps whose counts are averaged into the topics."""

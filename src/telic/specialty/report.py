@@ -83,7 +83,9 @@ def _specialty(
     report.text(
         f"{shown(len(one.users))} users opened records of {shown(int((patients > 0).sum()))} "
         f"patients. The listed code whose users overlap most is "
-        f"{one.nearest_code or 'none'}; it does not name the group."
+        f"{one.nearest_code or 'none'}; it does not name the group. Stability: "
+        f"{as_share(one.stability)} over other runs, {as_share(one.stability_sizes)} with other "
+        f"sizes, {as_share(one.stability_months)} month by month."
     )
     report.table(
         ["diagnosis", "lift"],
@@ -123,8 +125,8 @@ def _recognition(report: Report, recognition: Recognition) -> None:
     )
     tests = recognition.compare("de facto", core)
     report.text(
-        "Difference in F1 from the mean of the core classes: "
-        + "; ".join(f"{name} p = {test.p_value:.3f}" for name, test in tests.items())
+        "Difference in F1 from the mean of the core classes, p-values: "
+        + "; ".join(f"{name} {test.p_text()}" for name, test in tests.items())
         + ". The group was found in the same diagnoses it is recognised by, so this shows that it "
         "is coherent, not that it is real."
     )

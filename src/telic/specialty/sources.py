@@ -116,7 +116,7 @@ def read_fhir(source: Path) -> Tables:
     """Read FHIR NDJSON: AuditEvent, Encounter, Condition, Practitioner and PractitionerRole.
 
     An access is an AuditEvent whose agent is a Practitioner and whose entity is an Encounter; the
-    patient is the encounter's. Codes are the first coding of a Condition, taken as ICD-10; the
+    patient is the encounter's. Codes are a Condition's ICD-10 coding, or else its first one; the
     specialty is the first one of a PractitionerRole, else a Practitioner's first qualification.
     """
     patient_of: dict[str, str] = {}
@@ -139,7 +139,7 @@ def read_fhir(source: Path) -> Tables:
                 (
                     _reference(resource.get("subject"), "Patient"),
                     _reference(resource.get("encounter"), "Encounter"),
-                    _first_code(resource.get("code")),
+                    _first_code(resource.get("code"), system="icd-10"),
                 )
             )
         elif kind == "Practitioner":
@@ -327,9 +327,11 @@ def _reference(value: Any, kind: str) -> str:
     return parts[-1] if len(parts) >= 2 and parts[-2] == kind else ""
 
 
-def _first_code(value: Any) -> str:
+def _first_code(value: Any, *, system: str = "") -> str:
+    """Code of the first coding, of one whose system is named like `system` if there is any."""
     coding = value.get("coding", []) if isinstance(value, dict) else []
-    return str(coding[0].get("code", "")) if coding else ""
+    own = [one for one in coding if system in str(one.get("system", "")).lower()]
+    return next((str(one.get("code", "")) for one in [*own, *coding]), "")
 
 
 def _text_table(names: list[str], rows: Sequence[tuple[str, ...]]) -> pa.Table:

@@ -28,6 +28,7 @@ from telic.completion.appaware_evaluation import (
 )
 from telic.completion.appaware_signals import Signals
 from telic.completion.models import fit_relevance
+from telic.completion.relevance import NAMES
 from telic.completion.replay import Replay
 from telic.data.compositions import read_compositions
 from telic.data.queries import read_queries
@@ -200,7 +201,7 @@ def strongest_pairs(replay: Replay, models: PhoneModels, *, top: int = 20) -> li
 def controls(
     catalogue: Catalogue, *, seeds: int = 3, progress: Progress | None = None, **phones: Any
 ) -> list[dict]:
-    """Gain in MRR (MPC, every keystroke, no gate) with apps that cause, do not, and cannot.
+    """Gain in MRR (every keystroke, no gate) with apps that cause, do not, and cannot.
 
     ``strength``: the share of queries that apps cause. At 0 a set of apps still gives its owner's
     habits away. ``independent``: the apps of another composition; nothing may be gained, and
@@ -209,17 +210,19 @@ def controls(
     help gain what counting popularity anew gains.
     """
     cannot = {"independent": True}
-    settings: dict[str, tuple[Protocol, dict]] = {
-        f"strength {strength:g}": (UNGATED, {"strength": strength}) for strength in STRENGTHS
-    } | {"independent": (UNGATED, cannot), "independent, printed protocol": (PAPER, cannot)}
+    settings: list[tuple[str, str, Protocol, dict]] = [
+        *((f"strength {s:g}", "mpc", UNGATED, {"strength": s}) for s in STRENGTHS),
+        *(("independent", relevance, UNGATED, cannot) for relevance in NAMES),
+        ("independent, printed protocol", "mpc", PAPER, cannot),
+    ]
     rows = []
-    for setting, (protocol, change) in settings.items():
+    for setting, relevance, protocol, change in settings:
         gains: dict[str, list[float]] = {}
         for seed in range(seeds):
             if progress:
-                progress(f"control: {setting}, log {seed + 1} of {seeds}")
+                progress(f"control: {setting}, {relevance}, log {seed + 1} of {seeds}")
             replay = phone_replay(catalogue, **(phones | change | {"seed": 100 + seed}))
-            counts = fit_relevance(replay, "mpc", protocol)
+            counts = fit_relevance(replay, relevance, protocol)
             models = fit_phone_models(replay, counts, protocol)
             mrr = {row["model"]: row["mrr"] for row in try_phone_models(replay, models).rows()
                    if row["prefixes"] == "all"}  # fmt: skip
@@ -232,7 +235,8 @@ def controls(
             if model in gains:
                 ones = np.array(gains[model])
                 test = paired_t_test(ones, np.zeros(len(ones)), np.arange(len(ones)))
-                rows.append({"setting": setting, "model": model, "gain": test.difference,
+                rows.append({"setting": setting, "relevance": relevance, "model": model,
+                             "gain": test.difference,
                              "low": test.low, "high": test.high, "seeds": seeds})  # fmt: skip
     return rows
 

@@ -12,6 +12,7 @@ from telic.data.pairs import QueryAppPairs
 from telic.evaluate import mean_reciprocal_rank, paired_t_test, reciprocal_ranks
 
 PENALTIES = (Elastic(1e-4, 1e-4), Elastic(3e-4, 1e-4), Elastic(1e-3, 1e-4))
+RECOUNTS = (None, *PENALTIES)
 Unit = Literal["query", "word"]
 Group = Literal["worker", "task"]
 LENGTHS = (1, 2, 3)
@@ -30,10 +31,11 @@ def pairs_study(
     """Rank queries, or their words, by popularity and by AppAware, on people held out.
 
     Five folds of workers (or tasks). Popularity is counted on the others; in training, without the
-    own group. Candidates are the n most popular that begin with the first 1, 2 or 3 characters.
-    The apps that the query was meant for are the context, each of value 1. The penalty is chosen
-    on one of the training folds. A query that nobody else typed cannot be suggested by any model:
-    it counts 0 for both, and `coverage` says how often it can.
+    own group; a weight for each text is learned on top where it helps on one of the training folds,
+    so that apps that say nothing cannot gain by it. Candidates are the n most popular that begin
+    with the first 1, 2 or 3 characters. The apps that the query was meant for are the context, each
+    of value 1. The penalty is chosen on one of the training folds. A query that nobody else typed
+    cannot be suggested by any model: it counts 0 for both, and `coverage` says how often it can.
 
     Parameters
     ----------
@@ -61,20 +63,31 @@ def pairs_study(
     if shuffled:
         apps = [apps[i] for i in rng.permutation(len(apps))]
     found: dict[int, list[tuple[np.ndarray, ...]]] = {length: [] for length in LENGTHS}
+    nothing = [[0]] * len(text)  # a context that is the same for all: a weight for each text
+
+    def learned(train: np.ndarray, penalty: Elastic | None) -> np.ndarray:
+        if penalty is None:
+            return np.zeros(len(vocabulary))
+        weights = _Ranking(vocabulary, text, group, nothing, 1, train, n).fitted(penalty)
+        return weights[:-1] / max(1 + weights[-1], 0.1)
+
+    def ranking(train: np.ndarray, recount: Elastic | None) -> _Ranking:
+        return _Ranking(
+            vocabulary, text, group, apps, len(pairs.apps), train, n, learned(train, recount)
+        )
+
     for held in range(FOLDS):
         inner = (held + 1) % FOLDS
         smaller = (part != held) & (part != inner)
-        problem = _Ranking(vocabulary, text, group, apps, len(pairs.apps), smaller, n)
-        tried = [problem.fitted(penalty) for penalty in PENALTIES]
         inside = np.flatnonzero(part == inner)
 
-        accuracy = [
-            np.mean([problem.ranks(inside, length, w)[1].mean() for length in LENGTHS])
-            for w in tried
-        ]
-        penalty = PENALTIES[int(np.argmax(accuracy))]
-        problem = _Ranking(vocabulary, text, group, apps, len(pairs.apps), part != held, n)
-        weights, test = problem.fitted(penalty), np.flatnonzero(part == held)
+        problems = [ranking(smaller, recount) for recount in RECOUNTS]
+        best = int(np.argmax([_accuracy(problem, inside) for problem in problems]))
+        tried = [problems[best].fitted(penalty) for penalty in PENALTIES]
+        penalty = PENALTIES[int(np.argmax([_accuracy(problems[best], inside, w) for w in tried]))]
+        problem = ranking(part != held, RECOUNTS[best])
+        weights = problem.fitted(penalty)
+        test = np.flatnonzero(part == held)
         for length in LENGTHS:
             found[length].append((*problem.ranks(test, length, weights), worker[test]))
     rows = []
@@ -89,6 +102,13 @@ def pairs_study(
             "p_value": tested.p_value,
         })  # fmt: skip
     return rows
+
+
+def _accuracy(problem: "_Ranking", items: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """MRR over all prefix lengths, by popularity or with weights of apps."""
+    own = np.zeros(problem.size) if weights is None else weights
+    ranks = [problem.ranks(items, length, own)[weights is not None] for length in LENGTHS]
+    return float(np.mean(ranks))
 
 
 def _instances(
@@ -119,9 +139,11 @@ class _Ranking:
 
     def __init__(
         self, vocabulary: np.ndarray, text: np.ndarray, group: np.ndarray, apps: list[list[int]],
-        n_apps: int, train: np.ndarray, n: int,
+        n_apps: int, train: np.ndarray, n: int, learned: np.ndarray | None = None,
     ) -> None:  # fmt: skip
         self.text, self.group, self.apps, self.n_apps, self.n = text, group, apps, n_apps, n
+        self.learned = np.zeros(len(vocabulary)) if learned is None else learned
+        self.size = len(vocabulary) * n_apps + 1
         self.vocabulary = vocabulary
         self.train = np.flatnonzero(train)
         self.in_training = train
@@ -155,7 +177,7 @@ class _Ranking:
                 continue
             chosen.append(start[-1] + texts.index(self.text[i]))
             outcome += texts
-            offset += np.log1p([count for _, count in listed]).tolist()
+            offset += (np.log1p([count for _, count in listed]) + self.learned[texts]).tolist()
             start.append(len(outcome))
             context.append(self.apps[i])
             kept.append(i)

@@ -121,7 +121,7 @@ def convergence(
     Each method's step is the multiple of its theoretical one that is best after `passes` passes,
     on a seed of its own.
     """
-    best = solve(problem, tol=1e-10, max_passes=20_000)
+    best = solve(problem, tol=1e-12, max_passes=20_000)
     zero = problem.risk(np.zeros(problem.design.n))
     scale = zero - best.objective
     curves = []

@@ -30,6 +30,8 @@ MULTIPLES = (0.25, 1.0, 4.0, 16.0)
 """Of each method's safe step: the grid, one for all methods and sets."""
 BIAS = (1e-2, 1e-3, 1e-4)
 """λ₂ of SDCA-ADMM whose limits are compared."""
+SLOW_RUNS = 5
+"""Replications of SDCA-ADMM at most."""
 DONE = 1e-7
 """Relative gap at which a run ends."""
 
@@ -42,14 +44,15 @@ class Method:
     options: dict[str, Any]
 
     @property
-    def random(self) -> bool:
-        """Whether runs of different seeds differ."""
-        return self.options["method"] != "batch-admm"
+    def slow(self) -> bool:
+        """Whether a step takes long: all rows, or one row and the whole graph."""
+        return self.options["method"] in ("batch-admm", "sdca-admm")
 
-    @property
-    def grid(self) -> tuple[float, ...]:
-        """Multiples of its safe step to try; SDCA-ADMM has none, ρ is its step."""
-        return (1.0,) if self.options["method"] == "sdca-admm" else MULTIPLES
+    def runs(self, replications: int, seconds: float) -> tuple[int, float]:
+        """Return how many runs and how long ones; batch ADMM draws nothing."""
+        if self.options["method"] == "batch-admm":
+            return 1, 20 * seconds
+        return (min(replications, SLOW_RUNS), seconds) if self.slow else (replications, seconds)
 
 
 def _line(name: str, method: str, x_step: str = "linearised", **options: Any) -> Method:
@@ -120,7 +123,7 @@ class SetResult:
     certified: float
     """Bound on the optimum's relative error."""
     curves: list[Curves]
-    bias: dict[float, tuple[float, float, float]]
+    bias: dict[float, tuple[float, ...]]
     """By λ₂: relative gap of the perturbed problem's minimiser, SDCA-ADMM's last relative gap, and
     its passes."""
 
@@ -193,18 +196,16 @@ def run(
         lagging = (record.objective_y - best.objective) / scale
         q = best.q(point.x, point.y) / scale
         rows.append((record.passes, record.seconds, gap, lagging, q))
-        return gap <= DONE
+        return gap <= DONE or record.seconds >= seconds
 
     options = method.options | {"batch": BATCH[method.options["x_step"]]}
-    if options["method"] != "sdca-admm":
-        where = {key: options[key] for key in ("method", "x_step", "batch")}
-        options["step_size"] = multiple * safe_step(best.problem, **where)
+    where = {key: options[key] for key in ("method", "x_step", "batch")}
+    options["step_size"] = multiple * safe_step(best.problem, **where)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
             solve_admm(
-                best.problem, tol=0.0, max_passes=1e9, max_seconds=seconds, random_state=seed,
-                callback=keep, **options,
+                best.problem, tol=0.0, max_passes=1e9, random_state=seed, callback=keep, **options,
             )  # fmt: skip
         except InputError:
             return None
@@ -224,8 +225,8 @@ def study_set(
     replications : int
         Runs of each method that draws at random.
     seconds : float
-        Of one run, twenty times as much for batch ADMM, which runs once; a run also ends at a
-        relative gap of 1e-7.
+        Processor time of one run, twenty times as much for batch ADMM, which runs once; a run also
+        ends at a relative gap of 1e-7.
     seed : int
     work : Path, optional
         Folder that keeps the runs of each method: an interrupted study goes on from there.
@@ -243,16 +244,13 @@ def study_set(
                 runs = [found[str(i)] for i in range(len(found.files) - 1)]
                 curves.append(Curves(method, float(found["multiple"]), runs))
             continue
-        tuning = seconds / 2 if method.random else 3 * seconds
+        tuning = 3 * seconds if method.slow else seconds / 2
         multiple = _best_multiple(best, method, seconds=tuning, seed=seed)
-        found = (
-            [
-                run(best, method, multiple=multiple, seconds=seconds, seed=seed + replication)
-                for replication in range(replications)
-            ]
-            if method.random
-            else [run(best, method, multiple=multiple, seconds=20 * seconds, seed=seed)]
-        )
+        count, longest = method.runs(replications, seconds)
+        found = [
+            run(best, method, multiple=multiple, seconds=longest, seed=seed + replication)
+            for replication in range(count)
+        ]
         runs = [each for each in found if each is not None]
         if kept:
             kept.parent.mkdir(parents=True, exist_ok=True)
@@ -260,27 +258,41 @@ def study_set(
             np.savez(kept, multiple=multiple, **arrays)
         curves.append(Curves(method, multiple, runs))
     progress(f"{name}: SDCA's bias")
-    bias = {}
-    for perturbation in BIAS:
-        limit = replace(problem, data=replace(problem.data, penalty=ElasticNet(0.0, perturbation)))
-        method = _line("SDCA", "sdca-admm", perturbation=perturbation)
-        found = run(best, method, multiple=1.0, seconds=6 * seconds, seed=seed)
-        passes, _, gap = found[-1, :3] if found is not None else (0.0, 0.0, np.nan)
-        bias[perturbation] = best.gap(optimum(limit)[0].x) / _scale(best), float(gap), float(passes)
+    kept = work and work / f"{name}-bias-{seconds:g}-{seed}.npz"
+    if kept and kept.exists():
+        with np.load(kept) as rows:
+            bias = {key: tuple(row) for key, row in zip(BIAS, rows["bias"].tolist(), strict=True)}
+    else:
+        (step,) = (each.multiple for each in curves if each.method.name == "SDCA")
+        bias = {key: _bias(best, key, step, seconds=20 * seconds, seed=seed) for key in BIAS}
+        if kept:
+            np.savez(kept, bias=np.array(list(bias.values())))
     design = problem.data.design
     return SetResult(name, (design.n, design.d), problem.A.shape[0], best, certified, curves, bias)
 
 
+def _bias(
+    best: Optimum, perturbation: float, multiple: float, *, seconds: float, seed: int
+) -> tuple[float, float, float]:
+    """Return an entry of `SetResult.bias`: the limit, and where a longer run of SDCA-ADMM ends."""
+    problem = best.problem
+    limit = replace(problem, data=replace(problem.data, penalty=ElasticNet(0.0, perturbation)))
+    method = _line("SDCA", "sdca-admm", perturbation=perturbation)
+    found = run(best, method, multiple=multiple, seconds=seconds, seed=seed)
+    passes, _, gap = found[-1, :3] if found is not None else (0.0, 0.0, np.nan)
+    return best.gap(optimum(limit)[0].x) / _scale(best), float(gap), float(passes)
+
+
 def _best_multiple(best: Optimum, method: Method, *, seconds: float, seed: int) -> float:
     """Return the multiple that is first at 1e-6, or lowest after `seconds`, on a seed apart."""
-    if len(method.grid) == 1:
-        return method.grid[0]
     found = {}
-    for multiple in method.grid:
+    for multiple in MULTIPLES:
         rows = run(best, method, multiple=multiple, seconds=seconds, seed=seed + 10_000)
         if rows is not None:
             below = rows[:, 2] <= 1e-6
             found[multiple] = (
-                (0, rows[np.argmax(below), 1]) if below.any() else (1, rows[-5:, 2].max())
+                (0, rows[np.argmax(below), 1])
+                if below.any()
+                else (1, rows[-1 - len(rows) // 5 :, 2].max())
             )
     return min(found, key=found.__getitem__)

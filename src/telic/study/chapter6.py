@@ -26,12 +26,11 @@ from telic.specialty.discovery import Discovery, Specialty, as_share, lifts, rea
 from telic.specialty.lda import GibbsLDA
 from telic.specialty.recognise import (
     CLASSIFIERS,
-    MIN_CLASS,
-    large_classes,
     present_core,
     recognise,
     with_specialty,
 )
+from telic.study.chapter6_calibration import naive_contrast, summary
 from telic.study.chapter6_dblp import dblp_held_out
 from telic.study.chapter6_truth import (
     Alarms,
@@ -136,7 +135,7 @@ def _tables(
     kept: Kept, log: AccessLog, truth: Truth, seed: int, threads: int, data: Path | None
 ) -> list[Table]:
     common = {"seed": seed, "threads": threads}
-    tables = kept.tables("section-6.2", lambda: [_summary(log), _naive_contrast(log, seed)])
+    tables = kept.tables("section-6.2", lambda: [summary(log), naive_contrast(log, seed)])
     topics = kept.discovery("lda", log, **common)
     n_topics = topics.details["n_topics"]
     tables += kept.tables("table-6.3", lambda: [_approaches(log, n_topics, seed, threads)])
@@ -183,42 +182,6 @@ def _paths_table(found: dict[str, Discovery]) -> Table:
     return Table(
         "PathSelClus: path quality α, and α against a copy with permuted rows (θ held fixed)",
         ["view", "users in view", "path", "share of Σα", "against permuted"],
-        rows,
-    )
-
-
-def _summary(log: AccessLog) -> Table:
-    published = [4_829_376, 291_562, 3_269, 890_812, 165, 603]
-    ours = [
-        len(log.access_user),
-        len(log.patients),
-        len(log.users),
-        len(log.encounters),
-        len(log.class_sizes()),
-        len(log.codes),
-    ]
-    names = ["accesses", "patients", "providers", "encounters", "taxonomy codes", "CCS codes"]
-    return Table(
-        "Tables 6.1 and 6.2 (calibration)",
-        ["", "simulated", "published"],
-        [[n, f"{a:,}", f"{b:,}"] for n, a, b in zip(names, ours, published, strict=True)],
-    )
-
-
-def _naive_contrast(log: AccessLog, seed: int) -> Table:
-    labels, dropped = large_classes(log.taxonomy)
-    counts = log.user_diagnosis()
-    published = {"Naive": (70.35, 11.30), "SVM": (97.44, 48.98)}
-    rows = []
-    for method, (urology, anesthesiology) in published.items():
-        found = recognise(counts, labels, method=method, seed=seed)
-        rows += [
-            [method, name, f"{100 * found.of(name)[2]:.2f}", known]
-            for name, known in (("Urology", urology), ("Anesthesiology", anesthesiology))
-        ]
-    return Table(
-        f"Section 6.2 (calibration); {len(dropped)} classes under {MIN_CLASS} users dropped",
-        ["classifier", "class", "F1 simulated", "F1 published"],
         rows,
     )
 
@@ -271,19 +234,15 @@ def _recognition(
     results = {c: recognise(counts, labels, method=c, seed=seed) for c in CLASSIFIERS[1:]}
     rows = []
     for label in ["de facto", "mean of core classes", *core]:
-        row: list[Any] = [label]
-        for found in results.values():
-            mean = label.startswith("mean")
-            row += [f"{100 * v:.2f}" for v in (found.mean_of(core) if mean else found.of(label))]
-        rows.append(row)
-    columns = ["class", *(f"{c} {m}" for c in results for m in ("P", "R", "F1"))]
-    scores = Table(f"{name}: recognition of “{one.name}” ({len(one.users)} users)", columns, rows)
+        mean = label.startswith("mean")
+        measured = [found.mean_of(core) if mean else found.of(label) for found in results.values()]
+        rows.append([label, *(" / ".join(f"{100 * v:.1f}" for v in prf) for prf in measured)])
+    title = f"{name}: recognition of “{one.name}” ({len(one.users)} users)"
+    scores = Table(title, ["precision / recall / F1", *results], rows)
     rows = []
     for c, found in results.items():
         tests = found.compare("de facto", core)
-        rows.append(
-            [c, f"{100 * found.macro_f1(core):.2f}", *(f"{t.p_value:.4f}" for t in tests.values())]
-        )
+        rows.append([c, f"{100 * found.macro_f1(core):.2f}", *(t.p_text() for t in tests.values())])
     published = f"published SVM F1 {PUBLISHED_SVM_F1[name]}, core {PUBLISHED_CORE_F1[name]}"
     differences = Table(
         f"{name}: core macro-F1 and p-values of the difference ({published})",

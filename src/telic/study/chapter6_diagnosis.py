@@ -20,20 +20,26 @@ BLURRED = Difficulty(same_practice=0.1)
 """Patients whose encounters hardly share a practice: what the text says of its general view."""
 
 
-def diagnosis(
-    *, scale: float = 1.0, seed: int = 0, on_step: Callable[[str], None] = lambda step: None
-) -> Table:
+def diagnosis(*, scale: float = 1.0, on_step: Callable[[str], None] = lambda step: None) -> Table:
     """F1 of the hidden specialties as PathSelClus is used, and with one thing changed."""
-    with TemporaryDirectory() as folder:
-        log, truth = simulated(Folder(folder) / "log", scale=scale, seed=seed)
-    codes = sorted(code for code, size in log.class_sizes().items() if size >= SEED_CLASS)
+
+    def hospital(seed: int, difficulty: Difficulty | None = None) -> tuple[AccessLog, np.ndarray]:
+        with TemporaryDirectory() as folder:
+            log, truth = simulated(
+                Folder(folder) / "log", scale=scale, seed=seed, difficulty=difficulty
+            )
+        return log, truth.practice
+
     rows = []
 
-    def add(name: str, log: AccessLog, view: str, practice: np.ndarray, **change: Any) -> None:
+    def add(
+        name: str, log: AccessLog, view: str, practice: np.ndarray, seed: int = 0, **change: Any
+    ) -> None:
+        codes = sorted(code for code, size in log.class_sizes().items() if size >= SEED_CLASS)
         rows.append([name, *_try(log, practice, view, seed, **{"codes": codes, **change})])
         on_step(name)
 
-    own = truth.practice
+    log, own = hospital(0)
     add("fine view, as shipped", log, "fine", own)
     add("fine view, started at the truth", log, "fine", own, from_truth=True)
     add("fine view, every declared user a seed", log, "fine", own, everyone=True)
@@ -41,14 +47,17 @@ def diagnosis(
     add("fine view, U–P beside U–P–D", log, "fine", own, paths=("U-P-D", "U-P"))
     add("general view", log, "general", own)
     add("general view, started at the truth", log, "general", own, from_truth=True)
-    with TemporaryDirectory() as folder:
-        blurred, truth = simulated(
-            Folder(folder) / "log", scale=scale, seed=seed, difficulty=BLURRED
+    blurred, own = hospital(0, BLURRED)
+    add("fine view, patients without a main practice", blurred, "fine", own)
+    add("general view, patients without a main practice", blurred, "general", own)
+    for seed in (1, 2):
+        log, own = hospital(seed)
+        add(f"seed {seed}: fine view, as shipped", log, "fine", own, seed)
+        add(
+            f"seed {seed}: fine view, started at the truth", log, "fine", own, seed, from_truth=True
         )
-    add("fine view, patients without a main practice", blurred, "fine", truth.practice)
-    add("general view, patients without a main practice", blurred, "general", truth.practice)
     return Table(
-        f"What PathSelClus rests on (scale {scale:g}, seed {seed}; F1 among the users in the view)",
+        f"What PathSelClus rests on (scale {scale:g}, seed 0 unless said; F1 among users in view)",
         ["", *(f"F1 {hidden}" for hidden in HIDDEN_SIZES), "in free clusters", "J", "α ratios"],
         rows,
     )

@@ -46,6 +46,17 @@ def test_the_executor_does_not_change_the_result():
     assert single.converged
 
 
+def test_shards_of_one_class_each():
+    X, y, _ = shards("logistic")
+    parts = [(X[y == label], y[y == label]) for label in (-1.0, 1.0)]
+    pooled = minimize_admm(X, y, A=D, l1=0.03, method="batch-admm", tol=1e-9)
+    assert consensus_admm(parts, A=D, l1=0.03).objective == pytest.approx(
+        pooled.objective, abs=1e-4
+    )
+    with pytest.raises(InputError, match="one class only in all shards"):
+        consensus_admm(parts[:1], A=D, l1=0.03)
+
+
 def test_a_consensus_that_is_stopped_returns_its_last_round():
     _, _, parts = shards("squared")
     seen = []

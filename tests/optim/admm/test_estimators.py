@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import ConvergenceWarning, SkipTestWarning
 from sklearn.linear_model import Lasso
 from sklearn.model_selection import GridSearchCV
@@ -29,7 +30,6 @@ from telic.optim.admm import (
         GeneralizedLasso(),
     ]
 )
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
@@ -39,6 +39,21 @@ def test_scikit_learns_checks_of_a_series():
     with pytest.warns(SkipTestWarning, match="TrendFilter"):
         results = check_estimator(TrendFilter(), on_fail=None)
     assert {result["status"] for result in results} == {"passed"}
+
+
+@pytest.mark.parametrize("gamma", [1e-3, 10.0])
+def test_the_defaults_converge_on_ordinary_data(gamma):
+    """Badly scaled, nearly separable, separable or tiny: warnings are errors here."""
+    X, y = load_breast_cancer(return_X_y=True)
+    standard = (X - X.mean(axis=0)) / X.std(axis=0)
+    for features in (X, standard, sparse.csr_matrix(standard)):
+        assert GraphFusedClassifier(gamma=gamma).fit(features, y).stopped_ == "tolerance"
+    GraphFusedClassifier("chain", gamma=gamma).fit(*load_iris(return_X_y=True))
+    X, y = load_diabetes(return_X_y=True)
+    for loss in ("squared", "huber"):
+        GraphFusedRegressor(gamma=gamma, loss=loss).fit(X, y)
+        GraphFusedRegressor("chain", gamma=gamma, loss=loss).fit(X[:12, :4], y[:12])
+    GeneralizedLasso(alpha=gamma).fit(X, y)
 
 
 def test_the_graph_of_weighted_rows_is_that_of_repeated_ones():
@@ -82,6 +97,20 @@ def test_the_trend_of_steps_and_of_a_line():
     np.testing.assert_allclose(TrendFilter(1, alpha=1.0).fit_transform(line), line, atol=1e-3)
     with pytest.raises(InputError, match="order is 5"):
         TrendFilter(5).fit(y)
+
+
+def test_a_long_trend_is_certified():
+    """More values than a dense Hessian is held for; the dual is feasible, and its gap small."""
+    y = np.sin(np.linspace(0, 6, 400)) + 0.1 * np.random.default_rng(0).normal(size=400)
+    model = TrendFilter(1, alpha=0.03, tol=1e-8, max_iter=20_000).fit(y)
+    # With S = DDᵀ the dual's best u solves Su = Dy where |u| < alpha: KKT, without our solver.
+    D = np.diff(np.eye(400), n=2, axis=0)
+    u = np.linalg.lstsq(D.T, (y - model.trend_) / 400, rcond=None)[0]
+    np.testing.assert_allclose(D.T @ u, (y - model.trend_) / 400, atol=1e-9)
+    assert np.abs(u).max() < 0.03 * (1 + 1e-2)
+    bent = np.abs(D @ model.trend_) > 1e-4
+    assert 1 < bent.sum() < 40
+    np.testing.assert_allclose(u[bent], 0.03 * np.sign(D @ model.trend_)[bent], rtol=2e-2)
 
 
 def test_graphs():

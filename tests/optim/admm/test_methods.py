@@ -1,6 +1,7 @@
 """Every method against an optimum found by SciPy, the theorem's bound, and what is refused."""
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from telic.optim.admm import (
     Optimum,
     make_admm_problem,
     minimize_admm,
+    newton,
     separable,
     solve_admm,
 )
@@ -70,8 +72,10 @@ def test_each_method_reaches_the_independent_optimum(loss, method):
         assert abs(found.objective - best) < 1e-5
 
 
-@pytest.mark.parametrize("x_step", ["linearised", "curvature"])
-@pytest.mark.parametrize("method", EXACT)
+@pytest.mark.parametrize(
+    ("method", "x_step"),
+    [*product(EXACT, ["linearised", "curvature"]), ("batch-admm", "newton")],
+)
 def test_a_general_constraint_gives_the_optimum_of_slsqp(method, x_step):
     X, y = data("squared")
     rng = np.random.default_rng(1)
@@ -233,6 +237,7 @@ def test_an_interrupted_run_returns_its_last_complete_stage(solved):
         ({"x_init": np.zeros(3)}, r"x_init has shape \(3,\)"),
         ({"method": "sdca-admm", "c": np.ones(5)}, "sdca-admm needs B"),
         ({"method": "stoc-admm", "x_step": "exact"}, "stoc-admm has no other x-step"),
+        ({"x_step": "newton"}, "x_step='newton' is batch-admm's alone"),
     ],
 )
 def test_bad_input_is_named(change, message):
@@ -252,6 +257,22 @@ def test_a_loss_without_a_lipschitz_gradient_is_refused():
     X, y = data()
     with pytest.raises(InputError, match="Poisson loss has no Lipschitz gradient"):
         minimize_admm(X, np.abs(y), A=D, l1=0.1, loss="poisson")
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared", "squared_hinge", "huber"])
+def test_newtons_x_step_finds_the_same_optimum_dense_and_sparse(loss):
+    X, y = data("logistic" if loss in ("logistic", "squared_hinge") else "squared")
+    y = y if loss != "huber" else 30.0 * y  # nearly all rows beyond the kink at the start
+    X, y = X * [1.0, 1e3, 1.0, 1e-3, 1.0, 1.0], y
+    terms = {"A": D, "l1": 0.01, "loss": loss, "fit_intercept": True, "method": "batch-admm"}
+    best = minimize_admm(X, y, tol=1e-7, max_passes=5000, **terms)
+    assert best.converged
+    found = minimize_admm(sparse.csr_matrix(X), y, tol=1e-7, max_passes=5000, **terms)
+    assert found.objective == pytest.approx(best.objective, rel=1e-5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(newton, "SPARSE_BEYOND", 1)
+        spread = minimize_admm(sparse.csr_matrix(X), y, tol=1e-7, max_passes=5000, **terms)
+    assert spread.objective == pytest.approx(best.objective, rel=1e-5)
 
 
 def test_stochastic_methods_name_a_step_that_diverges():

@@ -8,7 +8,8 @@ from telic.optim.admm.measures import Optimum, certificate
 from telic.optim.admm.penalty import Separable, separable
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
 from telic.optim.admm.result import AdmmResult
-from telic.optim.admm.solve import METHODS, PRINTED, minimize_admm, safe_step, solve_admm
+from telic.optim.admm.safe import safe_step
+from telic.optim.admm.solve import METHODS, PRINTED, minimize_admm, solve_admm
 
 __all__ = [
     "METHODS",

@@ -11,12 +11,15 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import InputError
+from telic.optim.admm.balance import FIRST_DUE, balance, next_due, rho_factor
 from telic.optim.admm.measures import bound
 from telic.optim.admm.metric import curvature
 from telic.optim.admm.penalty import Separable, separable
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
-from telic.optim.admm.solve import DENSE_UP_TO, solve_admm
+from telic.optim.admm.safe import DENSE_UP_TO
+from telic.optim.admm.solve import solve_admm
 from telic.optim.admm.steps import squared_norm
+from telic.optim.losses import as_loss
 
 
 class Round(NamedTuple):
@@ -70,9 +73,9 @@ def consensus_admm(
     """Minimise f(w) + g(Aw − c), f the mean loss over the rows of all shards, shard by shard.
 
     The constraint of shard s is x_s = x: a round lets every shard minimise its own part of f plus
-    (1/2)‖Lᵀ(x_s − x) + v_s‖² by SVR-ADMM-D from where it was, then finds x and y = Ax − c from
+    (t/2)‖Lᵀ(x_s − x + v_s)‖² by SVR-ADMM-D from where it was, then finds x and y = Ax − c from
     the answers. LLᵀ is a third of the mean of the shards' curvature bounds, exchanged once: in
-    this norm the shards are alike, and no penalty parameter is left to choose.
+    this norm the shards are alike. t and ρ are balanced on the way, ever more rarely.
 
     Parameters
     ----------
@@ -114,6 +117,8 @@ def consensus_admm(
     parts = list(_problems(shards, loss, l2, fit_intercept))
     if not parts:
         raise InputError("no shard is given: at least one (X, y) is needed.")
+    if parts[0].data.loss.classifies and len({y for part in parts for y in set(part.data.y)}) == 1:
+        raise InputError("y holds one class only in all shards: there is nothing to separate.")
     if g is None:
         g = separable(np.shape(A)[0], l1=l1)
     first = parts[0].data
@@ -131,19 +136,24 @@ def consensus_admm(
 
 
 def _problems(shards: Any, loss: Any, l2: float, fit_intercept: bool) -> Iterable[AdmmProblem]:
-    size = None
+    size, classifies = None, as_loss(loss).classifies
     for number, (X, y) in enumerate(shards):
         d = X.shape[1] if hasattr(X, "shape") and len(X.shape) == 2 else np.shape(X)[-1]
         if size not in (None, d):
             raise InputError(f"shard {number} has {d} features, shard 0 has {size}.")
-        size = d
+        size, labels = d, np.array(y)
+        # One class is enough for a shard, though not for a problem: the check sees one row turned.
+        alone = classifies and labels.size > 1 and (labels == labels[0]).all()
+        if alone and labels[0] in (-1, 1):
+            labels[0] = -labels[0]
         try:
-            yield make_admm_problem(
-                X, y, A=sparse.eye_array(d), g=separable(d, l2=1.0), loss=loss, l2=l2,
+            part = make_admm_problem(
+                X, labels, A=sparse.eye_array(d), g=separable(d, l2=1.0), loss=loss, l2=l2,
                 fit_intercept=fit_intercept,
             )  # fmt: skip
         except InputError as error:
             raise InputError(f"shard {number}: {error}") from None
+        yield replace(part, data=replace(part.data, y=np.asarray(y, dtype=np.float64)))
 
 
 def _run(
@@ -161,8 +171,9 @@ def _run(
     parts = [replace(part, A=held, g=separable(len(P), l2=1.0)) for part in parts]
     S, k, d = len(parts), whole.A.shape[0], whole.size
     rho = float(np.linalg.eigvalsh(P)[-1]) / (3.0 * max(squared_norm(whole.A), 1e-12))
-    inverse = np.linalg.inv(P + rho * (whole.A.T @ whole.A).toarray())
-    x, z = np.zeros(d), np.zeros(k)
+    AA = (whole.A.T @ whole.A).toarray()
+    inverse, t, due = np.linalg.inv(P + rho * AA), 1.0, FIRST_DUE
+    x, y, z = np.zeros(d), -whole.c, np.zeros(k)
     local, v, u = np.zeros((S, d)), np.zeros((S, d)), np.zeros((S, d))
     f, gradient = _pooled(parts, share, x, executor)
     zero = f + whole.g.value(-whole.c)
@@ -178,9 +189,9 @@ def _run(
             jobs = executor.map(_step, parts, (x - v) @ L, local, u, seeds, [passes] * S)
             for s, found in enumerate(jobs):
                 local[s], u[s] = found
-            y = whole.g.prox(whole.A @ x - whole.c + z, 1.0 / rho)
+            old, y = y, whole.g.prox(whole.A @ x - whole.c + z, 1.0 / rho)
             mean = share @ (local + v)
-            following = inverse @ (P @ mean + rho * (whole.A.T @ (y + whole.c - z)))
+            following = inverse @ (t * P @ mean + rho * (whole.A.T @ (y + whole.c - z)))
             moved, x = following - x, following
             v += local - x
             z += whole.A @ x - whole.c - y
@@ -193,6 +204,15 @@ def _run(
             if callback is not None and callback(history[-1], x):
                 stopped = "callback"
                 break
+            if len(history) == due:
+                # u = ρz and t P v stay what they are.
+                due = next_due(due)
+                factor = rho_factor(whole, x, y, old, dual, rho)
+                rho, z = factor * rho, z / factor
+                factor = balance(((local - x) @ L, x @ L), (moved @ L, v @ L))
+                t, v = factor * t, v / factor
+                parts = [replace(part, g=separable(len(P), l2=t)) for part in parts]
+                inverse = np.linalg.inv(t * P + rho * AA)
     except KeyboardInterrupt:
         stopped = "interrupted"
     if stopped in ("rounds", "interrupted"):

@@ -10,10 +10,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from telic.errors import InputError
 from telic.optim.admm.penalty import separable
 from telic.optim.admm.problem import make_admm_problem
-from telic.optim.admm.solve import CURVATURE_UP_TO, DENSE_UP_TO, solve_admm
+from telic.optim.admm.safe import CURVATURE_UP_TO
+from telic.optim.admm.solve import solve_admm
 from telic.optim.linear import FORMATS, example_weights, seed_of
 
-BATCH_UP_TO = 1000
+BATCH_UP_TO = 5000
 """Most samples for which solver="auto" takes batch ADMM."""
 
 
@@ -142,8 +143,8 @@ class TrendFilter(BaseEstimator):
     alpha : float
         Strength, >= 0.
     solver, tol, max_iter, max_seconds, random_state
-        As in `GraphFusedClassifier`. The default is batch ADMM with the exact x-step: one sample
-        per unknown leaves nothing to sample.
+        As in `GraphFusedClassifier`. The default is batch ADMM: one sample per unknown leaves
+        nothing to sample.
 
     Attributes
     ----------
@@ -165,7 +166,7 @@ class TrendFilter(BaseEstimator):
         alpha=0.1,
         solver="batch-admm",
         tol=1e-5,
-        max_iter=20_000,
+        max_iter=5000,
         max_seconds=None,
         random_state=None,
     ):
@@ -200,10 +201,9 @@ class TrendFilter(BaseEstimator):
             sparse.eye_array(n, format="csr"), y, A=D, g=separable(D.shape[0], l1=self.alpha),
             loss="squared", sample_weight=sample_weight,
         )  # fmt: skip
-        exact = n <= DENSE_UP_TO and self.solver not in ("stoc-admm", "sdca-admm")
         result = solve_admm(
-            problem, method=self.solver, x_step="exact" if exact else "auto", tol=self.tol,
-            max_passes=self.max_iter, random_state=seed_of(self.random_state),
+            problem, method=self.solver, x_step="newton" if self.solver == "batch-admm" else "auto",
+            tol=self.tol, max_passes=self.max_iter, random_state=seed_of(self.random_state),
             max_seconds=np.inf if self.max_seconds is None else self.max_seconds,
         )  # fmt: skip
         self.trend_ = result.coef

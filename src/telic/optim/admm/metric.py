@@ -10,6 +10,8 @@ from telic.optim.kernels import row_add, row_dot, row_square
 
 DAMPING = 0.1
 """Share of the mean curvature added to every coordinate: rare features then bound no step."""
+CHUNK = 1024
+"""Rows of a dense matrix taken at once: O(d) memory for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +64,20 @@ def curvature(problem: AdmmProblem) -> Metric:
 
 def gram(problem: AdmmProblem, weight: np.ndarray) -> np.ndarray:
     """Return Σ weight_i x_i x_iᵀ, with a last 1 in x_i for an intercept."""
+    design, d = problem.data.design, problem.data.design.d
     out = np.zeros((problem.size, problem.size))
-    _gram(problem.data.design.rows, weight, problem.data.fit_intercept, out)
-    return out + np.tril(out, -1).T
+    if design.is_sparse:
+        _gram(design.rows, weight, problem.data.fit_intercept, out)
+        return out + np.tril(out, -1).T
+    for start in range(0, design.n, CHUNK):
+        X, w = design.matrix[start : start + CHUNK], weight[start : start + CHUNK]
+        bent = w[:, None] * X
+        out[:d, :d] += X.T @ bent
+        if problem.data.fit_intercept:
+            out[d, :d] += bent.sum(axis=0)
+            out[d, d] += w.sum()
+    out[:d, d:] = out[d:, :d].T
+    return out
 
 
 @njit(cache=True, nogil=True)

@@ -34,7 +34,7 @@ class Record(NamedTuple):
     passes: float
     gradients: int
     seconds: float
-    """Time of the method itself, without the looks at objective and gap."""
+    """Processor time of the method itself, without the looks at objective and gap."""
     objective: float
     """f(x) + g(Ax − c) where B = −I, else f(x) + g(y)."""
     objective_y: float
@@ -58,6 +58,7 @@ class AdmmResult:
     dual: np.ndarray
     """u = ρz, shape (k,)."""
     rho: float
+    """As given; where it is balanced, the one at the start."""
     step_size: float
     objective: float
     gap: float
@@ -121,9 +122,9 @@ def drive(
         stopped = "callback"
     try:
         while stopped == "tolerance" and record.gap > tol * zero:
-            clock = time.perf_counter()
+            clock = time.process_time()
             point = next(points)
-            spent += time.perf_counter() - clock
+            spent += time.process_time() - clock
             gradients += point.gradients
             passes = gradients / problem.data.design.n
             if passes >= max_passes:

@@ -52,28 +52,31 @@ def sdca_admm(
     norms += data.fit_intercept
     span = max(squared_norm(A), 1e-12)
     x, residual, a, u = np.zeros(size), np.zeros(size), np.zeros(n), np.zeros(k + d)
-    change = np.zeros(size)
+    change, old = np.zeros(size), np.zeros(size)
     while True:
         _run(
             *(data.design.rows, data.y, data.loss.code, data.loss.shape, n * data.mass),
             *(float(data.fit_intercept), constraint, norms, span, rho),
-            *(x, residual, change, a, u, seed),
+            *(x, residual, change, old, a, u, seed),
         )
         yield Point(x, problem.A @ x, u[:k] / n, n)
 
 
 @njit(cache=True, nogil=True)
-def _run(A, y, code, shape, weight, bias, C, norms, span, rho, x, residual, change, a, u, seed):
+def _run(
+    A, y, code, shape, weight, bias, C, norms, span, rho, x, residual, change, old, a, u, seed
+):  # fmt: skip
     """Take n steps; residual = Xᵀa + Aᵀu."""
     n, d = y.size, x.size
-    sigma = 1.0 / (rho * span)
+    inverse = rho * span
+    sigma = 1.0 / inverse
     for _ in range(n):
         for j in range(d):
             change[j] = x[j] - rho * residual[j]
-        old = residual.copy()
+            old[j] = residual[j]
         for e in range(u.size):
             v = u[e] + sigma * row_dot(C.A, e, change)
-            following = v - sigma * prox(C, e, v / sigma, n / sigma)
+            following = v - sigma * prox(C, e, v * inverse, n * inverse)
             if following != u[e]:
                 row_add(C.A, e, following - u[e], residual)
                 u[e] = following
@@ -83,7 +86,7 @@ def _run(A, y, code, shape, weight, bias, C, norms, span, rho, x, residual, chan
             z = row_dot(A, i, x) + bias * x[d - 1]
             z -= rho * (row_dot(A, i, residual) + bias * residual[d - 1])
             at = z + q * a[i]
-            _, slope = loss_prox(code, shape, at, q * weight[i], y[i], z, 1e-14)
+            _, slope = loss_prox(code, shape, at, q * weight[i], y[i], z, 0.0)
             slope *= weight[i]
             row_add(A, i, slope - a[i], residual)
             residual[d - 1] += bias * (slope - a[i])

@@ -1,7 +1,6 @@
 """One entry point for every ADMM method, with step sizes chosen safely."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,25 +8,28 @@ import numpy as np
 from telic.errors import InputError
 from telic.optim import sampling
 from telic.optim.admm.batch import batch_admm
-from telic.optim.admm.metric import Metric, curvature, identity
+from telic.optim.admm.newton import batch_newton
 from telic.optim.admm.penalty import Separable, separable
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
 from telic.optim.admm.result import AdmmResult, Point, Record, drive
 from telic.optim.admm.sa import sa
+from telic.optim.admm.safe import (
+    X_STEPS,
+    choose_x_step,
+    default_batch,
+    default_rho,
+    metric_of,
+    safe_in,
+)
 from telic.optim.admm.sdca import sdca_admm
-from telic.optim.admm.steps import State, make_steps, squared_norm
+from telic.optim.admm.steps import State, make_steps
 from telic.optim.admm.stoc import stoc
 from telic.optim.admm.svr import svr_d, svr_s
 from telic.optim.losses import Loss
 
 METHODS = ("svr-admm-d", "svr-admm-s", "sa-admm", "stoc-admm", "sdca-admm", "batch-admm")
-X_STEPS = ("auto", "linearised", "exact", "curvature")
 PRINTED = {"step_size": 5e-3, "rho": 1e-4, "first": 1.0, "batch": 1, "x_step": "linearised"}
 """The settings printed for ijcnn1: η, ρ and m⁽⁰⁾ (with γ₁ = 1e-3), the x-step of 5.7.1."""
-DENSE_UP_TO = 2000
-"""Most features for an x-step with a dense matrix."""
-CURVATURE_UP_TO = 300
-"""Most features for which x_step="auto" takes the curvature's."""
 
 
 def minimize_admm(
@@ -119,13 +121,16 @@ def solve_admm(
     step_size : float, optional
         η; `safe_step` by default.
     rho : float, optional
-        ρ of the augmented Lagrangian; by default L / (3 ‖AᵀA‖), and 0.3 / L_M for SDCA-ADMM,
-        where it is a step on the primal. `PRINTED` holds the settings printed for ijcnn1.
-    x_step : {"auto", "linearised", "exact", "curvature"}
+        ρ of the augmented Lagrangian; by default L / (3 ‖AᵀA‖), from where x_step="newton" goes
+        on to balance the residuals. SDCA-ADMM has no η: its ρ is a step on the primal, and
+        step_size another name for it. `PRINTED` holds the settings printed for ijcnn1.
+    x_step : {"auto", "linearised", "exact", "curvature", "newton"}
         "linearised" is 5.7.1: P = θI − ηρAᵀA with θ = ηρ‖AᵀA‖ + 1, memory O(d + k). "exact" is
         5.7.2 with P = I. "curvature" is 5.7.2 with P a bound on the Hessian of f: η has no unit
-        then, and badly scaled or correlated features cost nothing. Both keep one d × d matrix.
-        "auto" is "curvature" up to 300 features, "linearised" beyond (always for STOC-ADMM).
+        then, and correlated features cost less. Both keep one d × d matrix. "newton" is
+        (5.3.1) itself, for batch ADMM only: no step size, and the fewest steps; each takes the
+        Hessian. "auto" is "linearised" beyond 300 features (always for STOC-ADMM), else "newton"
+        for batch ADMM without a step_size, and "curvature".
     first : float, optional
         m⁽⁰⁾ of SVR-ADMM-D, a positive multiple of 1/2; by default the first stage takes n/2
         gradients after its full one.
@@ -160,14 +165,14 @@ def solve_admm(
     """
     _check_settings(method, x_step, first, batch, perturbation, tol, max_passes, max_seconds)
     n = problem.data.design.n
-    metric = _metric(problem, method, x_step)
+    x_step = choose_x_step(problem, method, x_step, step_size)
+    metric = metric_of(problem, x_step)
     batch = default_batch(problem, metric) if batch is None else min(int(batch), n)
-    safe = _safe(metric, n, method, batch)
+    safe = safe_in(metric, n, method, batch)
     eta = safe if step_size is None else step_size
+    balanced = rho is None
     if rho is None:
-        rho = metric.euclidean / (3.0 * max(squared_norm(problem.A), 1e-12))
-        if method == "sdca-admm":
-            rho = 0.3 / metric.largest
+        rho = eta if method == "sdca-admm" else default_rho(problem, metric)
     steps = make_steps(problem, eta=eta, rho=rho, P=metric.P)
     x, u = _start(problem, x_init, dual_init)
     seed = sampling.random_state(random_state)
@@ -178,6 +183,8 @@ def solve_admm(
                 "sdca-admm needs B = −I, c = 0 and starts from zero. Use method='svr-admm-d'."
             )
         points = sdca_admm(problem, seed=seed, rho=rho, perturbation=perturbation)
+    elif x_step == "newton":
+        points = batch_newton(problem, state, rho=rho, balanced=balanced, tau=steps.tau)
     elif method == "batch-admm":
         points = batch_admm(problem, steps, state)
     elif method == "stoc-admm":
@@ -194,62 +201,6 @@ def solve_admm(
         step_size=float(eta), safe_step=safe, tol=tol, max_passes=max_passes,
         max_seconds=max_seconds, callback=callback, check_every=check_every,
     )  # fmt: skip
-
-
-def _metric(problem: AdmmProblem, method: str, x_step: str) -> Metric:
-    fixed = method in ("stoc-admm", "sdca-admm")
-    if x_step == "auto":
-        x_step = "linearised" if fixed or problem.size > CURVATURE_UP_TO else "curvature"
-    if x_step == "linearised":
-        return identity(problem)
-    if fixed:
-        raise InputError(f"{method} has no other x-step than x_step='linearised'.")
-    if problem.size > DENSE_UP_TO:
-        raise InputError(
-            f"x_step={x_step!r} needs a dense {problem.size} × {problem.size} matrix. "
-            "Use x_step='linearised'."
-        )
-    if x_step == "exact":
-        return replace(identity(problem), P=np.eye(problem.size))
-    return curvature(problem)
-
-
-def safe_step(
-    problem: AdmmProblem, *, method: str = "svr-admm-d", x_step: str = "auto", batch: int = 1
-) -> float:
-    """Return the step size η that `solve_admm` takes by default.
-
-    Batch ADMM: 1/L. The stochastic methods: 1/(2 L_b) with
-    L_b = L (b−1)n/(b(n−1)) + L_M (n−b)/(b(n−1)), which is L_M = max_i L_i for single rows.
-    Theorem 5.5.3 proves 1/(12 L_M). The constants are those in the metric of the x-step.
-
-    Parameters
-    ----------
-    problem : AdmmProblem
-    method, x_step, batch
-        As in `solve_admm`.
-    """
-    return _safe(_metric(problem, method, x_step), problem.data.design.n, method, batch)
-
-
-def _safe(metric: Metric, n: int, method: str, batch: int) -> float:
-    if method == "batch-admm":
-        return 1.0 / metric.whole
-    if n == 1:
-        return 0.5 / metric.largest
-    rare = (n - batch) / (batch * (n - 1))
-    return 0.5 / (metric.whole * (1.0 - rare) + metric.largest * rare)
-
-
-def default_batch(problem: AdmmProblem, metric: Metric) -> int:
-    """Return the rows of one stochastic step.
-
-    L_M / L rows make a batch as smooth as twice the whole, and as many rows as A has entries per
-    entry of a row make the two halves of a step cost the same: the larger, up to n/8 and 256.
-    """
-    n = problem.data.design.n
-    shared = problem.A.nnz / max(problem.data.design.stored / n, 1.0)
-    return int(np.clip(max(metric.largest / metric.whole, shared), 1, max(1, min(n // 8, 256))))
 
 
 def _check_settings(
