@@ -7,22 +7,22 @@ from pathlib import Path
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 
+from benchmarks.auc.rivals import LIBAUC_PASSES  # noqa: E402
 from benchmarks.auc.speed import table  # noqa: E402
 
 TITLE = """# Speed of telic.auc
 
-Written by `python -m benchmarks auc`, in the environment of `make bench` with
-`benchmarks/auc/requirements-rivals.txt` beside it: processor seconds of one thread, medians."""
-NOTES = """## Near or past the target, and what was tried
+Written in one run by `make bench ARGS="auc --output docs/auc-speed.md"`, with
+`benchmarks/auc/requirements-rivals.txt` installed: processor seconds of one thread, medians."""
+NOTES = f"""## Near or past the target, and what was tried
 
-- **VRSPAM against SPAM at beta 1e-4.** SPAM is at the gap after two passes, and the class means
-  and the one full gradient without which no stage can start already cost more than the target
-  allows (the line "bound"): at this beta no variance reduction can win by that much. It does at
-  the smaller beta, where SPAM's noise dominates. What VRSPAM takes is one pass of SPAM, that
-  gradient, and a stage of n steps. Tried: no pass of SPAM first (twice as slow); a quarter of a
-  pass (a fifth faster here, still far from the target); stages of n/4, n/2 and 2n steps and steps
-  of 1.4, 2 and 4 times the default (the shortest stages save about a third here and cost as much
-  again on sparse rows).
+- **VRSPAM against SPAM at the larger beta.** The line "bound" is what the class means and one full
+  gradient take, without which no stage can start: where it is above the target already, no
+  variance reduction meets it. At the smaller beta, where SPAM's noise dominates, it does. What
+  VRSPAM takes is one pass of SPAM, that gradient, and a stage of n steps. Tried: no pass of SPAM
+  first (slower), a quarter of a pass (faster here, far from enough), stages of n/4, n/2 and 2n
+  steps and steps of 1.4, 2 and 4 times the default (the shortest stages save time here and cost
+  as much again on sparse rows).
 - **VRSPAM against cg.** cg reads rows in order, VRSPAM at random, with one more product with X a
   stage. The same stages and steps were tried: all are slower than the default.
 - **exact.** The covariance alone is one X.T @ X; centring and weighting rows in one compiled loop
@@ -30,8 +30,8 @@ NOTES = """## Near or past the target, and what was tried
   slower, and so were blocks of a quarter or twice the size.
 
 LibAUC's own requirements are not installed: its loss and optimizer do not import them. It runs
-in float32 on shuffled slices of a tensor, which flatters it; its default learning rate of 0.1
-was still far below after 40 passes; it is given 25 here.
+in float32 on shuffled slices of a tensor, which flatters it, for {LIBAUC_PASSES} passes; its
+default learning rate of 0.1 needs many more.
 """
 
 parser = argparse.ArgumentParser(prog="python -m benchmarks.auc", description=__doc__)

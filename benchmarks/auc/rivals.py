@@ -13,6 +13,7 @@ from telic.evaluate.classification import roc_auc
 
 ROWS = 100_000
 NEAR = 1e-3
+LIBAUC_PASSES = 25
 Trace = Iterator[tuple[float, np.ndarray]]
 """Seconds of training so far, and the scores of the test rows: one item a pass."""
 
@@ -56,7 +57,7 @@ def libauc_passes(fit, labels, held, *, rate, batch=1000) -> Trace:
         verbose=False, device="cpu",
     )  # fmt: skip
     taken = 0.0
-    for _ in range(25):
+    for _ in range(LIBAUC_PASSES):
         start = time.process_time()
         order = torch.randperm(len(X))
         for part in order.split(batch):

@@ -238,3 +238,10 @@ def test_score_names_an_unknown_label():
     X, y = rows()
     with pytest.raises(InputError, match="label"):
         AUCClassifier().fit(X, y).score(X, np.where(y, 5, 0))
+
+
+def test_a_partial_range_that_leaves_nothing_to_rank_says_why():
+    X, y = rows()
+    with pytest.warns(UserWarning, match=r"negatives in fpr=\(0, 0.05\); take a wider range"):
+        model = PairwiseAUC(1.0, loss="squared_hinge", fpr=(0, 0.05)).fit(X[:, 1:], y)
+    assert model.score(X[:, 1:], y) == 0.5

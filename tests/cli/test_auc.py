@@ -7,11 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from pyarrow.csv import write_csv
 from sklearn.datasets import dump_svmlight_file
 from typer.testing import CliRunner
 
 from telic.cli import app
 from telic.errors import InputError
+from telic.study import published
 
 RNG = np.random.default_rng(0)
 N = 400
@@ -139,6 +141,33 @@ def test_bad_cells_are_named(tmp_path, column, message):
         run("fit", path, "--label", "y", "--model", tmp_path / "m")
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1 2:nan", "row 3, column 2: nan"),
+        ("nan 2:1", "row 3: the label is nan"),
+        ("1 2:abc", "line 3: expected 'label column:value"),
+        ("1 0:1 2:3", "line 3: column 0, expected columns that count from 1"),
+        ("1 2:3 2:4", "line 3: column 2, .* the one before is 2"),
+    ],
+)
+def test_bad_libsvm_lines_are_named(tmp_path, line, message):
+    path = tmp_path / "t.svm"
+    path.write_text("\n".join(["1 1:2 2:0.5", "-1 2:1", line] + ["-1 1:1", "1 2:1"] * 20))
+    with pytest.raises(InputError, match=rf"t\.svm: {message}"):
+        run("fit", path, "--model", tmp_path / "m")
+
+
+def test_text_in_a_column_of_numbers_is_named_unless_categories_are_asked_for(tmp_path):
+    path = tmp_path / "t.csv"
+    cells = [str(number % 15) for number in range(60)]
+    cells[7] = "n/k"
+    write_csv(pa.table({"x": cells, "y": [0, 1, 1] * 20}), path)
+    with pytest.raises(InputError, match="row 8: 'x' is 'n/k', expected a number"):
+        run("fit", path, "--label", "y", "--model", tmp_path / "m")
+    assert run("fit", path, "--label", "y", "--model", tmp_path / "m", "--one-hot", "x")
+
+
 def test_files_that_cannot_be_read(tmp_path):
     (tmp_path / "t.xls").write_text("a")
     (tmp_path / "t.parquet").write_text("not parquet")
@@ -152,3 +181,15 @@ def test_compare_wants_a_table_or_a_paper(table):
         run("compare")
     with pytest.raises(InputError, match="expected 001 or 002"):
         run("compare", "--paper", "003")
+
+
+def test_an_interrupted_paper_keeps_what_is_done_and_says_so(tmp_path, monkeypatch):
+    def stop(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(published, "rerun", stop)
+    (tmp_path / "ml").mkdir()
+    asked = ["auc", "compare", "--paper", "002", "--data", str(tmp_path), "--results", "r.jsonl"]
+    ended = CliRunner().invoke(app, asked)
+    assert ended.exit_code == 130
+    assert "r.jsonl keeps the finished runs" in ended.stderr

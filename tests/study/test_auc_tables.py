@@ -108,3 +108,8 @@ def test_a_row_is_above_only_beyond_two_deviations():
 
     assert row(0.84).above
     assert not row(0.82).above
+
+
+def test_one_run_shows_no_deviation():
+    row = Row("d", "m", 0.8, 0.01, 0.81, 0.0, 0.8, 0.01, 0.8, 0.81, "exact, unit", runs=1)
+    assert shown(row)[2:4] == ["0.8000±0.0100", "0.8100"]

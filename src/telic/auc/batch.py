@@ -280,7 +280,9 @@ class PairwiseAUC(LinearAUC):
     loss : {"hinge", "squared_hinge", "logistic"}, default "hinge"
         See `telic.auc.pairwise.pairwise`.
     fpr : (float, float), default (0, 1)
-        False-positive rates that count: (0, 0.1) trains for the top of the list.
+        False-positive rates that count: (0, 0.1) trains for the top of the list. Where no
+        direction lifts the mean of the positives above that of those negatives, the optimum is 0
+        and nothing is ranked, with a warning: take a wider range.
     tol : float, default 1e-8
     max_iter : int, default 1000
     random_state : int, RandomState or None
@@ -304,3 +306,11 @@ class PairwiseAUC(LinearAUC):
             X, positive, beta=self.beta, loss=self.loss, fpr=tuple(self.fpr), tol=self.tol,
             max_iter=self.max_iter, rng=generator(self.random_state), callback=callback,
         )  # fmt: skip
+
+    def _why_no_ranking(self) -> str:
+        if tuple(self.fpr) == (0.0, 1.0):
+            return super()._why_no_ranking()
+        return (
+            "no direction lifts the positives' mean above that of the negatives in "
+            f"fpr={self.fpr}; take a wider range."
+        )

@@ -68,17 +68,19 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
         scores = X @ solution.coef
         apart = abs(scores[positive].mean() - scores[~positive].mean())
         if apart <= 1e-12 * np.abs(scores).max():
-            reason = "the class means are equal, or the penalty is too large."
             if solution.coef.any():
                 found = "both classes have the same mean score, so the ranking is worth little: "
             else:
                 found = "all weights are 0, so all scores tie and the AUC is 0.5: "
-            warnings.warn(found + reason, stacklevel=2)
+            warnings.warn(found + self._why_no_ranking(), stacklevel=2)
         self._set(solution.coef, choose_threshold(scores, positive, self.threshold))
         return self
 
     def _solve(self, X: Matrix, positive: np.ndarray, callback: Callback | None) -> Solution:
         raise NotImplementedError
+
+    def _why_no_ranking(self) -> str:
+        return "the class means are equal, or the penalty is too large."
 
     def _checked(self, X: Matrix, y: Any = "no_validation", *, reset: bool = True) -> Any:
         """Return X, or X and y, as scikit-learn checks them; what is not finite is located."""
@@ -161,8 +163,9 @@ def at_least(name: str, value: Any, low: float, *, strict: bool = False) -> None
         raise InputError(f"{name}: {value!r}, expected a finite number {sign} {low:g}.")
 
 
-def dense_blocks(X: Matrix, size: int = 4096) -> Iterator[tuple[int, np.ndarray]]:
-    """Give the rows as dense arrays, a block at a time."""
+def dense_blocks(X: Matrix) -> Iterator[tuple[int, np.ndarray]]:
+    """Give the rows as dense arrays, a block of at most 64 MB at a time."""
+    size = max(1, min(4096, 2**23 // max(X.shape[1], 1)))
     for start in range(0, X.shape[0], size):
         part = X[start : start + size]
         yield (

@@ -71,7 +71,7 @@ def _band(lines: np.ndarray, x_label: str, y_label: str, chance: tuple) -> Figur
     axes.plot(GRID, lines[0], label="this ranking")
     axes.plot(*chance, ":", color="0.4", label="chance")
     axes.set(xlabel=x_label, ylabel=y_label, xlim=(0, 1), ylim=(0, 1.02))
-    axes.legend(loc="lower right" if x_label.startswith("F") else "best")
+    axes.legend(loc="lower right" if x_label.startswith("F") else "upper right")
     return figure
 
 

@@ -15,6 +15,9 @@ Matrix = Any
 FAST = {"reassoc", "contract"}
 """Floating-point freedom given to kernels: sums may be reordered, NaN and infinity stay right."""
 
+TINY = 1e-60
+"""Kernels that keep w as s·v multiply it out when s falls to this, before 1/s overflows."""
+
 
 class SparseRows(NamedTuple):
     """The three arrays of a CSR matrix, as kernels take them."""
@@ -83,6 +86,39 @@ def _row_add(rows, i, scale, w):
     def csr(rows, i, scale, w):
         for k in range(rows.indptr[i], rows.indptr[i + 1]):
             w[rows.indices[k]] += scale * rows.data[k]
+
+    return csr
+
+
+def row_collect(rows, i, scale, total, marked, touched, columns):
+    """Add scale times row i to total and list the columns touched so far (inside kernels).
+
+    `touched` begins as 0, 1, …, d − 1; its first `columns` entries are the list, `marked` tells
+    which columns are in it, and the new length is returned. Dense rows touch every column.
+    """
+    raise NotImplementedError("row_collect is called from compiled kernels only")
+
+
+@overload(row_collect, jit_options={"fastmath": FAST})
+def _row_collect(rows, i, scale, total, marked, touched, columns):
+    if isinstance(rows, types.Array):
+
+        def dense(rows, i, scale, total, marked, touched, columns):
+            for j in range(total.size):
+                total[j] += scale * rows[i, j]
+            return total.size
+
+        return dense
+
+    def csr(rows, i, scale, total, marked, touched, columns):
+        for k in range(rows.indptr[i], rows.indptr[i + 1]):
+            j = rows.indices[k]
+            total[j] += scale * rows.data[k]
+            if not marked[j]:
+                marked[j] = True
+                touched[columns] = j
+                columns += 1
+        return columns
 
     return csr
 

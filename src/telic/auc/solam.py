@@ -3,23 +3,30 @@
 import numpy as np
 from numba import njit
 
-from telic.auc.rows import FAST
-from telic.auc.statistics import observe
+from telic.auc.rows import FAST, TINY, row_add, row_dot
+from telic.auc.statistics import count
+
+FADED = 1e-4
+"""Below this share of g the sum for the average, g·(r·v + z), would lose its digits: r·v alone
+grows as g/s. It is multiplied out then."""
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def solam_steps(
-    X, positive, counts, means, w, saddle, average, scale, forgetting, beta, radius, step_size
+    rows, squares, positive, counts, w, saddle, average, scale, forgetting, beta, radius, step_size
 ):
-    """Read rows in order, in place; saddle is (a, b, α), scale is (max‖x‖², Σ of step sizes)."""
-    d = w.size
-    for i in range(X.shape[0]):
-        observe(X, i, positive[i], counts, means, forgetting)
-        square, score, norm = 0.0, 0.0, 0.0
-        for j in range(d):
-            square += X[i, j] * X[i, j]
-            score += X[i, j] * w[j]
-        scale[0] = max(scale[0], square)
+    """Read rows in order, in place; saddle is (a, b, α), scale is (max‖x‖², Σ of step sizes).
+
+    With w = s·v and g·(r·v + z) for the sum that the average divides, a step costs O(nonzeros).
+    """
+    s, r, g = 1.0, 0.0, 1.0
+    norm = w @ w  # of v, squared
+    average *= scale[1]  # z from here on
+    for i in range(positive.size):
+        count(positive[i], counts, forgetting)
+        along = row_dot(rows, i, w)
+        score = s * along
+        scale[0] = max(scale[0], squares[i])
         seen = counts[0] + counts[1]
         p = counts[1] / seen
         eta = step_size / ((1 + scale[0]) * np.sqrt(seen))
@@ -32,17 +39,27 @@ def solam_steps(
             slope = 2 * p * (score - b + 1 + alpha)
             b += eta * 2 * p * (score - b)
             alpha += eta * (2 * p * score - 2 * p * (1 - p) * alpha)
-        for j in range(d):
-            w[j] -= eta * (slope * X[i, j] + beta * w[j])
-            norm += w[j] * w[j]
+        s *= 1 - eta * beta
+        if not FADED * g < abs(s) < 1 / TINY or g < TINY:
+            for j in range(w.size):
+                average[j] = g * (average[j] + r * w[j])
+                w[j] *= s
+            along, norm = s * along, s * s * norm
+            s, r, g = 1.0, 0.0, 1.0
+        change = -eta * slope / s
+        row_add(rows, i, change, w)
+        row_add(rows, i, -r * change, average)
+        norm += change * (2 * along + change * squares[i])
         # Back into the ball, and a, b, α into what scores in that ball can be.
         reach = radius * np.sqrt(scale[0])
         saddle[0] = min(max(a, -reach), reach)
         saddle[1] = min(max(b, -reach), reach)
         saddle[2] = min(max(alpha, -2 * reach), 2 * reach)
-        shrink = radius / np.sqrt(norm) if norm > radius * radius else 1.0
+        if s * s * norm > radius * radius:
+            s = radius / np.sqrt(norm) if s > 0 else -radius / np.sqrt(norm)
         scale[1] = forgetting * scale[1] + eta
-        share = eta / scale[1]
-        for j in range(d):
-            w[j] *= shrink
-            average[j] += share * (w[j] - average[j])
+        g *= forgetting
+        r += eta * s / g
+    for j in range(w.size):
+        average[j] = g * (average[j] + r * w[j]) / scale[1]
+        w[j] *= s

@@ -9,6 +9,7 @@ from telic.auc.objective import Callback, ClassMeans, Solution, class_means
 from telic.auc.rows import (
     AHEAD,
     FAST,
+    TINY,
     Matrix,
     Rows,
     as_rows,
@@ -174,7 +175,7 @@ def _l2_steps(
         score_pos += change * projected[i, 1]
         score_neg += change * projected[i, 2]
         s /= 1 + eta * beta
-        if s < 1e-60:  # before the reciprocal overflows
+        if s < TINY:  # before the reciprocal overflows
             for j in range(w.size):
                 w[j] = s * (w[j] + k * centre[j])
             score_pos, score_neg, s, k = s * score_pos, s * score_neg, 1.0, 0.0

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from telic.auc.linear import LinearAUC, at_least, dense_blocks, generator
@@ -10,7 +11,8 @@ from telic.auc.objective import Callback, Solution
 from telic.auc.rows import Matrix
 from telic.errors import InputError
 
-State = dict[str, np.ndarray]
+State = dict[str, Any]
+"""Arrays by name; a reservoir of sparse rows is a CSR matrix."""
 
 
 def common_state(d: int) -> State:
@@ -28,6 +30,9 @@ class OnlineAUC(LinearAUC):
     `learn_one` put it halfway between the mean scores of the two classes.
     """
 
+    _reads_sparse = False
+    """Whether `_read` takes sparse rows as they are; otherwise they come as dense blocks."""
+
     def _start(self, d: int) -> State:
         """Return the state before the first row; "w" holds weights, "counts" and "means" too."""
         raise NotImplementedError
@@ -35,8 +40,17 @@ class OnlineAUC(LinearAUC):
     def _read(
         self, state: State, X: Matrix, positive: np.ndarray, rng: np.random.Generator
     ) -> None:
-        """Learn from dense rows in order, changing the state."""
+        """Learn from rows in order, changing the state."""
         raise NotImplementedError
+
+    def _read_all(
+        self, state: State, X: Matrix, positive: np.ndarray, rng: np.random.Generator
+    ) -> None:
+        if self._reads_sparse and sparse.issparse(X):
+            self._read(state, X, positive, rng)
+            return
+        for start, block in dense_blocks(X):
+            self._read(state, block, positive[start : start + len(block)], rng)
 
     def _weights(self, state: State) -> np.ndarray:
         return state["w"]
@@ -53,8 +67,7 @@ class OnlineAUC(LinearAUC):
         done = 0
         for done in range(1, self.max_iter + 1):
             order = rng.permutation(positive.size)
-            for start, block in dense_blocks(X[order]):
-                self._read(state, block, positive[order[start : start + len(block)]], rng)
+            self._read_all(state, X[order], positive[order], rng)
             if callback is not None and callback(done, self._weights(state)):
                 break
         self._state, self._rng = state, rng
@@ -89,8 +102,7 @@ class OnlineAUC(LinearAUC):
         if unknown.size:
             raise InputError(f"y: label {unknown[0]!r} is none of the classes {self.classes_}.")
         positive = y == self.classes_[1]
-        for start, block in dense_blocks(X):
-            self._read(self._state, block, positive[start : start + len(block)], self._rng)
+        self._read_all(self._state, X, positive, self._rng)
         self._publish()
         return self
 

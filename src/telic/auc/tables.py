@@ -17,10 +17,14 @@ from telic.errors import InputError
 MOST_CATEGORIES = 1000
 DENSE_COLUMNS = 500
 """Up to here one-hot columns are kept dense, where the exact solver is fastest."""
+ODD_SHARE = 0.1
+"""A text column with no more than this share of its values unreadable as numbers is a mistake."""
 
 
 def read_table(path: str | Path) -> pa.Table | tuple[sparse.csr_matrix, np.ndarray]:
     """Read a file by its ending: .csv, .tsv, .parquet, or libsvm (.libsvm, .svm, .txt).
+
+    Columns of libsvm are counted from 1, as its own tools do.
 
     Returns
     -------
@@ -30,19 +34,61 @@ def read_table(path: str | Path) -> pa.Table | tuple[sparse.csr_matrix, np.ndarr
     if not path.is_file():
         raise InputError(f"{path}: not found.")
     ending = path.suffix.lower()
+    if ending in (".libsvm", ".svm", ".txt"):
+        return _read_libsvm(path)
     try:
         if ending == ".parquet":
             return parquet.read_table(path)
         if ending in (".csv", ".tsv"):
             delimiter = "\t" if ending == ".tsv" else ","
             return csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=delimiter))
-        if ending in (".libsvm", ".svm", ".txt"):
-            return load_svmlight_file(str(path))
     except (pa.ArrowInvalid, ValueError, OSError) as error:
         raise InputError(f"{path}: cannot be read ({str(error).splitlines()[0]}).") from None
     raise InputError(
         f"{path}: ending {ending!r} is not known, expected .csv, .tsv, .parquet or .libsvm."
     )
+
+
+def _read_libsvm(path: Path) -> tuple[sparse.csr_matrix, np.ndarray]:
+    try:
+        X, y = load_svmlight_file(str(path), zero_based=False)
+    except ValueError as error:
+        raise InputError(f"{path}: {_bad_libsvm_line(path) or error}") from None
+    if not np.isfinite(y).all():
+        row = int(np.argmin(np.isfinite(y)))
+        raise InputError(f"{path}: row {row + 1}: the label is {y[row]}. Drop the row.")
+    if not np.isfinite(X.data).all():
+        place = int(np.argmin(np.isfinite(X.data)))
+        row = int(np.searchsorted(X.indptr, place, side="right"))
+        raise InputError(
+            f"{path}: row {row}, column {X.indices[place] + 1}: {X.data[place]}, expected a "
+            "finite number. Fill or drop it."
+        )
+    return X, y
+
+
+def _bad_libsvm_line(path: Path) -> str:
+    """Say which line the reader could not take; "" if each looks right by itself."""
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, start=1):
+            label, *entries = line.split("#")[0].split() or [""]
+            pairs = [entry.partition(":") for entry in entries]
+            try:
+                float(label or 0)
+                before = 0
+                for column, _, value in pairs:
+                    if column != "qid":
+                        before, last = int(column), before
+                        if before <= last:
+                            return (
+                                f"line {number}: column {column}, expected columns that count from "
+                                f"1 and grow; the one before is {last or 'none'}."
+                            )
+                        float(value)
+            except ValueError:
+                shown = line.strip()[:60]
+                return f"line {number}: expected 'label column:value …' in numbers: {shown!r}."
+    return ""
 
 
 def read_labels(table: pa.Table, label: str, positive: str | None, path: str | Path) -> Any:
@@ -100,6 +146,8 @@ class Encoder:
             _no_nulls(column, name, path)
             if name in one_hot or pa.types.is_string(kind) or pa.types.is_large_string(kind):
                 categories = sorted(str(value) for value in pc.unique(column).to_pylist())
+                if name not in one_hot:
+                    _no_odd_text(column, categories, name, path)
                 if len(categories) > MOST_CATEGORIES:
                     raise InputError(
                         f"{path}: column {name!r} has {len(categories)} categories, at most "
@@ -154,6 +202,26 @@ class Encoder:
                 blocks.append(sparse.csr_matrix(entries, shape=(len(codes), len(categories))))
         X = sparse.hstack(blocks, format="csr")
         return X.toarray() if X.shape[1] <= DENSE_COLUMNS else X
+
+
+def _no_odd_text(column: pa.ChunkedArray, values: list[str], name: str, path: str | Path) -> None:
+    """Refuse a column of numbers that a few cells of text turned into categories."""
+    odd = {value for value in values if not _reads_as_number(value)}
+    if odd and len(odd) <= ODD_SHARE * len(values):
+        cells = column.to_pylist()
+        row = next(row for row, value in enumerate(cells) if value in odd)
+        raise InputError(
+            f"{path}: row {row + 1}: {name!r} is {cells[row]!r}, expected a number as in the other "
+            f"rows. Mend or drop the row, or take all values as categories with --one-hot {name}."
+        )
+
+
+def _reads_as_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_number(kind: pa.DataType) -> bool:

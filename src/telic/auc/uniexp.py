@@ -3,8 +3,8 @@
 import numpy as np
 from numba import njit
 
-from telic.auc.rows import FAST
-from telic.auc.statistics import SCARCE, observe
+from telic.auc.rows import FAST, TINY, row_add, row_dot
+from telic.auc.statistics import SCARCE, count
 
 LINEAR_BEYOND = 5.0
 """Where −margin exceeds this the exponential continues as its tangent: one outlier must not
@@ -12,18 +12,15 @@ throw the weights away."""
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def uniexp_steps(X, positive, counts, means, w, bias, scale, forgetting, beta, step_size):
-    """Read rows in order, in place; the bias is not penalised."""
-    d = w.size
-    for i in range(X.shape[0]):
-        observe(X, i, positive[i], counts, means, forgetting)
+def uniexp_steps(rows, squares, positive, counts, w, bias, scale, forgetting, beta, step_size):
+    """Read rows in order, in place; the bias is not penalised. O(nonzeros) a step by w = s·v."""
+    s = 1.0
+    for i in range(positive.size):
+        count(positive[i], counts, forgetting)
         if min(counts[0], counts[1]) < SCARCE:
             continue
-        score, square = bias[0], 1.0
-        for j in range(d):
-            score += X[i, j] * w[j]
-            square += X[i, j] * X[i, j]
-        scale[0] = max(scale[0], square)
+        score = bias[0] + s * row_dot(rows, i, w)
+        scale[0] = max(scale[0], 1 + squares[i])
         seen = counts[0] + counts[1]
         sign = 1.0 if positive[i] else -1.0
         weight = seen / (2 * (counts[1] if positive[i] else counts[0]))
@@ -31,6 +28,10 @@ def uniexp_steps(X, positive, counts, means, w, bias, scale, forgetting, beta, s
         largest = seen / (2 * min(counts[0], counts[1]))
         eta = step_size / (largest * scale[0] + ridge * seen)
         push = eta * weight * sign * np.exp(min(-sign * score, LINEAR_BEYOND))
-        for j in range(d):
-            w[j] += push * X[i, j] - eta * ridge * w[j]
+        s *= 1 - eta * ridge
+        if abs(s) < TINY:
+            w *= s
+            s = 1.0
+        row_add(rows, i, push / s, w)
         bias[0] += push
+    w *= s

@@ -5,7 +5,17 @@ from numba import njit
 from scipy import sparse
 
 from telic.auc.objective import Callback, Solution, loss_gradient, pair_loss, penalty
-from telic.auc.rows import AHEAD, FAST, Matrix, as_rows, prefetch, row_add, row_dot, row_prefetch
+from telic.auc.rows import (
+    AHEAD,
+    FAST,
+    TINY,
+    Matrix,
+    as_rows,
+    prefetch,
+    row_add,
+    row_dot,
+    row_prefetch,
+)
 from telic.auc.spam import centred, spam_pass
 from telic.auc.vrspam_pairs import pair_stage
 from telic.errors import InputError
@@ -159,7 +169,7 @@ def _l2_stage(rows, positive, order, v, centre, snapshot, anchors, p, beta, eta)
         score_neg += change * snapshot[i, 2]
         s *= shrink
         r = (r - eta) * shrink
-        if s < 1e-60:  # before the reciprocal overflows
+        if s < TINY:  # before the reciprocal overflows
             for j in range(v.size):
                 v[j] = s * (v[j] + k * centre[j])
             score_pos, score_neg, s, k = s * score_pos, s * score_neg, 1.0, 0.0

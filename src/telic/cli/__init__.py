@@ -1,6 +1,7 @@
 """The `telic` command: one file per product, errors on one line, exit code 2 for what was given."""
 
 import sys
+import warnings
 
 import typer
 
@@ -41,6 +42,7 @@ def version() -> None:
 
 def main() -> None:
     """Run the command line: exit 0 when done, 2 for an error in what was given."""
+    warnings.formatwarning = lambda message, *where: f"telic: warning: {message}\n"
     try:
         app()
     except TelicError as error:

@@ -62,8 +62,9 @@ def fit(
     import numpy as np
     from sklearn.model_selection import train_test_split
 
-    from telic.auc.ranker import Ranker, read_labelled, search_beta
+    from telic.auc.ranker import BETAS, Ranker, read_labelled, search_beta
     from telic.auc.report import measures, page
+    from telic.cli.progress import steps
 
     if not 0 < test < 1:
         raise InputError(f"--test: {test}, expected a share between 0 and 1.")
@@ -83,14 +84,17 @@ def fit(
         np.arange(rows.positive.size), test_size=test, random_state=seed, stratify=rows.positive
     )
     part = _rows(rows, train)
-    if beta == "cv":
-        chosen = search_beta(part, scaling=scaling, seed=seed, **parameters)
-    else:
-        chosen = _number("--beta", beta)
-    parameters["beta"] = chosen
-    trial = Ranker.fit(part, scaling=scaling, label=label, **parameters)
-    scores = trial.score(rows.X[held])
-    final = Ranker.fit(rows, scaling=scaling, label=label, **parameters)
+    search = beta == "cv"
+    chosen = 0.0 if search else _number("--beta", beta)
+    with steps("fit", len(BETAS) * search + 2) as tell:
+        if search:
+            chosen = search_beta(part, scaling=scaling, seed=seed, progress=tell, **parameters)
+        parameters["beta"] = chosen
+        tell("training rows")
+        trial = Ranker.fit(part, scaling=scaling, label=label, **parameters)
+        scores = trial.score(rows.X[held])
+        tell("all rows")
+        final = Ranker.fit(rows, scaling=scaling, label=label, **parameters)
     final.save(model)
     found = measures(rows.positive[held], scores)
     settings = _settings(final) | {"rows fitted": rows.positive.size, "held out": held.size}

@@ -135,17 +135,18 @@ def _compare_paper(
         raise InputError(f"--paper: {paper!r}, expected 001 or 002.")
     folder = data_folder(data)
     tables = importlib.import_module(f"telic.study.paper{paper}").TABLES
-    with steps(f"document {paper}") as tell:
-        found = [
-            (
-                entry,
-                rerun(
-                    entry, folder=folder, results=Results(results), runs=runs, only=sets,
-                    progress=tell,
-                ),
-            )
-            for entry in tables
-        ]  # fmt: skip
+    stored = Results(results)
+    found = []
+    try:
+        with steps(f"document {paper}") as tell:
+            for entry in tables:
+                rows = rerun(
+                    entry, folder=folder, results=stored, runs=runs, only=sets, progress=tell
+                )
+                found.append((entry, rows))
+    except KeyboardInterrupt:
+        typer.echo(f"telic: interrupted; {results} keeps the finished runs, run again.", err=True)
+        raise typer.Exit(130) from None
     if report is not None:
         published_report(paper, found, runs).write(report)
     if as_json:

@@ -105,8 +105,6 @@ class Method:
     most_rows: int | None = None
     dense_step: bool = False
     """Whether a step costs O(d) however sparse the row."""
-    most_columns: int | None = None
-    """Beyond, a step on dense rows makes a table take days; the cell stays empty."""
 
     def search_rows(self, d: int) -> int:
         """Rows at most to search the parameter on."""
@@ -138,25 +136,22 @@ METHODS: dict[str, Method] = {
     "SOLAM": Method(
         lambda radius, d: SOLAM(radius, max_iter=5, random_state=0),
         tuple(10.0**k for k in range(-1, 4)),
-        dense_step=True,
     ),
-    "regSOLAM": Method(lambda beta, d: RegSOLAM(beta, max_iter=5, random_state=0), dense_step=True),
+    "regSOLAM": Method(lambda beta, d: RegSOLAM(beta, max_iter=5, random_state=0)),
     "OPAUC": Method(
         lambda beta, d: OPAUC(
             beta, rank=50 if d > SKETCH_ABOVE else None, max_iter=1, random_state=0
         ),
-        most_columns=DENSE_COLUMNS,
+        dense_step=True,
     ),
     "OAM-seq": Method(
         lambda C, d: OAM("seq", C=C, max_iter=1, random_state=0),
         tuple(10.0**k for k in range(-7, 1)),
-        most_columns=DENSE_COLUMNS,
     ),
     "OAM-gra": Method(
         lambda beta, d: OAM("gra", beta=beta, max_iter=1, random_state=0),
-        most_columns=DENSE_COLUMNS,
     ),
-    "Uni-Exp": Method(lambda beta, d: UniExp(beta, max_iter=1, random_state=0), dense_step=True),
+    "Uni-Exp": Method(lambda beta, d: UniExp(beta, max_iter=1, random_state=0)),
 }
 SAME = {"B-LS-SVM": "exact", "B-SVM-OR": "hinge"}
 """Names of the documents for what is here already."""

@@ -8,7 +8,6 @@ import numpy as np
 
 from telic.report import Report
 from telic.study.auc_tables import (
-    METHODS,
     RULES,
     SAME,
     SEARCH_ROWS,
@@ -138,10 +137,6 @@ def rerun(
         for figure in figures:
             progress(f"{name}: {figure.method}")
             method = SAME.get(figure.method, figure.method)
-            most = METHODS[method].most_columns
-            if most is not None and data.X.shape[1] > most:
-                rows.append(_unrun(figure)._replace(ceiling=best, ceiling_rule=rule))
-                continue
             ours: list[float] = []
             try:
                 for count in range(1, runs + 1):
@@ -166,7 +161,9 @@ def shown(row: Row) -> list[str]:
     """A row as text, for `COLUMNS`."""
 
     def pair(mean: float | None, sd: float | None) -> str:
-        return "–" if mean is None else f"{mean:.4f}±{sd:.4f}"
+        if mean is None:
+            return "–"
+        return f"{mean:.4f}" if sd is None else f"{mean:.4f}±{sd:.4f}"
 
     notes = [] if row.ours is not None else ["not run" if row.ceiling else "set not at hand"]
     if row.above:
@@ -175,7 +172,7 @@ def shown(row: Row) -> list[str]:
         row.data,
         row.method,
         pair(row.published, row.published_sd),
-        pair(row.ours, row.ours_sd),
+        pair(row.ours, row.ours_sd if row.runs != 1 else None),
         pair(row.exact, row.exact_sd),
         "–" if row.logistic is None else f"{row.logistic:.4f}",
         "–" if row.ceiling is None else f"{row.ceiling:.4f} ({row.ceiling_rule})",
