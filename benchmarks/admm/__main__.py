@@ -140,7 +140,7 @@ def main() -> None:
         f"({platform.processor() or platform.machine()}), median of {repeat}, setting up "
         "included, compilation excluded, to a gap relative to P(0) − P*. Every method of the "
         "family has its best step of one grid; SVR-D starts with the printed m⁽⁰⁾ = 1, which "
-        "was chosen after a look at these very times, hence the default's column beside it; "
+        "was chosen on an earlier run, hence the default's column beside it; "
         "\"as shipped\" is SVR-ADMM-D with all "
         "settings left at their defaults.",
         "## Ratios: our seconds over the rival's",

@@ -208,3 +208,40 @@ def test_an_empty_graph_is_refused_and_a_lone_feature_is_joined():
     assert [2, 3] in graph.edges.tolist()
     alone = graphs.inverse_covariance(X, alpha=0.5, join_lone=False)
     assert alone.edges.tolist() == [[0, 1]]
+
+
+@pytest.mark.parametrize(("scale", "offset"), [(1e5, 0.0), (5e4, 2e5), (1e-6, 0.0), (1.0, 1e4)])
+@pytest.mark.parametrize("solver", ["auto", "svr-admm-d"])
+def test_the_unit_and_level_of_y_do_not_matter(scale, offset, solver):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 8))
+    y = X @ np.repeat([1.0, -2.0], 4) + rng.standard_normal(300)
+
+    def excess(model, target, gamma):
+        w = model.coef_
+        error = target - X @ w - model.intercept_
+        return 0.5 * np.mean(error**2) + gamma * np.abs(np.diff(w)).sum()
+
+    plain = GraphFusedRegressor(graph="chain", gamma=0.05, tol=1e-8).fit(X, y)
+    best = excess(plain, y, 0.05)
+    given = GraphFusedRegressor(graph="chain", gamma=0.05 * scale, solver=solver, tol=1e-4)
+    given.fit(X, scale * y + offset)
+    found = excess(given, scale * y + offset, 0.05 * scale) / scale**2
+    assert found - best < 2e-4 * 0.5 * y.var()
+
+
+def test_the_unit_of_x_does_not_matter():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((300, 8))
+    y = X @ np.repeat([1.0, -2.0], 4) + rng.standard_normal(300) > 0
+    one = GraphFusedClassifier(graph="chain", gamma=0.01, tol=1e-8).fit(X, y)
+    other = GraphFusedClassifier(graph="chain", gamma=1e-6, tol=1e-8).fit(1e-4 * X, y)
+    np.testing.assert_allclose(1e-4 * other.coef_, one.coef_, atol=1e-3)
+
+
+@pytest.mark.parametrize(("scale", "offset"), [(1e5, 0.0), (1.0, 1e4)])
+def test_the_unit_and_level_of_a_series_do_not_matter(scale, offset):
+    y = np.repeat([0.0, 1.0], 20) + 0.1 * np.random.default_rng(0).standard_normal(40)
+    one = TrendFilter(0, alpha=0.03).fit_transform(y)
+    other = TrendFilter(0, alpha=0.03 * scale).fit_transform(scale * y + offset)
+    np.testing.assert_allclose((other - offset) / scale, one, atol=1e-6)

@@ -295,3 +295,30 @@ def test_rows_of_skewed_norm_do_not_diverge_at_the_default_step():
     for batch in (1, None):
         result = minimize_admm(X, y, A=D, l1=0.1, loss="squared", batch=batch, max_passes=3000)
         assert result.converged
+
+
+def test_a_residual_is_not_forgiven_for_another_b():
+    wanted = separable(3, l1=0.1)
+    parts = {"A": np.eye(3), "c": [1.0, 2.0, 3.0], "g": wanted, "loss": "squared"}
+    plain = solve_admm(
+        make_admm_problem(np.eye(3), np.zeros(3), **parts), method="batch-admm", tol=1e-8
+    )
+    other = solve_admm(make_admm_problem(np.eye(3), np.zeros(3), B=-np.eye(3), **parts), tol=1e-6)
+    assert other.converged
+    assert other.primal_residual < 1e-4
+    np.testing.assert_allclose(other.coef, plain.coef, atol=1e-3)
+
+
+@pytest.mark.parametrize("x_step", ["newton", "curvature"])
+def test_a_far_start_does_not_count_as_converged(x_step):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 5))
+    y = np.sign(X[:, 0] + rng.standard_normal(200))
+    problem = make_admm_problem(X, y, A=np.eye(5), g=separable(5, l1=0.01), loss="logistic")
+    near = solve_admm(problem, method="batch-admm", x_step=x_step, tol=1e-6)
+    far = solve_admm(
+        problem, method="batch-admm", x_step=x_step, tol=1e-6, x_init=np.full(5, 1e3),
+        max_passes=20_000,
+    )  # fmt: skip
+    assert far.converged
+    assert far.objective == pytest.approx(near.objective, rel=1e-5)

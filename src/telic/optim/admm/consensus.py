@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import InputError
 from telic.optim.admm.balance import FIRST_DUE, balance, next_due, rho_factor
-from telic.optim.admm.measures import bound
+from telic.optim.admm.measures import bound, scale_of
 from telic.optim.admm.metric import curvature
 from telic.optim.admm.penalty import Separable, separable
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
@@ -121,6 +121,9 @@ def consensus_admm(
         raise InputError("y holds one class only in all shards: there is nothing to separate.")
     if g is None:
         g = separable(np.shape(A)[0], l1=l1)
+    for name, value in (("tol", tol), ("max_rounds", max_rounds), ("passes", passes)):
+        if not 0 <= value < np.inf:
+            raise InputError(f"{name} is {value!r}, expected a finite number >= 0.")
     first = parts[0].data
     # One row of zeros carries A, c and g through the checks of the pooled problem.
     whole = make_admm_problem(
@@ -176,8 +179,7 @@ def _run(
     x, y, z = np.zeros(d), -whole.c, np.zeros(k)
     local, v, u = np.zeros((S, d)), np.zeros((S, d)), np.zeros((S, d))
     f, gradient = _pooled(parts, share, x, executor)
-    zero = f + whole.g.value(-whole.c)
-    zero = zero if np.isfinite(zero) else f
+    zero, reach = scale_of(whole, f, gradient)
     history: list[Round] = []
     stopped, best, dual, gap, objective = "tolerance", x, np.zeros(k), np.inf, zero
     try:
@@ -196,7 +198,8 @@ def _run(
             v += local - x
             z += whole.A @ x - whole.c - y
             f, gradient = _pooled(parts, share, x, executor)
-            objective, gap, _ = bound(whole, x, rho * z, f, gradient)
+            far = reach + 2.0 * float(np.linalg.norm(x))
+            objective, gap, _ = bound(whole, x, rho * z, f, gradient, far)
             apart = np.sqrt(share @ np.sum(((local - x) @ L) ** 2, axis=1))
             history.append(Round(len(history) + 1, objective, gap, float(apart),
                                  float(np.linalg.norm(moved @ L))))  # fmt: skip

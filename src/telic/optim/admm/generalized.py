@@ -193,20 +193,20 @@ class TrendFilter(BaseEstimator):
             raise InputError(
                 f"y has shape {y.shape}, expected a series of at least {self.order + 2} values."
             )
-        n = y.size
+        n, level = y.size, float(y.mean())  # D knows nothing of levels
         D = sparse.eye_array(n, format="csr")
-        for _ in range(self.order + 1):
+        for _ in range(int(self.order) + 1):
             D = sparse.csr_array(D[1:] - D[:-1])
         problem = make_admm_problem(
-            sparse.eye_array(n, format="csr"), y, A=D, g=separable(D.shape[0], l1=self.alpha),
-            loss="squared", sample_weight=sample_weight,
+            sparse.eye_array(n, format="csr"), y - level, A=D,
+            g=separable(D.shape[0], l1=self.alpha), loss="squared", sample_weight=sample_weight,
         )  # fmt: skip
         result = solve_admm(
             problem, method=self.solver, x_step="newton" if self.solver == "batch-admm" else "auto",
             tol=self.tol, max_passes=self.max_iter, random_state=seed_of(self.random_state),
             max_seconds=np.inf if self.max_seconds is None else self.max_seconds,
         )  # fmt: skip
-        self.trend_ = result.coef
+        self.trend_ = result.coef + level
         self.n_iter_ = max(1, round(result.passes))
         self.gap_, self.stopped_ = result.gap, result.stopped
         return self

@@ -23,6 +23,8 @@ class _GraphFused(Fitted):
 
     def _graph(self, X, sample_weight):
         d = X.shape[1]
+        if self.edge_weights is not None and isinstance(self.graph, str | graphs.Graph):
+            raise InputError("edge_weights go with edges (k, 2); this graph has its own.")
         if isinstance(self.graph, graphs.Graph):
             if self.graph.size != d:
                 raise InputError(f"graph has {self.graph.size} features, X has {d}.")

@@ -154,6 +154,8 @@ def knn(X: Any, *, neighbors: int = 5, sample_weight: Any = None) -> Graph:
         raise InputError(
             f"fewer than two features vary (n_samples={len(columns)}): X gives no graph."
         )
+    if not neighbors >= 1:
+        raise InputError(f"neighbors is {neighbors!r}, expected an integer >= 1.")
     count = min(neighbors, varying.size - 1)
     # A feature and its negation are neighbours too: of unit columns, the nearer of ±.
     both = np.concatenate([columns.T, -columns.T])

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse.linalg import lsqr
 
 from telic.optim.admm.problem import AdmmProblem
 
@@ -18,49 +19,85 @@ class Certificate(NamedTuple):
     dual_residual: float
 
 
-def certificate(problem: AdmmProblem, x: np.ndarray, y: np.ndarray, u: np.ndarray) -> Certificate:
-    """Say how good a point is: `bound` where B = −I.
+class Origin(NamedTuple):
+    """Where no feature counts: what a gap is large or small against, in the data's own units."""
+
+    x: np.ndarray
+    """Zeros, and the best intercept."""
+    objective: float
+    """|P| there, without g if that is infinite."""
+    reach: float
+    """How far f, which falls no faster than at its start, must go at least to lose all of this."""
+
+
+def origin_of(problem: AdmmProblem) -> Origin:
+    """Find the origin of a problem, in a few passes over its data."""
+    x = np.zeros(problem.size)
+    floor = 1e-12 * abs(problem.value(x))  # a perfect intercept leaves rounding alone
+    if problem.data.fit_intercept:
+        x[-1] = problem.data.best_shift(np.zeros(problem.data.design.n))
+    f, gradient = problem.smooth(x)
+    return Origin(x, *scale_of(problem, f, gradient, floor))
+
+
+def scale_of(
+    problem: AdmmProblem, f: float, gradient: np.ndarray, floor: float = 0.0
+) -> tuple[float, float]:
+    """Objective and reach of an origin, from f and its gradient there."""
+    slope = float(np.linalg.norm(gradient))
+    y = -problem.c if problem.B is None else lsqr(problem.B, problem.c)[0]
+    g = problem.g.value(y)
+    objective = max(abs(f + g) if np.isfinite(g) else abs(f), floor)
+    return objective, abs(f) / slope if slope > 0 else 0.0
+
+
+def certificate(
+    problem: AdmmProblem, x: np.ndarray, y: np.ndarray, u: np.ndarray, origin: Origin
+) -> Certificate:
+    """Say how good a point is: `bound` where B = −I, with D the origin's reach + 2‖x − origin‖.
 
     For a general B there is no such bound, since x alone has no objective; the gap is then
-    ``|⟨u, Ax + By − c⟩| + D‖r‖ + [g(y) + g*(−Bᵀu) + ⟨Bᵀu, y⟩]``.
+    ``|⟨u, Ax + By − c⟩| + D‖r‖ + [g(y) + g*(−Bᵀu) + ⟨Bᵀu, y⟩]``, and the origin's objective times
+    ‖Ax + By − c‖ over the largest of ‖Ax‖, ‖By‖ and ‖c‖: without it u = 0 would forgive any
+    residual.
     """
+    far = origin.reach + 2.0 * float(np.linalg.norm(x - origin.x))
     f, gradient = problem.smooth(x)
-    residual = problem.A @ x + problem.by(y) - problem.c
+    ax, by = problem.A @ x, problem.by(y)
+    residual = ax + by - problem.c
     if problem.B is None:
-        objective, gap, r = bound(problem, x, u, f, gradient)
+        objective, gap, r = bound(problem, x, u, f, gradient, far)
     else:
         objective = f + problem.g.value(y)
         # Rounding puts a dual that is active just outside the domain of g*.
         slope = problem.g.nearest_dual(-(problem.B.T @ u))
         r = float(np.linalg.norm(gradient + problem.A.T @ u))
-        gap = _excess(problem, y, slope) + _reach(x) * r + abs(float(u @ residual))
+        size = max(float(np.linalg.norm(part)) for part in (ax, by, problem.c))
+        gap = _excess(problem, y, slope) + far * r + abs(float(u @ residual))
+        gap += origin.objective * float(np.linalg.norm(residual)) / size if size else 0.0
     f_y = f + problem.g.value(y)
     return Certificate(objective, f_y, gap, float(np.linalg.norm(residual)), r)
 
 
 def bound(
-    problem: AdmmProblem, x: np.ndarray, u: np.ndarray, f: float, gradient: np.ndarray
+    problem: AdmmProblem, x: np.ndarray, u: np.ndarray, f: float, gradient: np.ndarray, far: float
 ) -> tuple[float, float, float]:
     """Return P(x) = f(x) + g(Ax − c), a bound on its distance from the optimum, and ‖r‖.
 
-    With r = ∇f(x) + Aᵀu and v = Ax − c, convexity alone gives for every x′ within D of x
+    With r = ∇f(x) + Aᵀu and v = Ax − c, convexity alone gives for every x′ within D = far of x
 
         P(x) − P(x′) <= [g(v) + g*(u) − ⟨u, v⟩] + D‖r‖.
 
-    The bracket vanishes where u is a subgradient at v, r where the dual is feasible. D is taken as
-    1 + 2‖x‖: the bound is a certificate if a minimiser lies that near.
+    The bracket vanishes where u is a subgradient at v, r where the dual is feasible. The bound is a
+    certificate if a minimiser lies that near.
     """
     at, u = problem.A @ x - problem.c, problem.g.nearest_dual(u)
     r = float(np.linalg.norm(gradient + problem.A.T @ u))
-    return f + problem.g.value(at), _excess(problem, at, u) + _reach(x) * r, r
+    return f + problem.g.value(at), _excess(problem, at, u) + far * r, r
 
 
 def _excess(problem: AdmmProblem, at: np.ndarray, slope: np.ndarray) -> float:
     return max(float(problem.g.value(at) + problem.g.conjugate(slope) - slope @ at), 0.0)
-
-
-def _reach(x: np.ndarray) -> float:
-    return 1.0 + 2.0 * float(np.linalg.norm(x))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import InputError
-from telic.optim.admm.measures import certificate
+from telic.optim.admm.measures import Origin, certificate
 from telic.optim.admm.problem import AdmmProblem
 
 
@@ -84,6 +84,7 @@ def drive(
     points: Iterator[Point],
     *,
     start: Point,
+    origin: Origin,
     method: str,
     rho: float,
     step_size: float,
@@ -94,7 +95,7 @@ def drive(
     callback: Callable[[Record, Point], bool | None] | None = None,
     check_every: float | None = None,
 ) -> AdmmResult:
-    """Run a method until the gap is at most tol times the objective at the start.
+    """Run a method until the gap is at most tol times the origin's objective.
 
     A run that is stopped otherwise returns its last complete point.
 
@@ -112,9 +113,8 @@ def drive(
         If the method diverges; the message names a safe step size.
     """
     began = time.perf_counter()
-    record = _look(problem, start, 0, 0.0)
-    # An infeasible start has an infinite objective; f alone sets the scale then.
-    zero = record.objective if np.isfinite(record.objective) else problem.smooth(start.x)[0]
+    record, zero = _look(problem, start, 0, 0.0, origin), origin.objective
+    diverged = 1e6 * max(zero, abs(problem.value(start.x)))
     history, best = [record], _copy(start)
     kept: Record | None = record
     stopped, spent, gradients, looked = "tolerance", 0.0, 0, 0.0
@@ -139,8 +139,8 @@ def drive(
                     best, kept = _copy(point), None
                 continue
             looked = passes
-            record = _look(problem, point, gradients, spent)
-            if not np.isfinite(point.x).all() or record.objective_y > 1e6 * (zero + 1e-12):
+            record = _look(problem, point, gradients, spent, origin)
+            if not np.isfinite(point.x).all() or record.objective_y > diverged:
                 raise InputError(
                     f"{method} diverged after {passes:.3g} passes with step_size {step_size:.3g}. "
                     f"A step_size of {safe_step:.3g} is safe."
@@ -152,7 +152,7 @@ def drive(
                 stopped = "callback"
     except KeyboardInterrupt:
         stopped = "interrupted"
-    kept = kept or _look(problem, best, gradients, spent)
+    kept = kept or _look(problem, best, gradients, spent, origin)
     converged = kept.gap <= tol * zero
     if converged:
         stopped = "tolerance"
@@ -160,7 +160,12 @@ def drive(
         warnings.warn(
             f"{method} stopped ({stopped}) after {record.passes:.4g} passes with a gap of "
             f"{kept.gap:.3g}, above the {tol * zero:.3g} asked for; the result is its last "
-            "complete point. Raise max_passes or tol, or scale the features.",
+            "complete point. "
+            + (
+                f"Its step_size is {step_size:.3g}; {safe_step:.3g} is safe."
+                if step_size > 1.001 * safe_step
+                else "Raise max_passes or tol, or scale the features."
+            ),
             ConvergenceWarning,
             stacklevel=4,
         )
@@ -191,9 +196,11 @@ def _copy(point: Point) -> Point:
     return point._replace(x=point.x.copy(), y=point.y.copy(), u=point.u.copy())
 
 
-def _look(problem: AdmmProblem, point: Point, gradients: int, spent: float) -> Record:
+def _look(
+    problem: AdmmProblem, point: Point, gradients: int, spent: float, origin: Origin
+) -> Record:
     with np.errstate(over="ignore", invalid="ignore"):
-        found = certificate(problem, point.x, point.y, point.u)
+        found = certificate(problem, point.x, point.y, point.u, origin)
     return Record(
         gradients / problem.data.design.n,
         gradients,

@@ -8,6 +8,7 @@ import numpy as np
 from telic.errors import InputError
 from telic.optim import sampling
 from telic.optim.admm.batch import batch_admm
+from telic.optim.admm.measures import origin_of
 from telic.optim.admm.newton import batch_newton
 from telic.optim.admm.penalty import Separable, separable
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
@@ -139,14 +140,16 @@ def solve_admm(
     perturbation : float
         λ₂ that SDCA-ADMM adds.
     tol : float
-        Stop when the gap is at most tol times the objective at the start.
+        Stop when the gap is at most tol times the objective without any feature: x = 0 and the
+        best intercept.
     max_passes, max_seconds : float
         Stop with a `sklearn.exceptions.ConvergenceWarning` after so many times n component
         gradients, or so many seconds.
     random_state : int, Generator or None
         The same seed gives the same result to the last bit.
     x_init, dual_init : array, optional
-        Where to start; dual_init is u = ρz. Zero by default. SDCA-ADMM starts from zero.
+        Where to start; dual_init is u = ρz. By default zero and the best intercept. SDCA-ADMM
+        starts from zero.
     callback : callable, optional
         Called with (record, point) at each look; a true value stops the run.
     check_every : float, optional
@@ -174,7 +177,10 @@ def solve_admm(
     if rho is None:
         rho = eta if method == "sdca-admm" else default_rho(problem, metric)
     steps = make_steps(problem, eta=eta, rho=rho, P=metric.P)
-    x, u = _start(problem, x_init, dual_init)
+    origin = origin_of(problem)
+    # SDCA's sums begin at zero.
+    best = np.zeros(problem.size) if method == "sdca-admm" else origin.x.copy()
+    x, u = _start(problem, best if x_init is None else x_init, dual_init)
     seed = sampling.random_state(random_state)
     state = State.start(problem, x.copy(), u / rho)
     if method == "sdca-admm":
@@ -197,8 +203,8 @@ def solve_admm(
         first = max(0.5, float(n // (8 * batch))) if first is None else first
         points = svr_d(problem, steps, state, seed=seed, batch=batch, first=first)
     return drive(
-        problem, points, start=Point(x, state.y.copy(), u, 0), method=method, rho=float(rho),
-        step_size=float(eta), safe_step=safe, tol=tol, max_passes=max_passes,
+        problem, points, start=Point(x, state.y.copy(), u, 0), origin=origin, method=method,
+        rho=float(rho), step_size=float(eta), safe_step=safe, tol=tol, max_passes=max_passes,
         max_seconds=max_seconds, callback=callback, check_every=check_every,
     )  # fmt: skip
 
