@@ -25,6 +25,9 @@ medians of runs that take turns, one thread, then two. "Shared" is the part of o
 processor time that falls into turns of a shared kernel (or folds). The bound is what two perfect
 cores would reach: each turn runs alone and is timed, and of every pair only the longer counts.
 
+The control is the machine: two loops that share nothing. Where it stays below 2, its two cores are
+no two whole ones (shared with others, or two threads of one core), and no line can do better.
+
 Where 1.6 is out of reach: proximal Newton with a weak λ₁ spends much of its time in coordinate
 descent, where every coordinate needs the one before; SVRG shares its full gradients, not its steps;
 five folds on two threads take three turns, so at most 5/3, and then comes the fit to all rows. In

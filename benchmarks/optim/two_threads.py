@@ -4,9 +4,12 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from unittest import mock
 
+import numpy as np
+from numba import njit
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.optim import datasets
@@ -55,7 +58,8 @@ class _Folds(_Turns):
 
 
 def thread_rows(repeat: int = 5):
-    """Yield the lines of the table under `HEAD`."""
+    """Yield the lines of the table under `HEAD`, first what the machine itself can give."""
+    yield "two loops that share nothing", "control", *_machine(repeat)
     for name, key, method, l1, l2 in SOLVED:
         data = getattr(datasets, key)()
         if data is None:
@@ -78,6 +82,29 @@ def thread_rows(repeat: int = 5):
         name = f"{folds} folds × 5 Cs, elastic-net logistic, rcv1 shape"
         rows = _compared(search, linear_cv, "Parallel", max(1, repeat // 2))
         yield name, "ElasticNetClassifierCV", *rows
+
+
+@njit(nogil=True)
+def _loop(steps):
+    total = 0.0
+    for i in range(steps):
+        total += np.sin(i * 1e-3)
+    return total
+
+
+def _machine(repeat):
+    """Seconds of two loops, one after the other and at once."""
+    wall = {1: [], 2: []}
+    _loop(1)
+    for _ in range(repeat):
+        for count, each in wall.items():
+            with ThreadPoolExecutor(count) as pool:
+                began = time.perf_counter()
+                list(pool.map(_loop, [30_000_000] * 2))
+                each.append(time.perf_counter() - began)
+    one, two = (statistics.median(each) for each in wall.values())
+    met = "yes" if one / two >= 1.6 else "no"
+    return f"{one:.3f}", f"{two:.3f}", f"{one / two:.2f}", "100%", "2.00", met
 
 
 def _compared(run, module, pool, repeat):
