@@ -78,6 +78,16 @@ def test_a_bad_row_is_named_or_skipped_and_counted(make_log, table, row, message
     assert any("1 rows skipped" in note for note in log.notes)
 
 
+def test_rows_keep_their_numbers_when_a_row_before_them_is_skipped(make_log):
+    bad = "ann,p1,e1,yesterday"
+    unknown, elsewhere = "ann,p1,e9,2024-01-05T10:00:00Z", "ann,p2,e1,2024-01-05T10:00:00Z"
+    folder = make_log(accesses=lambda rows: [rows[0], bad, *rows[1:], unknown, elsewhere])
+    log = read_log(folder, on_bad_row="skip")
+    assert log.access_row.tolist() == [2, 3, 4, 5]
+    assert any("has no diagnosis (the first is row 6)" in note for note in log.notes), log.notes
+    assert any("another patient in diagnoses (the first is row 7)" in note for note in log.notes)
+
+
 @pytest.mark.parametrize(
     ("table", "row", "note"),
     [

@@ -171,8 +171,7 @@ def read_log(
     if not known.all():
         notes.append(
             f"accesses: {int((~known).sum()):,} rows dropped: their encounter has no diagnosis "
-            f"(the first is row {int((~known).argmax()) + 1}, encounter "
-            f"{accesses['encounter'][int((~known).argmax())].as_py()!r})"
+            f"(the first is row {accesses['row'][int((~known).argmax())]})"
         )
     elsewhere = known & (encounter_patient[access_encounter] != access_patient)
     _refuse(
@@ -215,7 +214,7 @@ def read_log(
         access_user=access_user[order],
         access_encounter=access_encounter[order],
         access_at=at[order],
-        access_row=order + 1,
+        access_row=accesses["row"].to_numpy()[order],
         encounter_patient=encounter_patient,
         diagnosis=diagnosis,
         fine=fine,
@@ -331,14 +330,16 @@ def _refuse(
 ) -> None:
     if not bad.any():
         return
-    row = int(bad.argmax())
+    first = table.slice(int(bad.argmax()), 1).to_pylist()[0]
     if on_bad_row == "raise":
         raise InputError(
-            f"{name}: row {row + 1}: 'encounter' is {table['encounter'][row].as_py()!r}, 'patient' "
-            f"is {table['patient'][row].as_py()!r}: {reason}. Correct the row or skip bad rows "
+            f"{name}: row {first['row']}: 'encounter' is {first['encounter']!r}, 'patient' "
+            f"is {first['patient']!r}: {reason}. Correct the row or skip bad rows "
             "(on_bad_row='skip', --skip-bad-rows)."
         )
-    notes.append(f"{name}: {int(bad.sum()):,} rows skipped: {reason} (the first is row {row + 1})")
+    notes.append(
+        f"{name}: {int(bad.sum()):,} rows skipped: {reason} (the first is row {first['row']})"
+    )
 
 
 def _read_fine(

@@ -48,6 +48,7 @@ def read_table(path: Path, schema: pa.Schema, *, on_bad_row: str) -> tuple[pa.Ta
     Returns
     -------
     table : pyarrow.Table
+        With one more column, ``row``: the 1-based row of the file, whatever was skipped before it.
     notes : list of str
         What was skipped or assumed, with counts.
 
@@ -94,7 +95,8 @@ def read_table(path: Path, schema: pa.Schema, *, on_bad_row: str) -> tuple[pa.Ta
                 )
             good &= ~bad
         columns.append(converted)
-    table = pa.table(columns, names=schema.names)
+    columns.append(pa.array(np.arange(1, raw.num_rows + 1)))
+    table = pa.table(columns, names=[*schema.names, "row"])
     if not good.all():
         notes.append(
             f"{path.name}: {int((~good).sum()):,} rows skipped: a value is empty or not "
