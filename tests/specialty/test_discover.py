@@ -11,10 +11,11 @@ from telic.simulate.hospital import Difficulty, simulate_hospital
 from telic.specialty.access import read_log
 from telic.specialty.discover import discover
 from telic.specialty.discovery import lifts, read_discovery
-from telic.specialty.explain import COVERED, SHRINK, Pseudonyms, effect, judge, lines, shown
+from telic.specialty.explain import COVERED, SHRINK, Pseudonyms, effect, judge, lines
 from telic.specialty.recognise import present_core, recognise, with_specialty
 from telic.specialty.report import specialty_report
 from telic.specialty.seeded import links_of, path_of
+from telic.specialty.small_cells import shown
 
 
 @pytest.fixture(scope="module")
@@ -191,3 +192,18 @@ def test_the_report_is_whole_and_pseudonymous(hospital, found):
     assert "Simulated" in page
     assert found.specialties[k].name in page
     assert not any(f">{user}<" in page for user in log.users)
+
+
+def test_a_small_specialty_lists_no_pseudonyms(hospital, found):
+    log = hospital[0]
+    alerts = judge(log, found)
+    k = next(i for i, one in enumerate(found.specialties) if one.listed_code is None)
+    small = replace(found.specialties[k], users=found.specialties[k].users[:10])
+    specialties = [*found.specialties[:k], small, *found.specialties[k + 1 :]]
+    names = Pseudonyms()
+    page = specialty_report(
+        log, replace(found, specialties=specialties), alerts, effect(log, found, alerts),
+        recognitions={}, pseudonyms=names, queue_lines=0,
+    ).html()  # fmt: skip
+    assert "Its users are not listed" in page
+    assert not any(names(str(log.users[u])) in page for u in small.users)

@@ -10,9 +10,7 @@ import numpy as np
 
 from telic.errors import InputError
 from telic.specialty.access import AccessLog
-
-SMALL_CELL = 11
-"""Counts below this are not shown."""
+from telic.specialty.small_cells import SMALL_CELL
 
 
 @dataclass(frozen=True)
