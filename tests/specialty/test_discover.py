@@ -72,6 +72,14 @@ def test_json_keeps_its_contract_and_reads_back(tmp_path, hospital, found):
     file = tmp_path / "found.json"
     file.write_text(json.dumps(content))
     np.testing.assert_array_equal(read_discovery(file, log).cluster, found.cluster)
+    documented = ("name", "listed_code", "users", "diagnoses", "stability")
+    least = [{name: one[name] for name in documented} for one in content["specialties"]]
+    for one in least:
+        one["diagnoses"] = [{"code": d["code"], "lift": d["lift"]} for d in one["diagnoses"]]
+    file.write_text(json.dumps({"specialties": least}))
+    again = read_discovery(file, log)
+    np.testing.assert_array_equal(again.cluster, found.cluster)
+    assert again.as_json(log)["specialties"][0]["stability_months"] is None
     file.write_text("{}")
     with pytest.raises(InputError, match="cannot be read"):
         read_discovery(file, log)
