@@ -7,6 +7,7 @@ import pytest
 
 from telic.errors import InputError
 from telic.specialty.access import read_log, write_log
+from telic.specialty.discover import discover
 
 FILES = {
     "accesses.csv": [
@@ -184,3 +185,8 @@ def test_parquet_with_integer_ids_reads_the_same(tmp_path):
         write_log(tmp_path / "log", tables, vocabulary="other")
     pq.write_table(tables["providers"].slice(0, 0), tmp_path / "log" / "providers.parquet")
     assert read_log(tmp_path / "log").taxonomy.tolist() == [""]
+
+
+def test_a_tiny_log_is_said_to_be_one(make_log):
+    with pytest.raises(InputError, match="2 patients have two diagnoses or more; discovery needs"):
+        discover(read_log(make_log()))

@@ -167,6 +167,8 @@ def test_de_facto_specialties_explain_alarms_and_keep_snooping_caught(hospital, 
     assert counted.unlisted_explained > 0.6 * counted.unlisted_alerts
     assert counted.caught_with >= counted.caught_without - 0.02 * counted.snooping
     assert counted.open + counted.explained == counted.alerts == len(alerts.queue())
+    undeclared = log.taxonomy[log.access_user] == ""
+    assert counted.undeclared_alerts == undeclared.sum() > 0  # nothing is covered for them
 
 
 def test_every_line_traces_to_its_row_and_hides_names(hospital, found):

@@ -137,6 +137,8 @@ class Effect:
     alerts: int
     explained: int
     open: int
+    undeclared_alerts: int
+    """Alarms of users without a declared specialty: no code of theirs could cover anything."""
     unlisted_alerts: int
     """Alarms raised by users of specialties without a listed code."""
     unlisted_explained: int
@@ -172,6 +174,7 @@ def effect(
         alerts=int(alerts.raised.sum()),
         explained=int(alerts.explained.sum()),
         open=length,
+        undeclared_alerts=int(alerts.raised[log.taxonomy[log.access_user] == ""].sum()),
         unlisted_alerts=int((alerts.raised & hidden & ~snooping).sum()),
         unlisted_explained=int((alerts.explained & hidden & ~snooping).sum()),
         queue_length=length,

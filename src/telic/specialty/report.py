@@ -167,11 +167,15 @@ def _queue(
     report.section("Alarms")
     report.text(
         "An access raises an alarm when the declared specialty covers none of the encounter's "
-        "diagnoses; users without a declared specialty are covered for nothing."
+        "diagnoses; users without a declared specialty are covered for nothing, and their "
+        "alarms are counted apart from those that a declared code does not cover."
     )
+    declared = counted.alerts - counted.undeclared_alerts
     rows = [
         ["accesses", f"{len(log.access_user):,}"],
         ["alarms", f"{counted.alerts:,}"],
+        ["of these the declared code does not cover", f"{declared:,}"],
+        ["of these the user declares no code", f"{counted.undeclared_alerts:,}"],
         ["explained by a de facto specialty", f"{counted.explained:,}"],
         ["stay open", f"{counted.open:,}"],
         ["alarms of specialties without a listed code", f"{counted.unlisted_alerts:,}"],
