@@ -88,3 +88,10 @@ def test_wrong_options_are_said_in_one_line(folder, capsys, monkeypatch, argumen
         main()
     assert stopped.value.code == 2
     assert message in capsys.readouterr().err.strip().splitlines()[-1]
+
+
+def test_a_negative_seed_is_refused(folder):
+    result = CliRunner().invoke(app, ["specialty", "discover", str(folder / "log"), "--seed", "-1"])
+    assert result.exit_code == 2
+    assert not isinstance(result.exception, ValueError)
+    assert "--seed" in result.output + result.stderr

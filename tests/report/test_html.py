@@ -46,3 +46,10 @@ def test_the_same_report_as_markdown():
         "# A title\n\nWhat it is.\n\n## Numbers\n\n**Simulated.**\n\n*Two rows*\n\n"
         "| a\\|b | c |\n| --- | --- |\n| x | 1.5 |\n|  | 2 |\n"
     )
+
+
+def test_long_text_wraps_in_its_cell():
+    report = Report("t")
+    report.table(["a"], [["Chronic obstructive pulmonary disease"], ["Dermatology"]])
+    assert '<td class="text long">Chronic' in report.html()
+    assert '<td class="text">Dermatology' in report.html()

@@ -7,6 +7,7 @@ import pytest
 
 from telic.errors import InputError
 from telic.specialty.access import read_log, write_log
+from telic.specialty.discover import discover
 
 FILES = {
     "accesses.csv": [
@@ -75,23 +76,47 @@ def test_a_bad_row_is_named_or_skipped_and_counted(make_log, table, row, message
         read_log(folder)
     log = read_log(folder, on_bad_row="skip")
     assert len(log.access_user) == 4
-    assert any("1 rows skipped" in note for note in log.notes)
+    assert any("<11 rows skipped" in note for note in log.notes)
+
+
+def test_rows_keep_their_numbers_when_a_row_before_them_is_skipped(make_log):
+    bad = "ann,p1,e1,yesterday"
+    unknown, elsewhere = "ann,p1,e9,2024-01-05T10:00:00Z", "ann,p2,e1,2024-01-05T10:00:00Z"
+    folder = make_log(accesses=lambda rows: [rows[0], bad, *rows[1:], unknown, elsewhere])
+    log = read_log(folder, on_bad_row="skip")
+    assert log.access_row.tolist() == [2, 3, 4, 5]
+    assert any("has no diagnosis (the first is row 6)" in note for note in log.notes), log.notes
+    assert any("another patient in diagnoses (the first is row 7)" in note for note in log.notes)
 
 
 @pytest.mark.parametrize(
     ("table", "row", "note"),
     [
-        ("accesses", "ann,p1,e9,2024-01-05T10:00:00Z", r"1 rows dropped: their encounter has no"),
-        ("accesses", "ann,p1,e1,2024-01-05T10:00:00Z", "accesses: 1 duplicated rows dropped"),
-        ("accesses", "ann,p1,e1,2024-01-05", "1 times without a time zone were read as UTC"),
-        ("accesses", "cyd,p1,e1,2024-01-05T10:00:00Z", r"1 users of accesses are not listed"),
-        ("diagnoses", "p1,e1,flu", "diagnoses: 1 duplicated rows dropped"),
-        ("providers", "ann,Urology", r"providers: 1 declare more than one code; the first"),
+        ("accesses", "ann,p1,e9,2024-01-05T10:00:00Z", r"<11 rows dropped: their encounter has no"),
+        ("accesses", "ann,p1,e1,2024-01-05T10:00:00Z", "accesses: <11 duplicated rows dropped"),
+        ("accesses", "ann,p1,e1,2024-01-05", "<11 times without a time zone were read as UTC"),
+        ("accesses", "cyd,p1,e1,2024-01-05T10:00:00Z", r"<11 users of accesses are not listed"),
+        ("diagnoses", "p1,e1,flu", "diagnoses: <11 duplicated rows dropped"),
+        ("providers", "ann,Urology", r"providers: <11 declare more than one code; the first"),
     ],
 )
 def test_what_is_dropped_is_counted(make_log, table, row, note):
     log = read_log(make_log(**{table: lambda rows: [*rows, row]}))
     assert any(note in found for found in log.notes), log.notes
+
+
+def test_notes_name_rows_and_never_ids(make_log):
+    changes = {
+        "accesses": ["cyd,p1,e1,2024-01-05T10:00:00Z", "ann,p1,e-secret,2024-01-05T10:00:00Z"],
+        "providers": ["ann,Urology"],
+    }
+    log = read_log(make_log(**{name: lambda rows, new=new: rows + new
+                               for name, new in changes.items()}))  # fmt: skip
+    text = "\n".join(log.notes)
+    assert not any(one in text for one in ["ann", "cyd", "e-secret", " 1 "]), text
+    assert "in row 5 of accesses" in text
+    assert "has no diagnosis (the first is row 6)" in text
+    assert "rows dropped (the first is row 3)" in text
 
 
 def test_many_empty_months_are_counted_not_listed(make_log):
@@ -132,7 +157,7 @@ def test_icd_codes_become_ccs_and_unknown_ones_are_kept(make_log):
     log = read_log(make_log("icd9", diagnoses=codes))
     assert log.codes.tolist() == ["24", "49", "no-such"]
     assert log.label("24").lower().startswith("cancer of breast")
-    assert any("1 codes (1 rows) are outside the vocabulary 'icd9'" in n for n in log.notes)
+    assert any("1 codes (<11 rows) are outside the vocabulary 'icd9'" in n for n in log.notes)
 
 
 def test_a_table_of_ones_own_replaces_the_mapping(make_log, tmp_path):
@@ -160,3 +185,8 @@ def test_parquet_with_integer_ids_reads_the_same(tmp_path):
         write_log(tmp_path / "log", tables, vocabulary="other")
     pq.write_table(tables["providers"].slice(0, 0), tmp_path / "log" / "providers.parquet")
     assert read_log(tmp_path / "log").taxonomy.tolist() == [""]
+
+
+def test_a_tiny_log_is_said_to_be_one(make_log):
+    with pytest.raises(InputError, match="2 patients have two diagnoses or more; discovery needs"):
+        discover(read_log(make_log()))

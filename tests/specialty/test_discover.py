@@ -11,10 +11,11 @@ from telic.simulate.hospital import Difficulty, simulate_hospital
 from telic.specialty.access import read_log
 from telic.specialty.discover import discover
 from telic.specialty.discovery import lifts, read_discovery
-from telic.specialty.explain import COVERED, SHRINK, Pseudonyms, effect, judge, lines, shown
+from telic.specialty.explain import COVERED, SHRINK, Pseudonyms, effect, judge, lines
 from telic.specialty.recognise import present_core, recognise, with_specialty
 from telic.specialty.report import specialty_report
 from telic.specialty.seeded import links_of, path_of
+from telic.specialty.small_cells import shown
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +72,14 @@ def test_json_keeps_its_contract_and_reads_back(tmp_path, hospital, found):
     file = tmp_path / "found.json"
     file.write_text(json.dumps(content))
     np.testing.assert_array_equal(read_discovery(file, log).cluster, found.cluster)
+    documented = ("name", "listed_code", "users", "diagnoses", "stability")
+    least = [{name: one[name] for name in documented} for one in content["specialties"]]
+    for one in least:
+        one["diagnoses"] = [{"code": d["code"], "lift": d["lift"]} for d in one["diagnoses"]]
+    file.write_text(json.dumps({"specialties": least}))
+    again = read_discovery(file, log)
+    np.testing.assert_array_equal(again.cluster, found.cluster)
+    assert again.as_json(log)["specialties"][0]["stability_months"] is None
     file.write_text("{}")
     with pytest.raises(InputError, match="cannot be read"):
         read_discovery(file, log)
@@ -158,6 +167,8 @@ def test_de_facto_specialties_explain_alarms_and_keep_snooping_caught(hospital, 
     assert counted.unlisted_explained > 0.6 * counted.unlisted_alerts
     assert counted.caught_with >= counted.caught_without - 0.02 * counted.snooping
     assert counted.open + counted.explained == counted.alerts == len(alerts.queue())
+    undeclared = log.taxonomy[log.access_user] == ""
+    assert counted.undeclared_alerts == undeclared.sum() > 0  # nothing is covered for them
 
 
 def test_every_line_traces_to_its_row_and_hides_names(hospital, found):
@@ -191,3 +202,18 @@ def test_the_report_is_whole_and_pseudonymous(hospital, found):
     assert "Simulated" in page
     assert found.specialties[k].name in page
     assert not any(f">{user}<" in page for user in log.users)
+
+
+def test_a_small_specialty_lists_no_pseudonyms(hospital, found):
+    log = hospital[0]
+    alerts = judge(log, found)
+    k = next(i for i, one in enumerate(found.specialties) if one.listed_code is None)
+    small = replace(found.specialties[k], users=found.specialties[k].users[:10])
+    specialties = [*found.specialties[:k], small, *found.specialties[k + 1 :]]
+    names = Pseudonyms()
+    page = specialty_report(
+        log, replace(found, specialties=specialties), alerts, effect(log, found, alerts),
+        recognitions={}, pseudonyms=names, queue_lines=0,
+    ).html()  # fmt: skip
+    assert "Its users are not listed" in page
+    assert not any(names(str(log.users[u])) in page for u in small.users)

@@ -126,7 +126,51 @@ def test_fhir(convert, tmp_path):
     assert log.codes.tolist() == ["24", "50"]
     assert notes == ["audit events: 1 name no practitioner and encounter"]
     file.write_text("{\n")
-    with pytest.raises(InputError, match="line 1: is not JSON"):
+    with pytest.raises(InputError, match="line 1: is not JSON in UTF-8"):
+        import_log(file.parent, tmp_path / "other", kind="fhir")
+
+
+def test_fhir_as_hospitals_write_it(convert, tmp_path):
+    """Several roles, agents by role, versioned references, nulls, and what cannot be used."""
+
+    def audit(who, encounter="Encounter/e1", **more):
+        return {"resourceType": "AuditEvent", "recorded": "2024-01-05T10:00:00Z",
+                "agent": [{"who": {"reference": one}} for one in who],
+                "entity": [{"what": {"reference": encounter}}], **more}  # fmt: skip
+
+    def role(one, user, code):
+        return {"resourceType": "PractitionerRole", "id": one, "specialty": [
+            {"coding": [{"code": code}]}], "practitioner": {"reference": user}}  # fmt: skip
+
+    patient = {"reference": "Patient/p1"}
+    resources = [
+        audit(["PractitionerRole/r1", "Practitioner/ann"]),
+        audit(["PractitionerRole/r2/_history/3"], "Encounter/e1/_history/1"),
+        audit(["Practitioner/ann"], recorded=None),
+        audit([], agent=None),
+        {"resourceType": "Encounter", "id": "e1", "subject": patient},
+        {"resourceType": "Condition", "subject": patient,
+         "encounter": {"reference": "Encounter/e1/_history/1"},
+         "code": {"coding": [{"code": "C50.911"}]}},
+        role("r1", "Practitioner/ann", "Oncology"),
+        role("r2", "Practitioner/bob", "Surgery"),
+        role("r3", "Practitioner/ann", "Urology"),
+        {"resourceType": "Practitioner", "id": "ann", "qualification": None},
+        {"resourceType": "Practitioner", "id": "cyd"},
+    ]  # fmt: skip
+    file = tmp_path / "source" / "all.ndjson"
+    file.write_text("\n".join(map(json.dumps, resources)) + "\n")
+    log, notes = convert("fhir")
+    assert log.users[log.access_user].tolist() == ["ann", "bob"]
+    assert dict(zip(log.users, log.taxonomy, strict=True)) == {
+        "ann": "Oncology", "bob": "Surgery", "cyd": ""}  # fmt: skip
+    assert any("<11 declare more than one code" in note for note in log.notes)
+    assert notes == [
+        "audit events: 1 name no practitioner and encounter",
+        "audit events: 1 have no time ('recorded')",
+    ]
+    file.write_bytes(b'{"resourceType": "Patient", "name": "M\xfcller"}\n')
+    with pytest.raises(InputError, match="line 1: is not JSON in UTF-8"):
         import_log(file.parent, tmp_path / "other", kind="fhir")
 
 
@@ -134,7 +178,7 @@ def test_missing_files_and_columns_are_named(tmp_path):
     with pytest.raises(InputError, match="holds no visit_occurrence"):
         import_log(tmp_path, tmp_path / "log", kind="omop")
     write(tmp_path, chartevents=["cgid"], diagnoses_icd=["x"], caregivers=["cgid"])
-    with pytest.raises(InputError, match="column 'subject_id' is missing"):
+    with pytest.raises(InputError, match=r"chartevents\.csv: column 'subject_id' is missing"):
         import_log(tmp_path, tmp_path / "log", kind="mimic3")
     with pytest.raises(InputError, match="kind is 'excel'"):
         import_log(tmp_path, tmp_path / "log", kind="excel")

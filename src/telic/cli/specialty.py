@@ -22,7 +22,7 @@ app = typer.Typer(
 
 Log = Annotated[Path, typer.Argument(help="Folder of an access log (docs/data-contracts.md, 3).")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to stdout.")]
-Seed = Annotated[int, typer.Option(help="Fixes all chance.")]
+Seed = Annotated[int, typer.Option(min=0, help="Fixes all chance.")]
 Threads = Annotated[int, typer.Option(min=1, help="Does not change the result.")]
 SkipBad = Annotated[bool, typer.Option(help="Skip and count rows that break the contract.")]
 CodeTable = Annotated[
@@ -260,7 +260,6 @@ def _recognitions(
     """Recognition of each large enough specialty without a code, as class "de facto"."""
     import numpy as np
 
-    from telic.specialty.explain import shown
     from telic.specialty.recognise import (
         CORE_CLASSES,
         MIN_CLASS,
@@ -269,6 +268,7 @@ def _recognitions(
         recognise,
         with_specialty,
     )
+    from telic.specialty.small_cells import shown
 
     dropped = large_classes(log.taxonomy)[1]
     if small := [f"{c} ({shown(dropped[c])} users)" for c in CORE_CLASSES if c in dropped]:

@@ -23,7 +23,7 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size
 caption { text-align: left; font-weight: 600; padding: .4rem 0; }
 th, td { padding: .3rem .7rem; border-bottom: 1px solid var(--line); text-align: right;
   white-space: nowrap; }
-.text { text-align: left; } .long { white-space: normal; min-width: 16rem; }
+.text { text-align: left; } .long { white-space: normal; min-width: 9rem; }
 thead th { background: var(--soft); }
 details { margin: 1rem 0; } summary { cursor: pointer; font-weight: 600; }
 figure { margin: 1.5rem 0; } figure .plot { background: #fff; border-radius: 6px; padding: .5rem; }
@@ -164,7 +164,7 @@ def _is_text(value: Any) -> bool:
 
 def _cell(value: Any, text: bool, tag: str = "td") -> str:
     shown = "" if value is None else str(value)
-    kind = " ".join(["text"] * text + ["long"] * (len(shown) > 40))
+    kind = " ".join(["text"] * text + ["long"] * (len(shown) > 24))
     return (
         f'<{tag} class="{kind}">{escape(shown)}</{tag}>'
         if kind

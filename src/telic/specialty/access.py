@@ -15,6 +15,7 @@ from telic.data import contracts
 from telic.data.store import atomic_path
 from telic.errors import InputError
 from telic.specialty.codes import VOCABULARIES, categorise
+from telic.specialty.small_cells import shown
 from telic.specialty.tables import find_table, read_table
 
 
@@ -131,7 +132,7 @@ def read_log(
         raise InputError(f"{find_table(folder, empty)}: holds no usable row.")
 
     users, (provider, access_user) = _number(providers["user"], accesses["user"])
-    taxonomy = _declared(users, provider, providers["taxonomy"], access_user, notes)
+    taxonomy = _declared(users, provider, providers, access_user, accesses["row"], notes)
     patients, (diagnosis_patient, access_patient) = _number(
         diagnoses["patient"], accesses["patient"]
     )
@@ -141,27 +142,21 @@ def read_log(
     encounter_patient = np.full(len(encounters), -1, dtype=np.int32)
     encounter_patient[diagnosis_encounter[::-1]] = diagnosis_patient[::-1]
     other = encounter_patient[diagnosis_encounter] != diagnosis_patient
-    _refuse(
-        other,
-        diagnoses,
-        "diagnoses",
-        "the encounter's other rows name another patient",
-        on_bad_row,
-        notes,
-    )
+    reason = "the encounter's other rows name another patient"
+    _refuse(other, diagnoses, "diagnoses", reason, on_bad_row, notes)
     pair = np.stack([diagnosis_encounter[~other], diagnosis_code[~other]])
     categories = categorise(raw_codes.tolist(), vocabulary=vocabulary, code_table=code_table)
     codes, code_of = np.unique(np.array(categories.category, dtype=str), return_inverse=True)
     if categories.outside:
         outside = np.isin(raw_codes, categories.outside)[diagnosis_code]
         notes.append(
-            f"diagnoses: {len(categories.outside):,} codes ({int(outside.sum()):,} rows) are "
+            f"diagnoses: {len(categories.outside):,} codes ({shown(int(outside.sum()))} rows) are "
             f"outside the vocabulary {vocabulary!r} and kept as they are: "
             f"{', '.join(categories.outside[:5])}{' …' if len(categories.outside) > 5 else ''}"
         )
     distinct = _count(pair[0], pair[1], (len(encounters), len(raw_codes)))
     if (repeated := int(distinct.sum()) - distinct.nnz) > 0:
-        notes.append(f"diagnoses: {repeated:,} duplicated rows dropped")
+        notes.append(f"diagnoses: {shown(repeated)} duplicated rows dropped")
     diagnosis = _count(pair[0], code_of[pair[1]].astype(np.int32), (len(encounters), len(codes)))
     diagnosis.data[:] = 1
 
@@ -170,19 +165,12 @@ def read_log(
     known = access_encounter >= 0
     if not known.all():
         notes.append(
-            f"accesses: {int((~known).sum()):,} rows dropped: their encounter has no diagnosis "
-            f"(the first is row {int((~known).argmax()) + 1}, encounter "
-            f"{accesses['encounter'][int((~known).argmax())].as_py()!r})"
+            f"accesses: {shown(int((~known).sum()))} rows dropped: their encounter has no "
+            f"diagnosis (the first is row {accesses['row'][int((~known).argmax())]})"
         )
     elsewhere = known & (encounter_patient[access_encounter] != access_patient)
-    _refuse(
-        elsewhere,
-        accesses,
-        "accesses",
-        "the encounter belongs to another patient in diagnoses",
-        on_bad_row,
-        notes,
-    )
+    reason = "the encounter belongs to another patient in diagnoses"
+    _refuse(elsewhere, accesses, "accesses", reason, on_bad_row, notes)
     at = accesses["at"].to_numpy().astype("datetime64[us]").astype(np.int64)
     keep = np.flatnonzero(known & ~elsewhere)
     order = keep[np.lexsort((at[keep], access_encounter[keep], access_user[keep]))]
@@ -192,7 +180,7 @@ def read_log(
         & (np.diff(at[order]) == 0)
     )
     if again.any():
-        notes.append(f"accesses: {int(again.sum()):,} duplicated rows dropped")
+        notes.append(f"accesses: {shown(int(again.sum()))} duplicated rows dropped")
         order = np.delete(order, np.flatnonzero(again) + 1)
     if not len(order):
         raise InputError(f"{find_table(folder, 'accesses')}: no access is to a known encounter.")
@@ -215,7 +203,7 @@ def read_log(
         access_user=access_user[order],
         access_encounter=access_encounter[order],
         access_at=at[order],
-        access_row=order + 1,
+        access_row=accesses["row"].to_numpy()[order],
         encounter_patient=encounter_patient,
         diagnosis=diagnosis,
         fine=fine,
@@ -299,27 +287,31 @@ def _number(*columns: pa.ChunkedArray) -> tuple[np.ndarray, list[np.ndarray]]:
 def _declared(
     users: np.ndarray,
     provider: np.ndarray,
-    column: pa.ChunkedArray,
+    providers: pa.Table,
     access_user: np.ndarray,
+    access_row: pa.ChunkedArray,
     notes: list[str],
 ) -> np.ndarray:
     """The first code each provider declares."""
-    declared = np.array([code or "" for code in column.cast(pa.string()).to_pylist()], dtype=object)
+    column = providers["taxonomy"].cast(pa.string())
+    declared = np.array([code or "" for code in column.to_pylist()], dtype=object)
     taxonomy = np.full(len(users), "", dtype=object)
     has_code = declared != ""
     taxonomy[provider[has_code][::-1]] = declared[has_code][::-1]
     second = has_code & (taxonomy[provider] != declared)
     if second.any():
-        several = np.unique(users[provider[second]])
+        several = np.unique(provider[second])
         notes.append(
-            f"providers: {len(several):,} declare more than one code; the first is used, "
-            f"{int(second.sum()):,} rows dropped (such as {several[0]})"
+            f"providers: {shown(len(several))} declare more than one code; the first is used, "
+            f"{shown(int(second.sum()))} rows dropped (the first is row "
+            f"{providers['row'][int(second.argmax())]})"
         )
     unlisted = np.setdiff1d(access_user, provider)
     if len(unlisted):
+        first = int(np.isin(access_user, unlisted).argmax())
         notes.append(
-            f"providers: {len(unlisted):,} users of accesses are not listed and count as without "
-            f"a code (such as {users[unlisted[0]]})"
+            f"providers: {shown(len(unlisted))} users of accesses are not listed and count as "
+            f"without a code (the first is in row {access_row[first]} of accesses)"
         )
     if not (taxonomy != "").any():
         notes.append("providers: nobody declares a code, so no specialty can count as listed")
@@ -331,14 +323,16 @@ def _refuse(
 ) -> None:
     if not bad.any():
         return
-    row = int(bad.argmax())
+    first = table.slice(int(bad.argmax()), 1).to_pylist()[0]
     if on_bad_row == "raise":
         raise InputError(
-            f"{name}: row {row + 1}: 'encounter' is {table['encounter'][row].as_py()!r}, 'patient' "
-            f"is {table['patient'][row].as_py()!r}: {reason}. Correct the row or skip bad rows "
+            f"{name}: row {first['row']}: 'encounter' is {first['encounter']!r}, 'patient' "
+            f"is {first['patient']!r}: {reason}. Correct the row or skip bad rows "
             "(on_bad_row='skip', --skip-bad-rows)."
         )
-    notes.append(f"{name}: {int(bad.sum()):,} rows skipped: {reason} (the first is row {row + 1})")
+    notes.append(
+        f"{name}: {shown(int(bad.sum()))} rows skipped: {reason} (the first is row {first['row']})"
+    )
 
 
 def _read_fine(
@@ -369,8 +363,8 @@ def _read_fine(
     known = np.all([place >= 0 for place in number.values()], axis=0)
     if not known.all():
         notes.append(
-            f"access_diagnoses: {int((~known).sum()):,} rows dropped: their user, patient or code "
-            "is in no other table"
+            f"access_diagnoses: {shown(int((~known).sum()))} rows dropped: their user, patient or "
+            "code is in no other table"
         )
     user, patient, code = (number[name][known] for name in ("user", "patient", "code"))
     fine_patient = _count(user, patient, (len(users), len(patients)))

@@ -45,7 +45,7 @@ def read_code_table(path: str | Path) -> tuple[dict[str, str], dict[str, str]]:
         ]
     )
     table, _ = read_table(Path(path), schema, on_bad_row="raise")
-    code, category, label = (column.to_pylist() for column in table.columns)
+    code, category, label = (column.to_pylist() for column in table.select(schema.names).columns)
     named = {c: name for c, name in zip(category, label, strict=True) if name}
     return dict(zip(map(plain_code, code), category, strict=True)), named
 

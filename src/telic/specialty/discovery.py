@@ -10,9 +10,7 @@ import numpy as np
 
 from telic.errors import InputError
 from telic.specialty.access import AccessLog
-
-SMALL_CELL = 11
-"""Counts below this are not shown."""
+from telic.specialty.small_cells import SMALL_CELL
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class Specialty:
     None if there was no other."""
     stability_sizes: float | None
     """The same overlap where there are fewer or more clusters (δ ± 1, or K ± a quarter)."""
-    stability_months: float
+    stability_months: float | None
     """Mean share of its users who, month by month, practise it more than anything else."""
 
 
@@ -98,7 +96,7 @@ class Discovery:
                     ],
                     "stability": rounded(one.stability),
                     "stability_sizes": rounded(one.stability_sizes),
-                    "stability_months": round(one.stability_months, 3),
+                    "stability_months": rounded(one.stability_months),
                 }
                 for one in self.specialties
             ],
@@ -109,6 +107,9 @@ class Discovery:
 
 def read_discovery(file: str | Path, log: AccessLog) -> Discovery:
     """Read what `Discovery.as_json` wrote, for the log it was found in.
+
+    A specialty needs ``name``, ``listed_code``, ``users``, ``diagnoses`` (each ``code`` and
+    ``lift``) and ``stability``; the rest may be absent, so other programs can write the file too.
 
     Raises
     ------
@@ -126,15 +127,15 @@ def read_discovery(file: str | Path, log: AccessLog) -> Discovery:
                 Specialty(
                     one["name"],
                     one["listed_code"],
-                    one["nearest_code"],
+                    one.get("nearest_code"),
                     users,
                     [(d["code"], d["lift"]) for d in one["diagnoses"]],
                     one["stability"],
-                    one["stability_sizes"],
-                    one["stability_months"],
+                    one.get("stability_sizes"),
+                    one.get("stability_months"),
                 )
             )
-        method, details = content["method"], content["details"]
+        method, details = content.get("method", "unknown"), content.get("details", {})
     except (OSError, ValueError, KeyError, TypeError) as error:
         if isinstance(error, InputError):
             raise

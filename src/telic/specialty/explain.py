@@ -8,14 +8,14 @@ ever closed here: an explained alarm is marked, and ranked behind the open ones.
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
 
 from telic.specialty.access import AccessLog
-from telic.specialty.discovery import SMALL_CELL, Discovery
+from telic.specialty.discovery import Discovery
 
 SHRINK = 200.0
 """Imagined accesses of the hospital's mix that every specialty's profile starts from."""
@@ -137,6 +137,8 @@ class Effect:
     alerts: int
     explained: int
     open: int
+    undeclared_alerts: int
+    """Alarms of users without a declared specialty: no code of theirs could cover anything."""
     unlisted_alerts: int
     """Alarms raised by users of specialties without a listed code."""
     unlisted_explained: int
@@ -172,6 +174,7 @@ def effect(
         alerts=int(alerts.raised.sum()),
         explained=int(alerts.explained.sum()),
         open=length,
+        undeclared_alerts=int(alerts.raised[log.taxonomy[log.access_user] == ""].sum()),
         unlisted_alerts=int((alerts.raised & hidden & ~snooping).sum()),
         unlisted_explained=int((alerts.explained & hidden & ~snooping).sum()),
         queue_length=length,
@@ -248,34 +251,6 @@ def lines(
             else "neither the declared nor a de facto specialty covers a diagnosis",
             "lift": round(float(max(alerts.declared[a], alerts.practised[a])), 3),
         }
-
-
-def shown(count: int) -> str:
-    """Write a count of people, or "<11" for a small cell.
-
-    Examples
-    --------
-    >>> shown(1234), shown(3)
-    ('1,234', '<11')
-    """
-    return f"{count:,}" if count >= SMALL_CELL or count == 0 else f"<{SMALL_CELL}"
-
-
-def shown_parts(counts: Sequence[int]) -> list[str]:
-    """Write counts that add up to a known total.
-
-    A lone small cell could be had by subtraction, so the next smallest count is withheld with it.
-
-    Examples
-    --------
-    >>> shown_parts([36, 16, 3]), shown_parts([36, 16])
-    (['36', 'withheld', '<11'], ['36', '16'])
-    """
-    texts = [shown(count) for count in counts]
-    large = [i for i, count in enumerate(counts) if count >= SMALL_CELL]
-    if large and sum(0 < count < SMALL_CELL for count in counts) == 1:
-        texts[min(large, key=lambda i: counts[i])] = "withheld"
-    return texts
 
 
 def _by_lift(lift: np.ndarray, raised: np.ndarray) -> np.ndarray:

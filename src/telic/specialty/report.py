@@ -7,9 +7,10 @@ from matplotlib.figure import Figure
 
 from telic.report import Report
 from telic.specialty.access import AccessLog
-from telic.specialty.discovery import SMALL_CELL, Discovery, Specialty, as_share
-from telic.specialty.explain import Alerts, Effect, Pseudonyms, lines, shown, shown_parts
+from telic.specialty.discovery import Discovery, Specialty, as_share
+from telic.specialty.explain import Alerts, Effect, Pseudonyms, lines
 from telic.specialty.recognise import Recognition, present_core
+from telic.specialty.small_cells import SMALL_CELL, shown, shown_parts
 
 
 def specialty_report(
@@ -103,8 +104,11 @@ def _specialty(
     rows = [list(row) for row in zip(names, shown_parts(numbers), strict=True)]
     report.table(["declared code", "users"], rows, caption="What these users declare.")
     ids = [str(log.users[u]) for u in one.users]
-    names = sorted(pseudonyms(i) for i in ids) if pseudonyms else sorted(ids)
-    report.table(["users"], [[", ".join(names)]])
+    if pseudonyms and len(ids) < SMALL_CELL:
+        report.text(f"Its users are not listed: there are fewer than {SMALL_CELL}.")
+    else:
+        names = sorted(pseudonyms(i) for i in ids) if pseudonyms else sorted(ids)
+        report.table(["users"], [[", ".join(names)]])
     if recognition is not None:
         _recognition(report, recognition)
 
@@ -163,11 +167,15 @@ def _queue(
     report.section("Alarms")
     report.text(
         "An access raises an alarm when the declared specialty covers none of the encounter's "
-        "diagnoses; users without a declared specialty are covered for nothing."
+        "diagnoses; users without a declared specialty are covered for nothing, and their "
+        "alarms are counted apart from those that a declared code does not cover."
     )
+    declared = counted.alerts - counted.undeclared_alerts
     rows = [
         ["accesses", f"{len(log.access_user):,}"],
         ["alarms", f"{counted.alerts:,}"],
+        ["of these the declared code does not cover", f"{declared:,}"],
+        ["of these the user declares no code", f"{counted.undeclared_alerts:,}"],
         ["explained by a de facto specialty", f"{counted.explained:,}"],
         ["stay open", f"{counted.open:,}"],
         ["alarms of specialties without a listed code", f"{counted.unlisted_alerts:,}"],

@@ -115,25 +115,32 @@ def _departments(
 def read_fhir(source: Path) -> Tables:
     """Read FHIR NDJSON: AuditEvent, Encounter, Condition, Practitioner and PractitionerRole.
 
-    An access is an AuditEvent whose agent is a Practitioner and whose entity is an Encounter; the
-    patient is the encounter's. Codes are a Condition's ICD-10 coding, or else its first one; the
-    specialty is the first one of a PractitionerRole, else a Practitioner's first qualification.
+    An access is an AuditEvent whose agent is a Practitioner or a PractitionerRole and whose entity
+    is an Encounter; the patient is the encounter's. Codes are a Condition's ICD-10 coding, or else
+    its first one. A provider has one row per PractitionerRole, with its first specialty; without a
+    role that has one, the first qualification counts.
     """
     patient_of: dict[str, str] = {}
-    accesses: list[tuple[str, str, str]] = []
+    practitioner_of: dict[str, str] = {}
+    events: list[tuple[list[str], list[str], list[str], str]] = []
     diagnoses: list[tuple[str, str, str]] = []
-    taxonomy: dict[str, str | None] = {}
-    unusable = 0
+    qualified: dict[str, str | None] = {}
+    declared: dict[tuple[str, str], None] = {}
     for resource in _resources(source):
         kind = resource.get("resourceType")
         if kind == "Encounter":
             patient_of[str(resource.get("id"))] = _reference(resource.get("subject"), "Patient")
         elif kind == "AuditEvent":
-            users = [_reference(a.get("who"), "Practitioner") for a in resource.get("agent", [])]
-            opened = [_reference(e.get("what"), "Encounter") for e in resource.get("entity", [])]
-            pairs = [(u, e) for u in users if u for e in opened if e]
-            unusable += not pairs
-            accesses += [(u, e, str(resource.get("recorded", ""))) for u, e in pairs]
+            agents = [agent.get("who") for agent in _objects(resource.get("agent"))]
+            opened = [entity.get("what") for entity in _objects(resource.get("entity"))]
+            events.append(
+                (
+                    [_reference(who, "Practitioner") for who in agents],
+                    [_reference(who, "PractitionerRole") for who in agents],
+                    [one for what in opened if (one := _reference(what, "Encounter"))],
+                    str(resource.get("recorded") or ""),
+                )
+            )
         elif kind == "Condition":
             diagnoses.append(
                 (
@@ -143,14 +150,28 @@ def read_fhir(source: Path) -> Tables:
                 )
             )
         elif kind == "Practitioner":
-            qualified = [_first_code(q.get("code")) for q in resource.get("qualification", [])]
-            taxonomy.setdefault(str(resource.get("id")), next(filter(None, qualified), None))
+            codes = [_first_code(q.get("code")) for q in _objects(resource.get("qualification"))]
+            qualified[str(resource.get("id"))] = next(filter(None, codes), None)
         elif kind == "PractitionerRole":
-            code = next(filter(None, map(_first_code, resource.get("specialty", []))), None)
             user = _reference(resource.get("practitioner"), "Practitioner")
-            if user and code:
-                taxonomy[user] = code
+            practitioner_of[str(resource.get("id"))] = user
+            codes = [_first_code(one) for one in _objects(resource.get("specialty"))]
+            if user and (code := next(filter(None, codes), None)):
+                declared[user, code] = None
+    accesses: list[tuple[str, str, str]] = []
+    unusable, undated = 0, 0
+    for users, roles, encounters, at in events:
+        # An agent named both ways is one user.
+        named = dict.fromkeys([*users, *(practitioner_of.get(role, "") for role in roles)])
+        pairs = [(user, one, at) for user in named if user for one in encounters]
+        unusable += not pairs
+        undated += bool(pairs) and not at
+        accesses += pairs if at else []
+    in_roles = {user for user, _ in declared}
+    providers: list[tuple[str, str | None]] = [*declared]
+    providers += ((u, code) for u, code in qualified.items() if u not in in_roles)
     notes = [f"audit events: {unusable:,} name no practitioner and encounter"] * bool(unusable)
+    notes += [f"audit events: {undated:,} have no time ('recorded')"] * bool(undated)
     kept = [one for one in diagnoses if all(one)]
     if len(kept) < len(diagnoses):
         notes.append(f"conditions: {len(diagnoses) - len(kept):,} lack patient, encounter or code")
@@ -163,12 +184,7 @@ def read_fhir(source: Path) -> Tables:
             [(user, patient_of[one], one, at) for user, one, at in known],
         ),
         "diagnoses": _text_table(["patient", "encounter", "code"], kept),
-        "providers": pa.table(
-            {
-                "user": pa.array(list(taxonomy), pa.string()),
-                "taxonomy": pa.array(list(taxonomy.values()), pa.string()),
-            }
-        ),
+        "providers": _text_table(["user", "taxonomy"], providers),
     }
     return Tables(tables, "icd10", notes)
 
@@ -266,7 +282,8 @@ def _table(source: Path, stems: list[str]) -> pa.Table:
         for suffix in (".parquet", ".csv", ".csv.gz"):
             if (file := files.get(stem + suffix)) is not None:
                 table = _as_text(file)
-                return table.rename_columns([name.lower() for name in table.column_names])
+                table = table.rename_columns([name.lower() for name in table.column_names])
+                return table.replace_schema_metadata({"file": str(file)})
     raise InputError(
         f"{source}: holds no {' or '.join(stems)} (.parquet, .csv or .csv.gz). "
         "Is this the export's folder?"
@@ -291,8 +308,9 @@ def _as_text(file: Path) -> pa.Table:
 def _rename(table: pa.Table, **columns: str) -> pa.Table:
     missing = [old for old in columns.values() if old not in table.column_names]
     if missing:
+        file = table.schema.metadata[b"file"].decode()
         raise InputError(
-            f"column {missing[0]!r} is missing; the table has {', '.join(table.column_names)}."
+            f"{file}: column {missing[0]!r} is missing; it has {', '.join(table.column_names)}."
         )
     return pa.table({new: table[old] for new, old in columns.items()})
 
@@ -308,33 +326,38 @@ def _resources(source: Path) -> Iterator[dict[str, Any]]:
     if not files:
         raise InputError(f"{source}: holds no .ndjson file. Is this the export's folder?")
     for file in files:
-        with file.open(encoding="utf-8") as lines:
+        with file.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
                 if not line.strip():
                     continue
                 try:
-                    resource = json.loads(line)
+                    resource = json.loads(line.decode("utf-8"))
                 except ValueError:
-                    raise InputError(f"{file}: line {number}: is not JSON.") from None
+                    raise InputError(f"{file}: line {number}: is not JSON in UTF-8.") from None
                 if isinstance(resource, dict):
                     yield resource
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    """The objects of a JSON list; none if it is null or no list."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def _reference(value: Any, kind: str) -> str:
     """Id of a reference of this kind, or an empty string."""
     reference = value.get("reference", "") if isinstance(value, dict) else ""
-    parts = str(reference).split("/")
+    parts = str(reference).partition("/_history/")[0].split("/")
     return parts[-1] if len(parts) >= 2 and parts[-2] == kind else ""
 
 
 def _first_code(value: Any, *, system: str = "") -> str:
     """Code of the first coding, of one whose system is named like `system` if there is any."""
-    coding = value.get("coding", []) if isinstance(value, dict) else []
+    coding = _objects(value.get("coding")) if isinstance(value, dict) else []
     own = [one for one in coding if system in str(one.get("system", "")).lower()]
-    return next((str(one.get("code", "")) for one in [*own, *coding]), "")
+    return next((str(one.get("code") or "") for one in [*own, *coding]), "")
 
 
-def _text_table(names: list[str], rows: Sequence[tuple[str, ...]]) -> pa.Table:
+def _text_table(names: list[str], rows: Sequence[tuple[str | None, ...]]) -> pa.Table:
     columns = list(zip(*rows, strict=True)) or [()] * len(names)
     arrays = [pa.array(column, pa.string()) for column in columns]
     return pa.table(dict(zip(names, arrays, strict=True)))

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from telic.data.contracts import TIMESTAMP
 from telic.errors import InputError
+from telic.specialty.small_cells import shown
 
 ON_BAD_ROW = ("raise", "skip")
 
@@ -48,6 +49,7 @@ def read_table(path: Path, schema: pa.Schema, *, on_bad_row: str) -> tuple[pa.Ta
     Returns
     -------
     table : pyarrow.Table
+        With one more column, ``row``: the 1-based row of the file, whatever was skipped before it.
     notes : list of str
         What was skipped or assumed, with counts.
 
@@ -75,7 +77,9 @@ def read_table(path: Path, schema: pa.Schema, *, on_bad_row: str) -> tuple[pa.Ta
         if field.type == TIMESTAMP:
             converted, naive = _to_utc(column)
             if naive:
-                notes.append(f"{path.name}: {naive:,} times without a time zone were read as UTC")
+                notes.append(
+                    f"{path.name}: {shown(naive)} times without a time zone were read as UTC"
+                )
         else:
             converted = _to_id(column)
         if not field.nullable:
@@ -94,10 +98,11 @@ def read_table(path: Path, schema: pa.Schema, *, on_bad_row: str) -> tuple[pa.Ta
                 )
             good &= ~bad
         columns.append(converted)
-    table = pa.table(columns, names=schema.names)
+    columns.append(pa.array(np.arange(1, raw.num_rows + 1)))
+    table = pa.table(columns, names=[*schema.names, "row"])
     if not good.all():
         notes.append(
-            f"{path.name}: {int((~good).sum()):,} rows skipped: a value is empty or not "
+            f"{path.name}: {shown(int((~good).sum()))} rows skipped: a value is empty or not "
             f"of its type (the first is row {int((~good).argmax()) + 1})"
         )
         table = table.filter(pa.array(good))

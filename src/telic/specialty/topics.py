@@ -14,6 +14,8 @@ from telic.specialty.lda import GibbsLDA, choose_n_topics
 TOPIC_CANDIDATES = [20, 30, 40, 50]
 SAMPLE = 40_000
 """Documents used to choose the number of topics."""
+FEWEST = 50
+"""Documents with something to hold out, below which no number of topics is chosen."""
 CONCENTRATION = 6.0
 """Robust standard deviations by which a user's share of a topic must exceed the median user's."""
 
@@ -40,6 +42,12 @@ def group_by_topics(
     else:
         raise InputError(f"document is {document!r}, expected 'patient' or 'user'.")
     if n_topics is None:
+        several = int((np.asarray(documents.sum(axis=1)).ravel() >= 2).sum())
+        if several < FEWEST:
+            raise InputError(
+                f"{several:,} {document}s have two diagnoses or more; discovery needs {FEWEST} to "
+                "choose the number of topics. Give a longer log or the number (n_topics, --topics)."
+            )
         rng = np.random.default_rng(seed)
         rows = rng.permutation(documents.shape[0])[:SAMPLE]
         n_topics, perplexity = choose_n_topics(
