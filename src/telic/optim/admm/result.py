@@ -114,7 +114,7 @@ def drive(
     """
     began = time.perf_counter()
     record, zero = _look(problem, start, 0, 0.0, origin), origin.objective
-    diverged = 1e6 * max(zero, abs(problem.value(start.x)))
+    diverged = 1e6 * max(zero, np.nan_to_num(abs(record.objective_y), posinf=0.0))
     history, best = [record], _copy(start)
     kept: Record | None = record
     stopped, spent, gradients, looked = "tolerance", 0.0, 0, 0.0
