@@ -322,3 +322,17 @@ def test_a_far_start_does_not_count_as_converged(x_step):
     )  # fmt: skip
     assert far.converged
     assert far.objective == pytest.approx(near.objective, rel=1e-5)
+
+
+@pytest.mark.parametrize("method", ["svr-admm-d", "sa-admm", "batch-admm"])
+def test_an_equality_met_to_rounding_has_an_objective(method):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 4))
+    y = X @ np.array([1.0, 2.0, 0.0, 0.0]) + 0.1 * rng.standard_normal(200)
+    equal = separable(1, low=0.0, high=0.0)
+    problem = make_admm_problem(X, y, A=[[1.0, -1.0, 0.0, 0.0]], g=equal, loss="squared")
+    found = solve_admm(problem, method=method, tol=1e-6)
+    merged = np.column_stack([X[:, 0] + X[:, 1], X[:, 2:]])
+    best = np.linalg.lstsq(merged, y, rcond=None)[0]
+    np.testing.assert_allclose(found.coef, best[[0, 0, 1, 2]], atol=2e-3)
+    assert found.converged

@@ -8,6 +8,9 @@ import numpy as np
 from telic.errors import InputError
 from telic.optim.penalties import soft
 
+ROUNDING = 1e-9
+"""How far, relatively, beyond a bound rounding may take a sum that meets it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Separable:
@@ -19,8 +22,10 @@ class Separable:
     high: np.ndarray
 
     def value(self, y):
-        """Penalty of y; infinite outside the bounds."""
-        if (y < self.low).any() or (y > self.high).any():
+        """Penalty of y; infinite outside the bounds by more than rounding (1e-9, relatively)."""
+        below = self.low - ROUNDING * (1.0 + np.abs(self.low))
+        above = self.high + ROUNDING * (1.0 + np.abs(self.high))
+        if (y < below).any() or (y > above).any():
             return np.inf
         return self.l1 @ np.abs(y) + 0.5 * (self.l2 @ y**2)
 
