@@ -16,9 +16,9 @@ import numpy as np
 from lda_speed import compare
 from scipy import sparse
 
-from telic.cli.specialty import _recognitions
 from telic.simulate.hospital import simulate_hospital
 from telic.specialty.access import read_log
+from telic.specialty.control import recognise_found
 from telic.specialty.discover import discover
 from telic.specialty.explain import Pseudonyms, effect, judge
 from telic.specialty.pathselclus import fit_pathselclus
@@ -55,9 +55,14 @@ def pipeline(folder):
         found = stage("discover (topics chosen, 3 + 2 runs)", lambda: discover(log))
         alerts = stage("alarms", lambda: judge(log, found))
         counted = effect(log, found, alerts)
-        scores = stage("recognition", lambda: _recognitions(log, found, "SVM", 0))
+        scores = stage("recognition, beside shuffled data", lambda: recognise_found(log, found)[0])
         report = specialty_report(
-            log, found, alerts, counted, recognitions=scores, pseudonyms=Pseudonyms()
+            log,
+            found,
+            alerts,
+            counted,
+            recognitions={k: one for (k, _), one in scores.items()},
+            pseudonyms=Pseudonyms(),
         )
         stage("report", lambda: report.write(folder.parent / "report.html"))
         return log

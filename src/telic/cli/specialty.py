@@ -135,7 +135,12 @@ def recognise(
     code_table: CodeTable = None,
     as_json: Json = False,
 ) -> None:
-    """Recognise each specialty without a code beside the core classes (5×2 cross-validation)."""
+    """Recognise each specialty without a code beside the core classes (5×2 cross-validation).
+
+    "In shuffled data" is the F1 of as many users found where every access was moved to a random
+    encounter: what a cluster of nothing reaches.
+    """
+    from telic.specialty.control import DE_FACTO
     from telic.specialty.recognise import CLASSIFIERS
     from telic.specialty.recognise import classifier as make
 
@@ -145,32 +150,38 @@ def recognise(
     records = _read(log, skip_bad_rows, code_table)
     discovery = _discovery(records, found, method, seed, threads)
     rows = []
-    for name in names:
-        for k, one in _recognitions(records, discovery, name, seed).items():
-            core = [c for c in one.classes if c != "de facto"]
-            precision, recall, f1 = (float(v) for v in one.of("de facto"))
-            rows.append(
-                {
-                    "specialty": discovery.specialties[k].name,
-                    "classifier": name,
-                    "precision": precision,
-                    "recall": recall,
-                    "f1": f1,
-                    "core_f1": float(one.mean_of(core)[2]),
-                    "core_macro_f1": one.macro_f1(core),
-                    "p_values": {
-                        test: result.p_value
-                        for test, result in one.compare("de facto", core).items()
-                    },
-                }
-            )
+    for (k, name), one in _recognitions(records, discovery, names, seed, threads).items():
+        core = [c for c in one.classes if c != DE_FACTO]
+        precision, recall, f1 = (float(v) for v in one.of(DE_FACTO))
+        rows.append(
+            {
+                "specialty": discovery.specialties[k].name,
+                "users": len(discovery.specialties[k].users),
+                "classifier": name,
+                "precision": precision,
+                "recall": recall,
+                "f1": f1,
+                "shuffled_f1": one.shuffled_f1,
+                "core_f1": float(one.mean_of(core)[2]),
+                "core_macro_f1": one.macro_f1(core),
+                "p_values": {
+                    test: result.p_value for test, result in one.compare(DE_FACTO, core).items()
+                },
+            }
+        )
     if as_json:
         typer.echo(json.dumps({"recognition": rows}, ensure_ascii=False, indent=1))
         return
     for row in rows:
         typer.echo(
-            f"{row['classifier']:15s} F1 {row['f1']:.3f}  core {row['core_f1']:.3f}  "
-            f"|  {row['specialty']}"
+            f"{row['classifier']:15s} F1 {row['f1']:.3f}  in shuffled data "
+            f"{row['shuffled_f1']:.3f}  core {row['core_f1']:.3f}  |  {row['specialty']}"
+        )
+    if rows:
+        typer.echo(
+            "in shuffled data: as many users found where every access was moved to a random "
+            "encounter; what looking for a group alone gives",
+            err=True,
         )
 
 
@@ -236,7 +247,10 @@ def report(
         discovery,
         alerts,
         effect(records, discovery, alerts, _known_snooping(log)),
-        recognitions=_recognitions(records, discovery, "SVM", seed),
+        recognitions={
+            k: one
+            for (k, _), one in _recognitions(records, discovery, ("SVM",), seed, threads).items()
+        },
         pseudonyms=None if show_ids else Pseudonyms(),
     ).write(out)
     typer.echo(f"{out}: written", err=True)
@@ -255,46 +269,14 @@ def _discovery(
 
 
 def _recognitions(
-    log: "AccessLog", discovery: "Discovery", classifier: str, seed: int
-) -> dict[int, "Recognition"]:
-    """Recognition of each large enough specialty without a code, as class "de facto"."""
-    import numpy as np
+    log: "AccessLog", discovery: "Discovery", methods: tuple[str, ...], seed: int, threads: int
+) -> "dict[tuple[int, str], Recognition]":
+    from telic.specialty.control import recognise_found
 
-    from telic.specialty.recognise import (
-        CORE_CLASSES,
-        MIN_CLASS,
-        large_classes,
-        present_core,
-        recognise,
-        with_specialty,
-    )
-    from telic.specialty.small_cells import shown
-
-    dropped = large_classes(log.taxonomy)[1]
-    if small := [f"{c} ({shown(dropped[c])} users)" for c in CORE_CLASSES if c in dropped]:
-        typer.echo(
-            f"note: recognition: {len(small)} core classes have fewer than {MIN_CLASS} users and "
-            f"are dropped: {', '.join(small)}",
-            err=True,
-        )
-    counts = log.user_diagnosis()
-    results = {}
-    for k, one in enumerate(discovery.specialties):
-        if one.listed_code is not None:
-            continue
-        labels = with_specialty(log.taxonomy, one.users, "de facto")
-        core = present_core(labels)
-        if len(one.users) < MIN_CLASS or not core:
-            typer.echo(
-                f"note: {one.name}: not recognised: it has {shown(len(one.users))} users and "
-                f"{len(core)} core classes have {MIN_CLASS} or more; {MIN_CLASS} users and one "
-                "class are needed",
-                err=True,
-            )
-            continue
-        labels = np.where(np.isin(labels, [*core, "de facto"]), labels, "")
-        results[k] = recognise(counts, labels, method=classifier, seed=seed)
-    return results
+    found, notes = recognise_found(log, discovery, methods=methods, seed=seed, threads=threads)
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)
+    return found
 
 
 def _known_snooping(folder: Path) -> "np.ndarray | None":

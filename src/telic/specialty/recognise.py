@@ -90,6 +90,9 @@ class Recognition:
     """Users of each class."""
     scores: np.ndarray
     """Shape (5, 2, n_classes, 3): precision, recall and F1 per round, half and class."""
+    shuffled_f1: float | None = None
+    """Mean F1 of clusters of as many users found in shuffled data, recognised alike
+    (`telic.specialty.control`); None if not measured."""
 
     def of(self, name: str) -> np.ndarray:
         """Mean precision, recall and F1 of a class over the ten folds."""

@@ -63,7 +63,7 @@ def group_by_topics(
         topics = model.transform(documents)
         if document == "patient":
             patients = np.maximum(np.asarray(opened.sum(axis=1)), 1)[:, None]
-            share = _mean_share(opened, topics)
+            share = mean_share(opened, topics)
             cluster = concentrated_cluster(share, topics.var(axis=0) / patients)
         else:
             cluster = concentrated_cluster(topics)
@@ -81,7 +81,7 @@ def group_by_topics(
     def by_month(rows: np.ndarray) -> np.ndarray:
         if document == "user":
             return model.transform(log.user_diagnosis(rows).sign())
-        return _mean_share(log.user_patient(rows), topics)
+        return mean_share(log.user_patient(rows), topics)
 
     return Grouping(
         cluster,
@@ -121,7 +121,7 @@ def concentrated_cluster(share: np.ndarray, noise: np.ndarray | None = None) -> 
     return np.where(share[everyone, largest] >= needed[everyone, largest], largest, -1)
 
 
-def _mean_share(opened: sparse.csr_array, topics: np.ndarray) -> np.ndarray:
+def mean_share(opened: sparse.csr_array, topics: np.ndarray) -> np.ndarray:
     """T_u: the mean topic shares of a user's distinct patients (equal shares without patients)."""
     number = np.asarray(opened.sum(axis=1)).ravel()[:, None]
     mean = (opened @ topics) / np.maximum(number, 1)

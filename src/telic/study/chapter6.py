@@ -9,18 +9,18 @@ import json
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from scipy import sparse
 
 from telic.data import atomic_path
 from telic.errors import InputError
 from telic.report import Report
 from telic.specialty.access import AccessLog
+from telic.specialty.control import DE_FACTO, Shuffled, shuffle
 from telic.specialty.discover import discover
 from telic.specialty.discovery import Discovery, Specialty, as_share, lifts, read_discovery
 from telic.specialty.lda import GibbsLDA
@@ -155,16 +155,21 @@ def _tables(
         ("Table 6.8", topics, "Breast Cancer"),
         ("Table 6.9", topics, "Obesity"),
     ]
+
+    @cache
+    def mixed(fine: bool) -> Shuffled:
+        return shuffle(log, n_topics=n_topics, fine=fine, **common)
+
     for name, discovery, hidden in targets:
         one, _ = nearest(discovery, truth, hidden)
         # Table 6.7 is on the fine-grained view's users and diagnoses.
-        counts = log.fine if discovery is fine else log.user_diagnosis()
-        if one is not None and counts is not None:
+        view = discovery is fine
+        if one is not None:
             tables += kept.tables(
                 name.lower().replace(" ", "-"),
-                partial(_recognition, log, counts, name, one, seed),
+                partial(_recognition, log, partial(mixed, view), name, one, fine=view, seed=seed),
             )
-    tables += kept.tables("shuffled", lambda: [_shuffled(log, n_topics, seed, threads)])
+    tables += kept.tables("shuffled", lambda: [_shuffled(log, mixed(False), n_topics, **common)])
     tables += kept.tables("alarms", lambda: [_alarms(alarms(log, topics, truth))])
     if data is not None and (data / "hin" / "dblp4area_author_label.parquet").is_file():
         dblp = partial(dblp_held_out, data / "hin", **common)
@@ -223,25 +228,36 @@ def _unlisted(log: AccessLog, found: Discovery, title: str) -> Table:
 
 
 def _recognition(
-    log: AccessLog, counts: sparse.csr_array, name: str, one: Specialty, seed: int
+    log: AccessLog,
+    mixed: Callable[[], Shuffled],
+    name: str,
+    one: Specialty,
+    *,
+    fine: bool,
+    seed: int,
 ) -> list[Table]:
-    labels = with_specialty(log.taxonomy, one.users, "de facto")
+    counts = log.fine if fine and log.fine is not None else log.user_diagnosis()
+    labels = with_specialty(log.taxonomy, one.users, DE_FACTO)
     core = present_core(labels)
     seen = np.asarray(counts.sum(axis=1)).ravel() > 0
-    labels = np.where(np.isin(labels, [*core, "de facto"]) & seen, labels, "")
+    labels = np.where(np.isin(labels, [*core, DE_FACTO]) & seen, labels, "")
     # A core class may be small in the fine-grained view, but is kept: the tables have all twelve.
     core = [c for c in core if (labels == c).sum() >= 4]
     results = {c: recognise(counts, labels, method=c, seed=seed) for c in CLASSIFIERS[1:]}
     rows = []
-    for label in ["de facto", "mean of core classes", *core]:
+    for label in [DE_FACTO, "mean of core classes", *core]:
         mean = label.startswith("mean")
         measured = [found.mean_of(core) if mean else found.of(label) for found in results.values()]
         rows.append([label, *(" / ".join(f"{100 * v:.1f}" for v in prf) for prf in measured)])
+    size = int((labels == DE_FACTO).sum())
+    shuffled = mixed()
+    nothing = [shuffled.f1(log.taxonomy, size, core, method=c, seed=seed) for c in results]
+    rows.insert(1, ["as many users in shuffled data, F1", *(f"{100 * f1:.1f}" for f1 in nothing)])
     title = f"{name}: recognition of “{one.name}” ({len(one.users)} users)"
     scores = Table(title, ["precision / recall / F1", *results], rows)
     rows = []
     for c, found in results.items():
-        tests = found.compare("de facto", core)
+        tests = found.compare(DE_FACTO, core)
         rows.append([c, f"{100 * found.macro_f1(core):.2f}", *(t.p_text() for t in tests.values())])
     published = f"published SVM F1 {PUBLISHED_SVM_F1[name]}, core {PUBLISHED_CORE_F1[name]}"
     differences = Table(
@@ -252,28 +268,23 @@ def _recognition(
     return [scores, differences]
 
 
-def _shuffled(log: AccessLog, n_topics: int, seed: int, threads: int) -> Table:
-    """How well clusters found in shuffled data are recognised: the circular part of the scores."""
+def _shuffled(log: AccessLog, mixed: Shuffled, n_topics: int, *, seed: int, threads: int) -> Table:
+    """How well clusters by largest share alone are recognised in shuffled data, by their size."""
     rng = np.random.default_rng(seed)
-    mixed = replace(log, access_encounter=rng.permutation(log.access_encounter))
-    topics = GibbsLDA(n_topics=n_topics, seed=seed, threads=threads).fit_transform(
-        mixed.patient_diagnosis()
+    concentrated = discover(
+        replace(log, access_encounter=rng.permutation(log.access_encounter)),
+        n_topics=n_topics,
+        restarts=1,
+        seed=seed,
+        threads=threads,
     )
-    cluster = (mixed.user_patient() @ topics).argmax(axis=1)
-    concentrated = discover(mixed, n_topics=n_topics, restarts=1, seed=seed, threads=threads)
-    counts = mixed.user_diagnosis()
+    core = present_core(log.taxonomy)
     rows = []
-    for k in np.argsort(-np.bincount(cluster))[:3]:
-        users = np.flatnonzero(cluster == k)
-        labels = with_specialty(mixed.taxonomy, users, "cluster")
-        f1 = 100 * recognise(counts, labels, seed=seed).of("cluster")[2]
-        rows.append([f"largest share only, {len(users)} users", f"{f1:.2f}"])
-    rows.append(
-        [
-            "users in clusters of concentrated practice",
-            f"{sum(len(one.users) for one in concentrated.specialties)} users",
-        ]
-    )
+    for size in (20, 50, 100, 200, 400):
+        f1 = mixed.f1(log.taxonomy, size, core, method="SVM", seed=seed)
+        rows.append([f"largest share of a topic, {size} users", f"{100 * f1:.1f}"])
+    found = sum(len(one.users) for one in concentrated.specialties)
+    rows.append(["users in clusters of concentrated practice", f"{found} users"])
     return Table(
         "Control: clusters found in shuffled data (every access moved to a random encounter)",
         ["cluster", "SVM F1"],
