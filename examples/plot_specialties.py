@@ -16,7 +16,8 @@ import matplotlib.pyplot as plt
 from telic.simulate.hospital import simulate_hospital
 from telic.specialty.access import read_log
 from telic.specialty.discover import discover
-from telic.specialty.explain import effect, judge
+from telic.specialty.effect import effect
+from telic.specialty.explain import judge
 
 folder = Path(tempfile.mkdtemp()) / "log"
 simulate_hospital(folder, scale=0.05)

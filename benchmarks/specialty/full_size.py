@@ -20,7 +20,8 @@ from telic.simulate.hospital import simulate_hospital
 from telic.specialty.access import read_log
 from telic.specialty.control import recognise_found
 from telic.specialty.discover import discover
-from telic.specialty.explain import Pseudonyms, effect, judge
+from telic.specialty.effect import effect
+from telic.specialty.explain import Pseudonyms, judge
 from telic.specialty.pathselclus import fit_pathselclus
 from telic.specialty.recognise import CORE_CLASSES
 from telic.specialty.report import specialty_report

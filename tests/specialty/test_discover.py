@@ -11,7 +11,8 @@ from telic.simulate.hospital import Difficulty, simulate_hospital
 from telic.specialty.access import read_log
 from telic.specialty.discover import discover
 from telic.specialty.discovery import lifts, read_discovery
-from telic.specialty.explain import COVERED, SHRINK, Pseudonyms, effect, judge, lines
+from telic.specialty.effect import effect, known_snooping, together
+from telic.specialty.explain import COVERED, SHRINK, Pseudonyms, judge, lines
 from telic.specialty.recognise import present_core, recognise, with_specialty
 from telic.specialty.report import specialty_report
 from telic.specialty.seeded import links_of, path_of
@@ -24,8 +25,7 @@ def hospital(tmp_path_factory):
     simulate_hospital(folder, scale=0.03, difficulty=Difficulty(snooping=2e-3))
     truth = pq.read_table(folder / "truth_users.parquet")
     log = read_log(folder)
-    snooping = pq.read_table(folder / "truth_accesses.parquet")["row"].to_numpy()
-    return log, np.array(truth["practice"].to_pylist()), snooping
+    return log, np.array(truth["practice"].to_pylist()), known_snooping(folder)
 
 
 @pytest.fixture(scope="module")
@@ -132,10 +132,30 @@ def test_bad_options_are_named(hospital, options, message):
 
 
 def test_lift_by_hand():
-    own, overall = np.array([90, 5, 20]), np.array([100, 800, 100])
-    found = dict(lifts(own, overall))
-    assert found[0] == pytest.approx((90 + 50 * 0.1) / (115 + 50) / 0.1)
-    assert 1 not in found  # fewer than 11 accesses
+    own, overall = np.array([90, 500, 20, 2]), np.array([100, 800, 100, 9])
+    found = dict(lifts(own, overall, np.array([11, 10, 30, 30])))
+    base = 100 / 1009
+    assert found[0] == pytest.approx((90 + 50 * base) / (612 + 50) / base)
+    assert 1 not in found  # fewer than 11 patients, however many accesses
+    assert 3 not in found  # less than 1 % of the accesses
+
+
+def test_patients_of_a_diagnosis_are_counted_once(hospital):
+    log = hospital[0]
+    users = np.arange(40)
+    opened = np.unique(log.access_encounter[np.isin(log.access_user, users)])
+    patients = [set() for _ in log.codes]
+    for encounter in opened:
+        for code in log.diagnosis[[encounter]].indices:
+            patients[code].add(log.encounter_patient[encounter])
+    np.testing.assert_array_equal(log.diagnosed_patients(users), [len(one) for one in patients])
+
+
+def test_no_diagnosis_of_few_patients_is_shown(hospital, found):
+    log = hospital[0]
+    for one in found.specialties:
+        patients = log.diagnosed_patients(one.users)
+        assert all(patients[np.searchsorted(log.codes, code)] >= 11 for code, _ in one.diagnoses)
 
 
 def test_a_tiny_topic_run_measures_no_stability(hospital):
@@ -165,7 +185,9 @@ def test_de_facto_specialties_explain_alarms_and_keep_snooping_caught(hospital, 
     alerts = judge(log, found)
     counted = effect(log, found, alerts, snooping)
     assert counted.unlisted_explained > 0.6 * counted.unlisted_alerts
-    assert counted.caught_with >= counted.caught_without - 0.02 * counted.snooping
+    both = together(counted.snooping)
+    assert both.known >= both.without - 0.02 * both.planted
+    assert set(counted.snooping) == {"random patient", "random topic"}
     assert counted.open + counted.explained == counted.alerts == len(alerts.queue())
     undeclared = log.taxonomy[log.access_user] == ""
     assert counted.undeclared_alerts == undeclared.sum() > 0  # nothing is covered for them
@@ -174,8 +196,9 @@ def test_de_facto_specialties_explain_alarms_and_keep_snooping_caught(hospital, 
 def test_every_line_traces_to_its_row_and_hides_names(hospital, found):
     log = hospital[0]
     alerts = judge(log, found)
-    (line,) = lines(log, found, alerts, limit=1, pseudonyms=Pseudonyms())
-    (open_line,) = lines(log, found, alerts, limit=1, pseudonyms=None)
+    first = alerts.queue()[:1]
+    (line,) = lines(log, found, alerts, first, pseudonyms=Pseudonyms())
+    (open_line,) = lines(log, found, alerts, first, pseudonyms=None)
     a = int(np.flatnonzero(log.access_row == line["row"])[0])
     assert open_line["user"] == log.users[log.access_user[a]]
     assert line["user"] != open_line["user"]

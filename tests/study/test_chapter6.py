@@ -33,12 +33,12 @@ def test_truth_and_alarms_count_what_they_say(log):
     practice = np.full(len(log.users), "none", dtype=object)
     practice[found.specialties[0].users] = "Obesity"
     obesity = list(HIDDEN_SIZES).index("Obesity")
-    truth = Truth(practice, np.array([1]), np.full(len(log.encounters), obesity))
+    truth = Truth(practice, {"known": np.array([1])}, np.full(len(log.encounters), obesity))
     rows = {row[1]: row for row in against_truth(log, truth, {"LDA": found}).rows}
     assert rows["Obesity"][2] == "1.000"
     assert rows["Breast Cancer"][2] == "0.000"
     counted = alarms(log, found, truth)
-    assert counted.effect.snooping == 1
+    assert counted.effect.snooping["known"].planted == 1
     assert 0 < counted.planted_explained < counted.planted
     # Users that discovery missed are counted all the same, and nothing explains their alarms.
     missed = alarms(log, Discovery("lda", [], np.full(len(log.users), -1)), truth)

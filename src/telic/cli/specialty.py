@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from telic.specialty.access import AccessLog
     from telic.specialty.discovery import Discovery
     from telic.specialty.recognise import Recognition
@@ -74,6 +72,7 @@ def discover(
     """Find specialties: users, diagnoses by lift, the code that names them or none."""
     from telic.specialty.discover import discover as find
     from telic.specialty.discovery import as_share
+    from telic.specialty.small_cells import shown
 
     records = _read(log, skip_bad_rows, code_table)
     with _progress() as on_step:
@@ -97,9 +96,8 @@ def discover(
         typer.echo("no group of users with a practice of its own was found", err=True)
     for one in found.specialties:
         code = one.listed_code or f"no code (nearest: {one.nearest_code or 'none'})"
-        typer.echo(
-            f"{len(one.users):5d} users  stability {as_share(one.stability)}  {code}  |  {one.name}"
-        )
+        size, stable = shown(len(one.users)), as_share(one.stability)
+        typer.echo(f"{size:>5s} users  stability {stable}  {code}  |  {one.name}")
 
 
 def _read(folder: Path, skip_bad_rows: bool, code_table: Path | None) -> "AccessLog":
@@ -199,21 +197,29 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Say which alarms the de facto specialties explain, and list the queue."""
-    from telic.specialty.explain import Pseudonyms, effect, judge, lines
+    from telic.specialty.effect import effect, known_snooping, together
+    from telic.specialty.explain import Pseudonyms, judge, lines
 
     records = _read(log, skip_bad_rows, code_table)
     discovery = _discovery(records, found, method, seed, threads)
     alerts = judge(records, discovery)
-    counted = effect(records, discovery, alerts, _known_snooping(log))
+    counted = effect(records, discovery, alerts, known_snooping(log))
     names = None if show_ids else Pseudonyms()
-    queue = list(lines(records, discovery, alerts, limit=limit, pseudonyms=names))
+    queue = list(lines(records, discovery, alerts, alerts.queue()[:limit], pseudonyms=names))
     if as_json:
-        content = {"simulated": records.simulated, **counted.__dict__, "queue": queue}
+        content = {"simulated": records.simulated, **counted.as_json(), "queue": queue}
         typer.echo(json.dumps(content, ensure_ascii=False, indent=1))
         return
-    for name, value in counted.__dict__.items():
-        if value is not None:
-            typer.echo(f"{name.replace('_', ' '):25s} {value:>10,}")
+    for name, text in counted.texts().items():
+        typer.echo(f"{name.replace('_', ' '):25s} {text:>12}")
+    if counted.snooping:
+        typer.echo("known snooping in a queue of the open alarms' length, before and now:")
+        kinds = {**counted.snooping, "together": together(counted.snooping)}
+        for kind, one in kinds.items():
+            typer.echo(
+                f"  {kind:16s} {one.without:,} and {one.known:,} of {one.planted:,}, "
+                f"points {one.text()}"
+            )
     for line in queue:
         typer.echo(
             f"row {line['row']}: {line['user']} ({line['declared'] or 'no code'}) "
@@ -235,7 +241,8 @@ def report(
 ) -> None:
     """Write the compliance officer's report: specialties, mismatches, the queue of alarms."""
     from telic.data import refuse_unwritable
-    from telic.specialty.explain import Pseudonyms, effect, judge
+    from telic.specialty.effect import effect, known_snooping
+    from telic.specialty.explain import Pseudonyms, judge
     from telic.specialty.report import specialty_report
 
     refuse_unwritable(out)
@@ -246,7 +253,7 @@ def report(
         records,
         discovery,
         alerts,
-        effect(records, discovery, alerts, _known_snooping(log)),
+        effect(records, discovery, alerts, known_snooping(log)),
         recognitions={
             k: one
             for (k, _), one in _recognitions(records, discovery, ("SVM",), seed, threads).items()
@@ -277,14 +284,6 @@ def _recognitions(
     for note in notes:
         typer.echo(f"note: {note}", err=True)
     return found
-
-
-def _known_snooping(folder: Path) -> "np.ndarray | None":
-    """Rows that a simulated log knows to be snooping."""
-    import pyarrow.parquet as pq
-
-    truth = folder / "truth_accesses.parquet"
-    return pq.read_table(truth)["row"].to_numpy() if truth.is_file() else None
 
 
 @app.command("import")

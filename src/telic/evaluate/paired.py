@@ -1,4 +1,4 @@
-"""Is one model better than another on the same items, judged over independent groups?"""
+"""Is one model better than another on the same items?"""
 
 from typing import NamedTuple
 
@@ -7,10 +7,10 @@ from scipy import stats
 
 
 class PairedTest(NamedTuple):
-    """Result of `paired_t_test`."""
+    """Result of `paired_t_test` or `paired_proportions`."""
 
     difference: float
-    """Mean over groups of the group's mean difference."""
+    """Mean difference (of groups: of the group's mean differences)."""
     p_value: float
     """Two-sided; 1 where all differences are zero, NaN where there are fewer than two groups."""
     low: float
@@ -52,3 +52,36 @@ def paired_t_test(
     p_value = float(2 * stats.t.sf(abs(difference) / error, freedom))
     half = float(stats.t.ppf(0.5 + level / 2, freedom) * error)
     return PairedTest(difference, p_value, difference - half, difference + half)
+
+
+def paired_proportions(only_a: int, only_b: int, total: int, *, level: float = 0.95) -> PairedTest:
+    """Test whether a and b get the same share of the same items right.
+
+    The exact McNemar test asks whether the items that only one of them gets right are split by a
+    fair coin. The interval is Agresti and Min's (Statistics in Medicine 24, 2005): Wald's after
+    half an item more in each of the four cells.
+
+    Parameters
+    ----------
+    only_a, only_b : int
+        Items that a gets right and b does not, and the other way round.
+    total : int
+        All items, at least ``only_a + only_b``.
+    level : float in (0, 1)
+        Coverage of the interval.
+
+    Examples
+    --------
+    >>> result = paired_proportions(2, 8, 100)
+    >>> result.difference, round(result.p_value, 3), round(result.low, 3), round(result.high, 3)
+    (-0.06, 0.109, -0.122, 0.004)
+    """
+    if total == 0:
+        return PairedTest(0.0, np.nan, np.nan, np.nan)
+    discordant = only_a + only_b
+    p_value = stats.binomtest(only_a, discordant).pvalue if discordant else 1.0
+    centre = (only_a - only_b) / (total + 2)
+    spread = np.sqrt((discordant + 1) / (total + 2) - centre**2) / np.sqrt(total + 2)
+    half = float(stats.norm.ppf(0.5 + level / 2) * spread)
+    difference = (only_a - only_b) / total
+    return PairedTest(difference, float(p_value), centre - half, centre + half)

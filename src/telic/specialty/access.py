@@ -78,6 +78,22 @@ class AccessLog:
         )
         return opened @ self.diagnosis
 
+    def n_patients(self, accesses: np.ndarray) -> int:
+        """Distinct patients of some accesses (indices or a mask)."""
+        seen = np.zeros(len(self.patients), dtype=bool)
+        seen[self.encounter_patient[self.access_encounter[accesses]]] = True
+        return int(seen.sum())
+
+    def diagnosed_patients(self, users: np.ndarray) -> np.ndarray:
+        """Distinct patients per code, among the encounters whose records `users` opened."""
+        member = np.zeros(len(self.users), dtype=bool)
+        member[users] = True
+        opened = np.unique(self.access_encounter[member[self.access_user]])
+        diagnosed = self.diagnosis[opened].tocoo()
+        patient = self.encounter_patient[opened][diagnosed.coords[0]]
+        pairs = np.unique(patient * np.int64(len(self.codes)) + diagnosed.coords[1])
+        return np.bincount(pairs % len(self.codes), minlength=len(self.codes))
+
     def month(self) -> np.ndarray:
         """Return the calendar month of each access, as months since January 1970."""
         at = self.access_at.astype("datetime64[us]")

@@ -126,7 +126,8 @@ def _describe(log: AccessLog, grouping: Grouping) -> dict[int, Specialty]:
         users = np.flatnonzero(cluster == k)
         if len(users) < MIN_USERS:
             continue
-        diagnoses = lifts(np.asarray(counts[users].sum(axis=0)).ravel(), overall)[:10]
+        own = np.asarray(counts[users].sum(axis=0)).ravel()
+        diagnoses = lifts(own, overall, log.diagnosed_patients(users))[:10]
         if not diagnoses or diagnoses[0][1] < MIN_LIFT:
             continue
         named = [(str(log.codes[d]), lift) for d, lift in diagnoses]

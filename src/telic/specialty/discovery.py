@@ -148,17 +148,20 @@ def read_discovery(file: str | Path, log: AccessLog) -> Discovery:
     return Discovery(method, specialties, cluster, details)
 
 
-def lifts(own: np.ndarray, overall: np.ndarray) -> list[tuple[int, float]]:
+def lifts(own: np.ndarray, overall: np.ndarray, patients: np.ndarray) -> list[tuple[int, float]]:
     """Diagnoses by how much more often these users access them than everybody does.
 
     Lift is shrunk towards 1 by 50 imagined accesses of the hospital's mix, so that rare
-    diagnoses do not lead by chance. Left out are diagnoses with fewer than `SMALL_CELL` accesses
-    or less than 1 % of these users' accesses: they do not make a practice.
+    diagnoses do not lead by chance. Left out are diagnoses of fewer than `SMALL_CELL` patients,
+    which are not shown, and those with less than 1 % of these users' accesses: they do not make a
+    practice.
 
     Parameters
     ----------
     own, overall : ndarray of shape (n_codes,)
         Accesses per diagnosis, of these users and of all.
+    patients : ndarray of shape (n_codes,)
+        Distinct patients per diagnosis whose records these users opened.
 
     Returns
     -------
@@ -167,7 +170,8 @@ def lifts(own: np.ndarray, overall: np.ndarray) -> list[tuple[int, float]]:
 
     Examples
     --------
-    >>> found = lifts(np.array([90, 10, 20]), np.array([100, 800, 100]))
+    >>> patients = np.array([30, 10, 12])
+    >>> found = lifts(np.array([90, 10, 20]), np.array([100, 800, 100]), patients)
     >>> [(d, round(lift, 1)) for d, lift in found]
     [(0, 5.6), (2, 1.5)]
     """
@@ -175,5 +179,5 @@ def lifts(own: np.ndarray, overall: np.ndarray) -> list[tuple[int, float]]:
     shrunk = (own + 50 * base) / (own.sum() + 50)
     lift = np.divide(shrunk, base, out=np.zeros_like(base), where=base > 0)
     order = np.argsort(-lift, kind="stable")
-    fewest = max(SMALL_CELL, 0.01 * own.sum())
-    return [(int(d), float(lift[d])) for d in order if own[d] >= fewest]
+    kept = (patients >= SMALL_CELL) & (own >= 0.01 * own.sum())
+    return [(int(d), float(lift[d])) for d in order if kept[d]]

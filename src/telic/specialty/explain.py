@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
+from telic.errors import InputError
 from telic.specialty.access import AccessLog
 from telic.specialty.discovery import Discovery
 
@@ -65,9 +66,21 @@ class Alerts:
         """Alarms that the de facto specialty explains."""
         return self.raised & (self.practised > COVERED)
 
-    def queue(self) -> np.ndarray:
-        """Alarms to review: open ones first, least covered first; explained ones behind."""
-        return _by_lift(np.maximum(self.declared, self.practised), self.raised)
+    def queue(self, status: str = "all") -> np.ndarray:
+        """Alarms to review, least covered first: open ones, then explained ones, or one kind.
+
+        Parameters
+        ----------
+        status : {"all", "open", "explained"}
+        """
+        kinds = {
+            "open": self.raised & ~self.explained,
+            "explained": self.explained,
+            "all": self.raised,
+        }
+        if status not in kinds:
+            raise InputError(f"status is {status!r}, expected one of {', '.join(kinds)}.")
+        return _by_lift(np.maximum(self.declared, self.practised), kinds[status])
 
     def queue_without(self) -> np.ndarray:
         """The queue if nobody knew the de facto specialties."""
@@ -130,67 +143,6 @@ def judge(log: AccessLog, discovery: Discovery) -> Alerts:
     )
 
 
-@dataclass(frozen=True)
-class Effect:
-    """What the de facto specialties change, with known truth or without."""
-
-    alerts: int
-    explained: int
-    open: int
-    undeclared_alerts: int
-    """Alarms of users without a declared specialty: no code of theirs could cover anything."""
-    unlisted_alerts: int
-    """Alarms raised by users of specialties without a listed code."""
-    unlisted_explained: int
-    queue_length: int
-    """Alarms reviewed, the same number with and without: those that stay open."""
-    snooping: int | None = None
-    """Planted snooping accesses in the log."""
-    caught_without: int | None = None
-    """Of these, how many lie in a queue of that length without de facto specialties."""
-    caught_with: int | None = None
-
-
-def effect(
-    log: AccessLog, discovery: Discovery, alerts: Alerts, snooping_rows: np.ndarray | None = None
-) -> Effect:
-    """Count alarms before and after, and planted snooping caught at equal queue length.
-
-    Parameters
-    ----------
-    log, discovery, alerts
-    snooping_rows : ndarray of int, optional
-        1-based rows of the accesses file that are known to be snooping.
-    """
-    unlisted = [k for k, one in enumerate(discovery.specialties) if one.listed_code is None]
-    hidden = np.isin(alerts.specialty, unlisted)
-    snooping = (
-        np.zeros(len(hidden), dtype=bool)
-        if snooping_rows is None
-        else np.isin(log.access_row, snooping_rows)
-    )
-    length = int((alerts.raised & ~alerts.explained).sum())
-    found = Effect(
-        alerts=int(alerts.raised.sum()),
-        explained=int(alerts.explained.sum()),
-        open=length,
-        undeclared_alerts=int(alerts.raised[log.taxonomy[log.access_user] == ""].sum()),
-        unlisted_alerts=int((alerts.raised & hidden & ~snooping).sum()),
-        unlisted_explained=int((alerts.explained & hidden & ~snooping).sum()),
-        queue_length=length,
-    )
-    if snooping_rows is None:
-        return found
-    return Effect(
-        **{
-            **found.__dict__,
-            "snooping": int(snooping.sum()),
-            "caught_without": int(snooping[alerts.queue_without()[:length]].sum()),
-            "caught_with": int(snooping[alerts.queue()[:length]].sum()),
-        }
-    )
-
-
 class Pseudonyms:
     """Names for users that cannot be undone without the key.
 
@@ -219,21 +171,26 @@ def lines(
     log: AccessLog,
     discovery: Discovery,
     alerts: Alerts,
+    accesses: np.ndarray,
     *,
-    limit: int,
     pseudonyms: Pseudonyms | None,
 ) -> Iterator[dict[str, object]]:
-    """Give the queue line by line; each names the row of the accesses file it comes from.
+    """Describe alarms line by line; each names the row of the accesses file it comes from.
 
     Parameters
     ----------
     log, discovery, alerts
-    limit : int
-        Lines at most.
+    accesses : ndarray of int
+        What to describe, such as the first of ``alerts.queue()``.
     pseudonyms : Pseudonyms or None
         None shows the log's own user ids.
+
+    Notes
+    -----
+    ``row`` counts the rows of the accesses table from 1. In a CSV file neither the header nor blank
+    lines are rows.
     """
-    for a in alerts.queue()[:limit]:
+    for a in accesses:
         user = str(log.users[log.access_user[a]])
         k = int(alerts.specialty[a])
         found = discovery.specialties[k] if k >= 0 else None

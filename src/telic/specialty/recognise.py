@@ -155,9 +155,7 @@ def recognise(
         raise InputError(f"recognition needs at least two classes, found {len(classes)}.")
     if support.min() < 4:
         small = str(classes[support.argmin()])
-        raise InputError(
-            f"class {small!r} has {support.min()} users, too few to halve. Leave it out."
-        )
+        raise InputError(f"class {small!r} has fewer than 4 users, too few to halve. Leave it out.")
     X = sparse.csr_array(counts[rows])
     scores = np.empty((5, 2, len(classes), 3))
     for r in range(5):

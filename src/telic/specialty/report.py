@@ -9,7 +9,8 @@ from telic.report import Report
 from telic.specialty.access import AccessLog
 from telic.specialty.control import DE_FACTO
 from telic.specialty.discovery import Discovery, Specialty, as_share
-from telic.specialty.explain import Alerts, Effect, Pseudonyms, lines
+from telic.specialty.effect import Effect, together
+from telic.specialty.explain import Alerts, Pseudonyms, lines
 from telic.specialty.recognise import Recognition, present_core
 from telic.specialty.small_cells import SMALL_CELL, shown, shown_parts
 
@@ -175,37 +176,27 @@ def _queue(
         "diagnoses; users without a declared specialty are covered for nothing, and their "
         "alarms are counted apart from those that a declared code does not cover."
     )
-    declared = counted.alerts - counted.undeclared_alerts
+    number = counted.texts()
     rows = [
         ["accesses", f"{len(log.access_user):,}"],
-        ["alarms", f"{counted.alerts:,}"],
-        ["of these the declared code does not cover", f"{declared:,}"],
-        ["of these the user declares no code", f"{counted.undeclared_alerts:,}"],
-        ["explained by a de facto specialty", f"{counted.explained:,}"],
-        ["stay open", f"{counted.open:,}"],
-        ["alarms of specialties without a listed code", f"{counted.unlisted_alerts:,}"],
-        ["of these explained", f"{counted.unlisted_explained:,}"],
+        ["alarms", number["alerts"]],
+        ["of these the declared code does not cover", number["uncovered_alerts"]],
+        ["of these the user declares no code", number["undeclared_alerts"]],
+        ["explained by a de facto specialty", number["explained"]],
+        ["stay open", number["open"]],
+        ["alarms of specialties without a listed code", number["unlisted_alerts"]],
+        ["of these explained", number["unlisted_explained"]],
     ]
-    if counted.snooping is not None:
-        rows += [
-            ["known snooping accesses", f"{counted.snooping:,}"],
-            ["in a queue of the open alarms' length, before", f"{counted.caught_without:,}"],
-            ["in a queue of the same length, now", f"{counted.caught_with:,}"],
-        ]
     report.table(["", "number"], rows, caption="Alarms with and without de facto specialties")
-    month = log.month()
-    months = np.unique(month)
-    figure = Figure(figsize=(7, 2.6))
-    axes = figure.subplots()
-    still = [int((alerts.raised & ~alerts.explained)[month == m].sum()) for m in months]
-    gone = [int(alerts.explained[month == m].sum()) for m in months]
-    labels = [str(np.datetime64(int(m), "M")) for m in months]
-    axes.bar(labels, still, color="#2456c5", label="open")
-    axes.bar(labels, gone, bottom=still, color="#b9c9ee", label="explained")
-    axes.tick_params(axis="x", rotation=60)
-    axes.set_ylabel("alarms")
-    axes.legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
-    report.figure(figure, "Alarms per month: open, and explained by a de facto specialty.")
+    if counted.snooping:
+        kinds = {**counted.snooping, "together": together(counted.snooping)}
+        report.table(
+            ["known snooping", "accesses", "caught before", "now", "lost", "gained", "points"],
+            [[kind, *one, one.text()] for kind, one in kinds.items()],
+            caption="Known snooping accesses in a queue of the open alarms' length, before and "
+            "now; points of recall with their 95 % interval and the exact paired test.",
+        )
+    _months(report, log, alerts)
     report.table(
         ["row", "user", "status", "declared", "practised", "diagnoses"],
         [
@@ -217,8 +208,37 @@ def _queue(
                 line["practised"] or "–",
                 "; ".join(line["diagnoses"]),  # type: ignore[arg-type]
             ]
-            for line in lines(log, discovery, alerts, limit=queue_lines, pseudonyms=pseudonyms)
+            for line in lines(
+                log, discovery, alerts, alerts.queue()[:queue_lines], pseudonyms=pseudonyms
+            )
         ],
         caption=f"The first {queue_lines} alarms: least covered first. 'row' is the line of the "
         "accesses file.",
     )
+
+
+def _months(report: Report, log: AccessLog, alerts: Alerts) -> None:
+    """Alarms per month, without months in which they concern too few patients."""
+    month = log.month()
+    counts = {}
+    hidden = []
+    for one in np.unique(month):
+        masks = [(alerts.raised & ~alerts.explained), alerts.explained]
+        masks = [mask & (month == one) for mask in masks]
+        counts[int(one)] = [int(mask.sum()) for mask in masks]
+        if any(0 < log.n_patients(mask) < SMALL_CELL for mask in masks):
+            hidden.append(int(one))
+    if len(hidden) == 1 and len(counts) > 1:  # the others' sum would give it away
+        hidden.append(min(counts.keys() - hidden, key=lambda m: sum(counts[m])))
+    months = [one for one in counts if one not in hidden]
+    still, gone = ([counts[one][i] for one in months] for i in (0, 1))
+    figure = Figure(figsize=(7, 2.6))
+    axes = figure.subplots()
+    labels = [str(np.datetime64(one, "M")) for one in months]
+    axes.bar(labels, still, color="#2456c5", label="open")
+    axes.bar(labels, gone, bottom=still, color="#b9c9ee", label="explained")
+    axes.tick_params(axis="x", rotation=60)
+    axes.set_ylabel("alarms")
+    axes.legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
+    left_out = f" Left out: {len(hidden)} months with few patients." if hidden else ""
+    report.figure(figure, f"Alarms per month: open, and explained by a specialty.{left_out}")

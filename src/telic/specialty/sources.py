@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from telic.errors import InputError
 from telic.specialty.access import write_log
+from telic.specialty.small_cells import shown
 
 
 class Tables(NamedTuple):
@@ -108,7 +109,7 @@ def _departments(
     declared = providers["taxonomy"]
     taxonomy = pc.coalesce(declared, names)
     used = declared.null_count - taxonomy.null_count
-    note = f"providers: {used:,} declare no specialty and count under their care site"
+    note = f"providers: {shown(used)} declare no specialty and count under their care site"
     return providers.set_column(1, "taxonomy", taxonomy), [note] * bool(used)
 
 
@@ -170,14 +171,16 @@ def read_fhir(source: Path) -> Tables:
     in_roles = {user for user, _ in declared}
     providers: list[tuple[str, str | None]] = [*declared]
     providers += ((u, code) for u, code in qualified.items() if u not in in_roles)
-    notes = [f"audit events: {unusable:,} name no practitioner and encounter"] * bool(unusable)
-    notes += [f"audit events: {undated:,} have no time ('recorded')"] * bool(undated)
+    notes = [f"audit events: {shown(unusable)} name no practitioner and encounter"] * bool(unusable)
+    notes += [f"audit events: {shown(undated)} have no time ('recorded')"] * bool(undated)
     kept = [one for one in diagnoses if all(one)]
     if len(kept) < len(diagnoses):
-        notes.append(f"conditions: {len(diagnoses) - len(kept):,} lack patient, encounter or code")
+        notes.append(
+            f"conditions: {shown(len(diagnoses) - len(kept))} lack patient, encounter or code"
+        )
     known = [one for one in accesses if patient_of.get(one[1])]
     if len(known) < len(accesses):
-        notes.append(f"audit events: {len(accesses) - len(known):,} are of unknown encounters")
+        notes.append(f"audit events: {shown(len(accesses) - len(known))} are of unknown encounters")
     tables = {
         "accesses": _text_table(
             ["user", "patient", "encounter", "at"],
@@ -318,7 +321,7 @@ def _rename(table: pa.Table, **columns: str) -> pa.Table:
 def _complete(table: pa.Table, what: str) -> tuple[pa.Table, list[str]]:
     kept = table.drop_null()
     lost = table.num_rows - kept.num_rows
-    return kept, [f"{what}: {lost:,} rows with an empty value are left out"] * bool(lost)
+    return kept, [f"{what}: {shown(lost)} rows with an empty value are left out"] * bool(lost)
 
 
 def _resources(source: Path) -> Iterator[dict[str, Any]]:

@@ -10,6 +10,7 @@ from telic.errors import InputError
 from telic.specialty.access import AccessLog
 from telic.specialty.discovery import Grouping
 from telic.specialty.lda import GibbsLDA, choose_n_topics
+from telic.specialty.small_cells import shown
 
 TOPIC_CANDIDATES = [20, 30, 40, 50]
 SAMPLE = 40_000
@@ -45,8 +46,8 @@ def group_by_topics(
         several = int((np.asarray(documents.sum(axis=1)).ravel() >= 2).sum())
         if several < FEWEST:
             raise InputError(
-                f"{several:,} {document}s have two diagnoses or more; discovery needs {FEWEST} to "
-                "choose the number of topics. Give a longer log or the number (n_topics, --topics)."
+                f"{shown(several)} {document}s have two diagnoses or more; to choose the number of "
+                f"topics {FEWEST} are needed. Give a longer log or the number (n_topics, --topics)."
             )
         rng = np.random.default_rng(seed)
         rows = rng.permutation(documents.shape[0])[:SAMPLE]

@@ -33,6 +33,7 @@ from telic.specialty.recognise import (
 from telic.study.chapter6_calibration import naive_contrast, summary
 from telic.study.chapter6_dblp import dblp_held_out
 from telic.study.chapter6_truth import (
+    SNOOPING_COLUMNS,
     Alarms,
     Table,
     Truth,
@@ -40,6 +41,7 @@ from telic.study.chapter6_truth import (
     alarms,
     nearest,
     simulated,
+    snooping_rows,
 )
 
 PUBLISHED_SVM_F1 = {"Table 6.7": 92.80, "Table 6.8": 94.74, "Table 6.9": 93.43}
@@ -170,7 +172,7 @@ def _tables(
                 partial(_recognition, log, partial(mixed, view), name, one, fine=view, seed=seed),
             )
     tables += kept.tables("shuffled", lambda: [_shuffled(log, mixed(False), n_topics, **common)])
-    tables += kept.tables("alarms", lambda: [_alarms(alarms(log, topics, truth))])
+    tables += kept.tables("alarms", lambda: _alarms(alarms(log, topics, truth)))
     if data is not None and (data / "hin" / "dblp4area_author_label.parquet").is_file():
         dblp = partial(dblp_held_out, data / "hin", **common)
         tables += kept.tables("dblp", lambda: [dblp()])
@@ -220,7 +222,8 @@ def _unlisted(log: AccessLog, found: Discovery, title: str) -> Table:
     for one in found.specialties:
         if one.listed_code is None:
             own = np.asarray(counts[one.users].sum(axis=0)).ravel()
-            top = [log.label(str(log.codes[d])) for d, _ in lifts(own, overall)[:10]]
+            patients = log.diagnosed_patients(one.users)
+            top = [log.label(str(log.codes[d])) for d, _ in lifts(own, overall, patients)[:10]]
             stable = [one.stability, one.stability_sizes, one.stability_months]
             rows.append([len(one.users), "; ".join(top), *map(as_share, stable)])
     columns = ["users", "top 10", "stability", "other sizes", "by month"]
@@ -292,10 +295,9 @@ def _shuffled(log: AccessLog, mixed: Shuffled, n_topics: int, *, seed: int, thre
     )
 
 
-def _alarms(counted: Alarms) -> Table:
-    total = max(counted.effect.snooping or 0, 1)
+def _alarms(counted: Alarms) -> list[Table]:
     by_user = counted.effect.unlisted_explained / max(counted.effect.unlisted_alerts, 1)
-    return Table(
+    found = Table(
         "Alarms with and without de facto specialties",
         ["", "value"],
         [
@@ -308,17 +310,10 @@ def _alarms(counted: Alarms) -> Table:
                 f"{counted.planted:,}",
             ],
             ["of these explained", f"{counted.planted_explained / max(counted.planted, 1):.1%}"],
-            ["planted snooping", f"{counted.effect.snooping:,}"],
-            [
-                "snooping in the queue of equal length, without",
-                f"{(counted.effect.caught_without or 0) / total:.1%}",
-            ],
-            [
-                "snooping in the queue of equal length, with",
-                f"{(counted.effect.caught_with or 0) / total:.1%}",
-            ],
         ],
     )
+    title = "Planted snooping in queues of equal length, without and with de facto specialties"
+    return [found, Table(title, SNOOPING_COLUMNS, snooping_rows(counted.effect))]
 
 
 def _class_sizes(sizes: list[int]) -> Figure:
