@@ -37,11 +37,16 @@ def test_discover_then_recognise_explain_and_report(folder, file):
     assert any(one["listed_code"] is None for one in content["specialties"])
     scores = run("recognise", folder / "log", "--found", file, "--classifier", "Naive", "--json")
     assert json.loads(scores.stdout)["recognition"][0]["f1"] > 0.5
+    assert json.loads(scores.stdout)["recognition"][0]["shuffled_f1"] < 0.7
     queue = json.loads(
         run("explain", folder / "log", "--found", file, "--limit", 3, "--json").stdout
     )
     assert len(queue["queue"]) == 3
     assert queue["queue"][0]["user"].startswith("user-")
+    explained = run("explain", folder / "log", "--found", file, "--status", "explained")
+    assert "explained by “" in explained.stdout
+    assert " open: " not in explained.stdout
+    assert "random topic" in explained.stdout
     run("report", folder / "log", "--found", file, "--out", folder / "r.html")
     assert "De facto specialties" in (folder / "r.html").read_text()
 

@@ -53,3 +53,14 @@ def test_long_text_wraps_in_its_cell():
     report.table(["a"], [["Chronic obstructive pulmonary disease"], ["Dermatology"]])
     assert '<td class="text long">Chronic' in report.html()
     assert '<td class="text">Dermatology' in report.html()
+
+
+def test_contents_link_to_every_section_before_the_first_one():
+    report = Report("t", lead="What it is.", contents=True)
+    report.section("One & two")
+    report.section("Three", new_page=True)
+    page = report.html()
+    assert page.index("What it is.") < page.index("<nav") < page.index("<h2")
+    assert '<li><a href="#s1">One &amp; two</a></li>' in page
+    assert '<h2 id="s2" class="page">Three</h2>' in page
+    assert "<nav" not in Report("t").html()

@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -225,6 +226,33 @@ def test_the_report_is_whole_and_pseudonymous(hospital, found):
     assert "Simulated" in page
     assert found.specialties[k].name in page
     assert not any(f">{user}<" in page for user in log.users)
+    assert page.count('class="page"') >= len(found.specialties)  # each starts its own page
+    for i, title in enumerate(re.findall(r"<h2[^>]*>(.*?)</h2>", page), start=1):
+        assert f'<li><a href="#s{i}">{title}</a>' in page
+    assert "F1 in shuffled data" in page
+
+
+def test_explained_alarms_stand_after_the_open_ones_with_their_reason(hospital, found):
+    log = hospital[0]
+    alerts = judge(log, found)
+    assert alerts.queue("open").tolist() + alerts.queue("explained").tolist() == (
+        alerts.queue().tolist()
+    )
+    with pytest.raises(InputError, match="status is 'closed'"):
+        alerts.queue("closed")
+    page = specialty_report(
+        log, found, alerts, effect(log, found, alerts), recognitions={}, pseudonyms=None,
+        queue_lines=4, explained_lines=2,
+    ).html()  # fmt: skip
+    open_part, explained_part = page.split("Open alarms</h2>")[1].split("Explained alarms</h2>")
+    assert open_part.count("<tr>") == explained_part.count("<tr>") == 5
+    rows = [int(row) for row in re.findall(r"<tr><td>(\d+)</td>", explained_part)]
+    place = {row: a for a, row in enumerate(log.access_row)}
+    assert all(alerts.explained[place[row]] for row in rows)
+    causes = {(log.access_user[place[r]], alerts.reason[place[r]]) for r in rows}
+    assert len(causes) == len(rows)
+    for row in rows:
+        assert log.label(str(log.codes[alerts.reason[place[row]]])) in explained_part
 
 
 def test_a_small_specialty_lists_no_pseudonyms(hospital, found):
@@ -240,3 +268,7 @@ def test_a_small_specialty_lists_no_pseudonyms(hospital, found):
     ).html()  # fmt: skip
     assert "Its users are not listed" in page
     assert not any(names(str(log.users[u])) in page for u in small.users)
+    own = np.flatnonzero(np.isin(log.access_user, small.users) & (alerts.specialty == k))[:1]
+    described = replace(found, specialties=specialties)
+    (line,) = lines(log, described, alerts, own, pseudonyms=names)
+    assert line["practised"] == "a specialty of fewer than 11 users"

@@ -189,6 +189,9 @@ def explain(
     found: Found = None,
     method: Method = "lda",
     limit: Annotated[int, typer.Option(min=0, help="Lines of the queue.")] = 20,
+    status: Annotated[
+        str, typer.Option(help="Alarms to list: open, explained, or all (open ones first).")
+    ] = "all",
     show_ids: ShowIds = False,
     seed: Seed = 0,
     threads: Threads = 1,
@@ -196,7 +199,11 @@ def explain(
     code_table: CodeTable = None,
     as_json: Json = False,
 ) -> None:
-    """Say which alarms the de facto specialties explain, and list the queue."""
+    """Say which alarms the de facto specialties explain, and list the queue.
+
+    A line's "row" counts the rows of the accesses table from 1; in a CSV file neither the header
+    nor blank lines are rows.
+    """
     from telic.specialty.effect import effect, known_snooping, together
     from telic.specialty.explain import Pseudonyms, judge, lines
 
@@ -205,7 +212,7 @@ def explain(
     alerts = judge(records, discovery)
     counted = effect(records, discovery, alerts, known_snooping(log))
     names = None if show_ids else Pseudonyms()
-    queue = list(lines(records, discovery, alerts, alerts.queue()[:limit], pseudonyms=names))
+    queue = list(lines(records, discovery, alerts, alerts.queue(status)[:limit], pseudonyms=names))
     if as_json:
         content = {"simulated": records.simulated, **counted.as_json(), "queue": queue}
         typer.echo(json.dumps(content, ensure_ascii=False, indent=1))
@@ -221,9 +228,10 @@ def explain(
                 f"points {one.text()}"
             )
     for line in queue:
+        by = f" by “{line['practised']}”" if line["status"] == "explained" else ""
         typer.echo(
             f"row {line['row']}: {line['user']} ({line['declared'] or 'no code'}) "
-            f"{line['status']}: {line['because']}"
+            f"{line['status']}{by}: {line['because']}"
         )
 
 

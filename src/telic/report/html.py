@@ -21,6 +21,8 @@ h1 { line-height: 1.2; } h2 { margin-top: 2.5rem; border-bottom: 1px solid var(-
 .wide { overflow-x: auto; margin: 1rem 0; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem; }
 caption { text-align: left; font-weight: 600; padding: .4rem 0; }
+caption span { display: inline-block; position: sticky; left: 0;
+  max-width: min(58rem, calc(100vw - 3.2rem)); }
 th, td { padding: .3rem .7rem; border-bottom: 1px solid var(--line); text-align: right;
   white-space: nowrap; }
 .text { text-align: left; } .long { white-space: normal; min-width: 9rem; }
@@ -29,7 +31,10 @@ details { margin: 1rem 0; } summary { cursor: pointer; font-weight: 600; }
 figure { margin: 1.5rem 0; } figure .plot { background: #fff; border-radius: 6px; padding: .5rem; }
 figure svg { max-width: 100%; height: auto; display: block; margin: auto; }
 figcaption { font-size: .92rem; }
-@media print { body { max-width: none; } }
+nav ol { columns: 2 20rem; padding-left: 1.6rem; }
+a { color: var(--accent); }
+@media print { :root { font-size: 11px; } body { max-width: none; padding: 0; font-size: 1rem; }
+  .page { break-before: page; } tr { break-inside: avoid; } }
 """
 
 
@@ -44,6 +49,8 @@ class Report:
         The page's title.
     lead : str, optional
         A paragraph under it: what this is, and whether its data are simulated.
+    contents : bool
+        List the sections with links before the first one.
 
     Examples
     --------
@@ -54,16 +61,23 @@ class Report:
     True
     """
 
-    def __init__(self, title: str, lead: str = "") -> None:
+    def __init__(self, title: str, lead: str = "", *, contents: bool = False) -> None:
         self.title = title
+        self._contents = contents
+        self._sections: list[str] = []
+        self._first_section = 0
         self._parts: list[str] = []
         self._markdown = [f"# {title}"]
         if lead:
             self.text(lead)
 
-    def section(self, title: str) -> None:
-        """Start a section."""
-        self._parts.append(f"<h2>{escape(title)}</h2>")
+    def section(self, title: str, *, new_page: bool = False) -> None:
+        """Start a section, on a page of its own when printed if `new_page`."""
+        self._sections.append(title)
+        if len(self._sections) == 1:
+            self._first_section = len(self._parts)
+        page = ' class="page"' if new_page else ""
+        self._parts.append(f'<h2 id="s{len(self._sections)}"{page}>{escape(title)}</h2>')
         self._markdown.append(f"## {title}")
 
     def text(self, paragraph: str) -> None:
@@ -95,7 +109,9 @@ class Report:
             "<tr>" + "".join(_cell(v, t) for v, t in zip(row, text, strict=True)) + "</tr>\n"
             for row in rows
         )
-        title = f"<caption>{escape(caption)}</caption>" if caption and not folded else ""
+        title = (
+            f"<caption><span>{escape(caption)}</span></caption>" if caption and not folded else ""
+        )
         table = (
             f'<div class="wide"><table>{title}<thead><tr>{head}</tr></thead>'
             f"<tbody>{body}</tbody></table></div>"
@@ -137,11 +153,19 @@ class Report:
     def html(self) -> str:
         """Return the page as a string."""
         title = escape(self.title)
+        links = "".join(
+            f'<li><a href="#s{i}">{escape(section)}</a></li>\n'
+            for i, section in enumerate(self._sections, start=1)
+        )
+        parts = self._parts.copy()
+        if self._contents:
+            nav = f'<nav aria-label="Contents"><ol>{links}</ol></nav>'
+            parts.insert(self._first_section, nav)
         return (
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             f"<title>{title}</title><style>{_STYLE}</style></head>"
-            f"<body><h1>{title}</h1>\n" + "\n".join(self._parts) + "\n</body></html>\n"
+            f"<body><h1>{title}</h1>\n" + "\n".join(parts) + "\n</body></html>\n"
         )
 
     def markdown(self) -> str:
@@ -164,7 +188,7 @@ def _is_text(value: Any) -> bool:
 
 def _cell(value: Any, text: bool, tag: str = "td") -> str:
     shown = "" if value is None else str(value)
-    kind = " ".join(["text"] * text + ["long"] * (len(shown) > 24))
+    kind = " ".join(["text"] * text + ["long"] * (len(shown) > 20))
     return (
         f'<{tag} class="{kind}">{escape(shown)}</{tag}>'
         if kind

@@ -14,9 +14,9 @@ from scipy import sparse
 from telic.data import contracts
 from telic.data.store import atomic_path
 from telic.errors import InputError
-from telic.specialty.codes import VOCABULARIES, categorise
+from telic.specialty.codes import categorise, read_vocabulary
 from telic.specialty.small_cells import shown
-from telic.specialty.tables import find_table, read_table
+from telic.specialty.tables import find_table, is_simulated, read_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +132,7 @@ def read_log(
         Naming file, row, column and value.
     """
     folder = Path(folder)
-    vocabulary = _read_vocabulary(folder)
+    vocabulary = read_vocabulary(folder)
     notes: list[str] = []
 
     def read(name: str, schema: pa.Schema) -> pa.Table:
@@ -224,7 +224,7 @@ def read_log(
         diagnosis=diagnosis,
         fine=fine,
         fine_patient=fine_patient,
-        simulated=_is_simulated(folder),
+        simulated=is_simulated(folder),
         notes=notes,
     )
     _note_gaps(log)
@@ -261,27 +261,6 @@ def write_log(
             pq.write_table(table, temporary / f"{name}.parquet", compression="zstd")
         meta = json.dumps({"vocabulary": vocabulary}, indent=1)
         (temporary / "meta.json").write_text(meta, encoding="utf-8")
-
-
-def _read_vocabulary(folder: Path) -> str:
-    file = folder / "meta.json"
-    expected = f'{{"vocabulary": one of {", ".join(VOCABULARIES)}}}'
-    try:
-        vocabulary = json.loads(file.read_text(encoding="utf-8"))["vocabulary"]
-    except FileNotFoundError:
-        raise InputError(f"{file}: not found. Write it with {expected}.") from None
-    except (ValueError, KeyError, TypeError):
-        raise InputError(f"{file}: cannot be read, expected {expected}.") from None
-    if vocabulary not in VOCABULARIES:
-        raise InputError(f"{file}: 'vocabulary' is {vocabulary!r}, expected {expected}.")
-    return vocabulary
-
-
-def _is_simulated(folder: Path) -> bool:
-    path = find_table(folder, "accesses")
-    if path.suffix != ".parquet":
-        return False
-    return (pq.read_schema(path).metadata or {}).get(contracts.SIMULATED) == b"true"
 
 
 def _number(*columns: pa.ChunkedArray) -> tuple[np.ndarray, list[np.ndarray]]:

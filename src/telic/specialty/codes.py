@@ -1,5 +1,6 @@
 """Diagnosis codes to categories: ICD-9 and ICD-10 to CCS, or by a table the user supplies."""
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -53,6 +54,21 @@ def read_code_table(path: str | Path) -> tuple[dict[str, str], dict[str, str]]:
 def plain_code(code: str) -> str:
     """Return an ICD code without its point and in capitals: ``"c50.911"`` becomes ``"C50911"``."""
     return code.replace(".", "").strip().upper()
+
+
+def read_vocabulary(folder: Path) -> str:
+    """Return how the log's diagnoses are coded, as its ``meta.json`` says."""
+    file = folder / "meta.json"
+    expected = f'{{"vocabulary": one of {", ".join(VOCABULARIES)}}}'
+    try:
+        vocabulary = json.loads(file.read_text(encoding="utf-8"))["vocabulary"]
+    except FileNotFoundError:
+        raise InputError(f"{file}: not found. Write it with {expected}.") from None
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f"{file}: cannot be read, expected {expected}.") from None
+    if vocabulary not in VOCABULARIES:
+        raise InputError(f"{file}: 'vocabulary' is {vocabulary!r}, expected {expected}.")
+    return vocabulary
 
 
 def categorise(

@@ -16,7 +16,8 @@ from numba import njit
 
 from telic.errors import InputError
 from telic.specialty.access import AccessLog
-from telic.specialty.discovery import Discovery
+from telic.specialty.discovery import Discovery, Specialty
+from telic.specialty.small_cells import SMALL_CELL
 
 SHRINK = 200.0
 """Imagined accesses of the hospital's mix that every specialty's profile starts from."""
@@ -200,7 +201,7 @@ def lines(
             "user": pseudonyms(user) if pseudonyms else user,
             "at": str(np.datetime64(int(log.access_at[a]), "us")) + "Z",
             "declared": str(log.taxonomy[log.access_user[a]]) or None,
-            "practised": found.listed_code or found.name if found else None,
+            "practised": _name(found, hide_small=pseudonyms is not None) if found else None,
             "diagnoses": [log.label(str(log.codes[d])) for d in codes],
             "status": "explained" if alerts.explained[a] else "open",
             "because": log.label(str(log.codes[alerts.reason[a]]))
@@ -208,6 +209,12 @@ def lines(
             else "neither the declared nor a de facto specialty covers a diagnosis",
             "lift": round(float(max(alerts.declared[a], alerts.practised[a])), 3),
         }
+
+
+def _name(specialty: Specialty, *, hide_small: bool) -> str:
+    if hide_small and len(specialty.users) < SMALL_CELL:
+        return f"a specialty of fewer than {SMALL_CELL} users"
+    return specialty.listed_code or specialty.name
 
 
 def _by_lift(lift: np.ndarray, raised: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The compliance officer's report: one section per specialty, then the queue of alarms."""
+"""The compliance officer's report: one page per specialty, then the queue of alarms."""
 
 from collections.abc import Mapping
 
@@ -14,6 +14,11 @@ from telic.specialty.explain import Alerts, Pseudonyms, lines
 from telic.specialty.recognise import Recognition, present_core
 from telic.specialty.small_cells import SMALL_CELL, shown, shown_parts
 
+ROW = (
+    "“row” counts the rows of the accesses table from 1; in a CSV file neither the header nor "
+    "blank lines are rows."
+)
+
 
 def specialty_report(
     log: AccessLog,
@@ -24,6 +29,7 @@ def specialty_report(
     recognitions: Mapping[int, Recognition],
     pseudonyms: Pseudonyms | None,
     queue_lines: int = 100,
+    explained_lines: int = 5,
 ) -> Report:
     """Build the report.
 
@@ -37,12 +43,15 @@ def specialty_report(
     pseudonyms : Pseudonyms or None
         None shows the log's own user ids.
     queue_lines : int
-        Alarms listed at the end.
+        Open alarms listed at the end, and explained ones after them.
+    explained_lines : int
+        Explained alarms listed with each specialty.
     """
     report = Report(
         "De facto specialties",
         lead="Specialties found in the access log, the evidence for each, and the alarms they "
         "explain. Nothing is closed automatically: this report orders work for a person.",
+        contents=True,
     )
     if log.simulated:
         report.note("Simulated: the hospital, its users and its accesses are invented.")
@@ -66,11 +75,31 @@ def specialty_report(
     )
     if log.notes:
         report.table(["what was dropped or assumed"], [[note] for note in log.notes])
+    # One alarm for each user and explaining diagnosis: its repetitions would fill the tables.
+    explained = alerts.queue("explained")
+    cause = alerts.reason[explained] * np.int64(len(log.users)) + log.access_user[explained]
+    explained = explained[np.sort(np.unique(cause, return_index=True)[1])]
+
+    def table(accesses: np.ndarray, caption: str) -> None:
+        described = list(lines(log, discovery, alerts, accesses, pseudonyms=pseudonyms))
+        if described:
+            _alarm_table(report, described, caption)
+
     for k, one in enumerate(discovery.specialties):
-        if one.listed_code is None:
-            _specialty(report, log, one, recognitions.get(k), pseudonyms)
+        _specialty(report, log, one, recognitions.get(k), pseudonyms)
+        if pseudonyms and len(one.users) < SMALL_CELL:
+            continue  # its users are not listed
+        best = explained[alerts.specialty[explained] == k][::-1][:explained_lines]
+        table(best, "Alarms it explains: the best covered, one for each user and diagnosis.")
     _mismatches(report, log, discovery)
-    _queue(report, log, discovery, alerts, counted, pseudonyms, queue_lines)
+    _alarms(report, log, alerts, counted)
+    report.section("Open alarms", new_page=True)
+    report.text(ROW)
+    table(alerts.queue("open")[:queue_lines], f"The first {queue_lines}: least covered first.")
+    report.section("Explained alarms", new_page=True)
+    report.text(f"They stand behind every open one; nothing is closed. {ROW}")
+    caption = f"The first {queue_lines}: least covered first, one for each user and diagnosis."
+    table(explained[:queue_lines], caption)
     return report
 
 
@@ -81,12 +110,18 @@ def _specialty(
     recognition: Recognition | None,
     pseudonyms: Pseudonyms | None,
 ) -> None:
-    report.section(f"No listed code: {one.name}")
+    code = one.listed_code
+    report.section(f"Listed: {code}" if code else f"No listed code: {one.name}", new_page=True)
+    named = (
+        f"The listed code {code} names the group."
+        if code
+        else f"The listed code whose users overlap most is {one.nearest_code or 'none'}; it does "
+        "not name the group."
+    )
     patients = np.asarray(log.user_patient()[one.users].sum(axis=0)).ravel()
     report.text(
         f"{shown(len(one.users))} users opened records of {shown(int((patients > 0).sum()))} "
-        f"patients. The listed code whose users overlap most is "
-        f"{one.nearest_code or 'none'}; it does not name the group. Stability: "
+        f"patients. {named} Stability: "
         f"{as_share(one.stability)} over other runs, {as_share(one.stability_sizes)} with other "
         f"sizes, {as_share(one.stability_months)} month by month."
     )
@@ -143,7 +178,7 @@ def _recognition(report: Report, recognition: Recognition) -> None:
 
 
 def _mismatches(report: Report, log: AccessLog, discovery: Discovery) -> None:
-    report.section("Declared against practised")
+    report.section("Declared against practised", new_page=True)
     rows = []
     for one in discovery.specialties:
         own = log.taxonomy[one.users]
@@ -161,16 +196,8 @@ def _mismatches(report: Report, log: AccessLog, discovery: Discovery) -> None:
     )
 
 
-def _queue(
-    report: Report,
-    log: AccessLog,
-    discovery: Discovery,
-    alerts: Alerts,
-    counted: Effect,
-    pseudonyms: Pseudonyms | None,
-    queue_lines: int,
-) -> None:
-    report.section("Alarms")
+def _alarms(report: Report, log: AccessLog, alerts: Alerts, counted: Effect) -> None:
+    report.section("Alarms", new_page=True)
     report.text(
         "An access raises an alarm when the declared specialty covers none of the encounter's "
         "diagnoses; users without a declared specialty are covered for nothing, and their "
@@ -197,23 +224,24 @@ def _queue(
             "now; points of recall with their 95 % interval and the exact paired test.",
         )
     _months(report, log, alerts)
+
+
+def _alarm_table(report: Report, described: list[dict[str, object]], caption: str) -> None:
+    explained = described[0]["status"] == "explained"
     report.table(
-        ["row", "user", "status", "declared", "practised", "diagnoses"],
+        ["row", "user", "declared", "practised", "diagnoses", "because" if explained else "lift"],
         [
             [
                 line["row"],
                 line["user"],
-                line["status"] if line["status"] == "open" else f"explained: {line['because']}",
                 line["declared"] or "none",
                 line["practised"] or "–",
                 "; ".join(line["diagnoses"]),  # type: ignore[arg-type]
+                line["because"] if explained else line["lift"],
             ]
-            for line in lines(
-                log, discovery, alerts, alerts.queue()[:queue_lines], pseudonyms=pseudonyms
-            )
+            for line in described
         ],
-        caption=f"The first {queue_lines} alarms: least covered first. 'row' is the line of the "
-        "accesses file.",
+        caption=caption,
     )
 
 

@@ -1,4 +1,4 @@
-"""One flat table from Parquet or CSV, held to its contract: what is wrong is named by row."""
+"""The tables of an access log, held to their contract: what is wrong is named by row."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from telic.data.contracts import TIMESTAMP
+from telic.data.contracts import SIMULATED, TIMESTAMP
 from telic.errors import InputError
 from telic.specialty.small_cells import shown
 
@@ -109,11 +109,22 @@ def read_table(path: Path, schema: pa.Schema, *, on_bad_row: str) -> tuple[pa.Ta
     return table, notes
 
 
+def is_simulated(folder: Path) -> bool:
+    """Whether the log's accesses are marked as simulated."""
+    path = find_table(folder, "accesses")
+    if path.suffix != ".parquet":
+        return False
+    return (pq.read_schema(path).metadata or {}).get(SIMULATED) == b"true"
+
+
 def _read_raw(path: Path, names: list[str]) -> pa.Table:
     try:
         if path.suffix == ".csv":
-            with path.open("rb") as file:
-                header = pacsv.open_csv(file).schema.names if path.stat().st_size else []
+            header = []
+            if path.stat().st_size:
+                # Left open, the reader's thread may outlive the process's main one.
+                with pacsv.open_csv(path) as reader:
+                    header = reader.schema.names
             as_text = pacsv.ConvertOptions(
                 column_types={name: pa.string() for name in header},
                 strings_can_be_null=True,
