@@ -89,6 +89,11 @@ def test_rows_keep_their_numbers_when_a_row_before_them_is_skipped(make_log):
     assert any("another patient in diagnoses (the first is row 7)" in note for note in log.notes)
 
 
+def test_neither_header_nor_blank_lines_are_rows(make_log):
+    folder = make_log(accesses=lambda rows: [rows[0], rows[1], "", "", *rows[2:]])
+    assert sorted(read_log(folder).access_row) == [1, 2, 3, 4]
+
+
 @pytest.mark.parametrize(
     ("table", "row", "note"),
     [

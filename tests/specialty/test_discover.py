@@ -81,9 +81,25 @@ def test_json_keeps_its_contract_and_reads_back(tmp_path, hospital, found):
     again = read_discovery(file, log)
     np.testing.assert_array_equal(again.cluster, found.cluster)
     assert again.as_json(log)["specialties"][0]["stability_months"] is None
-    file.write_text("{}")
-    with pytest.raises(InputError, match="cannot be read"):
-        read_discovery(file, log)
+    for damaged in ("{}", "[]", "null", '{"specialties": [{"name": 1}]}', "\x00"):
+        file.write_text(damaged)
+        with pytest.raises(InputError, match="cannot be read"):
+            read_discovery(file, log)
+
+
+def test_a_discovery_is_read_for_its_own_log_only(tmp_path, hospital, found):
+    log = hospital[0]
+    file = tmp_path / "found.json"
+    file.write_text(json.dumps(found.as_json(log)))
+    corrected = replace(log, taxonomy=np.roll(log.taxonomy, 1))
+    assert len(read_discovery(file, corrected).specialties) == len(found.specialties)
+    shorter = replace(log, access_user=log.access_user[:-1])
+    with pytest.raises(InputError, match="was found in a log of 3269 users"):
+        read_discovery(file, shorter)
+    # As many of everything, but other accesses.
+    moved = replace(log, access_encounter=np.roll(log.access_encounter, 1))
+    with pytest.raises(InputError, match="and other records"):
+        read_discovery(file, moved)
 
 
 def test_nothing_is_found_where_nobody_specialises(tmp_path):

@@ -1,5 +1,6 @@
 """What discovery finds: specialties, their evidence, and their form on disk."""
 
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -84,6 +85,7 @@ class Discovery:
         return {
             "method": self.method,
             "simulated": log.simulated,
+            "log": fingerprint(log),
             "specialties": [
                 {
                     "name": one.name,
@@ -105,21 +107,49 @@ class Discovery:
         }
 
 
+def fingerprint(log: AccessLog) -> dict[str, int | str]:
+    """Return what tells this log's records from another's, however its files and rows are ordered.
+
+    Declared codes are left out: a specialty stays what it is when somebody's code is corrected.
+    """
+    digest = hashlib.sha256()
+    for part in (
+        log.users,
+        log.codes,
+        log.access_user,
+        log.access_encounter,
+        log.access_at,
+        log.diagnosis.indptr,
+        log.diagnosis.indices,
+    ):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    return {
+        "users": len(log.users),
+        "encounters": len(log.encounters),
+        "accesses": len(log.access_user),
+        "codes": len(log.codes),
+        "sha256": digest.hexdigest(),
+    }
+
+
 def read_discovery(file: str | Path, log: AccessLog) -> Discovery:
     """Read what `Discovery.as_json` wrote, for the log it was found in.
 
     A specialty needs ``name``, ``listed_code``, ``users``, ``diagnoses`` (each ``code`` and
     ``lift``) and ``stability``; the rest may be absent, so other programs can write the file too.
+    If it holds the `fingerprint` of its log, it is read for that log only.
 
     Raises
     ------
     InputError
-        If the file is damaged or names users that the log does not have.
+        If the file is damaged, was written for another log, or names users that the log lacks.
     """
     try:
         content = json.loads(Path(file).read_text(encoding="utf-8"))
+        listed = content["specialties"]
+        _refuse_another_log(file, content.get("log"), log)
         specialties = []
-        for one in content["specialties"]:
+        for one in listed:
             users = np.searchsorted(log.users, one["users"])
             if not (log.users[users.clip(max=len(log.users) - 1)] == one["users"]).all():
                 raise InputError(f"{file}: names users that the log does not have.")
@@ -135,7 +165,7 @@ def read_discovery(file: str | Path, log: AccessLog) -> Discovery:
                     one.get("stability_months"),
                 )
             )
-        method, details = content.get("method", "unknown"), content.get("details", {})
+        method, details = content.get("method", "unknown"), dict(content.get("details") or {})
     except (OSError, ValueError, KeyError, TypeError) as error:
         if isinstance(error, InputError):
             raise
@@ -146,6 +176,22 @@ def read_discovery(file: str | Path, log: AccessLog) -> Discovery:
     for k, one in enumerate(specialties):
         cluster[one.users] = k
     return Discovery(method, specialties, cluster, details)
+
+
+def _refuse_another_log(file: str | Path, written: Any, log: AccessLog) -> None:
+    if written is None or written == (own := fingerprint(log)):
+        return
+
+    def said(of: Any) -> str:
+        counts = of if isinstance(of, dict) else {}
+        names = ("users", "encounters", "accesses", "codes")
+        return ", ".join(f"{counts.get(name, '?')} {name}" for name in names)
+
+    raise InputError(
+        f"{file}: was found in a log of {said(written)}; this one has {said(own)} and other "
+        "records. Give the log it was found in, read with the same --code-table and "
+        "--skip-bad-rows, or run `telic specialty discover --json` again."
+    )
 
 
 def lifts(own: np.ndarray, overall: np.ndarray, patients: np.ndarray) -> list[tuple[int, float]]:
