@@ -82,6 +82,8 @@ def test_an_error_is_one_line_and_exit_code_2(capsys, monkeypatch, tmp_path):
     [
         (["recognise", "--classifier", "oracle"], "'oracle' is not a classifier"),
         (["report", "--out", "no/such/folder/r.html"], "does not exist"),
+        (["report", "--out", "."], "is a folder"),
+        (["explain", "--status", "closed"], "status is 'closed'"),
         (["discover", "--method", "pathselclus", "--paths", "U-X"], "paths names 'U-X'"),
     ],
 )

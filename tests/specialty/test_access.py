@@ -89,6 +89,12 @@ def test_rows_keep_their_numbers_when_a_row_before_them_is_skipped(make_log):
     assert any("another patient in diagnoses (the first is row 7)" in note for note in log.notes)
 
 
+def test_a_torn_line_of_a_csv_file_is_named(make_log):
+    folder = make_log(accesses=lambda rows: [*rows[:3], "ann,p2", *rows[3:]])
+    with pytest.raises(InputError, match=r"accesses.csv: .*Row #4"):
+        read_log(folder)
+
+
 def test_neither_header_nor_blank_lines_are_rows(make_log):
     folder = make_log(accesses=lambda rows: [rows[0], rows[1], "", "", *rows[2:]])
     assert sorted(read_log(folder).access_row) == [1, 2, 3, 4]

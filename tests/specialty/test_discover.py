@@ -141,11 +141,15 @@ def test_full_paths_are_user_by_user(fine_hospital):
         ({"method": "pathselclus", "paths": ["U-X"]}, "paths names 'U-X'"),
         ({"method": "pathselclus", "free": 0}, "free is 0"),
         ({"restarts": 0}, "restarts is 0"),
+        ({"n_topics": 0}, "n_topics is 0"),
+        ({"n_topics": 604}, "n_topics is 604, expected at most 603"),
+        ({"view": "fine"}, "view is 'fine', but method 'lda'"),
+        ({"method": "pathselclus", "n_topics": 3}, "only method 'lda' has topics"),
     ],
 )
 def test_bad_options_are_named(hospital, options, message):
     with pytest.raises(InputError, match=message):
-        discover(hospital[0], **{"n_topics": 2, **options})
+        discover(hospital[0], **({"n_topics": 2} | options if "method" not in options else options))
 
 
 def test_lift_by_hand():

@@ -175,7 +175,9 @@ def recognise(
             f"{row['classifier']:15s} F1 {row['f1']:.3f}  in shuffled data "
             f"{row['shuffled_f1']:.3f}  core {row['core_f1']:.3f}  |  {row['specialty']}"
         )
-    if rows:
+    if not rows:
+        typer.echo("no specialty without a code is large enough to be recognised", err=True)
+    else:
         typer.echo(
             "in shuffled data: as many users found where every access was moved to a random "
             "encounter; what looking for a group alone gives",
@@ -205,8 +207,9 @@ def explain(
     nor blank lines are rows.
     """
     from telic.specialty.effect import effect, known_snooping, together
-    from telic.specialty.explain import Pseudonyms, judge, lines
+    from telic.specialty.explain import Pseudonyms, check_status, judge, lines
 
+    check_status(status)  # said before the log is read
     records = _read(log, skip_bad_rows, code_table)
     discovery = _discovery(records, found, method, seed, threads)
     alerts = judge(records, discovery)

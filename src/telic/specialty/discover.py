@@ -76,6 +76,10 @@ def discover(
     """
     if method not in METHODS:
         raise InputError(f"method is {method!r}, expected one of {', '.join(METHODS)}.")
+    if method == "lda" and view is not None:
+        raise InputError(f"view is {view!r}, but method 'lda' has the general view only.")
+    if method != "lda" and n_topics is not None:
+        raise InputError(f"n_topics is {n_topics}, but only method 'lda' has topics.")
     if restarts < 1:
         raise InputError(f"restarts is {restarts}, expected at least 1.")
     if method == "lda":

@@ -23,6 +23,14 @@ SHRINK = 200.0
 """Imagined accesses of the hospital's mix that every specialty's profile starts from."""
 COVERED = 1.0
 """Lift from which a specialty covers a diagnosis."""
+STATUS = ("all", "open", "explained")
+"""Which alarms a queue holds."""
+
+
+def check_status(status: str) -> None:
+    """Raise `InputError` unless `status` is one of `STATUS`."""
+    if status not in STATUS:
+        raise InputError(f"status is {status!r}, expected one of {', '.join(STATUS)}.")
 
 
 @njit(cache=True, nogil=True)
@@ -74,13 +82,12 @@ class Alerts:
         ----------
         status : {"all", "open", "explained"}
         """
+        check_status(status)
         kinds = {
+            "all": self.raised,
             "open": self.raised & ~self.explained,
             "explained": self.explained,
-            "all": self.raised,
         }
-        if status not in kinds:
-            raise InputError(f"status is {status!r}, expected one of {', '.join(kinds)}.")
         return _by_lift(np.maximum(self.declared, self.practised), kinds[status])
 
     def queue_without(self) -> np.ndarray:

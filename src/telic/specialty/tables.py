@@ -135,8 +135,18 @@ def _read_raw(path: Path, names: list[str]) -> pa.Table:
         ids = [name for name in present if name != "at"]
         return pq.read_table(path, columns=present, read_dictionary=ids)
     except (pa.ArrowInvalid, OSError) as error:
-        reason = str(error).splitlines()[0]
+        reason = str(_with_row(path, error)).splitlines()[0]
         raise InputError(f"{path}: cannot be read ({reason}). Write the file again.") from None
+
+
+def _with_row(path: Path, error: Exception) -> Exception:
+    """The same error of a torn CSV line with its row, which only one thread alone can name."""
+    if path.suffix == ".csv" and isinstance(error, pa.ArrowInvalid):
+        try:
+            pacsv.read_csv(path, read_options=pacsv.ReadOptions(use_threads=False))
+        except pa.ArrowInvalid as named:
+            return named
+    return error
 
 
 def _to_id(column: pa.Array) -> pa.DictionaryArray:

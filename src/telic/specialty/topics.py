@@ -56,6 +56,11 @@ def group_by_topics(
         )
         details["perplexity"] = {str(k): round(value, 2) for k, value in perplexity.items()}
         on_step("number of topics")
+    elif n_topics > len(log.codes):
+        raise InputError(
+            f"n_topics is {n_topics}, expected at most {len(log.codes)}, the number of diagnosis "
+            "categories."
+        )
     details["n_topics"] = n_topics
     opened = log.user_patient()
 
