@@ -83,3 +83,5 @@ def test_points_are_the_paired_comparison():
     assert points.difference == pytest.approx(-6)
     assert points.low < -6 < points.high
     assert points.p_value == pytest.approx(2 * sum([1, 10, 45]) / 2**10)
+    assert one.text().endswith("p = 0.1094")
+    assert Caught(planted=100, without=20, known=60, lost=0, gained=40).text().endswith("p < 1e-4")

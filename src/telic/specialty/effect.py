@@ -42,10 +42,8 @@ class Caught(NamedTuple):
         '-2.1 (-6.1 to 1.9), p = 0.3915'
         """
         points = self.points()
-        return (
-            f"{points.difference:+.1f} ({points.low:.1f} to {points.high:.1f}), "
-            f"p = {points.p_value:.4f}"
-        )
+        p = f"p = {points.p_value:.4f}" if points.p_value >= 1e-4 else "p < 1e-4"
+        return f"{points.difference:+.1f} ({points.low:.1f} to {points.high:.1f}), {p}"
 
 
 def together(kinds: Mapping[str, Caught]) -> Caught:
