@@ -264,6 +264,8 @@ def test_one_row_and_empty_columns_are_no_special_case():
         ({"X": [1.0, 2.0]}, "1 dimension"),
         ({"X": np.empty((2, 0))}, "at least one row and one feature"),
         ({"X": [[1j, 0], [0, 1]]}, "complex"),
+        ({"X": np.ma.masked_equal([[1.0, 9.0], [1.0, 2.0]], 9.0)}, "X is a masked array with 1 "),
+        ({"y": np.ma.masked_equal([1.0, -1.0], -1.0)}, "y is a masked array with 1 value"),
         ({"X": [["a", "b"], ["c", "d"]]}, "cannot be read as numbers"),
         ({"y": [1.0]}, r"y has shape \(1,\), expected \(2,\)"),
         ({"y": [1.0, np.nan]}, "y contains NaN or infinity at row 1"),

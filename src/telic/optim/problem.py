@@ -8,7 +8,7 @@ import numpy as np
 
 from telic.errors import InputError
 from telic.optim import kernels
-from telic.optim.design import LARGEST, Design, as_design
+from telic.optim.design import LARGEST, Design, as_design, refuse_mask
 from telic.optim.losses import Loss, Poisson, as_loss
 from telic.optim.penalties import ElasticNet, Penalty, group_penalty
 from telic.optim.threads import SMALLEST, share
@@ -197,6 +197,7 @@ def make_problem(
 
 
 def _vector(name: str, values: Any, n: int) -> np.ndarray:
+    refuse_mask(name, values)
     try:
         vector = np.ascontiguousarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
