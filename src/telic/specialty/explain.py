@@ -198,7 +198,7 @@ def lines(
     ``row`` counts the rows of the accesses table from 1. In a CSV file neither the header nor blank
     lines are rows.
     """
-    for a in accesses:
+    for a, explained in zip(accesses, alerts.explained[accesses], strict=True):
         user = str(log.users[log.access_user[a]])
         k = int(alerts.specialty[a])
         found = discovery.specialties[k] if k >= 0 else None
@@ -210,9 +210,9 @@ def lines(
             "declared": str(log.taxonomy[log.access_user[a]]) or None,
             "practised": _name(found, hide_small=pseudonyms is not None) if found else None,
             "diagnoses": [log.label(str(log.codes[d])) for d in codes],
-            "status": "explained" if alerts.explained[a] else "open",
+            "status": "explained" if explained else "open",
             "because": log.label(str(log.codes[alerts.reason[a]]))
-            if alerts.explained[a]
+            if explained
             else "neither the declared nor a de facto specialty covers a diagnosis",
             "lift": round(float(max(alerts.declared[a], alerts.practised[a])), 3),
         }

@@ -118,9 +118,11 @@ def _specialty(
         else f"The listed code whose users overlap most is {one.nearest_code or 'none'}; it does "
         "not name the group."
     )
-    patients = np.asarray(log.user_patient()[one.users].sum(axis=0)).ravel()
+    member = np.zeros(len(log.users), dtype=bool)
+    member[one.users] = True
+    patients = log.n_patients(member[log.access_user])
     report.text(
-        f"{shown(len(one.users))} users opened records of {shown(int((patients > 0).sum()))} "
+        f"{shown(len(one.users))} users opened records of {shown(patients)} "
         f"patients. {named} Stability: "
         f"{as_share(one.stability)} over other runs, {as_share(one.stability_sizes)} with other "
         f"sizes, {as_share(one.stability_months)} month by month."
@@ -250,9 +252,10 @@ def _months(report: Report, log: AccessLog, alerts: Alerts) -> None:
     month = log.month()
     counts = {}
     hidden = []
+    explained = alerts.explained
+    still_open = alerts.raised & ~explained
     for one in np.unique(month):
-        masks = [(alerts.raised & ~alerts.explained), alerts.explained]
-        masks = [mask & (month == one) for mask in masks]
+        masks = [mask & (month == one) for mask in (still_open, explained)]
         counts[int(one)] = [int(mask.sum()) for mask in masks]
         if any(0 < log.n_patients(mask) < SMALL_CELL for mask in masks):
             hidden.append(int(one))
