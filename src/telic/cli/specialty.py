@@ -252,11 +252,14 @@ def report(
 ) -> None:
     """Write the compliance officer's report: specialties, mismatches, the queue of alarms."""
     from telic.data import refuse_unwritable
+    from telic.errors import InputError
     from telic.specialty.effect import effect, known_snooping
     from telic.specialty.explain import Pseudonyms, judge
     from telic.specialty.report import specialty_report
 
     refuse_unwritable(out)
+    if out.is_dir():
+        raise InputError(f"{out}: is a folder, expected a file name. Choose another name.")
     records = _read(log, skip_bad_rows, code_table)
     discovery = _discovery(records, found, method, seed, threads)
     alerts = judge(records, discovery)

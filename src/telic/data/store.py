@@ -68,10 +68,8 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
 
 
 def refuse_unwritable(path: str | Path) -> None:
-    """Raise InputError unless a file can be written at `path`; for before long work."""
+    """Raise InputError unless the folder of `path` is there to write to; for before long work."""
     parent = Path(os.path.abspath(path)).parent
-    if Path(path).is_dir():
-        raise InputError(f"{path}: is a folder, expected a file name. Choose another name.")
     if not parent.is_dir():
         raise InputError(f"{path}: its folder {parent} does not exist. Create it first.")
     if not os.access(parent, os.W_OK | os.X_OK):
