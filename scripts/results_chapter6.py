@@ -39,9 +39,10 @@ fine-grained view). Planted alarms are those of all true users of a hidden speci
 missed, on its encounters. Snooping caught counts the planted snooping accesses in queues of equal
 length without and with the de facto specialties, by kind: on a random patient, or on a random
 practice's patient. The queues hold the same accesses, so those lost and gained are a paired
-comparison: points of recall with Agresti and Min's 95 % interval, p by the exact McNemar test. The
-lift from which a cluster is a practice and the half of a code's users who are its seeds were chosen
-on seeds 0 to 2.
+comparison: points of recall with Agresti and Min's 95 % interval, p by the exact McNemar test. One
+hospital's interval is wide, so a loss or a gain on a single seed is mostly chance; the last rows
+add the hospitals up. The lift from which a cluster is a practice and the half of a code's users who
+are its seeds were chosen on seeds 0 to 2.
 
 Written by `scripts/results_chapter6.py`; do not edit."""
 
