@@ -106,33 +106,39 @@ class _Missed:
     def __init__(
         self, path: Path, theta: np.ndarray, feature: np.ndarray, overall: np.ndarray
     ) -> None:
-        self.links = path.by_user()
+        self.by_user = path.by_user()
+        self.by_object = sparse.csr_array(self.by_user.T)
         self.overall = overall[:, 0]
-        W = self.links
-        self.share = W.data / np.repeat(path.row_sum, np.diff(W.indptr))
-        self.explained = _explained(W.indptr, W.indices, theta, feature)
+        self.row_sum = path.row_sum
+        W = self.by_object
+        self.explained = _explained(W.indptr, W.indices, feature, theta)
+        everybody = np.repeat(self.overall, np.diff(W.indptr))
+        self.shared = W.data * np.log(0.5 + 0.25 * everybody / self.explained)
+        """What each link gains by a profile without its object."""
 
     def deficit(self) -> np.ndarray:
         """Σ w ln(w / n_i) − Σ w ln π of each user: what a profile of one's own would gain."""
-        W = self.links
-        loss = W.data * np.log(self.share / self.explained)
-        return np.asarray(
-            sparse.csr_array((loss, W.indices, W.indptr), shape=W.shape).sum(axis=1)
-        ).ravel()
+        W = self.by_object
+        return self._of_users(W.data * np.log(W.data / self.row_sum[W.indices] / self.explained))
 
     def profile(self, user: int) -> np.ndarray:
         """Half the user's own, half everybody's: few links alone would explain nobody else's."""
-        mixed = 0.5 * self.overall
-        links = slice(self.links.indptr[user], self.links.indptr[user + 1])
-        mixed[self.links.indices[links]] += 0.5 * self.share[links]
-        return mixed / mixed.sum()
+        own = self.by_user[[user]].toarray()[0]
+        return 0.5 * self.overall + 0.5 * own / max(own.sum(), FLOOR)
 
     def gains(self, users: np.ndarray) -> np.ndarray:
         """Users × `users`: change of Σ w ln π if half of one's share went to that profile."""
-        W, gain = self.links, np.empty((len(users), self.links.shape[0]))
+        W, gain = self.by_object, np.tile(self._of_users(self.shared), (len(users), 1))
         for row, user in zip(gain, users, strict=True):
-            _mixed_gain(W.indptr, W.indices, W.data, self.explained, self.profile(user), row)
+            objects, profile = self.by_user[[user]].indices, self.profile(user)
+            _add_own(
+                W.indptr, W.indices, W.data, self.explained, self.shared, objects, profile, row
+            )
         return gain.T
+
+    def _of_users(self, links: np.ndarray) -> np.ndarray:
+        W = self.by_object
+        return np.bincount(W.indices, links, minlength=W.shape[1])
 
 
 @njit(cache=True, nogil=True)
@@ -149,10 +155,9 @@ def _explained(start, column, rows, columns):
 
 
 @njit(cache=True, nogil=True)
-def _mixed_gain(start, column, weight, explained, profile, gain):
-    """Set gain_i to Σ_j w ln(½ + ½ profile_j / π_ij)."""
-    for i in range(len(gain)):
-        total = 0.0
-        for p in range(start[i], start[i + 1]):
-            total += weight[p] * np.log(0.5 + 0.5 * profile[column[p]] / explained[p])
-        gain[i] = total
+def _add_own(start, user, weight, explained, shared, objects, profile, gain):
+    """Put w ln(½ + ½ profile / π) in place of `shared` at the links of some objects."""
+    for j in objects:
+        for p in range(start[j], start[j + 1]):
+            mixed = weight[p] * np.log(0.5 + 0.5 * profile[j] / explained[p])
+            gain[user[p]] += mixed - shared[p]
