@@ -22,11 +22,14 @@ THREADS = """
 
 The result is the same to the last bit. Seconds are the clock's, with both of two cores free:
 medians of runs that take turns, one thread, then two. "Shared" is the part of one thread's
-processor time that falls into turns of a shared kernel (or folds). The bound is what two perfect
-cores would reach: each turn runs alone and is timed, and of every pair only the longer counts.
+processor time that falls into turns of a shared kernel (or folds). "Perfect cores" is what two of
+them would reach: each turn runs alone and is timed, and of every pair only the longer counts.
 
-The control is the machine: two loops that share nothing. Where it stays below 2, its two cores are
-no two whole ones (shared with others, or two threads of one core), and no line can do better.
+This machine's cores are not perfect: the control is two loops that share nothing, and for each line
+"two processes" is how much more gets done when two processes run the same one-thread work at once,
+each with all it needs of its own. What is missing to 2 they take from each other: caches, memory's
+bandwidth, or a core that is no whole one. "Bound here" counts work done at once at that rate, and
+for each turn handed over the time, measured with an empty task, until the other thread is awake.
 
 Where 1.6 is out of reach: proximal Newton with a weak λ₁ spends much of its time in coordinate
 descent, where every coordinate needs the one before; SVRG shares its full gradients, not its steps;
@@ -40,14 +43,13 @@ MEMORY = """
 
 Peak of Python's allocations (tracemalloc) from building the problem to the solution, beyond X, y
 and one transposed copy, beside the limit of 3 vectors of length n and 6 of length d. The last
-column leaves out the sample weights (1 of length n, held as data), Gram descent's d² and the
-square of proximal Newton's working set.
+column leaves out what is no vector: Gram descent's d², and the Gram matrix of proximal Newton's
+working set with the copy it is summed in.
 
 What remains over: ASBCD holds the table of Remark 4.2.1 (1 of length n), the predictions while the
 gap is looked at (1), and for draws that are not uniform the probabilities and the alias table in
 single precision (1.5), which counts where n is far above d. Proximal Newton holds predictions,
-slopes and curvatures (3), and what its working set's Gram matrix is made from: one run of rows'
-sum, or a dense chunk of 1,024 rows.
+slopes and curvatures (3), and a dense chunk of 256 rows that the Gram matrix is made from.
 
 """
 

@@ -37,6 +37,22 @@ def test_each_method_reaches_the_independent_optimum(make_data, loss, fit_interc
             assert result.objective - best <= result.gap + 1e-10
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_equal_weights_take_the_same_path_as_none(make_data, method):
+    """Without weights all rows share one number; with them each has its own."""
+    X, y = make_data()
+    paths = []
+    for weight in (None, np.full(y.size, 3.0)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            result = minimize(
+                X, y, l1=0.01, l2=0.05, method=method, sample_weight=weight, max_passes=4,
+                fit_intercept=True, random_state=0,
+            )  # fmt: skip
+        paths.append([*result.coef, result.intercept, result.objective, result.gap])
+    np.testing.assert_allclose(*paths, rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("method", ["asbcd", "sbcd", "mrbcd"])
 def test_blocks_reach_the_same_point(make_data, method):
     X, y = make_data(kind="csr")
@@ -248,6 +264,8 @@ def test_one_row_and_empty_columns_are_no_special_case():
         ({"X": [1.0, 2.0]}, "1 dimension"),
         ({"X": np.empty((2, 0))}, "at least one row and one feature"),
         ({"X": [[1j, 0], [0, 1]]}, "complex"),
+        ({"X": np.ma.masked_equal([[1.0, 9.0], [1.0, 2.0]], 9.0)}, "X is a masked array with 1 "),
+        ({"y": np.ma.masked_equal([1.0, -1.0], -1.0)}, "y is a masked array with 1 value"),
         ({"X": [["a", "b"], ["c", "d"]]}, "cannot be read as numbers"),
         ({"y": [1.0]}, r"y has shape \(1,\), expected \(2,\)"),
         ({"y": [1.0, np.nan]}, "y contains NaN or infinity at row 1"),

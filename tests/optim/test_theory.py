@@ -113,7 +113,8 @@ def test_on_skewed_rows_optimal_sampling_needs_fewer_gradients_than_uniform():
 def test_the_estimator_is_unbiased():
     """Lemma 4.7.2: the mean over i of a step without penalty is a step along the gradient."""
     problem = small_problem(n=8)
-    X, y, mass = problem.design.matrix, problem.y, problem.mass
+    X, y = problem.design.matrix, problem.y
+    mass = np.broadcast_to(problem.mass, y.shape)
     rng = np.random.default_rng(0)
     w, table = rng.normal(size=6), rng.normal(size=8)
     p = rng.dirichlet(np.ones(8))

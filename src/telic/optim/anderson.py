@@ -11,13 +11,16 @@ _MEMORY = 5
 """Epochs between two extrapolations (M = 5 in Bertrand and Massias 2021)."""
 
 
-def descend_columns(problem, working, coef, intercept, z, target):
-    """Minimise over the working set until no violation exceeds target; z and coef in place."""
+def descend_columns(problem, working, coef, intercept, z, risk, target):
+    """Minimise over the working set until no violation exceeds target; z and coef in place.
+
+    Returns the intercept, the component gradients spent, and the risk.
+    """
     columns, n, l1, l2 = problem.design.columns, problem.design.n, problem.l1, problem.l2
     gradient, hessian = np.empty(working.size), np.empty(working.size)
     # One array holds the slopes, then an extrapolated move's predictions, then the move's own.
     bent, curvature, move_z = np.empty(n), np.empty(n), np.empty(n)
-    spent, risk = 0, problem.risk(z)
+    spent = 0
     w = coef[working]
     for _ in range(20):
         a = problem.slopes(z, out=move_z)
@@ -57,7 +60,7 @@ def descend_columns(problem, working, coef, intercept, z, target):
         w += step * move
         intercept += step * move_b
     coef[working] = w
-    return intercept, spent + n
+    return intercept, spent + n, risk
 
 
 def _minimise_model(

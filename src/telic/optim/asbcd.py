@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from telic.optim import kernels, sampling
-from telic.optim.kernels import advance, loss_gradient, soft
+from telic.optim.kernels import advance, loss_gradient, of_row, soft
 from telic.optim.penalties import GroupElasticNet
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
@@ -194,8 +194,8 @@ def table_steps(
                     nodes[k, 0] = w
             z += A.data[q] * w
         slope = loss_gradient(code, shape, z, y[i])
-        change = (slope - table[i]) * mass[i]
-        corrected = change / (p[i] if p.size > 1 else p[0])
+        change = (slope - table[i]) * of_row(mass, i)
+        corrected = change / of_row(p, i)
         push = step * corrected
         for q in range(start, end):
             k = A.indices[q + shift]
@@ -251,8 +251,8 @@ def group_steps(
         i = sampling.draw(state, n, threshold, alias)
         j = int(sampling.uniform(state) * blocks)
         slope = loss_gradient(code, shape, kernels.row_dot(A, i, w) + b[0], y[i])
-        change = (slope - table[i]) * mass[i]
-        corrected = change / (p[i] if p.size > 1 else p[0])
+        change = (slope - table[i]) * of_row(mass, i)
+        corrected = change / of_row(p, i)
         # The estimator is (total + change x_i / p_i) now and total + change x_i afterwards.
         kernels.row_add(A, i, corrected, total)
         kernels.prox_groups(w, total, order, starts, cuts[j], cuts[j + 1], step, l1, l2)

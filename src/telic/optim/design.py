@@ -95,11 +95,12 @@ def as_design(X: Any) -> Design:
     Raises
     ------
     InputError
-        If X is not two-dimensional, is empty or beyond 2³¹ − 1 rows or features, or holds NaN,
-        infinite or enormous values.
+        If X is not two-dimensional, is empty or beyond 2³¹ − 1 rows or features, is masked, or
+        holds NaN, infinite or enormous values.
     """
     if isinstance(X, Design):
         return X
+    refuse_mask("X", X)
     if max(getattr(X, "shape", (0,)), default=0) > np.iinfo(np.int32).max:
         raise InputError(f"X has shape {X.shape}: at most 2147483647 rows and features.")
     if sparse.issparse(X):
@@ -148,6 +149,15 @@ def _compress_dense(matrix: np.ndarray) -> Compressed:
         np.arange(n + 1, dtype=np.int64) * d,
         0,
     )
+
+
+def refuse_mask(name: str, values: Any) -> None:
+    """Refuse a masked array: NumPy would go on with the numbers under the mask."""
+    if np.ma.is_masked(values):
+        raise InputError(
+            f"{name} is a masked array with {np.ma.count_masked(values)} values masked, which "
+            "would be used all the same. Drop them or fill them in (.filled)."
+        )
 
 
 def check_values(matrix: Any) -> None:

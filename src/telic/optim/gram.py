@@ -45,15 +45,17 @@ def gram(
     size = d + problem.fit_intercept
     hessian = np.zeros((size, size))
     z, a = problem.predict(coef, intercept), np.empty(n)
-    spent = n
+    spent, risk = n, None
     formed = False
     while True:
-        shift = problem.best_shift(z)
-        z += shift
-        intercept += shift
+        if shift := problem.best_shift(z):
+            z += shift
+            intercept += shift
+            risk = None
+        risk = problem.risk(z) if risk is None else risk
         problem.slopes(z, out=a)
         gradient = problem.back(a)
-        yield Iterate(coef, intercept, spent, prediction=z, slopes=a, gradient=gradient)
+        yield Iterate(coef, intercept, spent, prediction=z, slopes=a, gradient=gradient, risk=risk)
         slope = np.zeros(size)
         slope[:d] = gradient
         slope[d:] = a.sum()
@@ -69,8 +71,8 @@ def gram(
         )
         move = target - start
         move_z = problem.predict(move[:d], move[d] if problem.fit_intercept else 0.0, out=a)
-        step, _ = backtrack(
-            *(problem, problem.penalty, z, move_z, coef, move[:d], slope @ move, problem.risk(z))
+        step, risk = backtrack(
+            *(problem, problem.penalty, z, move_z, coef, move[:d], slope @ move, risk)
         )
         coef += step * move[:d]
         intercept += step * move[d] if problem.fit_intercept else 0.0

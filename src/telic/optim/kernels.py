@@ -135,12 +135,18 @@ def prox_groups(w, gradient, order, starts, first, last, step, l1, l2):
 
 
 @njit(cache=True, nogil=True)
+def of_row(values, i):
+    """Value of row i; all rows share one where `values` holds no more."""
+    return values[i] if values.size > 1 else values[0]
+
+
+@njit(cache=True, nogil=True)
 def losses(code, shape, z, y, mass, move, step, sums, turn, threads):
     """Weighted sum of the losses of z + step · move in each block of rows."""
     for block in range(turn, sums.size, threads):
         total = 0.0
         for i in range(block * BLOCK, min(z.size, (block + 1) * BLOCK)):
-            total += mass[i] * loss_value(code, shape, z[i] + step * move[i], y[i])
+            total += of_row(mass, i) * loss_value(code, shape, z[i] + step * move[i], y[i])
         sums[block] = total
 
 
@@ -148,14 +154,14 @@ def losses(code, shape, z, y, mass, move, step, sums, turn, threads):
 def gradients(code, shape, z, y, mass, out, turn, threads):
     """Weighted derivatives of the losses; out may be z."""
     for i in range(z.size * turn // threads, z.size * (turn + 1) // threads):
-        out[i] = mass[i] * loss_gradient(code, shape, z[i], y[i])
+        out[i] = of_row(mass, i) * loss_gradient(code, shape, z[i], y[i])
 
 
 @njit(cache=True, nogil=True)
 def curvatures(code, shape, z, y, mass, out, turn, threads):
     """Weighted second derivatives; at least 1e-12, since a flat model would be unbounded."""
     for i in range(z.size * turn // threads, z.size * (turn + 1) // threads):
-        out[i] = mass[i] * max(1e-12, loss_curvature(code, shape, z[i], y[i]))
+        out[i] = of_row(mass, i) * max(1e-12, loss_curvature(code, shape, z[i], y[i]))
 
 
 @njit(cache=True, nogil=True)
@@ -164,8 +170,9 @@ def conjugates(code, shape, a, y, mass, scale, sums, turn, threads):
     for block in range(turn, sums.size, threads):
         total = 0.0
         for i in range(block * BLOCK, min(a.size, (block + 1) * BLOCK)):
-            if mass[i] > 0:
-                total += mass[i] * loss_conjugate(code, shape, scale * a[i] / mass[i], y[i])
+            m = of_row(mass, i)
+            if m > 0:
+                total += m * loss_conjugate(code, shape, scale * a[i] / m, y[i])
         sums[block] = total
 
 
@@ -176,10 +183,11 @@ def intercept_shift(code, shape, z, y, mass):
     for _ in range(100):
         slope, bend, size = 0.0, 0.0, 0.0
         for i in range(z.size):
-            g = mass[i] * loss_gradient(code, shape, z[i] + t, y[i])
+            m = of_row(mass, i)
+            g = m * loss_gradient(code, shape, z[i] + t, y[i])
             slope += g
             size += abs(g)
-            bend += mass[i] * loss_curvature(code, shape, z[i] + t, y[i])
+            bend += m * loss_curvature(code, shape, z[i] + t, y[i])
         if abs(slope) <= 4e-16 * size:
             return t
         if slope > 0:

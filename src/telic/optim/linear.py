@@ -13,11 +13,18 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from telic.errors import InputError
+from telic.optim.design import refuse_mask
 from telic.optim.losses import Poisson, as_loss
 from telic.optim.solve import minimize
 
-FORMATS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
-"""What the estimators take: read by every `validate_data`."""
+_FORMATS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
+
+
+def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **options: Any) -> Any:
+    """Return `validate_data` in the formats of the solvers; a mask, which it drops, is refused."""
+    refuse_mask("X", X)
+    refuse_mask("y", y)
+    return validate_data(estimator, X, y, **_FORMATS, **options)
 
 
 class _Linear(BaseEstimator):
@@ -31,7 +38,7 @@ class _Linear(BaseEstimator):
     def _scores(self, X):
         """X coef + intercept; one column per row of coef_ where that is two-dimensional."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, **FORMATS)
+        X = validated(self, X, reset=False)
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
     def _solve(self, X, y, alpha, sample_weight, start):
@@ -165,7 +172,7 @@ class ElasticNetClassifier(ClassifierMixin, _Linear):
         with_penalty._check_ratio()
         if not isinstance(self.C, Real) or not float(self.C) > 0:
             raise InputError(f"C is {self.C!r}, expected a number > 0.")
-        X, y = validate_data(self, X, y, **FORMATS)
+        X, y = validated(self, X, y)
         classes = self._checked_classes(y)
         weights = example_weights(self.class_weight, y, sample_weight)
         self._check_both_weighted(classes, y, weights)
@@ -319,7 +326,7 @@ class ElasticNetRegressor(RegressorMixin, _Linear):
             raise InputError(f"alpha is {self.alpha!r}, expected a number >= 0.")
         if as_loss(self.loss).classifies:
             raise InputError(f"loss is {self.loss!r}, expected 'squared', 'huber' or 'poisson'.")
-        X, y = validate_data(self, X, y, y_numeric=True, **FORMATS)
+        X, y = validated(self, X, y, y_numeric=True)
         start = None
         if self.warm_start and getattr(self, "coef_", np.empty(0)).shape == (X.shape[1],):
             start = self.coef_, self.intercept_

@@ -8,15 +8,14 @@ import numpy as np
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import validate_data
 
 from telic.errors import InputError
 from telic.optim.linear import (
-    FORMATS,
     ElasticNetClassifier,
     ElasticNetRegressor,
     example_weights,
     seed_of,
+    validated,
 )
 from telic.optim.penalties import ElasticNet
 from telic.optim.problem import Problem, make_problem
@@ -193,7 +192,7 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
 
     def fit(self, X, y, sample_weight=None):
         """Choose alpha and l1_ratio, then fit to all data; parameters as in the base class."""
-        X, y = validate_data(self, X, y, y_numeric=True, **FORMATS)
+        X, y = validated(self, X, y, y_numeric=True)
         weights = example_weights(None, y, sample_weight)
 
         def alphas_of(problems, ratio):
@@ -291,7 +290,7 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
 
     def fit(self, X, y, sample_weight=None):
         """Choose C and l1_ratio, then fit to all data; parameters as in the base class."""
-        X, y = validate_data(self, X, y, **FORMATS)
+        X, y = validated(self, X, y)
         classes = self._checked_classes(y)
         weights = example_weights(self.class_weight, y, sample_weight)
         self._check_both_weighted(classes, y, weights)

@@ -7,7 +7,7 @@ from numba import njit
 
 from telic.optim import sampling
 from telic.optim.asbcd import LONGEST, block_labels, group_blocks, tables
-from telic.optim.kernels import advance, loss_gradient, prox_groups, row_add, row_dot, soft
+from telic.optim.kernels import advance, loss_gradient, of_row, prox_groups, row_add, row_dot, soft
 from telic.optim.penalties import GroupElasticNet
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
@@ -114,7 +114,7 @@ def _batch_steps(
                     last[k] = now
                 z += A.data[q] * w[k]
             slope = loss_gradient(code, shape, z, y[i])
-            chosen[r], change[r] = i, (slope - table[i]) * mass[i] * n / batch
+            chosen[r], change[r] = i, (slope - table[i]) * of_row(mass, i) * n / batch
             push_b += change[r]
         for r in range(batch):
             start, end = A.indptr[chosen[r]], A.indptr[chosen[r] + 1]
@@ -174,7 +174,7 @@ def _group_batch_steps(
         for r in range(batch):
             i = int(sampling.uniform(state) * n)
             slope = loss_gradient(code, shape, row_dot(A, i, w) + b[0], y[i])
-            chosen[r], change[r] = i, (slope - table[i]) * mass[i] * n / batch
+            chosen[r], change[r] = i, (slope - table[i]) * of_row(mass, i) * n / batch
             push_b += change[r]
         for r in range(batch):
             row_add(A, chosen[r], change[r], total)

@@ -8,7 +8,7 @@ import numpy as np
 
 from telic.errors import InputError
 from telic.optim import kernels
-from telic.optim.design import LARGEST, Design, as_design
+from telic.optim.design import LARGEST, Design, as_design, refuse_mask
 from telic.optim.losses import Loss, Poisson, as_loss
 from telic.optim.penalties import ElasticNet, Penalty, group_penalty
 from telic.optim.threads import SMALLEST, share
@@ -27,6 +27,7 @@ class Problem:
     loss: Loss
     penalty: Penalty
     mass: np.ndarray
+    """One number for all rows without sample weights: a vector of length n less to hold."""
     fit_intercept: bool
     threads: int = 1
 
@@ -176,14 +177,12 @@ def make_problem(
             raise InputError("y holds one class only: there is nothing to separate.")
     if isinstance(loss, Poisson) and y.min() < 0:
         raise InputError(f"y holds {y.min():g}, expected counts >= 0 for the poisson loss.")
-    mass = (
-        np.ones(design.n)
-        if sample_weight is None
-        else _vector("sample_weight", sample_weight, design.n)
-    )
-    if mass.min() < 0 or mass.sum() <= 0:
-        raise InputError("sample_weight must be >= 0 and not all zero.")
-    mass = mass / mass.sum()
+    mass = np.array([1.0 / design.n])
+    if sample_weight is not None:
+        mass = _vector("sample_weight", sample_weight, design.n)
+        if mass.min() < 0 or mass.sum() <= 0:
+            raise InputError("sample_weight must be >= 0 and not all zero.")
+        mass = mass / mass.sum()
     if groups is None:
         penalty: Penalty = ElasticNet(float(l1), float(l2))
     else:
@@ -198,6 +197,7 @@ def make_problem(
 
 
 def _vector(name: str, values: Any, n: int) -> np.ndarray:
+    refuse_mask(name, values)
     try:
         vector = np.ascontiguousarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -54,25 +54,31 @@ def prox_newton(
     gram = WorkingGram(problem)
     z = problem.predict(coef, intercept)
     a, gradient = np.empty(problem.design.n), np.empty(problem.design.d)
-    spent = problem.design.n
+    spent, risk = problem.design.n, None
     while True:
-        shift = problem.best_shift(z)
-        z += shift
-        intercept += shift
+        if shift := problem.best_shift(z):
+            z += shift
+            intercept += shift
+            risk = None
+        risk = problem.risk(z) if risk is None else risk
         problem.slopes(z, out=a)
         share(kernels.products, threads, columns, a, 0.0, gradient)
-        yield Iterate(coef, intercept, spent, prediction=z, slopes=a, gradient=gradient)
+        yield Iterate(coef, intercept, spent, prediction=z, slopes=a, gradient=gradient, risk=risk)
         violation = problem.violations(gradient, coef)
         worst = violation.max()
         support = int(np.count_nonzero(coef))
         # Features in use come first, then the worst violators.
         violation[coef != 0] = np.inf
         if _grown(gram, violation, max(start_size, support // 2), z):
-            intercept, spent = _on_gram(problem, gram, coef, intercept, z, gradient, 0.1 * worst, a)
+            intercept, spent, risk = _on_gram(
+                *(problem, gram, coef, intercept, z, risk, gradient, 0.1 * worst, a)
+            )
         else:
             size = max(min(max(start_size, 2 * support), np.count_nonzero(violation > 0)), support)
             working = _largest(violation, size)
-            intercept, spent = descend_columns(problem, working, coef, intercept, z, 0.3 * worst)
+            intercept, spent, risk = descend_columns(
+                *(problem, working, coef, intercept, z, risk, 0.3 * worst)
+            )
 
 
 def _grown(gram, violation, most, z):
@@ -99,17 +105,18 @@ def _largest(values, count):
     return np.sort(np.argpartition(-values, count - 1)[:count]).astype(np.int64)
 
 
-def _on_gram(problem, gram, coef, intercept, z, gradient, target, move_z):
+def _on_gram(problem, gram, coef, intercept, z, risk, gradient, target, move_z):
     """Minimise over the set until no violation exceeds target; z and coef in place.
 
-    move_z, of length n, is overwritten: with the move's predictions, then the slopes after it.
+    Returns the intercept, the component gradients spent, and the risk if it is known. move_z, of
+    length n, is overwritten: with the move's predictions, then the slopes after it.
     """
     columns, n, l2 = problem.design.columns, problem.design.n, problem.l2
     features, size = gram.features, gram.features.size
     exact = problem.loss.code == 0
     singles = np.arange(size), np.arange(size + 1), np.ones(size)
     w, slope, slope_b = coef[features], gradient[features], 0.0
-    spent, fresh, risk = n, False, problem.risk(z)
+    spent, fresh = n, False
     worst = problem.violations(slope, w).max(initial=0.0)
     for _ in range(20):
         start = w.copy()
@@ -132,6 +139,7 @@ def _on_gram(problem, gram, coef, intercept, z, gradient, target, move_z):
         w = start + step * move
         intercept += step * move_b
         if exact:
+            risk = None
             break
         a = problem.slopes(z, out=move_z)
         share(some_products, problem.threads, columns, features, a, slope)
@@ -149,4 +157,4 @@ def _on_gram(problem, gram, coef, intercept, z, gradient, target, move_z):
             order = np.argsort(features)
             features, w, slope = gram.features, w[order], slope[order]
     coef[features] = w
-    return intercept, spent
+    return intercept, spent, risk

@@ -26,6 +26,8 @@ class Iterate(NamedTuple):
     """Weighted dual point, where the method keeps one; it must suit the intercept."""
     gradient: np.ndarray | None = None
     """Xᵀ slopes, where the method has it at hand."""
+    risk: float | None = None
+    """Weighted loss of the prediction, where the method has it at hand."""
 
 
 class Record(NamedTuple):
@@ -177,7 +179,8 @@ def _look(problem: Problem, iterate: Iterate, bounded: bool) -> tuple[float, flo
         z = problem.predict(iterate.coef, iterate.intercept)
         shift = problem.best_shift(z)
         z += shift
-    objective = problem.risk(z) + problem.penalty.value(iterate.coef)
+    risk = problem.risk(z) if iterate.risk is None else iterate.risk
+    objective = risk + problem.penalty.value(iterate.coef)
     if a is None:
         # The predictions are not needed any more if they are our own.
         a = problem.slopes(z, out=z if iterate.prediction is None else None)

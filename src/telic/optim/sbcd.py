@@ -9,7 +9,7 @@ from numba import njit
 
 from telic.optim import sampling
 from telic.optim.asbcd import block_labels, group_blocks
-from telic.optim.kernels import loss_gradient, prox_groups, row_add, row_dot, soft
+from telic.optim.kernels import loss_gradient, of_row, prox_groups, row_add, row_dot, soft
 from telic.optim.penalties import GroupElasticNet
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
@@ -112,7 +112,7 @@ def _steps(
                 w[k] = soft(w[k], cut[jk] - seen[k])
                 seen[k] = cut[jk]
             z += A.data[q] * w[k] * scale[jk]
-        push = eta * n * mass[i] * loss_gradient(code, shape, z, y[i])
+        push = eta * n * of_row(mass, i) * loss_gradient(code, shape, z, y[i])
         scale[j] *= 1.0 - eta * l2
         threshold = eta * l1 / scale[j]
         cut[j] += threshold
@@ -154,7 +154,7 @@ def _group_steps(
         j = int(sampling.uniform(state) * blocks)
         eta = _step_at(first, l2, drawn[0], n)
         drawn[0] += 1
-        push = n * mass[i] * loss_gradient(code, shape, row_dot(A, i, w) + b[0], y[i])
+        push = n * of_row(mass, i) * loss_gradient(code, shape, row_dot(A, i, w) + b[0], y[i])
         row_add(A, i, push, row)
         prox_groups(w, row, order, starts, cuts[j], cuts[j + 1], eta, l1, l2)
         row_add(A, i, -push, row)

@@ -7,7 +7,7 @@ from numba import njit
 
 from telic.errors import InputError
 from telic.optim import sampling
-from telic.optim.kernels import loss_prox
+from telic.optim.kernels import loss_prox, of_row
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
 
@@ -73,7 +73,8 @@ def sdca(
 
 def _intercept_penalty(problem: Problem) -> float:
     """A tenth of the loss's curvature: small enough to be forgotten fast, large enough to damp."""
-    return 0.1 * min(problem.loss.smoothness, float(problem.mass @ np.abs(problem.y)) + 1e-3)
+    size = float((problem.mass * np.abs(problem.y)).sum())
+    return 0.1 * min(problem.loss.smoothness, size + 1e-3)
 
 
 @njit(cache=True, nogil=True)
@@ -96,10 +97,11 @@ def _pass(A, y, code, shape, mass, table, v, cut, b, rate, rate_b, order, state)
                 x = float(A.data[q])
                 z += x * (u - min(cut, max(-cut, u)))
                 square += x * x
+            m = of_row(mass, i)
             pull = square * rate + rate_b
-            _, slope = loss_prox(code, shape, z + pull * table[i], pull * mass[i], y[i], z, left)
-            change = table[i] - mass[i] * slope
-            table[i] = mass[i] * slope
+            _, slope = loss_prox(code, shape, z + pull * table[i], pull * m, y[i], z, left)
+            change = table[i] - m * slope
+            table[i] = m * slope
             for q in range(start, end):
                 v[A.indices[q + shift]] += change * rate * A.data[q]
             b[0] += change * rate_b

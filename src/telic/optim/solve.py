@@ -239,7 +239,8 @@ def choose_method(problem: Problem) -> str:
         return "prox_newton"
     squared = np.empty(n)
     kernels.squares(problem.design.rows, squared)
-    condition = problem.loss.smoothness * (squared @ problem.mass) / (n * problem.l2)
+    squared *= problem.mass
+    condition = problem.loss.smoothness * squared.sum() / (n * problem.l2)
     if not condition <= 15.0 and not (problem.l1 == 0 and n < d):
         return "prox_newton"
     z = np.zeros(n)

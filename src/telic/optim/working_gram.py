@@ -9,8 +9,8 @@ from telic.optim.threads import share
 
 LARGEST_SET = 4096
 """Features whose Gram matrix is kept at most."""
-_CHUNK = 1024
-"""Rows of one dense product."""
+_CHUNK = 256, 1024
+"""Rows of one dense product: twice the set's size within these."""
 
 
 class WorkingGram:
@@ -52,11 +52,11 @@ class WorkingGram:
         if 25.0 * stored[known:].sum() * stored.sum() < (size - known) * size:
             weighted_lines(problem, weights, place, known, matrix)
         else:
-            chunk = np.empty((_CHUNK, size))
-            for begin in range(0, weights.size, _CHUNK):
-                filled = chunk[: min(_CHUNK, weights.size - begin)]
+            chunk = np.empty((int(np.clip(2 * size, *_CHUNK)), size))
+            for begin in range(0, weights.size, len(chunk)):
+                filled = chunk[: min(len(chunk), weights.size - begin)]
                 _fill(A, place, begin, filled)
-                weighted = filled[:, known:] * weights[begin : begin + _CHUNK, None]
+                weighted = filled[:, known:] * weights[begin : begin + len(filled), None]
                 matrix[known:] += weighted.T @ filled
         if problem.fit_intercept:
             means = np.empty(size)

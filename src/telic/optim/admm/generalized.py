@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from telic.errors import InputError
 from telic.optim.admm.penalty import separable
 from telic.optim.admm.problem import make_admm_problem
 from telic.optim.admm.safe import CURVATURE_UP_TO
 from telic.optim.admm.solve import solve_admm
-from telic.optim.linear import FORMATS, example_weights, seed_of
+from telic.optim.linear import example_weights, seed_of, validated
 
 BATCH_UP_TO = 5000
 """Most samples for which solver="auto" takes batch ADMM."""
@@ -28,7 +28,7 @@ class Fitted(BaseEstimator):
 
     def _scores(self, X):
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, **FORMATS)
+        X = validated(self, X, reset=False)
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
     def _solve(self, X, y, A, l1, *, loss, sample_weight):
@@ -122,7 +122,7 @@ class GeneralizedLasso(Regressor):
 
     def fit(self, X, y, sample_weight=None):
         """Fit the weights; Ctrl-C ends the fit with the last complete stage's."""
-        X, y = validate_data(self, X, y, y_numeric=True, **FORMATS)
+        X, y = validated(self, X, y, y_numeric=True)
         weights = example_weights(None, y, sample_weight)
         D: Any = sparse.eye_array(X.shape[1], format="csr") if self.D is None else self.D
         D = D if sparse.issparse(D) else np.atleast_2d(np.asarray(D, dtype=np.float64))

@@ -8,12 +8,11 @@ from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from telic.errors import InputError
 from telic.optim.admm import graphs
 from telic.optim.admm.generalized import Fitted, Regressor
-from telic.optim.linear import FORMATS, example_weights
+from telic.optim.linear import example_weights, validated
 
 GRAPHS = ("glasso", "knn", "chain")
 
@@ -168,7 +167,7 @@ class GraphFusedClassifier(ClassifierMixin, _GraphFused):
 
     def fit(self, X, y, sample_weight=None):
         """Fit the weights; Ctrl-C ends the fit with the last complete stage's."""
-        X, y = validate_data(self, X, y, **FORMATS)
+        X, y = validated(self, X, y)
         check_classification_targets(y)
         classes = np.unique(y)
         if classes.size < 2:
@@ -272,6 +271,6 @@ random_state
 
     def fit(self, X, y, sample_weight=None):
         """Fit the weights; Ctrl-C ends the fit with the last complete stage's."""
-        X, y = validate_data(self, X, y, y_numeric=True, **FORMATS)
+        X, y = validated(self, X, y, y_numeric=True)
         weights = example_weights(None, y, sample_weight)
         return self._keep(self._fit_graph(X, [y], loss=self.loss, sample_weight=weights))

@@ -1,6 +1,6 @@
 """The constrained problem: minimise f(x) + g(y) subject to Ax + By = c, f a finite sum."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -163,6 +163,8 @@ def make_admm_problem(
     data = make_problem(
         X, y, loss=loss, l2=l2, sample_weight=sample_weight, fit_intercept=fit_intercept
     )
+    # ADMM's kernels read a mass per row.
+    data = replace(data, mass=np.array(np.broadcast_to(data.mass, data.y.shape)))
     if not np.isfinite(data.loss.smoothness):
         raise InputError(
             f"the {type(data.loss).__name__} loss has no Lipschitz gradient, which ADMM's step "
