@@ -8,8 +8,8 @@ BIN := .venv/bin
 demo: setup  ## catalogue, typists, models, table, report, then the search box on 127.0.0.1:8000
 	$(BIN)/telic demo $(ARGS)
 
-test: setup  ## every test
-	$(BIN)/python -m pytest $(ARGS)
+test: setup  ## every test; BLAS's threads would fight with the workers for the cores
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(ARGS)
 
 check: setup  ## formatting, lint, types, layers
 	$(BIN)/ruff format --check .

@@ -1,15 +1,18 @@
 """Threads change the time, never the result."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Barrier
 
 import numpy as np
 import pytest
 from scipy import sparse
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from telic.errors import InputError
 from telic.optim import ElasticNetClassifier, make_problem, minimize, solve
 from telic.optim.datasets import rcv1_like
-from telic.optim.threads import SMALLEST, share
+from telic.optim.threads import SMALL_MATRIX, SMALLEST, share, small_products
 
 
 @pytest.mark.parametrize("method", ["gram", "prox_newton"])
@@ -45,3 +48,30 @@ def test_an_error_in_any_turn_is_raised():
     share(kernel, 1)
     with pytest.raises(ZeroDivisionError):
         share(kernel, 2)
+
+
+def blas_threads():
+    libraries = threadpool_info()
+    return {each["num_threads"] for each in libraries if each["user_api"] == "blas"}
+
+
+def test_small_products_keep_blas_to_one_thread_and_give_it_back():
+    with threadpool_limits(limits=2, user_api="blas"):
+        with small_products(SMALL_MATRIX + 1):
+            assert blas_threads() == {2}
+        with small_products(SMALL_MATRIX), small_products(3):
+            assert blas_threads() == {1}
+        assert blas_threads() == {2}
+
+
+def test_fits_in_threads_leave_blas_as_it_was():
+    before, inside = blas_threads(), Barrier(3, timeout=20)
+
+    def fit(_):
+        with small_products(10):
+            inside.wait()  # all three are in at once
+            return blas_threads()
+
+    with ThreadPoolExecutor(3) as pool:
+        assert {1} in list(pool.map(fit, range(3)))
+    assert blas_threads() == before

@@ -5,7 +5,9 @@ from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
 from telic.errors import InputError
-from telic.specialty.pathselclus import Path, _em, _random_start, fit_pathselclus, path_contrast
+from telic.specialty.metapath import Path
+from telic.specialty.pathselclus import _em, fit_pathselclus, path_contrast
+from telic.specialty.pathselclus_starts import _Missed
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +71,8 @@ def test_em_is_the_reference_and_never_lowers_the_objective(planted):
     guidance = np.zeros((90, 3))
     guidance[:5, 0] = 50.0
     quality = {"full": 30.0, "thin": 5.0, "wide": 2.0}
-    theta, feature = _random_start(paths, guidance, 3, np.random.default_rng(0))
+    theta = rng.dirichlet(np.ones(3), size=90)
+    feature = {name: path.profile(theta) for name, path in paths.items()}
     values = []
     for _ in range(12):
         total = (guidance * np.log(theta + 1e-12)).sum()
@@ -111,6 +114,59 @@ def test_unseeded_cluster_takes_the_group_without_seeds(planted):
     contrast = path_contrast(counts, model)
     assert contrast["strong"] > 2
     assert contrast["noise"] < 1.3
+
+
+@pytest.fixture(scope="module")
+def small_group():
+    """30 groups of 20 users that are seeded, 300 users of flat profile and a group of 10."""
+    rng = np.random.default_rng(0)
+    profile = rng.dirichlet(np.full(120, 0.05), size=31)
+    own = np.repeat([*range(30), -1, 30], [*[20] * 30, 300, 10])
+    flat = profile.mean(axis=0)
+    counts = np.stack(
+        [rng.multinomial(40, flat if g < 0 else 0.4 * profile[g] + 0.6 * flat) for g in own]
+    )
+    seeds = np.full(len(own), -1)
+    seeds[: 30 * 20 : 4] = own[: 30 * 20 : 4]
+    return {"p": sparse.csr_array(counts)}, seeds
+
+
+def test_starts_find_what_random_ones_miss(small_group):
+    counts, seeds = small_group
+    found = fit_pathselclus(counts, seeds, n_clusters=31, restarts=4)
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        theta = rng.dirichlet(np.full(31, 0.1), size=len(seeds))
+        theta[seeds >= 0] = np.eye(31)[seeds[seeds >= 0]]
+        random = fit_pathselclus(counts, seeds, n_clusters=31, start=theta)
+        assert found.objective > random.objective
+
+
+def test_missed_links_by_definition(planted):
+    rng = np.random.default_rng(4)
+    thin = sparse.csr_array((rng.random((90, 200)) < 0.05) * 2.0)
+    for counts in (planted[1]["strong"], thin):
+        path, W = Path.of(counts), scaled(counts)
+        theta = rng.dirichlet(np.ones(3), size=90)
+        B = rng.dirichlet(np.ones(path.n_objects), size=3).T
+        overall = path.profile(np.ones((90, 1)))
+        missed, pi = _Missed(path, theta, B, overall), theta @ B.T
+        share = W / np.maximum(W.sum(axis=1, keepdims=True), 1e-12)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            loss = np.where(W > 0, W * np.log(share / pi), 0.0)
+        np.testing.assert_allclose(missed.deficit(), loss.sum(axis=1))
+        profile = 0.5 * share[5] + 0.5 * overall[:, 0]
+        np.testing.assert_allclose(missed.profile(5), profile)
+        gain = (W * np.log(0.5 + 0.5 * profile / pi)).sum(axis=1)
+        np.testing.assert_allclose(missed.gains([5])[:, 0], gain, atol=1e-8)
+
+
+def test_without_free_clusters_or_without_seeds(planted):
+    group, counts = planted
+    model = fit_pathselclus(counts, np.where(np.arange(90) % 3, -1, group), n_clusters=3)
+    np.testing.assert_array_equal(model.labels, group)
+    free = fit_pathselclus(counts, np.full(90, -1), n_clusters=3)
+    assert len({tuple(np.unique(free.labels[group == g])) for g in range(3)}) == 3
 
 
 def test_restarts_do_not_depend_on_threads(planted):

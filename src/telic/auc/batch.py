@@ -14,6 +14,7 @@ from telic.auc.stream import OnlineAUC, State, common_state
 from telic.auc.thresholds import Rule
 from telic.auc.vrspam import vrspam
 from telic.errors import InputError
+from telic.optim.threads import small_products
 
 _SHARED = """
     beta : float, default 1e-4
@@ -69,9 +70,10 @@ class ExactAUC(LinearAUC):
     def _solve(self, X: Matrix, positive: np.ndarray, callback: Callback | None) -> Solution:
         at_least("beta", self.beta, 0)
         at_least("beta1", self.beta1, 0)
-        found = moments(X, positive)
-        if self.beta1 == 0:
-            return _exact.exact(found, beta=self.beta)
+        with small_products(X.shape[1]):
+            found = moments(X, positive)
+            if self.beta1 == 0:
+                return _exact.exact(found, beta=self.beta)
         return _exact.elastic_net(
             found, beta=self.beta, beta1=self.beta1, tol=self.tol, max_iter=self.max_iter
         )

@@ -9,6 +9,7 @@ from telic.errors import InputError
 from telic.optim.line_search import backtrack
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
+from telic.optim.threads import small_products
 from telic.optim.working_gram import mirror, weighted_lines
 
 LARGEST_D = 4096
@@ -92,9 +93,10 @@ def weighted_gram(problem: Problem, weights: np.ndarray, out: np.ndarray) -> Non
         mirror(inner, 0)
     else:
         # Chunks keep the weighted copy small.
-        for begin in range(0, problem.design.n, 4096):
-            chunk = np.asarray(problem.design.matrix[begin : begin + 4096], np.float64)
-            out[:d, :d] += chunk.T @ (chunk * weights[begin : begin + 4096, None])
+        with small_products(d):
+            for begin in range(0, problem.design.n, 4096):
+                chunk = np.asarray(problem.design.matrix[begin : begin + 4096], np.float64)
+                out[:d, :d] += chunk.T @ (chunk * weights[begin : begin + 4096, None])
     if problem.fit_intercept:
         out[:d, d] = out[d, :d] = problem.back(weights)
         out[d, d] = weights.sum()

@@ -5,7 +5,7 @@ from numba import njit
 
 from telic.optim.kernels import some_products
 from telic.optim.problem import Problem
-from telic.optim.threads import share
+from telic.optim.threads import share, small_products
 
 LARGEST_SET = 4096
 """Features whose Gram matrix is kept at most."""
@@ -53,11 +53,12 @@ class WorkingGram:
             weighted_lines(problem, weights, place, known, matrix)
         else:
             chunk = np.empty((int(np.clip(2 * size, *_CHUNK)), size))
-            for begin in range(0, weights.size, len(chunk)):
-                filled = chunk[: min(len(chunk), weights.size - begin)]
-                _fill(A, place, begin, filled)
-                weighted = filled[:, known:] * weights[begin : begin + len(filled), None]
-                matrix[known:] += weighted.T @ filled
+            with small_products(size):
+                for begin in range(0, weights.size, len(chunk)):
+                    filled = chunk[: min(len(chunk), weights.size - begin)]
+                    _fill(A, place, begin, filled)
+                    weighted = filled[:, known:] * weights[begin : begin + len(filled), None]
+                    matrix[known:] += weighted.T @ filled
         if problem.fit_intercept:
             means = np.empty(size)
             share(some_products, problem.threads, columns, self.features, weights, means)

@@ -56,6 +56,14 @@ def test_the_defaults_converge_on_ordinary_data(gamma):
     GeneralizedLasso(alpha=gamma).fit(X, y)
 
 
+def test_the_default_converges_beyond_300_features():
+    """Sampling stops at its limit of passes here, which would be a warning."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 320))
+    y = np.sign(X[:, :20].sum(axis=1) + rng.normal(size=150))
+    assert GraphFusedClassifier(graph="chain").fit(X, y).stopped_ == "tolerance"
+
+
 def test_the_graph_of_weighted_rows_is_that_of_repeated_ones():
     X, _ = fused_data(80)
     X[:, 3:] += X[:, :3]

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from telic.optim.admm.safe import DENSE_UP_TO
 from telic.optim.admm.solve import solve_admm
 from telic.optim.admm.steps import squared_norm
 from telic.optim.losses import as_loss
+from telic.optim.threads import small_products
 
 
 class Round(NamedTuple):
@@ -132,10 +134,10 @@ def consensus_admm(
     )  # fmt: skip
     if whole.size > DENSE_UP_TO:
         raise InputError(f"{whole.size} features; the consensus form takes up to {DENSE_UP_TO}.")
-    if executor is not None:
+    with small_products(whole.size), ExitStack() as stack:
+        if executor is None:
+            executor = stack.enter_context(ThreadPoolExecutor(len(parts)))
         return _run(parts, whole, executor, passes, tol, max_rounds, random_state, callback)
-    with ThreadPoolExecutor(len(parts)) as threads:
-        return _run(parts, whole, threads, passes, tol, max_rounds, random_state, callback)
 
 
 def _problems(shards: Any, loss: Any, l2: float, fit_intercept: bool) -> Iterable[AdmmProblem]:

@@ -13,6 +13,7 @@ from telic.optim.admm.problem import make_admm_problem
 from telic.optim.admm.safe import CURVATURE_UP_TO
 from telic.optim.admm.solve import solve_admm
 from telic.optim.linear import example_weights, seed_of, validated
+from telic.optim.threads import SMALL_MATRIX
 
 BATCH_UP_TO = 5000
 """Most samples for which solver="auto" takes batch ADMM."""
@@ -36,12 +37,12 @@ class Fitted(BaseEstimator):
             X, y, A=A, g=separable(A.shape[0], l1=l1), loss=loss, l2=self.l2,
             sample_weight=sample_weight, fit_intercept=self.fit_intercept,
         )  # fmt: skip
-        method = self.solver
+        method, x_step = self.solver, "auto"
         if method == "auto":
-            small = X.shape[0] <= BATCH_UP_TO and problem.size <= CURVATURE_UP_TO
-            method = "batch-admm" if small else "svr-admm-d"
+            newton = _newton_is_cheap(problem)
+            method, x_step = ("batch-admm", "newton") if newton else ("svr-admm-d", "auto")
         return solve_admm(
-            problem, method=method, tol=self.tol, max_passes=self.max_iter,
+            problem, method=method, x_step=x_step, tol=self.tol, max_passes=self.max_iter,
             max_seconds=np.inf if self.max_seconds is None else self.max_seconds,
             random_state=seed_of(self.random_state),
         )  # fmt: skip
@@ -52,6 +53,13 @@ class Fitted(BaseEstimator):
         self.gap_ = max(result.gap for result in results)
         reasons = {result.stopped for result in results}
         self.stopped_ = "tolerance" if reasons == {"tolerance"} else max(reasons - {"tolerance"})
+
+
+def _newton_is_cheap(problem):
+    """Say whether some fifty Hessians cost less than the passes that sampling takes instead."""
+    design = problem.data.design
+    widest = CURVATURE_UP_TO if design.is_sparse else SMALL_MATRIX
+    return design.n <= BATCH_UP_TO and problem.size <= widest
 
 
 class Regressor(RegressorMixin, Fitted):

@@ -100,8 +100,9 @@ class GraphFusedClassifier(ClassifierMixin, _GraphFused):
         Optional lasso and ridge. Without them nothing restrains the sum of w over a connected
         component but the loss: on separable data the minimum need not exist.
     solver : str
-        One of `telic.optim.admm.METHODS`, or "auto": batch ADMM up to 5000 samples and 300
-        features, where sampling saves little, SVR-ADMM-D beyond.
+        One of `telic.optim.admm.METHODS`, or "auto": batch ADMM with Newton's
+        x-step up to 5000 samples and 512 features (sparse data: 300), where sampling saves
+        little, SVR-ADMM-D beyond.
     fit_intercept : bool
         The intercept is not penalised.
     tol : float

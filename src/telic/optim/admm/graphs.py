@@ -13,6 +13,7 @@ from sklearn.linear_model import Lasso
 from sklearn.neighbors import NearestNeighbors
 
 from telic.errors import InputError
+from telic.optim.threads import small_products
 
 GLASSO_UP_TO = 300
 """Most features for scikit-learn's graphical lasso; beyond, each feature chooses neighbours."""
@@ -208,9 +209,10 @@ def inverse_covariance(
     n, d = columns.shape
     if alpha is None:
         alpha = max(0.1, float(np.sqrt(np.log(max(d, 2)) / n)))
-    strength = _glasso(columns, alpha) if 2 <= d <= GLASSO_UP_TO else None
-    if strength is None:
-        strength = _neighbourhoods(columns, alpha)
+    with small_products(d):
+        strength = _glasso(columns, alpha) if 2 <= d <= GLASSO_UP_TO else None
+        if strength is None:
+            strength = _neighbourhoods(columns, alpha)
     np.fill_diagonal(strength, 0.0)
     edges = np.argwhere(np.triu(strength) > 1e-8)
     if not len(edges):

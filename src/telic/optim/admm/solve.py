@@ -27,6 +27,7 @@ from telic.optim.admm.steps import State, make_steps
 from telic.optim.admm.stoc import stoc
 from telic.optim.admm.svr import svr_d, svr_s
 from telic.optim.losses import Loss
+from telic.optim.threads import small_products
 
 METHODS = ("svr-admm-d", "svr-admm-s", "sa-admm", "stoc-admm", "sdca-admm", "batch-admm")
 PRINTED = {"step_size": 5e-3, "rho": 1e-4, "first": 1.0, "batch": 1, "x_step": "linearised"}
@@ -167,46 +168,47 @@ def solve_admm(
         If a setting cannot be used, or the method diverges.
     """
     _check_settings(method, x_step, first, batch, perturbation, tol, max_passes, max_seconds)
-    n = problem.data.design.n
-    x_step = choose_x_step(problem, method, x_step, step_size)
-    metric = metric_of(problem, x_step)
-    batch = default_batch(problem, metric) if batch is None else min(int(batch), n)
-    safe = safe_in(metric, n, method, batch)
-    eta = safe if step_size is None else step_size
-    balanced = rho is None
-    if rho is None:
-        rho = eta if method == "sdca-admm" else default_rho(problem, metric)
-    steps = make_steps(problem, eta=eta, rho=rho, P=metric.P)
-    origin = origin_of(problem)
-    # SDCA's sums begin at zero.
-    best = np.zeros(problem.size) if method == "sdca-admm" else origin.x.copy()
-    x, u = _start(problem, best if x_init is None else x_init, dual_init)
-    seed = sampling.random_state(random_state)
-    state = State.start(problem, x.copy(), u / rho)
-    if method == "sdca-admm":
-        if problem.B is not None or problem.c.any() or x.any() or u.any():
-            raise InputError(
-                "sdca-admm needs B = −I, c = 0 and starts from zero. Use method='svr-admm-d'."
-            )
-        points = sdca_admm(problem, seed=seed, rho=rho, perturbation=perturbation)
-    elif x_step == "newton":
-        points = batch_newton(problem, state, rho=rho, balanced=balanced, tau=steps.tau)
-    elif method == "batch-admm":
-        points = batch_admm(problem, steps, state)
-    elif method == "stoc-admm":
-        points = stoc(problem, steps, state, seed=seed, batch=batch)
-    elif method == "sa-admm":
-        points = sa(problem, steps, state, seed=seed, batch=batch)
-    elif method == "svr-admm-s":
-        points = svr_s(problem, steps, state, seed=seed, batch=batch)
-    else:
-        first = max(0.5, float(n // (8 * batch))) if first is None else first
-        points = svr_d(problem, steps, state, seed=seed, batch=batch, first=first)
-    return drive(
-        problem, points, start=Point(x, state.y.copy(), u, 0), origin=origin, method=method,
-        rho=float(rho), step_size=float(eta), safe_step=safe, tol=tol, max_passes=max_passes,
-        max_seconds=max_seconds, callback=callback, check_every=check_every,
-    )  # fmt: skip
+    with small_products(problem.size):
+        n = problem.data.design.n
+        x_step = choose_x_step(problem, method, x_step, step_size)
+        metric = metric_of(problem, x_step)
+        batch = default_batch(problem, metric) if batch is None else min(int(batch), n)
+        safe = safe_in(metric, n, method, batch)
+        eta = safe if step_size is None else step_size
+        balanced = rho is None
+        if rho is None:
+            rho = eta if method == "sdca-admm" else default_rho(problem, metric)
+        steps = make_steps(problem, eta=eta, rho=rho, P=metric.P)
+        origin = origin_of(problem)
+        # SDCA's sums begin at zero.
+        best = np.zeros(problem.size) if method == "sdca-admm" else origin.x.copy()
+        x, u = _start(problem, best if x_init is None else x_init, dual_init)
+        seed = sampling.random_state(random_state)
+        state = State.start(problem, x.copy(), u / rho)
+        if method == "sdca-admm":
+            if problem.B is not None or problem.c.any() or x.any() or u.any():
+                raise InputError(
+                    "sdca-admm needs B = −I, c = 0 and starts from zero. Use method='svr-admm-d'."
+                )
+            points = sdca_admm(problem, seed=seed, rho=rho, perturbation=perturbation)
+        elif x_step == "newton":
+            points = batch_newton(problem, state, rho=rho, balanced=balanced, tau=steps.tau)
+        elif method == "batch-admm":
+            points = batch_admm(problem, steps, state)
+        elif method == "stoc-admm":
+            points = stoc(problem, steps, state, seed=seed, batch=batch)
+        elif method == "sa-admm":
+            points = sa(problem, steps, state, seed=seed, batch=batch)
+        elif method == "svr-admm-s":
+            points = svr_s(problem, steps, state, seed=seed, batch=batch)
+        else:
+            first = max(0.5, float(n // (8 * batch))) if first is None else first
+            points = svr_d(problem, steps, state, seed=seed, batch=batch, first=first)
+        return drive(
+            problem, points, start=Point(x, state.y.copy(), u, 0), origin=origin, method=method,
+            rho=float(rho), step_size=float(eta), safe_step=safe, tol=tol, max_passes=max_passes,
+            max_seconds=max_seconds, callback=callback, check_every=check_every,
+        )  # fmt: skip
 
 
 def _check_settings(
