@@ -31,7 +31,7 @@ details { margin: 1rem 0; } summary { cursor: pointer; font-weight: 600; }
 figure { margin: 1.5rem 0; } figure .plot { background: #fff; border-radius: 6px; padding: .5rem; }
 figure svg { max-width: 100%; height: auto; display: block; margin: auto; }
 figcaption { font-size: .92rem; }
-nav ol { columns: 2 20rem; padding-left: 1.6rem; }
+nav ol { columns: 2 20rem; column-gap: 3rem; padding-left: 1.6rem; }
 a { color: var(--accent); }
 @media print { :root { font-size: 11px; } body { max-width: none; padding: 0; font-size: 1rem; }
   .page { break-before: page; } tr { break-inside: avoid; } }
