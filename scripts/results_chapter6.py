@@ -44,6 +44,11 @@ hospital's interval is wide, so a loss or a gain on a single seed is mostly chan
 add the hospitals up. The lift from which a cluster is a practice and the half of a code's users who
 are its seeds were chosen on seeds 0 to 2.
 
+In the table of what PathSelClus rests on, "largest share" is the mean over users who have a
+practice. In the general view a start at the truth gives every user one practice and EM stays near
+it, at a lower J: the records they open hold other practices' diagnoses too, so the objective and
+F1 part ways there.
+
 Written by `scripts/results_chapter6.py`; do not edit."""
 
 
