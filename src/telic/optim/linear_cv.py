@@ -349,7 +349,7 @@ def grid(alphas: Any, eps: float, largest: float) -> np.ndarray:
 
 def _is_length(grid: Any) -> bool:
     """Whether a grid is given by its length."""
-    return isinstance(grid, Integral) and grid >= 1
+    return isinstance(grid, Integral) and int(grid) >= 1
 
 
 def _numbers(grid: Any) -> np.ndarray:
