@@ -164,6 +164,19 @@ def test_poisson_does_not_overflow(method):
     assert np.isfinite(result.coef).all()
 
 
+@pytest.mark.parametrize("method", ["gram", "prox_newton"])
+@pytest.mark.parametrize("mean", [1e3, 1e5, 1e8])
+def test_large_counts_are_fitted(method, mean):
+    """From 710 on exp(y) overflows, where the search for the intercept begins."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = rng.poisson(mean * np.exp(X @ np.array([0.5, 0.0, -0.2]))).astype(float)
+    result = minimize(X, y, loss="poisson", l2=1e-3, method=method, fit_intercept=True)
+    assert result.converged
+    np.testing.assert_allclose(result.coef, [0.5, 0.0, -0.2], atol=0.02)
+    assert result.intercept == pytest.approx(np.log(mean), abs=0.02)
+
+
 @pytest.mark.parametrize("method", CERTAIN)
 def test_one_row_has_its_closed_form(method):
     result = minimize([[2.0, 0.0]], [3.0], loss="squared", l2=1.0, method=method, tol=1e-12)

@@ -188,7 +188,8 @@ def intercept_shift(code, shape, z, y, mass):
             slope += g
             size += abs(g)
             bend += m * loss_curvature(code, shape, z[i] + t, y[i])
-        if abs(slope) <= 4e-16 * size:
+        # An overflow is no balance.
+        if abs(slope) <= 4e-16 * size < np.inf:
             return t
         if slope > 0:
             high = t
