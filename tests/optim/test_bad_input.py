@@ -156,18 +156,20 @@ def test_poisson_does_not_overflow(method):
     rng = np.random.default_rng(0)
     X = 300.0 * rng.normal(size=(80, 4))
     y = rng.poisson(np.exp(np.clip(X @ np.array([0.01, -0.01, 0.0, 0.005]), -20, 8))).astype(float)
-    result = minimize(
-        X, y, loss="poisson", l2=1e-3, l1=1e-3, method=method, tol=1e-8, max_passes=20_000,
-        fit_intercept=True,
-    )  # fmt: skip
-    assert result.converged
+    terms = {"loss": "poisson", "l2": 1e-3, "l1": 1e-3, "tol": 1e-8, "fit_intercept": True}
+    if method == "sdca":  # the curvature is too large for it, and it says so
+        with pytest.warns(ConvergenceWarning, match="sdca stopped"):
+            result = minimize(X, y, method=method, max_passes=50, **terms)
+    else:
+        result = minimize(X, y, method=method, **terms)
+        assert result.gap <= 1e-6 * result.objective
     assert np.isfinite(result.coef).all()
 
 
 @pytest.mark.parametrize("method", ["gram", "prox_newton"])
-@pytest.mark.parametrize("mean", [1e3, 1e5, 1e8])
+@pytest.mark.parametrize("mean", [200.0, 1e3, 1e8])
 def test_large_counts_are_fitted(method, mean):
-    """From 710 on exp(y) overflows, where the search for the intercept begins."""
+    """The search for the intercept starts near y, where exp is far too large or overflows."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
     y = rng.poisson(mean * np.exp(X @ np.array([0.5, 0.0, -0.2]))).astype(float)
