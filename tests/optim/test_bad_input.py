@@ -99,17 +99,84 @@ def test_huge_scales_are_solved_or_refused(make_data, scale, method):
     np.testing.assert_allclose(found * scale, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("method", ["gram", "prox_newton"])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "poisson"])
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+def test_features_far_from_zero_cost_newton_no_passes(make_data, loss, method, kind):
+    """Years, temperatures in kelvin, a constant column: an intercept makes up for all of it."""
+    X, y = make_data(loss)
+    terms = {"loss": loss, "l1": 1e-2, "l2": 1e-2, "tol": 1e-9, "method": method}
+    near = minimize(X, y, fit_intercept=True, **terms)
+    far = np.column_stack([X + 2000.0, np.full(y.size, 3.7)])
+    far = sparse.csr_matrix(far) if kind == "csr" else far
+    found = minimize(far, y, fit_intercept=True, **terms)
+    assert found.objective == pytest.approx(near.objective, abs=1e-8)
+    assert found.passes <= near.passes + 10
+    np.testing.assert_allclose(found.coef, [*near.coef, 0.0], atol=1e-4)
+
+
+def test_groups_far_from_zero_are_found_too(make_data):
+    X, y = make_data()
+    terms = {"l1": 1e-2, "groups": np.arange(15) // 3, "method": "gram", "fit_intercept": True}
+    near, far = (minimize(X + shift, y, tol=1e-9, **terms) for shift in (0.0, 2000.0))
+    assert far.objective == pytest.approx(near.objective, abs=1e-8)
+
+
+def test_a_constant_feature_is_left_to_the_intercept(make_data):
+    X, y = make_data()
+    X = np.column_stack([X, np.full(y.size, 3.7)])
+    for penalties in ({}, {"l1": 1e-9}, {"l2": 1e-9}):
+        result = minimize(X, y, method="gram", fit_intercept=True, **penalties)
+        assert result.converged
+        assert abs(result.coef[-1]) < 1e-6
+
+
+@pytest.mark.parametrize("method", CERTAIN)
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_a_target_far_from_zero_is_the_target_near_it(make_data, method, loss):
+    """Seconds since 1970: their squares' rounding is larger than what the features explain."""
+    X, y = make_data("squared")
+    y = np.round(y * 1024) / 1024  # exact after the shift too
+    terms = {"loss": loss, "l1": 1e-2, "l2": 1e-2, "method": method, "fit_intercept": True}
+    terms |= {"tol": 1e-8, "max_passes": 5000}
+    near = minimize(X, y, **terms)
+    for shift in (2.0**6, 2.0**10, 2.0**30):
+        seen = []
+        far = minimize(X, y + shift, callback=lambda *at, seen=seen: seen.append(at), **terms)
+        assert far.objective == pytest.approx(near.objective, abs=1e-8)
+        np.testing.assert_allclose(far.coef, near.coef, atol=1e-3)
+        assert far.intercept - shift == pytest.approx(near.intercept, abs=1e-3)
+        assert seen[-1][2] == pytest.approx(far.intercept, rel=1e-9)
+        start = {"coef_init": far.coef, "intercept_init": far.intercept}
+        assert minimize(X, y + shift, **start, **terms).passes <= far.passes
+
+
 @pytest.mark.parametrize("method", ["gram", "prox_newton", "sdca"])
 def test_poisson_does_not_overflow(method):
     rng = np.random.default_rng(0)
     X = 300.0 * rng.normal(size=(80, 4))
     y = rng.poisson(np.exp(np.clip(X @ np.array([0.01, -0.01, 0.0, 0.005]), -20, 8))).astype(float)
-    result = minimize(
-        X, y, loss="poisson", l2=1e-3, l1=1e-3, method=method, tol=1e-8, max_passes=20_000,
-        fit_intercept=True,
-    )  # fmt: skip
-    assert result.converged
+    terms = {"loss": "poisson", "l2": 1e-3, "l1": 1e-3, "tol": 1e-8, "fit_intercept": True}
+    if method == "sdca":  # the curvature is too large for it, and it says so
+        with pytest.warns(ConvergenceWarning, match="sdca stopped"):
+            result = minimize(X, y, method=method, max_passes=50, **terms)
+    else:
+        result = minimize(X, y, method=method, **terms)
+        assert result.gap <= 1e-6 * result.objective
     assert np.isfinite(result.coef).all()
+
+
+@pytest.mark.parametrize("method", ["gram", "prox_newton"])
+@pytest.mark.parametrize("mean", [200.0, 1e3, 1e8])
+def test_large_counts_are_fitted(method, mean):
+    """The search for the intercept starts near y, where exp is far too large or overflows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = rng.poisson(mean * np.exp(X @ np.array([0.5, 0.0, -0.2]))).astype(float)
+    result = minimize(X, y, loss="poisson", l2=1e-3, method=method, fit_intercept=True)
+    assert result.converged
+    np.testing.assert_allclose(result.coef, [0.5, 0.0, -0.2], atol=0.02)
+    assert result.intercept == pytest.approx(np.log(mean), abs=0.02)
 
 
 @pytest.mark.parametrize("method", CERTAIN)

@@ -6,7 +6,7 @@ import sklearn
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.linear_model import ElasticNet, LogisticRegression, PoissonRegressor
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, LeaveOneOut
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -150,7 +150,52 @@ def test_cross_validation_chooses_by_score_and_folds_may_run_in_threads(cancer, 
     model = ElasticNetRegressorCV(alphas=10, l1_ratio=[0.5, 1.0]).fit(X, y)
     assert (np.diff(model.alphas_, axis=1) < 0).all()
     assert model.score(X, y) > 0.5
-    with pytest.raises(InputError, match="alphas"):
-        ElasticNetRegressorCV(alphas=[-1.0]).fit(X, y)
-    with pytest.raises(InputError, match="Cs"):
-        ElasticNetClassifierCV(Cs=[0.0]).fit(X, y > 0)
+
+
+@pytest.mark.parametrize("grid", [[-1.0], [np.nan], [], 0, 2.5, "ten", None, [[1.0]]])
+def test_a_grid_that_is_none_is_named(make_data, grid):
+    X, y = make_data("squared")
+    with pytest.raises(InputError, match="alphas is"):
+        ElasticNetRegressorCV(alphas=grid).fit(X, y)
+    with pytest.raises(InputError, match="Cs is"):
+        ElasticNetClassifierCV(Cs=grid).fit(X, y > 0)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+def test_cross_validation_chooses_nothing_without_scores(make_data):
+    X, y = make_data("squared", n=20)
+    with pytest.raises(InputError, match="score is NaN"):
+        ElasticNetRegressorCV(alphas=3, cv=LeaveOneOut()).fit(X, y)
+    squares = ElasticNetRegressorCV(
+        alphas=3, cv=LeaveOneOut(), scoring="neg_mean_squared_error"
+    ).fit(X, y)
+    assert np.isfinite(squares.scores_).all()
+    with pytest.raises(InputError, match="loss is 'logistic'"):
+        ElasticNetRegressorCV(loss="logistic").fit(X, np.sign(y))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [ElasticNetClassifier(), ElasticNetRegressor(), ElasticNetClassifierCV(Cs=2)],
+)
+def test_weights_under_a_mask_or_no_numbers_are_refused(make_data, estimator):
+    X, y = make_data()
+    masked = np.ma.masked_array(np.ones(y.size), mask=np.arange(y.size) < 5)
+    with pytest.raises(InputError, match="sample_weight is a masked array with 5 values"):
+        estimator.fit(X, y, sample_weight=masked)
+    with pytest.raises(InputError, match="sample_weight cannot be read as numbers"):
+        estimator.fit(X, y, sample_weight=["heavy"] * y.size)
+
+
+class Tagged(ElasticNetClassifier):
+    """A user's own class, with parameters of its own."""
+
+    def __init__(self, tag="", *, C=1.0):
+        super().__init__(C=C)
+        self.tag = tag
+
+
+def test_a_subclass_with_its_own_parameters_is_fitted(make_data):
+    X, y = make_data()
+    own, ours = Tagged("mine", C=0.3).fit(X, y), ElasticNetClassifier(C=0.3).fit(X, y)
+    np.testing.assert_array_equal(own.coef_, ours.coef_)

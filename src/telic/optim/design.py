@@ -10,6 +10,7 @@ from telic.errors import InputError
 
 LARGEST = 1e100
 """Largest absolute value accepted: its square, summed over rows, must stay finite."""
+_NOT_2D = "X has {} dimension(s), expected 2: (rows, features). Reshape your data."
 
 
 class Compressed(NamedTuple):
@@ -104,18 +105,20 @@ def as_design(X: Any) -> Design:
     if max(getattr(X, "shape", (0,)), default=0) > np.iinfo(np.int32).max:
         raise InputError(f"X has shape {X.shape}: at most 2147483647 rows and features.")
     if sparse.issparse(X):
+        if X.ndim != 2:
+            raise InputError(_NOT_2D.format(X.ndim))
         matrix = X if X.format in ("csr", "csc") else X.tocsr()
         if not matrix.has_canonical_format:
             matrix = matrix.copy()
             matrix.sum_duplicates()
         values = matrix.data
     else:
-        matrix = values = np.asarray(X)
+        try:
+            matrix = values = np.asarray(X)
+        except ValueError as error:
+            raise InputError(f"X cannot be read as a table of numbers: {error}.") from None
         if matrix.ndim != 2:
-            raise InputError(
-                f"X has {matrix.ndim} dimension(s), expected 2: (rows, features). "
-                "Reshape your data."
-            )
+            raise InputError(_NOT_2D.format(matrix.ndim))
     if matrix.shape[0] == 0 or matrix.shape[1] == 0:
         raise InputError(
             f"X has shape {matrix.shape}: at least one row and one feature are needed."

@@ -14,6 +14,8 @@ from telic.optim.working_gram import mirror, weighted_lines
 
 LARGEST_D = 4096
 """Features beyond which d² numbers are not worth their memory (134 MB at this size)."""
+_ROUNDING = 1e-13
+"""Share of a feature's squares below which their centred sum is rounding."""
 
 
 def gram(
@@ -25,8 +27,9 @@ def gram(
     """Run proximal Newton with the d × d Hessian, one iterate per model.
 
     Forming Xᵀ D X costs one pass of squared row lengths, after which a round of coordinate descent
-    costs d² whatever n is. Squared loss forms it once. Groups are handled as blocks, by proximal
-    gradient steps with the block's own Lipschitz constant.
+    costs d² whatever n is. Squared loss forms it once. With an intercept it is centred: features
+    far from zero do not slow the descent. Groups are handled as blocks, by proximal gradient steps
+    with the block's own Lipschitz constant.
 
     Parameters
     ----------
@@ -43,8 +46,7 @@ def gram(
     if d > LARGEST_D:
         raise InputError(f"gram keeps {d}² numbers. Use method='prox_newton' or 'auto'.")
     starts, order, weights = _blocks(problem)
-    size = d + problem.fit_intercept
-    hessian = np.zeros((size, size))
+    hessian, means, weight = np.zeros((d, d)), np.zeros(d), 0.0
     z, a = problem.predict(coef, intercept), np.empty(n)
     spent, risk = n, None
     formed = False
@@ -57,49 +59,58 @@ def gram(
         problem.slopes(z, out=a)
         gradient = problem.back(a)
         yield Iterate(coef, intercept, spent, prediction=z, slopes=a, gradient=gradient, risk=risk)
-        slope = np.zeros(size)
-        slope[:d] = gradient
-        slope[d:] = a.sum()
+        slope_b = a.sum() if problem.fit_intercept else 0.0
         # The slopes are done with: their array takes the curvatures, then the move's predictions.
         if problem.loss.code != 0 or not formed:
-            weighted_gram(problem, problem.curvatures(z, out=a), hessian)
+            means, weight = weighted_gram(problem, problem.curvatures(z, out=a), hessian)
             formed = True
-        start = np.append(coef, intercept)[:size]
-        target = start.copy()
+        target = coef.copy()
         descend(
-            *(hessian, slope.copy(), target, np.empty(size), order, starts, weights),
-            *(problem.l1, problem.l2, d, 1e-3, 0.0, 1000),
+            *(hessian, gradient - means * slope_b, target, np.empty(d), order, starts, weights),
+            *(problem.l1, problem.l2, 1e-3, 0.0, 1000),
         )
-        move = target - start
-        move_z = problem.predict(move[:d], move[d] if problem.fit_intercept else 0.0, out=a)
-        step, risk = backtrack(
-            *(problem, problem.penalty, z, move_z, coef, move[:d], slope @ move, risk)
-        )
-        coef += step * move[:d]
-        intercept += step * move[d] if problem.fit_intercept else 0.0
+        move = target - coef
+        # The intercept's best move, as in `WorkingGram`.
+        move_b = -(means @ move) - slope_b / weight if problem.fit_intercept else 0.0
+        move_z = problem.predict(move, move_b, out=a)
+        total = gradient @ move + slope_b * move_b
+        step, risk = backtrack(problem, problem.penalty, z, move_z, coef, move, total, risk)
+        coef += step * move
+        intercept += step * move_b
         move_z *= step
         z += move_z
         spent = 2 * n
 
 
-def weighted_gram(problem: Problem, weights: np.ndarray, out: np.ndarray) -> None:
-    """Write Xᵀ diag(weights) X, with a last row and column of ones for an intercept, into out."""
+def weighted_gram(
+    problem: Problem, weights: np.ndarray, out: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Write Xᵀ diag(weights) X into out, centred where there is an intercept.
+
+    Returns the weighted means that were taken off, or zeros, and the sum of the weights.
+    """
     d = problem.design.d
     out[:] = 0.0
     if problem.design.is_sparse:
-        inner = out[:d, :d]
-        place = np.arange(d, dtype=np.int32)
-        weighted_lines(problem, weights, place, 0, inner)
-        mirror(inner, 0)
+        weighted_lines(problem, weights, np.arange(d, dtype=np.int32), 0, out)
+        mirror(out, 0)
     else:
         # Chunks keep the weighted copy small.
         with small_products(d):
             for begin in range(0, problem.design.n, 4096):
                 chunk = np.asarray(problem.design.matrix[begin : begin + 4096], np.float64)
-                out[:d, :d] += chunk.T @ (chunk * weights[begin : begin + 4096, None])
-    if problem.fit_intercept:
-        out[:d, d] = out[d, :d] = problem.back(weights)
-        out[d, d] = weights.sum()
+                out += chunk.T @ (chunk * weights[begin : begin + 4096, None])
+    if not problem.fit_intercept:
+        return np.zeros(d), 1.0
+    total = float(weights.sum())
+    means = problem.back(weights) / total
+    squares = out.diagonal().copy()
+    out -= np.outer(total * means, means)
+    # What centring leaves of a constant feature is rounding: the intercept does its work.
+    constant = out.diagonal() <= _ROUNDING * squares
+    out[constant] = 0.0
+    out[:, constant] = 0.0
+    return means, total
 
 
 def _blocks(problem):
@@ -111,7 +122,7 @@ def _blocks(problem):
 
 
 @njit(cache=True, nogil=True)
-def descend(hessian, slope, w, move, order, starts, weights, l1, l2, d, tol, goal, rounds):
+def descend(hessian, slope, w, move, order, starts, weights, l1, l2, tol, goal, rounds):
     """Minimise the model slope·move + ½ moveᵀ H move + penalty(w + move) by blocks, w in place.
 
     slope is kept up to date: it holds the model's gradient at w, without the l2 term. Stops when
@@ -147,12 +158,6 @@ def descend(hessian, slope, w, move, order, starts, weights, l1, l2, d, tol, goa
                     worst = max(worst, abs(change) * bend)
                     for m in range(slope.size):
                         slope[m] += change * hessian[k, m]
-        for k in range(d, w.size):
-            change = -slope[k] / hessian[k, k]
-            w[k] += change
-            worst = max(worst, abs(change) * hessian[k, k])
-            for m in range(slope.size):
-                slope[m] += change * hessian[k, m]
         if r == 0:
             first = worst
         if worst <= max(goal, tol * first):

@@ -180,7 +180,7 @@ def conjugates(code, shape, a, y, mass, scale, sums, turn, threads):
 def intercept_shift(code, shape, z, y, mass):
     """Number t that minimises the weighted loss of z + t: safeguarded Newton."""
     low, high, t = -np.inf, np.inf, 0.0
-    for _ in range(100):
+    for k in range(100):
         slope, bend, size = 0.0, 0.0, 0.0
         for i in range(z.size):
             m = of_row(mass, i)
@@ -188,14 +188,16 @@ def intercept_shift(code, shape, z, y, mass):
             slope += g
             size += abs(g)
             bend += m * loss_curvature(code, shape, z[i] + t, y[i])
-        if abs(slope) <= 4e-16 * size:
+        # An overflow is no balance.
+        if abs(slope) <= 4e-16 * size < np.inf:
             return t
         if slope > 0:
             high = t
         else:
             low = t
-        following = t - (slope / bend if bend > 1e-300 else math.copysign(1.0, slope))
-        if not (low < following < high):
+        following = t - (slope / bend if bend > 1e-300 else math.copysign(np.inf, slope))
+        # Where few rows have a curvature Newton's moves are short: then every other is not its own.
+        if (k >= 20 and k % 2) or not (low < following < high):
             if math.isinf(low) or math.isinf(high):
                 following = t - math.copysign(1.0 + abs(t), slope)
             else:

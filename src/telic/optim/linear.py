@@ -1,5 +1,6 @@
 """scikit-learn estimators: elastic-net classification and regression."""
 
+from copy import copy
 from numbers import Real
 from typing import Any
 
@@ -324,8 +325,7 @@ class ElasticNetRegressor(RegressorMixin, _Linear):
         self._check_ratio()
         if not isinstance(self.alpha, Real) or not 0 <= float(self.alpha) < np.inf:
             raise InputError(f"alpha is {self.alpha!r}, expected a number >= 0.")
-        if as_loss(self.loss).classifies:
-            raise InputError(f"loss is {self.loss!r}, expected 'squared', 'huber' or 'poisson'.")
+        self._check_loss()
         X, y = validated(self, X, y, y_numeric=True)
         start = None
         if self.warm_start and getattr(self, "coef_", np.empty(0)).shape == (X.shape[1],):
@@ -336,6 +336,10 @@ class ElasticNetRegressor(RegressorMixin, _Linear):
         self.intercept_: float = result.intercept
         self.n_iter_, self.gap_ = max(1, round(result.passes)), result.gap
         return self
+
+    def _check_loss(self):
+        if as_loss(self.loss).classifies:
+            raise InputError(f"loss is {self.loss!r}, expected 'squared', 'huber' or 'poisson'.")
 
     def predict(self, X):
         """Return the expected target of each sample."""
@@ -352,7 +356,11 @@ def seed_of(random_state: Any) -> int | None:
 
 def example_weights(class_weight: Any, y: Any, sample_weight: Any) -> np.ndarray:
     """Return sample weights times class weights; ones where neither is given."""
-    weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    refuse_mask("sample_weight", sample_weight)
+    try:
+        weights = np.asarray(1.0 if sample_weight is None else sample_weight, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"sample_weight cannot be read as numbers: {error}.") from None
     if weights.ndim == 0:
         weights = np.full(len(y), float(weights))
     if weights.shape != (len(y),):
@@ -374,8 +382,8 @@ def example_weights(class_weight: Any, y: Any, sample_weight: Any) -> np.ndarray
 def _with_penalty(model: ElasticNetClassifier) -> ElasticNetClassifier:
     """Return the model with the l1_ratio that its penalty's name stands for."""
     ratios = {"elasticnet": model.l1_ratio, "l1": 1.0, "l2": 0.0, None: 0.0}
-    if model.penalty not in ratios:
+    if model.penalty not in list(ratios):
         raise InputError(f"penalty is {model.penalty!r}, expected elasticnet, l1, l2 or None.")
-    named = ElasticNetClassifier(**model.get_params(deep=False))
+    named = copy(model)
     named.l1_ratio = ratios[model.penalty]
     return named

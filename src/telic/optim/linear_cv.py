@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
 from telic.errors import InputError
+from telic.optim.design import refuse_mask
 from telic.optim.linear import (
     ElasticNetClassifier,
     ElasticNetRegressor,
@@ -78,7 +80,7 @@ class _PathCV:
         alphas_of maps (problem, ratio) to a decreasing grid; fitted makes an estimator from
         (results, classes).
         """
-        ratios = np.atleast_1d(np.asarray(self.l1_ratio, dtype=float))
+        ratios = _numbers(np.atleast_1d(self.l1_ratio))
         if not ((ratios >= 0) & (ratios <= 1)).all() or ratios.size == 0:
             raise InputError(f"l1_ratio is {self.l1_ratio!r}, expected numbers from 0 to 1.")
         problems, classes = self._problems(X, y, weights)
@@ -112,8 +114,14 @@ class _PathCV:
             ),
             axis=-1,
         )
+        means = scores.mean(axis=-1)
+        if np.isnan(means).any():
+            raise InputError(
+                "a fold's score is NaN, so nothing can be chosen (R² needs two rows in each fold). "
+                "Use another scoring or cv."
+            )
         # Ties go to the strongest penalty: the grids decrease and argmax takes the first.
-        best = np.unravel_index(scores.mean(axis=-1).argmax(), scores.shape[:2])
+        best = np.unravel_index(means.argmax(), scores.shape[:2])
         ratio, k = float(ratios[best[0]]), int(best[1])
         penalties = [ElasticNet(a * ratio, a * (1.0 - ratio)) for a in grids[best[0]][: k + 1]]
         results = [list(solve_path(problem, penalties, **options))[-1] for problem in problems]
@@ -192,6 +200,7 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
 
     def fit(self, X, y, sample_weight=None):
         """Choose alpha and l1_ratio, then fit to all data; parameters as in the base class."""
+        self._check_loss()
         X, y = validated(self, X, y, y_numeric=True)
         weights = example_weights(None, y, sample_weight)
 
@@ -294,8 +303,8 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
         classes = self._checked_classes(y)
         weights = example_weights(self.class_weight, y, sample_weight)
         self._check_both_weighted(classes, y, weights)
-        Cs = np.logspace(-4, 4, self.Cs) if np.ndim(self.Cs) == 0 else np.sort(self.Cs)
-        if not (np.size(Cs) and np.min(Cs) > 0):
+        Cs = np.logspace(-4, 4, self.Cs) if _is_length(self.Cs) else np.sort(_numbers(self.Cs))
+        if not (Cs.size and Cs[0] > 0 and not np.isnan(Cs[-1])):
             raise InputError(f"Cs is {self.Cs!r}, expected a length >= 1 or numbers > 0.")
 
         def fitted(results, labels):
@@ -327,12 +336,27 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
 
 def grid(alphas: Any, eps: float, largest: float) -> np.ndarray:
     """Return a decreasing grid of penalties: as given, or geometric from the largest down."""
-    if np.ndim(alphas) == 0:
-        if not alphas >= 1 or not 0 < eps < 1:
+    if _is_length(alphas):
+        if not isinstance(eps, Real) or not 0 < eps < 1:
             raise InputError(f"alphas is {alphas!r} and eps {eps!r}: expected >= 1 and in (0, 1).")
         largest = largest if largest > 0 else 1.0
-        return np.geomspace(largest, largest * eps, int(alphas))
-    values = np.sort(np.asarray(alphas, dtype=float))[::-1]
+        return np.geomspace(largest, largest * eps, alphas)
+    values = np.sort(_numbers(alphas))[::-1]
     if values.size == 0 or values[-1] < 0 or not np.isfinite(values).all():
-        raise InputError(f"alphas is {alphas!r}, expected numbers >= 0.")
+        raise InputError(f"alphas is {alphas!r}, expected a length >= 1 or numbers >= 0.")
     return values
+
+
+def _is_length(grid: Any) -> bool:
+    """Whether a grid is given by its length."""
+    return isinstance(grid, Integral) and int(grid) >= 1
+
+
+def _numbers(grid: Any) -> np.ndarray:
+    """Return a grid that is given by its values; empty for what is none."""
+    refuse_mask("the grid", grid)
+    try:
+        values = np.asarray(grid, dtype=float)
+    except (TypeError, ValueError):
+        return np.empty(0)
+    return values if values.ndim == 1 else np.empty(0)

@@ -188,6 +188,6 @@ def as_loss(loss: "str | Loss") -> Loss:
     """
     if isinstance(loss, Loss):
         return loss
-    if loss not in _BY_NAME:
+    if not isinstance(loss, str) or loss not in _BY_NAME:
         raise InputError(f"loss is {loss!r}, expected one of {', '.join(_BY_NAME)}.")
     return _BY_NAME[loss]()

@@ -7,6 +7,7 @@ import numpy as np
 
 from telic.errors import InputError
 from telic.optim import kernels
+from telic.optim.design import refuse_mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,7 @@ def group_penalty(groups: Sequence[int] | np.ndarray, *, l1: float, l2: float) -
     >>> float(penalty.value(np.array([3.0, 4.0, -2.0])).round(3))
     9.071
     """
+    refuse_mask("groups", groups)
     labels = np.asarray(groups)
     if labels.ndim != 1 or labels.size == 0:
         raise InputError(f"groups has shape {labels.shape}, expected one label per feature.")

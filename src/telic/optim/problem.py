@@ -199,9 +199,12 @@ def make_problem(
 def _vector(name: str, values: Any, n: int) -> np.ndarray:
     refuse_mask(name, values)
     try:
-        vector = np.ascontiguousarray(values, dtype=np.float64)
+        is_real = not np.iscomplexobj(values)
+        vector = np.ascontiguousarray(values, dtype=np.float64) if is_real else np.empty(0)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} cannot be read as numbers: {error}.") from None
+    if not is_real:
+        raise InputError(f"{name} holds complex values, expected real numbers.")
     if vector.shape != (n,):
         raise InputError(
             f"{name} has shape {vector.shape}, expected ({n},): one value per row of X."

@@ -122,7 +122,7 @@ def _on_gram(problem, gram, coef, intercept, z, risk, gradient, target, move_z):
         start = w.copy()
         descend(
             *(gram.matrix, slope - gram.means * slope_b, w, np.empty(size), *singles),
-            *(problem.l1, l2, size, 0.0, max(0.1 * worst, 0.3 * target), 2000),
+            *(problem.l1, l2, 0.0, max(0.1 * worst, 0.3 * target), 2000),
         )
         move = w - start
         move_b = -(gram.means @ move) - slope_b / gram.weights.sum()

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,8 +13,9 @@ from telic.errors import InputError
 from telic.optim import kernels, sampling
 from telic.optim.asbcd import asbcd
 from telic.optim.asbcd import safe_step as asbcd_step
+from telic.optim.design import refuse_mask
 from telic.optim.gram import LARGEST_D, gram
-from telic.optim.losses import Loss
+from telic.optim.losses import Huber, Loss, Squared
 from telic.optim.mrbcd import mrbcd
 from telic.optim.mrbcd import safe_step as mrbcd_step
 from telic.optim.problem import Problem, make_problem
@@ -205,19 +207,23 @@ def solve(
         if not isinstance(batch, Integral) or not 1 <= batch <= problem.design.n:
             raise InputError(f"batch is {batch!r}, expected 1 to the {problem.design.n} rows.")
         options["batch"] = int(batch)
+    centre = _far_centre(problem)
+    if centre:
+        problem = replace(problem, y=problem.y - centre)
+        options["intercept"] -= centre
     result = drive(
         problem,
         _ITERATES[method](problem, **options),
         method=method,
         tol=tol,
         max_passes=max_passes,
-        callback=callback,
+        callback=_moved(callback, centre),
         check_every=check_every,
         has_step=method in _WITH_STEP,
         safe_step=None if step_size is None else safe_step(problem, method, scheme, batch),
     )
     _warn_if_separated(problem, result)
-    return result
+    return replace(result, intercept=result.intercept + centre) if centre else result
 
 
 def choose_method(problem: Problem) -> str:
@@ -277,6 +283,7 @@ _ITERATES: dict[str, Callable[..., Iterator[Iterate]]] = {
 def _start(coef_init: Any, d: int) -> np.ndarray:
     if coef_init is None:
         return np.zeros(d)
+    refuse_mask("coef_init", coef_init)
     try:
         coef = np.array(coef_init, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -284,6 +291,30 @@ def _start(coef_init: Any, d: int) -> np.ndarray:
     if coef.shape != (d,) or not np.isfinite(coef).all():
         raise InputError(f"coef_init has shape {coef.shape}, expected ({d},) finite numbers.")
     return coef
+
+
+def _far_centre(problem: Problem) -> float:
+    """Return what to take off y first: its centre, where its spread would drown in rounding.
+
+    Residuals, and with an intercept the optimum, do not change. Otherwise nothing: no copy of y.
+    """
+    if not problem.fit_intercept or not isinstance(problem.loss, Squared | Huber):
+        return 0.0
+    z = np.zeros(problem.design.n)
+    far, centre = problem.risk(z), problem.best_shift(z)
+    z += centre
+    near = problem.risk(z)
+    # A spread of a few units in the last place is none.
+    return centre if 1e28 * near > far > 1e6 * near else 0.0
+
+
+def _moved(
+    callback: Callable[[Record, np.ndarray, float], bool | None] | None, centre: float
+) -> Callable[[Record, np.ndarray, float], bool | None] | None:
+    """Return the callback, told the intercept for y as it came."""
+    if callback is None or not centre:
+        return callback
+    return lambda record, coef, intercept: callback(record, coef, intercept + centre)
 
 
 def _check_step(
