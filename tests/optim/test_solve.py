@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import InputError
-from telic.optim import METHODS, Huber, choose_method, make_problem, minimize
+from telic.optim import METHODS, Huber, Problem, choose_method, make_problem, minimize
 from telic.optim.datasets import rcv1_like
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "reference"))
@@ -322,3 +322,14 @@ def test_auto_picks_by_shape_and_conditioning(make_data):
     assert choose_method(make_problem(X, y, l1=0.05, l2=0.05)) == "prox_newton"
     assert choose_method(make_problem(X, y, l1=0.1, groups=np.arange(600) // 2)) == "gram"
     assert minimize(X, y, loss=Huber(0.5), l1=0.1).method in METHODS
+
+
+def test_slopes_that_do_not_add_up_to_zero_certify_nothing(make_data, monkeypatch):
+    """With an intercept they are no dual point, and their "bound" may lie above the optimum."""
+    X, y = make_data("squared")
+    monkeypatch.setattr(Problem, "best_shift", lambda problem, z: 0.0)
+    with pytest.warns(ConvergenceWarning, match="a duality gap of inf"):
+        result = minimize(
+            X, y + 5.0, loss="squared", l1=0.1, method="saga", fit_intercept=True, max_passes=5
+        )
+    assert not result.converged

@@ -95,6 +95,11 @@ class Problem:
             return 0.0
         return kernels.intercept_shift(*self._losses(z))
 
+    def is_balanced(self, a: np.ndarray) -> bool:
+        """Whether Σ a = 0 but for rounding, as the bound of `dual_value` needs for an intercept."""
+        # √(n a·a) stands for Σ|a|, which it exceeds, without a second vector.
+        return not self.fit_intercept or abs(a.sum()) <= 1e-8 * np.sqrt(a.size * (a @ a))
+
     def dual_value(self, a: np.ndarray, gradient: np.ndarray) -> float:
         """Lower bound on the optimum from weighted slopes a and gradient = Xᵀ a.
 

@@ -188,7 +188,8 @@ def _look(problem: Problem, iterate: Iterate, bounded: bool) -> tuple[float, flo
         gradient = problem.back(a)
     intercept = iterate.intercept + shift
     if bounded:
-        return objective, intercept, problem.dual_value(a, gradient), np.nan
+        lower = problem.dual_value(a, gradient) if problem.is_balanced(a) else -np.inf
+        return objective, intercept, lower, np.nan
     return objective, intercept, -np.inf, np.abs(gradient).max()
 
 
