@@ -1,5 +1,6 @@
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import InputError
-from telic.optim import METHODS, Huber, Problem, choose_method, make_problem, minimize
+from telic.optim import METHODS, Huber, Problem, choose_method, make_problem, minimize, solve
 from telic.optim.datasets import rcv1_like
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "reference"))
@@ -38,17 +39,16 @@ def test_each_method_reaches_the_independent_optimum(make_data, loss, fit_interc
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_equal_weights_take_the_same_path_as_none(make_data, method):
-    """Without weights all rows share one number; with them each has its own."""
+def test_one_mass_for_all_rows_takes_the_same_path_as_one_each(make_data, method):
     X, y = make_data()
+    shared = make_problem(X, y, l1=0.01, l2=0.05, fit_intercept=True)
+    equal = make_problem(X, y, l1=0.01, l2=0.05, fit_intercept=True, sample_weight=3 + 0 * y)
+    assert shared.mass.size == equal.mass.size == 1
     paths = []
-    for weight in (None, np.full(y.size, 3.0)):
+    for mass in (shared.mass, np.full(y.size, 1.0 / y.size)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            result = minimize(
-                X, y, l1=0.01, l2=0.05, method=method, sample_weight=weight, max_passes=4,
-                fit_intercept=True, random_state=0,
-            )  # fmt: skip
+            result = solve(replace(shared, mass=mass), method=method, max_passes=4)
         paths.append([*result.coef, result.intercept, result.objective, result.gap])
     np.testing.assert_allclose(*paths, rtol=1e-9, atol=1e-12)
 

@@ -147,7 +147,7 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
     cv : int, splitter or None
         5 folds by default.
     scoring : str, callable or None
-        By default the coefficient of determination.
+        By default the coefficient of determination. Weights of samples enter the fits, not it.
     n_jobs : int, optional
         Threads over the folds.
 
@@ -244,7 +244,7 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
     cv : int, splitter or None
         5 stratified folds by default.
     scoring : str, callable or None
-        By default the accuracy.
+        By default the accuracy. Weights of samples enter the fits, not it.
     n_jobs : int, optional
         Threads over the folds.
 

@@ -27,7 +27,7 @@ class Problem:
     loss: Loss
     penalty: Penalty
     mass: np.ndarray
-    """One number for all rows without sample weights: a vector of length n less to hold."""
+    """One number for all rows unless sample weights differ: a vector of length n less to hold."""
     fit_intercept: bool
     threads: int = 1
 
@@ -184,10 +184,12 @@ def make_problem(
         raise InputError(f"y holds {y.min():g}, expected counts >= 0 for the poisson loss.")
     mass = np.array([1.0 / design.n])
     if sample_weight is not None:
-        mass = _vector("sample_weight", sample_weight, design.n)
-        if mass.min() < 0 or mass.sum() <= 0:
+        weights = _vector("sample_weight", sample_weight, design.n)
+        if weights.min() < 0 or weights.sum() <= 0:
             raise InputError("sample_weight must be >= 0 and not all zero.")
-        mass = mass / mass.sum()
+        # The estimators always pass weights: equal ones are none.
+        if weights.min() < weights.max():
+            mass = weights / weights.sum()
     if groups is None:
         penalty: Penalty = ElasticNet(float(l1), float(l2))
     else:
