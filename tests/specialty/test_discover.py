@@ -87,6 +87,36 @@ def test_json_keeps_its_contract_and_reads_back(tmp_path, hospital, found):
             read_discovery(file, log)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda one: {"users": "ann"}, "must be a list"),
+        (lambda one: {"users": []}, "at least one user"),
+        (lambda one: {"users": one["users"] * 2}, "a user twice"),
+        (lambda one: {"stability": "high"}, "cannot be read"),
+        (lambda one: {"diagnoses": [{"code": "a", "lift": "high"}]}, "cannot be read"),
+    ],
+)
+def test_a_damaged_specialty_is_refused(tmp_path, hospital, found, change, message):
+    file, content = tmp_path / "found.json", found.as_json(hospital[0])
+    first = content["specialties"][0]
+    file.write_text(json.dumps({**content, "specialties": [{**first, **change(first)}]}))
+    with pytest.raises(InputError, match=message):
+        read_discovery(file, hospital[0])
+
+
+def test_a_user_of_two_specialties_or_a_strange_number_of_topics_is_refused(
+    tmp_path, hospital, found
+):
+    file, content = tmp_path / "found.json", found.as_json(hospital[0])
+    file.write_text(json.dumps({**content, "specialties": content["specialties"][:1] * 2}))
+    with pytest.raises(InputError, match="in two specialties"):
+        read_discovery(file, hospital[0])
+    file.write_text(json.dumps({**content, "details": {"n_topics": "many"}}))
+    with pytest.raises(InputError, match="cannot be read"):
+        read_discovery(file, hospital[0])
+
+
 def test_a_discovery_is_read_for_its_own_log_only(tmp_path, hospital, found):
     log = hospital[0]
     file = tmp_path / "found.json"
@@ -287,6 +317,7 @@ def test_a_small_specialty_lists_no_pseudonyms(hospital, found):
         recognitions={}, pseudonyms=names, queue_lines=0,
     ).html()  # fmt: skip
     assert "Its users are not listed" in page
+    assert "The other users have no concentrated practice" in page
     assert not any(names(str(log.users[u])) in page for u in small.users)
     own = np.flatnonzero(np.isin(log.access_user, small.users) & (alerts.specialty == k))[:1]
     described = replace(found, specialties=specialties)
