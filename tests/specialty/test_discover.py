@@ -10,7 +10,7 @@ from scipy import sparse
 from telic.errors import InputError
 from telic.simulate.hospital import Difficulty, simulate_hospital
 from telic.specialty.access import read_log
-from telic.specialty.discover import discover
+from telic.specialty.discover import _code_of, discover
 from telic.specialty.discovery import lifts, read_discovery
 from telic.specialty.effect import effect, known_snooping, together
 from telic.specialty.explain import COVERED, SHRINK, Pseudonyms, judge, lines
@@ -151,6 +151,13 @@ def test_pathselclus_finds_a_hidden_specialty_on_the_fine_view(fine_hospital):
     assert best.stability_sizes > 0.4
 
 
+def test_a_code_names_a_cluster_by_its_users_in_view():
+    # Ten declare the code; six never appear in the view, three of the other four are together.
+    taxonomy, users = np.array(["Urology"] * 10 + [""] * 5), np.array([0, 1, 2, 10])
+    assert _code_of(taxonomy, users, None) == ("Urology", False)
+    assert _code_of(taxonomy, users, np.array([0, 1, 2, 3, 10, 11])) == ("Urology", True)
+
+
 def test_full_paths_are_user_by_user(fine_hospital):
     log, _ = fine_hospital
     patient, diagnosis = links_of(log, "fine")
@@ -175,6 +182,7 @@ def test_full_paths_are_user_by_user(fine_hospital):
         ({"n_topics": 604}, "n_topics is 604, expected at most 603"),
         ({"view": "fine"}, "view is 'fine', but method 'lda'"),
         ({"method": "pathselclus", "n_topics": 3}, "only method 'lda' has topics"),
+        ({"method": "pathselclus", "document": "user"}, "only method 'lda' has documents"),
     ],
 )
 def test_bad_options_are_named(hospital, options, message):

@@ -62,6 +62,8 @@ class Grouping:
     by_month: Callable[[np.ndarray], np.ndarray]
     """Score of each user and cluster, given rows of accesses."""
     details: dict[str, Any]
+    in_view: np.ndarray | None = None
+    """Users who could be grouped at all, as indices; None for all."""
 
 
 @dataclass(frozen=True)
