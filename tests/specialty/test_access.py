@@ -1,4 +1,5 @@
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -65,15 +66,16 @@ def test_the_order_of_rows_does_not_matter(make_log):
         ("accesses", "ann,p1,e1,yesterday", r"row 5: 'at' is 'yesterday', expected a time"),
         ("accesses", "ann,p1,e1,2024-02-31T00:00:00Z", r"row 5: 'at' is '2024-02-31"),
         ("accesses", ",p1,e1,2024-01-05T10:00:00Z", r"row 5: 'user' is None"),
-        ("accesses", "ann,p2,e1,2024-01-05T10:00:00Z", "row 5: 'encounter' is 'e1', 'patient' is"),
-        ("diagnoses", "p3,e1,flu", r"diagnoses: row 5: 'encounter' is 'e1', 'patient' is 'p3'"),
+        ("accesses", "ann,p2,e1,2024-01-05T10:00:00Z", "accesses: row 5: 'patient': the encounter"),
+        ("diagnoses", "p3,e1,flu", "diagnoses: row 5: 'patient': the encounter"),
         ("diagnoses", "p1,e1, ", r"row 5: 'code' is ' '"),
     ],
 )
 def test_a_bad_row_is_named_or_skipped_and_counted(make_log, table, row, message):
     folder = make_log(**{table: lambda rows: [*rows, row]})
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=message) as said:
         read_log(folder)
+    assert not set(re.findall(r"\w+", str(said.value))) & {"ann", "p1", "p2", "p3", "e1"}
     log = read_log(folder, on_bad_row="skip")
     assert len(log.access_user) == 4
     assert any("<11 rows skipped" in note for note in log.notes)
@@ -91,8 +93,9 @@ def test_rows_keep_their_numbers_when_a_row_before_them_is_skipped(make_log):
 
 def test_a_torn_line_of_a_csv_file_is_named(make_log):
     folder = make_log(accesses=lambda rows: [*rows[:3], "ann,p2", *rows[3:]])
-    with pytest.raises(InputError, match=r"accesses.csv: .*Row #4"):
+    with pytest.raises(InputError, match=r"accesses.csv: row 3: has 2 values, expected 4") as said:
         read_log(folder)
+    assert "ann" not in str(said.value)
 
 
 def test_neither_header_nor_blank_lines_are_rows(make_log):

@@ -10,7 +10,7 @@ from scipy import sparse
 from telic.errors import InputError
 from telic.simulate.hospital import Difficulty, simulate_hospital
 from telic.specialty.access import read_log
-from telic.specialty.discover import discover
+from telic.specialty.discover import _code_of, discover
 from telic.specialty.discovery import lifts, read_discovery
 from telic.specialty.effect import effect, known_snooping, together
 from telic.specialty.explain import COVERED, SHRINK, Pseudonyms, judge, lines
@@ -87,6 +87,36 @@ def test_json_keeps_its_contract_and_reads_back(tmp_path, hospital, found):
             read_discovery(file, log)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda one: {"users": "ann"}, "must be a list"),
+        (lambda one: {"users": []}, "at least one user"),
+        (lambda one: {"users": one["users"] * 2}, "a user twice"),
+        (lambda one: {"stability": "high"}, "cannot be read"),
+        (lambda one: {"diagnoses": [{"code": "a", "lift": "high"}]}, "cannot be read"),
+    ],
+)
+def test_a_damaged_specialty_is_refused(tmp_path, hospital, found, change, message):
+    file, content = tmp_path / "found.json", found.as_json(hospital[0])
+    first = content["specialties"][0]
+    file.write_text(json.dumps({**content, "specialties": [{**first, **change(first)}]}))
+    with pytest.raises(InputError, match=message):
+        read_discovery(file, hospital[0])
+
+
+def test_a_user_of_two_specialties_or_a_strange_number_of_topics_is_refused(
+    tmp_path, hospital, found
+):
+    file, content = tmp_path / "found.json", found.as_json(hospital[0])
+    file.write_text(json.dumps({**content, "specialties": content["specialties"][:1] * 2}))
+    with pytest.raises(InputError, match="in two specialties"):
+        read_discovery(file, hospital[0])
+    file.write_text(json.dumps({**content, "details": {"n_topics": "many"}}))
+    with pytest.raises(InputError, match="cannot be read"):
+        read_discovery(file, hospital[0])
+
+
 def test_a_discovery_is_read_for_its_own_log_only(tmp_path, hospital, found):
     log = hospital[0]
     file = tmp_path / "found.json"
@@ -121,6 +151,13 @@ def test_pathselclus_finds_a_hidden_specialty_on_the_fine_view(fine_hospital):
     assert best.stability_sizes > 0.4
 
 
+def test_a_code_names_a_cluster_by_its_users_in_view():
+    # Ten declare the code; six never appear in the view, three of the other four are together.
+    taxonomy, users = np.array(["Urology"] * 10 + [""] * 5), np.array([0, 1, 2, 10])
+    assert _code_of(taxonomy, users, None) == ("Urology", False)
+    assert _code_of(taxonomy, users, np.array([0, 1, 2, 3, 10, 11])) == ("Urology", True)
+
+
 def test_full_paths_are_user_by_user(fine_hospital):
     log, _ = fine_hospital
     patient, diagnosis = links_of(log, "fine")
@@ -145,6 +182,7 @@ def test_full_paths_are_user_by_user(fine_hospital):
         ({"n_topics": 604}, "n_topics is 604, expected at most 603"),
         ({"view": "fine"}, "view is 'fine', but method 'lda'"),
         ({"method": "pathselclus", "n_topics": 3}, "only method 'lda' has topics"),
+        ({"method": "pathselclus", "document": "user"}, "only method 'lda' has documents"),
     ],
 )
 def test_bad_options_are_named(hospital, options, message):
@@ -287,6 +325,7 @@ def test_a_small_specialty_lists_no_pseudonyms(hospital, found):
         recognitions={}, pseudonyms=names, queue_lines=0,
     ).html()  # fmt: skip
     assert "Its users are not listed" in page
+    assert "The other users have no concentrated practice" in page
     assert not any(names(str(log.users[u])) in page for u in small.users)
     own = np.flatnonzero(np.isin(log.access_user, small.users) & (alerts.specialty == k))[:1]
     described = replace(found, specialties=specialties)

@@ -40,6 +40,12 @@ def test_every_classifier_recognises_separate_classes(users, name):
     assert found.scores.shape == (5, 2, 3, 3)
 
 
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_a_small_log_has_fewer_components(users, name):
+    counts, labels = users[0][30:80, :17], users[1][30:80]  # 50 users, 25 in a training half
+    assert recognise(counts, labels, method=name).scores.shape == (5, 2, 3, 3)
+
+
 def test_shuffled_labels_are_not_recognised(users):
     labels = np.random.default_rng(0).permutation(users[1])
     assert recognise(users[0], labels).macro_f1(["a", "b", "c"]) < 0.45

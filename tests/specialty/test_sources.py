@@ -185,6 +185,28 @@ def test_missing_files_and_columns_are_named(tmp_path):
     assert not (tmp_path / "log").exists()
 
 
+def test_eicu_counts_what_names_an_unknown_stay(convert, tmp_path):
+    write(
+        tmp_path / "source",
+        careprovider=[
+            "patientunitstayid,specialty,careprovidersaveoffset", "1,Urology,5", "9,Urology,5",
+        ],
+        diagnosis=["patientunitstayid,icd9code", '1,"592.0, N20.0"', "9,592.0", "9,592.1"],
+        patient=["patientunitstayid,uniquepid,hospitalid", "1,p1,h1"],
+    )  # fmt: skip
+    log, notes = convert("eicu")
+    assert len(log.access_user) == 1
+    assert notes == [
+        "care providers with their stay: <11 rows with an empty value are left out",
+        "diagnoses with their stay: <11 rows with an empty value are left out",
+    ]
+    (tmp_path / "source" / "careprovider.csv").write_text(
+        "patientunitstayid,specialty,careprovidersaveoffset\n1,Urology,soon\n"
+    )
+    with pytest.raises(InputError, match="is no number"):
+        import_log(tmp_path / "source", tmp_path / "other", kind="eicu")
+
+
 @needs_data
 def test_mimic3_demo(convert):
     log, _ = convert("mimic3", DATA)

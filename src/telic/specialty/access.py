@@ -129,7 +129,7 @@ def read_log(
     Raises
     ------
     InputError
-        Naming file, row, column and value.
+        Naming file, row and column, and the value unless it is an id.
     """
     folder = Path(folder)
     vocabulary = read_vocabulary(folder)
@@ -318,15 +318,14 @@ def _refuse(
 ) -> None:
     if not bad.any():
         return
-    first = table.slice(int(bad.argmax()), 1).to_pylist()[0]
+    first = table["row"][int(bad.argmax())]  # the ids of patients are not for messages
     if on_bad_row == "raise":
         raise InputError(
-            f"{name}: row {first['row']}: 'encounter' is {first['encounter']!r}, 'patient' "
-            f"is {first['patient']!r}: {reason}. Correct the row or skip bad rows "
+            f"{name}: row {first}: 'patient': {reason}. Correct the row or skip bad rows "
             "(on_bad_row='skip', --skip-bad-rows)."
         )
     notes.append(
-        f"{name}: {shown(int(bad.sum()))} rows skipped: {reason} (the first is row {first['row']})"
+        f"{name}: {shown(int(bad.sum()))} rows skipped: {reason} (the first is row {first})"
     )
 
 
@@ -359,7 +358,7 @@ def _read_fine(
     if not known.all():
         notes.append(
             f"access_diagnoses: {shown(int((~known).sum()))} rows dropped: their user, patient or "
-            "code is in no other table"
+            f"code is in no other table (the first is row {table['row'][int((~known).argmax())]})"
         )
     user, patient, code = (number[name][known] for name in ("user", "patient", "code"))
     fine_patient = _count(user, patient, (len(users), len(patients)))

@@ -2,7 +2,7 @@
 
 A found specialty is recognised by the diagnoses it was found in, so some F1 comes from looking for
 it. How much is measured where nothing is left to find: every access is moved to a random encounter,
-discovery is run again, and its clusters are recognised alike.
+the users of largest share of a topic are recognised alike (whatever the discovery's method).
 """
 
 from dataclasses import dataclass, replace

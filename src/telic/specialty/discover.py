@@ -80,6 +80,8 @@ def discover(
         raise InputError(f"view is {view!r}, but method 'lda' has the general view only.")
     if method != "lda" and n_topics is not None:
         raise InputError(f"n_topics is {n_topics}, but only method 'lda' has topics.")
+    if method != "lda" and document != "patient":
+        raise InputError(f"document is {document!r}, but only method 'lda' has documents.")
     if restarts < 1:
         raise InputError(f"restarts is {restarts}, expected at least 1.")
     if method == "lda":
@@ -135,7 +137,7 @@ def _describe(log: AccessLog, grouping: Grouping) -> dict[int, Specialty]:
         if not diagnoses or diagnoses[0][1] < MIN_LIFT:
             continue
         named = [(str(log.codes[d]), lift) for d, lift in diagnoses]
-        nearest, listed = _code_of(log.taxonomy, users)
+        nearest, listed = _code_of(log.taxonomy, users, grouping.in_view)
         kept = [
             (best[np.isin(active, users)] == k).mean()
             for active, best in months
@@ -154,17 +156,20 @@ def _describe(log: AccessLog, grouping: Grouping) -> dict[int, Specialty]:
     return found
 
 
-def _code_of(taxonomy: np.ndarray, users: np.ndarray) -> tuple[str | None, bool]:
+def _code_of(
+    taxonomy: np.ndarray, users: np.ndarray, in_view: np.ndarray | None
+) -> tuple[str | None, bool]:
     """The code that overlaps a cluster most, and whether it names it.
 
-    It does if at least half of the code's users are in the cluster and at least a fifth of the
-    cluster's coded users declare it.
+    It does if at least half of the code's users in view are in the cluster and at least a fifth of
+    the cluster's coded users declare it.
     """
     own = taxonomy[users]
     codes, here = np.unique(own[own != ""], return_counts=True)
     if not len(codes):
         return None, False
-    size = np.array([(taxonomy == code).sum() for code in codes])
+    seen = taxonomy if in_view is None else taxonomy[in_view]
+    size = np.array([(seen == code).sum() for code in codes])
     best = int(np.argmax(2 * here / (size + here.sum())))
     named = here[best] >= 0.5 * size[best] and here[best] >= 0.2 * here.sum()
     return str(codes[best]), bool(named)

@@ -62,6 +62,8 @@ class Grouping:
     by_month: Callable[[np.ndarray], np.ndarray]
     """Score of each user and cluster, given rows of accesses."""
     details: dict[str, Any]
+    in_view: np.ndarray | None = None
+    """Users who could be grouped at all, as indices; None for all."""
 
 
 @dataclass(frozen=True)
@@ -150,22 +152,21 @@ def read_discovery(file: str | Path, log: AccessLog) -> Discovery:
         _refuse_another_log(file, content.get("log"), log)
         specialties = []
         for one in listed:
-            users = np.searchsorted(log.users, one["users"])
-            if not (log.users[users.clip(max=len(log.users) - 1)] == one["users"]).all():
-                raise InputError(f"{file}: names users that the log does not have.")
             specialties.append(
                 Specialty(
-                    one["name"],
-                    one["listed_code"],
+                    str(one["name"]),
+                    one["listed_code"] and str(one["listed_code"]),
                     one.get("nearest_code"),
-                    users,
-                    [(d["code"], d["lift"]) for d in one["diagnoses"]],
-                    one["stability"],
-                    one.get("stability_sizes"),
-                    one.get("stability_months"),
+                    _users_of(file, one["users"], log),
+                    [(str(d["code"]), float(d["lift"])) for d in one["diagnoses"]],
+                    _share(one["stability"]),
+                    _share(one.get("stability_sizes")),
+                    _share(one.get("stability_months")),
                 )
             )
         method, details = content.get("method", "unknown"), dict(content.get("details") or {})
+        if "n_topics" in details:
+            details["n_topics"] = int(details["n_topics"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         if isinstance(error, InputError):
             raise
@@ -174,8 +175,26 @@ def read_discovery(file: str | Path, log: AccessLog) -> Discovery:
         ) from None
     cluster = np.full(len(log.users), -1)
     for k, one in enumerate(specialties):
+        if (cluster[one.users] >= 0).any():
+            raise InputError(f"{file}: names a user in two specialties, expected one at most.")
         cluster[one.users] = k
     return Discovery(method, specialties, cluster, details)
+
+
+def _users_of(file: str | Path, named: Any, log: AccessLog) -> np.ndarray:
+    """Places of a specialty's users in the log."""
+    if not isinstance(named, list) or not named:
+        raise InputError(f"{file}: 'users' of a specialty must be a list of at least one user id.")
+    users = np.searchsorted(log.users, named).clip(max=len(log.users) - 1)
+    if not (log.users[users] == named).all():
+        raise InputError(f"{file}: names users that the log does not have.")
+    if len(np.unique(users)) < len(users):
+        raise InputError(f"{file}: names a user twice in one specialty, expected once.")
+    return users
+
+
+def _share(value: Any) -> float | None:
+    return None if value is None else float(value)
 
 
 def _refuse_another_log(file: str | Path, written: Any, log: AccessLog) -> None:

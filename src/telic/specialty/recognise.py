@@ -44,6 +44,8 @@ CORE_CLASSES = (
 
 MIN_CLASS = 20
 """Classes with fewer users are dropped (section 6.3)."""
+COMPONENTS = 50
+"""Principal components of PCA-KNN; fewer where the training half has fewer users or diagnoses."""
 
 _MAKE: Mapping[str, Callable[[int], list]] = {
     "Naive": lambda seed: [TopConditions()],
@@ -54,7 +56,7 @@ _MAKE: Mapping[str, Callable[[int], list]] = {
     "Random Forests": lambda seed: [AccessTfidf(), RandomForestClassifier(100, random_state=seed)],
     "PCA-KNN": lambda seed: [
         AccessTfidf(),
-        PCA(50, random_state=seed),
+        PCA(COMPONENTS, random_state=seed),
         KNeighborsClassifier(9),
     ],
     "SVM": lambda seed: [AccessTfidf(), MinMaxScaler(), SVC(C=10.0, kernel="rbf", gamma="scale")],
@@ -161,7 +163,10 @@ def recognise(
     for r in range(5):
         halves = StratifiedKFold(2, shuffle=True, random_state=seed + r)
         for half, (train, test) in enumerate(halves.split(np.zeros(len(y)), y)):
-            model = clone(classifier(method, seed=seed)).fit(X[train], y[train])
+            model = clone(classifier(method, seed=seed))
+            if "pca" in model.named_steps:  # a small log has fewer users or diagnoses than that
+                model.set_params(pca__n_components=min(COMPONENTS, len(train), X.shape[1]))
+            model.fit(X[train], y[train])
             measured = precision_recall_fscore_support(
                 y[test], model.predict(X[test]), labels=np.arange(len(classes)), zero_division=0
             )

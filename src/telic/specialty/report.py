@@ -132,15 +132,7 @@ def _specialty(
         [[log.label(code), f"{lift:.1f}"] for code, lift in one.diagnoses],
         caption="Evidence: diagnoses these users access more often than everybody (lift).",
     )
-    codes, counts = np.unique(log.taxonomy[one.users], return_counts=True)
-    order = np.argsort(-counts, kind="stable")
-    large = [i for i in order if counts[i] >= SMALL_CELL]
-    names = [str(codes[i]) or "none declared" for i in large]
-    numbers = [int(counts[i]) for i in large]
-    if rest := int(counts.sum()) - sum(numbers):
-        names.append(f"other codes, fewer than {SMALL_CELL} users each")
-        numbers.append(rest)
-    rows = [list(row) for row in zip(names, shown_parts(numbers), strict=True)]
+    rows = [[name, text] for name, text in declared_codes(log, one).items() if text != "0"]
     report.table(["declared code", "users"], rows, caption="What these users declare.")
     ids = [str(log.users[u]) for u in one.users]
     if pseudonyms and len(ids) < SMALL_CELL:
@@ -150,6 +142,35 @@ def _specialty(
         report.table(["users"], [[", ".join(names)]])
     if recognition is not None:
         _recognition(report, recognition)
+
+
+NONE_DECLARED = "none declared"
+SMALL_CODES = f"other codes, fewer than {SMALL_CELL} users each"
+
+
+def declared_codes(log: AccessLog, one: Specialty) -> dict[str, str]:
+    """What a specialty's users declare, and how many, as it may be shown.
+
+    The code that names the specialty comes first, then the frequent ones, the rest and none.
+    """
+    declared = log.taxonomy[one.users]
+    codes, counts = np.unique(declared[declared != ""], return_counts=True)
+    size = {str(codes[i]): int(counts[i]) for i in np.argsort(-counts, kind="stable")}
+    listed = one.listed_code
+    numbers = {listed: size.pop(listed, 0)} if listed else {}
+    numbers |= {code: n for code, n in size.items() if n >= SMALL_CELL}
+    numbers[SMALL_CODES] = sum(n for n in size.values() if n < SMALL_CELL)
+    numbers[NONE_DECLARED] = int((declared == "").sum())
+    return dict(zip(numbers, shown_parts(list(numbers.values())), strict=True))
+
+
+def _added(texts: list[str]) -> str:
+    """Write a sum of counts from what is shown of them, so that it tells no more than they do."""
+    texts = [text for text in texts if text != "0"] or ["0"]
+    if len(texts) == 1:
+        return texts[0]
+    numbers = [text.replace(",", "") for text in texts]
+    return f"{sum(map(int, numbers)):,}" if all(n.isdigit() for n in numbers) else "withheld"
 
 
 def _recognition(report: Report, recognition: Recognition) -> None:
@@ -183,17 +204,17 @@ def _mismatches(report: Report, log: AccessLog, discovery: Discovery) -> None:
     report.section("Declared against practised", new_page=True)
     rows = []
     for one in discovery.specialties:
-        own = log.taxonomy[one.users]
-        other = (own != "") & (own != (one.listed_code or ""))
-        it = int((own == one.listed_code).sum()) if one.listed_code else 0
-        parts = shown_parts([it, int(other.sum()), int((own == "").sum())])
-        if not one.listed_code:
-            parts[0] = "–"
-        rows.append([one.listed_code or one.name, shown(len(own)), *parts])
+        declared = declared_codes(log, one)
+        none = declared.pop(NONE_DECLARED)
+        it = declared.pop(one.listed_code) if one.listed_code else "–"
+        other = _added(list(declared.values()))
+        rows.append([one.listed_code or one.name, shown(len(one.users)), it, other, none])
     report.table(["practised", "users", "declare it", "declare another code", "declare none"], rows)
-    without = int((discovery.cluster < 0).sum())
+    without = shown(int((discovery.cluster < 0).sum()))
+    if any(len(one.users) < SMALL_CELL for one in discovery.specialties):
+        without = "The other"  # their number would give a small specialty's away
     report.text(
-        f"{shown(without)} users have no concentrated practice and are left alone. "
+        f"{without} users have no concentrated practice and are left alone. "
         f"“<{SMALL_CELL}”: a small cell; “withheld”: a count that would give one away."
     )
 

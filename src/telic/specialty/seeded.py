@@ -93,6 +93,7 @@ def group_by_seeds(
             "path_share": {m: q / sum(model.quality.values()) for m, q in model.quality.items()},
             "path_contrast": path_contrast(links, model, seed=seed),
         },
+        in_view=active,
     )
 
 

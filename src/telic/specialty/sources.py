@@ -239,9 +239,14 @@ def read_eicu(source: Path) -> Tables:
         minutes="careprovidersaveoffset",
     )
     seen, notes = _complete(seen, "care providers")
-    seen = seen.join(stays, "encounter", join_type="inner")
+    seen, unknown = _complete(seen.join(stays, "encounter"), "care providers with their stay")
     user = pc.binary_join_element_wise(seen["taxonomy"], seen["hospital"], " at hospital ")
-    minutes = seen["minutes"].cast(pa.float64()).to_numpy()
+    try:
+        minutes = seen["minutes"].cast(pa.float64()).to_numpy()
+    except pa.ArrowInvalid as error:
+        raise InputError(
+            f"{source}: 'careprovidersaveoffset' of a care provider is no number ({error})."
+        ) from None
     at = (minutes * 60e6).astype(np.int64)
     accesses = pa.table(
         {
@@ -256,14 +261,15 @@ def read_eicu(source: Path) -> Tables:
     # A cell may hold several codes, ICD-9 first.
     first = pc.list_element(pc.split_pattern(coded["code"].cast(pa.string()), ","), 0)
     coded = coded.set_column(coded.column_names.index("code"), "code", first)
-    coded = coded.join(stays.select(["encounter", "patient"]), "encounter", join_type="inner")
+    coded = coded.join(stays.select(["encounter", "patient"]), "encounter")
+    coded, strange = _complete(coded, "diagnoses with their stay")
     providers = pa.table({"user": user, "taxonomy": seen["taxonomy"]})
     tables = {
         "accesses": accesses,
         "diagnoses": coded.select(["patient", "encounter", "code"]),
         "providers": providers.group_by(["user", "taxonomy"]).aggregate([]),
     }
-    return Tables(tables, "icd9", notes + more)
+    return Tables(tables, "icd9", notes + unknown + more + strange)
 
 
 READERS: dict[str, Callable[[Path], Tables]] = {

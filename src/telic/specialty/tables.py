@@ -1,5 +1,6 @@
 """The tables of an access log, held to their contract: what is wrong is named by row."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from telic.errors import InputError
 from telic.specialty.small_cells import shown
 
 ON_BAD_ROW = ("raise", "skip")
+_TORN = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 
 
 def find_table(folder: Path, name: str) -> Path:
@@ -136,6 +138,11 @@ def _read_raw(path: Path, names: list[str]) -> pa.Table:
         return pq.read_table(path, columns=present, read_dictionary=ids)
     except (pa.ArrowInvalid, OSError) as error:
         reason = str(_with_row(path, error)).splitlines()[0]
+        if torn := _TORN.search(reason):  # the rest of the reason is the line itself, with its ids
+            raise InputError(
+                f"{path}: row {int(torn[1]) - 1}: has {torn[3]} values, expected {torn[2]}, one "
+                "for each column. Write the file again."
+            ) from None
         raise InputError(f"{path}: cannot be read ({reason}). Write the file again.") from None
 
 
