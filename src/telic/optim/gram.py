@@ -51,11 +51,7 @@ def gram(
     spent, risk = n, None
     formed = False
     while True:
-        if shift := problem.best_shift(z):
-            z += shift
-            intercept += shift
-            risk = None
-        risk = problem.risk(z) if risk is None else risk
+        intercept, risk = problem.settle(z, intercept, risk)
         problem.slopes(z, out=a)
         gradient = problem.back(a)
         yield Iterate(coef, intercept, spent, prediction=z, slopes=a, gradient=gradient, risk=risk)

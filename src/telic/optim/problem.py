@@ -95,6 +95,16 @@ class Problem:
             return 0.0
         return kernels.intercept_shift(*self._losses(z))
 
+    def settle(self, z: np.ndarray, b: float, risk: float | None) -> tuple[float, float]:
+        """Make the intercept optimal, z in place; returns it and the weighted loss there.
+
+        `risk` is that of z as it was, or None if nobody knows it.
+        """
+        if shift := self.best_shift(z):
+            z += shift
+            return b + shift, self.risk(z)
+        return b, self.risk(z) if risk is None else risk
+
     def is_balanced(self, a: np.ndarray) -> bool:
         """Whether Σ a = 0 but for rounding, as the bound of `dual_value` needs for an intercept."""
         # √(n a·a) stands for Σ|a|, which it exceeds, without a second vector.

@@ -56,11 +56,7 @@ def prox_newton(
     a, gradient = np.empty(problem.design.n), np.empty(problem.design.d)
     spent, risk = problem.design.n, None
     while True:
-        if shift := problem.best_shift(z):
-            z += shift
-            intercept += shift
-            risk = None
-        risk = problem.risk(z) if risk is None else risk
+        intercept, risk = problem.settle(z, intercept, risk)
         problem.slopes(z, out=a)
         share(kernels.products, threads, columns, a, 0.0, gradient)
         yield Iterate(coef, intercept, spent, prediction=z, slopes=a, gradient=gradient, risk=risk)
