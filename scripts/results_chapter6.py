@@ -54,7 +54,7 @@ Written by `scripts/results_chapter6.py`; do not edit."""
 
 RECOVERY = {
     "lda-0.3": (range(10), {"scale": 0.3}),
-    "lda-1": (range(3), {"scale": 1.0}),
+    "lda-1": (range(10), {"scale": 1.0}),
     "pathselclus-1": (range(3), {"scale": 1.0, "method": "pathselclus"}),
 }
 

@@ -6,8 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from telic.evaluate.paired import p_text
 
-class PairedTest(NamedTuple):
+
+class FoldTest(NamedTuple):
     """A statistic and its two-sided p-value."""
 
     statistic: float
@@ -18,13 +20,13 @@ class PairedTest(NamedTuple):
 
         Examples
         --------
-        >>> PairedTest(2.0, 0.0512).p_text(), PairedTest(9.0, 3e-7).p_text()
+        >>> FoldTest(2.0, 0.0512).p_text(), FoldTest(9.0, 3e-7).p_text()
         ('0.0512', '< 1e-4')
         """
-        return f"{self.p_value:.4f}" if self.p_value >= 1e-4 else "< 1e-4"
+        return p_text(self.p_value).removeprefix("= ")
 
 
-def five_by_two_t(differences: ArrayLike) -> PairedTest:
+def five_by_two_t(differences: ArrayLike) -> FoldTest:
     """Dietterich's 5×2cv t-test: the first difference over the pooled spread within rounds.
 
     Parameters
@@ -44,7 +46,7 @@ def five_by_two_t(differences: ArrayLike) -> PairedTest:
     return _t(d[0, 0], np.sqrt(within), 5)
 
 
-def five_by_two_f(differences: ArrayLike) -> PairedTest:
+def five_by_two_f(differences: ArrayLike) -> FoldTest:
     """Alpaydın's combined 5×2cv F-test, which does not depend on the order of the folds.
 
     Parameters
@@ -61,12 +63,12 @@ def five_by_two_f(differences: ArrayLike) -> PairedTest:
     d = _five_by_two(differences)
     within = ((d - d.mean(axis=1, keepdims=True)) ** 2).sum()
     if within == 0:
-        return PairedTest(np.inf, 0.0) if d.any() else PairedTest(0.0, 1.0)
+        return FoldTest(np.inf, 0.0) if d.any() else FoldTest(0.0, 1.0)
     statistic = float((d**2).sum() / (2 * within))
-    return PairedTest(statistic, float(stats.f.sf(statistic, 10, 5)))
+    return FoldTest(statistic, float(stats.f.sf(statistic, 10, 5)))
 
 
-def nadeau_bengio(differences: ArrayLike, *, test_over_train: float = 1.0) -> PairedTest:
+def nadeau_bengio(differences: ArrayLike, *, test_over_train: float = 1.0) -> FoldTest:
     """Corrected resampled t-test: the variance grows by n_test/n_train for shared training rows.
 
     Parameters
@@ -86,7 +88,7 @@ def nadeau_bengio(differences: ArrayLike, *, test_over_train: float = 1.0) -> Pa
     return _t(d.mean(), spread, len(d) - 1)
 
 
-def paired_t(differences: ArrayLike) -> PairedTest:
+def paired_t(differences: ArrayLike) -> FoldTest:
     """Plain paired t-test: **invalid** on folds, which share their rows; shown beside the others.
 
     Parameters
@@ -109,8 +111,8 @@ def _five_by_two(differences: ArrayLike) -> np.ndarray:
     return d
 
 
-def _t(difference: float, spread: float, freedom: int) -> PairedTest:
+def _t(difference: float, spread: float, freedom: int) -> FoldTest:
     if spread == 0:
-        return PairedTest(np.inf, 0.0) if difference else PairedTest(0.0, 1.0)
+        return FoldTest(np.inf, 0.0) if difference else FoldTest(0.0, 1.0)
     statistic = float(difference / spread)
-    return PairedTest(statistic, float(2 * stats.t.sf(abs(statistic), freedom)))
+    return FoldTest(statistic, float(2 * stats.t.sf(abs(statistic), freedom)))

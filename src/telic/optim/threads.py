@@ -45,8 +45,8 @@ def small_products(size: int) -> Iterator[None]:
     """Keep BLAS to one thread while matrices of at most `SMALL_MATRIX` lines are multiplied.
 
     Its threads wait for each other by spinning. That costs small products more than it saves, and
-    hundreds of times their time where the cores are shared with others, as in a container. The
-    number belongs to the process: of fits that run in threads of their own one sets and resets it.
+    many times their time where the cores are shared with others, as in a container. The number
+    belongs to the process: of fits that run in threads of their own one sets and resets it.
     """
     if size > SMALL_MATRIX or not _setting.acquire(blocking=False):
         yield

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow.parquet as pq
 
-from telic.evaluate.paired import PairedTest, paired_proportions
+from telic.evaluate.paired import PairedTest, p_text, paired_proportions
 from telic.specialty.access import AccessLog
 from telic.specialty.discovery import Discovery
 from telic.specialty.explain import Alerts
@@ -42,8 +42,8 @@ class Caught(NamedTuple):
         '-2.1 (-6.1 to 1.9), p = 0.3915'
         """
         points = self.points()
-        p = f"p = {points.p_value:.4f}" if points.p_value >= 1e-4 else "p < 1e-4"
-        return f"{points.difference:+.1f} ({points.low:.1f} to {points.high:.1f}), {p}"
+        interval = f"({points.low:.1f} to {points.high:.1f})"
+        return f"{points.difference:+.1f} {interval}, p {p_text(points.p_value)}"
 
 
 def together(kinds: Mapping[str, Caught]) -> Caught:

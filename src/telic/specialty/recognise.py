@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from telic.errors import InputError
 from telic.evaluate.repeated_cv import (
-    PairedTest,
+    FoldTest,
     five_by_two_f,
     five_by_two_t,
     nadeau_bengio,
@@ -108,7 +108,7 @@ class Recognition:
         """Plain mean of the classes' F1."""
         return float(np.mean([self.of(name)[2] for name in names]))
 
-    def compare(self, name: str, others: Sequence[str]) -> dict[str, PairedTest]:
+    def compare(self, name: str, others: Sequence[str]) -> dict[str, FoldTest]:
         """Test F1 of a class against the weighted mean of `others`, fold by fold.
 
         The paired t-test is the printed one and invalid here: folds share their users.
