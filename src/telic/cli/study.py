@@ -86,13 +86,15 @@ def chapter_4(
     ] = None,
     replications: Annotated[int, typer.Option(help="Runs of each method.", min=1)] = 10,
     passes: Annotated[float, typer.Option(help="Component gradients / n of each run.")] = 40,
-    share: Annotated[float, typer.Option(help="Part of the rows; 1 takes hours.")] = 0.05,
+    share: Annotated[float, typer.Option(help="Part of the rows; 1 takes hours.")] = 0.1,
     seed: Annotated[int, typer.Option(help="Equal seeds give equal results.", min=0)] = 0,
     as_json: Json = False,
 ) -> None:
     """Convergence of ASBCD and its rivals: figures 4.1 and 4.2."""
+    from telic.data import refuse_unwritable
     from telic.study.chapter4 import chapter4_study
 
+    refuse_unwritable(out)
     with steps("chapter 4") as progress:
         report, numbers = chapter4_study(
             replications=replications,
