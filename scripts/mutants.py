@@ -200,7 +200,7 @@ class Reach:
         return None
 
     def order(self, path: str) -> list[str]:
-        """Test files that reach a file: those of its room first, then the nearest; with doctests."""
+        """Test files that reach a file: its doctests, those of its room, then the nearest."""
         goal, room = ROOT / path, Path(path).parts[2]
         reached = [(self.distance(test, goal), test) for test in self.tests]
         near = sorted(
@@ -222,11 +222,8 @@ class Reach:
         ]
 
 
-def seen(change: Change, tree: Path, reach: Reach) -> str:
-    """Make a change in a copy of the tree, run the tests, take it back; say which test saw it."""
-    file = tree / change.path
-    text = file.read_text(encoding="utf-8")
-    stale = [tree / path for path in reach.copies(change.path)]
+def run(tests: list[str], tree: Path, *options: str) -> subprocess.CompletedProcess:
+    """Run tests in a copy of the tree."""
     environment = {
         **os.environ,
         "PYTHONPATH": str(tree / "src"),
@@ -234,15 +231,22 @@ def seen(change: Change, tree: Path, reach: Reach) -> str:
         "OMP_NUM_THREADS": "1",
         "TELIC_DATA": os.environ.get("TELIC_DATA", str(ROOT.parent / "shared" / "data")),
     }
-    command = [sys.executable, "-m", "pytest", "-x", "-n", "0", "-q", "-p", "no:cacheprovider"]
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *options, "-q", "-p", "no:cacheprovider", *tests],
+        cwd=tree, env=environment, capture_output=True, text=True, timeout=LIMIT,
+    )  # fmt: skip
+
+
+def seen(change: Change, tree: Path, reach: Reach) -> str:
+    """Make a change in a copy of the tree, run the tests, take it back; say which test saw it."""
+    file = tree / change.path
+    text = file.read_text(encoding="utf-8")
+    stale = [tree / path for path in reach.copies(change.path)]
     try:
         file.write_text(text[: change.start] + change.new + text[change.end :], encoding="utf-8")
         for path in stale:
             os.utime(path)
-        done = subprocess.run(
-            [*command, *reach.order(change.path)],
-            cwd=tree, env=environment, capture_output=True, text=True, timeout=LIMIT,
-        )  # fmt: skip
+        done = run(reach.order(change.path), tree, "-x", "-n", "0")
     except subprocess.TimeoutExpired:
         return "no end"
     finally:
@@ -252,7 +256,9 @@ def seen(change: Change, tree: Path, reach: Reach) -> str:
     if not done.returncode:
         return ""
     failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return failed[0].split(" - ")[0] if failed else f"pytest ended with {done.returncode}"
+    if not failed:
+        raise RuntimeError(f"pytest did not run:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return failed[0].split(" - ")[0]
 
 
 def main():
@@ -277,6 +283,8 @@ def main():
             for name in filter(None, tracked.stdout.split("\0")):
                 (tree / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, tree / name)
+            if run([], tree, "-x", "-n", "2").returncode:  # it also compiles the kernels
+                sys.exit("The tests fail before any change is made: make test says which.")
             trees.put(tree)
 
         def attempt(change):
