@@ -23,7 +23,8 @@ def _find_room_for_kernels() -> None:
     except RuntimeError:
         folder = tempfile.mkdtemp(prefix="telic-kernels-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        numba.config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"] = folder
+        os.environ["NUMBA_CACHE_DIR"] = folder  # for processes that we start
+        numba.config.CACHE_DIR = folder  # type: ignore[attr-defined]
         warnings.warn(
             "there is no folder to keep compiled kernels in, so every start compiles them anew. "
             "Set NUMBA_CACHE_DIR to a folder that can be written.",
