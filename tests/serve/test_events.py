@@ -1,7 +1,9 @@
 """What the service learned survives it, and belongs to the model that learned it."""
 
+import os
 import sqlite3
 import stat
+from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
@@ -47,6 +49,24 @@ def test_a_submission_and_its_state_are_written_together(completer, settings):
     assert events.state("ada").history == {"saffron": 40.0}
     assert events.state("nobody") is None
     events.close()
+
+
+def holds_open(folder):
+    """Whether a descriptor of this process leads to a file in a folder."""
+    descriptors = Path("/proc/self/fd")
+    if not descriptors.is_dir():
+        pytest.skip("needs Linux's /proc")
+    files = [os.path.realpath(descriptor) for descriptor in descriptors.iterdir()]
+    return any(file.startswith(f"{folder}/") for file in files)
+
+
+def test_an_application_that_is_never_started_holds_no_connection(completer, settings, tmp_path):
+    app = create_app(completer, settings)
+    assert not holds_open(tmp_path)
+    with TestClient(app, "http://localhost") as client:
+        client.get("/healthz")
+        assert holds_open(tmp_path)
+    assert not holds_open(tmp_path)
 
 
 def test_sqlite_runs_in_wal_mode_and_is_its_owners_alone(completer, tmp_path):

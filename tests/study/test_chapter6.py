@@ -69,10 +69,8 @@ def test_the_table_by_the_simulators_knob_says_what_was_simulated():
     assert 0 < int(row[-1].rstrip("%")) < 20  # some six accesses a user, of 603 diagnoses
 
 
-@pytest.mark.skipif(
-    not DATA.is_dir() or "TELIC_SLOW" not in os.environ,
-    reason=f"needs the data folder ({DATA}) and TELIC_SLOW=1: two minutes",
-)
+@pytest.mark.slow  # two minutes
+@pytest.mark.skipif(not DATA.is_dir(), reason=f"no data folder at {DATA}")
 def test_a_research_area_without_seeds_is_found():
     scores = [float(row[2]) for row in dblp_held_out(DATA).rows]
     assert min(scores) > 0.6

@@ -77,7 +77,11 @@ class Events:
                 event.listen(self._engine, "connect", _prepare_sqlite)
                 if not parsed.query:
                     Path(str(parsed.database)).touch(mode=0o600)
-            _TABLES.create_all(self._engine)
+            try:
+                _TABLES.create_all(self._engine)
+            finally:
+                # An application that is never started, or cannot be, holds no connection.
+                self._engine.dispose()
         except (ArgumentError, NoSuchModuleError):
             raise InputError(
                 "the database is no SQLAlchemy URL. Write sqlite:///FILE.sqlite or "
