@@ -15,6 +15,7 @@ from telic.completion.harm import PREFIX_BINS, Gate, bin_of
 from telic.completion.models import MODELS, fit_models, fit_relevance
 from telic.completion.replay import TEST, TRAIN, VALID, Moments
 from telic.data.compositions import read_compositions
+from telic.data.queries import read_queries
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
 from telic.simulate import Catalogue, simulate_typists
 
@@ -32,7 +33,7 @@ def catalogue():
 def readers(catalogue):
     """Typists who read lists and dwell in proportion: there is something to learn."""
     log = simulate_typists(catalogue, setting="readers", users=24, compositions=40, seed=1)
-    return Replay(read_compositions(log))
+    return Replay(read_compositions(log), queries=read_queries(catalogue.as_queries(log)))
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +46,9 @@ def moments_of(position, n=3):
     relevance = np.tile(-np.arange(float(n)), (t, 1))
     ids = np.tile(np.arange(n, dtype=np.int32), (t, 1))
     return Moments(
-        np.arange(t), np.arange(t), ids, relevance, np.zeros((t, n, 3)), np.array(position)
-    )
+        np.arange(t), np.arange(t), ids, relevance, np.zeros((t, n, 3)), np.array(position),
+        np.ones((t, n), bool),
+    )  # fmt: skip
 
 
 def test_filtering_drops_what_was_high_and_long():
@@ -186,7 +188,7 @@ def test_a_log_without_information_is_not_made_worse(catalogue):
         log = simulate_typists(
             catalogue, setting="inattentive", users=24, compositions=40, seed=seed
         )
-        replay = Replay(read_compositions(log))
+        replay = Replay(read_compositions(log), queries=read_queries(catalogue.as_queries(log)))
         for result in evaluate(replay, relevances=["mpc"], protocols=tuple(gains)):
             static = result.ranks["static"]
             gains[result.models.protocol] += [

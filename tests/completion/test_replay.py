@@ -71,10 +71,23 @@ def test_training_replay_serving_and_the_definition_give_the_same_features(make_
     assert (nonzero > 0).all()  # the comparison has seen every feature at work
 
 
+def rare_table(make_table, seed=3):
+    """Lists that name only some phrases, and queries that one or two people alone submit."""
+    table = make_table(seed, users=6, list_length=2)
+    rows = table.to_pylist()
+    for i, row in enumerate(rows):
+        if i % 5 == 0:
+            row["query"] = f"{row['query']} {'mine' if i % 2 else 'ours'} {i % 3}"
+        if i % 4 == 0:  # nothing was shown
+            row["keystrokes"] = [stroke | {"suggestions": []} for stroke in row["keystrokes"]]
+    return pa.Table.from_pylist(rows, schema=table.schema)
+
+
+@pytest.mark.parametrize("lists", ["own", "shown"])
 @pytest.mark.parametrize("name", ["mpc", "personal", "timesense"])
 @pytest.mark.parametrize("catalogue", [False, True])
-def test_candidates_by_definition(make_table, name, catalogue):
-    log = read_compositions(make_table(3))
+def test_candidates_by_definition(make_table, name, catalogue, lists):
+    log = read_compositions(rare_table(make_table))
     queries = None
     events = [
         (int(at), log.phrases[q], log.users[u])
@@ -82,26 +95,32 @@ def test_candidates_by_definition(make_table, name, catalogue):
     ]
     if catalogue:
         early = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
-        queries = read_queries(pa.table({"query": ["new york", "newton"], "at": [early, early]}))
-        events += [(int(early.timestamp() * 1e6), q, None) for q in queries.queries]
-    replay = Replay(log, queries=queries)
+        who = [None, "user 0", "user 0", "user 1", "somebody else"]
+        texts = ["newton", "new delhi", "new delhi", "new delhi", "paris"]
+        queries = read_queries(pa.table({"query": texts, "at": [early] * 5, "user": who}))
+        events += [(int(early.timestamp() * 1e6), q, u) for q, u in zip(texts, who, strict=True)]
+    replay = Replay(log, queries=queries).over(lists)
     texts = replay.index.phrases(range(len(replay.index)))
     relevance = Relevance(name, deviations=(1.5, 0.7, 1.1)).mixed(0.4)
     moments = replay.moments(relevance, replay.every_keystroke(TRAIN, VALID, TEST), n=4)
     f = relevance.factors
+    unknown = 0
     for t in range(0, len(moments), 7):
         c, k = moments.composition[t], moments.keystroke[t]
         _, prefix, shown = strokes_of(log, c)[k - log.keystroke_start[c]]
         now, user = log.at[log.keystroke_start[c]], log.users[log.user[c]]
         best, scores = reference.candidates(
-            events, now, user, prefix, shown, 3, WINDOW,
-            lambda *counts: float(np.log1p(counts) @ f), 4,
+            events, now, user, prefix, shown if lists == "shown" else None, 3, WINDOW,
+            lambda *counts: float(np.log1p(counts) @ f), 4, own=name == "personal",
         )  # fmt: skip
         found = [texts[q] for q in moments.candidates[t] if q >= 0]
         assert found == best
         np.testing.assert_allclose(moments.relevance[t, : len(best)], scores, atol=1e-9)
+        assert np.isneginf(moments.relevance[t, len(best) :]).all()
         wanted = log.phrases[log.query[c]]
         assert moments.position[t] == (best.index(wanted) if wanted in best else -1)
+        unknown += (~moments.known[t, : len(best)]).sum()
+    assert (unknown > 0) == (name == "personal")  # of one's own alone
 
 
 def test_relevance_of_one_query_agrees_with_the_sweep(toy_log):
@@ -110,6 +129,8 @@ def test_relevance_of_one_query_agrees_with_the_sweep(toy_log):
         "timesense", deviations=(2.0, 1.0, 3.0), learned=np.linspace(0, 1, len(replay.index))
     ).mixed(0.3)
     moments = replay.moments(relevance, replay.last_keystrokes(TRAIN, VALID, TEST))
+    moments = moments.where(moments.candidates[:, 0] >= 0)
+    assert len(moments) >= 50
     first = moments.candidates[:, 0]
     found = replay.relevance_of(relevance, first, moments.composition)
     np.testing.assert_allclose(found, moments.relevance[:, 0], atol=1e-9)

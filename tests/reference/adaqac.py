@@ -31,10 +31,11 @@ def feedback(strokes, query, previous):
     return x
 
 
-def candidates(events, now, user, prefix, shown, min_users, window, weigh, n):
+def candidates(events, now, user, prefix, shown, min_users, window, weigh, n, *, own):
     """The n most relevant candidates: events are (at, query, user) with user None for a catalogue.
 
-    `weigh(popular, personal, recent)` gives the relevance.
+    `weigh(popular, personal, recent)` gives the relevance; `own`: whether it counts own queries.
+    `shown` is the list that joins the candidates; None where none does.
     """
     past = [(at, q, u) for at, q, u in events if at < now]
     known = {
@@ -43,16 +44,20 @@ def candidates(events, now, user, prefix, shown, min_users, window, weigh, n):
         if len({u for _, p, u in past if p == q}) >= min_users
         or any(u is None for _, p, u in past if p == q)
     }
-    able = {q for q in known if fold(q).startswith(fold(prefix))} | set(shown)
+    mine = {q for _, q, u in past if u == user} if own else set()
+    able = {q for q in known | mine if fold(q).startswith(fold(prefix))} | set(shown or ())
+    known |= set(shown or ())
 
     def relevance(q):
-        popular = sum(p == q for _, p, _ in past)
         personal = sum(p == q and u == user for _, p, u in past)
+        if q not in known:  # nobody but this user is to learn anything of it
+            return weigh(0, personal, 0)
+        popular = sum(p == q for _, p, _ in past)
         recent = sum(p == q and at >= now - window for at, p, _ in past)
         return weigh(popular, personal, recent)
 
     def key(q):
-        place = shown.index(q) if q in shown else 10**9
+        place = shown.index(q) if shown and q in shown else 10**9
         return (-round(relevance(q), 9), place, fold(q).encode(), q)
 
     best = sorted(able, key=key)[:n]

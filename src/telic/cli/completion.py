@@ -235,7 +235,7 @@ def evaluate(
     if model == "appaware":
         evaluate_apps(replay, names, chosen, sizes, window, report, as_json=as_json)
         return
-    pieces = len(names) * len(chosen) * len(sizes)
+    pieces = 2 * len(names) * len(chosen) * len(sizes)  # own lists, and those shown
     with ThreadPoolExecutor(2) as two, steps("evaluating", pieces) as progress:
         results = run(
             replay, relevances=names, protocols=chosen, candidates=sizes, progress=progress,
@@ -267,7 +267,7 @@ def evaluate_apps(
 
     if not len(replay.log.apps):
         console.print("The log names no apps: every variant will equal Standard.")
-    with steps("evaluating", len(names) * len(protocols) * len(sizes)) as progress:
+    with steps("evaluating", 2 * len(names) * len(protocols) * len(sizes)) as progress:
         results = evaluate_phones(
             replay, relevances=names, protocols=protocols, candidates=sizes, minutes=window,
             progress=progress,
@@ -286,6 +286,7 @@ def evaluate_apps(
 
 def print_results(replay: "Replay", results: "list[Result]") -> None:
     """Print what each model adds to the static order, and where that order is kept."""
+    from telic.completion.evaluation import row_name
     from telic.study import chapter2_report as draw
 
     people = "SIMULATED people. " if replay.log.simulated else ""
@@ -295,7 +296,8 @@ def print_results(replay: "Replay", results: "list[Result]") -> None:
     for result in results:
         for model, gate in result.models.gates.items():
             if model == "adaqac-online":
-                typer.echo(f"{result.models.relevance.name}, {model}: {gate.summary()}")
+                name = row_name(model, result.lists)
+                typer.echo(f"{result.models.relevance.name}, {name}: {gate.summary()}")
 
 
 @app.command()

@@ -49,8 +49,9 @@ def demo(
             pq.write_table(log, temporary)
         replay = chapter2_controls.simulated_replay(catalogue, log)
         results = evaluate(
-            replay, protocols=tuple(PROTOCOLS.values()), progress=progress, executor=two
-        )
+            replay, protocols=tuple(PROTOCOLS.values()), lists=("own",), progress=progress,
+            executor=two,
+        )  # fmt: skip
         controls = chapter2_controls.controls(
             catalogue,
             settings=("inattentive", "readers"),
@@ -109,7 +110,9 @@ def _phones(out: Path, port: int | None, seed: int, *, as_json: bool) -> None:
         replay = chapter3.replay_of(catalogue, log)
         rows = [
             row
-            for result in evaluate_phones(replay, relevances=("mpc",), progress=progress)
+            for result in evaluate_phones(
+                replay, relevances=("mpc",), lists=("own",), progress=progress
+            )
             for row in result.rows()
         ]
         progress("writing the report")

@@ -1,6 +1,6 @@
 """A fitted search box: what to suggest now, why, and what it learns from each submission."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
@@ -246,6 +246,15 @@ class Composition:
         self._shown = typed, [s.text for s in shown], at
         return shown
 
+    def shown(self, texts: Sequence[str]) -> None:
+        """Say what was really shown for the last prefix, where it was not what `suggest` returned.
+
+        Feedback is about what people saw: a page may show fewer suggestions, or others besides.
+        """
+        if self._shown is not None:
+            typed, _, at = self._shown
+            self._shown = typed, list(texts), at
+
     def submit(self, query: str) -> bool:
         """End the composition; return whether the weights of the user changed.
 
@@ -303,7 +312,7 @@ class Composition:
                     shared = float(index.weights[i]) if i >= 0 else (relevance.unlearned or 0.0)
                     own = np.log1p(count) if relevance.scale == "log" else count
                     found[query] = shared + factor * float(own)
-        best = sorted(found.items(), key=lambda item: -item[1])[: completer.n]
+        best = sorted(found.items(), key=_precedence)[: completer.n]
         return [text for text, _ in best], np.array([score for _, score in best])
 
     def _apps(
@@ -328,6 +337,12 @@ class Composition:
         if i >= 0:
             return i
         return self._numbers.setdefault(text, len(self.completer.index) + len(self._numbers))
+
+
+def _precedence(item: tuple[str, float]) -> tuple[float, str, str]:
+    """Sort by relevance, equal ones in the order of the catalogue."""
+    text, relevance = item
+    return -relevance, fold(text), text
 
 
 def _reasons(parts: np.ndarray) -> dict[str, float]:

@@ -110,6 +110,8 @@ class Models:
     """float64 (g, d)."""
     online: np.ndarray
     """float64 (n, d): weights before each composition of validation and testing, else NaN."""
+    steps: np.ndarray
+    """int (n,): online steps behind `online`."""
     latest: np.ndarray
     """float64 (g, d): online weights after each user's last composition."""
     updates: np.ndarray
@@ -191,8 +193,8 @@ def fit_models(replay: Replay, relevance: Relevance, protocol: Protocol, *, n: i
         closed = Gate(False, np.zeros(5, bool), np.zeros(users, bool))
         return Models(
             relevance, protocol, n, design, Filtering(3.0, 1), np.zeros(d), nothing, nothing,
-            np.zeros((len(log), d)), nothing, np.zeros(users, int), {}, protocol.step_sizes[0],
-            dict.fromkeys(MODELS[1:], closed),
+            np.zeros((len(log), d)), np.zeros(len(log), int), nothing, np.zeros(users, int), {},
+            protocol.step_sizes[0], dict.fromkeys(MODELS[1:], closed),
         )  # fmt: skip
     pooled = {
         l2: adaqac.unpersonalised(training, l2=l2, variant=protocol.pooling) for l2 in protocol.l2
@@ -218,10 +220,13 @@ def fit_models(replay: Replay, relevance: Relevance, protocol: Protocol, *, n: i
     before, latest = paths[step_size]
     online = np.full((len(log), without.shape[1]), np.nan)
     online[last.composition[walk]] = before
+    learned = np.isin(np.arange(walk.sum()), row)
+    steps = np.zeros(len(log), int)
+    steps[last.composition[walk]] = np.cumsum(learned) - learned - walked.group[walkers]
 
     filtering, _ = tune_filtering(features[valid], last.where(valid))
     models = Models(
-        relevance, protocol, n, design, filtering, everyone, without, own[best_own], online,
+        relevance, protocol, n, design, filtering, everyone, without, own[best_own], online, steps,
         latest, np.diff(walked.group), {"adaqac-unp": best_pooled, "adaqac-batch": best_own},
         step_size, {},
     )  # fmt: skip
