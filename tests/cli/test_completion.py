@@ -230,3 +230,19 @@ def test_the_query_log_may_not_overwrite_the_log(telic, tmp_path):
     assert code == 2
     assert "Choose another name" in err
     assert not (tmp_path / "x").exists()
+
+
+def test_an_outdated_catalogue_is_written_beside_the_same_log(telic, tmp_path, catalogue_file):
+    def simulate(name, *more):
+        arguments = ["completion", "simulate", tmp_path / f"{name}.parquet", "--users", 3]
+        arguments += ["--compositions", 5, "--catalogue", catalogue_file, *more]
+        return telic(*arguments)
+
+    for name, more in (("new", []), ("old", ["--outdated"])):
+        assert simulate(name, "--queries", tmp_path / f"{name}-queries.parquet", *more)[0] == 0
+    new, old = (pq.read_table(tmp_path / f"{name}-queries.parquet") for name in ("new", "old"))
+    assert len(old) == round(0.7 * len(new))
+    assert pq.read_table(tmp_path / "new.parquet") == pq.read_table(tmp_path / "old.parquet")
+    code, _, err = simulate("x", "--outdated")
+    assert code == 2
+    assert "needs --queries" in err

@@ -1,3 +1,4 @@
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -130,6 +131,32 @@ def test_online_scores_each_composition_before_it_learns_from_it(readers):
         assert not moved[~learned[:-1]].any()
         assert moved[learned[:-1]].any()
         assert (latest[u] != weights[own[-1]]).any() == learned[-1]
+
+
+def test_online_learns_of_a_composition_only_once_it_is_submitted(readers):
+    """Each user's compositions are begun in time and submitted three at a time."""
+    log = readers.log
+    overlapping = copy(readers)
+    overlapping.start_at = readers.start_at.copy()
+    for u in range(len(log.users)):
+        own = np.flatnonzero(log.user == u)
+        overlapping.start_at[own] = readers.start_at[own[np.arange(len(own)) // 3 * 3]]
+    relevance = fit_relevance(overlapping, "mpc", CAREFUL)
+    models = fit_models(overlapping, relevance, replace(CAREFUL, do_no_harm=False))
+    moments = overlapping.moments(relevance, overlapping.last_keystrokes(VALID, TEST))
+    taught = dict(zip(moments.composition.tolist(), moments.position >= 0, strict=True))
+    waiting = 0
+    for c in taught:
+        earlier = [d for d in taught if log.user[d] == log.user[c] and taught[d]]
+        done = [d for d in earlier if log.submitted_at[d] < overlapping.start_at[c]]
+        assert models.steps[c] == len(done)
+        waiting += len(done) < sum(d < c for d in earlier)
+        if not done:
+            np.testing.assert_array_equal(models.online[c], models.without[log.user[c]])
+        for d in taught:
+            if log.user[d] == log.user[c] and models.steps[d] == models.steps[c]:
+                np.testing.assert_array_equal(models.online[d], models.online[c])
+    assert waiting > 20
 
 
 def test_planted_feedback_is_found_and_its_rows_are_complete(readers, fitted):

@@ -8,7 +8,7 @@ import pytest
 
 from telic.completion.feedback import Feedback
 from telic.completion.folding import fold
-from telic.completion.relevance import WINDOW, Relevance
+from telic.completion.relevance import Relevance
 from telic.completion.replay import TEST, TRAIN, VALID, Replay
 from telic.data.compositions import read_compositions
 from telic.data.queries import read_queries
@@ -16,6 +16,9 @@ from telic.errors import InputError
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "reference"))
 import adaqac as reference
+
+WINDOW = 28 * 24 * 3600 * 1_000_000
+"""Microseconds that TimeSense looks back (2.4.2)."""
 
 
 def strokes_of(log, c):
@@ -72,10 +75,20 @@ def test_training_replay_serving_and_the_definition_give_the_same_features(make_
 
 
 def rare_table(make_table, seed=3):
-    """Lists that name only some phrases, and queries that one or two people alone submit."""
+    """Lists that name only some phrases, and queries that one or two people alone submit.
+
+    Everything happens at noon or midnight and takes days, so that compositions overlap, of one user
+    too, and things happen at the same time.
+    """
     table = make_table(seed, users=6, list_length=2)
     rows = table.to_pylist()
+    half_day = dt.timedelta(hours=12)
+    start = min(row["submitted_at"] for row in rows)
     for i, row in enumerate(rows):
+        begin = start + (row["submitted_at"] - start) // half_day * half_day
+        for j, stroke in enumerate(row["keystrokes"]):
+            stroke["at"] = begin + j * half_day
+        row["submitted_at"] = begin + (len(row["keystrokes"]) + i % 20) * half_day
         if i % 5 == 0:
             row["query"] = f"{row['query']} {'mine' if i % 2 else 'ours'} {i % 3}"
         if i % 4 == 0:  # nothing was shown
@@ -121,6 +134,23 @@ def test_candidates_by_definition(make_table, name, catalogue, lists):
         assert moments.position[t] == (best.index(wanted) if wanted in best else -1)
         unknown += (~moments.known[t, : len(best)]).sum()
     assert (unknown > 0) == (name == "personal")  # of one's own alone
+
+
+def test_what_was_submitted_last_had_been_submitted_before_a_composition_began(make_table):
+    table = rare_table(make_table)
+    rows = sorted(table.to_pylist(), key=lambda row: row["submitted_at"])
+    replay = Replay(read_compositions(table))
+    texts = replay.index.phrases(range(len(replay.index)))
+    overlaps = 0
+    for c, row in enumerate(rows):
+        begin = row["keystrokes"][0]["at"]
+        others = [other for other in rows if other["user"] == row["user"]]
+        done = [other for other in others if other["submitted_at"] < begin]
+        overlaps += len(done) < others.index(row)
+        expected = done[-1]["query"] if done else None
+        last = replay.previous[c]
+        assert (texts[last] if last >= 0 else None) == expected
+    assert overlaps > 10
 
 
 def test_relevance_of_one_query_agrees_with_the_sweep(toy_log):

@@ -107,6 +107,12 @@ def simulate(
         Path | None,
         typer.Option(help="Also write the catalogue as a query log, for fit and evaluate."),
     ] = None,
+    outdated: Annotated[
+        bool,
+        typer.Option(
+            help="With --queries: an older catalogue, so that the lists in the log know more."
+        ),
+    ] = False,
     phones: Annotated[bool, typer.Option(help="Give them phones with apps.")] = False,
     strength: Annotated[
         float, typer.Option(help="With --phones: share of queries caused by an app.", min=0, max=1)
@@ -128,6 +134,8 @@ def simulate(
 
     if not phones and (pairs or independent or strength != 0.5):
         raise InputError("--pairs, --independent and --strength need --phones.")
+    if outdated and not queries:
+        raise InputError("--outdated needs --queries: it is the catalogue that is older.")
     if queries and queries.resolve() == out.resolve():
         raise InputError(f"--queries names {out}, where the log goes. Choose another name.")
     for path in filter(None, (out, queries)):
@@ -150,7 +158,8 @@ def simulate(
         pq.write_table(log, temporary)
     if queries:
         with atomic_path(queries) as temporary:
-            pq.write_table(phrases.as_queries(log), temporary)
+            known = phrases.outdated(seed=seed) if outdated else phrases
+            pq.write_table(known.as_queries(log), temporary)
     console.print(f"{out}: {len(log)} simulated compositions of {users} users")
 
 

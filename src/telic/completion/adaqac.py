@@ -188,6 +188,7 @@ def online(
     users: np.ndarray,
     initial: np.ndarray,
     *,
+    done: np.ndarray | None = None,
     l2: float,
     step_size: float,
     schedule: Schedule,
@@ -202,7 +203,11 @@ def online(
     choices, row
         From `training_choices` over the compositions of the walk.
     users : int array of shape (T,)
-        User of each composition of the walk, ascending; compositions in time order.
+        User of each composition of the walk, ascending; compositions in order of submission.
+    done : int array of shape (T,), optional
+        How many compositions of the walk, those of users before included, a composition has before
+        it when it begins: where a user's compositions overlap, those not yet submitted teach
+        nothing. By default its place.
     initial : array of shape (g, d)
         Weights of each user before the walk: `unpersonalised` without that user.
 
@@ -214,8 +219,8 @@ def online(
         Weights of each user after the walk.
     """
     path = learn_online(choices, initial, step_size=step_size, l2=l2, schedule=schedule)
-    learned = np.zeros(len(users), np.int64)
-    learned[row] = 1
-    learned_before = np.cumsum(learned) - learned
+    learned = np.zeros(len(users) + 1, np.int64)
+    learned[row + 1] = 1
+    learned_before = np.cumsum(learned)[np.arange(len(users)) if done is None else done]
     # `path` has one row more for every user that came before.
     return path[learned_before + users], path[choices.group[1:] + np.arange(len(initial))]

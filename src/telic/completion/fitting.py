@@ -125,7 +125,7 @@ def _catalogue(replay: Replay, relevance: Relevance, now: int) -> PrefixIndex:
 
 
 def _online_at(replay: Replay, models: Models, now: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return each user's online weights, and steps behind them, at a moment."""
+    """Return online weights, and steps behind them, where each user next begins to type."""
     weights, steps = models.latest.copy(), models.updates.copy()
     ahead = np.flatnonzero((replay.start_at >= now) & np.isfinite(models.online).all(axis=1))
     for c in ahead[np.argsort(-replay.start_at[ahead], kind="stable")]:

@@ -205,24 +205,36 @@ def fit_models(replay: Replay, relevance: Relevance, protocol: Protocol, *, n: i
     own = {l2: fit_groups(training, l2=l2, center=center) for l2 in protocol.l2}
     best_own = max(protocol.l2, key=lambda l2: accuracy(own[l2][held_user]))
 
-    walk = part != TRAIN
+    # A composition teaches once it is submitted, and meets what had been learned when it began.
+    walk = np.flatnonzero(part != TRAIN)
+    walk = walk[np.lexsort((last.composition[walk], log.user[last.composition[walk]]))]
     walked, row = choices(walk)
-    walkers = log.user[last.composition[walk]]
-    paths = {
-        step: adaqac.online(
-            walked, row, walkers, without,
+    composition = last.composition[walk]
+    walkers = log.user[composition]
+    done = np.empty(len(walk), np.int64)
+    for one in np.split(np.arange(len(walk)), np.flatnonzero(np.diff(walkers)) + 1):
+        ends, begins = log.submitted_at[composition[one]], replay.start_at[composition[one]]
+        done[one] = one[:1] + np.searchsorted(ends, begins)
+
+    def path(step: float) -> tuple[np.ndarray, np.ndarray]:
+        """Online weights before each composition of the log, and each user's last."""
+        before, latest = adaqac.online(
+            walked, row, walkers, without, done=done,
             l2=best_pooled if protocol.schedule == "annealed" else 0.0,
             step_size=step, schedule=protocol.schedule,
-        )
-        for step in protocol.step_sizes
-    }  # fmt: skip
-    step_size = max(protocol.step_sizes, key=lambda step: accuracy(paths[step][0][valid[walk]]))
-    before, latest = paths[step_size]
-    online = np.full((len(log), without.shape[1]), np.nan)
-    online[last.composition[walk]] = before
-    learned = np.isin(np.arange(walk.sum()), row)
+        )  # fmt: skip
+        online = np.full((len(log), without.shape[1]), np.nan)
+        online[composition] = before
+        return online, latest
+
+    paths = {step: path(step) for step in protocol.step_sizes}
+    held = last.composition[valid]
+    step_size = max(protocol.step_sizes, key=lambda step: accuracy(paths[step][0][held]))
+    online, latest = paths[step_size]
+    learned = np.zeros(len(walk) + 1, int)
+    learned[row + 1] = 1
     steps = np.zeros(len(log), int)
-    steps[last.composition[walk]] = np.cumsum(learned) - learned - walked.group[walkers]
+    steps[composition] = np.cumsum(learned)[done] - walked.group[walkers]
 
     filtering, _ = tune_filtering(features[valid], last.where(valid))
     models = Models(

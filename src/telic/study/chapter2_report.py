@@ -300,6 +300,35 @@ def controls_table(rows: Sequence[dict]) -> tuple[list, list]:
     ]  # fmt: skip
 
 
+def knowledge_table(rows: Sequence[dict]) -> tuple[list, list]:
+    """Return (columns, rows): what reaches a completer of what the lists know."""
+    columns = ["Typists", "Completer is told", "Shown, own %", "Static", "Feedback − static"]
+    columns += ["Log − dwell twin", "Re-ranked static", "Re-ranked feedback − static"]
+    return columns, [
+        [
+            row["setting"], row["told"], percent(row["shown"], 1), percent(row["static"]),
+            change(row["gain"], None),
+            f"{change(row['dwell'], None)} ({100 * row['low']:+.2f} … {100 * row['high']:+.2f})"
+            .replace("-", "−"),
+            percent(row["reranked"]), change(row["reranked gain"], None),
+        ]
+        for row in rows
+    ]  # fmt: skip
+
+
+KNOWLEDGE = (
+    "The lists are those of a box that ranks by what people really want. A completer is told the "
+    "same catalogue (all), an older one, with other popularity and three tenths of the phrases "
+    "missing (older), or nothing but the log. MPC, last keystroke, %, adaQAC-UnP without the gate. "
+    "“Shown, own”: the share of the suggestions shown that the completer would have suggested "
+    "itself. Where it knows less, what people chose from the lists is often no candidate of its "
+    "own; re-ranking the shown list borrows the box's knowledge. Feedback borrows some too: the "
+    "positions of a list tell what the box knew, so that it gains even with inattentive typists, "
+    "who look at no list. Dwell times add nothing there, and no gain of this kind comes again once "
+    "the completer shows its own lists."
+)
+
+
 def attention_table(rows: Sequence[dict[str, float]]) -> tuple[list, list]:
     """Return (columns, rows) of the attention curve."""
     columns = ["Share of lists looked at", "Feedback − static", "Log − dwell twin"]
