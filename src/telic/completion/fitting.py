@@ -8,12 +8,12 @@ from telic.completion.adaqac import CAREFUL, D, Design, Protocol
 from telic.completion.appaware_evaluation import fit_phone_models
 from telic.completion.appaware_signals import MINUTES
 from telic.completion.completer import Completer, UserState, served
-from telic.completion.harm import Gate
+from telic.completion.harm import Gate, run_checks
 from telic.completion.index import PrefixIndex
-from telic.completion.models import fit_models, fit_relevance
+from telic.completion.models import Models, fit_models, fit_relevance
 from telic.completion.phones import PhoneRanker
 from telic.completion.relevance import WINDOW, Relevance
-from telic.completion.replay import Replay
+from telic.completion.replay import TEST, Replay
 
 
 def fit_completer(
@@ -28,8 +28,8 @@ def fit_completer(
     """Fit a completer that carries on where the log ends.
 
     Weights, penalties and the gate are those of `fit_models`, learned on the first three quarters
-    of each user's compositions; the counts behind the relevance are taken over the whole log and
-    the queries that came with it.
+    of each user's compositions; the running checks have seen the last quarter; the counts behind
+    the relevance are taken over the whole log and the queries that came with it.
 
     Parameters
     ----------
@@ -57,12 +57,28 @@ def fit_completer(
         "adaqac-batch": models.personal,
         "adaqac-online": models.latest,
     }[model]
+    states = _users(replay, weights, models.updates, gate)
+    if protocol.do_no_harm and model != "static":
+        _walk_checks(replay, models, model, states)
     return Completer(
         _catalogue(replay, score), score, models.design,
         models.everyone if model != "static" else np.zeros_like(models.everyone),
-        _users(replay, weights, models.updates, gate), gate, model, n, models.step_size,
-        protocol.name, replay.log.simulated,
+        states, gate, model, n, models.step_size,
+        protocol.name, replay.log.simulated, schedule=protocol.schedule,
+        l2=protocol.online_l2(models.l2.get("adaqac-unp", protocol.l2[0])),
+        keep_unlisted=protocol.keep_unlisted, do_no_harm=protocol.do_no_harm,
     )  # fmt: skip
+
+
+def _walk_checks(replay: Replay, models: Models, model: str, states: dict[str, UserState]) -> None:
+    """Let every user's running check see the last quarter of the log, as it would have served."""
+    moments = replay.moments(models.relevance, replay.every_keystroke(TEST), n=models.n)
+    found = models.reciprocal_ranks(replay, moments, gated=False)
+    user = replay.log.user[moments.composition]
+    is_open = models.gates[model].open(user, replay.prefix_length[moments.keystroke])
+    gain = np.where(is_open, found[model] - found["static"], 0.0)
+    for u, check in run_checks(gain, moments.composition, user)[1].items():
+        states[replay.log.users[u]].check = check
 
 
 def _with_phones(
@@ -88,6 +104,7 @@ def _with_phones(
         index, replace(relevance, learned=None), design, everyone,
         _users(replay, np.tile(everyone, (users, 1)), np.zeros(users, int), gate),
         gate, model, n, 0.0, protocol.name, replay.log.simulated, ranker,
+        do_no_harm=protocol.do_no_harm,
     )  # fmt: skip
 
 
