@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from telic.choice import Elastic
-from telic.completion import CAREFUL, Replay, evaluate
+from telic.completion import CAREFUL, PAPER, Replay, evaluate
 from telic.completion.appaware_evaluation import fit_phone_models, try_phone_models
 from telic.completion.evaluation import evaluate_models
 from telic.completion.fitting import completer_of
@@ -63,6 +63,8 @@ def walk(replay, models, model, *, phone=None):
         assert user.history == known.history
         assert user.previous == known.previous
         assert user.updates == known.updates
+        assert user.check.recent == pytest.approx(known.check.recent, abs=1e-12)
+        assert user.check.drawdown == pytest.approx(known.check.drawdown, abs=1e-12)
         np.testing.assert_allclose(user.weights, known.weights, rtol=1e-9, atol=1e-12)
         composition = completer.compose(user, phone(completer, c) if phone else None)
         begin, query = int(replay.start_at[c]), log.phrases[log.query[c]]
@@ -76,7 +78,7 @@ def walk(replay, models, model, *, phone=None):
     return found
 
 
-@pytest.mark.parametrize("protocol", [CAREFUL, UNGATED], ids=["gated", "ungated"])
+@pytest.mark.parametrize("protocol", [CAREFUL, UNGATED, PAPER], ids=["gated", "ungated", "paper"])
 @pytest.mark.parametrize("name", ["personal", "timesense"])
 def test_the_evaluation_reports_what_is_served(typed, name, protocol):
     models = fit_models(typed, fit_relevance(typed, name, protocol, n=5), protocol, n=5)
@@ -147,9 +149,9 @@ def test_the_evaluation_reports_what_is_served_with_apps(carried, together, prot
     model = "appaware-adaqac" if together else "appaware"
     served = walk(carried, models, model, phone=phone_of(carried))
     np.testing.assert_allclose(result.ranks["appaware"], [served[k] for k in moments.keystroke])
-    without = walk(carried, models, model)  # a phone without signals
-    standard = np.array([without[k] for k in moments.keystroke])
-    if not together:
+    if protocol is UNGATED and not together:  # a phone without signals
+        without = walk(carried, models, model)
+        standard = [without[k] for k in moments.keystroke]
         np.testing.assert_allclose(result.ranks["standard"], standard)
     assert (result.ranks["appaware"] != result.ranks["standard"]).any()
 

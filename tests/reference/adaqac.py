@@ -62,3 +62,30 @@ def candidates(events, now, user, prefix, shown, min_users, window, weigh, n, *,
 
     best = sorted(able, key=key)[:n]
     return best, [relevance(q) for q in best]
+
+
+def online(compositions, weights, *, step_size, l2, updates=0):
+    """adaQAC-Online as printed (2.7.2): eta times 0.9 after every update, the whole lambda * phi.
+
+    `compositions` are (x, relevance, chosen): features and relevance of the candidates, with the
+    submitted query joined to them, and its row.
+    """
+    phi = np.array(weights, float)
+    eta = step_size
+    for _ in range(updates):
+        eta = eta * 0.9
+    for x, relevance, chosen in compositions:
+        e = [np.exp(r + phi @ row) for r, row in zip(relevance, x, strict=True)]
+        s1 = sum(weight * row for weight, row in zip(e, x, strict=True))
+        s2 = sum(e)
+        phi = phi - eta * (s1 / s2 - x[chosen] + l2 * phi)
+        eta = eta * 0.9
+    return phi
+
+
+def running_check(gains, served, *, forgetting, allowance):
+    """(recent, drawdown) by definition: a discounted sum; the worst stretch that ends now."""
+    n = len(gains)
+    recent = sum(forgetting ** (n - 1 - t) * gains[t] for t in range(n))
+    stretches = [sum(-s - allowance for s in served[begin:]) for begin in range(n)]
+    return recent, max([0.0, *stretches])

@@ -358,6 +358,7 @@ def _describe(
     folder: Path, completer: "Completer", *, as_json: bool, prefix: str | None = None
 ) -> None:
     from telic.completion.feedback import FEATURES
+    from telic.completion.harm import gate_facts
 
     relevance = completer.relevance
     facts: dict[str, Any] = {
@@ -373,6 +374,8 @@ def _describe(
         "users": len(completer.users),
         "trained on simulated people": completer.simulated,
         "order": completer.gate.summary(),
+        "running check": completer.check_summary(),
+        "gate": gate_facts(completer.gate),
         "feature weights (everyone)": {
             name: round(float(weight), 4)
             for name, weight in zip(

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from telic.choice import Choices, fit_groups, fit_pooled, learn_online, leave_one_group_out
-from telic.choice.online import Schedule
+from telic.choice.online import Schedule, online_step, step_after
 from telic.completion.feedback import FEATURES
 from telic.completion.relevance import Relevance, Scale
 from telic.completion.replay import Moments, Replay
@@ -47,7 +47,16 @@ class Protocol:
     step_sizes: tuple[float, ...]
     """First step sizes of adaQAC-Online to choose from by validation MRR."""
     do_no_harm: bool
-    """Keep the static order wherever validation shows no gain."""
+    """Keep the static order wherever validation shows no gain, and for a user while recent
+    submissions show harm."""
+
+    def online_l2(self, l2: float) -> float:
+        """Return lambda of adaQAC-Online, given that of adaQAC-UnP.
+
+        The text prints the penalty and the discounted steps together. "Steady" steps keep learning
+        and would be pulled to zero for ever: they go without.
+        """
+        return l2 if self.schedule == "annealed" else 0.0
 
 
 PAPER = Protocol(
@@ -62,6 +71,55 @@ CAREFUL = Protocol(
     do_no_harm=True,
 )  # fmt: skip
 PROTOCOLS = {protocol.name: protocol for protocol in (CAREFUL, PAPER)}
+
+
+@dataclass(frozen=True)
+class OnlineRule:
+    """How adaQAC-Online moves a user's weights after each composition (2.7.2).
+
+    ``w <- w - eta_t * (S1 / S2 - x(q*) + l2 * w)``, with the sums over the candidates at the last
+    keystroke and t the number of steps that the user has taken before.
+
+    Examples
+    --------
+    >>> rule = OnlineRule(1.0)
+    >>> weights = np.zeros(1)
+    >>> rule.learn(np.array([[0.0], [1.0]]), np.zeros(2), 1, weights, updates=0)
+    >>> weights
+    array([0.5])
+    """
+
+    step_size: float
+    """eta of the first step."""
+    schedule: Schedule = "steady"
+    """See `telic.choice.learn_online`; the text prints "annealed"."""
+    l2: float = 0.0
+    """lambda, added whole at every step."""
+    keep_unlisted: bool = False
+    """A submitted query that is no candidate joins the candidates (the union in (2.3.2)); else
+    such a composition teaches nothing."""
+
+    def learn(
+        self, x: np.ndarray, relevance: np.ndarray, chosen: int, weights: np.ndarray, updates: int
+    ) -> None:
+        """Move `weights` in place by one step.
+
+        Parameters
+        ----------
+        x : float array of shape (n, d)
+            Columns of the candidates.
+        relevance : float array of shape (n,)
+        chosen : int
+            Row of the submitted query.
+        weights : float64 array of shape (d,)
+        updates : int
+            Steps that were taken before.
+        """
+        step = step_after(self.step_size, updates, self.schedule == "annealed")
+        online_step(
+            x, relevance, 0, len(x), chosen, weights, np.zeros_like(weights), step, self.l2,
+            np.empty(len(x)),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

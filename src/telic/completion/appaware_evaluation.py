@@ -11,7 +11,7 @@ from telic.completion.adaqac import CAREFUL, Design, Protocol
 from telic.completion.appaware import PRINTED, AppAware, fit_appaware
 from telic.completion.appaware_signals import MINUTES, Signals
 from telic.completion.evaluation import BOTH, PREFIXES, measures, row_name, slices_of
-from telic.completion.harm import Gate
+from telic.completion.harm import Gate, run_checks
 from telic.completion.models import fit_relevance, recounted
 from telic.completion.relevance import NAMES, Relevance
 from telic.completion.replay import TEST, TRAIN, VALID, Lists, Moments, Replay
@@ -53,6 +53,8 @@ class PhoneModels:
             found[name] = reciprocal_ranks(scores, moments.position)
             if gated and name in self.gates:
                 is_open = self.gates[name].open(user, length)
+                gain = np.where(is_open, found[name] - found["standard"], 0.0)
+                is_open &= run_checks(gain, moments.composition, user)[0]
                 found[name] = np.where(is_open, found[name], found["standard"])
         return found
 

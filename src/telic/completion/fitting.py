@@ -8,12 +8,12 @@ from telic.completion.adaqac import CAREFUL, D, Design, Protocol
 from telic.completion.appaware_evaluation import PhoneModels, fit_phone_models
 from telic.completion.appaware_signals import MINUTES
 from telic.completion.completer import Completer, UserState, served
-from telic.completion.harm import Gate
+from telic.completion.harm import Gate, run_checks
 from telic.completion.index import PrefixIndex
 from telic.completion.models import Models, fit_models, fit_relevance
 from telic.completion.phones import PhoneRanker
 from telic.completion.relevance import WINDOW, Relevance, shared_parts
-from telic.completion.replay import Replay
+from telic.completion.replay import TEST, Replay
 
 
 def fit_completer(
@@ -28,9 +28,10 @@ def fit_completer(
     """Fit a completer that carries on where the log ends.
 
     Weights, penalties and the gate are those of `fit_models`, learned on the first three quarters
-    of each user's compositions; the counts behind the relevance are taken over the whole log and
-    the queries that came with it. Users of the log have the weights that the evaluation tries on
-    them; with "adaqac-unp" these are learned from everybody else.
+    of each user's compositions; the running checks have seen the last quarter; the counts behind
+    the relevance are taken over the whole log and the queries that came with it. Users of the log
+    have the weights that the evaluation tries on them; with "adaqac-unp" these are learned from
+    everybody else.
 
     Parameters
     ----------
@@ -66,7 +67,7 @@ def completer_of(
 
     This is what the evaluation measures: at the start of each composition, the completer of that
     moment (tests replay one against the other). Weights, scales and gates are those of the fit;
-    counts, catalogue, histories and online steps are those of before the moment.
+    counts, catalogue, histories, online steps and running checks are those of before the moment.
 
     Parameters
     ----------
@@ -82,7 +83,7 @@ def completer_of(
     now = int(events.at.max()) + 1 if at is None else at
     relevance, protocol, users = models.relevance, models.protocol, len(replay.log.users)
     index = _catalogue(replay, relevance, now)
-    steps, step_size, ranker = np.zeros(users, int), 0.0, None
+    steps, step_size, l2, ranker = np.zeros(users, int), 0.0, 0.0, None
     if isinstance(models, PhoneModels):
         apps = models.models["appaware"]
         gate = models.gates.get("appaware", Gate.always(users))
@@ -96,6 +97,7 @@ def completer_of(
     else:
         gate = models.gates.get(model, Gate.always(users))
         design, everyone, step_size = models.design, models.everyone, models.step_size
+        l2 = protocol.online_l2(models.l2.get("adaqac-unp", protocol.l2[0]))
         if model == "static":
             everyone = np.zeros_like(everyone)
             weights = np.zeros_like(models.without)
@@ -103,11 +105,30 @@ def completer_of(
             weights, steps = _online_at(replay, models, now)
         else:
             weights = models.personal if model == "adaqac-batch" else models.without
+    states = _users(replay, weights, steps, gate, now)
+    if protocol.do_no_harm and model != "static":
+        _walk_checks(replay, models, model, states, now)
     return Completer(
         index, replace(relevance, learned=None), design, everyone,
-        _users(replay, weights, steps, gate, now), gate, model, models.n, step_size,
-        protocol.name, replay.log.simulated, ranker,
+        states, gate, model, models.n, step_size, protocol.name, replay.log.simulated, ranker,
+        schedule=protocol.schedule, l2=l2, keep_unlisted=protocol.keep_unlisted,
+        do_no_harm=protocol.do_no_harm,
     )  # fmt: skip
+
+
+def _walk_checks(
+    replay: Replay, models: Models | PhoneModels, model: str, states: dict[str, UserState], now: int
+) -> None:
+    """Let every user's running check see the last quarter of the log, as it would have served."""
+    moments = replay.moments(models.relevance, replay.every_keystroke(TEST), n=models.n)
+    moments = moments.where(replay.log.submitted_at[moments.composition] < now)
+    found = models.reciprocal_ranks(replay, moments, gated=False)
+    name, base = ("appaware", "standard") if model.startswith("appaware") else (model, "static")
+    user = replay.log.user[moments.composition]
+    is_open = models.gates[name].open(user, replay.prefix_length[moments.keystroke])
+    gain = np.where(is_open, found[name] - found[base], 0.0)
+    for u, check in run_checks(gain, moments.composition, user)[1].items():
+        states[replay.log.users[u]].check = check
 
 
 def _catalogue(replay: Replay, relevance: Relevance, now: int) -> PrefixIndex:

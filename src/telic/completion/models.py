@@ -8,7 +8,7 @@ from telic.choice import Elastic, FactoredChoices, fit_groups, fit_sdca
 from telic.completion import adaqac
 from telic.completion.adaqac import Design, Protocol
 from telic.completion.filtering import Filtering, tune_filtering
-from telic.completion.harm import Gate
+from telic.completion.harm import Gate, run_checks
 from telic.completion.relevance import Relevance
 from telic.completion.replay import TEST, TRAIN, VALID, Moments, Replay
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
@@ -153,6 +153,8 @@ class Models:
             length = replay.prefix_length[moments.keystroke]
             for model, gate in self.gates.items():
                 is_open = gate.open(user, length)
+                gain = np.where(is_open, found[model] - found["static"], 0.0)
+                is_open &= run_checks(gain, moments.composition, user)[0]
                 found[model] = np.where(is_open, found[model], found["static"])
         return found
 
@@ -220,8 +222,7 @@ def fit_models(replay: Replay, relevance: Relevance, protocol: Protocol, *, n: i
         """Online weights before each composition of the log, and each user's last."""
         before, latest = adaqac.online(
             walked, row, walkers, without, done=done,
-            l2=best_pooled if protocol.schedule == "annealed" else 0.0,
-            step_size=step, schedule=protocol.schedule,
+            l2=protocol.online_l2(best_pooled), step_size=step, schedule=protocol.schedule,
         )  # fmt: skip
         online = np.full((len(log), without.shape[1]), np.nan)
         online[composition] = before

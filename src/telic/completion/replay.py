@@ -258,12 +258,14 @@ class Replay:
     ) -> np.ndarray:
         """Return the relevance of one query in each composition, by looking its events up.
 
-        Slow and obvious, for single queries; `moments` sweeps through time instead.
+        Of a query that is not in the catalogue by then, only the user's own count is known. Slow
+        and obvious, for single queries; `moments` sweeps through time instead.
         """
         events = self.submissions
         by_query = np.argsort(events.query, kind="stable")
         start = np.searchsorted(events.query[by_query], np.arange(len(self.index) + 1))
-        counts = np.empty((len(query), 3))
+        counts, learned = np.empty((len(query), 3)), np.zeros(len(query))
+        learned += relevance.learned_of(query)
         for i, (q, c) in enumerate(zip(query, composition, strict=True)):
             own = by_query[start[q] : start[q + 1]]
             now = self.start_at[c]
@@ -274,8 +276,10 @@ class Replay:
                 weight[events.user[own] == self.log.user[c]].sum(),
                 weight[events.at[own] >= now - WINDOW].sum(),
             )
+            if not events.opens[own].any():
+                counts[i, [0, 2]], learned[i] = 0.0, relevance.unlearned or 0.0
         counts = np.log1p(counts) if relevance.scale == "log" else counts
-        return counts @ relevance.factors + relevance.learned_of(query)
+        return counts @ relevance.factors + learned
 
     def with_submitted(self, moments: Moments, relevance: Relevance) -> Moments:
         """Add the submitted query as a last candidate where it is none: the union in (3.3.2)."""

@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from telic.completion.adaqac import CAREFUL
-from telic.completion.evaluation import Result, evaluate_models
 from telic.completion.models import fit_models, fit_relevance
-from telic.completion.replay import Replay
+from telic.completion.replay import TEST, Replay
 from telic.data.compositions import read_compositions
 from telic.data.queries import read_queries
 from telic.evaluate import paired_t_test
@@ -63,20 +62,20 @@ def dwell_effect(
     return _effect(*(_tried(simulated_replay(catalogue, table)) for table in (log, twin)))
 
 
-def _tried(replay: Replay) -> Result:
+def _tried(replay: Replay) -> dict[str, float]:
+    """MRR of every model at the last keystroke, and the share of what was shown (see `Replay`)."""
     models = fit_models(replay, fit_relevance(replay, "mpc", UNGATED), UNGATED)
-    return evaluate_models(replay, models)
+    moments = replay.moments(models.relevance, replay.last_keystrokes(TEST))
+    found = models.reciprocal_ranks(replay, moments)
+    mrr = {model: float(ranks.mean()) for model, ranks in found.items()}
+    return mrr | {"shown": replay.shown_share(moments)}
 
 
-def _effect(real: Result, twin: Result) -> dict[str, float]:
-    of_real, of_twin = (
-        {model: float(ranks[result.slices["last"]].mean()) for model, ranks in result.ranks.items()}
-        for result in (real, twin)
-    )
+def _effect(real: dict[str, float], twin: dict[str, float]) -> dict[str, float]:
     return {
-        "static": of_real["static"],
-        "gain": of_real["adaqac-unp"] - of_real["static"],
-        "dwell": of_real["adaqac-unp"] - of_twin["adaqac-unp"],
+        "static": real["static"],
+        "gain": real["adaqac-unp"] - real["static"],
+        "dwell": real["adaqac-unp"] - twin["adaqac-unp"],
     }
 
 
@@ -113,9 +112,9 @@ def knowledge(
             own = _tried(replay)
             effect = _effect(own, _tried(simulated_replay(catalogue, twin, told=what)))
             shown = _tried(replay.over("shown"))
-            other = _effect(shown, shown)
-            effect |= {"reranked": other["static"], "reranked gain": other["gain"]}
-            found.setdefault((setting, what), []).append(effect | {"shown": own.shown_share})
+            gain = shown["adaqac-unp"] - shown["static"]
+            effect |= {"reranked": shown["static"], "reranked gain": gain, "shown": own["shown"]}
+            found.setdefault((setting, what), []).append(effect)
     rows = []
     for (setting, what), effects in found.items():
         means = {key: float(np.mean([one[key] for one in effects])) for key in effects[0]}
