@@ -17,11 +17,11 @@ LEVEL = 0.05
 """Family-wise level of the gate: the chance to open for any range of prefix length in which
 feedback does not help, whatever it does in the others."""
 
-FORGETTING = 0.99
-"""What the running check keeps of its evidence at each submission: it looks back about 100."""
-MARGIN = 0.2
+FORGETTING = 0.98
+"""What the running check keeps of its evidence at each submission: it looks back about 50."""
+MARGIN = 0.1
 """The running check closes while the sum of recent gains lies this far below zero."""
-BUDGET = 1.0
+BUDGET = 1.5
 """The running check closes while this much was lost beyond the allowance, in reciprocal rank."""
 ALLOWANCE = 0.002
 """What may be lost for each submission without being counted against `BUDGET`."""
