@@ -2,18 +2,21 @@ from copy import copy
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from telic.choice import fit_pooled
 from telic.completion import CAREFUL, PAPER, Replay, evaluate
 from telic.completion.adaqac import Design, online, training_choices, unpersonalised
-from telic.completion.evaluation import PREFIXES, evaluate_models
+from telic.completion.evaluation import PREFIXES, evaluate_models, measures, slices_of
 from telic.completion.feedback import LONGEST_AT, WIDTH
 from telic.completion.filtering import Filtering, tune_filtering
 from telic.completion.harm import PREFIX_BINS, Gate, bin_of
 from telic.completion.models import MODELS, fit_models, fit_relevance
+from telic.completion.relevance import Relevance
 from telic.completion.replay import TEST, TRAIN, VALID, Moments
 from telic.data.compositions import read_compositions
 from telic.data.queries import read_queries
@@ -254,3 +257,76 @@ def test_prefix_bins_cover_every_length():
     lengths = np.array([0, 1, 3, 4, 6, 7, 9, 10, 12, 13, 1000])
     assert bin_of(lengths).tolist() == [0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
     assert len(PREFIX_BINS) == 5
+
+
+@pytest.mark.parametrize("lists", ["own", "shown"])
+def test_nothing_is_fitted_on_the_test_part(readers, lists):
+    """Other lists and times in the test part change no scale, weight, threshold or gate."""
+    log, rng = readers.log, np.random.default_rng(0)
+    composition = np.repeat(np.arange(len(log)), np.diff(log.keystroke_start))
+    tested = readers.part[composition] == TEST
+    listed = np.repeat(tested, np.diff(log.list_start))
+    shown = readers.shown.copy()
+    shown[listed] = rng.permutation(shown[listed])
+    later = np.where(tested, np.arange(len(log.at)) - log.keystroke_start[composition], 0)
+    other = copy(readers.over(lists))
+    other.shown, other.log = shown, replace(log, at=log.at + 700_000 * later)
+    one, two = (
+        fit_models(replay, fit_relevance(replay, "personal-s", CAREFUL), CAREFUL)
+        for replay in (readers.over(lists), other)
+    )
+    assert one.relevance == two.relevance
+    for name in ("everyone", "without", "personal"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+    np.testing.assert_array_equal(one.design.deviations, two.design.deviations)
+    assert (one.filtering, one.l2, one.step_size) == (two.filtering, two.l2, two.step_size)
+    for model, gate in one.gates.items():
+        np.testing.assert_array_equal(gate.bins, two.gates[model].bins)
+        np.testing.assert_array_equal(gate.users, two.gates[model].users)
+    assert (one.latest != two.latest).any()  # online goes on learning
+
+
+def test_thresholds_and_gates_are_those_of_the_validation_part(readers, fitted):
+    last = readers.moments(fitted.relevance, readers.last_keystrokes(VALID))
+    assert fitted.filtering == tune_filtering(readers.features(last), last)[0]
+    every = readers.moments(fitted.relevance, readers.every_keystroke(VALID))
+    found = fitted.reciprocal_ranks(readers, every, gated=False)
+    length = np.array([len(readers.log.prefixes[p]) for p in readers.log.prefix[every.keystroke]])
+    user = readers.log.user[every.composition]
+    for model, gate in fitted.gates.items():
+        gain = found[model] - found["static"]
+        expected = Gate.fitted(gain, user, length, len(readers.log.users))
+        np.testing.assert_array_equal(gate.bins, expected.bins)
+        np.testing.assert_array_equal(gate.users, expected.users)
+
+
+def test_every_keystroke_leaves_out_the_empty_box_and_ranges_are_by_characters(make_table):
+    table = make_table(0, users=3)
+    rows = table.to_pylist()
+    for row in rows[::3]:  # a backspace to nothing, as the second keystroke or the last
+        row["keystrokes"].insert(1, row["keystrokes"][0] | {"prefix": ""})
+    log = read_compositions(pa.Table.from_pylist(rows, schema=table.schema))
+    replay = Replay(log)
+    moments = replay.moments(Relevance.named("mpc"), replay.every_keystroke(TEST))
+    slices = slices_of(replay, moments)
+    texts = [log.prefixes[log.prefix[k]] for k in moments.keystroke]
+    assert slices["all"].tolist() == [text != "" for text in texts]
+    assert not slices["all"].all()
+    for name, (first, most) in zip(PREFIXES[2:], PREFIX_BINS, strict=True):
+        assert slices[name].tolist() == [first <= len(text) <= most for text in texts]
+    ends = {log.keystroke_start[c + 1] - 1 for c in moments.composition}
+    assert slices["last"].tolist() == [k in ends for k in moments.keystroke]
+
+
+def test_a_test_takes_users_as_the_unit():
+    rng = np.random.default_rng(0)
+    user = np.repeat([0, 1, 2, 3], [1, 5, 30, 200])
+    own, other = rng.random((2, len(user)))
+    found = measures(own, other, user)
+    means = [(own - other)[user == u].mean() for u in range(4)]
+    expected = stats.ttest_1samp(means, 0.0)
+    assert found["difference"] == pytest.approx(np.mean(means))
+    assert found["p_value"] == pytest.approx(expected.pvalue)
+    low, high = expected.confidence_interval(0.95)
+    assert (found["low"], found["high"]) == (pytest.approx(low), pytest.approx(high))
+    assert found["mrr"] == pytest.approx(own.mean())

@@ -199,3 +199,20 @@ def test_suggestions_off_the_prefix_are_counted(make_table):
         for shown in stroke["suggestions"]
     )
     assert Replay(log).off_prefix == expected > 0
+
+
+def test_the_share_of_what_was_shown_that_a_completer_would_suggest(make_table):
+    log = read_compositions(rare_table(make_table))
+    replay = Replay(log)
+    texts = replay.index.phrases(range(len(replay.index)))
+    moments = replay.moments(Relevance.named("mpc"), replay.every_keystroke(TEST), n=3)
+    suggested = []
+    for t, k in enumerate(moments.keystroke):
+        own = {texts[q] for q in moments.candidates[t] if q >= 0}
+        listed = log.shown[log.list_start[k] : log.list_start[k + 1]]
+        suggested += [log.phrases[q] in own for q in listed]
+    assert 0 < sum(suggested) < len(suggested)
+    assert replay.shown_share(moments) == pytest.approx(np.mean(suggested))
+    nothing = moments.where(np.diff(log.list_start)[moments.keystroke] == 0)
+    assert len(nothing)
+    assert np.isnan(replay.shown_share(nothing))
