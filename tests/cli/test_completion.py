@@ -53,9 +53,12 @@ def test_evaluate_prints_the_contract(telic, log):
     assert code == 0, err
     found = json.loads(out)
     assert found["simulated"] is True
-    assert len(found["rows"]) == 2 * 2 * 5 * 7
-    keys = ["relevance", "protocol", "candidates", "model", "prefixes", "n", "mrr", "sr@1", "sr@2"]
-    assert set(keys) | {"sr@3", "p_value"} <= found["rows"][0].keys()
+    assert len(found["rows"]) == 2 * 2 * 2 * 5 * 7
+    keys = ["relevance", "protocol", "candidates", "lists", "model", "prefixes", "n", "mrr"]
+    assert set(keys) | {"sr@1", "sr@2", "sr@3", "p_value"} <= found["rows"][0].keys()
+    assert {(row["lists"], row["model"]) for row in found["rows"]} >= {
+        ("own", "static"), ("shown", "re-rank the shown list: static"),
+    }  # fmt: skip
     assert {row["protocol"] for row in found["rows"]} == {"paper", "careful"}
 
 
@@ -194,11 +197,14 @@ def test_evaluate_with_apps_has_a_row_for_every_variant(telic, phone_log, log):
         assert code == 0, err
         rows = json.loads(out)["rows"]
         models = {"standard", "appaware-i", "appaware-o", "appaware-c", "appaware"}
-        assert {row["model"] for row in rows} == models
+        assert {row["model"] for row in rows if row["lists"] == "own"} == models
+        assert {row["model"] for row in rows if row["lists"] == "shown"} == {
+            f"re-rank the shown list: {model}" for model in models
+        }
         last = {row["model"]: row["mrr"] for row in rows if row["prefixes"] == "all"}
         if file == log:  # names no apps: all must equal Standard
             assert "names no apps" in err
-            assert len(set(last.values())) == 1
+            assert len(set(last.values())) == 2  # own lists, and those shown
 
 
 @pytest.mark.parametrize("model", ["appaware", "appaware-adaqac"])
@@ -224,3 +230,19 @@ def test_the_query_log_may_not_overwrite_the_log(telic, tmp_path):
     assert code == 2
     assert "Choose another name" in err
     assert not (tmp_path / "x").exists()
+
+
+def test_an_outdated_catalogue_is_written_beside_the_same_log(telic, tmp_path, catalogue_file):
+    def simulate(name, *more):
+        arguments = ["completion", "simulate", tmp_path / f"{name}.parquet", "--users", 3]
+        arguments += ["--compositions", 5, "--catalogue", catalogue_file, *more]
+        return telic(*arguments)
+
+    for name, more in (("new", []), ("old", ["--outdated"])):
+        assert simulate(name, "--queries", tmp_path / f"{name}-queries.parquet", *more)[0] == 0
+    new, old = (pq.read_table(tmp_path / f"{name}-queries.parquet") for name in ("new", "old"))
+    assert len(old) == round(0.7 * len(new))
+    assert pq.read_table(tmp_path / "new.parquet") == pq.read_table(tmp_path / "old.parquet")
+    code, _, err = simulate("x", "--outdated")
+    assert code == 2
+    assert "needs --queries" in err

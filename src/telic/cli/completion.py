@@ -107,6 +107,12 @@ def simulate(
         Path | None,
         typer.Option(help="Also write the catalogue as a query log, for fit and evaluate."),
     ] = None,
+    outdated: Annotated[
+        bool,
+        typer.Option(
+            help="With --queries: an older catalogue, so that the lists in the log know more."
+        ),
+    ] = False,
     phones: Annotated[bool, typer.Option(help="Give them phones with apps.")] = False,
     strength: Annotated[
         float, typer.Option(help="With --phones: share of queries caused by an app.", min=0, max=1)
@@ -128,6 +134,8 @@ def simulate(
 
     if not phones and (pairs or independent or strength != 0.5):
         raise InputError("--pairs, --independent and --strength need --phones.")
+    if outdated and not queries:
+        raise InputError("--outdated needs --queries: it is the catalogue that is older.")
     if queries and queries.resolve() == out.resolve():
         raise InputError(f"--queries names {out}, where the log goes. Choose another name.")
     for path in filter(None, (out, queries)):
@@ -150,7 +158,8 @@ def simulate(
         pq.write_table(log, temporary)
     if queries:
         with atomic_path(queries) as temporary:
-            pq.write_table(phrases.as_queries(log), temporary)
+            known = phrases.outdated(seed=seed) if outdated else phrases
+            pq.write_table(known.as_queries(log), temporary)
     console.print(f"{out}: {len(log)} simulated compositions of {users} users")
 
 
@@ -235,7 +244,7 @@ def evaluate(
     if model == "appaware":
         evaluate_apps(replay, names, chosen, sizes, window, report, as_json=as_json)
         return
-    pieces = len(names) * len(chosen) * len(sizes)
+    pieces = 2 * len(names) * len(chosen) * len(sizes)  # own lists, and those shown
     with ThreadPoolExecutor(2) as two, steps("evaluating", pieces) as progress:
         results = run(
             replay, relevances=names, protocols=chosen, candidates=sizes, progress=progress,
@@ -267,7 +276,7 @@ def evaluate_apps(
 
     if not len(replay.log.apps):
         console.print("The log names no apps: every variant will equal Standard.")
-    with steps("evaluating", len(names) * len(protocols) * len(sizes)) as progress:
+    with steps("evaluating", 2 * len(names) * len(protocols) * len(sizes)) as progress:
         results = evaluate_phones(
             replay, relevances=names, protocols=protocols, candidates=sizes, minutes=window,
             progress=progress,
@@ -286,6 +295,7 @@ def evaluate_apps(
 
 def print_results(replay: "Replay", results: "list[Result]") -> None:
     """Print what each model adds to the static order, and where that order is kept."""
+    from telic.completion.evaluation import row_name
     from telic.study import chapter2_report as draw
 
     people = "SIMULATED people. " if replay.log.simulated else ""
@@ -295,7 +305,8 @@ def print_results(replay: "Replay", results: "list[Result]") -> None:
     for result in results:
         for model, gate in result.models.gates.items():
             if model == "adaqac-online":
-                typer.echo(f"{result.models.relevance.name}, {model}: {gate.summary()}")
+                name = row_name(model, result.lists)
+                typer.echo(f"{result.models.relevance.name}, {name}: {gate.summary()}")
 
 
 @app.command()
@@ -347,6 +358,7 @@ def _describe(
     folder: Path, completer: "Completer", *, as_json: bool, prefix: str | None = None
 ) -> None:
     from telic.completion.feedback import FEATURES
+    from telic.completion.harm import gate_facts
 
     relevance = completer.relevance
     facts: dict[str, Any] = {
@@ -362,6 +374,8 @@ def _describe(
         "users": len(completer.users),
         "trained on simulated people": completer.simulated,
         "order": completer.gate.summary(),
+        "running check": completer.check_summary(),
+        "gate": gate_facts(completer.gate),
         "feature weights (everyone)": {
             name: round(float(weight), 4)
             for name, weight in zip(

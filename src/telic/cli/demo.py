@@ -49,8 +49,9 @@ def demo(
             pq.write_table(log, temporary)
         replay = chapter2_controls.simulated_replay(catalogue, log)
         results = evaluate(
-            replay, protocols=tuple(PROTOCOLS.values()), progress=progress, executor=two
-        )
+            replay, protocols=tuple(PROTOCOLS.values()), lists=("own",), progress=progress,
+            executor=two,
+        )  # fmt: skip
         controls = chapter2_controls.controls(
             catalogue,
             settings=("inattentive", "readers"),
@@ -96,7 +97,7 @@ def _phones(out: Path, port: int | None, seed: int, *, as_json: bool) -> None:
     from telic.completion.appaware_evaluation import evaluate_phones
     from telic.data import atomic_path
     from telic.simulate import example_phones, simulate_phones
-    from telic.study import chapter3, chapter3_report
+    from telic.study import chapter2_controls, chapter3_report
 
     began = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
@@ -106,10 +107,12 @@ def _phones(out: Path, port: int | None, seed: int, *, as_json: bool) -> None:
         log = simulate_phones(catalogue, affinity=affinity, users=100, compositions=120, seed=seed)
         with atomic_path(out / "phones.parquet") as temporary:
             pq.write_table(log, temporary)
-        replay = chapter3.replay_of(catalogue, log)
+        replay = chapter2_controls.simulated_replay(catalogue, log)
         rows = [
             row
-            for result in evaluate_phones(replay, relevances=("mpc",), progress=progress)
+            for result in evaluate_phones(
+                replay, relevances=("mpc",), lists=("own",), progress=progress
+            )
             for row in result.rows()
         ]
         progress("writing the report")

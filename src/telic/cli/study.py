@@ -51,9 +51,9 @@ def chapter_3(
     pairs: Annotated[
         Path | None, typer.Option(help="Real query-app pairs (UniMobile, ISTAS): people held out.")
     ] = None,
-    seeds: Annotated[int, typer.Option(help="Simulated logs per control.", min=2)] = 3,
-    users: Annotated[int, typer.Option(min=4)] = 200,
-    compositions: Annotated[int, typer.Option(help="Per user.", min=8)] = 150,
+    seeds: Annotated[int, typer.Option(help="Simulated logs per control.", min=2)] = 4,
+    users: Annotated[int, typer.Option(min=4)] = 150,
+    compositions: Annotated[int, typer.Option(help="Per user.", min=8)] = 120,
     as_json: Json = False,
 ) -> None:
     """The phone's apps: tables 3.1, 3.2, 3.5, figures 3.2-3.7, controls, real pairs."""
