@@ -8,6 +8,7 @@ from telic.data.contracts import SIMULATED
 from telic.errors import InputError
 from telic.hin import LinkType, Network, Schema, induced, network_from_arrays
 from telic.privacy import utility
+from telic.privacy.adversary import Adversary
 from telic.privacy.anonymise import (
     _add_links,
     complete_graph,
@@ -15,7 +16,7 @@ from telic.privacy.anonymise import (
     randomise_ids,
     without_majority_strength,
 )
-from telic.privacy.auxiliary import Auxiliary, Rules
+from telic.privacy.auxiliary import Auxiliary
 from telic.privacy.dehin import attack
 from telic.privacy.score import read_truth, scores
 from telic.privacy.steps import apply_steps
@@ -30,7 +31,9 @@ def world():
 
 
 def precision(network, release, truth):
-    result = attack(Auxiliary(network, Rules.of(release)), release, max_distance=2)
+    result = attack(
+        Auxiliary(network, Adversary.of(release, in_links=False, joint=False)), release, distance=2
+    )
     return [score.precision for score in scores(result, network.size("user"), truth)]
 
 
@@ -76,7 +79,11 @@ def test_complete_graphs_fall_to_the_reconfigured_attack_and_varying_ones_do_not
     assert plain[0] < found[2] <= plain[2]
     varying = complete_graph(target, varying=True)
     for release in (varying, without_majority_strength(varying)[0]):
-        result = attack(Auxiliary(network, Rules.of(release)), release, max_distance=1)
+        result = attack(
+            Auxiliary(network, Adversary.of(release, in_links=False, joint=False)),
+            release,
+            distance=1,
+        )
         assert (result.sizes[0] > 0).all()
         assert (result.sizes[1] == 0).all()
 
@@ -141,7 +148,7 @@ def test_random_links_are_new_distinct_and_as_many_as_fit(n, self_links):
     network = network_from_arrays(schema, {"user": {"id": np.arange(n)}}, {"follow": rows})
     old = network.links["follow"]
     missing = rng.integers(0, n + 2, n)
-    new = _add_links(network, "follow", "user", missing, rng)
+    new = _add_links(network, "follow", missing, rng)
     Network(schema, network.nodes, {"follow": new}).validate()
     room = n - (not self_links)
     assert (new.out_degree == np.minimum(old.out_degree + missing, room)).all()
@@ -153,7 +160,7 @@ def test_random_links_lead_anywhere_alike():
     network = network_from_arrays(schema, {"user": {"id": np.arange(40)}}, {"follow": ([0], [1])})
     rng, draws = np.random.default_rng(0), np.zeros(40)
     for _ in range(3000):
-        draws[_add_links(network, "follow", "user", np.eye(40, dtype=int)[0] * 5, rng).indices] += 1
+        draws[_add_links(network, "follow", np.eye(40, dtype=int)[0] * 5, rng).indices] += 1
     assert draws[0] == 0
     assert draws[1] == 3000
     # Mean 3000·5/38 = 395, standard deviation 18.5: five of them.
@@ -186,7 +193,7 @@ def test_wrong_steps_are_named(world):
         ({"method": "k-degree", "k": 0}, "k is 0"),
         ({"method": "perturb", "share": 2}, "share is 2"),
         ({"method": "bin", "size": 3}, "step 1 .bin.: .*size"),
-        ({"method": "drop-links", "links": ["like"]}, "'like' does not join"),
+        ({"method": "drop-links", "links": ["like"]}, "no link type is called 'like'"),
         ({"method": "drop-links", "links": "like"}, "'links' is 'like', expected a list of names"),
         ({"method": "perturb", "share": "half"}, "'share' is 'half', expected a number"),
         ({"method": "k-degree", "k": 2.5}, "'k' is 2.5, expected a whole number"),

@@ -7,8 +7,9 @@ import numpy as np
 
 from telic.errors import InputError
 from telic.hin import Network
+from telic.privacy.adversary import Adversary
 from telic.privacy.anonymise import complete_graph, without_majority_strength
-from telic.privacy.auxiliary import Auxiliary, Rules
+from telic.privacy.auxiliary import Auxiliary
 from telic.privacy.dehin import Attack, attack
 from telic.privacy.risk import risks
 from telic.privacy.score import Score, bootstrap_interval, right, scores
@@ -32,6 +33,8 @@ from telic.study.chapter7_published import (
 )
 
 DISTANCES = range(4)
+BOOK: dict[str, Any] = {"in_links": False, "joint": False}
+"""The book's adversary sees out-links, link type by link type."""
 REAL = {"sanremo": sanremo, "copenhagen": copenhagen, "timme": timme}
 PARTS = ("simulated", *REAL)
 """What the study is made of; each can be run alone."""
@@ -41,7 +44,10 @@ def risk_table(world: World, density: float) -> dict[tuple[str, ...], list[np.nd
     """Table 7.1: risk by link types and distance, one value per sample."""
     found: dict[tuple[str, ...], list[list[float]]] = {}
     for target, _ in world.samples[density]:
-        every = risks(target, max_distance=max(DISTANCES), attributes=world.risk_attributes)
+        seen = Adversary.of(
+            target, attributes=world.risk_attributes, distance=max(DISTANCES), **BOOK
+        )
+        every = risks(target, seen)
         for risk in every:
             rows = found.setdefault(risk.links, [[] for _ in DISTANCES])
             rows[risk.distance].append(risk.risk)
@@ -102,13 +108,13 @@ def _majority(target: Network) -> dict[str, int]:
 
 def _prepare(world: World) -> Auxiliary:
     target = next(iter(world.samples.values()))[0][0]
-    return Auxiliary(world.network, Rules.of(target))
+    return Auxiliary(world.network, Adversary.of(target, **BOOK))
 
 
 def _attacked(
     prepared: Auxiliary, target: Network, truth: np.ndarray, links: Sequence[str] | None = None
 ) -> tuple[Attack, list[Score]]:
-    result = attack(prepared, target, max_distance=max(DISTANCES), links=links)
+    result = attack(prepared, target, distance=max(DISTANCES), links=links)
     return result, scores(result, prepared.size, truth)
 
 
