@@ -95,8 +95,8 @@ def main():
         "*Kept*: of the gains of cases that gain; *lost*: points, mean of the cases that lose, and "
         "of the worst of them.",
         markdown(("", "Kept", "Lost", "Worst case"), verdicts(letters)),
-        "Intervals are 95 % over users. *Held*: submissions whose gain or loss the check kept away. "
-        "*Worst stretch*: the largest sum that any user lost over any stretch of submissions, in "
+        "Intervals are 95 % over users. *Held*: submissions whose gain or loss the check kept away."
+        " *Worst stretch*: the largest sum that any user lost over any stretch of submissions, in "
         "reciprocal rank. Where the fitted gate is closed for everybody there is no row.",
         table(letters),
         "## The other half: the world's places, a catalogue that the choice never saw",

@@ -20,7 +20,7 @@ from telic.completion import (
     fold,
 )
 from telic.completion.adaqac import Design, OnlineRule
-from telic.completion.harm import ALLOWANCE, FORGETTING, Gate, RunningCheck
+from telic.completion.harm import ALLOWANCE, FORGETTING, Gate, RunningCheck, gate_facts
 from telic.data.compositions import read_compositions
 from telic.errors import InputError, ModelError
 
@@ -120,6 +120,37 @@ def test_the_running_check_sees_what_reranking_was_worth_and_keeps_the_static_or
     assert search("elsewhere")[0] == ["facetime", "facebook"]
 
 
+def test_a_composition_counts_once_in_the_running_check():
+    completer = make_completer(["facebook", "facetime"], [1.0, 0.9], sink=0.5)
+    user = completer.user()
+    composition = completer.compose(user)
+    composition.suggest("fac", at=0.0, show=1)
+    composition.suggest("face", at=2.0)
+    composition.submit("facebook")
+    once = replace(user.check)
+    composition.submit("facebook")
+    assert once != RunningCheck()
+    assert user.check == once
+
+
+def test_for_how_many_users_the_running_check_keeps_the_static_order_is_said(tmp_path):
+    users = {name: UserState(np.zeros(16)) for name in ("ada", "bob", "eve")}
+    users["eve"].check = RunningCheck(recent=-1.0)
+    completer = replace(make_completer(["tea"], [1.0]), users=users)
+    completer.save(tmp_path / "model")
+    assert "for 1 of 3 users" in Completer.load(tmp_path / "model").check_summary()
+    assert replace(completer, do_no_harm=False).check_summary() == "none"
+
+
+def test_an_own_query_that_the_catalogue_has_not_is_no_less_relevant_than_the_unlearned():
+    relevance = Relevance("personal", popular=0.5, personal=0.5, unlearned=2.0)
+    completer = replace(make_completer(["tea"], [1.0]), relevance=relevance)
+    user = completer.user()
+    user.history = {"teapot": 1.0}
+    found = {s.text: s.relevance for s in completer.compose(user).suggest("te", at=0.0)}
+    assert found == {"tea": 1.0, "teapot": pytest.approx(2.0 + 0.5 * np.log(2))}
+
+
 @pytest.mark.parametrize("closed", ["gate", "user", "protocol"])
 def test_where_the_order_is_not_the_models_the_running_check_sees_nothing(closed):
     completer = make_completer(["facebook", "facetime"], [1.0, 0.9], sink=0.5, model="adaqac-unp")
@@ -212,6 +243,8 @@ def test_a_saved_completer_suggests_the_same(replay, tmp_path, model):
         for second, prefix in enumerate(["n", "ne", "new", "new y"]):
             assert one.suggest(prefix, at=second) == two.suggest(prefix, at=second)
     assert again.user(name).as_json() == completer.user(name).as_json()
+    assert gate_facts(again.gate) == gate_facts(completer.gate)
+    assert any(p["p_value"] for p in gate_facts(completer.gate)["ranges"]) == (model != "static")
 
 
 def test_a_damaged_model_and_an_unknown_kind_of_model_are_named(replay, tmp_path):

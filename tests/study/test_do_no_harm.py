@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
+from telic.completion import CAREFUL, Replay, fit_completer
+from telic.completion.evaluation import evaluate_models
 from telic.completion.harm import run_checks
+from telic.completion.models import fit_models
+from telic.data.compositions import read_compositions
+from telic.data.queries import read_queries
 from telic.evaluate import paired_t_test
 from telic.simulate import SETTINGS, other_tastes, simulate_change
 from telic.study.do_no_harm import (
@@ -72,6 +77,34 @@ def test_the_study_follows_the_check_that_is_served(typing_on):
     np.testing.assert_array_equal(served, np.where(is_open.reshape(users, n), gains, 0.0))
     assert 0.1 < is_open.mean() < 0.9
     assert RULE in GRID
+
+
+@pytest.mark.parametrize(("after", "few"), [("no change", True), ("inattentive", False)])
+def test_what_the_end_of_a_log_shows_holds_from_the_first_suggestion(after, few):
+    """The change falls into the last quarter of the log, which no weight or gate was fitted on."""
+    catalogue = letters_catalogue(SEED)
+    log = simulate_change(
+        catalogue, before="readers", after=AFTER[after] or "readers", users=20,
+        compositions=(75, 25), seed=SEED,
+    )  # fmt: skip
+    replay = Replay(read_compositions(log), queries=read_queries(catalogue.as_queries(log)))
+    completer = fit_completer(replay, relevance="mpc", model="adaqac-batch")
+    checks = [user.check for user in completer.users.values() if user.reranks]
+    held = sum(not check.open for check in checks)
+    assert (held < len(checks) / 3) == few
+    assert f"{held} of {len(completer.users)} users" in completer.check_summary()
+
+    models = fit_models(replay, completer.relevance, CAREFUL)
+    result = evaluate_models(replay, models)
+    bare = models.reciprocal_ranks(replay, result.moments, gated=False)
+    length = replay.prefix_length[result.moments.keystroke]
+    is_open = models.gates["adaqac-batch"].open(result.user, length)
+    gain = np.where(is_open, bare["adaqac-batch"] - bare["static"], 0.0)
+    watched, at_end = run_checks(gain, result.moments.composition, result.user)
+    assert [at_end[u] for u in range(20)] == [user.check for user in completer.users.values()]
+    assert watched.mean() < 1
+    expected = bare["static"] + np.where(watched, gain, 0.0)
+    np.testing.assert_allclose(result.ranks["adaqac-batch"], expected, rtol=1e-12)
 
 
 def test_a_stretch_is_consecutive():
