@@ -1,10 +1,15 @@
+import inspect
 import json
 import sys
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from telic import cli
+from telic.cli.study import chapter_2, chapter_3
+from telic.study.chapter2_full import chapter2_study
+from telic.study.chapter3_report import chapter3_study
 
 
 @pytest.fixture
@@ -246,3 +251,21 @@ def test_an_outdated_catalogue_is_written_beside_the_same_log(telic, tmp_path, c
     code, _, err = simulate("x", "--outdated")
     assert code == 2
     assert "needs --queries" in err
+
+
+def test_a_study_commands_defaults_are_what_its_page_shows():
+    docs = Path(__file__).parents[2] / "docs"
+    for number, command, study, stated in (
+        (2, chapter_2, chapter2_study, "{users} typists with {compositions} compositions each"),
+        (2, chapter_2, chapter2_study, "without the gate), {seeds} seeds"),
+        (3, chapter_3, chapter3_study, "{users} people with {compositions} compositions each"),
+        (3, chapter_3, chapter3_study, "intervals over {seeds} logs"),
+    ):
+        names = ("seeds", "users", "compositions")
+        of_command, of_study = (
+            {name: inspect.signature(function).parameters[name].default for name in names}
+            for function in (command, study)
+        )
+        assert of_command == of_study
+        page = (docs / f"results-chapter-{number}.md").read_text()
+        assert stated.format(**of_command) in page
