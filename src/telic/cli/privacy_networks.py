@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from telic.cli.console import print_json
+from telic.cli.console import Overwrite, print_json
 from telic.cli.privacy import AsJson, Seed, app
 from telic.cli.privacy_files import split_names
 from telic.cli.progress import steps as steps_shown
@@ -27,16 +27,16 @@ def simulate(
     ] = None,
     growth: Annotated[float, typer.Option(help="Share of links and tweets that came since.")] = 0.1,
     seed: Seed = 0,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Simulate a microblog like t.qq: the network today, and a part of it published earlier."""
-    from telic.data import atomic_path
+    from telic.data import atomic_path, check_output
     from telic.data.contracts import SIMULATED
     from telic.hin import write_network
     from telic.simulate.microblog import Community, earlier_snapshot, microblog
 
-    if out.exists():
-        raise InputError(f"{out}: exists already. Choose another name or remove it.")
+    check_output(out, overwrite=overwrite)
     group = Community(density, size, isolated)
     with atomic_path(out) as temporary, steps_shown("simulate", 2) as begin:
         begin("drawing users and links")
@@ -73,16 +73,17 @@ def convert(
         list[str] | None,
         typer.Option(help="New link type and its meta-path: 'mention=post mention'; ~ walks back."),
     ] = None,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Make a network folder of other tools' files, or project it on one node type (7.3.5)."""
-    from telic.data import refuse_unwritable
+    from telic.data import check_output
     from telic.hin import project as projected
     from telic.hin import write_graphml, write_network
 
     if (project is None) != (path is None):
         raise InputError("--project and --path go together: a node type, and how it is linked.")
-    refuse_unwritable(out)
+    check_output(out, reads=[source], overwrite=overwrite)
     with steps_shown("convert", 2) as begin:
         begin("reading")
         network = _read(source, columns, undirected, duplicates)
