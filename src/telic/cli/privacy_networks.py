@@ -62,7 +62,16 @@ def convert(
     out: Annotated[Path, typer.Argument(help="Network folder to write, or a .graphml file.")],
     columns: Annotated[
         str | None,
-        typer.Option(help="An edge list's columns, such as link,source,target,strength."),
+        typer.Option(
+            help="An edge list's columns, such as link,source,target,strength or "
+            "source,target,time (then strength is how often a link occurs)."
+        ),
+    ] = None,
+    header: Annotated[
+        bool | None,
+        typer.Option(
+            help="Whether an edge list's first line names its columns; default: found out."
+        ),
     ] = None,
     undirected: Annotated[bool, typer.Option(help="Every line links both ways.")] = False,
     duplicates: Annotated[str, typer.Option(help="'raise', or 'sum' up repeated links.")] = "raise",
@@ -86,7 +95,7 @@ def convert(
     check_output(out, reads=[source], overwrite=overwrite)
     with steps_shown("convert", 2) as begin:
         begin("reading")
-        network = _read(source, columns, undirected, duplicates)
+        network = _read(source, columns, header, undirected, duplicates)
         if project is not None:
             paths: dict[str, list[str]] = {}
             for text in path or []:
@@ -115,7 +124,9 @@ def _sizes(network: "Network") -> dict[str, dict[str, int]]:
     }
 
 
-def _read(source: Path, columns: str | None, undirected: bool, duplicates: str) -> "Network":
+def _read(
+    source: Path, columns: str | None, header: bool | None, undirected: bool, duplicates: str
+) -> "Network":
     from telic.hin import read_edge_list, read_graphml, read_kdd_cup_2012, read_network
 
     if (source / "user_profile.txt").is_file():
@@ -125,5 +136,9 @@ def _read(source: Path, columns: str | None, undirected: bool, duplicates: str) 
     if source.suffix in (".graphml", ".xml"):
         return read_graphml(source)
     return read_edge_list(
-        source, columns=split_names(columns), directed=not undirected, duplicates=duplicates
+        source,
+        columns=split_names(columns),
+        header=header,
+        directed=not undirected,
+        duplicates=duplicates,
     )
