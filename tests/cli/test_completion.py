@@ -107,8 +107,9 @@ def test_the_same_seed_gives_the_same_log(telic, tmp_path, catalogue_file):
         assert telic(*arguments, "--catalogue", catalogue_file, "--seed", seed)[0] == 0
         return pq.read_table(tmp_path / name)
 
-    assert simulate("a", 1) == simulate("b", 1)
-    assert simulate("a", 1) != simulate("c", 2)
+    first = simulate("a", 1)
+    assert first == simulate("b", 1)
+    assert first != simulate("c", 2)
 
 
 @pytest.mark.parametrize(

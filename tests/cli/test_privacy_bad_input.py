@@ -105,7 +105,7 @@ def test_every_command_names_what_is_wrong_where(telic, tmp_path, case, command)
 def attacked(telic, tmp_path, known, published):
     out = tmp_path / "candidates.parquet"
     code, printed, error = telic("attack", known, published, "--candidates", out,
-                                 "--max-distance", 2, "--json")  # fmt: skip
+                                 "--max-distance", 2, "--overwrite", "--json")  # fmt: skip
     assert code == 0, error
     rows = pq.read_table(out).to_pylist()
     return json.loads(printed), {(row["target"], row["distance"]): row["candidates"]

@@ -215,3 +215,30 @@ def test_strengths_above_255_and_65535_are_compared_in_full():
     )
     result = attack(Auxiliary(network, book(network)), network, distance=1)
     assert result.sizes[1, :4].tolist() == [1, 1, 1, 1]
+
+
+def test_a_value_that_nobody_has_matches_nobody_in_whatever_column():
+    schema = Schema.parse({"nodes": {"user": {"attributes": {
+        "a": "exact", "b": "exact", "c": "exact"}}}, "links": []})  # fmt: skip
+    known = {"id": range(6), "a": [0, 0, 1, 1, 2, 2], "b": [5, 6, 5, 6, 5, 6],
+             "c": [1, 1, 1, 2, 2, 2]}  # fmt: skip
+    auxiliary = network_from_arrays(schema, {"user": known}, {})
+    for column in "abc":
+        for row in range(6):
+            profile = {name: [values[row]] for name, values in known.items()}
+            profile[column] = [99]
+            target = network_from_arrays(schema, {"user": profile}, {})
+            result = attack(Auxiliary(auxiliary, book(target)), target, distance=0)
+            assert result.sizes.tolist() == [[0]]
+
+
+def test_a_user_claimed_twice_is_settled_for_nobody():
+    schema = Schema.parse({"nodes": {"user": {"attributes": {"x": "at_least"}}}, "links": []})
+    auxiliary = network_from_arrays(schema, {"user": {"id": [1, 2, 3], "x": [1, 5, 9]}}, {})
+    # The first two fit user 3 alone; the third fits 2 and 3, of whom nobody is struck.
+    target = network_from_arrays(schema, {"user": {"id": [7, 8, 9], "x": [8, 9, 4]}}, {})
+    result = attack(Auxiliary(auxiliary, book(target)), target, eliminate=True)
+    assert [result.candidates(t, 0).tolist() for t in range(3)] == [[2], [2], [1, 2]]
+    alone = network_from_arrays(schema, {"user": {"id": [7, 9], "x": [8, 4]}}, {})
+    result = attack(Auxiliary(auxiliary, book(alone)), alone, eliminate=True)
+    assert [result.candidates(t, 0).tolist() for t in range(2)] == [[2], [1]]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from telic.cli.console import Overwrite
 from telic.errors import InputError
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def fit(
     threshold: Threshold = "prior",
     test: Annotated[float, typer.Option(help="Share held out to measure the model.")] = 0.2,
     report: ReportFile = None,
+    overwrite: Overwrite = False,
     as_json: Json = False,
     seed: Seed = 0,
 ) -> None:
@@ -65,7 +67,12 @@ def fit(
     from telic.auc.ranker import BETAS, Ranker, read_labelled, search_beta
     from telic.auc.report import measures, page
     from telic.cli.progress import steps
+    from telic.data import check_output
 
+    for file in filter(None, (model, report)):
+        check_output(file, reads=[table], overwrite=overwrite)
+    if report is not None and model.resolve() in (report.resolve(), *report.resolve().parents):
+        raise InputError(f"--report {report}: is in the model's folder. Choose another name.")
     if not 0 < test < 1:
         raise InputError(f"--test: {test}, expected a share between 0 and 1.")
     rows = read_labelled(
@@ -119,6 +126,7 @@ def rank(
     column: Annotated[
         list[str] | None, typer.Option(help="Column of the table to carry along. Repeatable.")
     ] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """List rows from the most to the least likely positive, with score and call."""
     import sys
@@ -128,8 +136,10 @@ def rank(
     from pyarrow import csv
 
     from telic.auc.ranker import Ranker
-    from telic.data import atomic_path
+    from telic.data import atomic_path, check_output
 
+    if output is not None:
+        check_output(output, reads=[table, model], overwrite=overwrite)
     ranker = Ranker.load(model)
     source, X = ranker.read(table)
     scores = ranker.score(X)
@@ -154,12 +164,20 @@ def rank(
 
 @app.command()
 def evaluate(
-    table: Table, model: Model, report: ReportFile = None, as_json: Json = False, seed: Seed = 0
+    table: Table,
+    model: Model,
+    report: ReportFile = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+    seed: Seed = 0,
 ) -> None:
     """Measure a saved ranker on labelled rows it has not seen."""
     from telic.auc.ranker import Ranker, read_labelled
     from telic.auc.report import measures, page
+    from telic.data import check_output
 
+    if report is not None:
+        check_output(report, reads=[table, model], overwrite=overwrite)
     ranker = Ranker.load(model)
     rows = read_labelled(
         table, label=ranker.label, positive=ranker.positive_label, encoder=ranker.encoder,

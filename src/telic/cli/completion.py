@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from telic.cli.console import print_table
+from telic.cli.console import Overwrite, print_table
 from telic.cli.progress import console, steps
 from telic.errors import InputError
 
@@ -125,11 +125,12 @@ def simulate(
         typer.Option(help="With --phones: real query-app pairs (UniMobile, ISTAS) to go by."),
     ] = None,
     seed: Seed = 0,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write a composition log of simulated typists. It is marked as simulated."""
     import pyarrow.parquet as pq
 
-    from telic.data import atomic_path, refuse_unwritable
+    from telic.data import atomic_path, check_output
     from telic.simulate import affinity_of_pairs, simulate_phones, simulate_typists
 
     if not phones and (pairs or independent or strength != 0.5):
@@ -139,7 +140,7 @@ def simulate(
     if queries and queries.resolve() == out.resolve():
         raise InputError(f"--queries names {out}, where the log goes. Choose another name.")
     for path in filter(None, (out, queries)):
-        refuse_unwritable(path)
+        check_output(path, reads=[catalogue, pairs], overwrite=overwrite)
     phrases, affinity = (
         affinity_of_pairs(pairs) if pairs else (catalogue_of(catalogue, min_users), None)
     )
@@ -181,13 +182,14 @@ def fit(
     min_users: MinUsers = 3,
     window: Window = 30.0,
     skip_bad_rows: SkipBadRows = False,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Fit a search box on a composition log and write it as a model folder."""
     from telic.completion import fit_completer
-    from telic.data import refuse_unwritable
+    from telic.data import check_output
 
-    refuse_unwritable(out)
+    check_output(out, reads=[log, queries], overwrite=overwrite)
     (score,) = relevances_of([relevance])
     chosen = protocols_of(protocol)
     if len(chosen) > 1:
@@ -222,11 +224,12 @@ def evaluate(
     ] = "adaqac",
     window: Window = 30.0,
     skip_bad_rows: SkipBadRows = False,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Measure what feedback, or the phone's apps, are worth on a log, against the static order."""
     from telic.completion import evaluate as run
-    from telic.data import refuse_unwritable
+    from telic.data import check_output
     from telic.study import chapter2_report as draw
 
     if model not in ("adaqac", "appaware"):
@@ -237,7 +240,7 @@ def evaluate(
         if not 1 <= n <= 200:
             raise InputError(f"--candidates is {n}, expected 1 to 200.")
     if report:
-        refuse_unwritable(report)
+        check_output(report, reads=[log, queries], overwrite=overwrite)
     replay = replay_of(
         log, queries, skip=skip_bad_rows, min_compositions=min_compositions, min_users=min_users
     )

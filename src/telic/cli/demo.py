@@ -23,22 +23,27 @@ def demo(
         bool, typer.Option("--phone", help="Two phones with different apps, side by side.")
     ] = False,
     seed: Seed = 0,
+    overwrite: Annotated[
+        bool, typer.Option(help="Replace what an earlier demo wrote, and nothing else.")
+    ] = True,
     as_json: Json = False,
 ) -> None:
     """Simulate typists, measure every model, write a report, open the search box."""
     if phone:
-        _phones(out, port if serve else None, seed, as_json=as_json)
+        _phones(out, port if serve else None, seed, overwrite=overwrite, as_json=as_json)
         return
     import pyarrow.parquet as pq
 
     from telic.completion import PROTOCOLS, evaluate, fit_completer
     from telic.completion.relevance import NAMES
-    from telic.data import atomic_path
+    from telic.data import atomic_path, check_output
     from telic.simulate import geonames_catalogue, simulate_typists
     from telic.study import chapter2_controls, chapter2_report
 
     began = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
+    for name in ("log.parquet", "model", "report.html"):
+        check_output(out / name, overwrite=overwrite)
     seeds = 5
     two = ThreadPoolExecutor(2)
     with two, steps("demo", 3 + 2 * len(NAMES) + 2 * seeds) as progress:
@@ -89,18 +94,20 @@ def demo(
         open_search_box(out / "model", port=port)
 
 
-def _phones(out: Path, port: int | None, seed: int, *, as_json: bool) -> None:
+def _phones(out: Path, port: int | None, seed: int, *, overwrite: bool, as_json: bool) -> None:
     """Simulate phones, measure AppAware, write a report, open two phones side by side."""
     import pyarrow.parquet as pq
 
     from telic.completion import fit_completer
     from telic.completion.appaware_evaluation import evaluate_phones
-    from telic.data import atomic_path
+    from telic.data import atomic_path, check_output
     from telic.simulate import example_phones, simulate_phones
     from telic.study import chapter2_controls, chapter3_report
 
     began = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
+    for name in ("phones.parquet", "phone-model", "phones.html"):
+        check_output(out / name, overwrite=overwrite)
     with steps("demo", 4) as progress:
         progress("simulating phones")
         catalogue, affinity = example_phones()

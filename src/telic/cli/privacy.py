@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from telic.cli.console import print_json, print_table
+from telic.cli.console import Overwrite, print_json, print_table
 from telic.cli.privacy_files import (
     find_truth,
     read_json,
@@ -23,6 +23,8 @@ app = typer.Typer(help="Know the risk before you publish a network.", no_args_is
 
 NetworkFolder = Annotated[Path, typer.Argument(help="A network folder (schema.json, Parquet).")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+TRUTHS = ("ids", "auto", "none")
+"""What `--truth` says if it names no file."""
 NodeType = Annotated[str | None, typer.Option(help="Whom to protect; default the only type.")]
 Links = Annotated[str | None, typer.Option(help="Link types the intruder sees; default all.")]
 Attributes = Annotated[
@@ -164,10 +166,11 @@ def attack(
         float, typer.Option(help="Extension: share of neighbours that may stay unmatched.")
     ] = 0.0,
     node_type: NodeType = None,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Run DeHIN: find the target's users in the auxiliary network (Section 7.5)."""
-    from telic.data import refuse_unwritable
+    from telic.data import check_output
     from telic.hin import read_network
     from telic.privacy import Adversary, Auxiliary, dehin
     from telic.privacy.anonymise import without_majority_strength
@@ -176,7 +179,8 @@ def attack(
     from telic.privacy.target import target_type
 
     if candidates is not None:
-        refuse_unwritable(candidates)
+        read = [auxiliary, target, rules, steps, None if truth in TRUTHS else truth]
+        check_output(candidates, reads=read, overwrite=overwrite)
     with steps_shown("attack", 3) as begin:
         begin("reading")
         published = read_network(target)
@@ -275,13 +279,14 @@ def anonymise(
         ),
     ] = None,
     node_type: NodeType = None,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Apply steps to a network, replace its ids, and say what utility that costs."""
     import dataclasses
     import secrets
 
-    from telic.data import refuse_unwritable
+    from telic.data import check_output
     from telic.hin import read_network, write_network
     from telic.privacy import Adversary
     from telic.privacy.anonymise import degree_classes, randomise_ids, schema_only
@@ -289,8 +294,11 @@ def anonymise(
     from telic.privacy.target import target_type
     from telic.privacy.utility import STRUCTURE_USERS, utility_loss
 
-    for file in filter(None, (out, key)):
-        refuse_unwritable(file)
+    check_output(out, reads=[network, steps], overwrite=overwrite)
+    if key is not None:
+        check_output(key, reads=[network, steps, out], overwrite=overwrite)
+        if key.resolve() == out.resolve() or out.resolve() in key.resolve().parents:
+            raise InputError(f"--key {key}: is in the release's folder. Choose another name.")
     net = read_network(network)
     node_type = target_type(net, node_type)
     todo = read_steps(steps)
@@ -352,17 +360,18 @@ def advise(
     ] = None,
     max_tried: Annotated[int, typer.Option(min=1, help="Judge at most about so many.")] = 3000,
     node_type: NodeType = None,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Find the release under a stated risk that loses least, and confirm it by attack."""
-    from telic.data import atomic_path, refuse_unwritable
+    from telic.data import atomic_path, check_output
     from telic.hin import read_network
     from telic.privacy import Adversary
     from telic.privacy.advise import advise as search
     from telic.privacy.report import attacked_words
 
     if out is not None:
-        refuse_unwritable(out)
+        check_output(out, reads=[network, weights], overwrite=overwrite)
     net = read_network(network)
     adversary = Adversary.of(
         net, node_type=node_type, attributes=split_names(attributes), links=split_names(links),
@@ -428,15 +437,16 @@ def report(
     worst: Annotated[int, typer.Option(min=0, help="Users at highest risk to list.")] = 10,
     show_ids: Annotated[bool, typer.Option(help="Print user ids in the report.")] = False,
     node_type: NodeType = None,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Write one HTML page for whoever decides whether the network may be published."""
-    from telic.data import refuse_unwritable
+    from telic.data import check_output
     from telic.hin import read_network
     from telic.privacy import Adversary
     from telic.privacy.report import risk_report
 
-    refuse_unwritable(out)
+    check_output(out, reads=[network, auxiliary], overwrite=overwrite)
     with steps_shown("report") as begin:
         begin("reading")
         net = read_network(network)

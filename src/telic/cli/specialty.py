@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from telic.cli.console import Overwrite
+
 if TYPE_CHECKING:
     from telic.specialty.access import AccessLog
     from telic.specialty.discovery import Discovery
@@ -40,8 +42,10 @@ def simulate(
     seed: Seed = 0,
 ) -> None:
     """Write a simulated hospital's access log, with its truth."""
+    from telic.data import check_output
     from telic.simulate.hospital import simulate_hospital
 
+    check_output(folder)
     simulate_hospital(folder, scale=scale, seed=seed)
     typer.echo(f"{folder}: a simulated access log", err=True)
 
@@ -249,17 +253,15 @@ def report(
     threads: Threads = 1,
     skip_bad_rows: SkipBad = False,
     code_table: CodeTable = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write the compliance officer's report: specialties, mismatches, the queue of alarms."""
-    from telic.data import refuse_unwritable
-    from telic.errors import InputError
+    from telic.data import check_output
     from telic.specialty.effect import effect, known_snooping
     from telic.specialty.explain import Pseudonyms, judge
     from telic.specialty.report import specialty_report
 
-    refuse_unwritable(out)
-    if out.is_dir():
-        raise InputError(f"{out}: is a folder, expected a file name. Choose another name.")
+    check_output(out, reads=[log, found, code_table], overwrite=overwrite)
     records = _read(log, skip_bad_rows, code_table)
     discovery = _discovery(records, found, method, seed, threads)
     alerts = judge(records, discovery)
@@ -307,8 +309,10 @@ def import_(
     kind: Annotated[str, typer.Option(help="omop, fhir, mimic3 or eicu.")],
 ) -> None:
     """Convert an OMOP, FHIR NDJSON, MIMIC-III or eICU export to an access log."""
+    from telic.data import check_output
     from telic.specialty.sources import import_log
 
+    check_output(folder, reads=[source])
     for note in import_log(source, folder, kind=kind):
         typer.echo(f"note: {note}", err=True)
     typer.echo(f"{folder}: written", err=True)

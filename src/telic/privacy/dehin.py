@@ -125,6 +125,8 @@ def attack(
         sets = _eliminate(sets)
     layers, friend_ptr, friends, low, high = _target_links(auxiliary, flat, links)
     friends = first[friends]
+    if distance is None and not len(layers):
+        distance = 0
     levels = [sets]
     linked = (np.diff(friend_ptr[layers]) > 0).any(axis=0)
     limits = auxiliary.most_links + 1, int(np.diff(friend_ptr).max(initial=0)) + 1

@@ -161,6 +161,10 @@ class NotStored(LookupError):
     """A result is not in the file, and computing it was not allowed."""
 
 
+_LINE = '{"key": "'
+"""How each line of the stored results begins."""
+
+
 @dataclass
 class Results:
     """Everything computed so far, kept in a file of one JSON object a line."""
@@ -177,6 +181,11 @@ class Results:
                     entry = json.loads(line)
                     self.found[entry["key"]] = entry["value"]
                 except (ValueError, KeyError, TypeError):
+                    if not line.startswith(_LINE[: len(line)]):
+                        raise InputError(
+                            f"{self.file}: is not a file of finished runs, so nothing is added to "
+                            "it. Choose another name."
+                        ) from None
                     continue  # the line that an interruption cut
 
     def get(self, key: str, compute: Callable[[], Any]) -> Any:
