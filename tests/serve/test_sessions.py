@@ -1,10 +1,16 @@
 """Open compositions: their clock, their bounds, and requests that come twice or too late."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
 
+import telic.serve.sessions
+from telic.completion import Composition
 from telic.serve.events import Events
 from telic.serve.sessions import Sessions
 
@@ -93,25 +99,38 @@ def test_a_clock_that_runs_backwards_does_no_harm(make, clock, completer):
     assert [suggestion.feedback for suggestion in found] == [0.0] * len(found)
 
 
-def test_the_longest_idle_composition_makes_room(make):
-    sessions = make(max_open=2)
-    for composition in "abacb":
+requests = st.lists(
+    st.tuples(st.sampled_from("abcdef"), st.sampled_from([0.0, 10.0, 35.0])), max_size=25
+)
+
+
+@examples(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(requests, st.integers(1, 4))
+def test_the_longest_idle_makes_room_and_the_idle_expire(make, clock, requests, max_open):
+    """Against the definition: of those touched within a minute, the last `max_open`."""
+    sessions = make(max_open=max_open, idle_seconds=60.0)
+    touched = {}
+    for composition, pause in requests:
+        clock.now += pause
         sessions.suggest("s", "u", composition)
-    assert len(sessions) == 2
-    assert not sessions.is_open("u", "a")  # idle longest when b came again
-    assert sessions.is_open("u", "c")
-    assert sessions.is_open("u", "b")
+        touched.pop(composition, None)
+        touched = {name: at for name, at in touched.items() if clock.now - at <= 60.0}
+        touched[composition] = clock.now
+        touched = dict(list(touched.items())[-max_open:])
+        assert len(sessions) == len(touched)
+    everything = {name for name in "abcdef" if ("u", name) in sessions._open}
+    assert everything == set(touched)
 
 
-def test_an_idle_composition_expires(make, clock):
+def test_an_idle_composition_is_not_open(make, clock):
     sessions = make(idle_seconds=60.0)
     sessions.suggest("s", "u", "a")
-    clock.now += 40
-    sessions.suggest("s", "u", "b")
-    clock.now += 40
+    clock.now += 60
+    assert sessions.is_open("u", "a")
+    clock.now += 61
     assert not sessions.is_open("u", "a")
-    assert sessions.is_open("u", "b")
-    assert len(sessions) == 1
 
 
 def test_an_endless_composition_begins_anew(make, completer):
@@ -137,6 +156,61 @@ def test_a_history_forgets_what_was_submitted_longest_ago(make, completer, setti
     events = Events(settings.database, completer)
     assert events.state("u").history == {"soup": 2.0, "salad": 1.0}
     events.close()
+
+
+class Turnstile:
+    """Stands in for `Composition.suggest`, and lets nobody out before told to."""
+
+    def __init__(self, monkeypatch):
+        self.inside, self.entered, self.leave = 0, threading.Semaphore(0), threading.Event()
+        monkeypatch.setattr(Composition, "suggest", self.suggest)
+
+    def suggest(self, *arguments, **options):
+        self.inside += 1
+        self.entered.release()
+        assert self.leave.wait(30)
+        self.inside -= 1
+        return []
+
+
+@pytest.mark.parametrize("second", ["suggest", "another composition", "submit"])
+def test_one_request_at_a_time_works_on_a_users_state(make, monkeypatch, second):
+    sessions = make()
+    for composition in "cd":
+        sessions.suggest("s", "u", composition, client=0.0)
+    turnstile = Turnstile(monkeypatch)
+    learned = []
+    monkeypatch.setattr(
+        Composition, "submit", lambda self, query: learned.append(turnstile.inside) or True
+    )
+    monkeypatch.setattr(telic.serve.sessions, "_forget_oldest", lambda *state: None)
+    calls = {
+        "suggest": lambda: sessions.suggest("sal", "u", "c", client=2.0),
+        "another composition": lambda: sessions.suggest("sal", "u", "d", client=2.0),
+        "submit": lambda: sessions.submit("salad", "u", "c"),
+    }
+    with ThreadPoolExecutor(2) as pool:
+        pool.submit(sessions.suggest, "sa", "u", "c", client=1.0)
+        assert turnstile.entered.acquire(timeout=30)
+        waiting = pool.submit(calls[second])
+        assert not turnstile.entered.acquire(timeout=0.2)
+        assert not learned
+        turnstile.leave.set()
+        waiting.result(30)
+    assert learned == [0] * (second == "submit")
+
+
+def test_users_do_not_wait_for_each_other(make, monkeypatch):
+    sessions = make()
+    for user in "uv":
+        sessions.suggest("s", user, "c", client=0.0)
+    turnstile = Turnstile(monkeypatch)
+    with ThreadPoolExecutor(2) as pool:
+        for user in "uv":
+            pool.submit(sessions.suggest, "sa", user, "c", client=1.0)
+        assert turnstile.entered.acquire(timeout=30)
+        assert turnstile.entered.acquire(timeout=30)
+        turnstile.leave.set()
 
 
 def test_threads_lose_no_submission(make, completer, settings):
