@@ -17,7 +17,9 @@ app = typer.Typer(help="Rank rare events: fit, rank, evaluate, compare.", no_arg
 
 Table = Annotated[Path, typer.Argument(help="CSV, TSV, Parquet or libsvm file.")]
 Label = Annotated[str | None, typer.Option(help="Column of the label (not for libsvm).")]
-Positive = Annotated[str | None, typer.Option(help="The positive label. Default: the larger.")]
+Positive = Annotated[
+    str | None, typer.Option(help="The label to rank first. Default: the rarer one.")
+]
 Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out. Repeatable.")]
 OneHot = Annotated[
     list[str] | None, typer.Option(help="Numeric column to take as categories. Repeatable.")
@@ -111,10 +113,11 @@ def fit(
             "was then fitted to all rows."
         )
         page(
-            "A ranking by AUC", lead, rows.positive[held], scores, settings=settings,
-            features=_features(final), seed=seed,
+            "A ranking by AUC", lead, rows.positive[held], scores, label=rows.positive_label,
+            settings=settings, features=_features(final), seed=seed,
         ).write(report)  # fmt: skip
-    _print(found | {"beta": chosen, "model": str(model)}, as_json)
+    named = {"positive": rows.positive_label}
+    _print(named | found | {"beta": chosen, "model": str(model)}, as_json)
 
 
 @app.command()
@@ -128,7 +131,7 @@ def rank(
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """List rows from the most to the least likely positive, with score and call."""
+    """List rows from the most to the least likely positive, with score, positive label and call."""
     import sys
 
     import numpy as np
@@ -148,6 +151,7 @@ def rank(
         "rank": np.arange(1, order.size + 1),
         "row": order + 1,
         "score": scores[order],
+        "positive": [ranker.positive_label] * order.size,
         "called": scores[order] > 0,
     }
     for name in column or ():
@@ -187,9 +191,10 @@ def evaluate(
     if report is not None:
         page(
             "A ranking by AUC", f"{table.name}: every row of the file.", rows.positive, scores,
-            settings=_settings(ranker), features=_features(ranker), seed=seed,
+            label=ranker.positive_label, settings=_settings(ranker),
+            features=_features(ranker), seed=seed,
         ).write(report)  # fmt: skip
-    _print(measures(rows.positive, scores), as_json)
+    _print({"positive": ranker.positive_label} | measures(rows.positive, scores), as_json)
 
 
 def _rows(rows: Any, index: Any) -> Any:

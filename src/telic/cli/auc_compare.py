@@ -93,7 +93,8 @@ def diagnose(
     page = Report(
         "How the methods converge",
         f"{table.name}: {rows.positive.size:,} rows, {X.shape[1]:,} columns, scaling {scaling}, "
-        f"beta {beta:g}. All minimise the same objective; its optimum is known.",
+        f"beta {beta:g}, positive label {rows.positive_label}. All minimise the same objective; "
+        "its optimum is known.",
     )
     captions = (
         "Relative gap by passes over the data.",
@@ -194,7 +195,7 @@ def _compare_table(
             aucs = [one_run(data, name, scaling, run, parameter) for run in range(runs)]
             found.append(
                 {"method": name, "auc": float(np.mean(aucs)), "sd": float(np.std(aucs)),
-                 "parameter": parameter}
+                 "parameter": parameter, "positive": rows.positive_label}
             )  # fmt: skip
     found.sort(key=lambda row: -row["auc"])
     columns = ["method", "AUC", "sd", "parameter"]
@@ -204,12 +205,14 @@ def _compare_table(
     if report is not None:
         written = Report(
             "Methods compared",
-            f"{table.name}: {runs} random 80/20 splits, scaling {scaling}; each method's "
-            "parameter by 5-fold cross-validation on the first split.",
+            f"{table.name}: {runs} random 80/20 splits, scaling {scaling}, positive label "
+            f"{rows.positive_label}; each method's parameter by 5-fold cross-validation on the "
+            "first split.",
         )
         written.table(columns, cells)
         written.write(report)
     if as_json:
         typer.echo(json.dumps(found))
     else:
-        print_table(f"{table.name}, {runs} splits, {scaling}", columns, cells)
+        named = f"{table.name}, positive {rows.positive_label}, {runs} splits, {scaling}"
+        print_table(named, columns, cells)
