@@ -161,6 +161,9 @@ def chapter_6(
     work: Annotated[
         Path | None, typer.Option(help="Keeps finished steps: go on after an interruption.")
     ] = None,
+    pipeline: Annotated[
+        str, typer.Option(help="Of tables 6.7–6.9: chosen in each training half, or printed.")
+    ] = "chosen",
     seed: Annotated[int, typer.Option(help="Equal seeds give equal results.", min=0)] = 0,
     threads: Annotated[int, typer.Option(min=1, help="Does not change the result.")] = 1,
     overwrite: Overwrite = False,
@@ -173,7 +176,13 @@ def chapter_6(
     check_output(out, overwrite=overwrite)
     with steps("chapter 6") as progress:
         report, tables = chapter6(
-            scale=scale, seed=seed, threads=threads, data=data, work=work, on_step=progress
+            scale=scale,
+            seed=seed,
+            threads=threads,
+            data=data,
+            work=work,
+            pipeline=pipeline,
+            on_step=progress,
         )
     report.write(out)
     console.print(f"report: {out}")
