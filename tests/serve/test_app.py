@@ -220,15 +220,17 @@ def test_our_own_errors_say_nothing_of_the_request(completer, settings, monkeypa
     def crash(self, query):
         raise RuntimeError("broken")
 
-    def no_database(self):
-        raise OperationalError("SELECT 1", {}, Exception("disk"))
+    def no_database(*arguments):
+        raise OperationalError("SELECT 'secret'", {"query": "secret"}, Exception("disk"))
 
     monkeypatch.setattr(Sessions, "static", crash)
     monkeypatch.setattr(Events, "check", no_database)
+    monkeypatch.setattr(Events, "state", no_database)
     app = create_app(completer, settings)
     with TestClient(app, "http://localhost", raise_server_exceptions=False) as client:
         error_of(client.get("/suggest?q=secret"), 500, "internal")
         error_of(client.get("/healthz"), 503, "no_database")
+        error_of(client.get("/suggest", params=ADA | {"q": "secret"}), 503, "no_database")
     assert "secret" not in caplog.text
 
 
