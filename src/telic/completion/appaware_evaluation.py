@@ -191,10 +191,11 @@ def evaluate_phones(
     See `telic.completion.evaluate` for the lists.
     """
     results = []
+    replays = {of: replay.over(of) for of in lists}
     for of, protocol, n, name in product(lists, protocols, candidates, relevances):
         if progress:
             progress(f"{name}, {protocol.name} protocol, {n} candidates, {of} lists")
-        over = replay.over(of)
+        over = replays[of]
         relevance = fit_relevance(over, name, protocol, n=n)
         models = fit_phone_models(over, relevance, protocol, minutes=minutes, n=n)
         results.append(try_phone_models(over, models))

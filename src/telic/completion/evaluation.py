@@ -143,12 +143,13 @@ def evaluate(
     list of Result
         In the order of lists, then protocols, candidates and relevances.
     """
+    replays = {of: replay.over(of) for of in lists}
 
     def one(piece: tuple[Lists, Protocol, int, str]) -> Result:
         of, protocol, n, name = piece
         if progress:
             progress(f"{name}, {protocol.name} protocol, {n} candidates, {of} lists")
-        over = replay.over(of)
+        over = replays[of]
         relevance = fit_relevance(over, name, protocol, n=n)
         return evaluate_models(over, fit_models(over, relevance, protocol, n=n))
 

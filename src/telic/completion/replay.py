@@ -160,6 +160,8 @@ class Replay:
             is fitted on it re-ranks the list of the system that was logged, with what that system
             knew.
         """
+        if lists == self.lists:
+            return self
         other = copy(self)
         other.lists = lists
         return other
