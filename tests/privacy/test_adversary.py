@@ -145,3 +145,33 @@ def test_what_is_not_there_is_named():
             Adversary.of(network, node_type="user", **wrong)
     with pytest.raises(InputError, match="'like' is not among those seen"):
         next(risks(network, Adversary.of(network, node_type="user"), links=[["like"]]))
+
+
+def test_the_farthest_distance_is_where_nothing_changes_any_more():
+    schema = Schema.parse({"nodes": {"user": {}}, "links": [
+        {"name": "follow", "source": "user", "target": "user"}]})  # fmt: skip
+    path = network_from_arrays(
+        schema, {"user": {"id": range(15)}}, {"follow": (range(14), range(1, 15))}
+    )
+    # Each step tells one more user from the rest, counted from the end of the path.
+    rows = list(risks(path, Adversary.of(path, in_links=False)))
+    assert [row.cardinality for row in rows] == [*range(1, 16), 15]
+    sets = attack(Auxiliary(path, Adversary.of(path).exactly()), path)
+    assert (sets.sizes[-1] == 1).all()
+
+
+def test_one_friend_in_two_ways_is_not_two_friends():
+    schema = Schema.parse({"nodes": {"user": {}}, "links": [
+        {"name": "follow", "source": "user", "target": "user"},
+        {"name": "mention", "source": "user", "target": "user"}]})  # fmt: skip
+    # 0 follows and mentions 2; 1 follows 3 and mentions 4; 2, 3 and 4 have only that.
+    links = {"follow": ([0, 1], [2, 3]), "mention": ([0, 1], [2, 4])}
+    network = network_from_arrays(schema, {"user": {"id": range(5)}}, links)
+    near = {"distance": 1, "in_links": False}
+    for adversary, told_apart in [
+        (Adversary.of(network, joint=False, **near), False),
+        (Adversary.of(network, **near), True),
+    ]:
+        *_, last = risks(network, adversary, links=[["follow", "mention"]])
+        assert (last.group_sizes()[0] == 1) == told_apart
+        assert ("same node stands at the end" in adversary.words()) == told_apart

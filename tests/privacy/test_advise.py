@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from telic.errors import InputError
 from telic.hin import Schema, network_from_arrays
 from telic.privacy.adversary import Adversary
-from telic.privacy.advise import advise, levers
+from telic.privacy.advise import _released, _Search, advise, levers
 from telic.privacy.anonymise import randomise_ids
 from telic.privacy.auxiliary import Auxiliary
 from telic.privacy.dehin import attack
@@ -120,6 +120,25 @@ def test_what_is_promised_holds_on_networks_of_several_types(seed, limit):
         hits = right(result, truth, len(result.sizes) - 1)
         assert hits.mean() == by_hand <= found.after[-1].unique <= limit
     assert found.attacked == hits.mean()
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_every_release_is_judged_as_if_it_were_made(seed):
+    rng = np.random.default_rng(seed)
+    network = random_network(rng, random_schema(rng), int(rng.integers(5, 16)), density=0.1)
+    far = None if rng.random() < 0.6 else int(rng.integers(0, 3))
+    adversary = Adversary.of(
+        network, node_type="user", distance=far, in_links=bool(rng.random() < 0.8)
+    )
+    fields = levers(network, adversary)
+    search = _Search(network, adversary, fields, 1.0, lambda _: None)
+    for _ in range(8):
+        choice = tuple(int(rng.integers(len(field.levels))) for field in fields)
+        steps = [step for level in search.levels(choice) for step in level.steps]
+        release, seen = _released(network, adversary, steps)
+        *_, last = risks(release, seen, links=[list(seen.links)])
+        assert search.risk(choice) == last.risk
 
 
 @given(seed=st.integers(0, 10**6))
