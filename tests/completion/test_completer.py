@@ -23,6 +23,7 @@ from telic.completion import (
 from telic.completion.adaqac import Design, OnlineRule
 from telic.completion.harm import ALLOWANCE, FORGETTING, Gate, RunningCheck, gate_facts
 from telic.completion.models import fit_models
+from telic.data import save_model
 from telic.data.compositions import read_compositions
 from telic.errors import InputError, ModelError
 
@@ -255,6 +256,17 @@ def test_a_damaged_model_and_an_unknown_kind_of_model_are_named(replay, tmp_path
     fit_completer(replay).save(tmp_path / "model")
     (tmp_path / "model" / "index.weights.npy").write_bytes(b"")
     with pytest.raises(ModelError, match=r"index\.weights\.npy"):
+        Completer.load(tmp_path / "model")
+
+
+def test_a_model_from_before_the_rule_was_kept_is_refused(tmp_path, monkeypatch):
+    def without_rule(folder, *, kind, meta, arrays, mapped):
+        old = {name: value for name, value in meta.items() if name != "schedule"}
+        save_model(folder, kind=kind, meta=old, arrays=arrays, mapped=mapped)
+
+    monkeypatch.setattr("telic.completion.completer.save_model", without_rule)
+    make_completer(["tea"], [1.0]).save(tmp_path / "model")
+    with pytest.raises(ModelError, match="Fit it again"):
         Completer.load(tmp_path / "model")
 
 
