@@ -38,7 +38,7 @@ X = FRAME.to_numpy(dtype=float)
 SCORE = FRAME["income"] + FRAME["insured"] + RNG.normal(size=N)
 
 
-POSITIVE = SCORE.to_numpy() > np.median(SCORE)
+POSITIVE = SCORE.to_numpy() > np.quantile(SCORE, 0.65)
 
 
 def target(estimator):

@@ -205,7 +205,7 @@ def frauds(path, common="ok", rare="fraud"):
 
 def test_the_rarer_label_is_positive_and_every_output_names_it(tmp_path):
     table, model = frauds(tmp_path / "t.parquet"), tmp_path / "m"
-    options = ["--label", "label", "--beta", 1e-3, "--model", model]
+    options = ["--label", "label", "--beta", 1e-3, "--model", model, "--overwrite"]
     report = tmp_path / "r.html"
     found = json.loads(run("fit", table, *options, "--report", report, "--json"))
     assert found["positive"] == "fraud"
@@ -244,7 +244,7 @@ def test_compare_names_the_positive_label(tmp_path, monkeypatch):
 def test_a_number_is_found_however_it_is_written(tmp_path, written):
     file, model = tmp_path / "t.libsvm", tmp_path / "m"
     dump_svmlight_file(AMOUNT[:, None], np.where(FRAUD, 1, -1), str(file), zero_based=False)
-    options = ["--beta", 1e-3, "--model", model, "--json"]
+    options = ["--beta", 1e-3, "--model", model, "--overwrite", "--json"]
     assert json.loads(run("fit", file, "--positive", written, *options))["positive"] == "1"
     assert json.loads(run("fit", file, *options))["positive"] == "1"
     with pytest.raises(InputError, match="not '2'"):

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from telic.errors import InputError
 from telic.hin import Network, Rule, Schema, network_from_arrays
 from telic.privacy import Adversary, Auxiliary, attack, risks
+from telic.privacy.flat import flatten
 from telic.privacy.score import right
+from telic.privacy.views import Neighbourhood, _Classes, count_kinds, layers_of, profiles
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "reference"))
 import dehin_recursion as reference
@@ -73,6 +75,34 @@ def test_no_attack_finds_somebody_who_is_not_alone(seed):
             for distance in range(len(result.sizes)):
                 found = right(result, np.arange(len(alone)), distance)
                 assert not (found & ~alone).any()
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_the_slow_way_of_splitting_tells_the_same_apart_step_by_step(seed):
+    rng = np.random.default_rng(seed)
+    network = random_network(
+        rng, random_schema(rng), int(rng.integers(2, 60)), density=float(rng.choice([0.02, 0.08]))
+    )
+    adversary = Adversary.of(network, **options(rng, network))
+    flat = flatten(network, adversary)
+    layers = [
+        layer
+        for number, (links, _) in enumerate(flat.links)
+        for layer in layers_of(number, links, flat.size, adversary.in_links)
+    ]
+    around = Neighbourhood(layers, flat.size, adversary.joint)
+    hashes = around.step(profiles(flat), profiles(flat))
+    classes = _Classes(hashes, around, flat.protected)
+    for _ in range(6):
+        before, hashes = hashes, around.step(profiles(flat), hashes)
+        assert classes.split() == (count_kinds(hashes) > count_kinds(before))
+        assert classes.kinds == count_kinds(hashes[: flat.protected])
+        assert classes.count == count_kinds(hashes) == len(set(classes.number.tolist()))
+        both = np.stack([hashes, classes.number.astype(np.uint64)])
+        assert len(np.unique(both, axis=1).T) == count_kinds(hashes)
+        sizes = np.bincount(classes.number, minlength=len(hashes))
+        assert (sizes == classes.sizes).all()
 
 
 def films(rng):
@@ -156,6 +186,12 @@ def test_the_farthest_distance_is_where_nothing_changes_any_more():
     # Each step tells one more user from the rest, counted from the end of the path.
     rows = list(risks(path, Adversary.of(path, in_links=False)))
     assert [row.cardinality for row in rows] == [*range(1, 16), 15]
+    longer = network_from_arrays(
+        schema, {"user": {"id": range(400)}}, {"follow": (range(399), range(1, 400))}
+    )
+    *rows, last = risks(longer, Adversary.of(longer, in_links=False))
+    assert [row.cardinality for row in rows] == [*range(1, 17)]
+    assert (last.distance, last.cardinality) == (400, 400)
     sets = attack(Auxiliary(path, Adversary.of(path).exactly()), path)
     assert (sets.sizes[-1] == 1).all()
 

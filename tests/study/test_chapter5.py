@@ -65,7 +65,7 @@ def test_the_study_runs_resumes_and_prints_json(problem, tmp_path, monkeypatch):
     assert "Against the text" in page
     kept = sorted(work.iterdir())
     assert len(kept) == 11
-    again = CliRunner().invoke(app, ["study", "chapter-5", *options, "--json"])
+    again = CliRunner().invoke(app, ["study", "chapter-5", *options, "--overwrite", "--json"])
     assert json.loads(again.stdout)[0]["methods"] == methods
 
 

@@ -70,6 +70,8 @@ def risk(
     as_json: AsJson = False,
 ) -> None:
     """Privacy risk for every subset of link types and every distance (Section 7.4)."""
+    from dataclasses import replace
+
     import numpy as np
 
     from telic.hin import read_network
@@ -90,7 +92,7 @@ def risk(
         for names in sets:
             begin("-".join(names))
             for found in risks(net, adversary, links=[names], loss=weights):
-                rows.append(found)
+                rows.append(replace(found, hashes=found.hashes[:0]))  # the last one's are enough
                 last = found
     assert last is not None
     out: dict[str, Any] = {
@@ -368,7 +370,7 @@ def advise(
     from telic.hin import read_network
     from telic.privacy import Adversary
     from telic.privacy.advise import advise as search
-    from telic.privacy.report import attacked_words
+    from telic.privacy.report import attacked_words, risk_at
 
     if out is not None:
         check_output(out, reads=[network, weights], overwrite=overwrite)
@@ -413,9 +415,9 @@ def advise(
     print_table("Field by field", ["field", "in the release", "risk today without it",
                                     "risk of the release with it in full"], table)  # fmt: skip
     print_table("Hop by hop", ["links followed", "risk today", "risk of the release"],
-                 [[n, f"{found.before[min(n, len(found.before) - 1)].risk:.1%}",
-                   f"{found.after[min(n, len(found.after) - 1)].risk:.1%}"]
-                  for n in range(max(len(found.before), len(found.after)))])  # fmt: skip
+                 [[n, f"{risk_at(found.before, n):.1%}", f"{risk_at(found.after, n):.1%}"]
+                  for n in sorted({r.distance for r in (*found.before, *found.after)})],
+    )  # fmt: skip
 
 
 @app.command()

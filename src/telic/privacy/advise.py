@@ -23,12 +23,14 @@ from telic.privacy.steps import apply_steps
 from telic.privacy.target import attribute_codes
 from telic.privacy.utility import entropy
 from telic.privacy.views import (
+    WHOLE_STEPS,
     Layer,
     Neighbourhood,
     count_kinds,
     farthest,
     layer_salt,
     profile_hashes,
+    refine,
 )
 
 MAX_TRIED = 3000
@@ -338,24 +340,21 @@ class _Search:
         for kind in self.kinds:
             own = [x for x, lever in zip(choice, self.fields, strict=True) if lever.kind == kind]
             parts.append(self.profiles(kind, tuple(own)))
-        start = hashes = np.concatenate(parts)
-        found = count_kinds(hashes[: self.protected]) / self.protected
-        every = count_kinds(hashes)
-        self.work += self.size
         links = tuple(x for x, lever in zip(choice, self.fields, strict=True) if not lever.kind)
-        distance = 0
-        far = np.inf if self.adversary.distance is None else self.adversary.distance
-        while found <= limit and distance < far:
-            around = self.neighbourhood(links)
-            if not around.entries:
+        start = np.concatenate(parts)
+        self.work += self.size
+        # Most releases fail by their profiles alone: their links need not be merged.
+        found = count_kinds(start[: self.protected]) / self.protected
+        if found > limit or self.adversary.distance == 0:
+            return found
+        around = self.neighbourhood(links)
+        if not around.entries:
+            return found
+        for step in refine(start, around, self.adversary.distance, self.protected):
+            found = step.kinds / self.protected
+            self.work += (self.size + around.entries) * (step.distance <= WHOLE_STEPS)
+            if found > limit:
                 break
-            distance += 1
-            hashes = around.step(start, hashes)
-            self.work += self.size + around.entries
-            before, every = every, count_kinds(hashes)
-            if every == before:
-                break
-            found = count_kinds(hashes[: self.protected]) / self.protected
         return found
 
     def passes(self, choice: tuple[int, ...]) -> bool:

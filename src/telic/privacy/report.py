@@ -330,9 +330,9 @@ def attacked_words(found: Advice) -> str:
     )
 
 
-def _at(rows: list[Risk], distance: int) -> float:
-    """Return the risk at a distance; beyond the last row nothing changes any more."""
-    return rows[min(distance, len(rows) - 1)].risk
+def risk_at(rows: list[Risk], distance: int) -> float:
+    """Return the risk at a distance, or at the last one before it that is given."""
+    return max((row for row in rows if row.distance <= distance), key=lambda r: r.distance).risk
 
 
 def _growth_figure(every: list[Risk]) -> Any:
@@ -346,7 +346,11 @@ def _growth_figure(every: list[Risk]) -> Any:
     for count in sorted({len(names) for names in by_links if names}):
         means = [
             np.mean(
-                [_at(subset, n) for subset in by_links.values() if len(subset[0].links) == count]
+                [
+                    risk_at(subset, n)
+                    for subset in by_links.values()
+                    if len(subset[0].links) == count
+                ]
             )
             for n in distances
         ]

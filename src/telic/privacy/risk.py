@@ -19,6 +19,9 @@ from telic.privacy.views import (
     refine,
 )
 
+ROWS = 16
+"""Distances of which the risk is given, beside the farthest, where no distance is set."""
+
 
 @dataclass(frozen=True)
 class Risk:
@@ -134,7 +137,7 @@ def risks(
     ------
     Risk
         Set by set, distance 0 first. Without a distance a set ends at the first distance that
-        adds nothing.
+        adds nothing; of those before it, the first `ROWS` are given.
 
     Examples
     --------
@@ -173,8 +176,13 @@ def risks(
         known = np.sum([first[name] for name in subset], axis=0) if first and subset else None
         around = Neighbourhood(taken, flat.size, adversary.joint)
         far = adversary.distance if taken else 0
-        for distance, hashes in enumerate(refine(start, around, far, known)):
-            yield _judge(subset, distance, hashes[:size], weights)
+        last = -1
+        for step in refine(start, around, far, size, known):
+            if far is not None or step.distance < ROWS:
+                last = step.distance
+                yield _judge(subset, step.distance, step.hashes[:size], weights)
+        if step.distance > last:
+            yield _judge(subset, step.distance, step.hashes[:size], weights)
 
 
 def _judge(

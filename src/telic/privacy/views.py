@@ -147,6 +147,25 @@ class Neighbourhood:
             with threads_for(self.entries):
                 merge_layers(*args, self.begin, self.end, self.indices, self.label)
 
+    def entries_of(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return each entry's row, neighbour and label."""
+        if self.joint:
+            counts = self.end - self.begin
+            rows = np.repeat(np.arange(len(counts)), counts)
+            shift = np.repeat(self.begin - (np.cumsum(counts) - counts), counts)
+            place = np.arange(len(rows)) + shift
+            return rows, self.indices[place], self.label[place]
+        empty = np.empty(0, np.int32)
+        labels = [np.empty(0, np.uint64)]
+        for links, salt in self.layers:
+            strength = np.zeros(len(links), np.uint64)
+            if links.strength is not None:
+                strength = links.strength.astype(np.uint64)
+            labels.append(salt * (strength + np.uint64(1)))
+        sources = np.concatenate([empty, *(layer.links.sources for layer in self.layers)])
+        targets = np.concatenate([empty, *(layer.links.indices for layer in self.layers)])
+        return sources, targets, np.concatenate(labels)
+
     def step(self, start: np.ndarray, hashes: np.ndarray) -> np.ndarray:
         """Return the views one link farther, from the profiles and the views so far."""
         total = start.copy()
@@ -165,13 +184,24 @@ class Neighbourhood:
                 layer.add(hashes, total)
 
 
+class Step(NamedTuple):
+    """Who looks alike at one distance."""
+
+    distance: int
+    hashes: np.ndarray
+    """Equal for nodes that look alike at this distance; not comparable with other steps'."""
+    kinds: int
+    """How many of the first `protected` nodes look different."""
+
+
 def refine(
     start: np.ndarray,
     around: Neighbourhood,
     distance: int | None,
+    protected: int,
     first: np.ndarray | None = None,
-) -> Iterator[np.ndarray]:
-    """Give the hashes of all views at distance 0, 1, …; None: as long as anything changes.
+) -> Iterator[Step]:
+    """Give the views at distance 0, 1, …; None: up to the first that tells nobody more apart.
 
     Parameters
     ----------
@@ -179,26 +209,125 @@ def refine(
         Hashes of the profiles.
     around : Neighbourhood
     distance : int, optional
+    protected : int
+        How many of the nodes, the first ones, are counted.
     first : uint64 array, optional
         What `around` adds at distance 1, if that is known.
     """
     hashes = start
-    yield hashes
-    kinds = count_kinds(hashes) if distance is None else 0
-    step = 0
-    while distance is None or step < distance:
-        step += 1
+    every = count_kinds(hashes) if distance is None else -1
+    yield Step(0, hashes, count_kinds(hashes[:protected]))
+    for step in range(1, WHOLE_STEPS + 1):
+        if distance is not None and step > distance:
+            return
         if step == 1 and first is not None:
             hashes = start + first
             mix_all(hashes)
         else:
             hashes = around.step(start, hashes)
-        yield hashes
-        if distance is None:
-            # Nodes of every type: the protected ones may rest while others still change.
-            before, kinds = kinds, count_kinds(hashes)
-            if kinds == before:
-                return
+        kinds = count_kinds(hashes[:protected])
+        # Nodes of every type: the protected ones may rest while others still change.
+        before, every = every, count_kinds(hashes) if distance is None else -1
+        yield Step(step, hashes, kinds)
+        if distance is None and every == before:
+            return
+    classes = _Classes(hashes, around, protected)
+    step = WHOLE_STEPS
+    while distance is None or step < distance:
+        step += 1
+        changed = classes.split()
+        yield Step(step, classes.number.astype(np.uint64), classes.kinds)
+        if distance is None and not changed:
+            return
+
+
+WHOLE_STEPS = 6
+"""After so many steps only the nodes that may change are looked at: long paths take many steps."""
+
+
+@njit(cache=True, nogil=True)
+def pass_on(changed, old, number, begin, end, rows, label, total, touched):
+    """Tell all who have a changed node as neighbour its new number instead of the old one."""
+    for c in range(len(changed)):
+        b = changed[c]
+        new, was = mix(number[b]), mix(old[c])
+        for e in range(begin[b], end[b]):
+            total[rows[e]] += mix(new + label[e]) - mix(was + label[e])
+            touched[rows[e]] = True
+
+
+class _Classes:
+    """Nodes that look alike carry one number; a step splits classes by their neighbours' numbers.
+
+    The largest part of a class keeps its number, so a node changes its own at most log₂ n times,
+    and only the neighbours of nodes that did are looked at.
+    """
+
+    def __init__(self, hashes: np.ndarray, around: Neighbourhood, protected: int) -> None:
+        self.number = np.unique(hashes, return_inverse=True)[1].astype(np.int64)
+        self.sizes = np.bincount(self.number, minlength=len(hashes))
+        self.count = int(self.number.max(initial=-1)) + 1
+        self.protected, self.kinds = protected, count_kinds(hashes[:protected])
+        rows, columns, label = around.entries_of()
+        order = np.argsort(columns, kind="stable")
+        self.end = np.cumsum(np.bincount(columns, minlength=len(hashes)))
+        self.begin = np.append(0, self.end)[:-1]
+        self.rows, self.label = rows[order], label[order]
+        self.total = np.zeros(len(hashes), np.uint64)
+        # All numbers are new at first: everybody with a neighbour is told.
+        self.changed, self.old = np.arange(len(hashes)), np.full(len(hashes), -1)
+
+    def split(self) -> bool:
+        """Take one step; say whether any class was split."""
+        touched = np.zeros(len(self.number), bool)
+        pass_on(
+            self.changed, self.old, self.number, self.begin, self.end, self.rows, self.label,
+            self.total, touched,
+        )  # fmt: skip
+        nodes = np.flatnonzero(touched)
+        if not len(nodes):
+            return False
+        nodes = nodes[np.lexsort((self.total[nodes], self.number[nodes]))]
+        number, total = self.number[nodes], self.total[nodes]
+        opens_class = np.append(True, number[1:] != number[:-1])
+        opens_part = opens_class | np.append(True, total[1:] != total[:-1])
+        starts = np.flatnonzero(opens_part)
+        sizes = np.diff(np.append(starts, len(nodes)))
+        first = np.flatnonzero(opens_class[starts])  # each class's first part
+        whose = np.cumsum(opens_class[starts]) - 1  # each part's class
+        classes = number[starts[first]]
+        left = self.sizes[classes] - np.add.reduceat(sizes, first)  # who was not told
+        best = np.maximum.reduceat(sizes, first)
+        left_keeps = left >= best
+        keeper = np.flatnonzero((sizes == best[whose]) & ~left_keeps[whose])
+        keeper = keeper[np.append(True, whose[keeper][1:] != whose[keeper][:-1])[: len(keeper)]]
+        moves = np.ones(len(starts), bool)
+        moves[keeper] = False
+        # Those who were not told are another part, which moves if it is not the largest.
+        left_moves = ~left_keeps & (left > 0)
+        self.sizes[classes] = np.maximum(left, best)
+        fresh = np.full(len(starts), -1)
+        fresh[moves] = self._open(sizes[moves], nodes[starts[moves]])
+        left_fresh = self._open(left[left_moves], nodes[starts[first[left_moves]]])
+        part = np.cumsum(opens_part) - 1
+        moved = fresh[part] >= 0
+        changed, new = nodes[moved], fresh[part[moved]]
+        if left_moves.any():
+            other = np.full(len(self.number), -1)
+            other[classes[left_moves]] = left_fresh
+            rest = np.flatnonzero(~touched & (other[self.number] >= 0))
+            changed, new = np.append(changed, rest), np.append(new, other[self.number[rest]])
+        self.changed, self.old = changed, self.number[changed]
+        self.number[changed] = new
+        return len(changed) > 0
+
+    def _open(self, sizes: np.ndarray, members: np.ndarray) -> np.ndarray:
+        """Number new classes, given their sizes and nodes of the same types."""
+        new = self.count + np.arange(len(sizes))
+        self.count += len(sizes)
+        self.sizes[new] = sizes
+        self.kinds += int((members < self.protected).sum())
+        return new
 
 
 def farthest(flat: Flat, adversary: Adversary) -> np.ndarray:
@@ -209,8 +338,8 @@ def farthest(flat: Flat, adversary: Adversary) -> np.ndarray:
         for layer in layers_of(number, links, flat.size, adversary.in_links)
     ]
     around = Neighbourhood(layers, flat.size, adversary.joint)
-    *_, last = refine(profiles(flat), around, adversary.distance)
-    return last
+    *_, last = refine(profiles(flat), around, adversary.distance, flat.protected)
+    return last.hashes
 
 
 def count_kinds(hashes: np.ndarray) -> int:
