@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,6 +22,8 @@ from telic.completion import (
 )
 from telic.completion.adaqac import Design, OnlineRule
 from telic.completion.harm import ALLOWANCE, FORGETTING, Gate, RunningCheck, gate_facts
+from telic.completion.models import fit_models
+from telic.data import save_model
 from telic.data.compositions import read_compositions
 from telic.errors import InputError, ModelError
 
@@ -256,6 +259,17 @@ def test_a_damaged_model_and_an_unknown_kind_of_model_are_named(replay, tmp_path
         Completer.load(tmp_path / "model")
 
 
+def test_a_model_from_before_the_rule_was_kept_is_refused(tmp_path, monkeypatch):
+    def without_rule(folder, *, kind, meta, arrays, mapped):
+        old = {name: value for name, value in meta.items() if name != "schedule"}
+        save_model(folder, kind=kind, meta=old, arrays=arrays, mapped=mapped)
+
+    monkeypatch.setattr("telic.completion.completer.save_model", without_rule)
+    make_completer(["tea"], [1.0]).save(tmp_path / "model")
+    with pytest.raises(ModelError, match="Fit it again"):
+        Completer.load(tmp_path / "model")
+
+
 def test_where_it_acts_is_still_known_once_loaded(tmp_path):
     users = {name: UserState(np.zeros(16), reranks=name != "ada") for name in ("ada", "bob")}
     for known, says in (({}, "re-ranks everywhere"), (users, "kept for 1 of 2 users")):
@@ -358,3 +372,30 @@ def test_a_composition_without_a_keystroke_teaches_nothing(replay):
     user = completer.user()
     assert not completer.compose(user).submit("news")
     assert user.updates == 0
+
+
+@pytest.mark.parametrize(("people", "shared"), [(2, False), (3, True)])
+def test_what_fewer_than_three_people_searched_for_is_suggested_to_themselves_alone(
+    make_table, people, shared
+):
+    rows = make_table(0, users=5, compositions=8).to_pylist()
+    for row in rows:
+        if row["user"] in [f"user {u}" for u in range(people)] and row["composition"][2:] in "12":
+            row["query"] = "private matter"  # twice by each: people count, not submissions
+    replay = Replay(read_compositions(pa.Table.from_pylist(rows, schema=make_table(0).schema)))
+    completer = fit_completer(replay, model="static")
+    for name in (None, "user 4"):
+        found = texts(completer.compose(completer.user(name)).suggest("priv", at=0.0))
+        assert found == (["private matter"] if shared else [])
+    own = completer.compose(completer.user("user 0")).suggest("priv", at=0.0)
+    assert texts(own) == ["private matter"]
+
+
+def test_served_online_weights_have_learned_from_the_whole_log(replay):
+    completer = fit_completer(replay, relevance="mpc", protocol=PAPER)
+    models = fit_models(replay, completer.relevance, PAPER)
+    for name, latest, start in zip(replay.log.users, models.latest, models.without, strict=True):
+        user = completer.user(name)
+        np.testing.assert_array_equal(user.weights, latest)
+        assert user.updates == 20
+        assert abs(latest - start).max() > 0

@@ -16,7 +16,7 @@ from telic.completion.index import PrefixIndex, checked_form
 from telic.completion.phones import Phone, PhoneRanker
 from telic.completion.relevance import Relevance
 from telic.data import load_model, save_model
-from telic.errors import InputError
+from telic.errors import InputError, ModelError
 
 KIND = "completer"
 SERVED = (
@@ -192,9 +192,12 @@ class Completer:
         Raises
         ------
         ModelError
-            If the folder is damaged, of another kind or of a newer format.
+            If the folder is damaged, of another kind, of a newer format or from before the rule of
+            learning was kept.
         """
         meta, arrays = load_model(folder, kind=KIND)
+        if "schedule" not in meta:
+            raise ModelError(f"{folder}: says not how it learns, as older models. Fit it again.")
         index = PrefixIndex(**{f.name: arrays[f"index.{f.name}"] for f in fields(PrefixIndex)})
         relevance = meta["relevance"] | {"deviations": tuple(meta["relevance"]["deviations"])}
         states = [
