@@ -15,7 +15,7 @@ def moments_of(candidates):
     t, n = candidates.shape
     return Moments(
         np.arange(t), np.arange(t), candidates, np.zeros((t, n)), np.zeros((t, n, 3)),
-        np.zeros(t, int),
+        np.zeros(t, int), candidates >= 0,
     )  # fmt: skip
 
 

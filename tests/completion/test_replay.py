@@ -216,3 +216,30 @@ def test_the_share_of_what_was_shown_that_a_completer_would_suggest(make_table):
     nothing = moments.where(np.diff(log.list_start)[moments.keystroke] == 0)
     assert len(nothing)
     assert np.isnan(replay.shown_share(nothing))
+
+
+def test_the_submitted_query_joins_with_the_relevance_that_it_has_then(make_table):
+    log = read_compositions(rare_table(make_table))
+    replay = Replay(log)
+    texts = replay.index.phrases(range(len(replay.index)))
+    relevance = Relevance("personal", deviations=(1.5, 0.7, 1.1)).mixed(0.4)
+    moments = replay.moments(relevance, replay.last_keystrokes(TRAIN, VALID, TEST), n=1)
+    joined = replay.with_submitted(moments, relevance)
+    times = zip(log.submitted_at.tolist(), log.query, log.user, strict=True)
+    events = [(at, log.phrases[q], log.users[u]) for at, q, u in times]
+    high = 0
+    for t, c in enumerate(joined.composition):
+        wanted = log.phrases[log.query[c]]
+        assert texts[joined.candidates[t, joined.position[t]]] == wanted
+        if moments.position[t] >= 0:
+            assert joined.candidates[t, -1] == -1
+            continue
+        now, user = log.at[log.keystroke_start[c]], log.users[log.user[c]]
+        every, scores = reference.candidates(
+            events, now, user, wanted, None, 3, WINDOW,
+            lambda *counts: float(np.log1p(counts) @ relevance.factors), 99, own=True,
+        )  # fmt: skip
+        expected = dict(zip(every, scores, strict=True)).get(wanted, 0.0)
+        assert joined.relevance[t, -1] == pytest.approx(expected)
+        high += expected > 0
+    assert high > 5
