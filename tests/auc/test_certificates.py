@@ -25,6 +25,7 @@ from telic.auc import (
     RegSOLAM,
     UniExp,
 )
+from telic.auc.certificate import certified
 from telic.auc.pairwise import hinge
 from telic.errors import InputError
 
@@ -282,3 +283,23 @@ def test_the_pairwise_bounds_hold_against_a_dual_point(seed, loss):
     if loss == "hinge":
         scores = X @ tight.coef_[0]
         assert hinge(scores[y], scores[~y]) == pytest.approx(phi(pairs @ tight.coef_[0]).mean())
+
+
+def test_converged_is_the_bound_against_the_tolerance_and_nothing_looser():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = X[:, 0] + rng.normal(size=60) > 0.7
+    w = ConjugateGradientAUC(1e-2, max_iter=3).fit(X, y, callback=lambda passes, w: True).coef_[0]
+    found = certified(X, y, w, 1, beta=1e-2, tol=None)
+    assert found.converged is None
+    relative = found.gap / found.objective
+    assert relative > 1e-6
+    for factor in (1.001, 0.999, 0.1):
+        held = certified(X, y, w, 1, beta=1e-2, tol=factor * relative)
+        assert held.converged is (factor > 1)
+    # The bound on a ridge's gap is ‖∇F‖²/(2·beta).
+    exactly = Rational(X, y, np.ones(60), 1e-2)
+    steps = 1e-6 * np.eye(3)
+    slope = [float(exactly.value(w + e) - exactly.value(w - e)) / 2e-6 for e in steps]
+    assert found.gap == pytest.approx(np.dot(slope, slope) / 2e-2, rel=1e-5)
+    assert found.objective == pytest.approx(float(exactly.value(w)))

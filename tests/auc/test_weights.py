@@ -147,3 +147,13 @@ def test_the_third_argument_is_the_weights_and_a_callback_has_its_name(model):
         seeded(model).fit(X, Y, lambda passes, w: True)
     with pytest.raises(TypeError):
         seeded(model).fit(X, Y, None, lambda passes, w: True)
+
+
+def test_the_order_of_few_rows_does_not_matter_and_follows_nothing_in_them():
+    rows, order = RNG.normal(size=(500, 3)).round(2), RNG.permutation(500)
+    read = [Draws(kind(X)).reading for kind in (np.asarray, sparse.csr_matrix)
+            for X in (rows, rows[order])]  # fmt: skip
+    assert (read[0] == read[2]).all()
+    assert (rows[read[0]] == rows[order][read[1]]).all()
+    along = [np.corrcoef(rows[read[0]][:, j], np.arange(500))[0, 1] for j in range(3)]
+    assert np.abs(along).max() < 4 / np.sqrt(500)

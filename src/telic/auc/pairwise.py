@@ -263,9 +263,14 @@ def _newton(shares, value_and_gradient, w, *, beta, bend_of):
         if -(slope @ step) <= 1e-15 * value:  # what values can tell apart
             return w + step
         length = 1.0
-        while value_and_gradient(w + length * step)[0] > value + 1e-4 * length * (slope @ step):
+        while True:
+            new, slope_there = value_and_gradient(w + length * step)
+            # Near the end values differ by rounding alone, and the gradient still tells.
+            nearer = slope_there @ slope_there <= (slope @ slope) / 4
+            if nearer or new <= value + 1e-4 * length * (slope @ step):
+                break
             length /= 2
-            if length < 1e-9:  # rounding
+            if length < 1e-9:
                 return w
         w = w + length * step
     return w

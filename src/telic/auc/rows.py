@@ -48,6 +48,17 @@ MOST_COPIES = 100
 """A pass reads at most so many times as many rows as there are, however large their weights."""
 
 
+def _keys(X: Matrix) -> np.ndarray:
+    """A number for each row that only its content decides, and that follows nothing in it."""
+    factors = np.random.default_rng(0).integers(2**63, size=X.shape[1], dtype=np.uint64) | 1
+    if not sparse.issparse(X):
+        return ((X + 0.0).view(np.uint64) * factors).sum(axis=1)
+    X = sparse.coo_array(X)
+    keys = np.zeros(X.shape[0], dtype=np.uint64)
+    np.add.at(keys, X.coords[0], (X.data + 0.0).view(np.uint64) * factors[X.coords[1]])
+    return keys
+
+
 class Draws:
     """Which rows the methods that take a row a step read.
 
@@ -71,7 +82,7 @@ class Draws:
         if weight is not None:
             self.total = int(np.clip(round(float(weight.sum())), n, MOST_COPIES * n))
         if self.total <= SMALL:
-            self.reading = np.argsort(X @ np.random.default_rng(0).normal(size=X.shape[1]))
+            self.reading = np.argsort(_keys(X))
         if weight is not None:
             order = np.arange(n) if self.reading is None else self.reading
             ends = np.cumsum(weight[order])
