@@ -32,10 +32,10 @@ def clock():
 def make(completer, settings, clock):
     opened = []
 
-    def made(**changes):
+    def made(served=completer, **changes):
         limited = replace(settings, **changes)
-        opened.append(Events(limited.database, completer))
-        return Sessions(completer, opened[-1], limited, clock=clock)
+        opened.append(Events(limited.database, served))
+        return Sessions(served, opened[-1], limited, clock=clock)
 
     yield made
     for events in opened:
@@ -229,3 +229,43 @@ def test_threads_lose_no_submission(make, completer, settings):
     events = Events(settings.database, completer)
     assert [events.state(f"u{i}").history["salad"] for i in range(3)] == [10.0] * 3
     events.close()
+
+
+def test_a_served_paper_model_is_the_librarys_over_restarts_in_order_of_submission(
+    make, make_completer, settings
+):
+    """Two compositions at a time, submitted the other way round; a new process for each pair."""
+    printed = make_completer(
+        protocol="paper", schedule="annealed", l2=0.5, keep_unlisted=True, do_no_harm=False
+    )
+    user = printed.user("u")
+    for n, queries in enumerate([("sage", "sold out"), ("soup", "salad"), ("sold out", "sage")]):
+        sessions = make(printed)
+        typing = [printed.compose(user) for _ in queries]
+        for at, prefix in enumerate(["s", "sa"]):
+            for i, composition in enumerate(typing):
+                found = sessions.suggest(prefix, "u", f"{n}-{i}", client=float(at + i))
+                assert found == composition.suggest(prefix, at=float(at + i))
+        for i in (1, 0):
+            assert typing[i].submit(queries[i])
+            assert sessions.submit(queries[i], "u", f"{n}-{i}") == (True, user.updates)
+    events = Events(settings.database, printed)
+    assert events.state("u").as_json() == user.as_json()
+    assert user.updates == 6
+    events.close()
+
+
+def test_what_the_running_check_saw_outlives_the_process(make, make_completer):
+    """A user whom re-ranking harms is kept from it after a restart too, and from nobody else's."""
+    completer = make_completer()
+
+    def search(user, composition):
+        sessions = make(completer)
+        for at, prefix in enumerate(["salmon", "sa"]):
+            found = sessions.suggest(prefix, user, composition, client=2.0 * at)
+        sessions.submit("salmon", user, composition)  # what was shown, skipped, and wanted
+        return [suggestion.feedback != 0 for suggestion in found]
+
+    assert any(search("u", "a"))
+    assert not any(search("u", "b"))
+    assert any(search("v", "a"))
