@@ -133,11 +133,14 @@ def test_an_idle_composition_is_not_open(make, clock):
     assert not sessions.is_open("u", "a")
 
 
-def test_an_endless_composition_begins_anew(make, completer):
+def test_an_endless_composition_begins_anew_again_and_again(make, completer):
     sessions = make(max_keystrokes=2)
-    for at, prefix in enumerate(["s", "sa", "sal"]):
-        found = sessions.suggest(prefix, "u", "c", client=float(at))
-    assert found == directly(completer, [("sal", 0.0)])
+    typed = [(prefix, float(at)) for at, prefix in enumerate(["s", "sa", "sal", "sals", "salsi"])]
+    found = [sessions.suggest(prefix, "u", "c", client=at) for prefix, at in typed]
+    for first in (0, 2, 4):
+        for last in range(first, min(first + 2, 5)):
+            since = [(prefix, at - first) for prefix, at in typed[first : last + 1]]
+            assert found[last] == directly(completer, since)
 
 
 def test_compositions_of_a_user_share_what_was_learned(make):
