@@ -69,7 +69,7 @@ def risk(
     node_type: NodeType = None,
     as_json: AsJson = False,
 ) -> None:
-    """Privacy risk for every subset of link types and every distance (Section 7.4)."""
+    """Privacy risk for every subset of up to five link types and every distance (Section 7.4)."""
     from dataclasses import replace
 
     import numpy as np
@@ -77,7 +77,7 @@ def risk(
     from telic.hin import read_network
     from telic.privacy import Adversary
     from telic.privacy.risk import risks
-    from telic.privacy.target import subsets
+    from telic.privacy.target import sets_to_judge
 
     net = read_network(network)
     adversary = Adversary.of(
@@ -85,7 +85,7 @@ def risk(
         known_ids=split_names(known_ids), in_links=in_links, joint=joint, distance=max_distance,
     )  # fmt: skip
     node_type = adversary.node_type
-    sets = subsets(list(adversary.links)) or [()]
+    sets = sets_to_judge(list(adversary.links))
     weights = None if loss is None else read_loss(net, node_type, loss)
     rows, last = [], None
     with steps_shown("risk", len(sets)) as begin:
@@ -333,6 +333,10 @@ def anonymise(
         print_json(facts | ({"degree_classes": classes} if k_degree else {}))
         return
     typer.echo(f"What the release shows. {seen.words()}")
+    if keep_ids:
+        typer.echo(
+            f"But it keeps its {node_type} ids: whoever knows them finds everybody.", err=True
+        )
     if k_degree:
         print_table("Users who share a degree, at least (k-degree promises k for each link type's "
                     "out-degree alone)", ["degree", "users at least"],

@@ -15,11 +15,10 @@ from telic.privacy.dehin import attack
 from telic.privacy.flat import flatten
 from telic.privacy.risk import Risk, growth_bounds, risks
 from telic.privacy.score import bootstrap_interval, right, same_ids, scores
+from telic.privacy.target import sets_to_judge
 from telic.privacy.views import farthest
 from telic.report import Report
 
-MOST_TYPES = 5
-"""The report looks at every subset of at most so many link types."""
 GROUPS = (1, 2, 5, 10)
 """The report counts the users whose kind has at most so many members."""
 
@@ -65,7 +64,7 @@ def risk_report(
     adversary = Adversary.of(network) if adversary is None else adversary
     node_type, names = adversary.node_type, list(adversary.links)
     progress("risk by link types and distance")
-    every = list(risks(network, adversary, links=_sets(names)))
+    every = list(risks(network, adversary, links=sets_to_judge(names)))
     full = [risk for risk in every if len(risk.links) == len(names)]
     profile, last = full[0], full[-1]
     sizes = last.group_sizes()
@@ -185,13 +184,6 @@ def _decision(risk: float, max_risk: float, found: Advice) -> str:
         f"described below brings the risk down to {found.after[-1].risk:.1%}; it gives up "
         f"{found.loss:.0%} of the published information."
     )
-
-
-def _sets(names: list[str]) -> list[tuple[str, ...]] | None:
-    """Return every subset of up to `MOST_TYPES` link types; of more, each alone and all."""
-    if len(names) <= MOST_TYPES:
-        return None
-    return [*((name,) for name in names), tuple(names)]
 
 
 def _effects(network: Network, adversary: Adversary) -> list[tuple[str, float]]:
