@@ -374,7 +374,7 @@ def advise(
     from telic.hin import read_network
     from telic.privacy import Adversary
     from telic.privacy.advise import advise as search
-    from telic.privacy.report import attacked_words, risk_at
+    from telic.privacy.report import attacked_words, keep_ids, risk_at
 
     if out is not None:
         check_output(out, reads=[network, weights], overwrite=overwrite)
@@ -412,6 +412,8 @@ def advise(
         f"Risk {found.before[-1].risk:.1%} → {found.after[-1].risk:.1%}; information lost "
         f"{found.loss:.0%} ({least}; {found.tried} releases judged). {attacked_words(found)}"
     )
+    if public := keep_ids(found):
+        typer.echo(f"To publish the ids that may stay: telic privacy anonymise{public}.")
     table = [
         [name, level, f"{without:.1%}", f"{added:.1%}"]
         for name, level, without, added in found.effects

@@ -298,14 +298,23 @@ def _advice_section(page: Report, facts: dict[str, Any], found: Advice, max_risk
         ],
         caption="Field by field",
     )
+    several = len(found.adversary.attributes) > 1
+    who = f" --node-type {found.adversary.node_type}" if several else ""
     page.text(
-        f"To make this release: telic privacy advise --max-risk {max_risk:g} --out steps.json, "
-        "then telic privacy anonymise --steps steps.json."
+        f"To make this release: telic privacy advise{who} --max-risk {max_risk:g} --out steps.json, "
+        f"then telic privacy anonymise{who} --steps steps.json{keep_ids(found)}."
     )
     facts["advice"] = {
         "steps": found.steps, "risk": found.after[-1].risk, "loss": found.loss,
         "attack_precision": found.attacked,
     }  # fmt: skip
+
+
+def keep_ids(found: Advice) -> str:
+    """Give the option of `anonymise` that keeps the ids which the advice leaves as they are."""
+    gone = {step["node_type"] for step in found.steps if step["method"] == "replace-ids"}
+    kept = [kind for kind in found.adversary.known_ids if kind not in gone]
+    return f" --public {','.join(kept)}" if kept else ""
 
 
 def attacked_words(found: Advice) -> str:
