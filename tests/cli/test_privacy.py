@@ -232,6 +232,7 @@ def test_risk_attack_and_advice_are_about_one_adversary(cinema, tmp_path):
         shown = telic(command[0], cinema, *who, *command[1:])
         assert said in shown.replace("\n", " ")
     assert said in telic("attack", cinema, cinema, *who).replace("\n", " ")
+    assert "advise --node-type user --max-risk 0.4" in page.read_text()
     assert risk["rows"][-1]["risk"] == report["risk"] == advice["risk_before"][-1]
     assert report["advice"]["risk"] == advice["risk_after"][-1]
     assert advice["attack_precision"] <= advice["alone_after"] <= 0.4
@@ -246,7 +247,10 @@ def test_the_attack_on_the_advised_release_keeps_the_promise(cinema, tmp_path, p
     made = telic("anonymise", cinema, release, *who, "--steps", steps, "--key", key, *words,
                  "--json")  # fmt: skip
     ids = read_network(release).ids("film").to_pylist()
-    named = found["choice"]["ids of film"] == "as they are" and public
+    as_they_are = found["choice"]["ids of film"] == "as they are"
+    named = as_they_are and public
+    told = telic("advise", cinema, *who, "--max-risk", 0.3)
+    assert ("anonymise --public film" in told) == as_they_are
     assert all(i.startswith("tt") for i in ids) == named
     assert json.loads(made)["adversary"]["known_ids"] == (["film"] if named else [])
     shown = json.loads(telic("attack", cinema, release, *who, "--steps", steps, "--truth", key,

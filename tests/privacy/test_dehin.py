@@ -242,3 +242,11 @@ def test_a_user_claimed_twice_is_settled_for_nobody():
     alone = network_from_arrays(schema, {"user": {"id": [7, 9], "x": [8, 4]}}, {})
     result = attack(Auxiliary(auxiliary, book(alone)), alone, eliminate=True)
     assert [result.candidates(t, 0).tolist() for t in range(2)] == [[2], [1]]
+
+
+def test_links_that_do_not_fit_into_memory_together_are_refused(monkeypatch):
+    network = random_network(np.random.default_rng(12), 6)
+    monkeypatch.setattr("telic.privacy.auxiliary.MAX_JOINT", 100)
+    with pytest.raises(InputError, match="--no-joint"):
+        Auxiliary(network, Adversary.of(network))
+    assert Auxiliary(network, book(network)).size == 6

@@ -153,3 +153,11 @@ def test_bounds_are_ordered_and_grow():
     first, second = growth_bounds(net, 1), growth_bounds(net, 2)
     assert first[0] < first[1]
     assert second[0] > 2 * first[0]
+
+
+def test_of_many_link_types_each_and_all_are_judged():
+    types = tuple(LinkType(f"l{i}", "user", "user") for i in range(7))
+    none = {link.name: ([], []) for link in types}
+    net = network_from_arrays(Schema({"user": {}}, types), {"user": {"id": [1, 2]}}, none)
+    judged = {found.links for found in risks(net)}
+    assert judged == {*((f"l{i}",) for i in range(7)), tuple(none)}

@@ -69,7 +69,7 @@ def risk(
     node_type: NodeType = None,
     as_json: AsJson = False,
 ) -> None:
-    """Privacy risk for every subset of link types and every distance (Section 7.4)."""
+    """Privacy risk for every subset of up to five link types and every distance (Section 7.4)."""
     from dataclasses import replace
 
     import numpy as np
@@ -77,7 +77,7 @@ def risk(
     from telic.hin import read_network
     from telic.privacy import Adversary
     from telic.privacy.risk import risks
-    from telic.privacy.target import subsets
+    from telic.privacy.target import sets_to_judge
 
     net = read_network(network)
     adversary = Adversary.of(
@@ -85,7 +85,7 @@ def risk(
         known_ids=split_names(known_ids), in_links=in_links, joint=joint, distance=max_distance,
     )  # fmt: skip
     node_type = adversary.node_type
-    sets = subsets(list(adversary.links)) or [()]
+    sets = sets_to_judge(list(adversary.links))
     weights = None if loss is None else read_loss(net, node_type, loss)
     rows, last = [], None
     with steps_shown("risk", len(sets)) as begin:
@@ -333,6 +333,10 @@ def anonymise(
         print_json(facts | ({"degree_classes": classes} if k_degree else {}))
         return
     typer.echo(f"What the release shows. {seen.words()}")
+    if keep_ids:
+        typer.echo(
+            f"But it keeps its {node_type} ids: whoever knows them finds everybody.", err=True
+        )
     if k_degree:
         print_table("Users who share a degree, at least (k-degree promises k for each link type's "
                     "out-degree alone)", ["degree", "users at least"],
@@ -370,7 +374,7 @@ def advise(
     from telic.hin import read_network
     from telic.privacy import Adversary
     from telic.privacy.advise import advise as search
-    from telic.privacy.report import attacked_words, risk_at
+    from telic.privacy.report import attacked_words, keep_ids, risk_at
 
     if out is not None:
         check_output(out, reads=[network, weights], overwrite=overwrite)
@@ -408,6 +412,8 @@ def advise(
         f"Risk {found.before[-1].risk:.1%} → {found.after[-1].risk:.1%}; information lost "
         f"{found.loss:.0%} ({least}; {found.tried} releases judged). {attacked_words(found)}"
     )
+    if public := keep_ids(found):
+        typer.echo(f"To publish the ids that may stay: telic privacy anonymise{public}.")
     table = [
         [name, level, f"{without:.1%}", f"{added:.1%}"]
         for name, level, without, added in found.effects

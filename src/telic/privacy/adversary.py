@@ -99,7 +99,7 @@ class Adversary:
         >>> network = network_from_arrays(schema, {"user": {"id": [1, 2], "yob": [80, 70]}},
         ...                               {"follow": ([1], [2])})
         >>> print(Adversary.of(network, distance=1).words())
-        The intruder sees of every user: yob. Out-links and in-links of type follow. ...
+        The intruder sees of every user: yob. Ids of user are taken to be replaced. ...
         """
         node_type = target_type(release, node_type)
         schema = release.schema
@@ -185,7 +185,7 @@ class Adversary:
         parts = [
             f"The intruder sees of every {self.node_type}: "
             + (_list(map(_attribute, *_split(self.attributes[self.node_type]))) or "no attribute")
-            + "."
+            + f". Ids of {self.node_type} are taken to be replaced."
         ]
         links = _list(name + _changed(rule) for name, rule in self.links.items())
         ways = "Out-links and in-links" if self.in_links else "Out-links alone"

@@ -17,6 +17,10 @@ NO_STRENGTH = np.empty(0, np.int32)
 ANY_STRENGTH = 2**31 - 1
 
 
+MAX_JOINT = 6_000_000_000
+"""Bytes that the strengths of links, merged over link types, may take."""
+
+
 class TooManyPairs(InputError):
     """An attack would compare more pairs of nodes than it was allowed to."""
 
@@ -174,6 +178,13 @@ class Auxiliary:
                 kernels.renumber(*args, self.indptr[layer], self.indices, self.strength)
             begin += len(links)
         if self.adversary.joint and parts:
+            room = 8 * total * len(parts)
+            if room > MAX_JOINT:
+                raise InputError(
+                    f"matching {total:,} links jointly over {len(parts)} link types and directions "
+                    f"takes about {room / 1e9:.0f} GB. Look at them apart (--no-joint) or at "
+                    "fewer; risk still counts what is seen jointly."
+                )
             merged = merge_layers(
                 self.indptr, self.indices, self.strength[:, 0], self.strength[:, 0]
             )

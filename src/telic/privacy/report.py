@@ -15,11 +15,10 @@ from telic.privacy.dehin import attack
 from telic.privacy.flat import flatten
 from telic.privacy.risk import Risk, growth_bounds, risks
 from telic.privacy.score import bootstrap_interval, right, same_ids, scores
+from telic.privacy.target import sets_to_judge
 from telic.privacy.views import farthest
 from telic.report import Report
 
-MOST_TYPES = 5
-"""The report looks at every subset of at most so many link types."""
 GROUPS = (1, 2, 5, 10)
 """The report counts the users whose kind has at most so many members."""
 
@@ -65,7 +64,7 @@ def risk_report(
     adversary = Adversary.of(network) if adversary is None else adversary
     node_type, names = adversary.node_type, list(adversary.links)
     progress("risk by link types and distance")
-    every = list(risks(network, adversary, links=_sets(names)))
+    every = list(risks(network, adversary, links=sets_to_judge(names)))
     full = [risk for risk in every if len(risk.links) == len(names)]
     profile, last = full[0], full[-1]
     sizes = last.group_sizes()
@@ -187,13 +186,6 @@ def _decision(risk: float, max_risk: float, found: Advice) -> str:
     )
 
 
-def _sets(names: list[str]) -> list[tuple[str, ...]] | None:
-    """Return every subset of up to `MOST_TYPES` link types; of more, each alone and all."""
-    if len(names) <= MOST_TYPES:
-        return None
-    return [*((name,) for name in names), tuple(names)]
-
-
 def _effects(network: Network, adversary: Adversary) -> list[tuple[str, float]]:
     """Return the risk if the adversary did not see one attribute, type of ids, or link type."""
     effects = []
@@ -306,14 +298,23 @@ def _advice_section(page: Report, facts: dict[str, Any], found: Advice, max_risk
         ],
         caption="Field by field",
     )
+    several = len(found.adversary.attributes) > 1
+    who = f" --node-type {found.adversary.node_type}" if several else ""
     page.text(
-        f"To make this release: telic privacy advise --max-risk {max_risk:g} --out steps.json, "
-        "then telic privacy anonymise --steps steps.json."
+        f"To make this release: telic privacy advise{who} --max-risk {max_risk:g} --out steps.json, "
+        f"then telic privacy anonymise{who} --steps steps.json{keep_ids(found)}."
     )
     facts["advice"] = {
         "steps": found.steps, "risk": found.after[-1].risk, "loss": found.loss,
         "attack_precision": found.attacked,
     }  # fmt: skip
+
+
+def keep_ids(found: Advice) -> str:
+    """Give the option of `anonymise` that keeps the ids which the advice leaves as they are."""
+    gone = {step["node_type"] for step in found.steps if step["method"] == "replace-ids"}
+    kept = [kind for kind in found.adversary.known_ids if kind not in gone]
+    return f" --public {','.join(kept)}" if kept else ""
 
 
 def attacked_words(found: Advice) -> str:

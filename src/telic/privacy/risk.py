@@ -9,7 +9,7 @@ from telic.errors import InputError
 from telic.hin import Network
 from telic.privacy.adversary import Adversary
 from telic.privacy.flat import flatten
-from telic.privacy.target import own_links, subsets
+from telic.privacy.target import own_links, sets_to_judge
 from telic.privacy.views import (
     Layer,
     Neighbourhood,
@@ -129,7 +129,8 @@ def risks(
     adversary : Adversary, optional
         Default everything that the network contains, `Adversary.of(network)`.
     links : sequence of sequences of str, optional
-        The sets of link types to judge; default every non-empty subset of those seen.
+        The sets of link types to judge; default every non-empty subset of those seen, or where
+        there are more than five, each alone and all together.
     loss : array in [0, 1] or callable, optional
         l(t), or a function of the network that returns it; default 1 for everyone.
 
@@ -155,7 +156,7 @@ def risks(
     if not size:
         raise InputError(f"node type {adversary.node_type!r} is empty: there is nobody to protect.")
     names = list(adversary.links)
-    chosen = subsets(names) or [()] if links is None else [tuple(s) for s in links]
+    chosen = sets_to_judge(names) if links is None else [tuple(s) for s in links]
     for name in {name for subset in chosen for name in subset} - set(names):
         raise InputError(f"link type {name!r} is not among those seen, {names}.")
     weights = check_loss(loss(network) if callable(loss) else loss, size)

@@ -41,6 +41,17 @@ def subsets(names: Sequence[str]) -> list[tuple[str, ...]]:
     return [c for size in range(1, len(names) + 1) for c in combinations(names, size)]
 
 
+MOST_TYPES = 5
+"""Every subset of at most so many link types is judged."""
+
+
+def sets_to_judge(names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return every subset of link types; of more than `MOST_TYPES`, each alone, and all."""
+    if len(names) <= MOST_TYPES:
+        return subsets(names) or [()]
+    return [*((name,) for name in names), tuple(names)]
+
+
 def attribute_codes(column: pa.ChunkedArray) -> np.ndarray:
     """Give equal values equal int64 codes; null is a value of its own."""
     encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
