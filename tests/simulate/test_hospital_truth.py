@@ -105,6 +105,9 @@ def test_snooping_is_half_on_a_random_patient_half_on_a_random_topic(hospital):
     for kind, expected in ((topic, np.full(len(NAMES), 1 / len(NAMES))), (~topic, usual)):
         seen = np.array([(opened[kind] == name).mean() for name in NAMES])
         assert (abs(seen - expected) < 5 * np.sqrt(expected / kind.sum())).all()
+        # Specialists snoop outside their own practice like anybody.
+        who = hospital.practice[hospital.user[hospital.row[kind]]]
+        assert (who == opened[kind])[np.isin(who, NAMES)].mean() < 0.1
 
 
 def test_the_fine_view_names_a_diagnosis_of_the_encounters_practice(hospital):

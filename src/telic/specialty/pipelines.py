@@ -47,6 +47,11 @@ class Kernel(TransformerMixin, BaseEstimator):
     ----------
     gamma : float or "scale", optional
         Of the Gaussian kernel exp(−γ d²); "scale" is 1 / (p · variance). None: linear.
+
+    Examples
+    --------
+    >>> Kernel().fit(np.array([[1.0, 2.0]])).transform(np.array([[3.0, 4.0], [0.0, 1.0]])).tolist()
+    [[11.0], [2.0]]
     """
 
     def __init__(self, gamma: float | str | None = None) -> None:
@@ -142,7 +147,15 @@ def pipeline_names(classifier: str, pipeline: str) -> tuple[str, ...]:
 
 
 def fit(classifier: str, pipeline: str, X: np.ndarray, y: np.ndarray, *, seed: int = 0) -> Pipeline:
-    """Fit one of `pipelines`, with fewer components or neighbours where users are too few."""
+    """Fit one of `pipelines`, with fewer components or neighbours where users are too few.
+
+    Examples
+    --------
+    >>> counts = np.array([[9, 1, 0], [8, 2, 1], [0, 3, 9], [1, 2, 8]])
+    >>> name = pipeline_names("PCA-KNN", "printed")[0]
+    >>> fit("PCA-KNN", name, counts, np.array([0, 0, 1, 1]))["pca"].n_components_
+    3
+    """
     model = pipelines(classifier, seed=seed)[pipeline]
     for step, parameter, most in (
         ("pca", "n_components", min(X.shape)),
@@ -173,6 +186,12 @@ def choose(
     Notes
     -----
     F1 is that of all predictions together, because a class may have one user in a fold.
+
+    Examples
+    --------
+    >>> counts = np.array([[9, 1, 0], [8, 2, 1], [0, 3, 9], [1, 2, 8]])
+    >>> choose("Naive", pipeline_names("Naive", "chosen"), counts, np.array([0, 0, 1, 1]))
+    '20 conditions'
     """
     if len(names) == 1:
         return names[0]
