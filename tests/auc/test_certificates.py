@@ -121,7 +121,7 @@ CERTIFYING = ("exact", "exact net", "cg", "vrspam", "vrspam net", "spdam")
 
 
 @given(problem=problems(), name=st.sampled_from(list(METHODS)), kind=st.booleans())
-@settings(max_examples=250, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 def test_no_bound_is_ever_below_the_true_gap(problem, name, kind):
     X, y, weight, beta = problem
     model = METHODS[name](beta)
