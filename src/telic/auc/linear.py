@@ -97,7 +97,8 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
                 f"{type(self).__name__}: the weights are not finite; scale the columns (for "
                 "instance with StandardScaler) or use a larger beta."
             )
-        if not solution.stopped and (solution.converged is False or solution.exhausted):
+        unsure = solution.converged is None and solution.exhausted
+        if not solution.stopped and (solution.converged is False or unsure):
             warnings.warn(self._not_converged(solution), ConvergenceWarning, stacklevel=2)
         scores = X @ solution.coef
         high, low = (
