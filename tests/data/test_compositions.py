@@ -4,7 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from telic.data.composition_rows import MAX_LIST
 from telic.data.compositions import read_compositions
 from telic.data.contracts import COMPOSITIONS, MAX_TEXT
 from telic.errors import InputError
@@ -84,6 +87,20 @@ BROKEN = {
     ),
     "nothing to match": (row(query="´"), "white space and diacritics"),
     "null prefix": (row(keystrokes=[stroke(1, None)], selected=None), "is null"),
+    "null keystrokes": (row(keystrokes=None, selected=None), "'keystrokes': is null"),
+    "selected below the list": (row(selected=0), "not a position in the last list"),
+    "long prefix": (
+        row(keystrokes=[stroke(1, "f" * (MAX_TEXT + 1))], selected=None),
+        f"longer than {MAX_TEXT}",
+    ),
+    "long list": (
+        row(keystrokes=[stroke(1, "f", ["f"] * (MAX_LIST + 1))], selected=None),
+        f"more than {MAX_LIST} suggestions",
+    ),
+    "long suggestion": (
+        row(keystrokes=[stroke(1, "f", ["f" * (MAX_TEXT + 1)])], selected=None),
+        f"over {MAX_TEXT} characters",
+    ),
 }
 
 
@@ -95,6 +112,117 @@ def test_a_broken_row_is_named_or_skipped_and_counted(tmp_path, broken, message)
     log = read_compositions(path, on_bad_row="skip")
     assert log.ids == ["c"]
     assert list(log.skipped.values()) == [1]
+
+
+@st.composite
+def logs(draw):
+    """Rows that keep the contract, at its edges too: equal times, no lists, no apps."""
+    rows = []
+    texts = st.sampled_from(["facebook", "facetime", "鮭", "São Paulo"])
+    for i in range(draw(st.integers(1, 4))):
+        now, keystrokes = draw(st.integers(0, 3)), []
+        openings = st.builds(
+            lambda app, before, now=now: {"app": app, "at": at(now - before)},
+            st.sampled_from(["maps", "mail"]), st.integers(0, 2),
+        )  # fmt: skip
+        apps = draw(
+            st.dictionaries(st.sampled_from(["maps", "mail", "news"]), st.floats(0, 9, width=32))
+        )
+        opened = draw(st.none() | st.lists(openings, max_size=3))
+        for _ in range(draw(st.integers(1, 3))):
+            shown = draw(st.none() | st.lists(texts, max_size=3))
+            keystrokes.append({"at": at(now), "prefix": draw(texts), "suggestions": shown})
+            now += draw(st.integers(0, 1))
+        shown = keystrokes[-1]["suggestions"] or [None]
+        rows.append({
+            "user": draw(st.sampled_from("vua")), "composition": f"c{i}", "query": draw(texts),
+            "submitted_at": draw(st.sampled_from([keystrokes[-1]["at"], at(9)])),
+            "selected": draw(st.none() | st.integers(1, len(shown))) if shown[0] else None,
+            "keystrokes": keystrokes,
+            "installed": [{"app": app, "daily_opens": opens} for app, opens in apps.items()],
+            "opened": opened,
+        })  # fmt: skip
+    return rows
+
+
+def backwards(kind):
+    """The same type with the fields of its structs in the opposite order, and one field more."""
+    if pa.types.is_list(kind):
+        return pa.list_(backwards(kind.value_type))
+    if pa.types.is_struct(kind):
+        fields = [pa.field(field.name, backwards(field.type)) for field in list(kind)[::-1]]
+        return pa.struct([pa.field("more", pa.string()), *fields])
+    return kind
+
+
+def rows_of(log):
+    """The rows again, from the flat arrays alone."""
+    start = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+    def time(micros):
+        return start + dt.timedelta(microseconds=int(micros))
+
+    def part(starts, i):
+        return range(starts[i], starts[i + 1])
+
+    return [
+        {
+            "user": log.users[log.user[c]], "composition": log.ids[c],
+            "query": log.phrases[log.query[c]], "submitted_at": time(log.submitted_at[c]),
+            "selected": int(log.selected[c]) or None,
+            "keystrokes": [
+                {
+                    "at": time(log.at[k]), "prefix": log.prefixes[log.prefix[k]],
+                    "suggestions": [log.phrases[log.shown[s]] for s in part(log.list_start, k)],
+                }
+                for k in part(log.keystroke_start, c)
+            ],
+            "installed": [
+                {"app": log.apps[log.installed_app[i]], "daily_opens": log.daily_opens[i]}
+                for i in part(log.installed_start, c)
+            ],
+            "opened": [
+                {"app": log.apps[log.opened_app[o]], "at": time(log.opened_at[o])}
+                for o in part(log.opened_start, c)
+            ],
+        }
+        for c in range(len(log))
+    ]  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(logs())
+def test_the_flat_arrays_hold_what_the_rows_held(rows):
+    schema = pa.schema([pa.field(field.name, backwards(field.type)) for field in COMPOSITIONS])
+    log = read_compositions(pa.Table.from_pylist(rows, schema=schema))
+    expected = [
+        row
+        | {
+            "keystrokes": [k | {"suggestions": k["suggestions"] or []} for k in row["keystrokes"]],
+            "opened": sorted(row["opened"] or [], key=lambda entry: entry["at"], reverse=True),
+        }
+        for row in sorted(rows, key=lambda row: row["submitted_at"])
+    ]
+    assert rows_of(log) == expected
+    assert log.users == sorted(set(log.users))
+
+
+def test_a_list_of_the_longest_length_is_taken():
+    longest = row(keystrokes=[stroke(1, "f", ["f"] * MAX_LIST)], selected=None)
+    assert len(read_compositions(pa.Table.from_pylist([longest], schema=SCHEMA)).shown) == MAX_LIST
+
+
+def test_a_field_that_is_missing_inside_a_list_is_named():
+    strokes = [{"at": at(1), "prefix": "f"}]
+    with pytest.raises(InputError, match=r"'keystrokes' .*field suggestions is missing"):
+        read_compositions(pa.Table.from_pylist([row(keystrokes=strokes)]))
+
+
+def test_nanoseconds_are_cut():
+    table = pa.Table.from_pylist([row()], schema=SCHEMA)
+    fine = pa.array([int(at(9).timestamp() * 1e9) + 999], pa.timestamp("ns", "UTC"))
+    log = read_compositions(table.set_column(3, "submitted_at", fine))
+    assert log.submitted_at[0] == int(at(9).timestamp() * 1e6)
 
 
 def test_a_repeated_id_is_named(tmp_path):

@@ -3,7 +3,7 @@ import datetime as dt
 import pyarrow as pa
 import pytest
 
-from telic.data.queries import read_queries
+from telic.data.queries import MAX_COUNT, read_queries
 from telic.errors import InputError
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -18,6 +18,15 @@ def test_csv_and_optional_columns(tmp_path):
     assert [log.queries[q] for q in log.query] == ["face", "face"]
     assert [log.users[u] for u in log.user] == [None, "u"]
     assert log.count.tolist() == [3.0, 1.0]
+
+
+def test_what_is_left_out_is_one_submission_of_nobodys():
+    columns = {"query": ["a", "b", "a"], "at": [NOW] * 3}
+    log = read_queries(
+        pa.table(columns | {"user": ["u", None, "v"], "count": [None, 0.0, MAX_COUNT]})
+    )
+    assert [log.users[u] for u in log.user] == ["u", None, "v"]
+    assert log.count.tolist() == [1.0, 0.0, MAX_COUNT]
 
 
 def test_text_in_csv_stays_as_it_is_written(tmp_path):

@@ -1,3 +1,4 @@
+import hashlib
 import json
 from pathlib import Path
 
@@ -5,6 +6,7 @@ import numpy as np
 import pytest
 
 from telic.data import atomic_path, load_model, save_model
+from telic.data.store import refuse_unwritable
 from telic.errors import InputError, ModelError
 
 
@@ -92,6 +94,36 @@ def test_only_what_telic_wrote_is_overwritten(folder, tmp_path):
         save_model(precious, kind="toy", meta={}, arrays={})
 
 
+class Bomb:
+    """Says so when it is unpickled."""
+
+    def __reduce__(self):
+        return (pytest.fail, ("unpickled",))
+
+
+@pytest.mark.parametrize("name", ["arrays.npz", "big.npy"])
+def test_a_folder_that_somebody_made_runs_no_code(folder, name):
+    """The hashes are no signature: whoever writes a folder can write them too."""
+    objects = np.array([Bomb()], dtype=object)
+    if name == "big.npy":
+        np.save(folder / name, objects, allow_pickle=True)
+    else:
+        np.savez(folder / name, w=objects, allow_pickle=True)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    del manifest["checksum"]
+    manifest["sha256"][name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    manifest["checksum"] = hashlib.sha256(json.dumps(manifest).encode()).hexdigest()
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ModelError, match=f"{name}: holds no plain arrays"):
+        load_model(folder, kind="toy")
+
+
+def test_a_mapped_array_cannot_change_its_file(folder):
+    big = load_model(folder, kind="toy").arrays["big"]
+    with pytest.raises(ValueError, match="read-only"):
+        big[0] = 7
+
+
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
     target = tmp_path / "file"
     target.write_text("old")
@@ -142,6 +174,12 @@ def test_a_folder_that_takes_no_files_is_named():
         pytest.skip("needs Linux's /proc, where not even root can write a file")
     with pytest.raises(InputError, match="/proc/model"), atomic_path("/proc/model"):
         pass
+
+
+def test_a_folder_that_may_not_be_written_to_is_named_before_any_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: path != tmp_path)  # root may write anywhere
+    with pytest.raises(InputError, match="may not be written to"):
+        refuse_unwritable(tmp_path / "file")
 
 
 def test_a_missing_parent_folder_is_named(tmp_path):

@@ -158,10 +158,15 @@ def load_model(folder: str | Path, *, kind: str) -> StoredModel:
                 f"{part}: its content does not match the hash in manifest.json. "
                 "The file is damaged or was edited: fit the model again."
             )
-    with np.load(folder / "arrays.npz", allow_pickle=False) as stored:
-        arrays = {name: stored[name] for name in stored.files}
-    for name in manifest["mapped"]:
-        arrays[name] = np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+    part = folder / "arrays.npz"
+    try:
+        with np.load(part, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        for name in manifest["mapped"]:
+            part = folder / f"{name}.npy"
+            arrays[name] = np.load(part, mmap_mode="r", allow_pickle=False)
+    except ValueError as error:
+        raise ModelError(f"{part}: holds no plain arrays ({error}). Fit the model again.") from None
     return StoredModel(manifest["meta"], arrays)
 
 
