@@ -301,8 +301,8 @@ def _advice_section(page: Report, facts: dict[str, Any], found: Advice, max_risk
     several = len(found.adversary.attributes) > 1
     who = f" --node-type {found.adversary.node_type}" if several else ""
     page.text(
-        f"To make this release: telic privacy advise{who} --max-risk {max_risk:g} --out steps.json, "
-        f"then telic privacy anonymise{who} --steps steps.json{keep_ids(found)}."
+        f"To make this release: telic privacy advise{who} --max-risk {max_risk:g} --out "
+        f"steps.json, then telic privacy anonymise{who} --steps steps.json{keep_ids(found)}."
     )
     facts["advice"] = {
         "steps": found.steps, "risk": found.after[-1].risk, "loss": found.loss,
