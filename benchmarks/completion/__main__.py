@@ -1,7 +1,8 @@
-"""Time AppAware at the printed size and against rivals: `python -m benchmarks completion`.
+"""Time keystrokes, and AppAware at the printed size and against rivals.
 
-All on made-up data: 411,000 choices among neighbours in a list of 10,000 queries, 2,000 apps of
-which a phone has 95 on average, partly caused by a sparse table of weights.
+`python -m benchmarks completion`. All on made-up data; AppAware's are 411,000 choices among
+neighbours in a list of 10,000 queries, and 2,000 apps of which a phone has 95 on average, partly
+caused by a sparse table of weights.
 """
 
 import argparse
@@ -14,9 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from telic.choice import Elastic, FactoredChoices, fit_saga, fit_sdca
-from telic.completion import PhoneRanker
+from telic.completion import Completer, Phone, PhoneRanker, PrefixIndex, Relevance, UserState
+from telic.completion.adaqac import Design
 from telic.completion.appaware import AppTable
-from telic.completion.phones import Phone
+from telic.completion.harm import Gate
 from telic.data import save_model
 
 PENALTY = Elastic(1e-4, 1e-4)
@@ -156,6 +158,37 @@ def telic_saga(choices, best, start):
     return trace.until(fit_saga(choices, PENALTY, passes=40, progress=trace), best, start)[0]
 
 
+def keystrokes():
+    """Processor time of a keystroke, by a user with a history in a large catalogue."""
+    rng = np.random.default_rng(0)
+    syllables = [a + b for a in "bcdfghklmnprstvw" for b in "aeiou"]
+    phrases = [
+        " ".join("".join(rng.choice(syllables, rng.integers(1, 4))) for _ in range(words))
+        for words in rng.integers(1, 4, 40_000)
+    ]
+    phrases = list(dict.fromkeys(phrases))[:33_000]
+    index = PrefixIndex.build(phrases, np.log1p(rng.zipf(1.3, len(phrases)).clip(0, 1e6)))
+    weights = rng.normal(scale=0.1, size=17)
+    relevance = Relevance("personal-s", popular=0.5, personal=0.5)
+    history = dict.fromkeys([*phrases[:85], *(f"b own {i}" for i in range(10))], 1.0)
+    completer = Completer(
+        index, relevance, Design(np.ones(16), True), weights,
+        {"ada": UserState(weights.copy(), history=history)}, Gate.always(1), "adaqac-online", 10,
+        0.1, "careful", False,
+    )  # fmt: skip
+    micro = []
+    for target in phrases[::100]:
+        began = time.process_time()
+        composition = completer.compose(completer.user("ada"))
+        for typed in range(8):
+            composition.suggest(target[: typed + 1], at=0.3 * typed)
+        micro.append(1e6 * (time.process_time() - began) / 8)
+    return [(
+        f"keystroke in process, {len(phrases):,} phrases, {len(history)} past queries", "≤ 150 µs",
+        f"{np.median(micro):.0f} µs of processor time",
+    )]  # fmt: skip
+
+
 class Reached(Exception):
     """The rival is there."""
 
@@ -246,21 +279,25 @@ METHODS = {
 }
 
 
+PARTS = ("rivals", "full", "keystrokes")
+
+
 def main():
     parser = argparse.ArgumentParser(prog="python -m benchmarks completion", description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="part of the 411,000 choices")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each rival; the median")
-    parser.add_argument("--only", choices=("full", "rivals"), help="one part")
+    parser.add_argument("--only", choices=PARTS, help="one part")
     parser.add_argument("--output", type=Path, help="write the table here, in Markdown")
     args = parser.parse_args()
     tiny = made_up(50, 20, 100)  # compile outside the clock
     fit_saga(tiny, PENALTY, passes=2)
     served(fit_sdca(tiny, PENALTY).weights, tiny)
-    rows = []
-    if args.only != "full":
-        rows += against_rivals(args.repeat)
-    if args.only != "rivals":
-        rows += full_size(args.scale)
+    parts = {
+        "rivals": lambda: against_rivals(args.repeat),
+        "full": lambda: full_size(args.scale),
+        "keystrokes": keystrokes,
+    }
+    rows = [row for part in PARTS if args.only in (None, part) for row in parts[part]()]
     text = "\n".join(
         ["| work | target | measured |", "|---|---|---|"]
         + [f"| {work} | {target} | {seen} |" for work, target, seen in rows]
@@ -270,9 +307,9 @@ def main():
         args.output.write_text(f"{HEAD}\n\n{text}\n", encoding="utf-8")
 
 
-HEAD = """# Speed of AppAware
+HEAD = """# Speed of completion
 
-Written by `python -m benchmarks completion --output docs/appaware-speed.md`, on made-up data, one
+Written by `python -m benchmarks completion --output docs/completion-speed.md`, on made-up data, one
 thread. Gap: (P(w) − P*) / (P(0) − P*) with λ₁ = λ₂ = 1e-4."""
 
 

@@ -55,9 +55,9 @@ def test_what_was_skipped_sinks_and_says_why():
     first, second = composition.suggest("face", at=2.0)
     assert [first.text, second.text] == ["facetime", "facebook"]
     assert (second.static_position, second.feedback) == (1, -1.0)
-    assert second.reasons == {"DwellT": -1.0}
-    assert second.observed == {"DwellT-M": 2.0, "DwellT": 2.0, "Pos@1": 1.0}
-    assert first.observed == {}
+    assert second.explain().reasons == {"DwellT": -1.0}
+    assert second.explain().observed == {"DwellT-M": 2.0, "DwellT": 2.0, "Pos@1": 1.0}
+    assert first.explain().observed == {}
     assert first.feedback == 0.0  # never shown: keeps its relevance
 
 
@@ -107,6 +107,8 @@ def test_the_running_check_sees_what_reranking_was_worth_and_keeps_the_static_or
         composition.suggest("fax", at=1.0)  # nothing to suggest, nothing to lose
         found = composition.suggest("face", at=2.0)
         composition.submit(wanted)
+        reranked = {bool(s.explain().reasons) for s in found}
+        assert reranked == ({True, False} if found[0].text == "facetime" else {False})
         return texts(found), {s.feedback for s in found}
 
     assert search("facebook") == (["facetime", "facebook"], {0.0, -0.5})
@@ -399,3 +401,40 @@ def test_served_online_weights_have_learned_from_the_whole_log(replay):
         np.testing.assert_array_equal(user.weights, latest)
         assert user.updates == 20
         assert abs(latest - start).max() > 0
+
+
+def test_a_history_is_looked_up_once_however_often_its_user_types(monkeypatch):
+    completer = make_completer(["facebook", "facetime"], [1.0, 0.9])
+    history = {"facetime": 2.0, "face paint": 1.0}
+    completer.users["ada"] = UserState(np.zeros(16), history=history)
+    looked_up = []
+    place = PrefixIndex.place
+    monkeypatch.setattr(
+        PrefixIndex, "place", lambda self, phrase: looked_up.append(phrase) or place(self, phrase)
+    )
+    for _ in range(3):
+        composition = completer.compose(completer.user("ada"))
+        shown = texts(composition.suggest("face", at=0.0))
+        assert set(shown) == {"facebook", *history}
+    assert sorted(looked_up) == sorted(history)
+    other = make_completer(["face paint"], [1.0])  # another catalogue has other places
+    assert texts(other.compose(completer.user("ada")).suggest("face p", at=0.0)) == ["face paint"]
+    assert composition.user.history == history
+
+
+@pytest.mark.parametrize("length", [0, 1, 3, 4, 6, 7, 9, 10, 12, 13, 50_000])
+@pytest.mark.parametrize("anywhere", [True, False])
+def test_one_prefix_is_gated_as_many_are(length, anywhere):
+    for bins in np.eye(5, dtype=bool):
+        gate = Gate(anywhere, bins, np.ones(1, bool))
+        assert gate.open_at(length) == gate.open(np.zeros(1, int), np.array([length]))[0]
+
+
+def test_what_a_suggestion_says_of_itself_stays_when_the_weights_move_on():
+    completer = make_completer(["facebook", "facetime"], [1.0, 0.9], sink=0.5)
+    composition = completer.compose(completer.user())
+    composition.suggest("fac", at=0.0, show=1)
+    found = composition.suggest("face", at=2.0)
+    assert composition.submit("facebook")
+    assert composition.user.weights[DWELL] != -0.5
+    assert found[1].explain().reasons == {"DwellT": -1.0}

@@ -208,3 +208,19 @@ def test_the_longest_phrase_is_found_and_a_longer_prefix_finds_nothing():
     assert index.top("x" * 1000).tolist() == [0]
     assert index.top("x" * 10_000_000).tolist() == []
     assert index.find("x" * 1001) == -1
+
+
+@given(
+    phrases=st.lists(st.text("aAbB ́é\U0001f600", min_size=1, max_size=4), min_size=1, max_size=20),
+    other=st.text("aAbB ́é\U0001f600", max_size=4),
+)
+def test_a_phrase_stands_where_its_folded_form_and_spelling_put_it(phrases, other):
+    phrases = [phrase for phrase in phrases if fold(phrase)]
+    index = PrefixIndex.build(phrases, np.ones(len(phrases)))
+    ordered = sorted(set(phrases), key=lambda phrase: (fold(phrase), phrase))
+    assert index.phrases(range(len(index))) == ordered
+    for phrase in [*phrases, other]:
+        before = [p for p in ordered if (fold(p), p) < (fold(phrase), phrase)]
+        assert index.place(phrase) == (len(before), phrase in ordered, fold(phrase).encode())
+        assert index.find(phrase) == (len(before) if phrase in ordered else -1)
+    assert [index.folded(i).decode() for i in range(len(index))] == [fold(p) for p in ordered]

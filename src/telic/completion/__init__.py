@@ -1,7 +1,8 @@
 """Query completion that adapts while the user types: adaQAC, AppAware and their rivals."""
 
 from telic.completion.adaqac import CAREFUL, PAPER, PROTOCOLS, Protocol
-from telic.completion.completer import Completer, Composition, Suggestion, UserState
+from telic.completion.completer import Completer, UserState
+from telic.completion.composition import Composition, Explanation, Suggestion
 from telic.completion.evaluation import Result, evaluate
 from telic.completion.fitting import fit_completer
 from telic.completion.folding import fold
@@ -16,6 +17,7 @@ __all__ = [
     "PROTOCOLS",
     "Completer",
     "Composition",
+    "Explanation",
     "Phone",
     "PhoneRanker",
     "PrefixIndex",

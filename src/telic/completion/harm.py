@@ -3,6 +3,7 @@
 The gate is fitted once. Users change and online weights move on, so each user has a running check.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +18,8 @@ LEVEL = 0.05
 """Family-wise level of the gate: the chance to open for any range of prefix length in which
 feedback does not help, whatever it does in the others."""
 
+_ENDS = [last for _, last in PREFIX_BINS[:-1]]
+
 FORGETTING = 0.98
 """What the running check keeps of its evidence at each submission: it looks back about 50."""
 MARGIN = 0.1
@@ -29,8 +32,7 @@ ALLOWANCE = 0.002
 
 def bin_of(prefix_length: np.ndarray) -> np.ndarray:
     """Return the position in `PREFIX_BINS` of each prefix length (0 counts as 1)."""
-    ends = np.array([last for _, last in PREFIX_BINS])
-    return np.searchsorted(ends, np.clip(prefix_length, 1, ends[-1]))
+    return np.searchsorted(_ENDS, prefix_length)
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,10 @@ class Gate:
     def open(self, user: np.ndarray, prefix_length: np.ndarray) -> np.ndarray:
         """Return, for each keystroke, whether the model may re-rank."""
         return self.anywhere & self.users[user] & self.bins[bin_of(prefix_length)]
+
+    def open_at(self, prefix_length: int) -> bool:
+        """Return whether the model may re-rank one prefix, whoever types it."""
+        return bool(self.anywhere and self.bins[bisect_left(_ENDS, prefix_length)])
 
     def summary(self) -> str:
         """Say in a few words where the static order is kept."""

@@ -1,11 +1,10 @@
 """The prefix index: the heaviest phrases that start with what has been typed."""
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +22,16 @@ MAX_LENGTH = MAX_TEXT
 _KIND = "prefix-index"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MATCHES_NOTHING = b"\xff"  # a byte that UTF-8 never uses
+
+
+class Place(NamedTuple):
+    """Where a phrase belongs in an index."""
+
+    at: int
+    """Its id; of a phrase that is not there, the id before which it would stand."""
+    there: bool
+    folded: bytes
+    """Its folded form, in UTF-8."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -236,14 +245,22 @@ class PrefixIndex:
 
     def find(self, phrase: str) -> int:
         """Give the id of a phrase in exactly this spelling, or -1."""
-        lo, hi = self.range(phrase)
-        ids = range(lo, hi)
-        place = bisect_left(ids, (fold(phrase), phrase), key=self._sort_key)
-        return ids[place] if place < len(ids) and self.phrase(ids[place]) == phrase else -1
+        place = self.place(phrase)
+        return place.at if place.there else -1
 
-    def _sort_key(self, id: int) -> tuple[str, str]:
-        # Code points compare like the bytes of UTF-8, by which the entries are sorted.
-        return fold(self.phrase(id)), self.phrase(id)
+    def place(self, phrase: str) -> "Place":
+        """Tell where a phrase, in exactly this spelling, stands among the ids or would."""
+        key = _encoded_prefix(phrase)
+        at, there = kernels.place(
+            self.folded_bytes, self.folded_offsets, self.spelling_bytes, self.spelling_offsets,
+            np.frombuffer(key, np.uint8),
+            np.frombuffer(phrase.encode(errors="surrogatepass"), np.uint8),
+        )  # fmt: skip
+        return Place(at, there, key)
+
+    def folded(self, id: int) -> bytes:
+        """Give the folded form of a phrase, in UTF-8."""
+        return self.folded_bytes[self.folded_offsets[id] : self.folded_offsets[id + 1]].tobytes()
 
     def _large_ranges(self, smallest: int) -> np.ndarray:
         none = np.empty((0, 2), np.int64)

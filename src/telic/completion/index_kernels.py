@@ -44,6 +44,47 @@ def prefix_range(text, offsets, prefix):
 
 
 @njit(cache=True, nogil=True)
+def _ordered(text, start, end, other):
+    """Order of text[start:end] against another string: -1, 0 or 1."""
+    for p in range(min(end - start, len(other))):
+        if text[start + p] != other[p]:
+            return -1 if text[start + p] < other[p] else 1
+    return (end - start > len(other)) - (end - start < len(other))
+
+
+@njit(cache=True, nogil=True)
+def place(folded, folded_offsets, spelling, spelling_offsets, key, spelled):
+    """First id that does not precede a phrase, and whether it is that phrase.
+
+    Ids are ordered by folded form, then by spelling, which is empty where it is the folded form.
+    """
+    lo, hi = 0, len(folded_offsets) - 1
+    while lo < hi:
+        middle = (lo + hi) // 2
+        order = _order_of_phrase(
+            folded, folded_offsets, spelling, spelling_offsets, middle, key, spelled
+        )
+        if order == 0:
+            return middle, True
+        if order < 0:
+            lo = middle + 1
+        else:
+            hi = middle
+    return lo, False
+
+
+@njit(cache=True, nogil=True)
+def _order_of_phrase(folded, folded_offsets, spelling, spelling_offsets, i, key, spelled):
+    """Order of phrase i against another: -1, 0 or 1."""
+    order = _ordered(folded, folded_offsets[i], folded_offsets[i + 1], key)
+    if order != 0:
+        return order
+    if spelling_offsets[i] == spelling_offsets[i + 1]:
+        return _ordered(folded, folded_offsets[i], folded_offsets[i + 1], spelled)
+    return _ordered(spelling, spelling_offsets[i], spelling_offsets[i + 1], spelled)
+
+
+@njit(cache=True, nogil=True)
 def prefix_ranges(text, offsets, prefixes, prefix_offsets, lo, hi):
     """Fill lo and hi with the range of each prefix in a table of prefixes."""
     for q in range(len(lo)):

@@ -253,15 +253,16 @@ def _seconds(t: str | None) -> float | None:
 
 
 def _explained(suggestion: Suggestion) -> dict[str, Any]:
+    why = suggestion.explain()
     return {
         "text": suggestion.text,
         "relevance": suggestion.relevance,
         "feedback": suggestion.feedback,
         "static_position": suggestion.static_position,
-        "reasons": suggestion.reasons,
-        "observed": suggestion.observed,
+        "reasons": why.reasons,
+        "observed": why.observed,
         "apps": suggestion.apps,
-        "app_reasons": suggestion.app_reasons,
+        "app_reasons": why.apps,
     }
 
 
