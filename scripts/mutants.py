@@ -4,8 +4,9 @@
 
 draws changes evenly over the rooms of src/telic (flipped inequalities, swapped operators, guards
 and calls dropped, numbers altered), makes each in a copy of the tree, and runs the tests that reach
-the changed file, nearest first, until one fails. The file named by --out keeps what was tried: the
-same command goes on where it stopped. Changes that no test sees are listed at the end.
+the changed file and are of its room or import it, nearest first, until one fails. The file named by
+--out keeps what was tried: the same command goes on where it stopped. Changes that no test sees are
+listed at the end.
 """
 
 import argparse
@@ -200,17 +201,15 @@ class Reach:
         return None
 
     def order(self, path: str) -> list[str]:
-        """Test files that reach a file: its doctests, those of its room, then the nearest."""
+        """Where a file is tested: its doctests, its room's tests, others that import it."""
         goal, room = ROOT / path, Path(path).parts[2]
         reached = [(self.distance(test, goal), test) for test in self.tests]
         near = sorted(
             (room not in test.parts, steps, goal.stem not in test.stem, str(test))
             for steps, test in reached
-            if steps is not None
+            if steps is not None and (room in test.parts or steps <= 1)
         )
-        others = ["tests/test_examples.py", "tests/test_readme.py"]
-        own = [str(Path(test).relative_to(ROOT)) for *_, test in near]
-        return [path, *own, *(other for other in others if other not in own)]
+        return [path, *(str(Path(test).relative_to(ROOT)) for *_, test in near)]
 
     def copies(self, path: str) -> list[str]:
         """Files whose compiled kernels may hold this file's: numba does not notice by itself."""
