@@ -1,5 +1,6 @@
 """Reports: title, text, tables and figures in one self-contained HTML file."""
 
 from telic.report.html import Report
+from telic.report.table import Table
 
-__all__ = ["Report"]
+__all__ = ["Report", "Table"]

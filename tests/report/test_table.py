@@ -1,0 +1,55 @@
+import csv
+import io
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from telic.report import Table
+
+TABLE = Table(
+    "Gains",
+    {"model": "", "MRR": ".2%", "gain": lambda v: f"{v[0]:+.2f} [{v[1]:+.2f}, {v[2]:+.2f}]"},
+    [["a|b", 0.2, [0.5, 0.1, 0.9]], ["<i>", None, None]],
+    note="Simulated & small.",
+)
+
+
+def test_numbers_stay_numbers_until_they_are_shown():
+    assert TABLE.cells() == [["a|b", "20.00%", "+0.50 [+0.10, +0.90]"], ["<i>", "—", "—"]]
+    assert json.loads(json.dumps(TABLE.records()))[0] == {
+        "model": "a|b", "MRR": 0.2, "gain": [0.5, 0.1, 0.9],
+    }  # fmt: skip
+
+
+def test_markdown_keeps_a_pipe_inside_its_cell():
+    assert TABLE.markdown() == (
+        "*Gains*\n\nSimulated & small.\n\n| model | MRR | gain |\n| --- | --- | --- |\n"
+        "| a\\|b | 20.00% | +0.50 [+0.10, +0.90] |\n| <i> | — | — |"
+    )
+
+
+def test_words_stand_left_and_numbers_right():
+    assert TABLE.is_text() == [True, False, False]
+    assert Table("", {"a": "", "b": ".1f"}, [["< 3", None], ["−2", 1.0]]).is_text() == [False] * 2
+    assert Table("", {"a": ""}, []).is_text() == [False]
+
+
+@given(st.text(), st.sampled_from(["title", "note", "column", "cell"]), st.booleans())
+def test_html_escapes_whatever_is_given(words, place, folded):
+    given = dict.fromkeys(["title", "note", "column", "cell"], "plain") | {place: f"<b>{words}"}
+    table = Table(given["title"], {given["column"]: ""}, [[given["cell"]]], note=given["note"])
+    assert "<b>" not in table.html(folded=folded)
+
+
+@given(st.lists(st.tuples(st.text(st.characters(exclude_characters="\r\0")), st.floats(-9, 9))))
+def test_csv_gives_the_numbers_back_in_full(rows):
+    shown = list(csv.reader(io.StringIO(Table("", {"name": "", "x": ".1f"}, rows).csv())))
+    assert shown[0] == ["name", "x"]
+    assert [(name, float(x)) for name, x in shown[1:]] == rows
+
+
+def test_a_row_of_another_length_is_refused():
+    with pytest.raises(ValueError, match="2 values in a row, expected 1: a"):
+        Table("t", {"a": ""}, [[1, 2]])
