@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # The rooms whose results could depend on the processor's floating-point kernels.
 NUMERIC := auc choice completion evaluate hin optim privacy specialty
 
-.PHONY: demo test test-numeric check bench docs lock clean setup
+.PHONY: demo test test-numeric check bench page docs lock clean setup
 
 demo: setup  ## catalogue, typists, models, table, report, then the search box on 127.0.0.1:8000
 	$(BIN)/telic demo $(ARGS)
@@ -33,6 +33,10 @@ bench: setup .venv-bench/.ready  ## time the solvers against their rivals; ARGS=
 	$(BIN)/uv pip install --quiet --python .venv-bench/bin/python -r benchmarks/requirements-bench.txt
 	$(BIN)/uv pip install --quiet --python .venv-bench/bin/python --no-deps --no-build-isolation --offline -e .
 	touch $@
+
+page: setup  ## write a study's page anew, docs/results-$(ARGS).md: make page ARGS=chapter-4
+	rm -rf docs/results-$(firstword $(ARGS)) docs/results-$(firstword $(ARGS)).md
+	$(BIN)/telic study $(ARGS) --out docs/results-$(firstword $(ARGS)).md
 
 docs: setup  ## the documentation site, in docs/_build/html
 	$(BIN)/sphinx-build -W -q -b html docs docs/_build/html

@@ -10,7 +10,6 @@ from telic.cli import app
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 STUDIES = {
-    "4": ("telic.study.chapter4", "chapter4_study"),
     "5": ("telic.study.chapter5_report", "chapter5_study"),
 }
 

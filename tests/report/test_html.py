@@ -1,3 +1,4 @@
+import json
 import re
 from html.parser import HTMLParser
 
@@ -5,7 +6,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from matplotlib import pyplot
 
-from telic.report import Report
+from telic.report import Report, Table
 
 
 def figure():
@@ -46,8 +47,8 @@ def page_of(texts):
     report.section(next(given), new_page=True)
     report.text(next(given))
     report.note(next(given))
-    report.table([next(given)], [[next(given)]], caption=next(given))
-    report.table([next(given)], [[next(given)]], caption=next(given), folded=True)
+    report.table(Table(next(given), {next(given): ""}, [[next(given)]]))
+    report.table(Table(next(given), {next(given): ""}, [[next(given)]]), folded=True)
     drawing = pyplot.figure(figsize=(1, 1))
     report.figure(drawing, next(given))
     return report.html()
@@ -100,16 +101,41 @@ def test_the_same_report_as_markdown():
     report = Report("A title", lead="What it is.")
     report.section("Numbers")
     report.note("Simulated.")
-    report.table(["a|b", "c"], [["x", 1.5], [None, 2]], caption="Two rows")
-    assert report.markdown() == (
+    report.table(Table("Two rows", {"a|b": "", "c": ".1f"}, [["x", 1.5], [None, 2]]))
+    report.figure(figure(), "A line")
+    assert report.markdown("drawn") == (
         "# A title\n\nWhat it is.\n\n## Numbers\n\n**Simulated.**\n\n*Two rows*\n\n"
-        "| a\\|b | c |\n| --- | --- |\n| x | 1.5 |\n|  | 2 |\n"
+        "| a\\|b | c |\n| --- | ---: |\n| x | 1.5 |\n| — | 2.0 |\n\n"
+        "![A line](drawn/1.svg)\n\n*A line*\n"
     )
+
+
+def test_markdown_is_written_with_its_figures_beside_it(tmp_path):
+    for text in ("first", "again"):
+        report = Report("t", lead=text)
+        report.figure(figure(), "one")
+        report.figure(figure(), "two")
+        report.write(tmp_path / "page.md")
+    page = (tmp_path / "page.md").read_text()
+    assert "again" in page
+    for name in re.findall(r"\]\((.*?)\)", page):
+        assert (tmp_path / name).read_text().startswith("<svg")
+    assert sorted(p.name for p in (tmp_path / "page").iterdir()) == ["1.svg", "2.svg"]
+
+
+def test_tables_are_kept_as_numbers_in_the_order_of_the_page():
+    report = Report("t")
+    tables = [Table(str(i), {"a": ".0f", "b": ""}, [[i + 0.25, None]]) for i in range(2)]
+    for table in tables:
+        report.table(table)
+    assert report.tables == tables
+    stored = json.loads(json.dumps(report.as_json()))
+    assert [Table.from_json(one) for one in stored["tables"]] == tables
 
 
 def test_long_text_wraps_in_its_cell():
     report = Report("t")
-    report.table(["a"], [["Chronic obstructive pulmonary disease"], ["Dermatology"]])
+    report.table(Table("", {"a": ""}, [["Chronic obstructive pulmonary disease"], ["Dermatology"]]))
     assert '<td class="text long">Chronic' in report.html()
     assert '<td class="text">Dermatology' in report.html()
 

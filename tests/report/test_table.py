@@ -10,23 +10,23 @@ from telic.report import Table
 
 TABLE = Table(
     "Gains",
-    {"model": "", "MRR": ".2%", "gain": lambda v: f"{v[0]:+.2f} [{v[1]:+.2f}, {v[2]:+.2f}]"},
-    [["a|b", 0.2, [0.5, 0.1, 0.9]], ["<i>", None, None]],
+    {"model": "", "MRR": ".2%", "gain": "100 {:+.2f} [{:+.2f}, {:+.2f}]"},
+    [["a|b", 0.2, [0.5, -0.1, 0.9]], ["<i>", None, None]],
     note="Simulated & small.",
 )
 
 
 def test_numbers_stay_numbers_until_they_are_shown():
-    assert TABLE.cells() == [["a|b", "20.00%", "+0.50 [+0.10, +0.90]"], ["<i>", "—", "—"]]
+    assert TABLE.cells() == [["a|b", "20.00%", "+50.00 [−10.00, +90.00]"], ["<i>", "—", "—"]]
     assert json.loads(json.dumps(TABLE.records()))[0] == {
-        "model": "a|b", "MRR": 0.2, "gain": [0.5, 0.1, 0.9],
+        "model": "a|b", "MRR": 0.2, "gain": [0.5, -0.1, 0.9],
     }  # fmt: skip
 
 
 def test_markdown_keeps_a_pipe_inside_its_cell():
     assert TABLE.markdown() == (
-        "*Gains*\n\nSimulated & small.\n\n| model | MRR | gain |\n| --- | --- | --- |\n"
-        "| a\\|b | 20.00% | +0.50 [+0.10, +0.90] |\n| <i> | — | — |"
+        "*Gains*\n\nSimulated & small.\n\n| model | MRR | gain |\n| --- | ---: | ---: |\n"
+        "| a\\|b | 20.00% | +50.00 [−10.00, +90.00] |\n| <i> | — | — |"
     )
 
 

@@ -7,32 +7,37 @@ from telic.cli import app
 from telic.optim import make_problem
 from telic.optim.datasets import e2006_like, rcv1_like
 from telic.study import chapter4
+from telic.study.chapter4 import experiment
 
 
-def small_case():
+def small():
     text = rcv1_like(n=200, d=300, words=20)
-    return chapter4.Case("small", make_problem(text.X, text.y, l1=1e-3, l2=1e-2), "generated")
+    return make_problem(text.X, text.y, l1=1e-3, l2=1e-2)
 
 
 def test_variance_reduction_converges_and_plain_sgd_does_not():
-    curves, certified = chapter4.convergence(
-        small_case().problem, replications=2, passes=40, progress=lambda step: None
-    )
-    last = {curve.method: curve.gap[-1] for curve in curves}
-    assert certified < 1e-9
+    found = experiment.measured(small(), replications=2, passes=40)
+    last = {method: curve["gap"][-1] for method, curve in found["curves"].items()}
+    assert found["certified"] < 1e-9
     assert len(last) == 8
     assert max(last[name] for name in ("SAGA", "SVRG", "ASBCD-U", "ASBCD-O")) < 1e-4
     assert min(last["SGD"], last["SBCD"]) > 1e-4
 
 
 def test_the_command_writes_the_report_and_prints_json(tmp_path, monkeypatch):
-    monkeypatch.setattr(chapter4, "cases", lambda share, data, seed: [small_case()])
+    monkeypatch.setattr(experiment, "make_case", lambda *settings: small())
+    monkeypatch.setattr(chapter4, "CASES", {"COVTYPE": "left out", "small": "generated"})
     out = tmp_path / "report.html"
     options = ["--replications", "1", "--passes", "15", "--data", str(tmp_path), "--json"]
     done = CliRunner().invoke(app, ["study", "chapter-4", "--out", str(out), *options])
     assert done.exit_code == 0, done.output
-    numbers = json.loads(done.stdout)["small"]
-    assert numbers["measured_factor"] > 0
+    saving, reach = json.loads(done.stdout)["tables"]
+    ((name, predicted, measured, level),) = saving["rows"]
+    assert name == "small"
+    assert predicted > 1
+    assert measured > 0
+    assert level >= 1e-3
+    assert len(reach["rows"]) == 8
     page = out.read_text()
     assert "COVTYPE is left out" in page
     assert page.count("<svg") == 1

@@ -1,13 +1,15 @@
 """`telic study`: regenerate the papers' tables and figures."""
 
 import json
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from telic.cli.completion import CatalogueFile, Json, MinUsers
-from telic.cli.console import Overwrite, print_table
+from telic.cli.console import Overwrite, print_json, print_table, show
 from telic.cli.progress import console, steps
 
 app = typer.Typer(help="Regenerate the papers' tables and figures.", no_args_is_help=True)
@@ -80,43 +82,32 @@ def chapter_3(
     print_table("SIMULATED phones: every keystroke, %", *variants_table(numbers["rows"]))
 
 
+Out = Annotated[Path | None, typer.Option(help="Report to write; .md writes Markdown. "
+                                               "[default: telic-CHAPTER.html]")]  # fmt: skip
+Work = Annotated[
+    Path | None, typer.Option(help="Keeps finished steps: go on after an interruption.")
+]
+Seed = Annotated[int, typer.Option(help="Equal seeds give equal results.", min=0)]
+Data = Annotated[Path | None, typer.Option(help="Folder of real data; default: TELIC_DATA.")]
+
+
 @app.command("chapter-4")
 def chapter_4(
-    out: Annotated[Path, typer.Option(help="Report to write.")] = Path("telic-chapter-4.html"),
-    data: Annotated[
-        Path | None, typer.Option(help="Folder with ml/covtype.npz; default: TELIC_DATA.")
-    ] = None,
+    out: Out = None,
     replications: Annotated[int, typer.Option(help="Runs of each method.", min=1)] = 10,
     passes: Annotated[float, typer.Option(help="Component gradients / n of each run.")] = 40,
     share: Annotated[float, typer.Option(help="Part of the rows; 1 takes hours.")] = 0.1,
-    seed: Annotated[int, typer.Option(help="Equal seeds give equal results.", min=0)] = 0,
+    data: Data = None,
+    seed: Seed = 0,
+    work: Work = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Convergence of ASBCD and its rivals: figures 4.1 and 4.2."""
-    from telic.data import check_output
-    from telic.study.chapter4 import chapter4_study
-
-    check_output(out, overwrite=overwrite)
-    with steps("chapter 4") as progress:
-        report, numbers = chapter4_study(
-            replications=replications,
-            passes=passes,
-            share=share,
-            data=data,
-            seed=seed,
-            progress=progress,
-        )
-    report.write(out)
-    console.print(f"report: {out}")
-    if as_json:
-        typer.echo(json.dumps(numbers))
-        return
-    rows = [
-        [name, f"{each['predicted_factor']:.2f}", f"{each['measured_factor']:.2f}"]
-        for name, each in numbers.items()
-    ]
-    print_table("gradients: uniform / optimal sampling", ["data", "predicted", "measured"], rows)
+    _study(
+        "chapter4", out, work, overwrite, as_json,
+        replications=replications, passes=passes, share=share, data=data, seed=seed,
+    )  # fmt: skip
 
 
 @app.command("chapter-5")
@@ -221,3 +212,26 @@ def chapter_7(
     console.print(f"report: {out}")
     if as_json:
         typer.echo(json.dumps(numbers))
+
+
+def _study(
+    name: str, out: Path | None, work: Path | None, overwrite: bool, as_json: bool,
+    *, reads: Sequence[Path | None] = (), **settings: Any,
+) -> None:  # fmt: skip
+    """Run a study, write its report, and print its first table, or all tables as JSON."""
+    from telic.data import check_output
+    from telic.study.steps import Steps
+
+    out = out or Path(f"telic-{name.replace('chapter', 'chapter-')}.html")
+    check_output(out, reads=reads, overwrite=overwrite)
+    if out.suffix == ".md":
+        check_output(out.with_suffix(""), reads=reads, overwrite=overwrite)  # for figures
+    module = import_module(f"telic.study.{name}")
+    with steps(name) as progress:
+        report = module.study(Steps(work, progress), **settings)
+    report.write(out)
+    console.print(f"report: {out}")
+    if as_json:
+        print_json(report.as_json())
+    else:
+        show(report.tables[0])

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 
-def fingerprint(*sources: Any, settings: Any = None) -> str:
+def fingerprint(*sources: Any, settings: Any = None, package: str | None = None) -> str:
     """Return 16 hexadecimal digits that change with the code or the settings of a result.
 
     Comments, docstrings and layout do not count.
@@ -24,6 +24,8 @@ def fingerprint(*sources: Any, settings: Any = None) -> str:
         What computes the result. A function counts by its own text; a module, or the module that
         a class is in, by its text and that of every module of the same package that it imports,
         and so on.
+    package : str, optional
+        Count imports from this package, such as "telic", instead of from the module's own.
     settings : JSON-able, optional
         Parameters, seeds, a hash of the data: whatever else the result depends on.
 
@@ -40,15 +42,16 @@ def fingerprint(*sources: Any, settings: Any = None) -> str:
             texts[name] = _code(inspect.getsource(source))
         else:
             module = source.__name__ if isinstance(source, ModuleType) else source.__module__
-            texts |= _modules(module)
+            texts |= _modules(module, package or module.rpartition(".")[0])
     whole = json.dumps([sorted(texts.items()), settings], sort_keys=True, default=repr)
     return hashlib.sha256(whole.encode()).hexdigest()[:16]
 
 
 @cache
-def _modules(first: str) -> dict[str, str]:
-    """Text of a module and of those of its package that it leads to, by name."""
-    package, found, waiting = first.rpartition(".")[0], {}, [first]
+def _modules(first: str, package: str) -> dict[str, str]:
+    """Text of a module and of those of a package that it leads to, by name."""
+    found: dict[str, str] = {}
+    waiting = [first]
     while waiting:
         name = waiting.pop()
         spec = find_spec(name)

@@ -1,4 +1,4 @@
-"""One self-contained HTML file: no scripts, no addresses, figures as inline SVG."""
+"""A page of text, tables and figures: one self-contained HTML file, or Markdown beside figures."""
 
 import io
 import re
@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from telic.data.store import atomic_path
+from telic.report.table import Table
+
+FIGURES = "\0figures"
+"""Stands in Markdown for the folder of its figures until that is known."""
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --line: #d5dae0; --soft: #f4f6f8;
@@ -39,9 +43,9 @@ a { color: var(--accent); }
 
 
 class Report:
-    """Sections of text, tables and figures, written as one HTML file.
+    """Sections of text, tables and figures, written as one HTML file or as Markdown.
 
-    Everything given is escaped; a report holds no script and asks for nothing over the network.
+    Everything given is escaped; the HTML holds no script and asks for nothing over the network.
 
     Parameters
     ----------
@@ -52,22 +56,29 @@ class Report:
     contents : bool
         List the sections with links before the first one.
 
+    Attributes
+    ----------
+    tables : list of Table
+        In the order of the page.
+
     Examples
     --------
     >>> report = Report("Two and two", lead="A sum.")
     >>> report.section("Result")
-    >>> report.table(["a", "b", "a + b"], [[2, 2, 4]], caption="The sum")
+    >>> report.table(Table("The sum", {"a": "", "b": "", "a + b": ""}, [[2, 2, 4]]))
     >>> "<td>4</td>" in report.html()
     True
     """
 
     def __init__(self, title: str, lead: str = "", *, contents: bool = False) -> None:
         self.title = title
+        self.tables: list[Table] = []
         self._contents = contents
         self._sections: list[str] = []
         self._first_section = 0
         self._parts: list[str] = []
         self._markdown = [f"# {title}"]
+        self._figures: list[str] = []
         if lead:
             self.text(lead)
 
@@ -92,36 +103,22 @@ class Report:
 
     def table(
         self,
-        columns: Sequence[str],
-        rows: Iterable[Sequence[Any]],
+        table: Table | Sequence[str],
+        rows: Iterable[Sequence[Any]] = (),
         caption: str = "",
         *,
         folded: bool = False,
     ) -> None:
-        """Add a table; numbers are right-aligned and shown as given: format floats first.
+        """Add a table; a `folded` one shows its title only, until the reader opens it.
 
-        A `folded` table shows its caption only, until the reader opens it.
+        Columns, rows of finished texts and a caption may stand for a `Table`, until all are one.
         """
-        rows = [list(row) for row in rows]
-        text = [any(_is_text(row[i]) for row in rows) for i in range(len(columns))]
-        head = "".join(_cell(column, t, "th") for column, t in zip(columns, text, strict=True))
-        body = "".join(
-            "<tr>" + "".join(_cell(v, t) for v, t in zip(row, text, strict=True)) + "</tr>\n"
-            for row in rows
-        )
-        title = (
-            f"<caption><span>{escape(caption)}</span></caption>" if caption and not folded else ""
-        )
-        table = (
-            f'<div class="wide"><table>{title}<thead><tr>{head}</tr></thead>'
-            f"<tbody>{body}</tbody></table></div>"
-        )
-        if folded:
-            table = f"<details><summary>{escape(caption)}</summary>{table}</details>"
-        self._parts.append(table)
-        lines = [columns, ["---"] * len(columns), *rows]
-        grid = "\n".join("| " + " | ".join(map(_plain, line)) + " |" for line in lines)
-        self._markdown += [f"*{caption}*", grid] if caption else [grid]
+        if not isinstance(table, Table):
+            names = [name + "\u200b" * list(table)[:i].count(name) for i, name in enumerate(table)]
+            table = Table(caption, dict.fromkeys(names, ""), [list(row) for row in rows])
+        self.tables.append(table)
+        self._parts.append(table.html(folded=folded))
+        self._markdown.append(table.markdown())
 
     def figure(self, figure: Any, caption: str) -> None:
         """Add a matplotlib figure as inline SVG, and close it.
@@ -141,6 +138,8 @@ class Report:
         pyplot.close(figure)
         svg = buffer.getvalue()[buffer.getvalue().index("<svg") :]
         svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
+        self._figures.append(svg)
+        self._markdown.append(f"![{caption}]({FIGURES}/{len(self._figures)}.svg)\n\n*{caption}*")
         # Several SVGs on one page share one namespace of ids.
         number = len(self._parts)
         svg = re.sub(r'(id="|xlink:href="#|url\(#)', rf"\g<1>f{number}-", svg)
@@ -168,29 +167,29 @@ class Report:
             f"<body><h1>{title}</h1>\n" + "\n".join(parts) + "\n</body></html>\n"
         )
 
-    def markdown(self) -> str:
-        """Return titles, text and tables as Markdown; figures are left out."""
-        return "\n\n".join(self._markdown) + "\n"
+    def markdown(self, figures: str = "figures") -> str:
+        """Return the page as Markdown, its figures as links into a folder."""
+        text = "\n\n".join(self._markdown) + "\n"
+        return text.replace(f"({FIGURES}/", f"({figures}/")
+
+    def as_json(self) -> dict[str, Any]:
+        """Return title and tables, numbers in full, as JSON takes them."""
+        return {"title": self.title, "tables": [table.as_json() for table in self.tables]}
 
     def write(self, path: str | Path) -> None:
-        """Write the page, whole or not at all."""
+        """Write the page, whole or not at all: as Markdown where the name ends in .md, else HTML.
+
+        The figures of ``page.md`` go to the folder ``page`` beside it.
+        """
+        path = Path(path)
+        if path.suffix != ".md":
+            with atomic_path(path) as temporary:
+                temporary.write_text(self.html(), encoding="utf-8")
+            return
+        if self._figures:
+            with atomic_path(path.with_suffix("")) as temporary:
+                temporary.mkdir()
+                for number, svg in enumerate(self._figures, start=1):
+                    (temporary / f"{number}.svg").write_text(svg, encoding="utf-8")
         with atomic_path(path) as temporary:
-            temporary.write_text(self.html(), encoding="utf-8")
-
-
-def _plain(value: Any) -> str:
-    return "" if value is None else str(value).replace("|", "\\|")
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and value != "" and not re.match(r"[−+<-]?\s*[\d.]", value)
-
-
-def _cell(value: Any, text: bool, tag: str = "td") -> str:
-    shown = "" if value is None else str(value)
-    kind = " ".join(["text"] * text + ["long"] * (len(shown) > 20))
-    return (
-        f'<{tag} class="{kind}">{escape(shown)}</{tag}>'
-        if kind
-        else f"<{tag}>{escape(shown)}</{tag}>"
-    )
+            temporary.write_text(self.markdown(path.stem), encoding="utf-8")

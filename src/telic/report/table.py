@@ -3,13 +3,10 @@
 import csv
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from html import escape
-from typing import Any
-
-Format = str | Callable[[Any], str]
-"""How a column's values are written: a format specification such as ``.1%``, or a function."""
+from typing import Any, Self
 
 
 @dataclass(frozen=True)
@@ -20,12 +17,18 @@ class Table:
     ----------
     title : str
         Says what the rows are; shown as the caption.
-    columns : mapping of str to str or callable
-        From each column's name to how its values are written. Texts are shown as they are, and
-        None, which stands for "no value", as a dash, whatever the format.
+    columns : mapping of str to str
+        From each column's name to the format of its values:
+
+        - a format specification such as ``".1%"`` or ``"+.2f"``;
+        - a template such as ``"{:.3f} ± {:.3f}"`` for values that are lists;
+        - either with ``"100 "`` before it, for shares shown in percent or points;
+        - ``"p"`` for p-values.
+
+        Texts are shown as they are and None, which stands for "no value", as a dash, whatever the
+        format; True and False as yes and no.
     rows : sequence of sequence
-        One value for each column. What is written to JSON must be JSON's own: texts, numbers,
-        None, and lists of these for a format that is a function.
+        One value for each column: texts, numbers, None, or lists of numbers.
     note : str, optional
         What a reader must know to read the numbers; shown below the title.
 
@@ -36,13 +39,13 @@ class Table:
     *Two methods*
     <BLANKLINE>
     | method | gap |
-    | --- | --- |
+    | --- | ---: |
     | SAGA | 2e-09 |
     | SGD | — |
     """
 
     title: str
-    columns: Mapping[str, Format]
+    columns: Mapping[str, str]
     rows: Sequence[Sequence[Any]]
     note: str = ""
 
@@ -54,14 +57,21 @@ class Table:
 
     def cells(self) -> list[list[str]]:
         """Return the rows as they are shown."""
-        return [
-            [_shown(value, form) for value, form in zip(row, self.columns.values(), strict=True)]
-            for row in self.rows
-        ]
+        formats = list(self.columns.values())
+        return [[shown(v, form) for v, form in zip(row, formats, strict=True)] for row in self.rows]
 
     def records(self) -> list[dict[str, Any]]:
         """Return a dict for each row, numbers in full, as JSON takes them."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain JSON; `from_json` reads it back."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Read back what `as_json` wrote."""
+        return cls(**stored)
 
     def csv(self) -> str:
         """Return the rows with a header line, numbers in full; empty where there is no value."""
@@ -73,18 +83,18 @@ class Table:
 
     def markdown(self) -> str:
         """Return title, note and a pipe table."""
-        lines = [list(self.columns), ["---"] * len(self.columns), *self.cells()]
-        grid = "\n".join("| " + " | ".join(map(_piped, line)) + " |" for line in lines)
+        rule = ["---" if text else "---:" for text in self.is_text()]
+        lines = [[*map(_piped, line)] for line in [list(self.columns), *self.cells()]]
+        grid = "\n".join("| " + " | ".join(line) + " |" for line in [lines[0], rule, *lines[1:]])
         return "\n\n".join(filter(None, [self.title and f"*{self.title}*", self.note, grid]))
 
     def html(self, *, folded: bool = False) -> str:
         """Return a table element; a `folded` one shows its title only until it is opened."""
-        cells = self.cells()
         text = self.is_text()
         head = "".join(_cell(name, t, "th") for name, t in zip(self.columns, text, strict=True))
         body = "".join(
             "<tr>" + "".join(_cell(v, t) for v, t in zip(row, text, strict=True)) + "</tr>\n"
-            for row in cells
+            for row in self.cells()
         )
         words = escape(self.title) + (f"<br>{escape(self.note)}" if self.note else "")
         caption = f"<caption><span>{words}</span></caption>" if words and not folded else ""
@@ -100,24 +110,38 @@ class Table:
         return [any(map(_is_word, column)) for column in columns]
 
 
-def _shown(value: Any, form: Format) -> str:
+def shown(value: Any, form: str = "") -> str:
+    """Return a value as a table shows it, in one of the formats of `Table.columns`."""
     if value is None:
         return "—"
     if isinstance(value, str):
         return value
-    return form(value) if callable(form) else format(value, form)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if form == "p":
+        return "< .001" if value < 0.001 else _with_minus(f"{value:.3f}")
+    values = list(value) if isinstance(value, list | tuple) else [value]
+    if form.startswith("100 "):
+        values, form = [100 * v for v in values], form[4:]
+    if "{" in form:
+        return re.sub(r"(?<![\w.])-(?=\d)", "−", form.format(*values))
+    return ", ".join(_with_minus(format(v, form)) for v in values)
+
+
+def _with_minus(number: str) -> str:
+    return "−" + number[1:] if number.startswith("-") else number
 
 
 def _piped(cell: str) -> str:
-    return cell.replace("|", "\\|")
+    return cell.replace("|", "\\|").replace("\n", " ")
 
 
 def _is_word(cell: str) -> bool:
-    return cell not in ("", "—") and not re.match(r"[−+<>≤≥-]?\s*[\d.]|nan|inf", cell)
+    return cell not in ("", "—") and not re.match(r"[−+<>≤≥±\[-]*\s*[\d.]|nan|inf", cell)
 
 
-def _cell(shown: str, text: bool, tag: str = "td") -> str:
-    kind = " ".join(["text"] * text + ["long"] * (len(shown) > 20))
-    return f'<{tag} class="{kind}">{escape(shown)}</{tag}>' if kind else (
-        f"<{tag}>{escape(shown)}</{tag}>"
+def _cell(cell: str, text: bool, tag: str = "td") -> str:
+    kind = " ".join(["text"] * text + ["long"] * (len(cell) > 20))
+    return f'<{tag} class="{kind}">{escape(cell)}</{tag}>' if kind else (
+        f"<{tag}>{escape(cell)}</{tag}>"
     )  # fmt: skip

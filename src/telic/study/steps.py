@@ -1,0 +1,91 @@
+"""The steps of a study: each is shown as progress, made once and kept."""
+
+import inspect
+import json
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from telic.data import atomic_path
+from telic.data.fingerprint import fingerprint
+from telic.errors import InputError
+from telic.report import Table
+
+_TABLE = {field.name for field in fields(Table)}
+
+
+class Steps:
+    """Make the steps of a study, or read those that are finished.
+
+    A finished step is kept under its name and a fingerprint of its settings and of the code that
+    made it: the same study goes on where it was stopped, and nothing is taken over from other code
+    or other settings.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Keeps finished steps; made if it is not there. By default nothing is kept.
+    progress : callable, optional
+        Called with the name of each step when it begins.
+
+    Examples
+    --------
+    >>> Steps()("nothing but its settings", dict, seed=0)
+    {'seed': 0}
+    """
+
+    def __init__(
+        self, folder: str | Path | None = None, progress: Callable[[str], None] = lambda step: None
+    ) -> None:
+        self.folder = None if folder is None else Path(folder)
+        self.progress = progress
+        if self.folder is not None:
+            if self.folder.exists() and not self.folder.is_dir():
+                raise InputError(f"{self.folder}: is a file, expected a folder. Choose another.")
+            self.folder.mkdir(parents=True, exist_ok=True)
+
+    def __call__(self, name: str, make: Callable[..., Any], /, **settings: Any) -> Any:
+        """Return what ``make(**settings)`` returns, kept if it was made before.
+
+        Parameters
+        ----------
+        name : str
+            What the step is about, for people.
+        make : function
+            Depends on its arguments and on telic's code alone. Returns tables, or what JSON takes;
+            arrays become lists.
+        **settings
+            What JSON takes; None and paths too.
+        """
+        self.progress(name)
+        if self.folder is None:
+            return _read(_written(make(**settings)))
+        module = inspect.getmodule(make)
+        made_by = fingerprint(module, settings=settings, package="telic")
+        words = "".join(c if c.isalnum() else " " for c in name.lower()).split()
+        file = self.folder / f"{'-'.join(words)}-{made_by}.json"
+        if not file.exists():
+            content = _written(make(**settings))
+            with atomic_path(file) as temporary:
+                temporary.write_text(content, encoding="utf-8")
+        return _read(file.read_text(encoding="utf-8"))
+
+
+def _written(content: Any) -> str:
+    def plain(value: Any) -> Any:
+        if isinstance(value, Table):
+            return value.as_json()
+        if isinstance(value, np.ndarray | np.generic):
+            return value.tolist()
+        raise TypeError(f"A step returns {type(value).__name__}, which JSON does not take.")
+
+    return json.dumps(content, ensure_ascii=False, default=plain)
+
+
+def _read(text: str) -> Any:
+    return json.loads(
+        text, object_hook=lambda found: Table(**found) if found.keys() == _TABLE else found
+    )

@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+
+from telic.errors import InputError
+from telic.report import Table
+from telic.study.steps import Steps
+
+MADE = []
+
+
+def make(*, size, seed=0):
+    MADE.append((size, seed))
+    return {"draws": np.arange(size) + seed, "table": Table("t", {"a": ".1f"}, [[0.5], [None]])}
+
+
+@pytest.fixture(autouse=True)
+def nothing_made():
+    MADE.clear()
+
+
+def test_a_finished_step_is_read_and_not_made_again(tmp_path):
+    begun = []
+    for _ in range(2):
+        steps = Steps(tmp_path / "work", begun.append)
+        assert steps("One: two", make, size=2)["draws"] == [0, 1]
+    assert MADE == [(2, 0)]
+    assert begun == ["One: two"] * 2
+    assert [p.name[:8] for p in (tmp_path / "work").iterdir() if p.suffix == ".json"][:1]
+    assert steps("One: two", make, size=2, seed=1)["draws"] == [1, 2]  # other settings
+    assert MADE == [(2, 0), (2, 1)]
+
+
+def test_what_is_kept_is_what_a_study_without_a_folder_works_with(tmp_path):
+    kept, fresh = Steps(tmp_path)("s", make, size=2), Steps()("s", make, size=2)
+    assert kept == fresh == Steps(tmp_path)("s", make, size=2)
+    assert kept["table"] == Table("t", {"a": ".1f"}, [[0.5], [None]])
+
+
+def test_a_step_that_fails_leaves_nothing(tmp_path):
+    def broken():
+        return [object()]
+
+    with pytest.raises(TypeError, match="object"):
+        Steps(tmp_path)("s", broken)
+    assert not [p for p in tmp_path.iterdir() if p.suffix == ".json" and p.name[0] != "."]
+
+
+def test_a_file_is_no_folder_for_steps(tmp_path):
+    (tmp_path / "work").write_text("")
+    with pytest.raises(InputError, match="is a file"):
+        Steps(tmp_path / "work")
