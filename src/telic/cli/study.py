@@ -183,35 +183,28 @@ def chapter_6(
 
 @app.command("chapter-7")
 def chapter_7(
-    out: Annotated[Path, typer.Option(help="Report to write.")] = Path("telic-chapter-7.html"),
+    out: Out = None,
     users: Annotated[
         int,
         typer.Option(
             min=2,
-            help="Of the simulated network; results-chapter-7 has 2320895, in about five minutes.",
+            help="Of the simulated network; its page has 2320895, in about five minutes.",
         ),
     ] = 200_000,
     samples: Annotated[int, typer.Option(min=1, help="Groups per density.")] = 3,
-    seed: Annotated[int, typer.Option(help="Same seed, same tables.")] = 0,
+    seed: Seed = 0,
     only: Annotated[
         str | None, typer.Option(help="simulated, sanremo, copenhagen or timme; default all.")
     ] = None,
+    work: Work = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Privacy risk and DeHIN, simulated and real networks: tables 7.1–7.4, figures 7.7–7.9."""
-    from telic.data import check_output
-    from telic.study.chapter7 import report
-
-    check_output(out, overwrite=overwrite)
-    with steps("chapter 7") as progress:
-        page, numbers = report(
-            users=users, samples=samples, seed=seed, only=only, progress=progress
-        )
-    page.write(out)
-    console.print(f"report: {out}")
-    if as_json:
-        typer.echo(json.dumps(numbers))
+    _study(
+        "chapter7", out, work, overwrite, as_json,
+        users=users, samples=samples, seed=seed, only=only,
+    )  # fmt: skip
 
 
 def _study(

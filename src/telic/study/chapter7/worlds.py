@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from telic.hin import Links, LinkType, Network, Rule, Schema, induced, network_f
 from telic.simulate.microblog import Community, microblog
 
 DENSITIES = tuple(round(0.001 * i, 3) for i in range(1, 11))
+DENSEST = DENSITIES[-1]
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,21 @@ def simulated_world(
     return World(name, network, taken, ("tags",))
 
 
+@lru_cache(maxsize=1)  # of the published size, a network takes a gigabyte
+def make_world(name: str, users: int = 0, samples: int = 1, seed: int = 0) -> World:
+    """Make a network of the study by its name; the numbers are of the simulated ones alone."""
+    if name in REAL:
+        return REAL[name]()
+    if name == "control":
+        return simulated_world(
+            users=users, samples=samples, densities=(DENSEST,), copies=True, seed=seed
+        )
+    return simulated_world(users=users, samples=samples, seed=seed)
+
+
 def data_folder() -> Path:
     """Return the folder of real networks: ``$TELIC_DATA/hin``, or beside the repository."""
-    beside = Path(__file__).parents[4] / "shared" / "data"
+    beside = Path(__file__).parents[5] / "shared" / "data"
     return Path(os.environ.get("TELIC_DATA", beside)) / "hin"
 
 
@@ -150,3 +164,6 @@ def _from_events(events: pa.Table, nodes: pa.Table | None, seed: int) -> Network
         ones = np.ones(len(old), np.int32)
         links[name] = Links(old.indptr, old.indices, ones if old.strength is None else old.strength)
     return Network(Schema({"user": rules}, types), network.nodes, links)
+
+
+REAL = {"sanremo": sanremo, "copenhagen": copenhagen, "timme": timme}
