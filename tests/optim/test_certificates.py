@@ -17,9 +17,11 @@ from telic.optim import (
     ElasticNetClassifierCV,
     ElasticNetRegressor,
     ElasticNetRegressorCV,
+    make_problem,
     minimize,
 )
 from telic.optim.losses import as_loss
+from telic.optim.result import Iterate, drive
 
 METHODS = ["asbcd", "gram", "mrbcd", "prox_newton", "saga", "sbcd", "sdca", "sgd", "svrg"]
 GROUPED = ["asbcd", "gram", "mrbcd", "saga", "sbcd", "sgd", "svrg"]
@@ -224,6 +226,18 @@ def test_far_columns_that_repeat_each_other_lose_no_digits_without_an_intercept(
                 )
             assert np.isfinite(result.coef).all()
             assert np.isfinite(result.objective)
+
+
+@pytest.mark.parametrize("coef", [1e4, np.inf, np.nan])
+def test_what_is_not_finite_is_an_error_and_no_result(coef):
+    """The dual method may pass such points, where exp of a prediction is infinite."""
+    problem = make_problem(np.ones((4, 1)), np.arange(4.0), loss="poisson", l2=0.1)
+    points = [Iterate(np.zeros(1), 0.0, 4), Iterate(np.array([coef]), 0.0, 4)]
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(InputError, match="no finite result after 2 pass"),
+    ):
+        drive(problem, iter(points), method="sdca", tol=0.0, max_passes=2, has_step=False)
 
 
 def test_the_rounding_of_a_far_intercept_is_part_of_the_gap():

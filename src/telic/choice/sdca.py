@@ -38,7 +38,7 @@ def fit_sdca(
     choices: FactoredChoices,
     penalty: Elastic,
     *,
-    passes: int = 2000,
+    passes: int = 20_000,
     tol: float = 1e-5,
     seed: int = 0,
     progress: Progress | None = None,

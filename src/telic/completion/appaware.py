@@ -121,7 +121,7 @@ def fit_appaware(
     design: Design | None = None,
     n: int = 10,
     solver: str = "auto",
-    passes: int = 2000,
+    passes: int = 20_000,
     tol: float = 1e-3,
 ) -> AppAware:
     """Learn the weights at the last keystrokes of the training part.

@@ -101,7 +101,7 @@ def drive(
     Raises
     ------
     InputError
-        If the objective grows without bound, or the coefficients are no numbers any more.
+        If the objective grows without bound, or it or a coefficient is not finite in the end.
     """
     began = time.perf_counter()
     zero, slope, unit = _at_zero(problem)
@@ -137,10 +137,10 @@ def drive(
             break
         wait = _forecast(history, target)
         clock = time.perf_counter()
-    if np.isnan(objective) or not np.isfinite(iterate.coef).all():
+    if not (np.isfinite(objective) and np.isfinite(iterate.coef).all()):
         raise InputError(
-            f"{method} lost all digits after {passes:.3g} passes. Scale the features to a spread "
-            "of about 1, or use method='gram' or 'prox_newton'."
+            f"{method} has no finite result after {passes:.3g} passes. Scale the features to a "
+            "spread of about 1, or use method='gram' or 'prox_newton'."
         )
     if not converged and not stopped:
         warnings.warn(
