@@ -26,8 +26,9 @@ from telic.choice.elastic import Elastic, Fit, Progress, target_gap
 from telic.choice.factored import FactoredChoices, squared_norms
 from telic.errors import InputError
 
-CONDITION = 10.0
-"""Passes that plain ascent may need; `extra` is what brings it down to that."""
+CONDITION = 10.0, 100.0
+"""Passes that plain ascent may need, at least and at most; `extra` is what brings it down to the
+square root of what it would need, within these."""
 BOLD = 0.25
 """Share of the safe curvature that plain ascent begins with: few weights are not 0, and only
 those bend the dual. It doubles, up to all of it, whenever the gap does not fall."""
@@ -84,7 +85,8 @@ def fit_sdca(
     context, shared = squared_norms(choices)
     # All shared features of a choice may move together: the trace bounds their part.
     squares = context + np.add.reduceat(shared, choices.start[:-1])
-    extra = max(squares.mean() / (CONDITION * n) - penalty.l2, 0.0)
+    alone = squares.mean() / (penalty.l2 * n)
+    extra = penalty.l2 * max(alone / np.clip(np.sqrt(alone), *CONDITION) - 1, 0.0)
     near = Elastic(penalty.l1, penalty.l2 + extra)
     curvature = squares / (near.l2 * n)
     root = np.sqrt(penalty.l2 / near.l2)
