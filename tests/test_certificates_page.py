@@ -40,3 +40,21 @@ def test_every_gap_bound_and_certificate_is_on_the_page():
         if any(word in name.lower() for word in WORDS) and not re.search(rf"(?<!\w){name}`", page)
     }
     assert not missing, f"say on docs/certificates.md what these are: {sorted(missing)}"
+
+
+def named_tests(page: str) -> set[tuple[str, str]]:
+    """Files and functions named as `tests/room/test_file.py::test_name`."""
+    return set(re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page))
+
+
+def test_every_test_that_the_page_names_exists():
+    page = (ROOT / "docs/certificates.md").read_text(encoding="utf-8")
+    named = named_tests(page)
+    assert len(named) == len(set(re.findall(r"`(tests/[^`]*)`", page))) > 50
+    missing = {
+        (file, name)
+        for file, name in named
+        if not (ROOT / file).is_file()
+        or not re.search(rf"^def {name}\(", (ROOT / file).read_text(encoding="utf-8"), re.M)
+    }
+    assert not missing, f"docs/certificates.md names tests that are not there: {sorted(missing)}"
