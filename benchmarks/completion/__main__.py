@@ -155,7 +155,8 @@ def telic_sdca(choices, best, start):
 
 def telic_saga(choices, best, start):
     trace = Trace()
-    return trace.until(fit_saga(choices, PENALTY, passes=40, progress=trace), best, start)[0]
+    fit = fit_saga(choices, PENALTY, passes=40, tol=0.0, progress=trace)
+    return trace.until(fit, best, start)[0]
 
 
 def keystrokes():
@@ -290,7 +291,7 @@ def main():
     parser.add_argument("--output", type=Path, help="write the table here, in Markdown")
     args = parser.parse_args()
     tiny = made_up(50, 20, 100)  # compile outside the clock
-    fit_saga(tiny, PENALTY, passes=2)
+    fit_saga(tiny, PENALTY, passes=2, tol=0.0)
     served(fit_sdca(tiny, PENALTY).weights, tiny)
     parts = {
         "rivals": lambda: against_rivals(args.repeat),

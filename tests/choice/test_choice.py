@@ -119,6 +119,52 @@ def test_online_walk_follows_the_printed_update(schedule):
         np.testing.assert_allclose(path[choices.group[u + 1] + u], w)
 
 
+@pytest.mark.parametrize("per_group", [False, True])
+def test_online_walk_is_pulled_to_its_centre(per_group):
+    """Where features say nothing the penalty alone moves the weights, from anywhere to there."""
+    choices = Choices(np.zeros((20, 2)), np.zeros(20), np.arange(0, 21, 2), np.arange(0, 20, 2),
+                      [0, 4, 10])  # fmt: skip
+    center = np.array([[1.0, -2.0], [3.0, 0.5]]) if per_group else np.array([1.0, -2.0])
+    path = learn_online(choices, np.zeros(2), step_size=0.5, l2=0.2, center=center)
+    for u, first, last in ((0, 0, 4), (1, 5, 11)):
+        goal = center[u] if per_group else center
+        left = np.prod(1 - 0.2 * 0.5 / np.sqrt(1 + np.arange(last - first)))
+        np.testing.assert_allclose(path[last], (1 - left) * goal)
+    still = learn_online(choices, center, step_size=0.5, l2=0.2, center=center)
+    np.testing.assert_allclose(still[4], center[0] if per_group else center)
+
+
+def test_leaving_one_group_out_is_newtons_step_on_the_others():
+    """Where one group holds nearly all, only the others' own curvature gives their optimum."""
+    rng = np.random.default_rng(8)
+    sizes = [200, 3, 4]
+    start = np.arange(sum(sizes) + 1) * 3
+    x = 0.3 * rng.normal(size=(start[-1], 2))
+    choices = Choices(x, np.zeros(len(x)), start, start[:-1] + rng.integers(0, 3, sum(sizes)),
+                      np.cumsum([0, *sizes]))  # fmt: skip
+    l2 = 2.0
+    pooled = fit_pooled(choices, l2=l2)
+    quick = leave_one_group_out(choices, pooled, l2=l2)
+    for u in range(3):
+        rest = part(choices, [v for v in range(3) if v != u])
+        slope = rest.gradient(pooled, l2=l2)
+        bend = approx_fprime(pooled, lambda w, rest=rest: rest.gradient(w, l2=l2), 1e-6)
+        np.testing.assert_allclose(quick[u], pooled - np.linalg.solve(bend, slope), atol=1e-5)
+        exact = fit_pooled(rest, l2=l2)
+        assert np.linalg.norm(quick[u] - exact) <= 0.1 * np.linalg.norm(pooled - exact) + 1e-12
+
+
+def test_newton_does_not_mind_scales_and_repeated_features():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 1)) * np.array([[1e12, 1e12, 1e-12]])
+    choices = Choices(x, np.zeros(40), np.arange(0, 41, 4), np.arange(0, 40, 4))
+    w = fit_pooled(choices, l2=1e-6)
+    one = fit_pooled(
+        Choices(x[:, :1] / 1e12, choices.offset, choices.start, choices.chosen), l2=1e-30
+    )
+    np.testing.assert_allclose([1e12 * (w[0] + w[1]), w[2]], [one[0], 0.0], rtol=1e-6, atol=1e-6)
+
+
 def test_annealing_spends_its_steps_early():
     spent = np.cumsum(0.9 ** np.arange(10_000))
     assert 1 - spent[29] / spent[-1] == pytest.approx(0.042, abs=0.001)

@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import optimize
+from sklearn.exceptions import ConvergenceWarning
 
 from telic.choice import (
     Elastic,
@@ -220,3 +223,93 @@ def test_the_dual_gap_bounds_the_true_one_after_every_pass():
     assert fit_sdca(choices, penalty, tol=1e-4).gap < 1e-4 * best
     alone = FactoredChoices(2, 0, 0, [0, 1], [0.0, 1.0], [0, 2], [1], [0, 0], [], [])
     assert fit_sdca(alone, penalty).objective == pytest.approx(np.log1p(np.exp(-1)))
+
+
+def made_up_phones(n=480, queries=40, apps=60, installed=30, seed=0):
+    """Few choices, each of a phone with many apps that cause some of them: l2 n is small."""
+    rng = np.random.default_rng(seed)
+    outcome = np.concatenate([rng.choice(queries, 8, replace=False) for _ in range(n)])
+    start = np.arange(n + 1) * 8
+    context = np.concatenate([rng.choice(apps, installed, replace=False) for _ in range(n)])
+    value = np.log1p(rng.lognormal(0, 1, n * installed))
+    empty = FactoredChoices(
+        queries, apps, 0, outcome, rng.normal(size=8 * n), start, start[:-1],
+        np.arange(n + 1) * installed, context, value / value.std(),
+    )  # fmt: skip
+    truth = rng.normal(size=empty.size) * (rng.random(empty.size) < 0.05)
+    noisy = empty.scores(truth) + rng.gumbel(size=empty.rows)
+    return replace(empty, chosen=start[:-1] + noisy.reshape(n, 8).argmax(axis=1))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_few_choices_cost_sdca_few_passes(seed):
+    """Plain ascent would take mean |x_c|^2 / (l2 n) of them, which is in the thousands here."""
+    choices, penalty = made_up_phones(seed=seed), Elastic(1e-4, 1e-4)
+    square = sum(choices.context_value**2) / len(choices)
+    assert square / (penalty.l2 * len(choices)) > 1000
+    fit = fit_sdca(choices, penalty, tol=1e-3)
+    assert fit.converged
+    assert fit.passes <= 100
+    exact = fit_sdca(choices, penalty, tol=1e-9)
+    assert exact.passes <= 500
+    assert 0 <= fit.objective - exact.objective <= fit.gap
+
+
+@pytest.mark.parametrize("passes", [1, 2, 3, 7])
+def test_no_return_is_worse_than_zero_weights(passes):
+    choices, penalty = made_up_phones(n=60), Elastic(1e-5, 1e-5)
+    start = penalty.objective(choices, np.zeros(choices.size))
+    for fit in (
+        fit_sdca(choices, penalty, passes=passes, tol=0.0),
+        fit_saga(choices, penalty, passes=passes),
+        fit_accelerated(choices, penalty, passes=12 + passes, tol=0.0),
+    ):
+        assert fit.objective <= start
+        assert fit.objective == pytest.approx(penalty.objective(choices, fit.weights))
+        assert fit.gap >= fit.objective - fit_sdca(choices, penalty, tol=1e-4).objective
+
+
+def test_a_gap_that_is_missed_is_said_and_one_that_is_not_asked_for_is_not():
+    choices, penalty = random_choices(3), Elastic(1e-3, 1e-3)
+    for fit in (
+        lambda **options: fit_sdca(choices, penalty, **options),
+        lambda **options: fit_saga(choices, penalty, **options),
+        lambda **options: fit_accelerated(choices, penalty, **options),
+    ):
+        with pytest.warns(ConvergenceWarning, match="a duality gap of .*, above the .* asked for"):
+            missed = fit(passes=14, tol=1e-12)
+        assert not missed.converged
+        assert missed.gap > missed.target
+        assert fit(passes=14, tol=0.0).target == 0
+        assert fit(passes=20_000, tol=1e-3).converged
+
+
+def test_what_is_not_worth_its_penalty_converges_at_zero_weights():
+    choices = random_choices(3)
+    for penalty in (Elastic(10.0, 1e-3), Elastic(10.0, 1e3)):
+        for fit in (fit_sdca(choices, penalty), fit_accelerated(choices, penalty)):
+            assert fit.converged
+            assert not fit.weights.any()
+
+
+@pytest.mark.parametrize("step", [1e-18, 1e-9])
+def test_steps_too_short_to_be_seen_beside_one_are_made_up_too(step):
+    """1 + step * l2 is 1 there; the slope is large enough to move the weight all the same."""
+    w, g, l2, m = 1.0, 0.3 / step, 0.5, 3
+    assert _lagged(w, g, step, 0.0, l2, m) == pytest.approx(w - m * step * g, abs=1e-8)
+
+
+@given(seed=st.integers(0, 10_000), share=st.floats(0, 1))
+@settings(max_examples=20, deadline=None)
+def test_any_probabilities_bound_the_optimum_from_below(seed, share):
+    choices, penalty = random_choices(seed, n=10), Elastic(1e-2, 1e-2)
+    rng = np.random.default_rng(seed)
+    p = np.concatenate([rng.dirichlet(np.full(m, 0.3)) for m in np.diff(choices.start)])
+    p *= share
+    p[choices.chosen] += 1 - share
+    best = fit_sdca(choices, penalty, tol=1e-10)
+    assert penalty.bound(choices, p, choices.slope(p)) <= best.objective + 1e-12
+    own = choices.probabilities(best.weights)
+    assert penalty.bound(choices, own, choices.slope(own)) >= best.objective - 1e-6
+    assert penalty.gap(choices, best.weights) < 1e-6
+    np.testing.assert_allclose(choices.slope(own), -choices.gradient(best.weights), atol=1e-14)

@@ -215,13 +215,19 @@ def test_evaluate_with_apps_has_a_row_for_every_variant(telic, phone_log, log):
 
 @pytest.mark.parametrize("model", ["appaware", "appaware-adaqac"])
 def test_a_model_with_apps_is_fitted_and_inspected(telic, phone_log, tmp_path, model):
-    code, _, err = telic(
-        "completion", "fit", phone_log, tmp_path / "m", "--model", model, "--min-users", 1
+    code, said, err = telic(
+        "completion", "fit", phone_log, tmp_path / "m", "--model", model, "--min-users", 1, "--json"
     )
     assert code == 0, err
     code, out, err = telic("completion", "inspect", tmp_path / "m", "--json", "--prefix", "b")
     assert code == 0, err
-    assert json.loads(out)["model"] == model
+    facts = json.loads(out)
+    assert facts["model"] == model
+    fit = facts["fit (objective is at most gap above its optimum)"]
+    assert 0 <= fit["gap"] <= 1e-3 * fit["objective"]
+    assert json.loads(said).items() <= facts.items()
+    code, out, _ = telic("completion", "inspect", tmp_path / "m")
+    assert f"'gap': {fit['gap']}" in out
 
 
 @pytest.mark.parametrize("more", [["--pairs", "y"], ["--independent"], ["--strength", "0.9"]])

@@ -5,7 +5,7 @@ import pytest
 
 from telic.choice import Elastic
 from telic.completion import CAREFUL, Completer, Replay, appaware_evaluation, fit_completer
-from telic.completion.adaqac import Design
+from telic.completion.adaqac import PAPER, Design
 from telic.completion.appaware import fit_appaware
 from telic.completion.appaware_evaluation import (
     VARIANTS,
@@ -186,6 +186,27 @@ def test_without_signals_the_scores_are_those_of_standard_exactly(phones, fitted
     blind = fit_appaware(phones, fitted.relevance, nothing, CAREFUL)
     scores = blind.scores(moments, Signals.of(phones.log))
     np.testing.assert_array_equal(scores, moments.relevance)
+
+
+@pytest.mark.parametrize("protocol", [CAREFUL, PAPER])
+def test_the_default_fit_is_at_the_optimum_and_every_fit_says_its_gap(phones, protocol, tmp_path):
+    """A few hundred compositions: plain dual ascent stops far away, and the text's passes do."""
+    relevance = fit_relevance(phones, "mpc", protocol)
+    signals = Signals.of(phones.log)
+    best = fit_appaware(phones, relevance, signals, protocol).fit
+    assert best.converged
+    assert best.gap <= 1e-3 * best.objective
+    printed = fit_phone_models(
+        phones, relevance, PAPER, variants=("appaware",), penalty=Elastic(1e-4, 1e-4)
+    )
+    assert printed.models["appaware"].fit.gap > 0.01
+    rows = try_phone_models(phones, printed).rows()
+    assert {r["gap"] for r in rows} == {None, printed.models["appaware"].fit.gap}
+    fit_completer(phones, model="appaware", protocol=protocol).save(tmp_path / "model")
+    fit = Completer.load(tmp_path / "model").phones.fit
+    assert fit["method"] == ("saga" if protocol is PAPER else "sdca")
+    assert fit["gap"] > 0
+    assert (fit["gap"] <= 1e-3 * fit["objective"]) == (protocol is CAREFUL)
 
 
 def test_variants_see_what_they_may(phones):

@@ -2,10 +2,12 @@
 
 import numpy as np
 
-from telic.choice.elastic import Elastic, Fit, Progress
+from telic.choice.elastic import Elastic, Fit, Progress, target_gap
 from telic.choice.factored import FactoredChoices
 
 _POWER = 12
+_LOOK = 10
+"""Steps between two looks at the gap, each of which costs a pass."""
 
 
 def fit_accelerated(
@@ -27,9 +29,10 @@ def fit_accelerated(
     choices : FactoredChoices
     penalty : Elastic
     passes : int
-        Most passes over the choices.
+        Most passes over the choices, before a `ConvergenceWarning`.
     tol : float
-        Stop when the largest violation of optimality is below `tol`.
+        Stop when the duality gap is at most `tol` of what the fit has gained, and of the objective.
+        With 0 all passes are taken, and none is warned of.
     progress : callable, optional
         Called with passes done and their total.
     """
@@ -42,10 +45,6 @@ def fit_accelerated(
         new = penalty.prox(ahead - steps * slope, steps)
         used += 1
         moved = new - ahead
-        if np.abs(moved / steps).max(initial=0.0) < tol:
-            w = new
-            history.append((float(used), penalty.objective(choices, w)))
-            break
         value = penalty.objective(choices, new)
         if value > history[-1][1] and momentum > 1.0:
             ahead, momentum = w, 1.0  # restart
@@ -60,7 +59,12 @@ def fit_accelerated(
         history.append((float(used), min(value, history[-1][1])))
         if progress:
             progress(used, passes)
-    return Fit(w, "accelerated", float(used), history)
+        if tol and len(history) % _LOOK == 0:
+            used += 1
+            if penalty.gap(choices, w) <= target_gap(tol, history):
+                break
+    gap, target = penalty.gap(choices, w), target_gap(tol, history)
+    return Fit(w, "accelerated", float(used), history, gap, target).checked()
 
 
 def _step_sizes(choices: FactoredChoices) -> tuple[np.ndarray, int]:

@@ -61,7 +61,7 @@ def fit_groups(
     w, size, todo = center.copy(), np.ones(g), np.arange(g)
     value, gradient, hessian = objective(w, todo)
     for _ in range(_MAX_NEWTON):
-        step = np.linalg.solve(hessian, gradient[..., None])[..., 0]
+        step = _solve(hessian, gradient)
         decrement = (step * gradient).sum(axis=1)
         todo = np.flatnonzero((decrement > tol * (1 + abs(value))) & (size > 1e-10))
         if not len(todo):
@@ -113,7 +113,7 @@ def leave_one_group_out(choices: Choices, pooled: np.ndarray, *, l2: float) -> n
     _, gradient, hessian = _moments(choices, everywhere, np.arange(g))
     rest_gradient = gradient.sum(axis=0) + l2 * pooled - gradient
     rest_hessian = hessian.sum(axis=0) + l2 * np.eye(d) - hessian
-    return pooled - np.linalg.solve(rest_hessian, rest_gradient[..., None])[..., 0]
+    return pooled - _solve(rest_hessian, rest_gradient)
 
 
 def descend(
@@ -139,6 +139,15 @@ def descend(
         w = w - choices.gradient(w, l2=l2) / lipschitz
         path.append(w)
     return np.array(path)
+
+
+def _solve(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """Return each Hessian's inverse times its gradient, whatever the scales of the features."""
+    unit = 1 / np.sqrt(np.diagonal(hessian, axis1=1, axis2=2))
+    scaled = hessian * unit[:, :, None] * unit[:, None, :]
+    # Where features repeat each other, l2 can drown in rounding: what is left must stay regular.
+    scaled += 1e-14 * np.eye(hessian.shape[1])
+    return unit * np.linalg.solve(scaled, (unit * gradient)[..., None])[..., 0]
 
 
 def _moments(

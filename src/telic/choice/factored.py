@@ -143,9 +143,23 @@ class FactoredChoices:
 
     def gradient(self, weights: np.ndarray) -> np.ndarray:
         """Return the gradient of `loss`."""
-        residual = self.probabilities(weights)
-        residual[self.chosen] -= 1
+        return -self.slope(self.probabilities(weights))
+
+    def slope(self, p: np.ndarray) -> np.ndarray:
+        """Return the mean of the chosen features minus those expected at the probabilities p."""
+        residual = -p
+        residual[self.chosen] += 1
         return self.transposed(residual / len(self))
+
+    def entropy(self, p: np.ndarray) -> float:
+        """Return the *mean* over choices of the entropy of p, plus p's offsets minus the chosen's.
+
+        Minus the conjugate of `loss`, as a function of the probabilities p of the rows.
+        """
+        # Differences from the largest: where offsets are large, p is small.
+        offset = self.offset - np.maximum.reduceat(self.offset, self.start[:-1])[self.choice]
+        log = np.log(p, out=np.zeros(self.rows), where=p > 0)
+        return float((p @ (offset - log) - offset[self.chosen].sum()) / len(self))
 
     def transposed(self, residual: np.ndarray) -> np.ndarray:
         """Return the product of the transposed features with a number per row."""

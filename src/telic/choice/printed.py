@@ -126,7 +126,9 @@ def fit_printed(
             history.append((1.0 + done, penalty.objective(choices, w)))
         if progress:
             progress(done, passes)
-    return Fit(w, f"printed ({rule} step)", 1.0 + passes, history)
+    with np.errstate(all="ignore"):
+        gap = penalty.gap(choices, w)
+    return Fit(w, f"printed ({rule} step)", 1.0 + passes, history, gap)
 
 
 @njit(cache=True, nogil=True)

@@ -9,7 +9,7 @@ probability a candidate.
 import numpy as np
 from numba import njit
 
-from telic.choice.elastic import Elastic, Fit, Progress
+from telic.choice.elastic import Elastic, Fit, Progress, target_gap
 from telic.choice.factored import FactoredChoices, squared_norms
 from telic.errors import InputError
 
@@ -43,10 +43,16 @@ def fit_saga(
     passes : int
         Passes over the choices, after the first one that fills the table.
     tol : float
-        Stop when a pass lowers the objective by less than ``tol`` of its value.
+        Stop when the duality gap is at most `tol` of what the fit has gained, and of the objective;
+        looking costs a pass each. With 0, as printed, all passes are taken and none is warned of.
     seed : int
     progress : callable, optional
         Called with passes done and their total.
+
+    Returns
+    -------
+    Fit
+        The last weights, or zero weights where those are better.
 
     Examples
     --------
@@ -83,12 +89,16 @@ def fit_saga(
         history.append((1.0 + done, penalty.objective(choices, state[:, W])))
         if progress:
             progress(done, passes)
-        gain = history[-2][1] - history[-1][1]
-        if gain < 0:
+        if not history[-1][1] <= history[-2][1]:
             steps = steps / 2
-        elif gain < tol * abs(history[-1][1]):
+        elif tol and penalty.gap(choices, state[:, W]) <= target_gap(tol, history):
             break
-    return Fit(state[:, W].copy(), "saga", history[-1][0], history)
+    w = state[:, W].copy()
+    if not history[-1][1] <= history[0][1]:
+        w[:] = 0.0
+        history.append((history[-1][0], history[0][1]))
+    gap, target = penalty.gap(choices, w), target_gap(tol, history)
+    return Fit(w, "saga", history[-1][0], history, gap, target).checked()
 
 
 def _step_sizes(choices: FactoredChoices, penalty: Elastic, batch: int) -> np.ndarray:
@@ -114,7 +124,8 @@ def _step_sizes(choices: FactoredChoices, penalty: Elastic, batch: int) -> np.nd
 @njit(cache=True, nogil=True)
 def _lagged(w, g, step, l1, l2, m):
     """Apply m proximal steps with the constant slope g to one weight."""
-    shrink = 1.0 + step * l2
+    # Where step * l2 is below the rounding of 1, 1 + step * l2 would forget it.
+    rate = max(np.log1p(step * l2), 1e-300)
     while m > 0:
         sign = 1.0
         if w < 0.0 or (w == 0.0 and g > 0.0):
@@ -122,19 +133,18 @@ def _lagged(w, g, step, l1, l2, m):
         u, slope = sign * w, sign * g + l1
         if u == 0.0 and slope >= 0.0:
             return 0.0
-        # While u stays positive: u <- (u - step * slope) / shrink.
+        # While u stays positive: u <- (u - step * slope) / (1 + step * l2).
         k = m
         if slope > 0.0:
-            reach = np.log1p(l2 * u / slope) / np.log(shrink)
+            reach = np.log1p(l2 * u / slope) / rate
             if reach < m:  # it may be infinite: a tiny slope never gets there
                 k = int(reach)
-        end = -slope / l2
-        u = max(end + (u - end) * np.exp(-k * np.log(shrink)), 0.0)
+        u = max(u + (u + slope / l2) * np.expm1(-k * rate), 0.0)
         m -= k
         w = sign * u
         if m > 0:  # the step that reaches or crosses zero
             v = w - step * g
-            w = np.sign(v) * max(abs(v) - step * l1, 0.0) / shrink
+            w = np.sign(v) * max(abs(v) - step * l1, 0.0) / (1.0 + step * l2)
             m -= 1
     return w
 

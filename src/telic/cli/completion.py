@@ -391,6 +391,7 @@ def _describe(
             "apps": len(completer.phones.apps),
             "query-app weights": len(completer.phones.weights.value),
             "minutes for which an opened app is recent": completer.phones.minutes,
+            "fit (objective is at most gap above its optimum)": completer.phones.fit,
         }
     if prefix is not None:
         suggestions = completer.compose(completer.user()).suggest(prefix, at=0.0)

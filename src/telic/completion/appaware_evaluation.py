@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -70,7 +71,10 @@ class PhoneResult:
     lists: Lists
 
     def rows(self) -> list[dict]:
-        """Return one row per model and slice, as `telic completion evaluate --json` prints it."""
+        """Return one row per model and slice, as `telic completion evaluate --json` prints it.
+
+        `gap` bounds how far the fit's objective is above its optimum.
+        """
         return [
             {
                 "relevance": self.models.relevance.name,
@@ -80,6 +84,7 @@ class PhoneResult:
                 "lists": self.lists,
                 "model": row_name(model, self.lists),
                 "prefixes": prefixes,
+                "gap": None if model == "standard" else self.models.models[model].fit.gap,
             }
             | measures(
                 ranks[self.slices[prefixes]],
@@ -134,12 +139,13 @@ def fit_phone_models(
     feedback = replay.features(validation) if together else None
 
     def fit(signals: Signals, penalty: Elastic) -> AppAware:
-        # The text's batches and passes, or the solver that gets there.
-        solver, passes = ("saga", 15) if protocol.name == "paper" else ("auto", 100)
+        # The text's batches and passes, wherever those end, or the solver that gets there.
+        printed: dict[str, Any] = {"solver": "saga", "passes": 15, "tol": 0.0}
+        if protocol.name != "paper":
+            printed = {}
         return fit_appaware(
-            replay, relevance, signals, protocol, penalty=penalty, design=design, n=n,
-            solver=solver, passes=passes,
-        )  # fmt: skip
+            replay, relevance, signals, protocol, penalty=penalty, design=design, n=n, **printed
+        )
 
     def accuracy(model: AppAware) -> float:
         scores = model.scores(validation, everything, feedback, design)

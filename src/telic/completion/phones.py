@@ -1,7 +1,7 @@
 """AppAware at the search box: one phone's signals, and candidates ranked by them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -39,6 +39,9 @@ class PhoneRanker:
     recency : float64 array of shape (48,)
     minutes : float
         The window in which an opened app is recent.
+    fit : dict
+        How the weights were found: method, passes, objective, and gap, which bounds how far the
+        objective is above its optimum. Empty where nobody knows.
     """
 
     apps: list[str]
@@ -46,6 +49,7 @@ class PhoneRanker:
     shares: AppTable
     recency: np.ndarray
     minutes: float = MINUTES
+    fit: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -64,7 +68,8 @@ class PhoneRanker:
         weights = moved(model.weights)
         weights = AppTable(weights.start, weights.app, weights.value / model.relevance_weight)
         recency = model.recency / model.relevance_weight
-        return cls(apps, weights, moved(model.shares), recency, minutes)
+        fit = {part: getattr(model.fit, part) for part in ("method", "passes", "objective", "gap")}
+        return cls(apps, weights, moved(model.shares), recency, minutes, fit)
 
     def phone(
         self, installed: Mapping[str, float], opened: Sequence[tuple[str, float]] = ()
@@ -157,7 +162,7 @@ class PhoneRanker:
 
     def meta(self) -> dict[str, Any]:
         """Return the part of a model folder's description."""
-        return {"apps": self.apps, "minutes": self.minutes}
+        return {"apps": self.apps, "minutes": self.minutes, "fit": self.fit}
 
     @classmethod
     def stored(cls, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "PhoneRanker":
@@ -170,7 +175,7 @@ class PhoneRanker:
 
         return cls(
             list(meta["apps"]), table("weights"), table("shares"), arrays["phones.recency"],
-            float(meta["minutes"]),
+            float(meta["minutes"]), meta.get("fit", {}),
         )  # fmt: skip
 
 

@@ -10,6 +10,10 @@ from telic.errors import InputError
 
 LARGEST = 1e100
 """Largest absolute value accepted: its square, summed over rows, must stay finite."""
+_SPREAD = 0.01
+"""A column whose values differ by less than that share of them is far from zero."""
+_HEAD = 64
+"""Rows that tell most columns not to be."""
 _NOT_2D = "X has {} dimension(s), expected 2: (rows, features). Reshape your data."
 
 
@@ -40,6 +44,7 @@ class Design:
     matrix: Any
     _rows: Compressed | None = field(default=None, repr=False)
     _columns: Compressed | None = field(default=None, repr=False)
+    _near: "tuple[Design, np.ndarray, np.ndarray] | None" = field(default=None, repr=False)
 
     @property
     def n(self) -> int:
@@ -82,6 +87,29 @@ class Design:
                 else _compress_dense(self.matrix.T)
             )
         return self._columns
+
+    @property
+    def near(self) -> "tuple[Design, np.ndarray, np.ndarray]":
+        """The design with its far columns moved to zero, which columns, and what was taken off.
+
+        Itself, without a copy, where there are none. The differences are exact: all values of such
+        a column lie within a factor of two.
+        """
+        if self._near is None:
+            columns = self._far(np.arange(self.d), self.matrix[:_HEAD])
+            if columns.size and self.n > _HEAD:
+                columns = self._far(columns, self.matrix[:, columns])
+            self._near = (self, columns, np.empty(0))
+            if columns.size:
+                low, high = _extremes(self.matrix[:, columns])
+                centres = low + (high - low) / 2
+                self._near = (Design(_moved(self.matrix, columns, centres)), columns, centres)
+        return self._near
+
+    def _far(self, columns: np.ndarray, values: Any) -> np.ndarray:
+        """Those of some columns that are far from zero in the values; zeros not stored are near."""
+        low, high = _extremes(values)
+        return columns[high - low < _SPREAD * np.maximum(-low, high)]
 
 
 def as_design(X: Any) -> Design:
@@ -152,6 +180,27 @@ def _compress_dense(matrix: np.ndarray) -> Compressed:
         np.arange(n + 1, dtype=np.int64) * d,
         0,
     )
+
+
+def _extremes(matrix: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Least and largest value of each column."""
+    if sparse.issparse(matrix):
+        return matrix.min(axis=0).toarray().ravel(), matrix.max(axis=0).toarray().ravel()
+    return matrix.min(axis=0), matrix.max(axis=0)
+
+
+def _moved(matrix: Any, columns: np.ndarray, centres: np.ndarray) -> Any:
+    """Return a copy of the matrix with the centres taken off full columns."""
+    if not sparse.issparse(matrix):
+        moved = matrix.copy(order="K")
+        moved[:, columns] -= centres
+        return moved
+    off = np.zeros(matrix.shape[1], matrix.dtype)
+    off[columns] = centres
+    by_entry = (
+        off[matrix.indices] if matrix.format == "csr" else np.repeat(off, np.diff(matrix.indptr))
+    )
+    return type(matrix)((matrix.data - by_entry, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def refuse_mask(name: str, values: Any) -> None:

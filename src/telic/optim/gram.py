@@ -10,12 +10,10 @@ from telic.optim.line_search import backtrack
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
 from telic.optim.threads import small_products
-from telic.optim.working_gram import mirror, weighted_lines
+from telic.optim.working_gram import ROUNDING, mirror, weighted_lines
 
 LARGEST_D = 4096
 """Features beyond which d² numbers are not worth their memory (134 MB at this size)."""
-_ROUNDING = 1e-13
-"""Share of a feature's squares below which their centred sum is rounding."""
 
 
 def gram(
@@ -71,10 +69,12 @@ def gram(
         move_z = problem.predict(move, move_b, out=a)
         total = gradient @ move + slope_b * move_b
         step, risk = backtrack(problem, problem.penalty, z, move_z, coef, move, total, risk)
-        coef += step * move
-        intercept += step * move_b
-        move_z *= step
-        z += move_z
+        # A move of nothing but rounding may be infinite.
+        if step > 0.0:
+            coef += step * move
+            intercept += step * move_b
+            move_z *= step
+            z += move_z
         spent = 2 * n
 
 
@@ -103,7 +103,7 @@ def weighted_gram(
     squares = out.diagonal().copy()
     out -= np.outer(total * means, means)
     # What centring leaves of a constant feature is rounding: the intercept does its work.
-    constant = out.diagonal() <= _ROUNDING * squares
+    constant = out.diagonal() <= ROUNDING * squares
     out[constant] = 0.0
     out[:, constant] = 0.0
     return means, total

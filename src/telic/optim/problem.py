@@ -105,10 +105,18 @@ class Problem:
             return b + shift, self.risk(z)
         return b, self.risk(z) if risk is None else risk
 
-    def is_balanced(self, a: np.ndarray) -> bool:
-        """Whether Σ a = 0 but for rounding, as the bound of `dual_value` needs for an intercept."""
+    def balanced(self, a: np.ndarray) -> np.ndarray:
+        """Return slopes with Σ a = 0, as the bound of `dual_value` needs for an intercept.
+
+        They are the given ones, but for rounding; else those of the heavier sign are shrunk, which
+        leaves them within the domain of every loss's conjugate.
+        """
         # √(n a·a) stands for Σ|a|, which it exceeds, without a second vector.
-        return not self.fit_intercept or abs(a.sum()) <= 1e-8 * np.sqrt(a.size * (a @ a))
+        if not self.fit_intercept or abs(a.sum()) <= 1e-14 * np.sqrt(a.size * (a @ a)):
+            return a
+        above, below = a[a > 0].sum(), -a[a < 0].sum()
+        sign = 1.0 if above > below else -1.0
+        return np.where(sign * a > 0, a * (min(above, below) / max(above, below)), a)
 
     def dual_value(self, a: np.ndarray, gradient: np.ndarray) -> float:
         """Lower bound on the optimum from weighted slopes a and gradient = Xᵀ a.

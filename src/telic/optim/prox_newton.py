@@ -130,10 +130,14 @@ def _on_gram(problem, gram, coef, intercept, z, risk, gradient, target, move_z):
         if not exact:
             total = slope @ move + slope_b * move_b
             step, risk = backtrack(problem, problem.penalty, z, move_z, start, move, total, risk)
-        move_z *= step
-        z += move_z
-        w = start + step * move
-        intercept += step * move_b
+        # A move of nothing but rounding may be infinite.
+        if step > 0.0:
+            move_z *= step
+            z += move_z
+            w = start + step * move
+            intercept += step * move_b
+        else:
+            w = start
         if exact:
             risk = None
             break

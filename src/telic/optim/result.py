@@ -101,7 +101,7 @@ def drive(
     Raises
     ------
     InputError
-        If the objective grows without bound.
+        If the objective grows without bound, or it or a coefficient is not finite in the end.
     """
     began = time.perf_counter()
     zero, slope, unit = _at_zero(problem)
@@ -137,6 +137,11 @@ def drive(
             break
         wait = _forecast(history, target)
         clock = time.perf_counter()
+    if not (np.isfinite(objective) and np.isfinite(iterate.coef).all()):
+        raise InputError(
+            f"{method} has no finite result after {passes:.3g} passes. Scale the features to a "
+            "spread of about 1, or use method='gram' or 'prox_newton'."
+        )
     if not converged and not stopped:
         warnings.warn(
             f"{method} stopped after {passes:.4g} passes with "
@@ -188,8 +193,9 @@ def _look(problem: Problem, iterate: Iterate, bounded: bool) -> tuple[float, flo
         gradient = problem.back(a)
     intercept = iterate.intercept + shift
     if bounded:
-        lower = problem.dual_value(a, gradient) if problem.is_balanced(a) else -np.inf
-        return objective, intercept, lower, np.nan
+        if (fair := problem.balanced(a)) is not a:
+            a, gradient = fair, problem.back(fair)
+        return objective, intercept, problem.dual_value(a, gradient), np.nan
     return objective, intercept, -np.inf, np.abs(gradient).max()
 
 

@@ -2,7 +2,8 @@
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any
 
@@ -176,6 +177,8 @@ def solve(
     if not real or not 0 <= tol < np.inf or not max_passes > 0:
         raise InputError(f"tol is {tol!r} and max_passes {max_passes!r}: expected >= 0 and > 0.")
     d = problem.design.d
+    move = _Move.of(problem)
+    problem = move.problem
     if method == "auto":
         method = choose_method(problem)
     if scheme not in sampling.SCHEMES:
@@ -189,7 +192,7 @@ def solve(
     coef = _start(coef_init, d)
     if not isinstance(intercept_init, Real) or not np.isfinite(intercept_init):
         raise InputError(f"intercept_init is {intercept_init!r}, expected a finite number.")
-    options: dict[str, Any] = {"coef": coef, "intercept": float(intercept_init)}
+    options: dict[str, Any] = {"coef": coef, "intercept": move.there(coef, float(intercept_init))}
     if not problem.fit_intercept:
         options["intercept"] = 0.0
     elif coef_init is None and intercept_init == 0.0:
@@ -207,23 +210,19 @@ def solve(
         if not isinstance(batch, Integral) or not 1 <= batch <= problem.design.n:
             raise InputError(f"batch is {batch!r}, expected 1 to the {problem.design.n} rows.")
         options["batch"] = int(batch)
-    centre = _far_centre(problem)
-    if centre:
-        problem = replace(problem, y=problem.y - centre)
-        options["intercept"] -= centre
     result = drive(
         problem,
         _ITERATES[method](problem, **options),
         method=method,
         tol=tol,
         max_passes=max_passes,
-        callback=_moved(callback, centre),
+        callback=move.told(callback),
         check_every=check_every,
         has_step=method in _WITH_STEP,
         safe_step=None if step_size is None else safe_step(problem, method, scheme, batch),
     )
     _warn_if_separated(problem, result)
-    return replace(result, intercept=result.intercept + centre) if centre else result
+    return move.back(result, tol)
 
 
 def choose_method(problem: Problem) -> str:
@@ -293,6 +292,77 @@ def _start(coef_init: Any, d: int) -> np.ndarray:
     return coef
 
 
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """A problem whose columns and target far from zero are moved there; the intercept makes up.
+
+    Otherwise their spread, which is all that an intercept leaves of them, would drown in rounding.
+    """
+
+    problem: Problem
+    columns: np.ndarray
+    centres: np.ndarray
+    """What was taken off those columns."""
+    centre: float
+    """What was taken off the target."""
+
+    @classmethod
+    def of(cls, problem: Problem) -> "_Move":
+        if not problem.fit_intercept:
+            return cls(problem, np.empty(0, int), np.empty(0), 0.0)
+        design, columns, centres = problem.design.near
+        if columns.size:
+            problem = replace(problem, design=design)
+        centre = _far_centre(problem)
+        if centre:
+            problem = replace(problem, y=problem.y - centre)
+        return cls(problem, columns, centres.astype(np.float64), centre)
+
+    def there(self, coef: np.ndarray, intercept: float) -> float:
+        """Intercept of the moved problem."""
+        return intercept + float(self.centres @ coef[self.columns]) - self.centre
+
+    def told(
+        self, callback: Callable[[Record, np.ndarray, float], bool | None] | None
+    ) -> Callable[[Record, np.ndarray, float], bool | None] | None:
+        """Return the callback, told the intercept for the data as they came."""
+        if callback is None or not (self.columns.size or self.centre):
+            return callback
+        return lambda record, coef, intercept: callback(
+            record, coef, intercept - self.there(coef, 0.0)
+        )
+
+    def back(self, result: SolveResult, tol: float) -> SolveResult:
+        """Return the result for the data as they came.
+
+        Its intercept is a sum of large numbers, and its rounding costs part of the objective: the
+        gap says so.
+        """
+        if not (self.columns.size or self.centre):
+            return result
+        exact = Fraction(result.intercept) + Fraction(self.centre)
+        for centre, w in zip(self.centres, result.coef[self.columns], strict=True):
+            exact -= Fraction(float(centre)) * Fraction(float(w))
+        intercept = float(exact)
+        z = self.problem.predict(result.coef, result.intercept)
+        risk = self.problem.risk(z)
+        z += float(Fraction(intercept) - exact)
+        loss = self.problem.risk(z) - risk
+        objective, gap = result.objective + loss, max(result.gap + loss, 0.0)
+        allowed = max(tol * self.problem.risk(np.zeros_like(z)), 4e-15 * abs(objective))
+        if result.converged and loss > allowed:
+            warnings.warn(
+                f"features or targets are so far from zero that the rounding of the intercept, "
+                f"{intercept:.6g}, costs {loss:.2g} of the objective. Subtract their means first.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return replace(
+            result, intercept=intercept, objective=objective, gap=gap,
+            converged=result.converged and loss <= allowed,
+        )  # fmt: skip
+
+
 def _far_centre(problem: Problem) -> float:
     """Return what to take off y first: its centre, where its spread would drown in rounding.
 
@@ -306,15 +376,6 @@ def _far_centre(problem: Problem) -> float:
     near = problem.risk(z)
     # A spread of a few units in the last place is none.
     return centre if 1e28 * near > far > 1e6 * near else 0.0
-
-
-def _moved(
-    callback: Callable[[Record, np.ndarray, float], bool | None] | None, centre: float
-) -> Callable[[Record, np.ndarray, float], bool | None] | None:
-    """Return the callback, told the intercept for y as it came."""
-    if callback is None or not centre:
-        return callback
-    return lambda record, coef, intercept: callback(record, coef, intercept + centre)
 
 
 def _check_step(

@@ -9,6 +9,8 @@ from telic.optim.threads import share, small_products
 
 LARGEST_SET = 4096
 """Features whose Gram matrix is kept at most."""
+ROUNDING = 1e-13
+"""Share of a feature's squares below which their centred sum is rounding."""
 _CHUNK = 256, 1024
 """Rows of one dense product: twice the set's size within these."""
 
@@ -62,8 +64,13 @@ class WorkingGram:
         if problem.fit_intercept:
             means = np.empty(size)
             share(some_products, problem.threads, columns, self.features, weights, means)
+            squares = np.diagonal(matrix)[known:].copy()
             matrix[known:] -= np.outer(means[known:], means) / weights.sum()
             self.means = means / weights.sum()
+            # What centring leaves of a constant feature is rounding: the intercept does its work.
+            left = np.diagonal(matrix)[known:] > ROUNDING * squares
+            varies = np.concatenate([np.diagonal(self.matrix) > 0, left])
+            matrix[known:] *= left[:, None] & varies
         else:
             self.means = np.zeros(size)
         matrix[:known, :known] = self.matrix

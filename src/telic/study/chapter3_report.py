@@ -27,7 +27,8 @@ PUBLISHED = {
 
 def variants_table(rows: list[dict], prefixes: str = "all") -> tuple[list[str], list[list]]:
     """Table 3.5 with Figure 3.5: relevance scores × variants, MRR and SR@1…3."""
-    columns = ["Relevance", "Protocol", "N", "Model", "MRR", "Change", "p", "SR@1", "SR@2", "SR@3"]
+    columns = ["Relevance", "Protocol", "N", "Model", "MRR", "Change", "p", "SR@1", "SR@2", "SR@3",
+               "Gap"]  # fmt: skip
     table = []
     for row in rows:
         if row["prefixes"] != prefixes or not row["n"]:
@@ -49,6 +50,7 @@ def variants_table(rows: list[dict], prefixes: str = "all") -> tuple[list[str], 
         table.append([
             row["relevance"], row["protocol"], row["candidates"], row["model"],
             percent(row["mrr"]), change, p, *(percent(row[f"sr@{k}"]) for k in (1, 2, 3)),
+            "" if row["gap"] is None else f"{row['gap']:.1g}",
         ])  # fmt: skip
     return columns, table
 
@@ -76,7 +78,8 @@ def _evaluation(report: Report, rows: list[dict]) -> None:
         report.table(
             *variants_table(rows, prefixes),
             caption=f"Test part, {words}, %; change in MRR against Standard in %; * p < 0.05 "
-            "(paired t-test over users)",
+            "(paired t-test over users). Gap: the fit's objective, a mean log loss and its "
+            "penalty, is at most so far above its optimum.",
         )
     report.figure(
         lengths_figure(rows), "MRR by prefix length (as Figure 3.4), the first relevance score."

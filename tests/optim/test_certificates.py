@@ -1,0 +1,260 @@
+"""No duality gap that a solver reports is ever smaller than the true one, however bad the data."""
+
+import warnings
+from contextlib import suppress
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize, sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from telic.errors import InputError
+from telic.optim import (
+    ElasticNetClassifier,
+    ElasticNetClassifierCV,
+    ElasticNetRegressor,
+    ElasticNetRegressorCV,
+    make_problem,
+    minimize,
+)
+from telic.optim.losses import as_loss
+from telic.optim.result import Iterate, drive
+
+METHODS = ["asbcd", "gram", "mrbcd", "prox_newton", "saga", "sbcd", "sdca", "sgd", "svrg"]
+GROUPED = ["asbcd", "gram", "mrbcd", "saga", "sbcd", "sgd", "svrg"]
+LOSSES = ["squared", "logistic", "squared_hinge", "huber", "poisson"]
+
+
+class Case:
+    """A small problem with all that makes rounding matter, and its exact objective."""
+
+    def __init__(self, seed, loss):
+        rng = np.random.default_rng(seed)
+        n, d = int(rng.integers(2, 16)), int(rng.integers(1, 7))
+        reach = rng.choice([0, 1, 12])
+        X = rng.normal(size=(n, d)) * 10.0 ** rng.uniform(-reach, reach, d)
+        kind = rng.integers(0, 5)
+        if kind == 1:  # far from zero, up to where only the last digits differ
+            X[:, 0] = 10.0 ** rng.uniform(2, 13) + np.arange(n)
+        if kind == 2 and d > 1:  # one column twice
+            X[:, 1] = X[:, 0]
+        if kind == 3:  # constant, and rows that repeat each other
+            X[:, -1] = 10.0 ** rng.uniform(-12, 12)
+            X[n // 2 :] = X[: n - n // 2]
+        score = np.sign(X[:, 0]) if kind == 4 else rng.normal(size=n)
+        self.loss, self.X = as_loss(loss), X
+        if self.loss.classifies:
+            y = np.where(score + rng.choice([0.0, 0.3]) * rng.normal(size=n) > 0, 1.0, -1.0)
+            y[:2] = 1.0, -1.0
+        elif loss == "poisson":
+            y = rng.poisson(np.exp(score)).astype(float)
+        else:
+            y = score + rng.choice([0.0, 0.0, 1e3, 1e9])
+        self.y = y
+        weight = rng.random(n) * (rng.random(n) < 0.8) + 1e-3 * (np.arange(n) < 2)
+        self.weight = weight if rng.random() < 0.5 else None
+        self.mass = np.full(n, 1 / n) if self.weight is None else weight / weight.sum()
+        self.l1, self.l2 = (10.0 ** rng.uniform(-8, 1, 2)) * rng.choice([[0, 1], [1, 0], [1, 1]])
+        self.groups = rng.integers(0, 3, d) if rng.random() < 0.25 else None
+        self.has_b = bool(rng.random() < 0.6)
+        self.start = rng.normal(size=d) / np.abs(X).max(axis=0) if rng.random() < 0.3 else None
+        self.matrix = sparse.csr_matrix(X) if rng.random() < 0.3 else X
+
+    def options(self):
+        return {
+            "loss": self.loss, "l1": self.l1, "l2": self.l2, "groups": self.groups,
+            "fit_intercept": self.has_b, "sample_weight": self.weight, "coef_init": self.start,
+        }  # fmt: skip
+
+    def norm(self, w, soft=0.0):
+        """The norm behind λ₁, made smooth by `soft`, and its gradient."""
+        label = np.arange(w.size) if self.groups is None else self.groups
+        _, label, size = np.unique(label, return_inverse=True, return_counts=True)
+        norms = np.sqrt(np.bincount(label, w * w) + soft**2)
+        weighted = np.sqrt(size) / np.where(norms > 0, norms, 1.0)
+        return np.sqrt(size) @ norms, weighted[label] * w
+
+    def objective(self, w, b):
+        """By the definition; the predictions are exact but for one rounding each."""
+        terms = [Fraction(float(v)) for v in w]
+        z = [
+            float(sum((Fraction(float(x)) * t for x, t in zip(row, terms, strict=True)),
+                      Fraction(float(b))))
+            for row in self.X
+        ]  # fmt: skip
+        with np.errstate(over="ignore"):
+            risk = self.loss.value(np.array(z), self.y)
+        return self.mass @ risk + self.l1 * self.norm(w)[0] + self.l2 / 2 * (w @ w)
+
+    def best(self, points):
+        """The lowest objective of some points, and of where L-BFGS-B gets from the best of them.
+
+        It works on centred columns of unit length, where the scales do not matter.
+        """
+        values = [self.objective(*point) for point in points]
+        w, b = points[int(np.argmin(values))]
+        c = np.array([float(col[np.argmax(self.mass)]) for col in self.X.T]) * self.has_b
+        Z = self.X - c
+        unit = 1 / np.sqrt(self.mass @ Z**2 + self.l2 + 1e-300)
+        free = 1.0 if self.has_b else 0.0
+
+        def value(v, soft):
+            u, z = unit * v[:-1], (Z * unit) @ v[:-1] + free * v[-1]
+            a = self.mass * self.loss.gradient(z, self.y)
+            size, slope = self.norm(u, soft)
+            total = self.mass @ self.loss.value(z, self.y) + self.l1 * size + self.l2 / 2 * u @ u
+            along = unit * (Z.T @ a + self.l1 * slope + self.l2 * u)
+            return total, np.append(along, free * a.sum())
+
+        v = np.append(w / unit, b + c @ w)
+        with np.errstate(all="ignore"):
+            for soft in (1e-4, 1e-8):
+                v = optimize.minimize(
+                    value, v, (soft * unit.min(),), jac=True, method="L-BFGS-B",
+                    options={"ftol": 1e-16, "gtol": 1e-13, "maxfun": 150},
+                ).x  # fmt: skip
+                if np.isfinite(v).all():
+                    values.append(self.objective(unit * v[:-1], v[-1] - c @ (unit * v[:-1])))
+        return np.nanmin(values)
+
+
+def is_bound(case, coef, intercept, gap, best, name):
+    value = case.objective(coef, intercept)
+    # Products whose sum is the prediction: their rounding is that of the objective.
+    size = case.mass @ (np.abs(case.X) @ np.abs(coef) + abs(intercept) + np.abs(case.y))
+    assert value - gap <= best + 1e-12 * (1 + abs(value) + size), name
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    loss=st.sampled_from(LOSSES),
+    passes=st.sampled_from([1, 3, 20, 200]),
+)
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_no_gap_is_smaller_than_the_true_one(seed, loss, passes):
+    case = Case(seed, loss)
+    results = {}
+    for method in METHODS if case.groups is None else GROUPED:
+        if loss == "poisson" and method not in ("gram", "prox_newton", "sdca"):
+            continue
+        if method == "sdca" and case.l2 == 0:
+            continue
+        with warnings.catch_warnings(), suppress(InputError):  # said is not returned
+            warnings.simplefilter("ignore")
+            results[method] = minimize(
+                case.matrix, case.y, method=method, tol=1e-10, max_passes=passes, **case.options()
+            )
+    assert "gram" in results
+    assert all(np.isfinite(r.coef).all() for r in results.values())
+    points = [(np.zeros(case.X.shape[1]), 0.0)]
+    points += [(r.coef, r.intercept) for r in results.values()]
+    best = case.best(points)
+    for method, r in results.items():
+        is_bound(case, r.coef, r.intercept, r.gap, best, method)
+
+
+@given(seed=st.integers(0, 2**32 - 1), cv=st.booleans(), regression=st.booleans())
+@settings(max_examples=15, deadline=None, derandomize=True)
+def test_the_gap_of_an_estimator_is_that_of_its_objective(seed, cv, regression):
+    case = Case(seed, "squared" if regression else "logistic")
+    case.groups, case.has_b = None, True
+    repeat = np.tile(np.arange(case.y.size), 3)
+    X, y = case.X[repeat], case.y[repeat]
+    weight = None if case.weight is None else case.weight[repeat]
+    total = len(y) if weight is None else weight.sum()
+    options = {"l1_ratio": 0.5, "max_iter": 30}
+    kinds = {
+        (True, True): lambda: ElasticNetRegressorCV(alphas=[1.0, 0.1], cv=3, **options),
+        (True, False): lambda: ElasticNetRegressor(alpha=0.1, **options),
+        (False, True): lambda: ElasticNetClassifierCV(Cs=[0.1, 1.0], cv=3, **options),
+        (False, False): lambda: ElasticNetClassifier(C=1.0, **options),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = kinds[regression, cv]().fit(X, y, weight)
+    alpha = getattr(model, "alpha_", 0.1) if regression else 1 / (getattr(model, "C_", 1.0) * total)
+    case.l1 = case.l2 = alpha / 2
+    coef, intercept = np.atleast_2d(model.coef_)[0], float(np.ravel(model.intercept_)[0])
+    best = case.best([(np.zeros(coef.size), 0.0), (coef, intercept)])
+    is_bound(case, coef, intercept, float(np.ravel(model.gap_)[0]), best, type(model).__name__)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("method", ["gram", "prox_newton"])
+@pytest.mark.parametrize("kind", ["dense", "csr", "csc"])
+@pytest.mark.parametrize("d", [5, 530])
+def test_a_column_of_which_only_the_last_digits_differ_is_solved(make_data, loss, method, kind, d):
+    """Squares of 1e24 would leave nothing of a spread of 100, and nothing but NaN of the rest."""
+    X, y = make_data(loss, n=60, d=5)
+    noise = np.random.default_rng(1)
+    X = np.column_stack([X, noise.normal(size=(60, d - 5)) * (noise.random((60, d - 5)) < 0.1)])
+    near = np.column_stack([np.arange(60.0), X])
+    far = np.column_stack([1e12 + np.arange(60), np.full(60, 1e9), X])
+    far = {"dense": far, "csr": sparse.csr_matrix(far), "csc": sparse.csc_matrix(far)}[kind]
+    terms = {"loss": loss, "l1": 0.02, "l2": 0.02, "method": method, "tol": 1e-9}
+    expected = minimize(near, y, fit_intercept=True, **terms)
+    seen = []
+    found = minimize(far, y, fit_intercept=True, callback=lambda *at: seen.append(at), **terms)
+    assert found.converged
+    assert found.objective == pytest.approx(expected.objective, abs=1e-8)
+    np.testing.assert_allclose(np.delete(found.coef, 1), expected.coef, atol=2e-3)
+    assert found.coef[1] == 0
+    assert seen[-1][2] == pytest.approx(found.intercept, rel=1e-12)
+    again = minimize(
+        far, y, fit_intercept=True, coef_init=found.coef, intercept_init=found.intercept, **terms
+    )
+    assert again.passes <= found.passes
+
+
+@pytest.mark.parametrize("d", [6, 600])
+def test_far_columns_that_repeat_each_other_lose_no_digits_without_an_intercept(d):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, d))
+    X[:, :3] += np.array([1e12, 1e12, 1e8])
+    X[:, 1] = X[:, 0]
+    y = np.where(X[:, 3] > 0, 1.0, -1.0)
+    for loss in LOSSES:
+        target = np.abs(y) if loss == "poisson" else y
+        for method in ("gram", "prox_newton", "sdca"):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                result = minimize(
+                    X, target, loss=loss, l1=1e-3, l2=1e-3, method=method, max_passes=30
+                )
+            assert np.isfinite(result.coef).all()
+            assert np.isfinite(result.objective)
+
+
+@pytest.mark.parametrize("coef", [1e4, np.inf, np.nan])
+def test_what_is_not_finite_is_an_error_and_no_result(coef):
+    """The dual method may pass such points, where exp of a prediction is infinite."""
+    problem = make_problem(np.ones((4, 1)), np.arange(4.0), loss="poisson", l2=0.1)
+    points = [Iterate(np.zeros(1), 0.0, 4), Iterate(np.array([coef]), 0.0, 4)]
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(InputError, match="no finite result after 2 pass"),
+    ):
+        drive(problem, iter(points), method="sdca", tol=0.0, max_passes=2, has_step=False)
+
+
+def test_the_rounding_of_a_far_intercept_is_part_of_the_gap():
+    """At 1e16 the intercept can only be even: the fit cannot be exact, and must not say it is."""
+    rng = np.random.default_rng(0)
+    x = np.arange(40.0)
+    y = x + rng.normal(size=40)
+    far = (1e16 + 2 * x)[:, None]
+    with pytest.warns(ConvergenceWarning, match="rounding of the intercept.* Subtract their means"):
+        found = minimize(far, y, loss="squared", l2=1e-9, fit_intercept=True, tol=1e-9)
+    assert not found.converged
+    near = minimize((2 * x)[:, None], y, loss="squared", l2=1e-9, fit_intercept=True, tol=1e-12)
+    z = [
+        float(Fraction(v) * Fraction(float(found.coef[0])) + Fraction(found.intercept))
+        for v in far[:, 0].tolist()
+    ]
+    true = np.mean((np.array(z) - y) ** 2) / 2 + 0.5e-9 * found.coef[0] ** 2
+    assert found.objective == pytest.approx(true, rel=1e-9)
+    assert true - found.gap <= near.objective + 1e-12
+    assert found.gap < 1.0
