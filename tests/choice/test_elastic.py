@@ -292,6 +292,17 @@ def test_what_is_not_worth_its_penalty_converges_at_zero_weights():
             assert not fit.weights.any()
 
 
+def test_where_there_is_nothing_to_choose_from_one_look_is_enough():
+    """The objective is 0 at zero weights, and so is the gap that is asked for."""
+    alone = FactoredChoices(2, 1, 0, [0, 1], [0.0, 0.0], [0, 1, 2], [0, 1], [0, 1, 2], [0, 0],
+                            [1.0, 2.0], [0, 0, 0], [], [])  # fmt: skip
+    for method in (fit_sdca, fit_saga, fit_accelerated):
+        fit = method(alone, Elastic(1e-4, 1e-4))
+        assert fit.converged
+        assert fit.gap == fit.objective == 0
+        assert fit.passes <= 30
+
+
 @pytest.mark.parametrize("step", [1e-18, 1e-9])
 def test_steps_too_short_to_be_seen_beside_one_are_made_up_too(step):
     """1 + step * l2 is 1 there; the slope is large enough to move the weight all the same."""

@@ -115,7 +115,7 @@ def fit_sdca(
         if progress:
             progress(done, passes)
         target = target_gap(tol, history)
-        if target and history[-1][1] - lower <= target:
+        if tol and history[-1][1] - lower <= target:
             break
         if value - bound > FALLING * gap:
             bold = min(2 * bold, 1.0)
