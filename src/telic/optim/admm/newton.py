@@ -20,8 +20,8 @@ MOST_MOVES = 30
 """Newton's, for one multiplier."""
 MOST_HALVINGS = 8
 """Of a move; then the Hessian is damped."""
-AIM, GROWTH, MOST_GROWN = 0.025, 10.0, 1e12
-"""What a multiplier should leave of how far the constraint is from met: where it leaves more, ρ
+AIM, GROWTH, MOST_GROWN = 0.05, 10.0, 1e12
+"""What a multiplier should leave of how far a row is from met: where it leaves more, the row's ρ
 grows by as much, up to ten times, and so far in all."""
 NEAR = 1e-4
 """Share of a move's fall that ends the moves for one multiplier."""
@@ -49,19 +49,18 @@ def multipliers(
     """
     newton = _Newton(problem, x, y, u)
     newton.set_rho(rho)
-    grown, before, stage = 1.0, np.inf, 0
+    most = MOST_GROWN * newton.rho
+    stage, missed = 0, np.full(newton.c.size, np.inf)
     while True:
-        gradients = newton.minimise()
+        gradients, before, stage = newton.minimise(), missed, stage + 1
         missed = newton.update()
-        stage += 1
         x, y = problem.part(newton.x, newton.y)
         u = newton.u[: problem.c.size]
         yield Point(x, y, u, gradients, stage=stage, dual=newton.dual())
-        if rho is None and newton.done and missed > AIM * before and grown < MOST_GROWN:
-            factor = min(missed / (AIM * before), GROWTH) if before > 0 else GROWTH
-            newton.rho *= factor
-            grown *= factor
-        before = missed
+        if rho is None and newton.done:
+            wanted = np.maximum(AIM * before, 1e-14 * newton.size())
+            factor = missed / np.maximum(wanted, 1e-300)
+            newton.rho = np.minimum(newton.rho * np.clip(factor, 1.0, GROWTH), most)
 
 
 class _Newton:
@@ -196,14 +195,16 @@ class _Newton:
         self.x = self.x + move
         self.z = self.problem.data.predict(*self.problem.split(self.x))
 
-    def update(self) -> float:
-        """Take the multiplier's step; return how far the constraint is from met, relatively."""
+    def update(self) -> np.ndarray:
+        """Take the multiplier's step; return how far each row is from met."""
         v = self.A @ self.x - self.c
         self.y, _ = self._split(v)
-        off = v - self.y
-        self.u = self.g.nearest_dual(self.u + self.rho * off)
-        size = max(float(np.linalg.norm(part)) for part in (v, self.y, self.c))
-        return float(np.linalg.norm(off)) / size if size > 0 else 0.0
+        self.u = self.g.nearest_dual(self.u + self.rho * (v - self.y))
+        return abs(v - self.y)
+
+    def size(self) -> np.ndarray:
+        """Return the size of what each row adds up."""
+        return abs(self.A) @ abs(self.x) + abs(self.c)
 
     def dual(self) -> Dual:
         """Return a feasible point of the dual beside (slopes, u): what a last move would make."""
