@@ -1,15 +1,22 @@
-# The targets a newcomer needs. Each sets up what it needs in .venv first.
+# The targets a newcomer needs. Each sets up what it needs in $(VENV) first.
+# Another Python beside the first: make test VENV=.venv-3.13 PYTHON=python3.13
 PYTHON ?= python3
+VENV ?= .venv
 ARGS ?=
-BIN := .venv/bin
+BIN := $(VENV)/bin
+# The rooms whose results could depend on the processor's floating-point kernels.
+NUMERIC := auc choice completion evaluate hin optim privacy specialty
 
-.PHONY: demo test check bench docs lock clean setup
+.PHONY: demo test test-numeric check bench docs lock clean setup
 
 demo: setup  ## catalogue, typists, models, table, report, then the search box on 127.0.0.1:8000
 	$(BIN)/telic demo $(ARGS)
 
 test: setup  ## every test; BLAS's threads would fight with the workers for the cores
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(ARGS)
+
+test-numeric: setup  ## the numeric rooms, as other processors would compute: OPENBLAS_CORETYPE=Haswell make test-numeric
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(addprefix tests/,$(NUMERIC)) $(ARGS)
 
 check: setup  ## formatting, lint, types, layers
 	$(BIN)/ruff format --check .
@@ -35,8 +42,8 @@ lock: setup  ## choose versions anew (writes no registry addresses)
 		--no-emit-package telic --no-header --quiet $(ARGS) --output-file requirements.lock
 
 setup:
-	@$(PYTHON) scripts/setup_env.py
+	@$(PYTHON) scripts/setup_env.py $(VENV)
 
 clean:  ## remove everything that was built
-	rm -rf .venv .venv-bench build dist docs/_build docs/gallery docs/api telic-demo .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-* build dist docs/_build docs/gallery docs/api telic-demo .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -12,7 +12,7 @@ import json
 from matplotlib import pyplot
 
 from telic.hin import induced
-from telic.privacy import Auxiliary, Rules, advise, apply_steps, attack, scores, utility_loss
+from telic.privacy import Adversary, Auxiliary, advise, apply_steps, attack, scores, utility_loss
 from telic.simulate.microblog import Community, microblog
 
 network, (members,) = microblog(users=20_000, communities=[Community(density=0.01)], seed=0)
@@ -38,7 +38,7 @@ for label, known, published in (
     ("as it is", network, group),
     ("advised release", apply_steps(network, found.steps), release),
 ):
-    result = attack(Auxiliary(known, Rules.of(published)), published, max_distance=3)
+    result = attack(Auxiliary(known, Adversary.of(published)), published, distance=3)
     precision = [100 * score.precision for score in scores(result, network.size("user"), members)]
     axes.plot(precision, marker="o", label=label)
 axes.axhline(5, color="grey", linestyle=":", label="stated risk")

@@ -9,7 +9,7 @@ Profile and links are compared with the whole network, which the attacker knows.
 from matplotlib import pyplot
 
 from telic.hin import induced
-from telic.privacy import Auxiliary, Rules, attack, risks, scores
+from telic.privacy import Adversary, Auxiliary, attack, risks, scores
 from telic.simulate.microblog import Community, microblog
 
 network, (members,) = microblog(users=20_000, communities=[Community(density=0.01)], seed=0)
@@ -19,7 +19,9 @@ release = induced(network, {"user": members})
 # Risk: how many users look alike, if only the number of tags and some link types are known.
 
 views = {}
-for risk in risks(release, attributes=["tags"], max_distance=3):
+seen = Adversary.of(release, attributes=["tags"], distance=3)
+print(seen.words())
+for risk in risks(release, seen):
     views.setdefault(len(risk.links), {}).setdefault(risk.distance, []).append(100 * risk.risk)
 
 figure, axes = pyplot.subplots(figsize=(6.4, 3.6))
@@ -32,8 +34,8 @@ axes.legend(frameon=False)
 # %%
 # The attack: one candidate left, and it is the right one.
 
-known = Auxiliary(network, Rules.of(release))
-result = attack(known, release, max_distance=3)
+known = Auxiliary(network, Adversary.of(release))
+result = attack(known, release, distance=3)
 for score in scores(result, network.size("user"), members):
     print(f"distance {score.distance}: {score.precision:.1%} found, "
           f"{score.mean_candidates:.1f} candidates on average")  # fmt: skip

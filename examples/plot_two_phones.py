@@ -10,11 +10,11 @@ from matplotlib import pyplot
 
 from telic.completion import fit_completer
 from telic.simulate import example_phones, simulate_phones
-from telic.study.chapter3 import replay_of
+from telic.study.chapter2_controls import simulated_replay
 
 catalogue, affinity = example_phones()
 log = simulate_phones(catalogue, affinity=affinity, seed=0)
-box = fit_completer(replay_of(catalogue, log), model="appaware", relevance="mpc")
+box = fit_completer(simulated_replay(catalogue, log), model="appaware", relevance="mpc")
 
 # %%
 # The same letters on four phones. Each bar is a suggestion; its length is its score, relative to

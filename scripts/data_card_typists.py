@@ -45,6 +45,10 @@ marked so: sweep it, do not tune it.
 - **What they see.** The ten heaviest phrases that begin with the folded prefix.
 - **Null.** `dwell_twin` permutes the dwells within each user and leaves all else. Judge a use of
   dwell times by its gain on a log beyond its gain on the twin.
+- **Lists that know more.** A completer need not know what the box knew whose lists are in the log:
+  `Catalogue.outdated` is an older catalogue to tell it, with other popularity (each weight times a
+  log-normal number of log-spread 1) and three tenths of the phrases missing; or it is told nothing
+  and counts the log alone. Both numbers are free. What a result holds of the box's knowledge shows.
 
 ## Settings
 

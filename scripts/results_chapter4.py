@@ -12,12 +12,12 @@ from telic.study import chapter4
 OUT = Path(__file__).parent.parent / "docs" / "results-chapter-4.md"
 
 
-def main(**options):
-    page, _ = chapter4.chapter4_study(progress=Console(stderr=True).print, **options)
+def main():
+    page, _ = chapter4.chapter4_study(progress=Console(stderr=True).print)
     title, rest = page.markdown().split("\n\n", 1)
     written = "Written by `scripts/results_chapter4.py`; do not edit."
     OUT.write_text(f"{title}\n\n{written} {rest}", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(share=0.1)
+    main()

@@ -1,4 +1,4 @@
-"""Build .venv from requirements.lock, or say in one line why that is not possible.
+"""Build .venv, or the folder given, from requirements.lock, or say in one line why it cannot be.
 
 Runs on the system's Python with the standard library alone, so its syntax stays old enough for an
 old Python to reach the message that it is too old.
@@ -9,10 +9,11 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
+VENV = ROOT / (sys.argv[1] if len(sys.argv) > 1 else ".venv")
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 LOCK = ROOT / "requirements.lock"
 STAMP = VENV / ".ready"
@@ -29,6 +30,17 @@ def run(what, *command):
         tail = done.stdout.decode("utf-8", "replace").strip().splitlines()[-12:]
         print("\n".join(tail), file=sys.stderr)
         stop(what)
+
+
+def leave_out_unwritable_cache(uv):
+    """Tell uv to do without its cache where no file can be made in it, as in a read-only home."""
+    asked = subprocess.run([uv, "cache", "dir"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    folder = asked.stdout.decode().strip()
+    try:
+        os.makedirs(folder, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        os.environ["UV_NO_CACHE"] = "1"
 
 
 def uv_requirement():
@@ -63,25 +75,29 @@ def main():
             "this Python has no 'venv' or 'ensurepip' module. On Debian and Ubuntu: "
             "apt-get install python3-venv"
         )
-    print("Setting up .venv (once; about a minute) ...", flush=True)
+    print("Setting up {} (once; about a minute) ...".format(VENV.name), flush=True)
     if VENV.exists():
+        if not (VENV / "pyvenv.cfg").exists():
+            stop("{} is no virtual environment and is left alone. Remove it.".format(VENV))
         shutil.rmtree(str(VENV))
-    run("could not create .venv", sys.executable, "-m", "venv", str(VENV))
+    unmade = "{} could not be created (output above)".format(VENV)
+    run(unmade, sys.executable, "-m", "venv", str(VENV))
     python = str(BIN / "python")
     pins = VENV / "uv.txt"
     pins.write_text(uv_requirement())
-    unreachable = (
-        "the packages could not be installed (output above). Is the package index reachable? "
-        "Behind a proxy or mirror, set HTTPS_PROXY, or PIP_INDEX_URL and UV_DEFAULT_INDEX, and run "
-        "make again."
+    failed = (
+        "the packages could not be installed; the lines above say why. If the package index was "
+        "not reached, being behind a proxy or mirror, set HTTPS_PROXY, or PIP_INDEX_URL and "
+        "UV_DEFAULT_INDEX. Then run make again."
     )
     run(
-        unreachable,
+        failed,
         *(python, "-m", "pip", "install", "-q", "--require-hashes", "--no-deps", "-r", str(pins)),
     )
     uv = str(BIN / "uv")
+    leave_out_unwritable_cache(uv)
     run(
-        unreachable,
+        failed,
         *(uv, "pip", "install", "--python", python, "--require-hashes", "-r", str(LOCK)),
     )
     run(

@@ -16,3 +16,22 @@ def test_every_link_to_a_file_leads_somewhere():
     for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_gain_that_the_readme_states_is_the_measured_one():
+    page = (ROOT / "docs" / "results-chapter-2.md").read_text()
+    (said,) = re.findall(r"With the defaults, .*?(?=\n\n)", (ROOT / "README.md").read_text(), re.S)
+    said = " ".join(said.split())
+    default = {"Relevance": "personal-s", "Protocol": "careful", "N": "10"}
+    for heading, words in (
+        ("## At the last keystroke", "at the last keystroke"),
+        ("## At every keystroke", "over all keystrokes"),
+    ):
+        lines = [
+            line for line in page.split(heading)[1].split("\n## ")[0].splitlines() if "|" in line
+        ]
+        cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+        rows = [dict(zip(cells[0], line, strict=True)) for line in cells[2:]]
+        (row,) = (r for r in rows if default.items() <= r.items() and r.get("List", "own") == "own")
+        gain, static = row["adaqac-online"], row["static"]
+        assert re.search(rf"{re.escape(gain)}( points of MRR)? to {static} {words}", said)

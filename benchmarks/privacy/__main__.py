@@ -13,9 +13,11 @@ import numpy as np
 
 from benchmarks.privacy.recursion import candidates
 from telic.hin import induced, read_network, write_network
+from telic.privacy.adversary import Adversary
 from telic.privacy.advise import advise
-from telic.privacy.auxiliary import Auxiliary, Rules
+from telic.privacy.auxiliary import Auxiliary
 from telic.privacy.dehin import _target_links, attack
+from telic.privacy.flat import flatten
 from telic.privacy.risk import risks
 from telic.privacy.score import scores
 from telic.privacy.steps import apply_steps
@@ -39,6 +41,11 @@ SAMPLED = 200
 """Targets that the slower comparisons are timed on; few of the 1,000 take most of the time."""
 
 
+def book(release, **options):
+    """Give the adversary of Chapter 7, who sees out-links, link type by link type."""
+    return Adversary.of(release, in_links=False, joint=False, **options)
+
+
 def cpu(function, repeats=1):
     """Median CPU seconds, and the last result."""
     times = []
@@ -57,9 +64,9 @@ def main(users=TQQ_USERS, out="docs/privacy-speed.md"):
         print(rows[-1], flush=True)
 
     small, (few,) = microblog(users=3000, communities=[Community(0.02, 200)])
-    warm = Auxiliary(small, Rules.of(small))
-    attack(warm, induced(small, {"user": few}), max_distance=3)
-    list(risks(small, max_distance=2))
+    warm = Auxiliary(small, book(small))
+    attack(warm, induced(small, {"user": few}), distance=3)
+    list(risks(small, book(small, distance=2)))
     begin, used = time.perf_counter(), time.process_time()
     network, (members,) = microblog(users=users, communities=[Community(0.01)], seed=0)
     links = sum(len(part) for part in network.links.values())
@@ -78,17 +85,17 @@ def main(users=TQQ_USERS, out="docs/privacy-speed.md"):
         f"{loaded:.1f} s ({busy:.1f} CPU s), {memory:.2f} GB at most",
     )
     target = induced(network, {"user": members})
-    spent, prepared = cpu(lambda: Auxiliary(network, Rules.of(target)))
+    spent, prepared = cpu(lambda: Auxiliary(network, book(target)))
     row("prepare the auxiliary network, once", "", f"{spent:.1f} CPU s")
-    spent, result = cpu(lambda: attack(prepared, target, max_distance=3), 5)
+    spent, result = cpu(lambda: attack(prepared, target, distance=3), 5)
     row("attack, 1,000 targets, n = 0…3, 4 link types", "≤ 0.5 CPU s", f"{spent:.3f} CPU s")
     found = [score.precision for score in scores(result, prepared.size, members)]
     row("its precision, n = 0…3", "", " / ".join(f"{100 * part:.1f} %" for part in found))
-    every = subsets(list(prepared.rules.strengths))
-    many, _ = cpu(lambda: [attack(prepared, target, max_distance=3, links=s) for s in every])
+    every = subsets(list(prepared.adversary.links))
+    many, _ = cpu(lambda: [attack(prepared, target, distance=3, links=s) for s in every])
     row("the same for 15 subsets of link types", "≤ 5 s", f"{many:.2f} CPU s")
     _compare(row, prepared, network, target, result, spent)
-    spent, _ = cpu(lambda: [found.risk for found in risks(network, max_distance=3)])
+    spent, _ = cpu(lambda: [found.risk for found in risks(network, book(network, distance=3))])
     row("risk, 45 settings, the whole network", "≤ 30 CPU s", f"{spent:.1f} CPU s")
     _anonymise(row, small)
     Path(out).write_text(
@@ -117,26 +124,28 @@ def _anonymise(row, small):
 
 def _compare(row, prepared, network, target, result, spent):
     """Time the recursion at every distance, and count what the level method saves."""
-    _, *links = _target_links(prepared, target, None)
+    _, *links = _target_links(prepared, flatten(target, prepared.adversary), None)
     # As printed: profiles attribute by attribute, users and links in the network's own order.
-    names = list(prepared.rules.attributes)
+    seen = prepared.adversary.attributes["user"]
+    names = list(seen)
     known, wanted = (
         np.column_stack([net.nodes["user"].column(a).to_numpy() for a in names]).astype(np.int32)
         for net in (network, target)
     )
-    sides = [prepared.rules.attributes[a].bounds(wanted[:, i]) for i, a in enumerate(names)]
+    sides = [seen[a].bounds(wanted[:, i]) for i, a in enumerate(names)]
     least, most = (
         np.column_stack([np.broadcast_to(side[k], len(wanted)) for side in sides]).astype(float)
         for k in (0, 1)
     )
-    parts = [network.links[name] for name in prepared.rules.strengths]
+    parts = [network.links[name] for name in prepared.adversary.links]
     starts = np.cumsum([0, *(len(part) for part in parts)])
     indptr = np.stack([part.indptr + begin for part, begin in zip(parts, starts, strict=False)])
     strength = [np.ones(len(p), np.int32) if p.strength is None else p.strength for p in parts]
     plain = (known, least, most, *links, indptr, np.concatenate([p.indices for p in parts]),
              np.concatenate(strength)[:, None])  # fmt: skip
     # On the level method's own index: profiles reduced to one interval of sorted users.
-    sets = prepared.intervals(target)
+    everyone = np.ones(target.size("user"), bool)
+    sets = prepared.intervals(flatten(target, prepared.adversary), everyone)
     ranks = np.arange(prepared.size, dtype=np.int32)[:, None]
     own = (ranks, sets.first[:, None].astype(float), sets.last[:, None] - 1.0, *links,
            prepared.indptr, prepared.indices, prepared.strength)  # fmt: skip

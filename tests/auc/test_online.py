@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from river import preprocessing
 from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.base import clone
@@ -202,7 +203,6 @@ def test_new_names_widen_a_running_stream():
 
 
 def test_inside_a_river_pipeline():
-    preprocessing = pytest.importorskip("river.preprocessing", reason="river is not installed")
     pipeline = preprocessing.StandardScaler() | OPAUC()
     for row, label in zip(X[:500], POSITIVE[:500], strict=True):
         pipeline.learn_one(dict(enumerate(row)), label)

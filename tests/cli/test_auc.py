@@ -11,9 +11,10 @@ from pyarrow.csv import write_csv
 from sklearn.datasets import dump_svmlight_file
 from typer.testing import CliRunner
 
+from telic.auc.tables import choose_positive
 from telic.cli import app
 from telic.errors import InputError
-from telic.study import published
+from telic.study import auc_tables, published
 
 RNG = np.random.default_rng(0)
 N = 400
@@ -193,3 +194,67 @@ def test_an_interrupted_paper_keeps_what_is_done_and_says_so(tmp_path, monkeypat
     ended = CliRunner().invoke(app, asked)
     assert ended.exit_code == 130
     assert "r.jsonl keeps the finished runs" in ended.stderr
+
+
+def frauds(path, common="ok", rare="fraud"):
+    """A table in which the rarer label is the smaller one, as texts sort."""
+    labels = np.where(FRAUD, rare, common)
+    parquet.write_table(pa.table({"amount": AMOUNT, "country": COUNTRY, "label": labels}), path)
+    return path
+
+
+def test_the_rarer_label_is_positive_and_every_output_names_it(tmp_path):
+    table, model = frauds(tmp_path / "t.parquet"), tmp_path / "m"
+    options = ["--label", "label", "--beta", 1e-3, "--model", model, "--overwrite"]
+    report = tmp_path / "r.html"
+    found = json.loads(run("fit", table, *options, "--report", report, "--json"))
+    assert found["positive"] == "fraud"
+    assert found["positives"] == pytest.approx(0.2 * FRAUD.sum(), abs=1)
+    assert "positive           fraud" in run("fit", table, *options)
+    assert "positives (fraud)" in report.read_text(encoding="utf-8")
+    assert "called fraud" in report.read_text(encoding="utf-8")
+    assert json.loads((model / "manifest.json").read_text())["meta"]["positive"] == "fraud"
+    ranked = list(csv.DictReader(run("rank", table, "--model", model, "--column", "label")
+                                 .splitlines()))  # fmt: skip
+    assert {row["positive"] for row in ranked} == {"fraud"}
+    assert [row["label"] for row in ranked[:20]].count("fraud") > 12
+    evaluated = json.loads(run("evaluate", table, "--model", model, "--json"))
+    assert (evaluated["positive"], evaluated["positives"]) == ("fraud", FRAUD.sum())
+    # The other way round when asked for, and said again.
+    other = json.loads(run("fit", table, *options, "--positive", "ok", "--json"))
+    assert other["positive"] == "ok"
+    assert other["auc"] == pytest.approx(found["auc"], abs=0.02)
+    diagnosis = tmp_path / "d.html"
+    run("diagnose", table, "--label", "label", "--scaling", "standard", "--beta", 0.1,
+        "--report", diagnosis)  # fmt: skip
+    assert "positive label fraud" in diagnosis.read_text(encoding="utf-8")
+
+
+def test_compare_names_the_positive_label(tmp_path, monkeypatch):
+    few = {name: auc_tables.METHODS[name] for name in ("exact", "SOLAM")}
+    monkeypatch.setattr(auc_tables, "METHODS", few)
+    table = frauds(tmp_path / "t.parquet")
+    asked = ["compare", table, "--label", "label", "--runs", 1]
+    found = json.loads(run(*asked, "--json"))
+    assert {row["positive"] for row in found} == {"fraud"}
+    assert "positive fraud" in run(*asked)
+
+
+@pytest.mark.parametrize("written", ["1", "1.0", "01"])
+def test_a_number_is_found_however_it_is_written(tmp_path, written):
+    file, model = tmp_path / "t.libsvm", tmp_path / "m"
+    dump_svmlight_file(AMOUNT[:, None], np.where(FRAUD, 1, -1), str(file), zero_based=False)
+    options = ["--beta", 1e-3, "--model", model, "--overwrite", "--json"]
+    assert json.loads(run("fit", file, "--positive", written, *options))["positive"] == "1"
+    assert json.loads(run("fit", file, *options))["positive"] == "1"
+    with pytest.raises(InputError, match="not '2'"):
+        run("fit", file, "--positive", "2", *options)
+
+
+def test_equally_frequent_labels_take_the_larger():
+    labels = np.array(["a", "b"] * 3, dtype=object)
+    positive, name = choose_positive(labels, None, "here")
+    assert name == "b"
+    assert positive.tolist() == [False, True] * 3
+    positive, name = choose_positive(np.array([True, False, True], dtype=object), "true", "here")
+    assert (name, positive.tolist()) == ("True", [True, False, True])

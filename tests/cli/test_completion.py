@@ -1,10 +1,15 @@
+import inspect
 import json
 import sys
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from telic import cli
+from telic.cli.study import chapter_2, chapter_3
+from telic.study.chapter2_full import chapter2_study
+from telic.study.chapter3_report import chapter3_study
 
 
 @pytest.fixture
@@ -53,9 +58,12 @@ def test_evaluate_prints_the_contract(telic, log):
     assert code == 0, err
     found = json.loads(out)
     assert found["simulated"] is True
-    assert len(found["rows"]) == 2 * 2 * 5 * 7
-    keys = ["relevance", "protocol", "candidates", "model", "prefixes", "n", "mrr", "sr@1", "sr@2"]
-    assert set(keys) | {"sr@3", "p_value"} <= found["rows"][0].keys()
+    assert len(found["rows"]) == 2 * 2 * 2 * 5 * 7
+    keys = ["relevance", "protocol", "candidates", "lists", "model", "prefixes", "n", "mrr"]
+    assert set(keys) | {"sr@1", "sr@2", "sr@3", "p_value"} <= found["rows"][0].keys()
+    assert {(row["lists"], row["model"]) for row in found["rows"]} >= {
+        ("own", "static"), ("shown", "re-rank the shown list: static"),
+    }  # fmt: skip
     assert {row["protocol"] for row in found["rows"]} == {"paper", "careful"}
 
 
@@ -99,8 +107,9 @@ def test_the_same_seed_gives_the_same_log(telic, tmp_path, catalogue_file):
         assert telic(*arguments, "--catalogue", catalogue_file, "--seed", seed)[0] == 0
         return pq.read_table(tmp_path / name)
 
-    assert simulate("a", 1) == simulate("b", 1)
-    assert simulate("a", 1) != simulate("c", 2)
+    first = simulate("a", 1)
+    assert first == simulate("b", 1)
+    assert first != simulate("c", 2)
 
 
 @pytest.mark.parametrize(
@@ -194,11 +203,14 @@ def test_evaluate_with_apps_has_a_row_for_every_variant(telic, phone_log, log):
         assert code == 0, err
         rows = json.loads(out)["rows"]
         models = {"standard", "appaware-i", "appaware-o", "appaware-c", "appaware"}
-        assert {row["model"] for row in rows} == models
+        assert {row["model"] for row in rows if row["lists"] == "own"} == models
+        assert {row["model"] for row in rows if row["lists"] == "shown"} == {
+            f"re-rank the shown list: {model}" for model in models
+        }
         last = {row["model"]: row["mrr"] for row in rows if row["prefixes"] == "all"}
         if file == log:  # names no apps: all must equal Standard
             assert "names no apps" in err
-            assert len(set(last.values())) == 1
+            assert len(set(last.values())) == 2  # own lists, and those shown
 
 
 @pytest.mark.parametrize("model", ["appaware", "appaware-adaqac"])
@@ -224,3 +236,37 @@ def test_the_query_log_may_not_overwrite_the_log(telic, tmp_path):
     assert code == 2
     assert "Choose another name" in err
     assert not (tmp_path / "x").exists()
+
+
+def test_an_outdated_catalogue_is_written_beside_the_same_log(telic, tmp_path, catalogue_file):
+    def simulate(name, *more):
+        arguments = ["completion", "simulate", tmp_path / f"{name}.parquet", "--users", 3]
+        arguments += ["--compositions", 5, "--catalogue", catalogue_file, *more]
+        return telic(*arguments)
+
+    for name, more in (("new", []), ("old", ["--outdated"])):
+        assert simulate(name, "--queries", tmp_path / f"{name}-queries.parquet", *more)[0] == 0
+    new, old = (pq.read_table(tmp_path / f"{name}-queries.parquet") for name in ("new", "old"))
+    assert len(old) == round(0.7 * len(new))
+    assert pq.read_table(tmp_path / "new.parquet") == pq.read_table(tmp_path / "old.parquet")
+    code, _, err = simulate("x", "--outdated")
+    assert code == 2
+    assert "needs --queries" in err
+
+
+def test_a_study_commands_defaults_are_what_its_page_shows():
+    docs = Path(__file__).parents[2] / "docs"
+    for number, command, study, stated in (
+        (2, chapter_2, chapter2_study, "{users} typists with {compositions} compositions each"),
+        (2, chapter_2, chapter2_study, "without the gate), {seeds} seeds"),
+        (3, chapter_3, chapter3_study, "{users} people with {compositions} compositions each"),
+        (3, chapter_3, chapter3_study, "intervals over {seeds} logs"),
+    ):
+        names = ("seeds", "users", "compositions")
+        of_command, of_study = (
+            {name: inspect.signature(function).parameters[name].default for name in names}
+            for function in (command, study)
+        )
+        assert of_command == of_study
+        page = (docs / f"results-chapter-{number}.md").read_text()
+        assert stated.format(**of_command) in page

@@ -47,8 +47,27 @@ def test_discover_then_recognise_explain_and_report(folder, file):
     assert "explained by “" in explained.stdout
     assert " open: " not in explained.stdout
     assert "random topic" in explained.stdout
-    run("report", folder / "log", "--found", file, "--out", folder / "r.html")
-    assert "De facto specialties" in (folder / "r.html").read_text()
+    options = ("--found", file, "--pipeline", "columns in [0, 1], Gaussian, C = 10")
+    run("report", folder / "log", *options, "--out", folder / "r.html")
+    page = (folder / "r.html").read_text()
+    assert "De facto specialties" in page
+    assert ">columns in [0, 1], Gaussian, C = 10</td>" in page
+
+
+def test_recognise_shows_every_pipeline_and_where_it_was_chosen(folder, file):
+    options = ("recognise", folder / "log", "--found", file, "--classifier", "Decision Trees")
+    (row, *_) = json.loads(run(*options, "--json").stdout)["recognition"]
+    chosen_in = [half for one in row["pipelines"] for half in one["chosen_in"]]
+    assert sorted(chosen_in) == [f"{r}.{half}" for r in range(1, 6) for half in (1, 2)]
+    console = run(*options).stdout
+    for one in row["pipelines"]:
+        halves = " ".join(one["chosen_in"]) or "none"
+        assert f"F1 {one['f1']:.3f}  core {one['core_f1']:.3f}  {one['pipeline']}; " in console
+        assert f"{one['pipeline']}; chosen in {halves}\n" in console
+    printed, *_ = json.loads(run(*options, "--pipeline", "printed", "--json").stdout)["recognition"]
+    (only,) = printed["pipelines"]
+    assert only == {**row["pipelines"][0], "chosen_in": sorted(chosen_in)}
+    assert printed["f1"] == only["f1"]
 
 
 def test_a_class_of_three_users_is_dropped_and_counted(folder, file, tmp_path):
@@ -81,6 +100,7 @@ def test_an_error_is_one_line_and_exit_code_2(capsys, monkeypatch, tmp_path):
     ("arguments", "message"),
     [
         (["recognise", "--classifier", "oracle"], "'oracle' is not a classifier"),
+        (["recognise", "--pipeline", "best"], "'best' is not a pipeline of SVM; choose chosen, "),
         (["report", "--out", "no/such/folder/r.html"], "does not exist"),
         (["report", "--out", "."], "is a folder"),
         (["explain", "--status", "closed"], "status is 'closed'"),

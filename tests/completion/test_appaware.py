@@ -13,6 +13,7 @@ from telic.completion.appaware_evaluation import (
     try_phone_models,
 )
 from telic.completion.appaware_signals import MOST_RECENT, OpenedShares, Signals
+from telic.completion.fitting import completer_of
 from telic.completion.models import fit_relevance, recounted
 from telic.completion.replay import TEST, TRAIN, VALID
 from telic.data.compositions import read_compositions
@@ -240,3 +241,34 @@ def test_feedback_and_apps_are_learned_together(phones):
     assert models.models["appaware"].feedback.any()
     result = try_phone_models(phones, models)
     assert {row["model"] for row in result.rows()} == {"standard", "appaware"}
+
+
+def test_an_app_is_recent_for_less_than_the_window_in_fits_and_when_served(phones, fitted):
+    log = phones.log
+    begin, n = log.at[log.keystroke_start[0]], len(log)
+    back = np.array([0, 5, 12, 12, 30 * 60 * 1_000_000 - 1, 30 * 60 * 1_000_000])
+    one = replace(
+        log, opened_start=np.r_[0, np.full(n, len(back))], opened_at=begin - back,
+        opened_app=np.array([3, 7, 7, 2, 9, 4], np.int32),
+    )  # fmt: skip
+    signals = Signals.of(one)
+    recent = [log.apps[a] for a in signals.recent_app[: signals.recent_start[1]]]
+    assert recent == [log.apps[a] for a in (3, 7, 2, 9)]
+    ranker = completer_of(phones, fitted, "appaware").phones
+    opened = [(log.apps[a], b / 60e6) for a, b in zip([3, 7, 7, 2, 9, 4], back, strict=True)]
+    served = ranker.phone({}, [opened[i] for i in (5, 2, 0, 4, 1, 3)])
+    order = np.flatnonzero(served.order >= 0)
+    # Openings at the very same moment have no order of their own.
+    assert {ranker.apps[a] for a in order} == set(recent)
+    assert served.order[[3, 7, 9]].tolist() == [0, 1, 3]
+
+
+def test_a_phone_counts_logarithms_and_keeps_the_place_of_apps_it_does_not_know(phones, fitted):
+    ranker = completer_of(phones, fitted, "appaware").phones
+    one, two = ranker.apps[:2]
+    phone = ranker.phone({one: 3.0, "unheard of": 9.0}, [(two, 7.0), ("unheard of", 2.0), (one, 1)])
+    assert phone.value[:2].tolist() == pytest.approx([np.log(4), 0.0])
+    assert phone.order[:2].tolist() == [0, 2]
+    assert (phone.order[2:] == -1).all()
+    again = ranker.phone({}, [(two, 7.0), (one, 5.0), (two, 1.0)])  # the last opening counts
+    assert again.order[:2].tolist() == [1, 0]

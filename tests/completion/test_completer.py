@@ -1,7 +1,10 @@
 import json
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,10 +20,15 @@ from telic.completion import (
     fit_completer,
     fold,
 )
-from telic.completion.adaqac import Design
-from telic.completion.harm import Gate
+from telic.completion.adaqac import Design, OnlineRule
+from telic.completion.harm import ALLOWANCE, FORGETTING, Gate, RunningCheck, gate_facts
+from telic.completion.models import fit_models
+from telic.data import save_model
 from telic.data.compositions import read_compositions
 from telic.errors import InputError, ModelError
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "reference"))
+import adaqac as reference
 
 DWELL = 1  # total dwell
 
@@ -86,6 +94,83 @@ def test_candidates_are_the_best_of_all(weights, history, prefix):
     best = sorted(matching.values(), reverse=True)[:4]
     np.testing.assert_allclose([s.relevance for s in found], best)
     assert all(matching[s.text] == pytest.approx(s.relevance) for s in found)
+
+
+def test_the_running_check_sees_what_reranking_was_worth_and_keeps_the_static_order():
+    completer = make_completer(["facebook", "facetime"], [1.0, 0.9], sink=0.5, model="adaqac-unp")
+    completer = replace(completer, relevance=Relevance.named("mpc"))
+    user = completer.user()
+
+    def search(wanted):
+        composition = completer.compose(user)
+        composition.suggest("fac", at=0.0, show=1)
+        composition.suggest("fax", at=1.0)  # nothing to suggest, nothing to lose
+        found = composition.suggest("face", at=2.0)
+        composition.submit(wanted)
+        return texts(found), {s.feedback for s in found}
+
+    assert search("facebook") == (["facetime", "facebook"], {0.0, -0.5})
+    assert user.check.recent == pytest.approx(-0.5 / 3)  # one of three keystrokes fell from 1 to 2
+    assert user.check.drawdown == pytest.approx(0.5 / 3 - ALLOWANCE)
+    assert not user.check.open
+    worth = -0.5 / 3
+    for wanted, gain in (("facebook", -0.5 / 3), ("elsewhere", 0.0), *[("facetime", 0.5 / 3)] * 2):
+        assert search(wanted) == (["facebook", "facetime"], {0.0})  # the model's order is not seen
+        worth = FORGETTING * worth + gain
+        assert user.check.recent == pytest.approx(worth)
+    assert user.check.drawdown == pytest.approx(0.5 / 3 - 5 * ALLOWANCE)  # nor does it cost
+    assert user.check.open
+    assert search("elsewhere")[0] == ["facetime", "facebook"]
+
+
+def test_a_composition_counts_once_in_the_running_check():
+    completer = make_completer(["facebook", "facetime"], [1.0, 0.9], sink=0.5)
+    user = completer.user()
+    composition = completer.compose(user)
+    composition.suggest("fac", at=0.0, show=1)
+    composition.suggest("face", at=2.0)
+    composition.submit("facebook")
+    once = replace(user.check)
+    composition.submit("facebook")
+    assert once != RunningCheck()
+    assert user.check == once
+
+
+def test_for_how_many_users_the_running_check_keeps_the_static_order_is_said(tmp_path):
+    users = {name: UserState(np.zeros(16)) for name in ("ada", "bob", "eve")}
+    users["eve"].check = RunningCheck(recent=-1.0)
+    completer = replace(make_completer(["tea"], [1.0]), users=users)
+    completer.save(tmp_path / "model")
+    assert "for 1 of 3 users" in Completer.load(tmp_path / "model").check_summary()
+    assert replace(completer, do_no_harm=False).check_summary() == "none"
+
+
+def test_an_own_query_that_the_catalogue_has_not_is_no_less_relevant_than_the_unlearned():
+    relevance = Relevance("personal", popular=0.5, personal=0.5, unlearned=2.0)
+    completer = replace(make_completer(["tea"], [1.0]), relevance=relevance)
+    user = completer.user()
+    user.history = {"teapot": 1.0}
+    found = {s.text: s.relevance for s in completer.compose(user).suggest("te", at=0.0)}
+    assert found == {"tea": 1.0, "teapot": pytest.approx(2.0 + 0.5 * np.log(2))}
+
+
+@pytest.mark.parametrize("closed", ["gate", "user", "protocol"])
+def test_where_the_order_is_not_the_models_the_running_check_sees_nothing(closed):
+    completer = make_completer(["facebook", "facetime"], [1.0, 0.9], sink=0.5, model="adaqac-unp")
+    completer = replace(completer, relevance=Relevance.named("mpc"))
+    if closed == "gate":
+        completer = replace(completer, gate=Gate(True, np.zeros(5, bool), np.ones(0, bool)))
+    if closed == "protocol":
+        completer = replace(completer, do_no_harm=False)
+    user = completer.user()
+    user.reranks = closed != "user"
+    for _ in range(3):
+        composition = completer.compose(user)
+        composition.suggest("fac", at=0.0, show=1)
+        found = composition.suggest("face", at=2.0)
+        composition.submit("facebook")
+    assert user.check == RunningCheck()
+    assert texts(found)[0] == ("facetime" if closed == "protocol" else "facebook")
 
 
 def test_a_submission_teaches_the_user_and_nobody_else():
@@ -161,6 +246,8 @@ def test_a_saved_completer_suggests_the_same(replay, tmp_path, model):
         for second, prefix in enumerate(["n", "ne", "new", "new y"]):
             assert one.suggest(prefix, at=second) == two.suggest(prefix, at=second)
     assert again.user(name).as_json() == completer.user(name).as_json()
+    assert gate_facts(again.gate) == gate_facts(completer.gate)
+    assert any(p["p_value"] for p in gate_facts(completer.gate)["ranges"]) == (model != "static")
 
 
 def test_a_damaged_model_and_an_unknown_kind_of_model_are_named(replay, tmp_path):
@@ -172,9 +259,143 @@ def test_a_damaged_model_and_an_unknown_kind_of_model_are_named(replay, tmp_path
         Completer.load(tmp_path / "model")
 
 
+def test_a_model_from_before_the_rule_was_kept_is_refused(tmp_path, monkeypatch):
+    def without_rule(folder, *, kind, meta, arrays, mapped):
+        old = {name: value for name, value in meta.items() if name != "schedule"}
+        save_model(folder, kind=kind, meta=old, arrays=arrays, mapped=mapped)
+
+    monkeypatch.setattr("telic.completion.completer.save_model", without_rule)
+    make_completer(["tea"], [1.0]).save(tmp_path / "model")
+    with pytest.raises(ModelError, match="Fit it again"):
+        Completer.load(tmp_path / "model")
+
+
 def test_where_it_acts_is_still_known_once_loaded(tmp_path):
     users = {name: UserState(np.zeros(16), reranks=name != "ada") for name in ("ada", "bob")}
     for known, says in (({}, "re-ranks everywhere"), (users, "kept for 1 of 2 users")):
         completer = replace(make_completer(["tea"], [1.0]), users=known)
         completer.save(tmp_path / "model")
         assert says in Completer.load(tmp_path / "model").gate.summary()
+
+
+TYPED = (  # prefixes and the submitted query
+    (["n", "ne", "new"], "new york"),
+    (["n", "ne", "new y"], "new jersey"),  # shown at first, no candidate at the end
+    (["p"], "parma"),
+    (["p", "pa"], "pancakes"),  # in nobody's catalogue
+    (["n", "new", "news"], "news"),
+    (["p", "zz"], "zzz"),  # no candidate at all
+    (["s", "st"], "st. ives"),
+    (["pa", "pan"], "pancakes"),  # now from the own history
+    (["n", "ne", "new"], "new times"),
+) * 2
+
+
+def served(completer, user, typed, *, after=lambda *parts: parts):
+    """Type and submit; return what the printed algorithm sees of each composition, found anew.
+
+    Returns the compositions for `reference.online`, which of their queries were candidates, and
+    the user.
+    """
+    seen, listed = [], []
+    phrases = completer.index.phrases(range(len(completer.index)))
+    shared = dict(zip(phrases, completer.index.weights.tolist(), strict=True))
+    factor = completer.relevance.factors[1]
+    for prefixes, query in typed:
+        history, previous = dict(user.history), user.previous
+        composition = completer.compose(user)
+        strokes = []
+        for j, prefix in enumerate(prefixes):
+            last = composition.suggest(prefix, at=0.7 * j + 0.2 * j**2, show=completer.n)
+            strokes.append((0.7 * j + 0.2 * j**2, prefix, texts(last)))
+        composition.submit(query)
+        completer, user = after(completer, user)
+        listed.append(query in texts(last))
+        candidates = list(dict.fromkeys([*texts(last), query]))
+        x = np.array([reference.feedback(strokes, q, previous) for q in candidates])
+        relevance = [shared.get(q, 0.0) + factor * history.get(q, 0.0) for q in candidates]
+        seen.append((x / completer.design.deviations, relevance, candidates.index(query)))
+    return seen, listed, user
+
+
+@pytest.mark.parametrize("relevance", ["mpc", "personal"])
+def test_a_served_paper_model_is_the_printed_online_algorithm(replay, tmp_path, relevance):
+    """With submitted queries that were no candidates, and after restarts of all kinds."""
+    completer = fit_completer(replay, relevance=relevance, protocol=PAPER, n=3)
+    name = replay.log.users[2]
+    start = completer.user(name)
+    assert start.updates == 20  # the last half of the user's 40, all of them
+
+    def restarted(completer, user):
+        completer.save(tmp_path / f"model {user.updates}")
+        again = Completer.load(tmp_path / f"model {user.updates}")
+        return again, UserState.from_json(json.loads(json.dumps(user.as_json())))
+
+    seen, listed, user = served(completer, completer.user(name), TYPED, after=restarted)
+    joined = [one for one, was_listed in zip(seen, listed, strict=True) if not was_listed]
+    lengths = {len(relevance) for _, relevance, _ in joined}
+    assert {1, 4} <= lengths  # nothing but the query itself; three candidates and the query
+    assert any(x[chosen].any() for x, _, chosen in joined)  # one was shown, and sank
+    expected = reference.online(
+        seen, start.weights, step_size=completer.step_size, l2=0.01, updates=20
+    )
+    np.testing.assert_allclose(user.weights, expected, rtol=1e-12, atol=1e-14)
+    assert user.updates == 20 + len(TYPED)
+    assert abs(user.weights - start.weights).max() > 1e-4
+    assert user.check == RunningCheck()  # the text prints no check
+
+
+def test_a_served_careful_model_learns_from_candidates_alone_and_without_a_penalty(replay):
+    protocol = replace(CAREFUL, learn_relevance=False, scale="count")
+    completer = fit_completer(replay, relevance="mpc", protocol=protocol, n=3)
+    seen, listed, user = served(completer, completer.user(), TYPED)
+    assert 0 < user.updates == sum(listed) < len(TYPED)
+    weights = completer.everyone.copy()
+    learned = [one for one, was_listed in zip(seen, listed, strict=True) if was_listed]
+    for t, (x, relevance, chosen) in enumerate(learned):
+        e = np.exp(relevance + x @ weights)
+        weights -= completer.step_size / np.sqrt(1 + t) * (e @ x / e.sum() - x[chosen])
+    np.testing.assert_allclose(user.weights, weights, rtol=1e-10, atol=1e-13)
+
+
+def test_any_mixture_of_protocols_is_served_as_it_was_fitted(replay):
+    mine = replace(PAPER, name="mine", l2=(0.5,), schedule="steady", keep_unlisted=True)
+    completer = fit_completer(replay, model="adaqac-online", protocol=mine)
+    assert completer.rule == OnlineRule(completer.step_size, "steady", 0.0, keep_unlisted=True)
+    composition = completer.compose(completer.user())
+    composition.suggest("n", at=0.0)
+    assert composition.submit("nowhere")
+
+
+def test_a_composition_without_a_keystroke_teaches_nothing(replay):
+    completer = fit_completer(replay, protocol=PAPER)
+    user = completer.user()
+    assert not completer.compose(user).submit("news")
+    assert user.updates == 0
+
+
+@pytest.mark.parametrize(("people", "shared"), [(2, False), (3, True)])
+def test_what_fewer_than_three_people_searched_for_is_suggested_to_themselves_alone(
+    make_table, people, shared
+):
+    rows = make_table(0, users=5, compositions=8).to_pylist()
+    for row in rows:
+        if row["user"] in [f"user {u}" for u in range(people)] and row["composition"][2:] in "12":
+            row["query"] = "private matter"  # twice by each: people count, not submissions
+    replay = Replay(read_compositions(pa.Table.from_pylist(rows, schema=make_table(0).schema)))
+    completer = fit_completer(replay, model="static")
+    for name in (None, "user 4"):
+        found = texts(completer.compose(completer.user(name)).suggest("priv", at=0.0))
+        assert found == (["private matter"] if shared else [])
+    own = completer.compose(completer.user("user 0")).suggest("priv", at=0.0)
+    assert texts(own) == ["private matter"]
+
+
+def test_served_online_weights_have_learned_from_the_whole_log(replay):
+    completer = fit_completer(replay, relevance="mpc", protocol=PAPER)
+    models = fit_models(replay, completer.relevance, PAPER)
+    for name, latest, start in zip(replay.log.users, models.latest, models.without, strict=True):
+        user = completer.user(name)
+        np.testing.assert_array_equal(user.weights, latest)
+        assert user.updates == 20
+        assert abs(latest - start).max() > 0

@@ -1,20 +1,25 @@
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from telic.choice import fit_pooled
 from telic.completion import CAREFUL, PAPER, Replay, evaluate
 from telic.completion.adaqac import Design, online, training_choices, unpersonalised
-from telic.completion.evaluation import PREFIXES, evaluate_models
+from telic.completion.evaluation import PREFIXES, evaluate_models, measures, slices_of
 from telic.completion.feedback import LONGEST_AT, WIDTH
 from telic.completion.filtering import Filtering, tune_filtering
 from telic.completion.harm import PREFIX_BINS, Gate, bin_of
 from telic.completion.models import MODELS, fit_models, fit_relevance
+from telic.completion.relevance import Relevance
 from telic.completion.replay import TEST, TRAIN, VALID, Moments
 from telic.data.compositions import read_compositions
+from telic.data.queries import read_queries
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
 from telic.simulate import Catalogue, simulate_typists
 
@@ -32,7 +37,7 @@ def catalogue():
 def readers(catalogue):
     """Typists who read lists and dwell in proportion: there is something to learn."""
     log = simulate_typists(catalogue, setting="readers", users=24, compositions=40, seed=1)
-    return Replay(read_compositions(log))
+    return Replay(read_compositions(log), queries=read_queries(catalogue.as_queries(log)))
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +50,9 @@ def moments_of(position, n=3):
     relevance = np.tile(-np.arange(float(n)), (t, 1))
     ids = np.tile(np.arange(n, dtype=np.int32), (t, 1))
     return Moments(
-        np.arange(t), np.arange(t), ids, relevance, np.zeros((t, n, 3)), np.array(position)
-    )
+        np.arange(t), np.arange(t), ids, relevance, np.zeros((t, n, 3)), np.array(position),
+        np.ones((t, n), bool),
+    )  # fmt: skip
 
 
 def test_filtering_drops_what_was_high_and_long():
@@ -130,6 +136,32 @@ def test_online_scores_each_composition_before_it_learns_from_it(readers):
         assert (latest[u] != weights[own[-1]]).any() == learned[-1]
 
 
+def test_online_learns_of_a_composition_only_once_it_is_submitted(readers):
+    """Each user's compositions are begun in time and submitted three at a time."""
+    log = readers.log
+    overlapping = copy(readers)
+    overlapping.start_at = readers.start_at.copy()
+    for u in range(len(log.users)):
+        own = np.flatnonzero(log.user == u)
+        overlapping.start_at[own] = readers.start_at[own[np.arange(len(own)) // 3 * 3]]
+    relevance = fit_relevance(overlapping, "mpc", CAREFUL)
+    models = fit_models(overlapping, relevance, replace(CAREFUL, do_no_harm=False))
+    moments = overlapping.moments(relevance, overlapping.last_keystrokes(VALID, TEST))
+    taught = dict(zip(moments.composition.tolist(), moments.position >= 0, strict=True))
+    waiting = 0
+    for c in taught:
+        earlier = [d for d in taught if log.user[d] == log.user[c] and taught[d]]
+        done = [d for d in earlier if log.submitted_at[d] < overlapping.start_at[c]]
+        assert models.steps[c] == len(done)
+        waiting += len(done) < sum(d < c for d in earlier)
+        if not done:
+            np.testing.assert_array_equal(models.online[c], models.without[log.user[c]])
+        for d in taught:
+            if log.user[d] == log.user[c] and models.steps[d] == models.steps[c]:
+                np.testing.assert_array_equal(models.online[d], models.online[c])
+    assert waiting > 20
+
+
 def test_planted_feedback_is_found_and_its_rows_are_complete(readers, fitted):
     ungated = fit_models(
         readers, fit_relevance(readers, "mpc", CAREFUL), replace(CAREFUL, do_no_harm=False)
@@ -186,7 +218,7 @@ def test_a_log_without_information_is_not_made_worse(catalogue):
         log = simulate_typists(
             catalogue, setting="inattentive", users=24, compositions=40, seed=seed
         )
-        replay = Replay(read_compositions(log))
+        replay = Replay(read_compositions(log), queries=read_queries(catalogue.as_queries(log)))
         for result in evaluate(replay, relevances=["mpc"], protocols=tuple(gains)):
             static = result.ranks["static"]
             gains[result.models.protocol] += [
@@ -225,3 +257,76 @@ def test_prefix_bins_cover_every_length():
     lengths = np.array([0, 1, 3, 4, 6, 7, 9, 10, 12, 13, 1000])
     assert bin_of(lengths).tolist() == [0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
     assert len(PREFIX_BINS) == 5
+
+
+@pytest.mark.parametrize("lists", ["own", "shown"])
+def test_nothing_is_fitted_on_the_test_part(readers, lists):
+    """Other lists and times in the test part change no scale, weight, threshold or gate."""
+    log, rng = readers.log, np.random.default_rng(0)
+    composition = np.repeat(np.arange(len(log)), np.diff(log.keystroke_start))
+    tested = readers.part[composition] == TEST
+    listed = np.repeat(tested, np.diff(log.list_start))
+    shown = readers.shown.copy()
+    shown[listed] = rng.permutation(shown[listed])
+    later = np.where(tested, np.arange(len(log.at)) - log.keystroke_start[composition], 0)
+    other = copy(readers.over(lists))
+    other.shown, other.log = shown, replace(log, at=log.at + 700_000 * later)
+    one, two = (
+        fit_models(replay, fit_relevance(replay, "personal-s", CAREFUL), CAREFUL)
+        for replay in (readers.over(lists), other)
+    )
+    assert one.relevance == two.relevance
+    for name in ("everyone", "without", "personal"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+    np.testing.assert_array_equal(one.design.deviations, two.design.deviations)
+    assert (one.filtering, one.l2, one.step_size) == (two.filtering, two.l2, two.step_size)
+    for model, gate in one.gates.items():
+        np.testing.assert_array_equal(gate.bins, two.gates[model].bins)
+        np.testing.assert_array_equal(gate.users, two.gates[model].users)
+    assert (one.latest != two.latest).any()  # online goes on learning
+
+
+def test_thresholds_and_gates_are_those_of_the_validation_part(readers, fitted):
+    last = readers.moments(fitted.relevance, readers.last_keystrokes(VALID))
+    assert fitted.filtering == tune_filtering(readers.features(last), last)[0]
+    every = readers.moments(fitted.relevance, readers.every_keystroke(VALID))
+    found = fitted.reciprocal_ranks(readers, every, gated=False)
+    length = np.array([len(readers.log.prefixes[p]) for p in readers.log.prefix[every.keystroke]])
+    user = readers.log.user[every.composition]
+    for model, gate in fitted.gates.items():
+        gain = found[model] - found["static"]
+        expected = Gate.fitted(gain, user, length, len(readers.log.users))
+        np.testing.assert_array_equal(gate.bins, expected.bins)
+        np.testing.assert_array_equal(gate.users, expected.users)
+
+
+def test_every_keystroke_leaves_out_the_empty_box_and_ranges_are_by_characters(make_table):
+    table = make_table(0, users=3)
+    rows = table.to_pylist()
+    for row in rows[::3]:  # a backspace to nothing, as the second keystroke or the last
+        row["keystrokes"].insert(1, row["keystrokes"][0] | {"prefix": ""})
+    log = read_compositions(pa.Table.from_pylist(rows, schema=table.schema))
+    replay = Replay(log)
+    moments = replay.moments(Relevance.named("mpc"), replay.every_keystroke(TEST))
+    slices = slices_of(replay, moments)
+    texts = [log.prefixes[log.prefix[k]] for k in moments.keystroke]
+    assert slices["all"].tolist() == [text != "" for text in texts]
+    assert not slices["all"].all()
+    for name, (first, most) in zip(PREFIXES[2:], PREFIX_BINS, strict=True):
+        assert slices[name].tolist() == [first <= len(text) <= most for text in texts]
+    ends = {log.keystroke_start[c + 1] - 1 for c in moments.composition}
+    assert slices["last"].tolist() == [k in ends for k in moments.keystroke]
+
+
+def test_a_test_takes_users_as_the_unit():
+    rng = np.random.default_rng(0)
+    user = np.repeat([0, 1, 2, 3], [1, 5, 30, 200])
+    own, other = rng.random((2, len(user)))
+    found = measures(own, other, user)
+    means = [(own - other)[user == u].mean() for u in range(4)]
+    expected = stats.ttest_1samp(means, 0.0)
+    assert found["difference"] == pytest.approx(np.mean(means))
+    assert found["p_value"] == pytest.approx(expected.pvalue)
+    low, high = expected.confidence_interval(0.95)
+    assert (found["low"], found["high"]) == (pytest.approx(low), pytest.approx(high))
+    assert found["mrr"] == pytest.approx(own.mean())

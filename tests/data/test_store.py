@@ -83,7 +83,7 @@ def test_a_missing_or_broken_folder_is_named(folder, tmp_path):
         load_model(folder, kind="toy")
 
 
-def test_only_a_model_folder_is_overwritten(folder, tmp_path):
+def test_only_what_telic_wrote_is_overwritten(folder, tmp_path):
     save_model(folder, kind="toy", meta={}, arrays={})
     assert load_model(folder, kind="toy").arrays == {}
     precious = tmp_path / "precious"
@@ -110,7 +110,10 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
 def test_a_file_never_replaces_a_folder(tmp_path):
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "thesis.tex").touch()
-    with pytest.raises(InputError, match="is a folder"), atomic_path(tmp_path / "precious") as file:
+    with (
+        pytest.raises(InputError, match="telic did not write this folder"),
+        atomic_path(tmp_path / "precious") as file,
+    ):
         file.write_text("new")
     assert [path.name for path in tmp_path.rglob("*")] == ["precious", "thesis.tex"]
 
@@ -123,7 +126,7 @@ def test_a_failed_rename_brings_the_old_folder_back(folder, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         save_model(folder, kind="toy", meta={"name": "new"}, arrays={})
     assert load_model(folder, kind="toy").meta == {"name": "naïve"}
-    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+    assert sorted(path.name for path in folder.parent.iterdir()) == [".telic-written.json", "model"]
 
 
 @pytest.mark.parametrize("name", ["replaced", "."])

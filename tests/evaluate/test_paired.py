@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
+from scipy import stats
 
-from telic.evaluate.paired import paired_proportions
+from telic.evaluate.paired import paired_proportions, paired_t_test
 
 
 def test_the_interval_covers_and_the_test_keeps_its_level():
@@ -27,3 +28,36 @@ def test_a_difference_that_is_there_is_seen():
     assert result.difference == pytest.approx(0.15)
     assert result.low > 0
     assert result.p_value < 1e-3
+
+
+def test_the_interval_is_walds_after_half_an_item_in_each_cell():
+    for only_a, only_b, n, level in ((40, 10, 200, 0.95), (3, 9, 30, 0.8), (0, 6, 12, 0.99)):
+        one, other, total = (only_a + 0.5) / (n + 2), (only_b + 0.5) / (n + 2), n + 2
+        error = np.sqrt((one + other - (one - other) ** 2) / total)
+        half = stats.norm.interval(level)[1] * error
+        found = paired_proportions(only_a, only_b, n, level=level)
+        assert (found.low, found.high) == pytest.approx((one - other - half, one - other + half))
+
+
+def test_the_exact_test_is_a_fair_coin_on_both_sides():
+    for only_a, only_b in ((2, 8), (8, 2), (5, 5), (0, 4)):
+        n = only_a + only_b
+        heads = np.arange(n + 1)
+        chances = stats.binom.pmf(heads, n, 0.5)
+        as_odd = chances[np.abs(heads - n / 2) >= abs(only_a - n / 2)].sum()
+        assert paired_proportions(only_a, only_b, 100).p_value == pytest.approx(as_odd)
+
+
+def test_users_are_resampled_not_items():
+    # The interval covers a mean of 0 at its level when a user's items go together.
+    rng = np.random.default_rng(0)
+    covered, repeats = {0.5: 0, 0.9: 0}, 600
+    user = np.repeat(np.arange(8), 5)
+    for _ in range(repeats):
+        a = rng.normal(size=8)[user] + 0.3 * rng.normal(size=40)
+        for level in covered:
+            found = paired_t_test(a, np.zeros(40), user, level=level)
+            covered[level] += found.low <= 0 <= found.high
+    for level, inside in covered.items():
+        error = np.sqrt(level * (1 - level) / repeats)
+        assert inside / repeats == pytest.approx(level, abs=3.5 * error)

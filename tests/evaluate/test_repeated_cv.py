@@ -31,3 +31,21 @@ def test_equal_scores_are_no_difference_and_shapes_are_checked():
         assert test(np.zeros((5, 2))).p_value == 1.0
     with pytest.raises(ValueError, match=r"expected \(5, 2\)"):
         five_by_two_t(np.zeros(10))
+
+
+@pytest.mark.parametrize(("train", "test"), [(50, 50), (90, 10)])
+def test_nadeau_bengio_keeps_its_level_where_folds_share_their_rows(train, test):
+    # Scores of resampled splits with the covariance that the correction assumes.
+    rng, repeats, folds = np.random.default_rng(0), 2000, 10
+    shared = (test / train) / (1 + test / train)
+    noise = rng.normal(size=(repeats, folds)) * np.sqrt(1 - shared)
+    scores = noise + rng.normal(size=(repeats, 1)) * np.sqrt(shared)
+    rejected = [nadeau_bengio(row, test_over_train=test / train).p_value < 0.1 for row in scores]
+    assert np.mean(rejected) == pytest.approx(0.1, abs=3.5 * np.sqrt(0.09 / repeats))
+
+
+def test_both_five_by_two_tests_are_two_sided_and_see_the_sign():
+    for check in (five_by_two_t, nadeau_bengio, paired_t):
+        assert check(-D).p_value == pytest.approx(check(D).p_value)
+        assert check(-D).statistic == pytest.approx(-check(D).statistic)
+    assert five_by_two_f(-D) == pytest.approx(five_by_two_f(D))

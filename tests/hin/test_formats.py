@@ -153,3 +153,85 @@ def test_graphs_whose_ids_or_attributes_are_mixed_are_refused():
         graph.add_nodes_from(nodes)
         with pytest.raises(InputError, match="expected values of one type"):
             from_networkx(graph)
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("follower,followee\n1,2\n2,3\n", "source,target"),
+        ("who,whom\n1,2\n2,3\n", "source,target"),
+        ("a,b,c\n1,2,9\n2,3,8\n", "source,target,strength"),
+        ("who,whom,times\nann,bob,9\nbob,cy,8\n", "source,target,strength"),
+        ("source,target\n1,2\n2,3\n", "source,target"),
+        ("from,to\n1,2\n2,3\n", None),
+        ("FromNodeId,ToNodeId,weight\n1,2,4\n2,3,5\n", None),
+    ],
+)
+def test_a_header_is_no_link(tmp_path, text, columns):
+    file = tmp_path / "links.csv"
+    file.write_text(text)
+    network = read_edge_list(file, columns=columns and columns.split(","))
+    assert len(network.links["link"]) == 2
+    assert network.size("user") == 3
+
+
+def test_where_a_header_cannot_be_told_from_a_link_the_user_is_asked(tmp_path):
+    file = tmp_path / "links.csv"
+    file.write_text("who,whom\nann,bob\nbob,cy\n")
+    for columns in (None, ("source", "target")):
+        with pytest.raises(InputError, match=r"line 1 .who, whom. may be the columns' names"):
+            read_edge_list(file, columns=columns)
+    columns = ("source", "target")
+    assert len(read_edge_list(file, columns=columns, header=True).links["link"]) == 2
+    assert len(read_edge_list(file, columns=columns, header=False).links["link"]) == 3
+    file.write_text("who,whom\n1,2\n2,3\n")
+    with pytest.raises(InputError, match="may be the columns' names"):
+        read_edge_list(file)
+    file.write_text("ann,bob\nbob,cy\n")
+    assert len(read_edge_list(file).links["link"]) == 2
+
+
+def test_times_are_no_strengths(tmp_path):
+    file = tmp_path / "events.txt"
+    file.write_text("1 2 1082008561\n1 2 1082155839\n3 1 1082414391\n")
+    for duplicates in ("raise", "sum"):
+        with pytest.raises(InputError, match=r"third column looks like times .1082008561 … 108241"):
+            read_edge_list(file, duplicates=duplicates)
+        network = read_edge_list(file, columns=("source", "target", "time"), duplicates=duplicates)
+        assert network.links["link"].strength.tolist() == [2, 1]
+    # Small times that rise from line to line while links repeat.
+    file.write_text("1 2 0\n2 3 20\n1 2 40\n")
+    with pytest.raises(InputError, match="looks like times"):
+        read_edge_list(file)
+    file.write_text("src dst ts\n1 2 0\n2 3 20\n1 2 40\n")
+    assert read_edge_list(file).links["link"].strength.tolist() == [2, 1]
+    # Strengths stay strengths.
+    file.write_text("1 2 3\n2 3 1\n3 1 2\n")
+    assert read_edge_list(file).links["link"].strength.tolist() == [3, 1, 2]
+
+
+def test_repeated_links_without_strengths_are_counted(tmp_path):
+    file = tmp_path / "links.txt"
+    file.write_text("1 2\n1 2\n2 1\n")
+    with pytest.raises(InputError, match="repeats an earlier link"):
+        read_edge_list(file)
+    assert read_edge_list(file, duplicates="sum").links["link"].strength.tolist() == [2, 1]
+    both = read_edge_list(file, duplicates="sum", directed=False)
+    assert both.links["link"].strength.tolist() == [3, 3]
+
+
+def test_more_columns_than_are_known_must_be_named(tmp_path):
+    file = tmp_path / "links.txt"
+    file.write_text("1 2 3 1082008561\n2 3 1 1082155839\n")
+    with pytest.raises(InputError, match="lines have 4 columns"):
+        read_edge_list(file)
+    network = read_edge_list(file, columns=("source", "target", "strength", "time"))
+    assert network.links["link"].strength.tolist() == [3, 1]
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "source,target\n"])
+def test_a_file_without_links_is_no_network(tmp_path, text):
+    file = tmp_path / "links.csv"
+    file.write_text(text)
+    with pytest.raises(InputError, match="holds no link"):
+        read_edge_list(file)

@@ -108,12 +108,14 @@ def test_an_empty_link_type_and_large_strengths_are_fine(tmp_path):
     assert network.links["mention"].strength.tolist() == [255, 65_536, 2**31 - 1]
 
 
-def test_only_a_network_folder_is_replaced(tmp_path):
+def test_only_a_folder_that_telic_wrote_is_replaced(tmp_path):
     network = read_network(folder(tmp_path / "net"))
     (tmp_path / "other").mkdir()
-    with pytest.raises(InputError, match="not a network folder"):
-        write_network(network, tmp_path / "other")
-    write_network(network, tmp_path / "net")
+    for name in ("other", "net"):
+        with pytest.raises(InputError, match="telic did not write this folder"):
+            write_network(network, tmp_path / name)
+    for _ in range(2):
+        write_network(network, tmp_path / "new")
 
 
 pairs = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(1, 9)), max_size=40)
@@ -259,3 +261,13 @@ def test_csv_ids_are_read_as_the_node_table_has_them(tmp_path):
     (tmp_path / "nodes_user.csv").write_text("id\n")
     (tmp_path / "links_f.csv").write_text("source,target\n")
     assert read_network(tmp_path).size("user") == 0
+
+
+def test_strengths_add_up_to_what_32_bits_hold_and_no_further():
+    most = 2**31 - 1
+    kept = build([(0, 1, most - 5), (0, 1, 5), (1, 2, most)])
+    assert kept.links["mention"].strength.tolist() == [most, most]
+    with pytest.raises(InputError, match=f"strengths add up to {most + 1}"):
+        build([(0, 1, most - 5), (0, 1, 6)])
+    with pytest.raises(InputError, match=f"row 1: strength is {most + 1}"):
+        build([(0, 1, 1), (1, 2, most + 1)])

@@ -8,14 +8,16 @@ from telic.data.contracts import SIMULATED
 from telic.errors import InputError
 from telic.hin import LinkType, Network, Schema, induced, network_from_arrays
 from telic.privacy import utility
+from telic.privacy.adversary import Adversary
 from telic.privacy.anonymise import (
     _add_links,
     complete_graph,
     k_anonymous_degrees,
+    perturb_links,
     randomise_ids,
     without_majority_strength,
 )
-from telic.privacy.auxiliary import Auxiliary, Rules
+from telic.privacy.auxiliary import Auxiliary
 from telic.privacy.dehin import attack
 from telic.privacy.score import read_truth, scores
 from telic.privacy.steps import apply_steps
@@ -30,7 +32,9 @@ def world():
 
 
 def precision(network, release, truth):
-    result = attack(Auxiliary(network, Rules.of(release)), release, max_distance=2)
+    result = attack(
+        Auxiliary(network, Adversary.of(release, in_links=False, joint=False)), release, distance=2
+    )
     return [score.precision for score in scores(result, network.size("user"), truth)]
 
 
@@ -76,7 +80,11 @@ def test_complete_graphs_fall_to_the_reconfigured_attack_and_varying_ones_do_not
     assert plain[0] < found[2] <= plain[2]
     varying = complete_graph(target, varying=True)
     for release in (varying, without_majority_strength(varying)[0]):
-        result = attack(Auxiliary(network, Rules.of(release)), release, max_distance=1)
+        result = attack(
+            Auxiliary(network, Adversary.of(release, in_links=False, joint=False)),
+            release,
+            distance=1,
+        )
         assert (result.sizes[0] > 0).all()
         assert (result.sizes[1] == 0).all()
 
@@ -141,7 +149,7 @@ def test_random_links_are_new_distinct_and_as_many_as_fit(n, self_links):
     network = network_from_arrays(schema, {"user": {"id": np.arange(n)}}, {"follow": rows})
     old = network.links["follow"]
     missing = rng.integers(0, n + 2, n)
-    new = _add_links(network, "follow", "user", missing, rng)
+    new = _add_links(network, "follow", missing, rng)
     Network(schema, network.nodes, {"follow": new}).validate()
     room = n - (not self_links)
     assert (new.out_degree == np.minimum(old.out_degree + missing, room)).all()
@@ -153,11 +161,29 @@ def test_random_links_lead_anywhere_alike():
     network = network_from_arrays(schema, {"user": {"id": np.arange(40)}}, {"follow": ([0], [1])})
     rng, draws = np.random.default_rng(0), np.zeros(40)
     for _ in range(3000):
-        draws[_add_links(network, "follow", "user", np.eye(40, dtype=int)[0] * 5, rng).indices] += 1
+        draws[_add_links(network, "follow", np.eye(40, dtype=int)[0] * 5, rng).indices] += 1
     assert draws[0] == 0
     assert draws[1] == 3000
     # Mean 3000·5/38 = 395, standard deviation 18.5: five of them.
     assert np.abs(draws[2:] - 3000 * 5 / 38).max() < 93
+
+
+def test_any_link_may_be_the_one_that_is_removed():
+    schema = Schema({"user": {}}, (LinkType("follow", "user", "user"),))
+    rows = (
+        np.repeat(np.arange(30), 5),
+        (np.repeat(np.arange(30), 5) + np.tile([1, 2, 3, 4, 5], 30)) % 30,
+    )
+    network = network_from_arrays(schema, {"user": {"id": np.arange(30)}}, {"follow": rows})
+    before = network.links["follow"].matrix(30).todense() > 0
+    gone = np.zeros((30, 30))
+    for seed in range(300):
+        release = perturb_links(network, share=0.3, seed=seed)
+        gone += before & ~(release.links["follow"].matrix(30).todense() > 0)
+    # Removed with 30 % and not drawn again: 300·0.3·(1 − about 1.5/25) ≈ 84, deviation about 8.
+    share = gone[before]
+    assert 84 - 45 < share.min() < share.max() < 84 + 45
+    assert len(set(share.tolist())) > 5
 
 
 def test_link_prediction_and_communities_notice_noise():
@@ -177,6 +203,85 @@ def test_link_prediction_and_communities_notice_noise():
     assert little.total({"links": 5.0}) > little.total({"attributes": 5.0})
 
 
+def lists(pairs):
+    """Links as sources, targets and strengths, of {(source, target): strength}."""
+    source, target = zip(*pairs, strict=True) if pairs else ((), ())
+    return [*source], [*target], [*pairs.values()]
+
+
+STRONG = Schema.parse({"nodes": {"user": {"attributes": {"yob": "exact"}}}, "links": [
+    {"name": "mention", "source": "user", "target": "user", "strength": "exact"}]})  # fmt: skip
+
+
+def strong(pairs, size=8, yob=None):
+    nodes = {"id": np.arange(size), "yob": np.arange(size) % 4 if yob is None else yob}
+    return network_from_arrays(STRONG, {"user": nodes}, {"mention": lists(pairs)})
+
+
+def test_losses_compare_link_with_link():
+    real = {(0, 1): 2, (1, 2): 3, (2, 3): 2, (3, 0): 1}
+    shown = {(0, 1): 2, (1, 2): 9, (4, 5): 2, (4, 6): 2, (4, 7): 2}
+    loss = utility_loss(strong(real), strong(shown))
+    assert loss.false_links == 3 / 5
+    assert loss.lost_links == 2 / 4
+    assert loss.strength == 1 / 2
+    # Out-degrees 1 1 1 1 0 …, and 1 1 0 0 3 0 …
+    assert loss.degree == pytest.approx(3 / 8)
+    assert 0 < loss.links < 1
+
+
+def test_information_lost_is_that_of_the_joint_table():
+    rng = np.random.default_rng(0)
+    old, new = rng.integers(0, 3, 60), rng.integers(0, 4, 60)
+    joint = np.zeros((3, 4))
+    np.add.at(joint, (old, new), 1 / 60)
+    outer = joint.sum(1)[:, None] * joint.sum(0)
+    mutual = (joint[joint > 0] * np.log2(joint[joint > 0] / outer[joint > 0])).sum()
+    whole = -(joint.sum(1) * np.log2(joint.sum(1))).sum()
+    assert utility.lost_information(old, new, np.ones(60)) == pytest.approx(1 - mutual / whole)
+    assert utility.lost_information(old, 5 - old, np.ones(60)) == pytest.approx(0)
+
+
+def test_shuffled_values_are_lost_though_their_distribution_stays():
+    rng = np.random.default_rng(1)
+    real = {(v, w): int(rng.integers(1, 9)) for v in range(40) for w in (v - 1, v - 7) if w >= 0}
+    strengths = rng.permutation([*real.values()])
+    shuffled = dict(zip(real, strengths.tolist(), strict=True))
+    yob = np.arange(40) % 4
+    loss = utility_loss(strong(real, 40, yob), strong(shuffled, 40, rng.permutation(yob)))
+    assert loss.attributes > 0.7
+    assert loss.strength > 0.7
+    assert loss.links > 0.2
+    assert loss.false_links == loss.lost_links == loss.degree == 0
+
+
+def test_varying_weights_cost_more_since_real_links_cannot_be_told(world):
+    _, target, _ = world
+    plain, varying = (
+        utility_loss(target, complete_graph(target, varying=v)) for v in (False, True)
+    )
+    # All real links are published as they are, among as many false ones.
+    assert plain.lost_links == varying.lost_links == plain.strength == varying.strength == 0
+    assert plain.false_links == varying.false_links > 0.9
+    # Follow has no strength, so neither graph tells anything of it: a quarter of the mean.
+    assert plain.links < 0.65 < 0.8 < varying.links
+    assert plain.total() < varying.total()
+
+
+def test_links_to_other_nodes_count_as_losses():
+    schema = Schema.parse({"nodes": {"user": {}, "film": {"attributes": {"year": "exact"}}},
+        "links": [{"name": "saw", "source": "user", "target": "film"}]})  # fmt: skip
+    nodes = {"user": {"id": range(6)}, "film": {"id": range(4), "year": [1, 1, 2, 2]}}
+    network = network_from_arrays(schema, nodes, {"saw": (range(6), [0, 1, 2, 3, 0, 1])})
+    noisy = apply_steps(network, [{"method": "perturb", "share": 1.0}], node_type="user")
+    noisy.validate()
+    loss = utility_loss(network, noisy, node_type="user")
+    assert loss.false_links == loss.lost_links > 0
+    suppress = [{"method": "suppress", "attribute": "year", "node_type": "film"}]
+    coarse = apply_steps(network, suppress, node_type="user")
+    assert utility_loss(network, coarse, node_type="user").attributes == 1
+
+
 def test_wrong_steps_are_named(world):
     _, target, _ = world
     for step, message in [
@@ -186,7 +291,7 @@ def test_wrong_steps_are_named(world):
         ({"method": "k-degree", "k": 0}, "k is 0"),
         ({"method": "perturb", "share": 2}, "share is 2"),
         ({"method": "bin", "size": 3}, "step 1 .bin.: .*size"),
-        ({"method": "drop-links", "links": ["like"]}, "'like' does not join"),
+        ({"method": "drop-links", "links": ["like"]}, "no link type is called 'like'"),
         ({"method": "drop-links", "links": "like"}, "'links' is 'like', expected a list of names"),
         ({"method": "perturb", "share": "half"}, "'share' is 'half', expected a number"),
         ({"method": "k-degree", "k": 2.5}, "'k' is 2.5, expected a whole number"),

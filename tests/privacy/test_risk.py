@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from telic.errors import InputError
 from telic.hin import LinkType, Network, Rule, Schema, network_from_arrays
+from telic.privacy.adversary import Adversary
 from telic.privacy.risk import growth_bounds, risks, tuple_risk
 from telic.privacy.target import subsets
 
@@ -28,6 +29,11 @@ def network(seed, n=30, density=0.06):
     nodes = {"id": np.arange(n), "yob": rng.integers(0, 3, n), "city": rng.choice(["a", None], n),
              "note": np.arange(n)}  # fmt: skip
     return network_from_arrays(SCHEMA, {"user": nodes}, links)
+
+
+def book(net, **options):
+    """The book's adversary: out-links, link type by link type."""
+    return Adversary.of(net, in_links=False, joint=False, **options)
 
 
 def exact_partitions(net, names, attributes, distance):
@@ -54,7 +60,7 @@ def exact_partitions(net, names, attributes, distance):
 @settings(max_examples=25, deadline=None)
 def test_risk_is_that_of_exact_refinement(seed):
     net = network(seed)
-    for found in risks(net, max_distance=3):
+    for found in risks(net, book(net, distance=3)):
         view = exact_partitions(net, found.links, ["yob", "city"], found.distance)
         sizes = np.array([view.count(value) for value in view])
         assert found.group_sizes().tolist() == sizes.tolist()
@@ -67,7 +73,7 @@ def test_risk_is_that_of_exact_refinement(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_risk_matches_exact_refinement_at_two_thousand_users(seed):
     net = network(seed, n=2000, density=0.0008)
-    for found in risks(net, links=[("follow", "mention")], max_distance=3):
+    for found in risks(net, book(net, distance=3), links=[("follow", "mention")]):
         view = exact_partitions(net, found.links, ["yob", "city"], found.distance)
         assert found.cardinality == len(set(view))
 
@@ -75,7 +81,10 @@ def test_risk_matches_exact_refinement_at_two_thousand_users(seed):
 @given(seed=st.integers(0, 10_000))
 @settings(max_examples=20, deadline=None)
 def test_risk_never_falls_with_distance_or_link_types(seed):
-    table = {(r.links, r.distance): r.risk for r in risks(network(seed), max_distance=3)}
+    table = {
+        (r.links, r.distance): r.risk
+        for r in risks(network(seed), Adversary.of(network(seed), distance=3))
+    }
     for (links, distance), value in table.items():
         assert value >= table.get((links, distance - 1), 0)
         for fewer in subsets(links):
@@ -85,7 +94,7 @@ def test_risk_never_falls_with_distance_or_link_types(seed):
 def test_without_a_limit_it_ends_when_nothing_is_added():
     net = network(1)
     *_, last = risks(net, links=[("follow", "mention")])
-    *_, far = risks(net, links=[("follow", "mention")], max_distance=30)
+    *_, far = risks(net, Adversary.of(net, distance=30), links=[("follow", "mention")])
     assert last.cardinality == far.cardinality
     assert last.distance < 30
 
@@ -93,11 +102,11 @@ def test_without_a_limit_it_ends_when_nothing_is_added():
 def test_loss_and_worst_users():
     net = network(2)
     loss = np.linspace(0, 1, 30)
-    *_, found = risks(net, links=[("follow",)], max_distance=1, loss=loss)
+    *_, found = risks(net, book(net, distance=1), links=[("follow",)], loss=loss)
     expected = loss / found.group_sizes()
     assert found.risk == pytest.approx(expected.mean())
     assert expected[found.worst(3, loss)].tolist() == sorted(expected)[::-1][:3]
-    *_, same = risks(net, links=[("follow",)], max_distance=1, loss=lambda n: loss)
+    *_, same = risks(net, book(net, distance=1), links=[("follow",)], loss=lambda n: loss)
     assert same.risk == found.risk
     with pytest.raises(InputError, match="between 0 and 1"):
         list(risks(net, loss=loss + 1))
@@ -122,21 +131,21 @@ def test_random_loss_halves_the_expected_risk():
 
 def test_attributes_can_be_picked():
     net = network(3)
-    assert next(risks(net, attributes=["yob"])).cardinality == 3
-    assert next(risks(net, attributes=[])).cardinality == 1
+    assert next(risks(net, book(net, attributes=["yob"]))).cardinality == 3
+    assert next(risks(net, book(net, attributes=[]))).cardinality == 1
     with pytest.raises(InputError, match="attribute 'age' does not exist"):
-        next(risks(net, attributes=["age"]))
+        next(risks(net, book(net, attributes=["age"])))
 
 
 def test_who_cannot_be_judged_is_named():
     net = network(4)
-    with pytest.raises(InputError, match="'like' does not join"):
+    with pytest.raises(InputError, match="'like' is not among those seen"):
         next(risks(net, links=[("like",)]))
     two = Schema({**SCHEMA.nodes, "tweet": {}}, SCHEMA.links)
     both = Network(two, {**net.nodes, "tweet": net.nodes["user"]}, net.links)
     with pytest.raises(InputError, match="Say which one"):
         next(risks(both))
-    assert next(risks(both, node_type="user")).cardinality > 1
+    assert next(risks(both, Adversary.of(both, node_type="user"))).cardinality > 1
 
 
 def test_bounds_are_ordered_and_grow():

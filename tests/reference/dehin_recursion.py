@@ -1,16 +1,21 @@
-"""DeHIN as Algorithms 3 and 4 say it (with their two misprints set right), slow and obvious."""
+"""DeHIN as Algorithms 3 and 4 say it (with their two misprints set right), slow and obvious.
+
+Extended to in-links, to nodes of other types, and to neighbours who are one node in every link
+type. It speaks of nodes as (type, position) and knows nothing of how the package lays them out.
+"""
 
 from functools import cache
 
 
-def candidate_sets(auxiliary, target, rules, distance, *, noise=0.0, links=None, node_type="user"):
+def candidate_sets(auxiliary, target, adversary, distance, *, noise=0.0, links=None):
     """Return, for every target position, the set of auxiliary positions DeHIN gives back."""
-    names = list(rules.strengths) if links is None else links
-    published, known = _neighbours(target, names), _neighbours(auxiliary, names)
-    profiles, people = _profiles(target, rules, node_type), _profiles(auxiliary, rules, node_type)
+    names = list(adversary.links) if links is None else links
+    ways = [(name, way) for name in names for way in ("out", "in")[: 1 + adversary.in_links]]
+    published, known = neighbours(target), neighbours(auxiliary)
+    profiles, people = profiles_of(target, adversary), profiles_of(auxiliary, adversary)
 
     def fits(rule, old, new):
-        if rule is None:
+        if rule is None or rule.kind == "ignore":
             return True
         if old is None or new is None:
             return old is new
@@ -21,37 +26,87 @@ def candidate_sets(auxiliary, target, rules, distance, *, noise=0.0, links=None,
 
     @cache
     def attributes_match(t, v):
-        return all(
-            fits(rule, profiles[t][name], people[v][name])
-            for name, rule in rules.attributes.items()
-        )
+        if t[0] != v[0]:
+            return False
+        if t[0] in adversary.known_ids and profiles[t]["id"] != people[v]["id"]:
+            return False
+        rules = adversary.attributes[t[0]]
+        return all(fits(rule, profiles[t][name], people[v][name]) for name, rule in rules.items())
+
+    def like(n, friend, other):
+        return attributes_match(friend, other) and (n == 1 or link_match(n - 1, friend, other))
 
     @cache
     def link_match(n, t, v):
-        for name in names:
-            wanted, offered = published[name][t], known[name][v]
+        if adversary.joint:
+            wanted = {f for way in ways for f in published[way].get(t, {})}
+            offered = {o for way in ways for o in known[way].get(v, {})}
             fitting = [
-                [
-                    other
-                    for other, new in offered.items()
-                    if fits(rules.strengths[name], old, new)
-                    and attributes_match(friend, other)
-                    and (n == 1 or link_match(n - 1, friend, other))
-                ]
-                for friend, old in wanted.items()
+                [o for o in offered if _linked_alike(f, t, o, v) and like(n, f, o)] for f in wanted
+            ]
+            return largest_matching(fitting) >= len(wanted) - int(noise * len(wanted))
+        for way in ways:
+            wanted, offered = published[way].get(t, {}), known[way].get(v, {})
+            rule = adversary.links[way[0]]
+            fitting = [
+                [o for o, new in offered.items() if fits(rule, old, new) and like(n, f, o)]
+                for f, old in wanted.items()
             ]
             if largest_matching(fitting) < len(wanted) - int(noise * len(wanted)):
                 return False
         return True
 
+    def _linked_alike(f, t, o, v):
+        for way in ways:
+            old, new = published[way].get(t, {}), known[way].get(v, {})
+            if f in old and not (o in new and fits(adversary.links[way[0]], old[f], new[o])):
+                return False
+        return True
+
+    kind = adversary.node_type
     return [
         {
             v
-            for v in range(len(people))
-            if attributes_match(t, v) and (distance == 0 or link_match(distance, t, v))
+            for v in range(auxiliary.size(kind))
+            if attributes_match((kind, t), (kind, v))
+            and (distance == 0 or link_match(distance, (kind, t), (kind, v)))
         }
-        for t in range(len(profiles))
+        for t in range(target.size(kind))
     ]
+
+
+def views(network, adversary, distance):
+    """Return what is seen of every protected node, as nested tuples that are equal if it is."""
+    around = neighbours(network)
+    profiles = profiles_of(network, adversary)
+    ways = [(name, way) for name in adversary.links for way in ("out", "in")]
+    ways = [way for way in ways if way[1] == "out" or adversary.in_links]
+    seen = {}
+    for node, profile in profiles.items():
+        names = [*adversary.attributes[node[0]], *["id"] * (node[0] in adversary.known_ids)]
+        seen[node] = (node[0], tuple(profile[name] for name in names))
+    view = dict(seen)
+    for _ in range(distance):
+        codes = {value: number for number, value in enumerate(dict.fromkeys(view.values()))}
+        label = {node: codes[value] for node, value in view.items()}
+        view = {}
+        for node in seen:
+            if adversary.joint:
+                linked = {}
+                for way in ways:
+                    rule = adversary.links[way[0]]
+                    for other, strength in around[way].get(node, {}).items():
+                        shown = None if rule is None or rule.kind == "ignore" else strength
+                        linked.setdefault(other, []).append((way, shown))
+                met = [(repr(how), label[o], o == node) for o, how in linked.items()]
+            else:
+                met = [
+                    (way, label[o], repr(None if adversary.links[way[0]] is None else s))
+                    for way in ways
+                    for o, s in around[way].get(node, {}).items()
+                ]
+            view[node] = (seen[node], tuple(sorted(met)))
+    return [view[adversary.node_type, v] for v in range(network.size(adversary.node_type))]
 
 
 def largest_matching(fitting):
@@ -70,22 +125,25 @@ def largest_matching(fitting):
     return sum(seat(i, set()) for i in range(len(fitting)))
 
 
-def _profiles(network, rules, node_type):
-    return network.nodes[node_type].select(list(rules.attributes)).to_pylist() or [
-        {} for _ in range(network.size(node_type))
-    ]
+def profiles_of(network, adversary):
+    """Return each node's row."""
+    return {
+        (kind, v): row
+        for kind in adversary.attributes
+        for v, row in enumerate(network.nodes[kind].to_pylist())
+    }
 
 
-def _neighbours(network, names):
+def neighbours(network):
+    """Return, by link type and direction, each node's neighbours and the strengths."""
     out = {}
-    for name in names:
-        links = network.links[name]
-        strength = links.strength
-        out[name] = [
-            {
-                int(links.indices[e]): None if strength is None else int(strength[e])
-                for e in range(links.indptr[v], links.indptr[v + 1])
-            }
-            for v in range(len(links.indptr) - 1)
-        ]
+    for link in network.schema.links:
+        links = network.links[link.name]
+        there, back = {}, {}
+        for e in range(len(links)):
+            s, t = (link.source, int(links.sources[e])), (link.target, int(links.indices[e]))
+            strength = None if links.strength is None else int(links.strength[e])
+            there.setdefault(s, {})[t] = strength
+            back.setdefault(t, {})[s] = strength
+        out[link.name, "out"], out[link.name, "in"] = there, back
     return out

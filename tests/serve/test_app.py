@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -31,7 +32,14 @@ def error_of(response, status, code):
     assert error["message"]
     assert error["hint"]
     assert response.headers["x-content-type-options"] == "nosniff"
+    assert response.headers["cache-control"] == "no-store"
     return error["message"]
+
+
+def allowed(response):
+    """The sources that a page's policy allows for each kind of thing."""
+    directives = response.headers["content-security-policy"].split(";")
+    return {name: sources for name, *sources in (line.split() for line in directives)}
 
 
 def submit(client, query, **changes):
@@ -90,6 +98,26 @@ def test_the_page_and_its_files_come_from_here(client):
         assert response.status_code == 200
         assert response.headers["x-content-type-options"] == "nosniff"
     assert "javascript" in client.get("/static/app.js").headers["content-type"]
+
+
+@pytest.mark.parametrize("address", ["/", "/phones", "/search?q=s", "/suggest?q=s", "/nowhere"])
+def test_a_page_loads_from_here_alone_and_stands_in_nobodys_frame(client, address):
+    response = client.get(address)
+    sources = allowed(response)
+    for name in ("default-src", "base-uri", "frame-ancestors"):
+        assert sources.pop(name) == ["'none'"]
+    assert "script-src" in sources
+    assert set(chain.from_iterable(sources.values())) == {"'self'"}
+    assert response.headers["cross-origin-resource-policy"] == "same-origin"
+    assert response.headers["referrer-policy"] == "no-referrer"
+
+
+def test_what_a_user_is_suggested_is_kept_by_no_cache(client):
+    for response in (
+        client.get("/suggest", params=ADA | {"q": "s"}),
+        client.post("/suggest", json=ADA | {"q": "s"}),
+    ):
+        assert response.headers["cache-control"] == "no-store"
 
 
 def test_search_fills_the_box_and_quotes_what_it_fills_in(client):
@@ -192,15 +220,17 @@ def test_our_own_errors_say_nothing_of_the_request(completer, settings, monkeypa
     def crash(self, query):
         raise RuntimeError("broken")
 
-    def no_database(self):
-        raise OperationalError("SELECT 1", {}, Exception("disk"))
+    def no_database(*arguments):
+        raise OperationalError("SELECT 'secret'", {"query": "secret"}, Exception("disk"))
 
     monkeypatch.setattr(Sessions, "static", crash)
     monkeypatch.setattr(Events, "check", no_database)
+    monkeypatch.setattr(Events, "state", no_database)
     app = create_app(completer, settings)
     with TestClient(app, "http://localhost", raise_server_exceptions=False) as client:
         error_of(client.get("/suggest?q=secret"), 500, "internal")
         error_of(client.get("/healthz"), 503, "no_database")
+        error_of(client.get("/suggest", params=ADA | {"q": "secret"}), 503, "no_database")
     assert "secret" not in caplog.text
 
 

@@ -90,3 +90,26 @@ def test_a_bad_log_is_named(columns, message):
 def test_a_bad_catalogue_is_named(phrases, weights, message):
     with pytest.raises(InputError, match=message):
         Catalogue(phrases, np.array(weights))
+
+
+def test_an_outdated_catalogue_misses_phrases_and_knows_another_popularity():
+    catalogue = Catalogue([f"tea {i:04d}" for i in range(4000)], np.arange(1.0, 4001.0))
+    old = catalogue.outdated(drift=0.7, missing=0.25, seed=1)
+    assert len(old.phrases) == 3000
+    assert old.phrases == [phrase for phrase in catalogue.phrases if phrase in set(old.phrases)]
+    now = dict(zip(catalogue.phrases, catalogue.weights, strict=True))
+    drift = np.log(old.weights) - np.log([now[phrase] for phrase in old.phrases])
+    assert drift.mean() == pytest.approx(0, abs=0.05)
+    assert drift.std() == pytest.approx(0.7, abs=0.05)
+    again = catalogue.outdated(drift=0.7, missing=0.25, seed=1)
+    assert again.phrases == old.phrases
+    np.testing.assert_array_equal(again.weights, old.weights)
+    same = catalogue.outdated(drift=0.0, missing=0.0)
+    assert same.phrases == catalogue.phrases
+    np.testing.assert_array_equal(same.weights, catalogue.weights)
+
+
+@pytest.mark.parametrize("options", [{"drift": -1.0}, {"missing": 1.0}, {"drift": float("nan")}])
+def test_an_impossible_past_is_named(options):
+    with pytest.raises(InputError, match=next(iter(options))):
+        Catalogue(["tea"], np.ones(1)).outdated(**options)

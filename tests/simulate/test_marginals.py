@@ -52,6 +52,8 @@ def test_marginals_by_hand():
     assert found["selected"] == 0.5
     assert found["inter_key_median"] == pytest.approx(0.25)
     assert found["dwell_p50"] == pytest.approx(0.35)
+    assert found["dwell_p90"] == pytest.approx(2.5)
+    assert found["dwell_p99"] == pytest.approx(3.85)
     assert found["dwell_over_3s"] == pytest.approx(1 / 6)
     assert found["with_backspace"] == 0.5
     assert found["backspaces"] == pytest.approx(2 / 6)

@@ -4,11 +4,17 @@ import pytest
 
 from telic.errors import InputError
 from telic.hin import density, induced
-from telic.privacy.auxiliary import Auxiliary, Rules
+from telic.privacy.adversary import Adversary
+from telic.privacy.auxiliary import Auxiliary
 from telic.privacy.dehin import attack
 from telic.privacy.risk import risks
 from telic.privacy.score import scores
 from telic.simulate.microblog import TQQ_LINKS, TQQ_USERS, Community, earlier_snapshot, microblog
+
+
+def book(release, **options):
+    """The book's adversary: the tag count, and out-links by type."""
+    return Adversary.of(release, attributes=["tags"], in_links=False, joint=False, **options)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +35,8 @@ def test_it_has_the_published_marginals(world):
     assert distinct["tags"] == 11
     assert 80 <= distinct["yob"] <= 87
     assert 590 <= distinct["tweets"] <= 690
-    first = next(risks(induced(network, {"user": members[0]}), attributes=["tags"]))
+    group = induced(network, {"user": members[0]})
+    first = next(risks(group, book(group)))
     assert round(100 * first.risk, 1) == 1.1
 
 
@@ -72,14 +79,12 @@ def test_in_the_control_more_link_types_add_nothing():
     network, (members,) = microblog(users=3000, communities=[Community(0.02, 200)], copies=True)
     target = induced(network, {"user": members})
     by_distance = {}
-    for found in risks(target, attributes=["tags"], max_distance=2):
+    for found in risks(target, book(target, distance=2)):
         by_distance.setdefault(found.distance, set()).add(found.risk)
     assert all(len(values) == 1 for values in by_distance.values())
     plain, (members,) = microblog(users=3000, communities=[Community(0.02, 200)])
     real = induced(plain, {"user": members})
-    table = {
-        (r.links, r.distance): r.risk for r in risks(real, attributes=["tags"], max_distance=1)
-    }
+    table = {(r.links, r.distance): r.risk for r in risks(real, book(real, distance=1))}
     assert table[("follow", "mention", "retweet", "comment"), 1] > table[("follow",), 1]
 
 
@@ -93,7 +98,9 @@ def test_an_earlier_snapshot_only_grows_into_the_present(world):
     target = earlier_snapshot(network, members[0], growth=0.3, seed=1)
     now = induced(network, {"user": members[0]})
     assert len(target.links["follow"]) == pytest.approx(0.7 * len(now.links["follow"]), rel=0.05)
-    result = attack(Auxiliary(network, Rules.of(target)), target, max_distance=3)
+    result = attack(
+        Auxiliary(network, Adversary.of(target, in_links=False, joint=False)), target, distance=3
+    )
     found = scores(result, network.size("user"), members[0])
     assert all(s.truth_kept == 1 and s.unique_wrong == 0 for s in found)
     assert found[1].precision > found[0].precision

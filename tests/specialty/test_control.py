@@ -9,7 +9,10 @@ from telic.specialty.control import DE_FACTO, recognise_found, shuffle
 from telic.specialty.discover import discover
 from telic.specialty.discovery import Discovery, Specialty
 from telic.specialty.lda import GibbsLDA
+from telic.specialty.recognise import recognise
 from telic.specialty.topics import mean_share
+
+PIPELINE = "rows of length 1, linear, C = 1"
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +28,9 @@ def specialty(users):
 
 def test_a_found_specialty_is_far_from_a_cluster_of_nothing(log):
     found = discover(log, n_topics=40, restarts=1)
-    recognised, notes = recognise_found(log, found)
+    recognised, notes = recognise_found(log, found, pipeline=PIPELINE)
     assert recognised
+    assert {len(one.of_pipelines) for one in recognised.values()} == {1}
     for (k, _), one in recognised.items():
         assert found.specialties[k].listed_code is None
         assert one.of(DE_FACTO)[2] > one.shuffled_f1 + 0.25
@@ -43,10 +47,25 @@ def test_where_nothing_is_to_find_a_cluster_is_near_a_cluster_of_nothing(log):
         specialty(np.argsort(-share[:, k])[:size]) for k, size in ((3, 60), (8, 60), (5, 200))
     ]
     found = Discovery("lda", clusters, np.full(len(log.users), -1), {"n_topics": 40})
-    recognised, _ = recognise_found(empty, found, seed=1)
+    recognised, _ = recognise_found(empty, found, pipeline=PIPELINE, seed=1)
     assert len(recognised) == 3
     for one in recognised.values():
         assert one.of(DE_FACTO)[2] == pytest.approx(one.shuffled_f1, abs=0.12)
+
+
+@pytest.mark.parametrize("pipeline", ["chosen", "printed"])
+def test_a_cluster_of_nothing_is_recognised_with_the_same_pipelines(log, pipeline):
+    mixed = shuffle(log, n_topics=4)
+    core = ["Urology", "Neurology"]
+    expected = []
+    for users in mixed.clusters(30):
+        labels = np.where(np.isin(log.taxonomy, core), log.taxonomy, "").astype(object)
+        labels[users] = DE_FACTO
+        labels[np.setdiff1d(np.arange(len(labels)), mixed.users)] = ""
+        options = {"method": "Decision Trees", "pipeline": pipeline, "seed": 2}
+        expected.append(recognise(mixed.counts, labels.astype(str), **options).of(DE_FACTO)[2])
+    found = mixed.f1(log.taxonomy, 30, core, **options)
+    assert found == pytest.approx(np.mean(expected))
 
 
 def test_shuffling_moves_every_access_and_loses_none(log):

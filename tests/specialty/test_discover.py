@@ -227,7 +227,9 @@ def test_alarms_follow_their_definition(hospital, found):
     alerts = judge(log, found)
     counts = log.user_diagnosis().toarray()
     base = counts.sum(axis=0) / counts.sum()
-    for a in np.random.default_rng(0).integers(0, len(log.access_user), 50):
+    drawn = np.random.default_rng(0).integers(0, len(log.access_user), 40)
+    practising = np.flatnonzero(found.cluster[log.access_user] >= 0)
+    for a in [*drawn, *practising[:: len(practising) // 15]]:
         u = log.access_user[a]
         same = (log.taxonomy == log.taxonomy[u]) & (log.taxonomy[u] != "")
         same[u] = False
@@ -235,6 +237,14 @@ def test_alarms_follow_their_definition(hospital, found):
         lift = (mine + SHRINK * base) / (mine.sum() + SHRINK) / base
         codes = log.diagnosis[[log.access_encounter[a]]].indices
         assert alerts.declared[a] == pytest.approx(lift[codes].max())
+        k = found.cluster[u]
+        assert alerts.specialty[a] == k
+        if k >= 0:
+            colleagues = np.setdiff1d(found.specialties[k].users, [u])
+            mine = counts[colleagues].sum(axis=0)
+            lift = (mine + SHRINK * base) / (mine.sum() + SHRINK) / base
+        assert alerts.practised[a] == pytest.approx(lift[codes].max())
+        assert lift[alerts.reason[a]] == pytest.approx(lift[codes].max())
     assert not (alerts.explained & ~alerts.raised).any()
     assert (alerts.declared[alerts.raised] <= COVERED).all()
 
@@ -261,6 +271,11 @@ def test_every_line_traces_to_its_row_and_hides_names(hospital, found):
     a = int(np.flatnonzero(log.access_row == line["row"])[0])
     assert open_line["user"] == log.users[log.access_user[a]]
     assert line["user"] != open_line["user"]
+    assert line["at"] == str(log.access_at[a].astype("datetime64[us]")) + "Z"
+    assert line["declared"] == (log.taxonomy[log.access_user[a]] or None)
+    codes = log.codes[log.diagnosis[[log.access_encounter[a]]].indices]
+    assert line["diagnoses"] == [log.label(str(code)) for code in codes]
+    assert line["lift"] == pytest.approx(max(alerts.declared[a], alerts.practised[a]), abs=5e-4)
     assert shown(10) == "<11"
 
 
@@ -296,6 +311,13 @@ def test_explained_alarms_stand_after_the_open_ones_with_their_reason(hospital, 
     assert alerts.queue("open").tolist() + alerts.queue("explained").tolist() == (
         alerts.queue().tolist()
     )
+    best = np.maximum(alerts.declared, alerts.practised)
+    for status in ("open", "explained"):  # the least covered first, equals in the log's order
+        queue = alerts.queue(status)
+        assert queue.tolist() == sorted(queue, key=lambda a: (best[a], a))
+    without = alerts.queue_without()
+    assert without.tolist() == sorted(without, key=lambda a: (alerts.declared[a], a))
+    assert set(without) == set(np.flatnonzero(alerts.raised))
     with pytest.raises(InputError, match="status is 'closed'"):
         alerts.queue("closed")
     page = specialty_report(

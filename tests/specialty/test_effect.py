@@ -77,6 +77,52 @@ def test_snooping_is_counted_by_kind(folder, log):
     assert known_snooping(folder.parent) is None
 
 
+def test_snooping_is_caught_in_queues_as_long_as_there_are_open_alarms(log):
+    users = np.flatnonzero(log.taxonomy == "Urology")
+    found = Discovery(
+        "lda",
+        [Specialty("one", None, None, users, [], None, None, None)],
+        np.where(log.taxonomy == "Urology", 0, -1),
+    )
+    other = replace(log, taxonomy=np.where(log.taxonomy == "Urology", "Surgery", log.taxonomy))
+    alerts = judge(other, found)
+    rows = {"odd": log.access_row[1::2], "rest": log.access_row[::2]}
+    counted = effect(other, found, alerts, rows)
+    number = int((alerts.raised & ~alerts.explained).sum())
+    assert 0 < number < alerts.raised.sum()
+    raised = np.flatnonzero(alerts.raised)
+    before = sorted(raised, key=lambda a: (alerts.declared[a], a))[:number]
+    now = np.flatnonzero(alerts.raised & ~alerts.explained)
+    for kind, known in rows.items():
+        one, two = (set(log.access_row[list(queue)]) & set(known) for queue in (before, now))
+        assert counted.snooping[kind] == Caught(
+            len(known), len(one), len(two), len(one - two), len(two - one)
+        )
+
+
+def test_known_snooping_is_no_alarm_of_an_unlisted_specialty(log):
+    users = np.flatnonzero(log.taxonomy == "Urology")
+    nobody = replace(log, taxonomy=np.full(len(log.users), ""))  # every access is an alarm
+    found = Discovery(
+        "lda",
+        [Specialty("one", None, None, users, [], None, None, None)],
+        np.where(log.taxonomy == "Urology", 0, -1),
+    )
+    alerts = judge(nobody, found)
+    own = np.flatnonzero(alerts.raised & np.isin(nobody.access_user, users))
+    explained = own[alerts.explained[own]]
+    known = {"one": log.access_row[explained[:3]], "two": log.access_row[own[-2:]]}
+    with_truth, without = (effect(nobody, found, alerts, k) for k in (known, None))
+    rows = np.isin(log.access_row[own], np.concatenate(list(known.values())))
+    assert without.unlisted_alerts == len(own)
+    assert with_truth.unlisted_alerts == len(own) - rows.sum() == len(own) - 5
+    assert with_truth.unlisted_explained == alerts.explained[own[~rows]].sum()
+    assert with_truth.unlisted_open == (~alerts.explained[own[~rows]]).sum()
+    # Every alarm stays in the totals and in the queues.
+    assert (with_truth.alerts, with_truth.open) == (without.alerts, without.open)
+    assert with_truth.snooping["one"].planted == 3
+
+
 def test_points_are_the_paired_comparison():
     one = Caught(planted=100, without=50, known=44, lost=8, gained=2)
     points = one.points()

@@ -46,6 +46,74 @@ def test_samples_the_exact_posterior():
     np.testing.assert_allclose(seen / sweeps, together, atol=0.04)
 
 
+def conditional(words, old, count, alpha, beta):
+    """P(new topics) of a document whose tokens are resampled in turn, by enumeration.
+
+    A token sees its document without itself, and the word counts of the block's start without
+    itself (equation 5 of Griffiths and Steyvers, 2004).
+    """
+    n_words, n_topics = count.shape
+    probability = {}
+    for new in product(range(n_topics), repeat=len(words)):
+        p = 1.0
+        for i, w in enumerate(words):
+            n = count.astype(float)
+            n[w, old[i]] -= 1
+            others = np.bincount([*new[:i], *old[i + 1 :]], minlength=n_topics)
+            q = (others + alpha) * (n[w] + beta) / (n.sum(axis=0) + n_words * beta)
+            p *= q[new[i]] / q.sum()
+        probability[new] = p
+    return probability
+
+
+@pytest.mark.parametrize(
+    ("words", "old"), [([0], [1]), ([0, 0], [0, 1]), ([1, 0, 1], [2, 0, 2]), ([2, 2, 0], [1, 1, 1])]
+)
+def test_a_document_is_resampled_from_the_exact_conditional(words, old):
+    n_topics, copies, alpha, beta = 3, 200_000, 0.4, 0.2
+    count = np.array([[2, 2, 1], [1, 0, 3], [0, 4, 1]], dtype=np.int64)
+    tables = GibbsLDA(n_topics=n_topics, alpha=alpha, beta=beta)._tables(count)
+    topics = np.tile(np.array(old, np.int16), copies)
+    start = np.arange(0, copies * len(words) + 1, len(words))
+    change = np.zeros((3, n_topics), np.int32)
+    _sample_documents(
+        0, copies, start, np.tile(np.array(words, np.int32), copies), topics, *tables, change,
+        np.zeros(n_topics, np.int32), np.empty(n_topics, np.int16), 11,
+    )  # fmt: skip
+    drawn = topics.reshape(copies, len(words))
+    code = drawn @ n_topics ** np.arange(len(words))
+    for new, p in conditional(words, old, count, alpha, beta).items():
+        seen = (code == np.array(new) @ n_topics ** np.arange(len(words))).mean()
+        assert abs(seen - p) < 5 * np.sqrt(p * (1 - p) / copies) + 1e-12, new
+    # What moved is what is reported to the word counts.
+    expected = np.zeros_like(change)
+    for i, w in enumerate(words):
+        expected[w] += np.bincount(drawn[:, i], minlength=n_topics)
+        expected[w, old[i]] -= copies
+    np.testing.assert_array_equal(change, expected)
+
+
+def averaged_counts(model, times):
+    """The word counts behind `components_`, from their definition and how often a word occurs."""
+    c, beta = model.components_, model.beta
+    total = np.linalg.lstsq(c.T, times + len(c) * beta, rcond=None)[0]
+    return c * total[:, None] - beta
+
+
+def test_topics_are_averaged_over_the_last_ten_sweeps():
+    rng = np.random.default_rng(0)
+    documents = rng.integers(0, 3, (12, 5))
+    options = {"n_topics": 3, "alpha": 0.5, "beta": 0.5}
+    for sweeps, number in ((1, 1), (4, 4), (25, 10)):
+        model = GibbsLDA(sweeps=sweeps, **options).fit(documents)
+        found = averaged_counts(model, documents.sum(axis=0))
+        np.testing.assert_allclose(found.sum(axis=0), documents.sum(axis=0))
+        # Sums of whole numbers, of that many and no fewer.
+        for n in range(1, number + 1):
+            whole = np.abs(n * found - np.round(n * found)).max() < 1e-6
+            assert whole == (n == number)
+
+
 def test_the_same_at_any_number_of_threads(planted):
     counts = planted[1]
     one, three = (GibbsLDA(n_topics=4, sweeps=8, threads=t).fit(counts) for t in (1, 3))

@@ -8,10 +8,11 @@ import pytest
 from scipy import sparse
 from typer.testing import CliRunner
 
+from telic.auc import SPAM
 from telic.cli import app
 from telic.errors import InputError
 from telic.study import auc_tables, paper001, paper002
-from telic.study.auc_tables import METHODS, SAME, Results, data_folder, load
+from telic.study.auc_tables import METHODS, SAME, NotStored, Results, data_folder, load, runs_of
 from telic.study.published import Row, Table, parse, published_report, rerun, shown
 
 
@@ -48,7 +49,7 @@ def test_the_published_tables_are_whole():
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_table_again_is_resumed_from_its_file(folder, tmp_path, monkeypatch):
+def test_a_table_again_is_resumed_from_its_file(folder, tmp_path):
     table = Table("t", parse(("SPAM-L2", "B-LS-SVM"), "diabetes .80±.01 .999±.001\nnone .9±.1 -"))
     file = tmp_path / "results.jsonl"
     data = folder / "ml"
@@ -63,15 +64,54 @@ def test_a_table_again_is_resumed_from_its_file(folder, tmp_path, monkeypatch):
     # An interruption cut the last line: everything else is used again.
     text = file.read_text()
     file.write_text(text[:-5])
-    computed = []
-    one_run = auc_tables.one_run
-    monkeypatch.setattr(auc_tables, "one_run", lambda *a: computed.append(a[1]) or one_run(*a))
+    lines = len(file.read_text().splitlines())
     again = rerun(table, folder=data, results=Results(file), runs=2)
     assert again == first
-    assert len(computed) == 1
+    assert len(file.read_text().splitlines()) == lines + 1
     page = published_report("001", [(table, first)], 2).html()
     assert "above every linear optimum" in page
     assert shown(first[2])[-1] == "set not at hand"
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_other_code_made_is_computed_again_and_said(folder, tmp_path, monkeypatch, caplog):
+    file = tmp_path / "results.jsonl"
+    data = load("diabetes", folder / "ml")
+
+    def runs(method, data=data):
+        stored = Results(file)
+        before = len(stored.found) and len(file.read_text().splitlines())
+        runs_of(data, method, "unit", 1, stored, label="")
+        return len(file.read_text().splitlines()) - before
+
+    assert runs("SPAM-L2") == runs("logistic") == 2  # the parameter and the run
+    assert runs("SPAM-L2") == runs("logistic") == 0
+    assert "computed again" not in caplog.text
+    # Another setting of the method, other data, other code: each is seen, and no other method.
+    five = METHODS["SPAM-L2"]
+    more = replace(five, make=lambda beta, d: SPAM(beta, max_iter=6, random_state=0))
+    monkeypatch.setitem(METHODS, "SPAM-L2", more)
+    assert (runs("SPAM-L2"), runs("logistic")) == (2, 0)
+    assert "diabetes||unit|SPAM-L2|0 was made by other code or settings" in caplog.text
+    assert runs("SPAM-L2", data._replace(digest="another file")) == 2
+    assert runs("SPAM-L2") == 2
+    monkeypatch.setattr(auc_tables, "_at_most", lambda rows, positive, most: rows[::-1])
+    assert (runs("SPAM-L2"), runs("logistic")) == (2, 2)
+    # A file that may not be added to holds nothing of what other code made.
+    monkeypatch.setattr(auc_tables, "_at_most", lambda rows, positive, most: rows)
+    with pytest.raises(NotStored):
+        runs_of(data, "SPAM-L2", "unit", 1, Results(file, compute=False), label="")
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_line_without_a_fingerprint_is_computed_again(folder, tmp_path):
+    file = tmp_path / "results.jsonl"
+    data = load("diabetes", folder / "ml")
+    true = runs_of(data, "exact", "unit", 1, Results(file), label="")
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    old = [{"key": line["key"], "value": 0.123} for line in lines]
+    file.write_text("".join(json.dumps(line) + "\n" for line in old))
+    assert runs_of(data, "exact", "unit", 1, Results(file), label="") == true
 
 
 @pytest.mark.usefixtures("quick")

@@ -31,13 +31,12 @@ def test_the_optimum_agrees_with_newtons(problem):
     assert best.objective == pytest.approx(problem.objective(newton_optimum(problem)), abs=1e-11)
 
 
+@pytest.mark.slow  # several seconds for each set
 @pytest.mark.parametrize("name", list(chapter5.SETS))
 def test_the_optima_of_the_real_sets_are_certified(name):
     folder = Path(os.environ.get("TELIC_DATA", "../shared/data"))
     if not (folder / "ml").is_dir():
         pytest.skip("the real sets are not here: set TELIC_DATA to their folder")
-    if not os.environ.get("TELIC_SLOW"):
-        pytest.skip("needs TELIC_SLOW=1: several seconds for each set")
     real = chapter5.load(name)
     best, certified = chapter5.optimum(real)
     assert certified < 1e-10
@@ -66,7 +65,7 @@ def test_the_study_runs_resumes_and_prints_json(problem, tmp_path, monkeypatch):
     assert "Against the text" in page
     kept = sorted(work.iterdir())
     assert len(kept) == 11
-    again = CliRunner().invoke(app, ["study", "chapter-5", *options, "--json"])
+    again = CliRunner().invoke(app, ["study", "chapter-5", *options, "--overwrite", "--json"])
     assert json.loads(again.stdout)[0]["methods"] == methods
 
 

@@ -1,8 +1,11 @@
 """Estimators that see all rows: one class for each batch method; SPAM reads streams too."""
 
+from typing import Any
+
 import numpy as np
 
 from telic.auc import exact as _exact
+from telic.auc.certificate import certified
 from telic.auc.linear import LinearAUC, at_least, generator
 from telic.auc.objective import Callback, Solution, moments
 from telic.auc.pairwise import pairwise
@@ -23,6 +26,8 @@ _SHARED = """
         `RidgeClassifier(class_weight="balanced")`.
     threshold : str or (str, float), default "prior"
         Where `predict` cuts, see `telic.auc.thresholds.choose_threshold`.
+    pos_label : label, optional
+        The positive label; by default the larger one.
 """
 
 
@@ -47,36 +52,58 @@ class ExactAUC(LinearAUC):
     beta1 : float, default 0
         Weight of ‖w‖₁.
     tol : float, default 1e-8
-        For coordinate descent.
+        Certified relative gap that counts as converged, and at which coordinate descent stops.
     max_iter : int, default 10_000
-        For coordinate descent.
+        Sweeps of coordinate descent.
 
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.preprocessing import scale
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> round(ExactAUC().fit(scale(X), y).score(scale(X), y), 3)
+    >>> round(ExactAUC(pos_label=0).fit(scale(X), y).score(scale(X), y), 3)
     0.997
     """
 
-    def __init__(self, beta=1e-4, *, beta1=0.0, tol=1e-8, max_iter=10_000, threshold="prior"):
+    def __init__(
+        self, beta=1e-4, *, beta1=0.0, tol=1e-8, max_iter=10_000, threshold="prior",
+        pos_label=None,
+    ):  # fmt: skip
         self.beta = beta
         self.beta1 = beta1
         self.tol = tol
         self.max_iter = max_iter
         self.threshold: Rule = threshold
+        self.pos_label = pos_label
 
-    def _solve(self, X: Matrix, positive: np.ndarray, callback: Callback | None) -> Solution:
+    def _solve(
+        self,
+        X: Matrix,
+        positive: np.ndarray,
+        weight: np.ndarray | None,
+        callback: Callback | None,
+    ) -> Solution:
         at_least("beta", self.beta, 0)
         at_least("beta1", self.beta1, 0)
+        certify: dict[str, Any] = {"beta": self.beta, "tol": self.tol, "weight": weight}
         with small_products(X.shape[1]):
-            found = moments(X, positive)
+            found = moments(X, positive, weight)
+            certify["curvature"] = _exact.curvature(found, self.beta)
             if self.beta1 == 0:
-                return _exact.exact(found, beta=self.beta)
-        return _exact.elastic_net(
-            found, beta=self.beta, beta1=self.beta1, tol=self.tol, max_iter=self.max_iter
-        )
+                w = _exact.exact(found, beta=self.beta).coef
+                return certified(X, positive, w, 1, **certify)
+            certify["beta1"] = self.beta1
+            w, sweeps, asked = np.zeros(X.shape[1]), 0, self.tol
+            while True:
+                part = _exact.elastic_net(
+                    found, beta=self.beta, beta1=self.beta1, tol=asked,
+                    max_iter=self.max_iter - sweeps, start=w,
+                )  # fmt: skip
+                w, sweeps, asked = part.coef, sweeps + part.n_iter, asked / 10
+                solution = certified(X, positive, w, sweeps, **certify)
+                ended = sweeps >= self.max_iter or asked < 1e-8 * self.tol
+                if solution.converged or ended:
+                    return solution
 
 
 @_described
@@ -87,21 +114,30 @@ class ConjugateGradientAUC(LinearAUC):
     ----------
     <shared>
     tol : float, default 1e-8
-        Estimated relative gap at which to stop.
+        Certified relative gap at which to stop; with beta = 0, which has no bound, the norm of
+        the gradient relative to that at 0.
     max_iter : int, default 1000
     """
 
-    def __init__(self, beta=1e-4, *, tol=1e-8, max_iter=1000, threshold="prior"):
+    def __init__(self, beta=1e-4, *, tol=1e-8, max_iter=1000, threshold="prior", pos_label=None):
         self.beta = beta
         self.tol = tol
         self.max_iter = max_iter
         self.threshold: Rule = threshold
+        self.pos_label = pos_label
 
-    def _solve(self, X: Matrix, positive: np.ndarray, callback: Callback | None) -> Solution:
+    def _solve(
+        self,
+        X: Matrix,
+        positive: np.ndarray,
+        weight: np.ndarray | None,
+        callback: Callback | None,
+    ) -> Solution:
         at_least("beta", self.beta, 0)
         return _exact.conjugate_gradient(
-            X, positive, beta=self.beta, tol=self.tol, max_iter=self.max_iter, callback=callback
-        )
+            X, positive, beta=self.beta, tol=self.tol, max_iter=self.max_iter, weight=weight,
+            callback=callback,
+        )  # fmt: skip
 
 
 @_described
@@ -133,7 +169,8 @@ class SPAM(OnlineAUC):
 
     def __init__(
         self, beta=1e-4, *, beta1=0.0, step="linear", step_size=1.0, theta=0.5, center=True,
-        forgetting=1.0, max_iter=20, threshold="prior", random_state=None,
+        forgetting=1.0, max_iter=20, threshold="prior", pos_label=None,
+        random_state=None,
     ):  # fmt: skip
         self.beta = beta
         self.beta1 = beta1
@@ -144,24 +181,31 @@ class SPAM(OnlineAUC):
         self.forgetting = forgetting
         self.max_iter = max_iter
         self.threshold: Rule = threshold
+        self.pos_label = pos_label
         self.random_state = random_state
 
-    def _solve(self, X: Matrix, positive: np.ndarray, callback: Callback | None) -> Solution:
+    def _solve(
+        self,
+        X: Matrix,
+        positive: np.ndarray,
+        weight: np.ndarray | None,
+        callback: Callback | None,
+    ) -> Solution:
         self._check()
         at_least("beta1", self.beta1, 0)
         rng = generator(self.random_state)
         found = spam(
             X, positive, beta=self.beta, beta1=self.beta1, step=self.step,
             step_size=self.step_size, theta=self.theta, center=self.center,
-            passes=self.max_iter, rng=rng, callback=callback,
+            passes=self.max_iter, weight=weight, rng=rng, callback=callback,
         )  # fmt: skip
-        view = centred(X, positive, self.center)
+        view = centred(X, positive, self.center, weight)
         means = view.means
         self._rng, self._state = rng, {
             "w": found.coef.copy(),
             "counts": np.array([means.n_neg, means.n_pos], dtype=float),
             "means": np.stack([means.neg, means.pos]),
-            "scale": np.array([view.bound, found.n_iter * positive.size], dtype=float),
+            "scale": np.array([view.bound, found.n_iter * (means.n_pos + means.n_neg)]),
         }  # fmt: skip
         return found
 
@@ -215,7 +259,8 @@ class VRSPAM(LinearAUC):
 
     def __init__(
         self, beta=1e-4, *, beta1=0.0, step_size=1.0, center=True, batch_size=None, pairs=False,
-        tol=1e-8, max_iter=200, threshold="prior", random_state=None,
+        tol=1e-8, max_iter=200, threshold="prior", pos_label=None,
+        random_state=None,
     ):  # fmt: skip
         self.beta = beta
         self.beta1 = beta1
@@ -226,15 +271,22 @@ class VRSPAM(LinearAUC):
         self.tol = tol
         self.max_iter = max_iter
         self.threshold: Rule = threshold
+        self.pos_label = pos_label
         self.random_state = random_state
 
-    def _solve(self, X: Matrix, positive: np.ndarray, callback: Callback | None) -> Solution:
+    def _solve(
+        self,
+        X: Matrix,
+        positive: np.ndarray,
+        weight: np.ndarray | None,
+        callback: Callback | None,
+    ) -> Solution:
         at_least("beta1", self.beta1, 0)
         return vrspam(
             X, positive, beta=self.beta, beta1=self.beta1, step_size=self.step_size,
             center=self.center, batch_size=self.batch_size, pairs=self.pairs,
-            tol=self.tol, max_iter=self.max_iter, rng=generator(self.random_state),
-            callback=callback,
+            tol=self.tol, max_iter=self.max_iter, weight=weight,
+            rng=generator(self.random_state), callback=callback,
         )  # fmt: skip
 
 
@@ -245,30 +297,38 @@ class SPDAM(LinearAUC):
     Parameters
     ----------
     <shared>
-    batch_size : int or float, default 0.1
+    batch_size : int or float, default 0.01
         Rows in a batch, or a share of all rows when below 1.
     tol : float, default 1e-8
         Certified relative gap at which to stop.
-    max_iter : int, default 500
+    max_iter : int, default 5000
         Passes.
     random_state : int, RandomState or None
     """
 
     def __init__(
-        self, beta=1e-4, *, batch_size=0.1, tol=1e-8, max_iter=500, threshold="prior",
-        random_state=None,
+        self, beta=1e-4, *, batch_size=0.01, tol=1e-8, max_iter=5000, threshold="prior",
+        pos_label=None, random_state=None,
     ):  # fmt: skip
         self.beta = beta
         self.batch_size = batch_size
         self.tol = tol
         self.max_iter = max_iter
         self.threshold: Rule = threshold
+        self.pos_label = pos_label
         self.random_state = random_state
 
-    def _solve(self, X: Matrix, positive: np.ndarray, callback: Callback | None) -> Solution:
+    def _solve(
+        self,
+        X: Matrix,
+        positive: np.ndarray,
+        weight: np.ndarray | None,
+        callback: Callback | None,
+    ) -> Solution:
         return spdam(
             X, positive, beta=self.beta, batch_size=self.batch_size, tol=self.tol,
-            max_iter=self.max_iter, rng=generator(self.random_state), callback=callback,
+            max_iter=self.max_iter, weight=weight, rng=generator(self.random_state),
+            callback=callback,
         )  # fmt: skip
 
 
@@ -286,14 +346,18 @@ class PairwiseAUC(LinearAUC):
         direction lifts the mean of the positives above that of those negatives, the optimum is 0
         and nothing is ranked, with a warning: take a wider range.
     tol : float, default 1e-8
+        Certified relative gap (of the rounded hinge) at which to stop. With fpr[0] > 0 there is
+        no bound: a relative decrease.
     max_iter : int, default 1000
+        Iterations, for each corner of the hinge.
     random_state : int, RandomState or None
         Draws pairs for the logistic loss.
     """
 
     def __init__(
         self, beta=1e-4, *, loss="hinge", fpr=(0.0, 1.0), tol=1e-8, max_iter=1000,
-        threshold="prior", random_state=None,
+        threshold="prior", pos_label=None,
+        random_state=None,
     ):  # fmt: skip
         self.beta = beta
         self.loss = loss
@@ -301,12 +365,20 @@ class PairwiseAUC(LinearAUC):
         self.tol = tol
         self.max_iter = max_iter
         self.threshold: Rule = threshold
+        self.pos_label = pos_label
         self.random_state = random_state
 
-    def _solve(self, X: Matrix, positive: np.ndarray, callback: Callback | None) -> Solution:
+    def _solve(
+        self,
+        X: Matrix,
+        positive: np.ndarray,
+        weight: np.ndarray | None,
+        callback: Callback | None,
+    ) -> Solution:
         return pairwise(
             X, positive, beta=self.beta, loss=self.loss, fpr=tuple(self.fpr), tol=self.tol,
-            max_iter=self.max_iter, rng=generator(self.random_state), callback=callback,
+            max_iter=self.max_iter, weight=weight, rng=generator(self.random_state),
+            callback=callback,
         )  # fmt: skip
 
     def _why_no_ranking(self) -> str:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib import pyplot
 from matplotlib.figure import Figure
+from sklearn.base import clone
 
 from telic.auc.batch import SPAM, SPDAM, VRSPAM
 from telic.auc.exact import conjugate_gradient
@@ -61,6 +62,7 @@ def trace(
     True
     """
     best = optimum(X, positive, beta)
+    model = clone(model).set_params(pos_label=True)  # as `positive` says, however many there are
     few = np.r_[np.flatnonzero(positive)[:20], np.flatnonzero(~positive)[:20]]
     model.fit(X[few], positive[few], callback=lambda passes, w: True)  # compile
     points: list[Point] = []

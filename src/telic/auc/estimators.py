@@ -71,6 +71,9 @@ class AUCClassifier(LinearAUC):
     threshold : str or (str, float), default "prior"
         Where `predict` cuts: "prior", "youden", ("cost", c) or ("top_k", k), see
         `telic.auc.thresholds.choose_threshold`.
+    pos_label : label, optional
+        The positive label, ranked first; by default the larger one, with a warning where that is
+        the majority's.
     solver_options : dict, optional
         More parameters of the solver's own class, such as ``{"batch_size": 0.01}``.
     random_state : int, RandomState or None
@@ -81,10 +84,16 @@ class AUCClassifier(LinearAUC):
     intercept_ : array of shape (1,)
         Minus the threshold.
     classes_ : array of the two labels, the positive one second
+        As they sort, but for a `pos_label` that is the smaller one.
     solver_ : str
         The solver used.
     n_iter_ : int
-    converged_ : bool
+    gap_ : float
+        Bound on the objective minus its optimum; NaN where there is none.
+    converged_ : bool or None
+        Whether `gap_` is at most the solver's tol times the objective. None for solvers that
+        stop by no such rule: spam, solam, regsolam, opauc, oam-seq, oam-gra and uniexp make the
+        passes they are told to; see `docs/auc.md`.
 
     Examples
     --------
@@ -93,7 +102,7 @@ class AUCClassifier(LinearAUC):
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = make_pipeline(StandardScaler(), AUCClassifier())
+    >>> model = make_pipeline(StandardScaler(), AUCClassifier(pos_label=0))  # malignant
     >>> bool(cross_val_score(model, X, y).mean() > 0.99)
     True
     """
@@ -106,6 +115,7 @@ class AUCClassifier(LinearAUC):
         beta: float = 1e-4,
         beta1: float = 1e-4,
         threshold: Rule = "prior",
+        pos_label: Any = None,
         solver_options: Mapping[str, Any] | None = None,
         random_state: Any = None,
     ):
@@ -114,10 +124,17 @@ class AUCClassifier(LinearAUC):
         self.beta = beta
         self.beta1 = beta1
         self.threshold = threshold
+        self.pos_label = pos_label
         self.solver_options = solver_options
         self.random_state = random_state
 
-    def _solve(self, X: Matrix, positive: np.ndarray, callback: Callback | None) -> Solution:
+    def _solve(
+        self,
+        X: Matrix,
+        positive: np.ndarray,
+        weight: np.ndarray | None,
+        callback: Callback | None,
+    ) -> Solution:
         at_least("beta", self.beta, 0)
         if self.penalty not in ("l2", "elasticnet"):
             raise InputError(f"penalty: {self.penalty!r}, expected 'l2' or 'elasticnet'.")
@@ -149,4 +166,4 @@ class AUCClassifier(LinearAUC):
                 f"solver='exact' with {X.shape[1]} columns needs a matrix of their square; "
                 "use solver='cg'."
             )
-        return model._solve(X, positive, callback)
+        return model._solve(X, positive, weight, callback)

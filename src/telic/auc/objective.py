@@ -29,15 +29,23 @@ class Solution(NamedTuple):
     coef: np.ndarray
     n_iter: int
     """Iterations, passes or stages: the solver's docstring says which."""
-    converged: bool
-    """Whether its stopping rule held before its iterations ran out."""
+    converged: bool | None = None
+    """Whether `gap` is at most tol times the objective; None for a method without that rule."""
+    gap: float = np.nan
+    """Bound on objective minus optimum, see `telic.auc.certificate`; NaN where there is none."""
+    objective: float = np.nan
+    """What `gap` belongs to."""
+    stopped: bool = False
+    """Whether a callback ended the solver."""
+    exhausted: bool = False
+    """Whether a limit of iterations ended a method that stops by a rule other than a bound."""
 
 
 class ClassMeans(NamedTuple):
-    """Counts and means of the two classes."""
+    """Counts (total weights) and means of the two classes."""
 
-    n_pos: int
-    n_neg: int
+    n_pos: float
+    n_neg: float
     pos: np.ndarray
     neg: np.ndarray
 
@@ -62,23 +70,33 @@ class ClassMeans(NamedTuple):
         return self.share * self.pos + (1 - self.share) * self.neg
 
 
-def class_means(X: Matrix, positive: np.ndarray) -> ClassMeans:
-    """Count and average each class of a dense or sparse X."""
-    n_pos = int(np.count_nonzero(positive))
-    n_neg = positive.size - n_pos
-    pos, neg = np.stack([positive / n_pos, ~positive / n_neg]) @ X
+def class_means(X: Matrix, positive: np.ndarray, weight: np.ndarray | None = None) -> ClassMeans:
+    """Count and average each class of a dense or sparse X; a row of weight 2 counts as two."""
+    in_class = np.stack([positive, ~positive]) * (1.0 if weight is None else weight)
+    n_pos, n_neg = (float(total) for total in in_class.sum(axis=1))
+    pos, neg = (in_class / [[n_pos], [n_neg]]) @ X
     return ClassMeans(n_pos, n_neg, pos, neg)
+
+
+def row_shares(
+    positive: np.ndarray, means: ClassMeans, weight: np.ndarray | None = None
+) -> np.ndarray:
+    """Weight of each row in the mean of its class."""
+    share = np.where(positive, 1 / means.n_pos, 1 / means.n_neg)
+    return share if weight is None else share * weight
 
 
 @dataclass(frozen=True, slots=True)
 class Moments:
     """Class means and the within-class covariance: the objective without the rows.
 
-    `within` is S₊ + S₋, shape (d, d).
+    `within` is S₊ + S₋, shape (d, d); `noise`, shape (d,), what rounding may have left on its
+    diagonal.
     """
 
     means: ClassMeans
     within: np.ndarray
+    noise: np.ndarray
 
     def objective(self, w: np.ndarray, *, beta: float, beta1: float = 0.0) -> float:
         """Return F(w)."""
@@ -91,23 +109,23 @@ class Moments:
         return 2 * self.means.pair_weight * (self.within @ w - (1 - delta @ w) * delta)
 
 
-def moments(X: Matrix, positive: np.ndarray) -> Moments:
+def moments(X: Matrix, positive: np.ndarray, weight: np.ndarray | None = None) -> Moments:
     """Read the rows once and keep what the objective needs, O(n·d²) time and O(d²) memory.
 
     Dense rows go through in blocks that stay in cache, centred on the first block's mean so that
     large offsets do not eat the digits.
     """
     if sparse.issparse(X):
-        means = class_means(X, positive)
-        weight = np.where(positive, 1 / means.n_pos, 1 / means.n_neg)
+        means = class_means(X, positive, weight)
+        shares = row_shares(positive, means, weight)
         # A CSR array here, whatever came in: `multiply` then scales rows.
-        raw = (X.T @ sparse.csr_array(X).multiply(weight[:, None])).toarray()
+        raw = (X.T @ sparse.csr_array(X).multiply(shares[:, None])).toarray()
         within = raw - np.outer(means.pos, means.pos) - np.outer(means.neg, means.neg)
-        return Moments(means, within)
+        return Moments(means, within, _rounding(raw, positive.size))
     n, d = X.shape
-    n_pos = int(np.count_nonzero(positive))
-    n_neg = n - n_pos
-    root = np.where(positive, 1 / np.sqrt(n_pos), 1 / np.sqrt(n_neg))
+    counts = np.ones(n) if weight is None else weight
+    n_pos, n_neg = float(counts[positive].sum()), float(counts[~positive].sum())
+    root = np.sqrt(counts / np.where(positive, n_pos, n_neg))
     size = max(256, 200_000 // d)
     offset = X[:size].mean(axis=0, dtype=np.float64)
     total, sums = np.zeros((d, d)), np.zeros((2, d))
@@ -120,7 +138,12 @@ def moments(X: Matrix, positive: np.ndarray) -> Moments:
         in_class = positive[start : start + size]
         sums += np.stack([rooted * in_class, rooted * ~in_class]) @ block
     within = total - sums.T @ sums
-    return Moments(ClassMeans(n_pos, n_neg, sums[0] + offset, sums[1] + offset), within)
+    means = ClassMeans(n_pos, n_neg, sums[0] + offset, sums[1] + offset)
+    return Moments(means, within, _rounding(total, n))
+
+
+def _rounding(raw: np.ndarray, n: int) -> np.ndarray:
+    return (32 + 8 * np.sqrt(n)) * np.finfo(float).eps * np.diag(raw)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -137,7 +160,13 @@ def penalty(w: np.ndarray, beta: float, beta1: float = 0.0) -> float:
 
 
 def objective(
-    X: Matrix, positive: np.ndarray, w: np.ndarray, *, beta: float, beta1: float = 0.0
+    X: Matrix,
+    positive: np.ndarray,
+    w: np.ndarray,
+    *,
+    beta: float,
+    beta1: float = 0.0,
+    weight: np.ndarray | None = None,
 ) -> float:
     """Return F(w) from the rows, in one pass.
 
@@ -147,25 +176,37 @@ def objective(
     >>> round(objective(X, positive, np.array([1.0]), beta=0.0), 4)  # 2/9 of (0² + 1²)/2
     0.1111
     """
-    share = positive.mean()
-    return float(share * (1 - share) * pair_loss(X @ w, positive) + penalty(w, beta, beta1))
+    share = float(np.average(positive, weights=weight))
+    loss = pair_loss(X @ w, positive, weight)
+    return float(share * (1 - share) * loss + penalty(w, beta, beta1))
 
 
-def pair_loss(scores: np.ndarray, positive: np.ndarray) -> float:
+def pair_loss(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None = None) -> float:
     """Mean of (1 − (s − s'))² over the pairs of a positive and a negative score."""
-    high, low = scores[positive], scores[~positive]
-    return float(high.var() + low.var() + (1 - high.mean() + low.mean()) ** 2)
+    spread, mean = 0.0, {}
+    for side in (True, False):
+        mine = positive == side
+        own = None if weight is None else weight[mine]
+        mean[side] = np.average(scores[mine], weights=own)
+        spread += np.average((scores[mine] - mean[side]) ** 2, weights=own)
+    return float(spread + (1 - mean[True] + mean[False]) ** 2)
 
 
 def loss_gradient(
-    X: Matrix, positive: np.ndarray, scores: np.ndarray, means: ClassMeans
+    X: Matrix,
+    positive: np.ndarray,
+    scores: np.ndarray,
+    means: ClassMeans,
+    weight: np.ndarray | None = None,
 ) -> np.ndarray:
     """Gradient of the loss at w, given scores = X @ w: one product with X transposed."""
-    p = means.share
-    # The per-row scalar of the saddle form: its mean over rows is the gradient.
-    residual = np.where(
-        positive,
-        2 * (1 - p) * (scores - scores[~positive].mean() - 1),
-        2 * p * (scores - scores[positive].mean() + 1),
-    )
-    return X.T @ (residual / positive.size)
+    return X.T @ row_slopes(positive, scores, row_shares(positive, means, weight), means)
+
+
+def row_slopes(
+    positive: np.ndarray, scores: np.ndarray, shares: np.ndarray, means: ClassMeans
+) -> np.ndarray:
+    """Derivative of the loss by each score: the per-row scalar of the saddle form, weighted."""
+    high, low = (shares * side @ scores for side in (positive, ~positive))
+    missing = np.where(positive, scores - low - 1, scores - high + 1)
+    return 2 * means.pair_weight * shares * missing

@@ -3,6 +3,7 @@
 import numpy as np
 from scipy import sparse
 
+from telic.auc.certificate import ball_gap, certified, slope_at
 from telic.auc.linear import at_least
 from telic.auc.oam import oam_gradient_steps, oam_sequential_steps
 from telic.auc.opauc import opauc_sketch_steps, opauc_steps
@@ -14,6 +15,11 @@ from telic.auc.stream import OnlineAUC, State, common_state
 from telic.auc.thresholds import Rule
 from telic.auc.uniexp import uniexp_steps
 from telic.errors import InputError
+
+
+def _ridge_bound(X, positive, weight, w, beta):
+    found = certified(X, positive, w, 0, beta=beta, tol=None, weight=weight)
+    return found.gap, found.objective
 
 
 class SOLAM(OnlineAUC):
@@ -32,6 +38,9 @@ class SOLAM(OnlineAUC):
     max_iter : int, default 10
         Passes of `fit`.
     threshold : str or (str, float), default "prior"
+    pos_label : label, optional
+        The positive label. By default the larger one for `fit`, the second of `classes` for a
+        stream.
     random_state : int, RandomState or None
 
     Examples
@@ -51,13 +60,14 @@ class SOLAM(OnlineAUC):
 
     def __init__(
         self, radius=10.0, *, step_size=1.0, forgetting=1.0, max_iter=10, threshold="prior",
-        random_state=None,
+        pos_label=None, random_state=None,
     ):  # fmt: skip
         self.radius = radius
         self.step_size = step_size
         self.forgetting = forgetting
         self.max_iter = max_iter
         self.threshold: Rule = threshold
+        self.pos_label = pos_label
         self.random_state = random_state
 
     def _start(self, d: int) -> State:
@@ -80,6 +90,10 @@ class SOLAM(OnlineAUC):
     def _weights(self, state: State) -> np.ndarray:
         return state["average"]
 
+    def _bound(self, X, positive, weight, w):
+        slope = slope_at(X, positive, w, weight)
+        return ball_gap(w, slope, float(self.radius)), slope.loss
+
 
 class RegSOLAM(SOLAM):
     """SOLAM with (beta/2)·‖w‖² in place of the ball: the objective of the batch methods.
@@ -87,19 +101,20 @@ class RegSOLAM(SOLAM):
     Parameters
     ----------
     beta : float, default 1e-4
-    step_size, forgetting, max_iter, threshold, random_state
+    step_size, forgetting, max_iter, threshold, pos_label, random_state
         As for `SOLAM`.
     """
 
     def __init__(
         self, beta=1e-4, *, step_size=1.0, forgetting=1.0, max_iter=10, threshold="prior",
-        random_state=None,
+        pos_label=None, random_state=None,
     ):  # fmt: skip
         self.beta = beta
         self.step_size = step_size
         self.forgetting = forgetting
         self.max_iter = max_iter
         self.threshold: Rule = threshold
+        self.pos_label = pos_label
         self.random_state = random_state
 
     def _start(self, d: int) -> State:
@@ -110,6 +125,9 @@ class RegSOLAM(SOLAM):
         self, state: State, X: Matrix, positive: np.ndarray, rng: np.random.Generator
     ) -> None:
         self._steps(state, X, positive, float(self.beta), 1e150)
+
+    def _bound(self, X, positive, weight, w):
+        return _ridge_bound(X, positive, weight, w, self.beta)
 
 
 class OPAUC(OnlineAUC):
@@ -124,13 +142,13 @@ class OPAUC(OnlineAUC):
         covariances.
     step_size : float, default 1
         The step is step_size/(L + λt), L the largest curvature seen.
-    forgetting, max_iter, threshold, random_state
+    forgetting, max_iter, threshold, pos_label, random_state
         As for `SOLAM`.
     """
 
     def __init__(
         self, beta=1e-4, *, rank=None, step_size=1.0, forgetting=1.0, max_iter=10,
-        threshold="prior", random_state=None,
+        threshold="prior", pos_label=None, random_state=None,
     ):  # fmt: skip
         self.beta = beta
         self.rank = rank
@@ -138,6 +156,7 @@ class OPAUC(OnlineAUC):
         self.forgetting = forgetting
         self.max_iter = max_iter
         self.threshold: Rule = threshold
+        self.pos_label = pos_label
         self.random_state = random_state
 
     def _start(self, d: int) -> State:
@@ -160,6 +179,9 @@ class OPAUC(OnlineAUC):
             draws = rng.normal(size=(len(X), self.rank)) / np.sqrt(self.rank)
             opauc_sketch_steps(*shared, s["sketch"], s["sums"], draws, s["scale"], *rates)
 
+    def _bound(self, X, positive, weight, w):
+        return _ridge_bound(X, positive, weight, w, self.beta)
+
 
 class OAM(OnlineAUC):
     """Online AUC maximisation with the pairwise hinge and one reservoir for each class.
@@ -180,7 +202,7 @@ class OAM(OnlineAUC):
         Rows kept of each class.
     step_size : float, default 1
         For "gra": the step is step_size/(L + λt).
-    forgetting, max_iter, threshold, random_state
+    forgetting, max_iter, threshold, pos_label, random_state
         As for `SOLAM`; reservoirs do not forget.
     """
 
@@ -188,7 +210,7 @@ class OAM(OnlineAUC):
 
     def __init__(
         self, update="gra", *, C=1e-4, beta=1e-4, buffer_size=100, step_size=1.0, forgetting=1.0,
-        max_iter=10, threshold="prior", random_state=None,
+        max_iter=10, threshold="prior", pos_label=None, random_state=None,
     ):  # fmt: skip
         self.update = update
         self.C = C
@@ -198,6 +220,7 @@ class OAM(OnlineAUC):
         self.forgetting = forgetting
         self.max_iter = max_iter
         self.threshold: Rule = threshold
+        self.pos_label = pos_label
         self.random_state = random_state
 
     def _start(self, d: int) -> State:
@@ -256,7 +279,7 @@ class UniExp(OnlineAUC):
     beta : float, default 1e-4
     step_size : float, default 1
         The step is step_size/(L + λt), L the curvature bound of the rarer class.
-    forgetting, max_iter, threshold, random_state
+    forgetting, max_iter, threshold, pos_label, random_state
         As for `SOLAM`.
     """
 
@@ -264,13 +287,14 @@ class UniExp(OnlineAUC):
 
     def __init__(
         self, beta=1e-4, *, step_size=1.0, forgetting=1.0, max_iter=10, threshold="prior",
-        random_state=None,
+        pos_label=None, random_state=None,
     ):  # fmt: skip
         self.beta = beta
         self.step_size = step_size
         self.forgetting = forgetting
         self.max_iter = max_iter
         self.threshold: Rule = threshold
+        self.pos_label = pos_label
         self.random_state = random_state
 
     def _start(self, d: int) -> State:

@@ -13,7 +13,7 @@ from sklearn.model_selection import StratifiedKFold
 from telic.auc.estimators import AUCClassifier
 from telic.auc.rows import Matrix
 from telic.auc.scaling import Scaling
-from telic.auc.tables import Encoder, read_labels, read_table
+from telic.auc.tables import Encoder, choose_positive, read_labels, read_table
 from telic.data import load_model, save_model
 from telic.errors import InputError
 from telic.evaluate.classification import roc_auc
@@ -43,20 +43,17 @@ def read_labelled(
     encoder: Encoder | None = None,
     width: int | None = None,
 ) -> Labelled:
-    """Read a file of labelled rows; give `encoder` (or `width`) to read as a model was fitted."""
+    """Read a file of labelled rows; give `encoder` (or `width`) to read as a model was fitted.
+
+    `positive` is the label to be ranked first, by default the rarer one.
+    """
     table = read_table(path)
     if isinstance(table, tuple):
         X, y = table
-        classes = np.unique(y)
-        if classes.size != 2:
-            raise InputError(f"{path}: {classes.size} different labels, expected two.")
-        chosen = str(classes[1]) if positive is None else positive
-        names = [str(value) for value in classes]
-        if chosen not in names:
-            raise InputError(f"{path}: labels are {names}, not {chosen!r}.")
+        chosen_rows, chosen = choose_positive(y, positive, f"{path}: the label")
         X = _of_width(X, width, path)
         columns = [str(j + 1) for j in range(X.shape[1])]
-        return Labelled(X, y == classes[names.index(chosen)], None, chosen, columns)
+        return Labelled(X, chosen_rows, None, chosen, columns)
     if label is None:
         raise InputError(f"{path}: name the label's column with --label.")
     y, chosen = read_labels(table, label, positive, path)
@@ -83,7 +80,8 @@ class Ranker:
     def fit(cls, rows: Labelled, *, scaling: str, label: str | None, **parameters: Any) -> "Ranker":
         """Fit `AUCClassifier(**parameters)` to scaled rows."""
         measured = Scaling.fit(rows.X, scaling)
-        model = AUCClassifier(**parameters).fit(measured.apply(rows.X), rows.positive)
+        model = AUCClassifier(**parameters, pos_label=True)
+        model.fit(measured.apply(rows.X), rows.positive)
         used = dict(parameters) | {"solver": model.solver_}
         return cls(
             rows.encoder, measured, model.coef_[0], float(model.intercept_[0]), label,
@@ -168,7 +166,8 @@ def search_beta(
         progress(f"cross-validation, beta {beta:g}")
         scores = []
         for train, test in splits:
-            model = AUCClassifier(**parameters, beta=beta).fit(X[train], rows.positive[train])
+            model = AUCClassifier(**parameters, beta=beta, pos_label=True)
+            model.fit(X[train], rows.positive[train])
             scores.append(roc_auc(rows.positive[test], model.decision_function(X[test])))
         return float(np.mean(scores))
 

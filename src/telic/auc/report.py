@@ -81,6 +81,7 @@ def page(
     positive: np.ndarray,
     scores: np.ndarray,
     *,
+    label: str,
     settings: dict[str, Any],
     features: list[tuple[str, float]],
     seed: int = 0,
@@ -92,6 +93,8 @@ def page(
     title, lead : str
     positive, scores : arrays of shape (n,)
         Of rows the model did not see, or say so in `lead`; 0 is the threshold.
+    label : str
+        The positive label.
     settings : dict
         How the model was made: shown as a table.
     features : list of (str, float)
@@ -108,7 +111,7 @@ def page(
             ["mean recall at false-positive rates up to 10 %", f"{found['auc_fpr_10']:.4f}"],
             ["area under the lift chart", f"{found['lift_area']:.4f}"],
             ["rows", f"{found['rows']:,}"],
-            ["positives", f"{found['positives']:,}"],
+            [f"positives ({label})", f"{found['positives']:,}"],
         ],
     )
     roc, recall = curves(positive, scores, seed=seed)
@@ -117,10 +120,10 @@ def page(
     report.section("At the chosen threshold")
     precision = "none called" if found["precision"] is None else f"{found['precision']:.4f}"
     report.table(
-        ["", "truly positive", "truly negative"],
+        ["", f"truly {label}", "truly other"],
         [
-            ["called positive", f"{found['true_positives']:,}", f"{found['false_positives']:,}"],
-            ["called negative", f"{found['false_negatives']:,}", f"{found['true_negatives']:,}"],
+            [f"called {label}", f"{found['true_positives']:,}", f"{found['false_positives']:,}"],
+            ["called other", f"{found['false_negatives']:,}", f"{found['true_negatives']:,}"],
         ],
         caption=f"Confusion matrix: precision {precision}, recall {found['recall']:.4f}",
     )

@@ -42,6 +42,64 @@ def as_rows(X: Matrix) -> Rows:
     return SparseRows(*(np.require(part, dtype, ["C", "A", "W"]) for part, dtype in parts))
 
 
+SMALL = 1000
+"""Up to so many rows the order in which they were given does not touch what is drawn."""
+MOST_COPIES = 100
+"""A pass reads at most so many times as many rows as there are, however large their weights."""
+
+
+def _keys(X: Matrix) -> np.ndarray:
+    """A number for each row that only its content decides, and that follows nothing in it."""
+    factors = np.random.default_rng(0).integers(2**63, size=X.shape[1], dtype=np.uint64) | 1
+    if not sparse.issparse(X):
+        return ((X + 0.0).view(np.uint64) * factors).sum(axis=1)
+    X = sparse.coo_array(X)
+    keys = np.zeros(X.shape[0], dtype=np.uint64)
+    np.add.at(keys, X.coords[0], (X.data + 0.0).view(np.uint64) * factors[X.coords[1]])
+    return keys
+
+
+class Draws:
+    """Which rows the methods that take a row a step read.
+
+    A row of weight 2 is read as two rows: `reading` lists rows with their repetitions. Weights
+    that are no whole numbers are rounded so that every stretch of rows has its due. Few rows are
+    listed in an order of their own, so that on small data, where one row matters, neither their
+    order nor repeating them in place of weighing them changes what a seed gives.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+    weight : array of shape (n,), optional
+        Weights > 0.
+    """
+
+    def __init__(self, X: Matrix, weight: np.ndarray | None = None):
+        n = X.shape[0]
+        self.total = n
+        """Rows read in a pass."""
+        self.reading: np.ndarray | None = None
+        if weight is not None:
+            self.total = int(np.clip(round(float(weight.sum())), n, MOST_COPIES * n))
+        if self.total <= SMALL:
+            self.reading = np.argsort(_keys(X))
+        if weight is not None:
+            order = np.arange(n) if self.reading is None else self.reading
+            ends = np.cumsum(weight[order])
+            middles = (np.arange(self.total) + 0.5) * (ends[-1] / self.total)
+            self.reading = order[np.minimum(np.searchsorted(ends, middles), n - 1)]
+
+    def independent(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> np.ndarray:
+        """Draw rows with replacement, in proportion to their weights."""
+        drawn = rng.integers(self.total, size=size)
+        return drawn if self.reading is None else self.reading[drawn]
+
+    def shuffled(self, rng: np.random.Generator) -> np.ndarray:
+        """Return every row in random order, as often as its weight says."""
+        order = rng.permutation(self.total)
+        return order if self.reading is None else self.reading[order]
+
+
 def row_dot(rows, i, w):
     """Inner product of row i with w (inside kernels)."""
     raise NotImplementedError("row_dot is called from compiled kernels only")

@@ -5,11 +5,13 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from telic.auc.certificate import certified
 from telic.auc.objective import Callback, ClassMeans, Solution, class_means
 from telic.auc.rows import (
     AHEAD,
     FAST,
     TINY,
+    Draws,
     Matrix,
     Rows,
     as_rows,
@@ -37,9 +39,11 @@ class Centred(NamedTuple):
     """M²: the largest squared norm of a centred row."""
 
 
-def centred(X: Matrix, positive: np.ndarray, center: bool) -> Centred:
+def centred(
+    X: Matrix, positive: np.ndarray, center: bool, weight: np.ndarray | None = None
+) -> Centred:
     """Measure the rows from their mean, or from 0."""
-    means = class_means(X, positive)
+    means = class_means(X, positive, weight)
     centre = means.overall if center else np.zeros_like(means.pos)
     projected = X @ np.column_stack([centre, means.pos, means.neg])
     squares = row_squares(X) - 2 * projected[:, 0] + centre @ centre
@@ -66,6 +70,7 @@ def spam(
     theta: float = 0.5,
     center: bool = True,
     passes: int = 20,
+    weight: np.ndarray | None = None,
     rng: np.random.Generator,
     callback: Callback | None = None,
 ) -> Solution:
@@ -96,40 +101,45 @@ def spam(
         printed method.
     passes : int, default 20
         The number of steps is passes·n.
+    weight : array of shape (n,), optional
+        Rows are drawn in proportion to it, see `telic.auc.rows.Draws`.
     rng : numpy.random.Generator
         Draws the rows, with replacement.
 
     Returns
     -------
     Solution
-        The last iterate; n_iter counts passes.
+        The last iterate; n_iter counts passes. Its gap is bounded, but no rule stops by it.
     """
     if step not in STEPS:
         raise InputError(f"step: {step!r}, expected one of {', '.join(STEPS)}.")
     if beta <= 0 and step != "sqrt":
         raise InputError(f"beta: {beta!r}; SPAM's step {step!r} needs beta > 0. Use step='sqrt'.")
-    view, rows = centred(X, positive, center), as_rows(X)
-    w = np.zeros(view.centre.size)
-    for done in range(passes):
-        times = np.arange(1.0, positive.size + 1) + done * positive.size
+    view, rows = centred(X, positive, center, weight), as_rows(X)
+    draws = Draws(X, weight)
+    w, stopped, done = np.zeros(view.centre.size), False, 0
+    while done < passes and not stopped:
+        times = np.arange(1.0, draws.total + 1) + done * draws.total
         steps = _step_sizes(step, times, beta, view.bound, step_size, theta)
-        spam_pass(rows, positive, view, w, steps, beta=beta, beta1=beta1, rng=rng)
+        order = draws.independent(rng, draws.total)
+        spam_pass(rows, positive, view, w, order, steps, beta=beta, beta1=beta1)
+        done += 1
         if not np.isfinite(w).all():
             raise InputError(
                 f"SPAM diverged with step={step!r} and beta={beta:g}; "
                 "use step='linear' or a larger beta."
             )
-        if callback is not None and callback(done + 1, w):
-            return Solution(w, done + 1, False)
-    return Solution(w, passes, True)
+        stopped = callback is not None and bool(callback(done, w))
+    return certified(
+        X, positive, w, done, beta=beta, beta1=beta1, tol=None, weight=weight, stopped=stopped
+    )
 
 
 def spam_pass(
-    rows: Rows, positive: np.ndarray, view: Centred, w: np.ndarray, steps: np.ndarray, *,
-    beta: float, beta1: float, rng: np.random.Generator,
+    rows: Rows, positive: np.ndarray, view: Centred, w: np.ndarray, order: np.ndarray,
+    steps: np.ndarray, *, beta: float, beta1: float,
 ) -> None:  # fmt: skip
-    """Do len(steps) steps on w in place."""
-    order = rng.integers(positive.size, size=steps.size)
+    """Do a step on w in place for each row of the order."""
     kernel = _l2_steps if beta1 == 0 else _net_steps
     kernel(
         rows, positive, order, w, view.centre, view.means.pos, view.means.neg, view.projected,

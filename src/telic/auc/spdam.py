@@ -1,14 +1,19 @@
 """SPDAM: stochastic primal-dual AUC maximisation (Natole, Ying and Lyu, 2019)."""
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
+from telic.auc.certificate import TIGHTEST, certified, small
 from telic.auc.objective import (
     Callback,
     Solution,
     class_means,
     loss_gradient,
-    objective,
+    pair_loss,
+    penalty,
+    row_shares,
 )
 from telic.auc.rows import FAST, Matrix, as_rows, row_add, row_dot
 from telic.auc.spam import row_squares
@@ -20,9 +25,10 @@ def spdam(
     positive: np.ndarray,
     *,
     beta: float,
-    batch_size: int | float = 0.1,
+    batch_size: int | float = 0.01,
     tol: float = 1e-8,
-    max_iter: int = 500,
+    max_iter: int = 5000,
+    weight: np.ndarray | None = None,
     rng: np.random.Generator,
     callback: Callback | None = None,
 ) -> Solution:
@@ -39,13 +45,15 @@ def spdam(
     positive : bool array of shape (n,)
     beta : float
         Ridge weight > 0.
-    batch_size : int or float, default 0.1
+    batch_size : int or float, default 0.01
         Rows in a batch, or a share of n below 1 (the source's figures use a tenth).
     tol : float, default 1e-8
-        Stop when ‖∇F‖²/(2·beta), a bound on the gap, falls below tol times F. Looked at after
-        every tenth pass.
-    max_iter : int, default 500
-        Passes.
+        Stop when ‖∇F‖²/(2·beta), a bound on the gap, is at most tol times F; small problems go on
+        to rounding. Looked at after every tenth pass.
+    max_iter : int, default 5000
+        Passes: with batches of a tenth about R·√(m/(nλ)) of them divide the distance by e.
+    weight : array of shape (n,), optional
+        A row of weight 2 counts as two.
     rng : numpy.random.Generator
         Shuffles the rows of each pass.
 
@@ -60,49 +68,55 @@ def spdam(
     size = int(np.ceil(batch_size * n)) if batch_size < 1 else int(min(batch_size, n))
     if size < 1:
         raise InputError(f"batch_size: {batch_size!r}, expected a count >= 1 or a share in (0, 1).")
-    means, rows = class_means(X, positive), as_rows(X)
+    means, rows = class_means(X, positive, weight), as_rows(X)
     ridge = beta / (2 * means.pair_weight)
-    norm = np.sqrt(_largest_scaled_row(X, positive, means))
+    # x̄ = factor·(x − class mean): 1/√p or 1/√(1−p), and the root of the row's relative weight.
+    factor = np.sqrt(n * row_shares(positive, means, weight))
+    norm = np.sqrt(_largest_scaled_row(X, positive, means, factor))
     tau = np.sqrt(size / (n * ridge)) / (2 * norm)
     sigma = np.sqrt(n * ridge / size) / (2 * norm)
     theta = 1 - 1 / (n / size + norm * np.sqrt(n / (size * ridge)))
     w, ahead, u = np.zeros((3, means.pos.size))
     dual = np.zeros(n)
+    certify: dict[str, Any] = {"beta": beta, "tol": tol, "weight": weight}
+    asked = min(tol, TIGHTEST) if small(X) else tol
     for done in range(1, max_iter + 1):
         order = rng.permutation(n)
         _pass(
-            rows, positive, order, size, w, ahead, u, dual, means.pos, means.neg,
-            means.share, ridge, tau, sigma, theta,
+            rows, positive, factor, order, size, w, ahead, u, dual, means.pos, means.neg,
+            ridge, tau, sigma, theta,
         )  # fmt: skip
         if callback is not None and callback(done, w):
-            return Solution(w, done, False)
+            return certified(X, positive, w, done, **certify, stopped=True)
         if done % 10 == 0:
-            slope = loss_gradient(X, positive, X @ w, means) + beta * w
-            if slope @ slope <= tol * 2 * beta * objective(X, positive, w, beta=beta):
-                return Solution(w, done, True)
-    return Solution(w, max_iter, False)
+            scores = X @ w
+            slope = loss_gradient(X, positive, scores, means, weight) + beta * w
+            loss = means.pair_weight * pair_loss(scores, positive, weight)
+            if slope @ slope <= asked * 2 * beta * (loss + penalty(w, beta)):
+                found = certified(X, positive, w, done, **certify)
+                if found.converged or asked <= TIGHTEST:
+                    return found
+                asked /= 10
+    return certified(X, positive, w, max_iter, **certify)
 
 
-def _largest_scaled_row(X, positive, means):
-    """R²: the largest squared norm of x̄ = (x − class mean)/√(class share)."""
+def _largest_scaled_row(X, positive, means, factor):
+    """R²: the largest squared norm of x̄."""
     squares = row_squares(X)
-    largest = np.finfo(float).tiny
-    for mask, mean, share in (
-        (positive, means.pos, means.share),
-        (~positive, means.neg, 1 - means.share),
-    ):
+    largest = float(np.finfo(float).tiny)
+    for mask, mean in ((positive, means.pos), (~positive, means.neg)):
         distances = squares[mask] - 2 * (X @ mean)[mask] + mean @ mean
-        largest = max(largest, float(distances.max()) / share)
+        largest = max(largest, float((distances * factor[mask] ** 2).max()))
     return largest
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def _pass(
-    rows, positive, order, size, w, ahead, u, dual, mean_pos, mean_neg, p, ridge, tau, sigma, theta
-):
+    rows, positive, factor, order, size, w, ahead, u, dual, mean_pos, mean_neg, ridge, tau, sigma,
+    theta,
+):  # fmt: skip
     """One pass in batches, in place; rows are centred on their class mean implicitly."""
     n, d = order.size, w.size
-    root_pos, root_neg = np.sqrt(p), np.sqrt(1 - p)
     moved = np.zeros(d)
     gap_square = 0.0
     for j in range(d):
@@ -118,12 +132,9 @@ def _pass(
         total_pos, total_neg = 0.0, 0.0
         for t in range(start, stop):
             i = order[t]
-            score = row_dot(rows, i, ahead)
-            score = (
-                (score - score_pos) / root_pos if positive[i] else (score - score_neg) / root_neg
-            )
-            new = (sigma * score + dual[i]) / (1 + sigma)
-            change = (new - dual[i]) / (n * (root_pos if positive[i] else root_neg))
+            score = row_dot(rows, i, ahead) - (score_pos if positive[i] else score_neg)
+            new = (sigma * factor[i] * score + dual[i]) / (1 + sigma)
+            change = (new - dual[i]) * factor[i] / n
             dual[i] = new
             row_add(rows, i, change, moved)
             if positive[i]:

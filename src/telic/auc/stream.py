@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from telic.auc.linear import LinearAUC, at_least, dense_blocks, generator
 from telic.auc.objective import Callback, Solution
-from telic.auc.rows import Matrix
+from telic.auc.rows import Draws, Matrix
 from telic.errors import InputError
 
 State = dict[str, Any]
@@ -26,8 +26,10 @@ class OnlineAUC(LinearAUC):
     The class prior and means are running ones, so nothing need be known of the stream; with
     `forgetting` < 1 rows count 1, f, f², … with age, and steps stop shrinking at
     1/(1 − f) rows, so that drift is followed. `fit` makes `max_iter` passes in random order and
-    chooses the threshold by rule; a stream has no list of scores, so `partial_fit` and
-    `learn_one` put it halfway between the mean scores of the two classes.
+    chooses the threshold by rule; it stops by no rule, so `converged_` is None, and `gap_` bounds
+    what the passes left of the gap where the objective allows a bound. A stream has no list of
+    scores, so `partial_fit` and `learn_one` put the threshold halfway between the mean scores of
+    the two classes.
     """
 
     _reads_sparse = False
@@ -60,18 +62,31 @@ class OnlineAUC(LinearAUC):
         if not 0 < self.forgetting <= 1:
             raise InputError(f"forgetting: {self.forgetting!r}, expected a factor in (0, 1].")
 
-    def _solve(self, X: Matrix, positive: np.ndarray, callback: Callback | None) -> Solution:
+    def _solve(
+        self,
+        X: Matrix,
+        positive: np.ndarray,
+        weight: np.ndarray | None,
+        callback: Callback | None,
+    ) -> Solution:
         self._check()
         rng = generator(self.random_state)
         state = self._start(X.shape[1])
-        done = 0
-        for done in range(1, self.max_iter + 1):
-            order = rng.permutation(positive.size)
+        draws, done, stopped = Draws(X, weight), 0, False
+        while done < self.max_iter and not stopped:
+            order = draws.shuffled(rng)
             self._read_all(state, X[order], positive[order], rng)
-            if callback is not None and callback(done, self._weights(state)):
-                break
+            done += 1
+            stopped = callback is not None and bool(callback(done, self._weights(state)))
         self._state, self._rng = state, rng
-        return Solution(self._weights(state), done, True)
+        gap, value = self._bound(X, positive, weight, self._weights(state))
+        return Solution(self._weights(state), done, None, gap, value, stopped)
+
+    def _bound(
+        self, X: Matrix, positive: np.ndarray, weight: np.ndarray | None, w: np.ndarray
+    ) -> tuple[float, float]:
+        """Bound the gap after `fit`, and the objective it belongs to; NaN where there is none."""
+        return np.nan, np.nan
 
     def partial_fit(self, X, y, classes=None):
         """Learn from the next rows of a stream, in order.
@@ -83,7 +98,8 @@ class OnlineAUC(LinearAUC):
             May hold one class only, however long; until both were seen nothing can be ranked
             and all scores are 0.
         classes : array of two labels
-            Required at the first call.
+            Required at the first call: the negative label, then the positive one, unless
+            `pos_label` says otherwise. `classes_` keeps that order.
 
         Returns
         -------
@@ -94,10 +110,13 @@ class OnlineAUC(LinearAUC):
         if first:
             if classes is None:
                 raise InputError("classes: required at the first call of partial_fit.")
-            self._classes(np.asarray(classes))
+            self._set_classes(np.asarray(classes))
             self._begin(X.shape[1])
-        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise InputError(f"classes: {classes!r}, but the stream began with {self.classes_}.")
+        elif classes is not None and not self._began_with(classes):
+            raise InputError(
+                f"classes: {classes!r}, but the stream began with {self.classes_.tolist()} "
+                "(negative, positive). Leave classes out after the first call."
+            )
         unknown = np.setdiff1d(y, self.classes_)
         if unknown.size:
             raise InputError(f"y: label {unknown[0]!r} is none of the classes {self.classes_}.")
@@ -106,10 +125,22 @@ class OnlineAUC(LinearAUC):
         self._publish()
         return self
 
+    def _set_classes(self, classes: np.ndarray) -> None:
+        self._classes(classes)
+        if self.pos_label is None:
+            _, first = np.unique(classes, return_index=True)
+            self.classes_ = classes[np.sort(first)]
+
+    def _began_with(self, classes: Any) -> bool:
+        given = np.asarray(classes)
+        if self.pos_label is not None:  # it says which one is positive, whatever the order
+            return np.array_equal(np.unique(given), np.unique(self.classes_))
+        return np.array_equal(given, self.classes_)
+
     def _begin(self, d: int) -> None:
         self._check()
         self._state, self._rng = self._start(d), generator(self.random_state)
-        self.n_iter_ = 1
+        self.n_iter_, self.converged_, self.gap_ = 1, None, np.nan
 
     def _publish(self) -> None:
         """Set coef_ and intercept_ from the state."""

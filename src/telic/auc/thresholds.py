@@ -8,7 +8,9 @@ Rule = str | tuple[str, float]
 RULES = ("prior", "youden", "cost", "top_k")
 
 
-def choose_threshold(scores: np.ndarray, positive: np.ndarray, rule: Rule) -> float:
+def choose_threshold(
+    scores: np.ndarray, positive: np.ndarray, rule: Rule, weight: np.ndarray | None = None
+) -> float:
     """Return the score above which a row is called positive.
 
     Parameters
@@ -20,6 +22,8 @@ def choose_threshold(scores: np.ndarray, positive: np.ndarray, rule: Rule) -> fl
         false-positive rate; ("cost", c) minimises c·(missed positives) + (false alarms), c > 0;
         ("top_k", k) calls the k rows of highest score positive (k < 1 is a share), the rule for
         precision at k. "cost" alone is c = 1, "top_k" alone the prior.
+    weight : array of shape (n,), optional
+        A row of weight 2 counts as two.
 
     Returns
     -------
@@ -40,32 +44,46 @@ def choose_threshold(scores: np.ndarray, positive: np.ndarray, rule: Rule) -> fl
         raise InputError(
             f"threshold: {rule!r}, expected 'prior', 'youden', ('cost', c) or ('top_k', k)."
         )
-    n, n_pos = scores.size, int(np.count_nonzero(positive))
+    weight = np.ones(scores.size) if weight is None else weight
+    n, n_pos = float(weight.sum()), float(weight[positive].sum())
     if name in ("prior", "top_k"):
-        wanted = n_pos if number is None else number
+        wanted = n_pos if number is None else float(number)
         if not wanted > 0:
             raise InputError(f"threshold: {rule!r}, the number of rows to call must be > 0.")
-        wanted = min(round(wanted * n) if wanted < 1 else int(wanted), n - 1)
-        wanted = max(wanted, 1)
-        cut = np.partition(scores, (n - wanted - 1, n - wanted))
-        return _between(cut[n - wanted - 1], cut[n - wanted])
+        wanted = wanted * n if wanted < 1 and number is not None else wanted
+        if (weight == np.floor(weight)).all():
+            wanted = round(wanted)  # rows come whole
+        return _call(scores, weight, wanted)
     if name == "youden":
-        gain, loss = 1 / max(n_pos, 1), 1 / max(n - n_pos, 1)
+        gain, loss = 1 / n_pos, 1 / (n - n_pos)
     else:
         gain, loss = (1.0 if number is None else float(number)), 1.0
         if not gain > 0:
             raise InputError(f"threshold: {rule!r}, expected a cost > 0 of a missed positive.")
     order = np.argsort(-scores)
     ranked = scores[order]
-    worth = np.concatenate([[0.0], np.cumsum(np.where(positive[order], gain, -loss))])
+    worths = weight[order] * np.where(positive[order], gain, -loss)
+    worth = np.concatenate([[0.0], np.cumsum(worths)])
     # A cut after the first k is possible where the score changes, and at both ends.
     allowed = np.concatenate([[True], ranked[1:] < ranked[:-1], [True]])
     best = int(np.argmax(np.where(allowed, worth, -np.inf)))
     if best == 0:
         return float(np.nextafter(ranked[0], np.inf))
-    if best == n:
+    if best == scores.size:
         return float(np.nextafter(ranked[-1], -np.inf))
     return _between(ranked[best], ranked[best - 1])
+
+
+def _call(scores: np.ndarray, weight: np.ndarray, wanted: float) -> float:
+    """Cut so that rows of that much weight lie above; one row at least on either side."""
+    order = np.argsort(scores)
+    ranked, ends = scores[order], np.cumsum(weight[order])
+    left = np.clip(ends[-1] - wanted, ends[0], ends[-2])
+    # A sum of weights that rounding moved past the end of a row does not cut into that row.
+    slack = 1e-9 * ends[-1]
+    below = int(np.searchsorted(ends, left - slack))
+    above = min(int(np.searchsorted(ends, left + slack, side="right")), ranked.size - 1)
+    return _between(ranked[below], ranked[above])
 
 
 def _between(low: float, high: float) -> float:

@@ -1,14 +1,18 @@
 """VRSPAM: SPAM with SVRG's variance reduction (Dan and Sahoo, 2019); linear convergence."""
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from scipy import sparse
 
+from telic.auc.certificate import TIGHTEST, certified, fenchel_terms, small
 from telic.auc.objective import Callback, Solution, loss_gradient, pair_loss, penalty
 from telic.auc.rows import (
     AHEAD,
     FAST,
     TINY,
+    Draws,
     Matrix,
     as_rows,
     prefetch,
@@ -33,6 +37,7 @@ def vrspam(
     pairs: bool = False,
     tol: float = 1e-8,
     max_iter: int = 200,
+    weight: np.ndarray | None = None,
     rng: np.random.Generator,
     callback: Callback | None = None,
 ) -> Solution:
@@ -64,10 +69,12 @@ def vrspam(
         Step on sampled pairs (x⁺, x⁻) in place of rows, see `telic.auc.vrspam_pairs`: for sparse
         rows with ℓ₁, where it costs O(nonzeros of the pair). `batch_size` then has no meaning.
     tol : float, default 1e-8
-        Stop when the gap is certified (ℓ₂: ‖∇F‖²/(2·beta), ℓ₁: with the subgradient of least
-        norm) below tol times F.
+        Stop when the bound on the gap of `telic.auc.certificate` is at most tol times F; small
+        problems go on to rounding.
     max_iter : int, default 200
         Stages; one is max(n, M²/beta) steps (at most 20n), here counted as passes 1 + steps/n.
+    weight : array of shape (n,), optional
+        Rows are drawn in proportion to it; a row of weight 2 counts as two.
     rng : numpy.random.Generator
 
     Returns
@@ -77,34 +84,50 @@ def vrspam(
     """
     if beta <= 0:
         raise InputError(f"beta: {beta!r}; VRSPAM needs a strongly convex penalty, beta > 0.")
-    n = positive.size
-    view, rows = centred(X, positive, center), as_rows(X)
+    draws = Draws(X, weight)
+    n = draws.total
+    view, rows = centred(X, positive, center, weight), as_rows(X)
     means, centre = view.means, view.centre
     eta = step_size / (2 * view.bound)
     w = np.zeros(centre.size)
     first = 1 / (beta * np.arange(1.0, n + 1) + 4 * view.bound)
-    spam_pass(rows, positive, view, w, first, beta=beta, beta1=beta1, rng=rng)
+    order = draws.independent(rng, n)
+    spam_pass(rows, positive, view, w, order, first, beta=beta, beta1=beta1)
     steps = int(min(max(n, view.bound / beta), 20 * n))
     if batch_size is None:
         nonzeros = rows.data.size if isinstance(rows, tuple) else rows.size
         batch_size = int(np.clip(w.size * n / max(nonzeros, 1), 1, n))
     if pairs:
         sparse_rows = as_rows(sparse.csr_matrix(X))
-        high, low = np.flatnonzero(positive), np.flatnonzero(~positive)
+        listed = np.arange(n) if draws.reading is None else draws.reading
+        high, low = listed[positive[listed]], listed[~positive[listed]]
         # ‖x⁺ − x⁻‖² <= 4M², so a pair's curvature is at most 8p(1 − p)M².
         eta = step_size / (8 * means.pair_weight * view.bound + beta)
-    passes, best, snapshot_w = 1.0, np.inf, np.zeros(w.size)
+    certify: dict[str, Any] = {"beta": beta, "beta1": beta1, "tol": tol, "weight": weight}
+    asked = min(tol, TIGHTEST) if small(X) else tol
+    passes, best, snapshot_w = 1.0, np.inf, w
+
+    def valued(v: np.ndarray) -> tuple[np.ndarray, float]:
+        scores = X @ v
+        loss = pair_loss(scores, positive, weight)
+        return scores, means.pair_weight * loss + penalty(v, beta, beta1)
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not valued(w)[1] <= means.pair_weight:  # the pass of SPAM ended higher than 0 is
+            w = np.zeros(w.size)
     for stage in range(max_iter):
         with np.errstate(over="ignore", invalid="ignore"):  # a stage may have blown up
-            scores = X @ w
-            value = means.pair_weight * pair_loss(scores, positive) + penalty(w, beta, beta1)
+            scores, value = valued(w)
         if not value <= best * (1 + 1e-12):  # rounding is no reason to go back
             w, eta = snapshot_w, eta / 2
             continue
         best, snapshot_w = value, w
-        gradient = loss_gradient(X, positive, scores, means)
-        if _certified_gap(w, gradient + beta * w, beta, beta1) <= tol * value:
-            return Solution(w, stage, True)
+        gradient = loss_gradient(X, positive, scores, means, weight)
+        if fenchel_terms(w, -gradient, beta, beta1).sum() <= asked * value:
+            found = certified(X, positive, w, stage, **certify)
+            if found.converged or asked <= TIGHTEST:
+                return found
+            asked /= 10
         if pairs:
             visited = 2 * steps
             drawn = rng.choice(high, size=steps), rng.choice(low, size=steps)
@@ -114,14 +137,14 @@ def vrspam(
             snapshot = np.column_stack([view.projected, X @ gradient])
             anchors = np.array([gradient @ means.pos, gradient @ means.neg])
             u = np.zeros(w.size)
-            order = rng.integers(n, size=steps)
+            order = draws.independent(rng, steps)
             visited = steps
             r = _l2_stage(
                 rows, positive, order, u, centre, snapshot, anchors, means.share, beta, eta
             )
             w = w + u + r * gradient
         else:
-            order = rng.integers(n, size=(max(steps // batch_size, 1), batch_size))
+            order = draws.independent(rng, (max(steps // batch_size, 1), batch_size))
             visited = order.size
             new = w.copy()
             _net_stage(
@@ -131,15 +154,10 @@ def vrspam(
             w = new
         passes += 1 + visited / n
         if callback is not None and callback(passes, w):
-            return Solution(w, stage + 1, False)
-    return Solution(w, max_iter, False)
-
-
-def _certified_gap(w, smooth, beta, beta1):
-    """Bound on F(w) − F* by strong convexity; smooth is the gradient without the ℓ₁ term."""
-    away = np.abs(smooth + beta1 * np.sign(w))
-    least = np.where(w != 0, away, np.maximum(np.abs(smooth) - beta1, 0.0))
-    return float(least @ least) / (2 * beta)
+            return certified(X, positive, w, stage + 1, **certify, stopped=True)
+    with np.errstate(over="ignore", invalid="ignore"):
+        rose = not valued(w)[1] <= best
+    return certified(X, positive, snapshot_w if rose else w, max_iter, **certify)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from telic.cli.console import Overwrite
 from telic.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,7 +17,9 @@ app = typer.Typer(help="Rank rare events: fit, rank, evaluate, compare.", no_arg
 
 Table = Annotated[Path, typer.Argument(help="CSV, TSV, Parquet or libsvm file.")]
 Label = Annotated[str | None, typer.Option(help="Column of the label (not for libsvm).")]
-Positive = Annotated[str | None, typer.Option(help="The positive label. Default: the larger.")]
+Positive = Annotated[
+    str | None, typer.Option(help="The label to rank first. Default: the rarer one.")
+]
 Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out. Repeatable.")]
 OneHot = Annotated[
     list[str] | None, typer.Option(help="Numeric column to take as categories. Repeatable.")
@@ -55,6 +58,7 @@ def fit(
     threshold: Threshold = "prior",
     test: Annotated[float, typer.Option(help="Share held out to measure the model.")] = 0.2,
     report: ReportFile = None,
+    overwrite: Overwrite = False,
     as_json: Json = False,
     seed: Seed = 0,
 ) -> None:
@@ -65,7 +69,12 @@ def fit(
     from telic.auc.ranker import BETAS, Ranker, read_labelled, search_beta
     from telic.auc.report import measures, page
     from telic.cli.progress import steps
+    from telic.data import check_output
 
+    for file in filter(None, (model, report)):
+        check_output(file, reads=[table], overwrite=overwrite)
+    if report is not None and model.resolve() in (report.resolve(), *report.resolve().parents):
+        raise InputError(f"--report {report}: is in the model's folder. Choose another name.")
     if not 0 < test < 1:
         raise InputError(f"--test: {test}, expected a share between 0 and 1.")
     rows = read_labelled(
@@ -104,10 +113,11 @@ def fit(
             "was then fitted to all rows."
         )
         page(
-            "A ranking by AUC", lead, rows.positive[held], scores, settings=settings,
-            features=_features(final), seed=seed,
+            "A ranking by AUC", lead, rows.positive[held], scores, label=rows.positive_label,
+            settings=settings, features=_features(final), seed=seed,
         ).write(report)  # fmt: skip
-    _print(found | {"beta": chosen, "model": str(model)}, as_json)
+    named = {"positive": rows.positive_label}
+    _print(named | found | {"beta": chosen, "model": str(model)}, as_json)
 
 
 @app.command()
@@ -119,8 +129,9 @@ def rank(
     column: Annotated[
         list[str] | None, typer.Option(help="Column of the table to carry along. Repeatable.")
     ] = None,
+    overwrite: Overwrite = False,
 ) -> None:
-    """List rows from the most to the least likely positive, with score and call."""
+    """List rows from the most to the least likely positive, with score, positive label and call."""
     import sys
 
     import numpy as np
@@ -128,8 +139,10 @@ def rank(
     from pyarrow import csv
 
     from telic.auc.ranker import Ranker
-    from telic.data import atomic_path
+    from telic.data import atomic_path, check_output
 
+    if output is not None:
+        check_output(output, reads=[table, model], overwrite=overwrite)
     ranker = Ranker.load(model)
     source, X = ranker.read(table)
     scores = ranker.score(X)
@@ -138,6 +151,7 @@ def rank(
         "rank": np.arange(1, order.size + 1),
         "row": order + 1,
         "score": scores[order],
+        "positive": [ranker.positive_label] * order.size,
         "called": scores[order] > 0,
     }
     for name in column or ():
@@ -154,12 +168,20 @@ def rank(
 
 @app.command()
 def evaluate(
-    table: Table, model: Model, report: ReportFile = None, as_json: Json = False, seed: Seed = 0
+    table: Table,
+    model: Model,
+    report: ReportFile = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+    seed: Seed = 0,
 ) -> None:
     """Measure a saved ranker on labelled rows it has not seen."""
     from telic.auc.ranker import Ranker, read_labelled
     from telic.auc.report import measures, page
+    from telic.data import check_output
 
+    if report is not None:
+        check_output(report, reads=[table, model], overwrite=overwrite)
     ranker = Ranker.load(model)
     rows = read_labelled(
         table, label=ranker.label, positive=ranker.positive_label, encoder=ranker.encoder,
@@ -169,9 +191,10 @@ def evaluate(
     if report is not None:
         page(
             "A ranking by AUC", f"{table.name}: every row of the file.", rows.positive, scores,
-            settings=_settings(ranker), features=_features(ranker), seed=seed,
+            label=ranker.positive_label, settings=_settings(ranker),
+            features=_features(ranker), seed=seed,
         ).write(report)  # fmt: skip
-    _print(measures(rows.positive, scores), as_json)
+    _print({"positive": ranker.positive_label} | measures(rows.positive, scores), as_json)
 
 
 def _rows(rows: Any, index: Any) -> Any:

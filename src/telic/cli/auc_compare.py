@@ -18,8 +18,9 @@ from telic.cli.auc import (
     Table,
     app,
 )
-from telic.cli.console import print_table
+from telic.cli.console import Overwrite, print_table
 from telic.cli.progress import steps
+from telic.data import check_output
 from telic.errors import InputError
 
 
@@ -43,11 +44,14 @@ def compare(
         Path, typer.Option(help="File that keeps finished runs; run again to go on.")
     ] = Path("auc-results.jsonl"),
     report: ReportFile = None,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Compare methods on a table of your own, or run a paper's tables again."""
     if (table is None) == (paper is None):
         raise InputError("compare: give either a table of your own or --paper 001|002.")
+    if report is not None:
+        check_output(report, reads=[table, results], overwrite=overwrite)
     if paper is not None:
         _compare_paper(paper, sets, data, results, runs or 20, report, as_json)
     else:
@@ -68,6 +72,7 @@ def diagnose(
     scaling: ScalingName = "unit",
     beta: Annotated[float, typer.Option(help="Ridge weight > 0.")] = 1e-3,
     seed: Seed = 0,
+    overwrite: Overwrite = False,
 ) -> None:
     """Show how the stochastic methods converge: gap, AUC, step noise, batch sizes."""
     from telic.auc.diagnostics import batch_sizes, convergence
@@ -75,6 +80,7 @@ def diagnose(
     from telic.auc.scaling import Scaling
     from telic.report import Report
 
+    check_output(report, reads=[table], overwrite=overwrite)
     rows = read_labelled(
         table, label=label, positive=positive, drop=drop or (), one_hot=one_hot or ()
     )
@@ -87,7 +93,8 @@ def diagnose(
     page = Report(
         "How the methods converge",
         f"{table.name}: {rows.positive.size:,} rows, {X.shape[1]:,} columns, scaling {scaling}, "
-        f"beta {beta:g}. All minimise the same objective; its optimum is known.",
+        f"beta {beta:g}, positive label {rows.positive_label}. All minimise the same objective; "
+        "its optimum is known.",
     )
     captions = (
         "Relative gap by passes over the data.",
@@ -188,7 +195,7 @@ def _compare_table(
             aucs = [one_run(data, name, scaling, run, parameter) for run in range(runs)]
             found.append(
                 {"method": name, "auc": float(np.mean(aucs)), "sd": float(np.std(aucs)),
-                 "parameter": parameter}
+                 "parameter": parameter, "positive": rows.positive_label}
             )  # fmt: skip
     found.sort(key=lambda row: -row["auc"])
     columns = ["method", "AUC", "sd", "parameter"]
@@ -198,12 +205,14 @@ def _compare_table(
     if report is not None:
         written = Report(
             "Methods compared",
-            f"{table.name}: {runs} random 80/20 splits, scaling {scaling}; each method's "
-            "parameter by 5-fold cross-validation on the first split.",
+            f"{table.name}: {runs} random 80/20 splits, scaling {scaling}, positive label "
+            f"{rows.positive_label}; each method's parameter by 5-fold cross-validation on the "
+            "first split.",
         )
         written.table(columns, cells)
         written.write(report)
     if as_json:
         typer.echo(json.dumps(found))
     else:
-        print_table(f"{table.name}, {runs} splits, {scaling}", columns, cells)
+        named = f"{table.name}, positive {rows.positive_label}, {runs} splits, {scaling}"
+        print_table(named, columns, cells)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from telic.cli.console import print_table
+from telic.cli.console import Overwrite, print_table
 from telic.cli.progress import console, steps
 from telic.errors import InputError
 
@@ -107,6 +107,12 @@ def simulate(
         Path | None,
         typer.Option(help="Also write the catalogue as a query log, for fit and evaluate."),
     ] = None,
+    outdated: Annotated[
+        bool,
+        typer.Option(
+            help="With --queries: an older catalogue, so that the lists in the log know more."
+        ),
+    ] = False,
     phones: Annotated[bool, typer.Option(help="Give them phones with apps.")] = False,
     strength: Annotated[
         float, typer.Option(help="With --phones: share of queries caused by an app.", min=0, max=1)
@@ -119,19 +125,22 @@ def simulate(
         typer.Option(help="With --phones: real query-app pairs (UniMobile, ISTAS) to go by."),
     ] = None,
     seed: Seed = 0,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write a composition log of simulated typists. It is marked as simulated."""
     import pyarrow.parquet as pq
 
-    from telic.data import atomic_path, refuse_unwritable
+    from telic.data import atomic_path, check_output
     from telic.simulate import affinity_of_pairs, simulate_phones, simulate_typists
 
     if not phones and (pairs or independent or strength != 0.5):
         raise InputError("--pairs, --independent and --strength need --phones.")
+    if outdated and not queries:
+        raise InputError("--outdated needs --queries: it is the catalogue that is older.")
     if queries and queries.resolve() == out.resolve():
         raise InputError(f"--queries names {out}, where the log goes. Choose another name.")
     for path in filter(None, (out, queries)):
-        refuse_unwritable(path)
+        check_output(path, reads=[catalogue, pairs], overwrite=overwrite)
     phrases, affinity = (
         affinity_of_pairs(pairs) if pairs else (catalogue_of(catalogue, min_users), None)
     )
@@ -150,7 +159,8 @@ def simulate(
         pq.write_table(log, temporary)
     if queries:
         with atomic_path(queries) as temporary:
-            pq.write_table(phrases.as_queries(log), temporary)
+            known = phrases.outdated(seed=seed) if outdated else phrases
+            pq.write_table(known.as_queries(log), temporary)
     console.print(f"{out}: {len(log)} simulated compositions of {users} users")
 
 
@@ -172,13 +182,14 @@ def fit(
     min_users: MinUsers = 3,
     window: Window = 30.0,
     skip_bad_rows: SkipBadRows = False,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Fit a search box on a composition log and write it as a model folder."""
     from telic.completion import fit_completer
-    from telic.data import refuse_unwritable
+    from telic.data import check_output
 
-    refuse_unwritable(out)
+    check_output(out, reads=[log, queries], overwrite=overwrite)
     (score,) = relevances_of([relevance])
     chosen = protocols_of(protocol)
     if len(chosen) > 1:
@@ -213,11 +224,12 @@ def evaluate(
     ] = "adaqac",
     window: Window = 30.0,
     skip_bad_rows: SkipBadRows = False,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Measure what feedback, or the phone's apps, are worth on a log, against the static order."""
     from telic.completion import evaluate as run
-    from telic.data import refuse_unwritable
+    from telic.data import check_output
     from telic.study import chapter2_report as draw
 
     if model not in ("adaqac", "appaware"):
@@ -228,14 +240,14 @@ def evaluate(
         if not 1 <= n <= 200:
             raise InputError(f"--candidates is {n}, expected 1 to 200.")
     if report:
-        refuse_unwritable(report)
+        check_output(report, reads=[log, queries], overwrite=overwrite)
     replay = replay_of(
         log, queries, skip=skip_bad_rows, min_compositions=min_compositions, min_users=min_users
     )
     if model == "appaware":
         evaluate_apps(replay, names, chosen, sizes, window, report, as_json=as_json)
         return
-    pieces = len(names) * len(chosen) * len(sizes)
+    pieces = 2 * len(names) * len(chosen) * len(sizes)  # own lists, and those shown
     with ThreadPoolExecutor(2) as two, steps("evaluating", pieces) as progress:
         results = run(
             replay, relevances=names, protocols=chosen, candidates=sizes, progress=progress,
@@ -267,7 +279,7 @@ def evaluate_apps(
 
     if not len(replay.log.apps):
         console.print("The log names no apps: every variant will equal Standard.")
-    with steps("evaluating", len(names) * len(protocols) * len(sizes)) as progress:
+    with steps("evaluating", 2 * len(names) * len(protocols) * len(sizes)) as progress:
         results = evaluate_phones(
             replay, relevances=names, protocols=protocols, candidates=sizes, minutes=window,
             progress=progress,
@@ -286,6 +298,7 @@ def evaluate_apps(
 
 def print_results(replay: "Replay", results: "list[Result]") -> None:
     """Print what each model adds to the static order, and where that order is kept."""
+    from telic.completion.evaluation import row_name
     from telic.study import chapter2_report as draw
 
     people = "SIMULATED people. " if replay.log.simulated else ""
@@ -295,7 +308,8 @@ def print_results(replay: "Replay", results: "list[Result]") -> None:
     for result in results:
         for model, gate in result.models.gates.items():
             if model == "adaqac-online":
-                typer.echo(f"{result.models.relevance.name}, {model}: {gate.summary()}")
+                name = row_name(model, result.lists)
+                typer.echo(f"{result.models.relevance.name}, {name}: {gate.summary()}")
 
 
 @app.command()
@@ -347,6 +361,7 @@ def _describe(
     folder: Path, completer: "Completer", *, as_json: bool, prefix: str | None = None
 ) -> None:
     from telic.completion.feedback import FEATURES
+    from telic.completion.harm import gate_facts
 
     relevance = completer.relevance
     facts: dict[str, Any] = {
@@ -362,6 +377,8 @@ def _describe(
         "users": len(completer.users),
         "trained on simulated people": completer.simulated,
         "order": completer.gate.summary(),
+        "running check": completer.check_summary(),
+        "gate": gate_facts(completer.gate),
         "feature weights (everyone)": {
             name: round(float(weight), 4)
             for name, weight in zip(

@@ -1,9 +1,14 @@
 """What commands print: JSON alone on stdout, or tables for people."""
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
 import typer
+
+Overwrite = Annotated[
+    bool,
+    typer.Option("--overwrite", help="Replace output that is there already, if telic wrote it."),
+]
 
 
 def print_json(content: Any) -> None:

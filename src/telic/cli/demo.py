@@ -23,22 +23,27 @@ def demo(
         bool, typer.Option("--phone", help="Two phones with different apps, side by side.")
     ] = False,
     seed: Seed = 0,
+    overwrite: Annotated[
+        bool, typer.Option(help="Replace what an earlier demo wrote, and nothing else.")
+    ] = True,
     as_json: Json = False,
 ) -> None:
     """Simulate typists, measure every model, write a report, open the search box."""
     if phone:
-        _phones(out, port if serve else None, seed, as_json=as_json)
+        _phones(out, port if serve else None, seed, overwrite=overwrite, as_json=as_json)
         return
     import pyarrow.parquet as pq
 
     from telic.completion import PROTOCOLS, evaluate, fit_completer
     from telic.completion.relevance import NAMES
-    from telic.data import atomic_path
+    from telic.data import atomic_path, check_output
     from telic.simulate import geonames_catalogue, simulate_typists
     from telic.study import chapter2_controls, chapter2_report
 
     began = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
+    for name in ("log.parquet", "model", "report.html"):
+        check_output(out / name, overwrite=overwrite)
     seeds = 5
     two = ThreadPoolExecutor(2)
     with two, steps("demo", 3 + 2 * len(NAMES) + 2 * seeds) as progress:
@@ -49,8 +54,9 @@ def demo(
             pq.write_table(log, temporary)
         replay = chapter2_controls.simulated_replay(catalogue, log)
         results = evaluate(
-            replay, protocols=tuple(PROTOCOLS.values()), progress=progress, executor=two
-        )
+            replay, protocols=tuple(PROTOCOLS.values()), lists=("own",), progress=progress,
+            executor=two,
+        )  # fmt: skip
         controls = chapter2_controls.controls(
             catalogue,
             settings=("inattentive", "readers"),
@@ -88,28 +94,32 @@ def demo(
         open_search_box(out / "model", port=port)
 
 
-def _phones(out: Path, port: int | None, seed: int, *, as_json: bool) -> None:
+def _phones(out: Path, port: int | None, seed: int, *, overwrite: bool, as_json: bool) -> None:
     """Simulate phones, measure AppAware, write a report, open two phones side by side."""
     import pyarrow.parquet as pq
 
     from telic.completion import fit_completer
     from telic.completion.appaware_evaluation import evaluate_phones
-    from telic.data import atomic_path
+    from telic.data import atomic_path, check_output
     from telic.simulate import example_phones, simulate_phones
-    from telic.study import chapter3, chapter3_report
+    from telic.study import chapter2_controls, chapter3_report
 
     began = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
+    for name in ("phones.parquet", "phone-model", "phones.html"):
+        check_output(out / name, overwrite=overwrite)
     with steps("demo", 4) as progress:
         progress("simulating phones")
         catalogue, affinity = example_phones()
         log = simulate_phones(catalogue, affinity=affinity, users=100, compositions=120, seed=seed)
         with atomic_path(out / "phones.parquet") as temporary:
             pq.write_table(log, temporary)
-        replay = chapter3.replay_of(catalogue, log)
+        replay = chapter2_controls.simulated_replay(catalogue, log)
         rows = [
             row
-            for result in evaluate_phones(replay, relevances=("mpc",), progress=progress)
+            for result in evaluate_phones(
+                replay, relevances=("mpc",), lists=("own",), progress=progress
+            )
             for row in result.rows()
         ]
         progress("writing the report")

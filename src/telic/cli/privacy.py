@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from telic.cli.console import print_json, print_table
+from telic.cli.console import Overwrite, print_json, print_table
 from telic.cli.privacy_files import (
     find_truth,
     read_json,
@@ -23,12 +23,27 @@ app = typer.Typer(help="Know the risk before you publish a network.", no_args_is
 
 NetworkFolder = Annotated[Path, typer.Argument(help="A network folder (schema.json, Parquet).")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+TRUTHS = ("ids", "auto", "none")
+"""What `--truth` says if it names no file."""
 NodeType = Annotated[str | None, typer.Option(help="Whom to protect; default the only type.")]
-Links = Annotated[str | None, typer.Option(help="Link types to use, separated by commas.")]
+Links = Annotated[str | None, typer.Option(help="Link types the intruder sees; default all.")]
 Attributes = Annotated[
-    str | None, typer.Option(help="Profile attributes to use, separated by commas ('' for none).")
+    str | None,
+    typer.Option(help="Attributes the intruder sees, separated by commas ('' for none, type.name "
+                 "for other node types); default all that the schema does not ignore."),
+]  # fmt: skip
+MaxDistance = Annotated[
+    int | None, typer.Option(min=0, help="How far it looks; default: until nothing changes.")
 ]
-MaxDistance = Annotated[int | None, typer.Option(min=0, help="Default: until nothing changes.")]
+KnownIds = Annotated[
+    str | None,
+    typer.Option(help="Other node types whose ids the intruder knows ('' for none); default all "
+                 "that the schema does not call pseudonyms."),
+]  # fmt: skip
+InLinks = Annotated[bool, typer.Option(help="Whether it sees who links to a node.")]
+Joint = Annotated[
+    bool, typer.Option(help="Whether it sees that several links lead to the same node.")
+]
 Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
 Steps = Annotated[
     Path | None,
@@ -43,6 +58,9 @@ def risk(
     links: Links = None,
     attributes: Attributes = None,
     max_distance: MaxDistance = None,
+    known_ids: KnownIds = None,
+    in_links: InLinks = True,
+    joint: Joint = True,
     loss: Annotated[
         str | None, typer.Option(help="A numeric column with each user's loss l(t) in [0, 1].")
     ] = None,
@@ -52,33 +70,34 @@ def risk(
     as_json: AsJson = False,
 ) -> None:
     """Privacy risk for every subset of link types and every distance (Section 7.4)."""
+    from dataclasses import replace
+
     import numpy as np
 
     from telic.hin import read_network
+    from telic.privacy import Adversary
     from telic.privacy.risk import risks
-    from telic.privacy.target import own_links, subsets, target_type
+    from telic.privacy.target import subsets
 
     net = read_network(network)
-    node_type = target_type(net, node_type)
-    sets = subsets(own_links(net.schema, node_type, split_names(links))) or [()]
+    adversary = Adversary.of(
+        net, node_type=node_type, attributes=split_names(attributes), links=split_names(links),
+        known_ids=split_names(known_ids), in_links=in_links, joint=joint, distance=max_distance,
+    )  # fmt: skip
+    node_type = adversary.node_type
+    sets = subsets(list(adversary.links)) or [()]
     weights = None if loss is None else read_loss(net, node_type, loss)
     rows, last = [], None
     with steps_shown("risk", len(sets)) as begin:
         for names in sets:
             begin("-".join(names))
-            for found in risks(
-                net,
-                links=[names],
-                max_distance=max_distance,
-                attributes=split_names(attributes),
-                loss=weights,
-                node_type=node_type,
-            ):
-                rows.append(found)
+            for found in risks(net, adversary, links=[names], loss=weights):
+                rows.append(replace(found, hashes=found.hashes[:0]))  # the last one's are enough
                 last = found
     assert last is not None
     out: dict[str, Any] = {
         "users": net.size(node_type),
+        "adversary": adversary.dump(),
         "rows": [
             {"links": list(r.links), "distance": r.distance, "risk": r.risk, "unique": r.unique,
              "cardinality": r.cardinality}
@@ -101,6 +120,7 @@ def risk(
         ["-".join(r.links) or "(none)", r.distance, f"{r.risk:.1%}", f"{r.unique:.1%}"]
         for r in rows
     ]
+    typer.echo(f"{adversary.words()} Risk takes what is seen to be known exactly.")
     print_table(f"Privacy risk of {net.size(node_type)} users",
                  ["link types", "distance", "risk", "unique users"], table)  # fmt: skip
     if worst:
@@ -114,7 +134,7 @@ def risk(
 def attack(
     auxiliary: Annotated[Path, typer.Argument(help="Network folder whose users are known.")],
     target: Annotated[Path, typer.Argument(help="Network folder that was published.")],
-    max_distance: Annotated[int, typer.Option(min=0, help="Neighbours up to this far.")] = 2,
+    max_distance: MaxDistance = None,
     candidates: Annotated[
         Path | None, typer.Option(help="Write every candidate set to this Parquet file.")
     ] = None,
@@ -125,7 +145,11 @@ def attack(
             '"ignore", {"tolerance": x}.'
         ),
     ] = None,
+    attributes: Attributes = None,
     links: Links = None,
+    known_ids: KnownIds = None,
+    in_links: InLinks = True,
+    joint: Joint = True,
     truth: Annotated[
         str,
         typer.Option(
@@ -137,8 +161,6 @@ def attack(
     reconfigured: Annotated[
         bool, typer.Option(help="First remove the links with the majority strength (7.6.2).")
     ] = False,
-    in_links: Annotated[bool, typer.Option(help="Extension: use in-links too.")] = False,
-    joint: Annotated[bool, typer.Option(help="Extension: match over link types jointly.")] = False,
     eliminate: Annotated[
         bool, typer.Option(help="Extension: a user matched uniquely is nobody else.")
     ] = False,
@@ -146,42 +168,44 @@ def attack(
         float, typer.Option(help="Extension: share of neighbours that may stay unmatched.")
     ] = 0.0,
     node_type: NodeType = None,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Run DeHIN: find the target's users in the auxiliary network (Section 7.5)."""
-    from telic.data import refuse_unwritable
+    from telic.data import check_output
     from telic.hin import read_network
-    from telic.privacy import dehin
+    from telic.privacy import Adversary, Auxiliary, dehin
     from telic.privacy.anonymise import without_majority_strength
     from telic.privacy.score import bootstrap_interval, right, scores
     from telic.privacy.steps import COARSENINGS, apply_steps
     from telic.privacy.target import target_type
 
     if candidates is not None:
-        refuse_unwritable(candidates)
+        read = [auxiliary, target, rules, steps, None if truth in TRUTHS else truth]
+        check_output(candidates, reads=read, overwrite=overwrite)
     with steps_shown("attack", 3) as begin:
         begin("reading")
         published = read_network(target)
         node_type = target_type(published, node_type)
         # Steps that the publisher described are repeated on what is known, as an attacker would.
-        known = apply_steps(read_network(auxiliary), read_steps(steps), only=COARSENINGS)
+        known = apply_steps(
+            read_network(auxiliary), read_steps(steps), only=COARSENINGS, node_type=node_type
+        )
         override = None if rules is None else read_json(rules, dict)
         if not published.size(node_type):
             raise InputError(f"{target}: node type {node_type!r} is empty: nobody to look for.")
-        chosen = dehin.Rules.of(
-            published, override=override, links=split_names(links), node_type=node_type
-        )
+        adversary = Adversary.of(
+            published, node_type=node_type, attributes=split_names(attributes),
+            links=split_names(links), known_ids=split_names(known_ids), in_links=in_links,
+            joint=joint, distance=max_distance, rules=override,
+        )  # fmt: skip
         removed = None
         if reconfigured:
             published, removed = without_majority_strength(published, node_type=node_type)
         begin("sorting what is known")
-        prepared = dehin.Auxiliary(
-            known, chosen, node_type=node_type, in_links=in_links, joint=joint
-        )
+        prepared = Auxiliary(known, adversary)
         begin("comparing")
-        result = dehin.attack(
-            prepared, published, max_distance=max_distance, eliminate=eliminate, noise=noise
-        )
+        result = dehin.attack(prepared, published, eliminate=eliminate, noise=noise)
     right_answers, kind = find_truth(truth, known, published, node_type)
     rows: list[dict[str, Any]] = []
     for distance, sizes in enumerate(result.sizes):
@@ -202,7 +226,7 @@ def attack(
     if candidates is not None:
         write_candidates(candidates, result, known, published, node_type)
     out = {"auxiliary_users": prepared.size, "target_users": published.size(node_type),
-           "truth": kind, "rows": rows}  # fmt: skip
+           "truth": kind, "adversary": adversary.dump(), "rows": rows}  # fmt: skip
     out["extensions"] = [
         name for name, on in (("in_links", in_links), ("joint", joint), ("eliminate", eliminate),
                               ("noise", noise > 0)) if on
@@ -225,6 +249,7 @@ def attack(
     ]  # fmt: skip
     columns = ["distance", "precision [95 %]", "unique, wrong", "unique", "empty", "reduction",
                "mean candidates"]  # fmt: skip
+    typer.echo(adversary.words())
     print_table(f"DeHIN: {out['target_users']} targets, {out['auxiliary_users']} known users; "
                  f"truth: {kind}", columns, shown)  # fmt: skip
     if removed is not None:
@@ -236,7 +261,14 @@ def anonymise(
     network: NetworkFolder,
     out: Annotated[Path, typer.Argument(help="Folder to write the release to.")],
     steps: Steps = None,
-    keep_ids: Annotated[bool, typer.Option(help="Do not replace ids.")] = False,
+    keep_ids: Annotated[bool, typer.Option(help="Do not replace any ids.")] = False,
+    public: Annotated[
+        str | None,
+        typer.Option(
+            help="Other node types that keep their ids, such as a public catalogue. The "
+            "intruder may know them: they count in the risk."
+        ),
+    ] = None,
     key: Annotated[
         Path | None, typer.Option(help="Write new id → old id here. Keep it secret.")
     ] = None,
@@ -249,32 +281,39 @@ def anonymise(
         ),
     ] = None,
     node_type: NodeType = None,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Apply steps to a network, replace its ids, and say what utility that costs."""
     import dataclasses
     import secrets
 
-    from telic.data import refuse_unwritable
+    from telic.data import check_output
     from telic.hin import read_network, write_network
-    from telic.privacy.anonymise import randomise_ids, schema_only
+    from telic.privacy import Adversary
+    from telic.privacy.anonymise import degree_classes, randomise_ids, schema_only
     from telic.privacy.steps import apply_steps
     from telic.privacy.target import target_type
     from telic.privacy.utility import STRUCTURE_USERS, utility_loss
 
-    for file in filter(None, (out, key)):
-        refuse_unwritable(file)
+    check_output(out, reads=[network, steps], overwrite=overwrite)
+    if key is not None:
+        check_output(key, reads=[network, steps, out], overwrite=overwrite)
+        if key.resolve() == out.resolve() or out.resolve() in key.resolve().parents:
+            raise InputError(f"--key {key}: is in the release's folder. Choose another name.")
     net = read_network(network)
     node_type = target_type(net, node_type)
     todo = read_steps(steps)
     with steps_shown("anonymise", len(todo) + 2) as begin:
         draw = secrets.randbits(128) if seed is None else seed
-        release = apply_steps(net, todo, seed=draw, progress=begin)
+        release = apply_steps(net, todo, seed=draw, node_type=node_type, progress=begin)
         begin("measuring what is lost")
         loss = utility_loss(net, release, node_type=node_type)
         begin("writing")
         if not keep_ids:
-            release, secret = randomise_ids(release, seed=draw, node_type=node_type)
+            release, secret = randomise_ids(
+                release, seed=draw, node_type=node_type, public=split_names(public) or ()
+            )
             if key is not None:
                 write_parquet(key, secret)
         write_network(schema_only(release), out)
@@ -286,9 +325,18 @@ def anonymise(
         typer.echo(f"Left out, since the schema does not name them: {', '.join(unnamed)}", err=True)
     looked_at = min(net.size(node_type), STRUCTURE_USERS)
     losses = {**dataclasses.asdict(loss), "total": loss.total()}
+    seen = Adversary.of(release, node_type=node_type)
+    k_degree = any(step.get("method") == "k-degree" for step in todo)
+    classes = degree_classes(release, node_type=node_type) if k_degree else {}
     if as_json:
-        print_json({"utility_loss": losses, "structure_users": looked_at})
+        facts = {"utility_loss": losses, "structure_users": looked_at, "adversary": seen.dump()}
+        print_json(facts | ({"degree_classes": classes} if k_degree else {}))
         return
+    typer.echo(f"What the release shows. {seen.words()}")
+    if k_degree:
+        print_table("Users who share a degree, at least (k-degree promises k for each link type's "
+                    "out-degree alone)", ["degree", "users at least"],
+                    [[name, users] for name, users in classes.items()])  # fmt: skip
     print_table(f"Utility lost in {out} (0: none, 1: all)", ["measure", "loss"],
                  [[name, f"{value:.3f}"] for name, value in losses.items()])  # fmt: skip
     if looked_at < net.size(node_type):
@@ -303,33 +351,39 @@ def advise(
     network: NetworkFolder,
     max_risk: Annotated[float, typer.Option(help="Highest mean risk R(T) you accept.")],
     max_distance: MaxDistance = None,
+    attributes: Attributes = None,
+    links: Links = None,
+    known_ids: KnownIds = None,
+    in_links: InLinks = True,
+    joint: Joint = True,
     out: Annotated[Path | None, typer.Option(help="Write the steps to this JSON file.")] = None,
     weights: Annotated[
         Path | None, typer.Option(help="JSON: field → how much its loss counts.")
     ] = None,
     max_tried: Annotated[int, typer.Option(min=1, help="Judge at most about so many.")] = 3000,
     node_type: NodeType = None,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Find the release under a stated risk that loses least, and confirm it by attack."""
-    from telic.data import atomic_path, refuse_unwritable
+    from telic.data import atomic_path, check_output
     from telic.hin import read_network
+    from telic.privacy import Adversary
     from telic.privacy.advise import advise as search
-    from telic.privacy.advise import confirm
-    from telic.privacy.target import target_type
+    from telic.privacy.report import attacked_words, risk_at
 
     if out is not None:
-        refuse_unwritable(out)
+        check_output(out, reads=[network, weights], overwrite=overwrite)
     net = read_network(network)
-    node_type = target_type(net, node_type)
+    adversary = Adversary.of(
+        net, node_type=node_type, attributes=split_names(attributes), links=split_names(links),
+        known_ids=split_names(known_ids), in_links=in_links, joint=joint, distance=max_distance,
+    )  # fmt: skip
     with steps_shown("advise") as begin:
         found = search(
-            net, max_risk=max_risk, max_distance=max_distance, max_tried=max_tried,
-            weights=None if weights is None else read_json(weights, dict), node_type=node_type,
-            progress=lambda tried: begin(f"{tried} releases judged"),
+            net, max_risk=max_risk, adversary=adversary, max_tried=max_tried, progress=begin,
+            weights=None if weights is None else read_json(weights, dict),
         )  # fmt: skip
-        begin("confirming by attack")
-        success = confirm(net, found, node_type=node_type)
     if out is not None:
         with atomic_path(out) as temporary:
             temporary.write_text(json.dumps(found.steps, indent=1), encoding="utf-8")
@@ -339,7 +393,9 @@ def advise(
             "proven_least": found.proven, "tried": found.tried,
             "risk_before": [r.risk for r in found.before],
             "risk_after": [r.risk for r in found.after],
-            "attack_precision": success,
+            "alone_after": found.after[-1].unique,
+            "attack_precision": found.attacked,
+            "adversary": adversary.dump(),
             "effects": [
                 {"field": name, "level": level, "risk_without": without, "risk_if_published": added}
                 for name, level, without, added in found.effects
@@ -347,10 +403,10 @@ def advise(
         })  # fmt: skip
         return
     least = "no cheaper one meets it" if found.proven else "a cheaper one may exist"
+    typer.echo(adversary.words())
     typer.echo(
         f"Risk {found.before[-1].risk:.1%} → {found.after[-1].risk:.1%}; information lost "
-        f"{found.loss:.0%} ({least}; {found.tried} releases judged). The attack finds "
-        f"{success:.1%} of the users of this release."
+        f"{found.loss:.0%} ({least}; {found.tried} releases judged). {attacked_words(found)}"
     )
     table = [
         [name, level, f"{without:.1%}", f"{added:.1%}"]
@@ -359,9 +415,9 @@ def advise(
     print_table("Field by field", ["field", "in the release", "risk today without it",
                                     "risk of the release with it in full"], table)  # fmt: skip
     print_table("Hop by hop", ["links followed", "risk today", "risk of the release"],
-                 [[n, f"{found.before[min(n, len(found.before) - 1)].risk:.1%}",
-                   f"{found.after[min(n, len(found.after) - 1)].risk:.1%}"]
-                  for n in range(max(len(found.before), len(found.after)))])  # fmt: skip
+                 [[n, f"{risk_at(found.before, n):.1%}", f"{risk_at(found.after, n):.1%}"]
+                  for n in sorted({r.distance for r in (*found.before, *found.after)})],
+    )  # fmt: skip
 
 
 @app.command()
@@ -374,24 +430,37 @@ def report(
     max_risk: Annotated[
         float | None, typer.Option(help="Also advise on a release under this risk.")
     ] = None,
-    max_distance: Annotated[int, typer.Option(min=0)] = 3,
+    max_distance: MaxDistance = None,
+    attributes: Attributes = None,
+    links: Links = None,
+    known_ids: KnownIds = None,
+    in_links: InLinks = True,
+    joint: Joint = True,
     worst: Annotated[int, typer.Option(min=0, help="Users at highest risk to list.")] = 10,
     show_ids: Annotated[bool, typer.Option(help="Print user ids in the report.")] = False,
     node_type: NodeType = None,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Write one HTML page for whoever decides whether the network may be published."""
-    from telic.data import refuse_unwritable
+    from telic.data import check_output
     from telic.hin import read_network
+    from telic.privacy import Adversary
     from telic.privacy.report import risk_report
 
-    refuse_unwritable(out)
+    check_output(out, reads=[network, auxiliary], overwrite=overwrite)
     with steps_shown("report") as begin:
+        begin("reading")
+        net = read_network(network)
+        adversary = Adversary.of(
+            net, node_type=node_type, attributes=split_names(attributes), links=split_names(links),
+            known_ids=split_names(known_ids), in_links=in_links, joint=joint, distance=max_distance,
+        )  # fmt: skip
         page, facts = risk_report(
-            read_network(network),
+            net,
             auxiliary=None if auxiliary is None else read_network(auxiliary),
-            name=network.resolve().name, max_risk=max_risk, max_distance=max_distance, worst=worst,
-            show_ids=show_ids, node_type=node_type, progress=begin,
+            name=network.resolve().name, max_risk=max_risk, adversary=adversary, worst=worst,
+            show_ids=show_ids, progress=begin,
         )  # fmt: skip
     page.write(out)
     if as_json:

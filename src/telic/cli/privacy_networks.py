@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from telic.cli.console import print_json
+from telic.cli.console import Overwrite, print_json
 from telic.cli.privacy import AsJson, Seed, app
 from telic.cli.privacy_files import split_names
 from telic.cli.progress import steps as steps_shown
@@ -27,16 +27,16 @@ def simulate(
     ] = None,
     growth: Annotated[float, typer.Option(help="Share of links and tweets that came since.")] = 0.1,
     seed: Seed = 0,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Simulate a microblog like t.qq: the network today, and a part of it published earlier."""
-    from telic.data import atomic_path
+    from telic.data import atomic_path, check_output
     from telic.data.contracts import SIMULATED
     from telic.hin import write_network
     from telic.simulate.microblog import Community, earlier_snapshot, microblog
 
-    if out.exists():
-        raise InputError(f"{out}: exists already. Choose another name or remove it.")
+    check_output(out, overwrite=overwrite)
     group = Community(density, size, isolated)
     with atomic_path(out) as temporary, steps_shown("simulate", 2) as begin:
         begin("drawing users and links")
@@ -62,7 +62,16 @@ def convert(
     out: Annotated[Path, typer.Argument(help="Network folder to write, or a .graphml file.")],
     columns: Annotated[
         str | None,
-        typer.Option(help="An edge list's columns, such as link,source,target,strength."),
+        typer.Option(
+            help="An edge list's columns, such as link,source,target,strength or "
+            "source,target,time (then strength is how often a link occurs)."
+        ),
+    ] = None,
+    header: Annotated[
+        bool | None,
+        typer.Option(
+            help="Whether an edge list's first line names its columns; default: found out."
+        ),
     ] = None,
     undirected: Annotated[bool, typer.Option(help="Every line links both ways.")] = False,
     duplicates: Annotated[str, typer.Option(help="'raise', or 'sum' up repeated links.")] = "raise",
@@ -73,19 +82,20 @@ def convert(
         list[str] | None,
         typer.Option(help="New link type and its meta-path: 'mention=post mention'; ~ walks back."),
     ] = None,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Make a network folder of other tools' files, or project it on one node type (7.3.5)."""
-    from telic.data import refuse_unwritable
+    from telic.data import check_output
     from telic.hin import project as projected
     from telic.hin import write_graphml, write_network
 
     if (project is None) != (path is None):
         raise InputError("--project and --path go together: a node type, and how it is linked.")
-    refuse_unwritable(out)
+    check_output(out, reads=[source], overwrite=overwrite)
     with steps_shown("convert", 2) as begin:
         begin("reading")
-        network = _read(source, columns, undirected, duplicates)
+        network = _read(source, columns, header, undirected, duplicates)
         if project is not None:
             paths: dict[str, list[str]] = {}
             for text in path or []:
@@ -114,7 +124,9 @@ def _sizes(network: "Network") -> dict[str, dict[str, int]]:
     }
 
 
-def _read(source: Path, columns: str | None, undirected: bool, duplicates: str) -> "Network":
+def _read(
+    source: Path, columns: str | None, header: bool | None, undirected: bool, duplicates: str
+) -> "Network":
     from telic.hin import read_edge_list, read_graphml, read_kdd_cup_2012, read_network
 
     if (source / "user_profile.txt").is_file():
@@ -124,5 +136,9 @@ def _read(source: Path, columns: str | None, undirected: bool, duplicates: str) 
     if source.suffix in (".graphml", ".xml"):
         return read_graphml(source)
     return read_edge_list(
-        source, columns=split_names(columns), directed=not undirected, duplicates=duplicates
+        source,
+        columns=split_names(columns),
+        header=header,
+        directed=not undirected,
+        duplicates=duplicates,
     )

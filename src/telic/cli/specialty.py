@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from telic.cli.console import Overwrite
+
 if TYPE_CHECKING:
     from telic.specialty.access import AccessLog
     from telic.specialty.discovery import Discovery
@@ -30,6 +32,13 @@ Found = Annotated[
     Path | None, typer.Option(help="What `discover --json` wrote; else it is found anew.")
 ]
 ShowIds = Annotated[bool, typer.Option(help="Show the log's user ids instead of pseudonyms.")]
+Pipeline = Annotated[
+    str,
+    typer.Option(
+        help="How recognition scales weights and sets the classifier: chosen (in each training "
+        "half, by cross-validation within it), printed (nearest to the text), or one by name."
+    ),
+]
 Method = Annotated[str, typer.Option(help="lda or pathselclus.")]
 
 
@@ -40,8 +49,10 @@ def simulate(
     seed: Seed = 0,
 ) -> None:
     """Write a simulated hospital's access log, with its truth."""
+    from telic.data import check_output
     from telic.simulate.hospital import simulate_hospital
 
+    check_output(folder)
     simulate_hospital(folder, scale=scale, seed=seed)
     typer.echo(f"{folder}: a simulated access log", err=True)
 
@@ -127,6 +138,7 @@ def recognise(
     found: Found = None,
     method: Method = "lda",
     classifier: Annotated[str, typer.Option(help="Or 'all'.")] = "SVM",
+    pipeline: Pipeline = "chosen",
     seed: Seed = 0,
     threads: Threads = 1,
     skip_bad_rows: SkipBad = False,
@@ -136,20 +148,21 @@ def recognise(
     """Recognise each specialty without a code beside the core classes (5×2 cross-validation).
 
     "In shuffled data" is the F1 of as many users found where every access was moved to a random
-    encounter: what a cluster of nothing reaches.
+    encounter: what a cluster of nothing reaches. Below each classifier stand all its pipelines and
+    the training halves (round and half) that chose them.
     """
     from telic.specialty.control import DE_FACTO
-    from telic.specialty.recognise import CLASSIFIERS
-    from telic.specialty.recognise import classifier as make
+    from telic.specialty.pipelines import CLASSIFIERS, pipeline_names
 
     names = CLASSIFIERS if classifier == "all" else (classifier,)
     for name in names:
-        make(name)  # a wrong name is said before the log is read
+        pipeline_names(name, pipeline)  # a wrong name is said before the log is read
     records = _read(log, skip_bad_rows, code_table)
     discovery = _discovery(records, found, method, seed, threads)
-    rows = []
-    for (k, name), one in _recognitions(records, discovery, names, seed, threads).items():
+    rows, scores = [], []
+    for (k, name), one in _recognitions(records, discovery, names, seed, threads, pipeline).items():
         core = [c for c in one.classes if c != DE_FACTO]
+        scores.append(one.pipeline_scores(DE_FACTO, core))
         precision, recall, f1 = (float(v) for v in one.of(DE_FACTO))
         rows.append(
             {
@@ -165,16 +178,23 @@ def recognise(
                 "p_values": {
                     test: result.p_value for test, result in one.compare(DE_FACTO, core).items()
                 },
+                "pipelines": [score._asdict() for score in scores[-1]],
             }
         )
     if as_json:
         typer.echo(json.dumps({"recognition": rows}, ensure_ascii=False, indent=1))
         return
-    for row in rows:
+    for row, by_pipeline in zip(rows, scores, strict=True):
         typer.echo(
             f"{row['classifier']:15s} F1 {row['f1']:.3f}  in shuffled data "
             f"{row['shuffled_f1']:.3f}  core {row['core_f1']:.3f}  |  {row['specialty']}"
         )
+        for score in by_pipeline:
+            chosen_in = " ".join(score.chosen_in) or "none"
+            typer.echo(
+                f"    F1 {score.f1:.3f}  core {score.core_f1:.3f}  {score.pipeline}; "
+                f"chosen in {chosen_in}"
+            )
     if not rows:
         typer.echo("no specialty without a code is large enough to be recognised", err=True)
     else:
@@ -244,22 +264,23 @@ def report(
     out: Annotated[Path, typer.Option(help="HTML file to write.")] = Path("specialties.html"),
     found: Found = None,
     method: Method = "lda",
+    pipeline: Pipeline = "chosen",
     show_ids: ShowIds = False,
     seed: Seed = 0,
     threads: Threads = 1,
     skip_bad_rows: SkipBad = False,
     code_table: CodeTable = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write the compliance officer's report: specialties, mismatches, the queue of alarms."""
-    from telic.data import refuse_unwritable
-    from telic.errors import InputError
+    from telic.data import check_output
     from telic.specialty.effect import effect, known_snooping
     from telic.specialty.explain import Pseudonyms, judge
+    from telic.specialty.pipelines import pipeline_names
     from telic.specialty.report import specialty_report
 
-    refuse_unwritable(out)
-    if out.is_dir():
-        raise InputError(f"{out}: is a folder, expected a file name. Choose another name.")
+    check_output(out, reads=[log, found, code_table], overwrite=overwrite)
+    pipeline_names("SVM", pipeline)
     records = _read(log, skip_bad_rows, code_table)
     discovery = _discovery(records, found, method, seed, threads)
     alerts = judge(records, discovery)
@@ -270,7 +291,9 @@ def report(
         effect(records, discovery, alerts, known_snooping(log)),
         recognitions={
             k: one
-            for (k, _), one in _recognitions(records, discovery, ("SVM",), seed, threads).items()
+            for (k, _), one in _recognitions(
+                records, discovery, ("SVM",), seed, threads, pipeline
+            ).items()
         },
         pseudonyms=None if show_ids else Pseudonyms(),
     ).write(out)
@@ -290,11 +313,18 @@ def _discovery(
 
 
 def _recognitions(
-    log: "AccessLog", discovery: "Discovery", methods: tuple[str, ...], seed: int, threads: int
+    log: "AccessLog",
+    discovery: "Discovery",
+    methods: tuple[str, ...],
+    seed: int,
+    threads: int,
+    pipeline: str,
 ) -> "dict[tuple[int, str], Recognition]":
     from telic.specialty.control import recognise_found
 
-    found, notes = recognise_found(log, discovery, methods=methods, seed=seed, threads=threads)
+    found, notes = recognise_found(
+        log, discovery, methods=methods, pipeline=pipeline, seed=seed, threads=threads
+    )
     for note in notes:
         typer.echo(f"note: {note}", err=True)
     return found
@@ -307,8 +337,10 @@ def import_(
     kind: Annotated[str, typer.Option(help="omop, fhir, mimic3 or eicu.")],
 ) -> None:
     """Convert an OMOP, FHIR NDJSON, MIMIC-III or eICU export to an access log."""
+    from telic.data import check_output
     from telic.specialty.sources import import_log
 
+    check_output(folder, reads=[source])
     for note in import_log(source, folder, kind=kind):
         typer.echo(f"note: {note}", err=True)
     typer.echo(f"{folder}: written", err=True)

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from telic.choice import Choices, fit_groups, fit_pooled, learn_online, leave_one_group_out
-from telic.choice.online import Schedule
+from telic.choice.online import Schedule, online_step, step_after
 from telic.completion.feedback import FEATURES
 from telic.completion.relevance import Relevance, Scale
 from telic.completion.replay import Moments, Replay
@@ -47,7 +47,16 @@ class Protocol:
     step_sizes: tuple[float, ...]
     """First step sizes of adaQAC-Online to choose from by validation MRR."""
     do_no_harm: bool
-    """Keep the static order wherever validation shows no gain."""
+    """Keep the static order wherever validation shows no gain, and for a user while recent
+    submissions show harm."""
+
+    def online_l2(self, l2: float) -> float:
+        """Return lambda of adaQAC-Online, given that of adaQAC-UnP.
+
+        The text prints the penalty and the discounted steps together. "Steady" steps keep learning
+        and would be pulled to zero for ever: they go without.
+        """
+        return l2 if self.schedule == "annealed" else 0.0
 
 
 PAPER = Protocol(
@@ -62,6 +71,55 @@ CAREFUL = Protocol(
     do_no_harm=True,
 )  # fmt: skip
 PROTOCOLS = {protocol.name: protocol for protocol in (CAREFUL, PAPER)}
+
+
+@dataclass(frozen=True)
+class OnlineRule:
+    """How adaQAC-Online moves a user's weights after each composition (2.7.2).
+
+    ``w <- w - eta_t * (S1 / S2 - x(q*) + l2 * w)``, with the sums over the candidates at the last
+    keystroke and t the number of steps that the user has taken before.
+
+    Examples
+    --------
+    >>> rule = OnlineRule(1.0)
+    >>> weights = np.zeros(1)
+    >>> rule.learn(np.array([[0.0], [1.0]]), np.zeros(2), 1, weights, updates=0)
+    >>> weights
+    array([0.5])
+    """
+
+    step_size: float
+    """eta of the first step."""
+    schedule: Schedule = "steady"
+    """See `telic.choice.learn_online`; the text prints "annealed"."""
+    l2: float = 0.0
+    """lambda, added whole at every step."""
+    keep_unlisted: bool = False
+    """A submitted query that is no candidate joins the candidates (the union in (2.3.2)); else
+    such a composition teaches nothing."""
+
+    def learn(
+        self, x: np.ndarray, relevance: np.ndarray, chosen: int, weights: np.ndarray, updates: int
+    ) -> None:
+        """Move `weights` in place by one step.
+
+        Parameters
+        ----------
+        x : float array of shape (n, d)
+            Columns of the candidates.
+        relevance : float array of shape (n,)
+        chosen : int
+            Row of the submitted query.
+        weights : float64 array of shape (d,)
+        updates : int
+            Steps that were taken before.
+        """
+        step = step_after(self.step_size, updates, self.schedule == "annealed")
+        online_step(
+            x, relevance, 0, len(x), chosen, weights, np.zeros_like(weights), step, self.l2,
+            np.empty(len(x)),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -188,6 +246,7 @@ def online(
     users: np.ndarray,
     initial: np.ndarray,
     *,
+    done: np.ndarray | None = None,
     l2: float,
     step_size: float,
     schedule: Schedule,
@@ -202,7 +261,11 @@ def online(
     choices, row
         From `training_choices` over the compositions of the walk.
     users : int array of shape (T,)
-        User of each composition of the walk, ascending; compositions in time order.
+        User of each composition of the walk, ascending; compositions in order of submission.
+    done : int array of shape (T,), optional
+        How many compositions of the walk, those of users before included, a composition has before
+        it when it begins: where a user's compositions overlap, those not yet submitted teach
+        nothing. By default its place.
     initial : array of shape (g, d)
         Weights of each user before the walk: `unpersonalised` without that user.
 
@@ -214,8 +277,8 @@ def online(
         Weights of each user after the walk.
     """
     path = learn_online(choices, initial, step_size=step_size, l2=l2, schedule=schedule)
-    learned = np.zeros(len(users), np.int64)
-    learned[row] = 1
-    learned_before = np.cumsum(learned) - learned
+    learned = np.zeros(len(users) + 1, np.int64)
+    learned[row + 1] = 1
+    learned_before = np.cumsum(learned)[np.arange(len(users)) if done is None else done]
     # `path` has one row more for every user that came before.
     return path[learned_before + users], path[choices.group[1:] + np.arange(len(initial))]

@@ -97,8 +97,10 @@ class AppAware:
             Scales of the feedback.
         """
         added = np.zeros(moments.candidates.shape)
+        # A completer knows no apps of a query that is not in its catalogue.
+        known = np.where(moments.known, moments.candidates, -1)
         _score_moments(
-            moments.composition, moments.candidates, signals.apps, signals.installed_start,
+            moments.composition, known, signals.apps, signals.installed_start,
             signals.installed_app, signals.installed_value, signals.recent_start,
             signals.recent_app, self.weights.start, self.weights.app, self.weights.value,
             self.shares.start, self.shares.app, self.shares.value, self.recency, added,

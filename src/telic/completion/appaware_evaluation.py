@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -9,11 +10,11 @@ from telic.choice import Elastic
 from telic.completion.adaqac import CAREFUL, Design, Protocol
 from telic.completion.appaware import PRINTED, AppAware, fit_appaware
 from telic.completion.appaware_signals import MINUTES, Signals
-from telic.completion.evaluation import PREFIXES, measures, slices_of
-from telic.completion.harm import Gate
+from telic.completion.evaluation import BOTH, PREFIXES, measures, row_name, slices_of
+from telic.completion.harm import Gate, run_checks
 from telic.completion.models import fit_relevance, recounted
 from telic.completion.relevance import NAMES, Relevance
-from telic.completion.replay import TEST, TRAIN, VALID, Moments, Replay
+from telic.completion.replay import TEST, TRAIN, VALID, Lists, Moments, Replay
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
 
 VARIANTS = {"appaware-i": "i", "appaware-o": "o", "appaware-c": "c", "appaware": "a"}
@@ -36,6 +37,8 @@ class PhoneModels:
     models: dict[str, AppAware]
     gates: dict[str, Gate]
     design: Design | None
+    minutes: float = MINUTES
+    """The window for recently opened apps."""
 
     def reciprocal_ranks(
         self, replay: Replay, moments: Moments, *, gated: bool = True
@@ -50,6 +53,8 @@ class PhoneModels:
             found[name] = reciprocal_ranks(scores, moments.position)
             if gated and name in self.gates:
                 is_open = self.gates[name].open(user, length)
+                gain = np.where(is_open, found[name] - found["standard"], 0.0)
+                is_open &= run_checks(gain, moments.composition, user)[0]
                 found[name] = np.where(is_open, found[name], found["standard"])
         return found
 
@@ -62,6 +67,7 @@ class PhoneResult:
     ranks: dict[str, np.ndarray]
     user: np.ndarray
     slices: dict[str, np.ndarray]
+    lists: Lists
 
     def rows(self) -> list[dict]:
         """Return one row per model and slice, as `telic completion evaluate --json` prints it."""
@@ -71,7 +77,8 @@ class PhoneResult:
                 "protocol": self.models.protocol.name,
                 "candidates": self.models.n,
                 "learned_popularity": self.models.relevance.learned is not None,
-                "model": model,
+                "lists": self.lists,
+                "model": row_name(model, self.lists),
                 "prefixes": prefixes,
             }
             | measures(
@@ -148,7 +155,7 @@ def fit_phone_models(
         if name not in models:
             models[name] = fit(signals, penalty or PRINTED)
     models = {name: models[name] for name in variants}
-    fitted = PhoneModels(relevance, protocol, n, seen, models, {}, design)
+    fitted = PhoneModels(relevance, protocol, n, seen, models, {}, design, minutes)
     if protocol.do_no_harm:
         moments = replay.moments(relevance, replay.every_keystroke(VALID), n=n)
         found = fitted.reciprocal_ranks(replay, moments, gated=False)
@@ -165,7 +172,7 @@ def try_phone_models(replay: Replay, models: PhoneModels) -> PhoneResult:
     moments = replay.moments(models.relevance, replay.every_keystroke(TEST), n=models.n)
     return PhoneResult(
         models, models.reciprocal_ranks(replay, moments), replay.log.user[moments.composition],
-        slices_of(replay, moments),
+        slices_of(replay, moments), replay.lists,
     )  # fmt: skip
 
 
@@ -175,17 +182,21 @@ def evaluate_phones(
     relevances: Sequence[str] = NAMES,
     protocols: Sequence[Protocol] = (CAREFUL,),
     candidates: Sequence[int] = (10,),
+    lists: Sequence[Lists] = BOTH,
     minutes: float = MINUTES,
     progress: Callable[[str], None] | None = None,
 ) -> list[PhoneResult]:
-    """Fit and test AppAware's variants for every relevance score, protocol and N."""
+    """Fit and test AppAware's variants for every relevance score, protocol, N and kind of lists.
+
+    See `telic.completion.evaluate` for the lists.
+    """
     results = []
-    for protocol in protocols:
-        for n in candidates:
-            for name in relevances:
-                if progress:
-                    progress(f"{name}, {protocol.name} protocol, {n} candidates")
-                relevance = fit_relevance(replay, name, protocol, n=n)
-                models = fit_phone_models(replay, relevance, protocol, minutes=minutes, n=n)
-                results.append(try_phone_models(replay, models))
+    replays = {of: replay.over(of) for of in lists}
+    for of, protocol, n, name in product(lists, protocols, candidates, relevances):
+        if progress:
+            progress(f"{name}, {protocol.name} protocol, {n} candidates, {of} lists")
+        over = replays[of]
+        relevance = fit_relevance(over, name, protocol, n=n)
+        models = fit_phone_models(over, relevance, protocol, minutes=minutes, n=n)
+        results.append(try_phone_models(over, models))
     return results

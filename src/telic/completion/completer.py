@@ -1,22 +1,22 @@
 """A fitted search box: what to suggest now, why, and what it learns from each submission."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from telic.choice.online import online_step, step_after
-from telic.completion.adaqac import PROTOCOLS, Design
+from telic.choice.online import Schedule
+from telic.completion.adaqac import Design, OnlineRule
 from telic.completion.feedback import FEATURES, Feedback
 from telic.completion.folding import fold
-from telic.completion.harm import Gate
+from telic.completion.harm import Gate, RunningCheck
 from telic.completion.index import PrefixIndex, checked_form
 from telic.completion.phones import Phone, PhoneRanker
 from telic.completion.relevance import Relevance
 from telic.data import load_model, save_model
-from telic.errors import InputError
+from telic.errors import InputError, ModelError
 
 KIND = "completer"
 SERVED = (
@@ -58,6 +58,8 @@ class UserState:
     """The query submitted last."""
     reranks: bool = True
     """False where validation showed that feedback does not help this user."""
+    check: RunningCheck = field(default_factory=RunningCheck)
+    """What re-ranking was worth to this user lately."""
 
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON; `from_json` reads it back."""
@@ -66,7 +68,9 @@ class UserState:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
         """Read back what `as_json` wrote."""
-        return cls(**(dict(stored) | {"weights": np.array(stored["weights"], float)}))
+        weights = np.array(stored["weights"], float)
+        check = RunningCheck(**stored.get("check", {}))
+        return cls(**(dict(stored) | {"weights": weights, "check": check}))
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,10 @@ class Completer:
         Whether the log it was fitted on came from simulated people.
     phones : PhoneRanker, optional
         What installed and opened apps add; with "appaware" and "appaware-adaqac".
+    schedule, l2, keep_unlisted
+        With `step_size`, how "adaqac-online" learns: see `OnlineRule`.
+    do_no_harm : bool
+        Keep the static order for a user while `UserState.check` says that re-ranking harms.
     """
 
     index: PrefixIndex
@@ -113,11 +121,30 @@ class Completer:
     protocol: str
     simulated: bool
     phones: PhoneRanker | None = None
+    schedule: Schedule = "steady"
+    l2: float = 0.0
+    keep_unlisted: bool = False
+    do_no_harm: bool = True
+
+    @property
+    def rule(self) -> OnlineRule:
+        """How "adaqac-online" learns from a submission."""
+        return OnlineRule(self.step_size, self.schedule, self.l2, self.keep_unlisted)
 
     def user(self, name: str | None = None) -> UserState:
         """Return a fresh copy of what is known of a user; of nobody for an unknown name or None."""
         known = self.users.get(name) if name is not None else None
         return UserState.from_json((known or UserState(self.everyone)).as_json())
+
+    def check_summary(self) -> str:
+        """Say in a few words for whom the running check keeps the static order."""
+        if not self.do_no_harm:
+            return "none"
+        held = sum(not state.check.open for state in self.users.values())
+        return (
+            f"keeps the static order for {held} of {len(self.users)} users, to whom re-ranking did "
+            "harm lately; goes on with each submission"
+        )
 
     def compose(self, user: UserState, phone: Phone | None = None) -> "Composition":
         """Begin a composition, on a phone if `PhoneRanker.phone` gives its signals."""
@@ -139,6 +166,10 @@ class Completer:
             "anywhere": self.gate.anywhere,
             "features": FEATURES,
             "phones": self.phones.meta() if self.phones else None,
+            "schedule": self.schedule,
+            "l2": self.l2,
+            "keep_unlisted": self.keep_unlisted,
+            "do_no_harm": self.do_no_harm,
         }
         arrays = {
             "deviations": self.design.deviations,
@@ -147,6 +178,7 @@ class Completer:
                 len(states), len(self.everyone)
             ),
             "bins": self.gate.bins,
+            "p_values": self.gate.p_values,
         }
         if self.phones:
             arrays |= self.phones.arrays()
@@ -160,9 +192,12 @@ class Completer:
         Raises
         ------
         ModelError
-            If the folder is damaged, of another kind or of a newer format.
+            If the folder is damaged, of another kind, of a newer format or from before the rule of
+            learning was kept.
         """
         meta, arrays = load_model(folder, kind=KIND)
+        if "schedule" not in meta:
+            raise ModelError(f"{folder}: says not how it learns, as older models. Fit it again.")
         index = PrefixIndex(**{f.name: arrays[f"index.{f.name}"] for f in fields(PrefixIndex)})
         relevance = meta["relevance"] | {"deviations": tuple(meta["relevance"]["deviations"])}
         states = [
@@ -173,9 +208,10 @@ class Completer:
         return cls(
             index, Relevance(**relevance), Design(arrays["deviations"], meta["learn_relevance"]),
             arrays["everyone"], dict(zip(meta["users"], states, strict=True)),
-            Gate(meta["anywhere"], arrays["bins"], reranks), meta["model"], meta["n"],
-            meta["step_size"], meta["protocol"], meta["simulated"],
+            Gate(meta["anywhere"], arrays["bins"], reranks, arrays["p_values"]), meta["model"],
+            meta["n"], meta["step_size"], meta["protocol"], meta["simulated"],
             PhoneRanker.stored(meta["phones"], arrays) if meta.get("phones") else None,
+            meta["schedule"], meta["l2"], meta["keep_unlisted"], meta["do_no_harm"],
         )  # fmt: skip
 
 
@@ -201,6 +237,7 @@ class Composition:
         self._feedback = Feedback(previous)
         self._shown: tuple[bytes, list[str], float] | None = None
         self._rows: tuple[list[str], np.ndarray, np.ndarray] | None = None
+        self._orders: list[_Orders] = []
 
     def suggest(self, prefix: str, *, at: float, show: int = 10) -> list[Suggestion]:
         """Return what to show for a prefix, best first.
@@ -221,12 +258,15 @@ class Composition:
         features = self._feedback.features([self._number(text) for text in texts])
         columns = completer.design.columns(features, relevance)
         self._rows = texts, relevance, columns
-        parts = columns * self.user.weights
-        if not self._may_rerank(prefix):
-            parts = np.zeros_like(parts)
-        feedback = parts.sum(axis=1)
+        parts = columns * self.user.weights if self._may_rerank(prefix) else np.zeros_like(columns)
         apps, app_reasons = self._apps(prefix, texts)
-        order = np.argsort(-(relevance + feedback + apps), kind="stable")
+        order = np.argsort(-(relevance + parts.sum(axis=1) + apps), kind="stable")
+        served = not completer.do_no_harm or self.user.check.open
+        self._orders.append(_Orders(texts, order, served))
+        if not served:
+            parts, apps, app_reasons = np.zeros_like(parts), np.zeros_like(apps), _no_reasons
+            order = np.sort(order)
+        feedback = parts.sum(axis=1)
         suggestions = [
             Suggestion(
                 texts[i],
@@ -246,11 +286,20 @@ class Composition:
         self._shown = typed, [s.text for s in shown], at
         return shown
 
+    def shown(self, texts: Sequence[str]) -> None:
+        """Say what was really shown for the last prefix, where it was not what `suggest` returned.
+
+        Feedback is about what people saw: a page may show fewer suggestions, or others besides.
+        """
+        if self._shown is not None:
+            typed, _, at = self._shown
+            self._shown = typed, list(texts), at
+
     def submit(self, query: str) -> bool:
         """End the composition; return whether the weights of the user changed.
 
-        The query joins the user's history, and adaQAC-Online takes one step (2.7.2) if the query
-        was among the candidates at the last keystroke.
+        The query joins the user's history, adaQAC-Online takes one step (2.7.2) by the completer's
+        `OnlineRule`, and the user's `RunningCheck` sees what re-ranking was worth.
 
         Raises
         ------
@@ -259,22 +308,33 @@ class Composition:
         """
         checked_form(query, "query")
         user, completer = self.user, self.completer
-        learned = False
-        if self._rows is not None and completer.model == "adaqac-online":
-            texts, relevance, columns = self._rows
-            if query in texts:
-                annealed = PROTOCOLS[completer.protocol].schedule == "annealed"
-                step = step_after(completer.step_size, user.updates, annealed)
-                online_step(
-                    columns, relevance, 0, len(texts), texts.index(query), user.weights,
-                    np.zeros_like(user.weights), step, 0.0, np.empty(len(texts)),
-                )  # fmt: skip
-                user.updates += 1
-                learned = True
+        learned = completer.model == "adaqac-online" and self._learn(query)
+        if completer.do_no_harm and self._orders:
+            gains = np.array([orders.gain(query) for orders in self._orders])
+            served = gains * [orders.served for orders in self._orders]
+            user.check.observe(float(gains.mean()), float(served.mean()))
         user.history[query] = user.history.get(query, 0.0) + 1.0
         user.previous = query
         self._rows = self._shown = None
+        self._orders = []
         return learned
+
+    def _learn(self, query: str) -> bool:
+        """Take a step of adaQAC-Online, if the submitted query is, or may join, the candidates."""
+        if self._rows is None:
+            return False
+        (texts, relevance, columns), user = self._rows, self.user
+        rule = self.completer.rule
+        if query not in texts:
+            if not rule.keep_unlisted:
+                return False
+            own = np.array([self._relevance(query)])
+            features = self._feedback.features([self._number(query)])
+            texts, relevance = [*texts, query], np.concatenate([relevance, own])
+            columns = np.vstack([columns, self.completer.design.columns(features, own)])
+        rule.learn(columns, relevance, texts.index(query), user.weights, user.updates)
+        user.updates += 1
+        return True
 
     def _observe(self, at: float) -> None:
         if self._shown is not None:
@@ -294,17 +354,22 @@ class Composition:
         index, relevance = completer.index, completer.relevance
         ids = index.top(prefix, completer.n)
         found = dict(zip(index.phrases(ids), index.weights[ids].tolist(), strict=True))
-        factor = relevance.factors[1]
-        if factor > 0:
+        if relevance.factors[1] > 0:
             folded = fold(prefix)
-            for query, count in self.user.history.items():
+            for query in self.user.history:
                 if fold(query).startswith(folded):
-                    i = index.find(query)
-                    shared = float(index.weights[i]) if i >= 0 else (relevance.unlearned or 0.0)
-                    own = np.log1p(count) if relevance.scale == "log" else count
-                    found[query] = shared + factor * float(own)
-        best = sorted(found.items(), key=lambda item: -item[1])[: completer.n]
+                    found[query] = self._relevance(query)
+        best = sorted(found.items(), key=_precedence)[: completer.n]
         return [text for text, _ in best], np.array([score for _, score in best])
+
+    def _relevance(self, query: str) -> float:
+        """Return the relevance of a query to this user, whether the catalogue has it or not."""
+        index, relevance = self.completer.index, self.completer.relevance
+        i = index.find(query)
+        shared = float(index.weights[i]) if i >= 0 else (relevance.unlearned or 0.0)
+        count = self.user.history.get(query, 0.0)
+        own = np.log1p(count) if relevance.scale == "log" else count
+        return shared + float(relevance.factors[1] * own)
 
     def _apps(
         self, prefix: str, texts: list[str]
@@ -312,11 +377,12 @@ class Composition:
         """Return what the phone adds to each text, and a function that says why."""
         ranker, phone = self.completer.phones, self._phone
         if ranker is None or phone is None or not self._may_rerank(prefix):
-            return np.zeros(len(texts)), lambda i: {}
+            return np.zeros(len(texts)), _no_reasons
         queries = np.array([self.completer.index.find(text) for text in texts], np.int64)
         return ranker.added(queries, phone), lambda i: ranker.reasons(int(queries[i]), phone)
 
     def _may_rerank(self, prefix: str) -> bool:
+        """Whether the fitted gate is open; the user's running check may still close it."""
         gate = self.completer.gate
         if self.completer.model == "static" or not self.user.reranks:
             return False
@@ -328,6 +394,34 @@ class Composition:
         if i >= 0:
             return i
         return self._numbers.setdefault(text, len(self.completer.index) + len(self._numbers))
+
+
+def _precedence(item: tuple[str, float]) -> tuple[float, str, str]:
+    """Sort by relevance, equal ones in the order of the catalogue."""
+    text, relevance = item
+    return -relevance, fold(text), text
+
+
+@dataclass(frozen=True)
+class _Orders:
+    """The candidates of one keystroke in the static order and in the model's."""
+
+    texts: list[str]
+    order: np.ndarray
+    """The model's order, as positions in `texts`."""
+    served: bool
+    """Whether the model's order was shown."""
+
+    def gain(self, query: str) -> float:
+        """Reciprocal rank of a query in the model's order minus that in the static order."""
+        if query not in self.texts:
+            return 0.0
+        static = self.texts.index(query)
+        return 1 / (1 + int(np.flatnonzero(self.order == static)[0])) - 1 / (1 + static)
+
+
+def _no_reasons(i: int) -> dict[str, float]:
+    return {}
 
 
 def _reasons(parts: np.ndarray) -> dict[str, float]:

@@ -11,9 +11,10 @@ from telic.completion.adaqac import CAREFUL, Protocol
 from telic.completion.harm import bin_of
 from telic.completion.models import MODELS, Models, fit_models, fit_relevance
 from telic.completion.relevance import NAMES
-from telic.completion.replay import TEST, Moments, Replay
+from telic.completion.replay import TEST, Lists, Moments, Replay
 from telic.evaluate import mean_reciprocal_rank, paired_t_test, success_rate
 
+BOTH: tuple[Lists, ...] = ("own", "shown")
 PREFIXES = ("last", "all", "1-3", "4-6", "7-9", "10-12", "13+")
 
 
@@ -29,12 +30,18 @@ class Result:
     """int (T,): user behind each moment."""
     slices: dict[str, np.ndarray]
     """Which moments belong to each of `PREFIXES`: bool (T,)."""
+    lists: Lists
+    """Whose lists are ranked: see `telic.completion.Replay.over`."""
+    shown_share: float
+    """Share of the suggestions shown that are among the candidates, at test keystrokes."""
 
     def rows(self) -> list[dict]:
         """Return one row per model and slice, as `telic completion evaluate --json` prints it.
 
         ``mrr`` and ``sr@k`` are means over keystrokes. ``difference`` from the static order, its
         interval ``low``–``high`` and ``p_value`` take users as the unit: means of users' means.
+        Rows whose candidates and ties come from the list that was shown have names of their own
+        (see `row_name`), and are compared with the static order of the same candidates.
         """
         rows = []
         for model in MODELS:
@@ -43,12 +50,24 @@ class Result:
                     "relevance": self.models.relevance.name,
                     "protocol": self.models.protocol.name,
                     "candidates": self.models.n,
-                    "model": model,
+                    "lists": self.lists,
+                    "model": row_name(model, self.lists),
                     "prefixes": prefixes,
                 }
                 other = None if model == "static" else self.ranks["static"][inside]
                 rows.append(row | measures(self.ranks[model][inside], other, self.user[inside]))
         return rows
+
+
+def row_name(model: str, lists: Lists) -> str:
+    """Return what a row of results is called: what ranks, and that it re-ranks another's list.
+
+    Examples
+    --------
+    >>> row_name("static", "own"), row_name("static", "shown")
+    ('static', 're-rank the shown list: static')
+    """
+    return model if lists == "own" else f"re-rank the shown list: {model}"
 
 
 def measures(own: np.ndarray, other: np.ndarray | None, user: np.ndarray) -> dict:
@@ -68,11 +87,15 @@ def measures(own: np.ndarray, other: np.ndarray | None, user: np.ndarray) -> dic
 
 
 def evaluate_models(replay: Replay, models: Models) -> Result:
-    """Rank the candidates at every keystroke of the test part."""
+    """Rank the candidates at every keystroke of the test part.
+
+    Feedback is that on the lists that were shown: a candidate that was in none has zeros.
+    """
     moments = replay.moments(models.relevance, replay.every_keystroke(TEST), n=models.n)
     return Result(
         models, moments, models.reciprocal_ranks(replay, moments),
-        replay.log.user[moments.composition], slices_of(replay, moments),
+        replay.log.user[moments.composition], slices_of(replay, moments), replay.lists,
+        replay.shown_share(moments),
     )  # fmt: skip
 
 
@@ -93,6 +116,7 @@ def evaluate(
     relevances: Sequence[str] = NAMES,
     protocols: Sequence[Protocol] = (CAREFUL,),
     candidates: Sequence[int] = (10,),
+    lists: Sequence[Lists] = BOTH,
     progress: Callable[[str], None] | None = None,
     executor: Executor | None = None,
 ) -> list[Result]:
@@ -106,6 +130,9 @@ def evaluate(
     protocols : sequence of Protocol
     candidates : sequence of int
         Numbers N of candidates that are re-ranked (the text: 10).
+    lists : sequence of {"own", "shown"}
+        "own" measures what `fit_completer` serves: its own candidates and ties. "shown" re-ranks
+        the list of the system that was logged; fitted, gated and compared on its own.
     progress : callable, optional
         Called with a short text before each piece of work.
     executor : concurrent.futures.Executor, optional
@@ -114,15 +141,17 @@ def evaluate(
     Returns
     -------
     list of Result
-        In the order of protocols, then candidates, then relevances.
+        In the order of lists, then protocols, candidates and relevances.
     """
+    replays = {of: replay.over(of) for of in lists}
 
-    def one(piece: tuple[Protocol, int, str]) -> Result:
-        protocol, n, name = piece
+    def one(piece: tuple[Lists, Protocol, int, str]) -> Result:
+        of, protocol, n, name = piece
         if progress:
-            progress(f"{name}, {protocol.name} protocol, {n} candidates")
-        relevance = fit_relevance(replay, name, protocol, n=n)
-        return evaluate_models(replay, fit_models(replay, relevance, protocol, n=n))
+            progress(f"{name}, {protocol.name} protocol, {n} candidates, {of} lists")
+        over = replays[of]
+        relevance = fit_relevance(over, name, protocol, n=n)
+        return evaluate_models(over, fit_models(over, relevance, protocol, n=n))
 
-    pieces = product(protocols, candidates, relevances)
+    pieces = product(lists, protocols, candidates, relevances)
     return list(executor.map(one, pieces) if executor else map(one, pieces))

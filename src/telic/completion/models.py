@@ -8,7 +8,7 @@ from telic.choice import Elastic, FactoredChoices, fit_groups, fit_sdca
 from telic.completion import adaqac
 from telic.completion.adaqac import Design, Protocol
 from telic.completion.filtering import Filtering, tune_filtering
-from telic.completion.harm import Gate
+from telic.completion.harm import Gate, run_checks
 from telic.completion.relevance import Relevance
 from telic.completion.replay import TEST, TRAIN, VALID, Moments, Replay
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
@@ -110,6 +110,8 @@ class Models:
     """float64 (g, d)."""
     online: np.ndarray
     """float64 (n, d): weights before each composition of validation and testing, else NaN."""
+    steps: np.ndarray
+    """int (n,): online steps behind `online`."""
     latest: np.ndarray
     """float64 (g, d): online weights after each user's last composition."""
     updates: np.ndarray
@@ -151,6 +153,8 @@ class Models:
             length = replay.prefix_length[moments.keystroke]
             for model, gate in self.gates.items():
                 is_open = gate.open(user, length)
+                gain = np.where(is_open, found[model] - found["static"], 0.0)
+                is_open &= run_checks(gain, moments.composition, user)[0]
                 found[model] = np.where(is_open, found[model], found["static"])
         return found
 
@@ -191,8 +195,8 @@ def fit_models(replay: Replay, relevance: Relevance, protocol: Protocol, *, n: i
         closed = Gate(False, np.zeros(5, bool), np.zeros(users, bool))
         return Models(
             relevance, protocol, n, design, Filtering(3.0, 1), np.zeros(d), nothing, nothing,
-            np.zeros((len(log), d)), nothing, np.zeros(users, int), {}, protocol.step_sizes[0],
-            dict.fromkeys(MODELS[1:], closed),
+            np.zeros((len(log), d)), np.zeros(len(log), int), nothing, np.zeros(users, int), {},
+            protocol.step_sizes[0], dict.fromkeys(MODELS[1:], closed),
         )  # fmt: skip
     pooled = {
         l2: adaqac.unpersonalised(training, l2=l2, variant=protocol.pooling) for l2 in protocol.l2
@@ -203,25 +207,39 @@ def fit_models(replay: Replay, relevance: Relevance, protocol: Protocol, *, n: i
     own = {l2: fit_groups(training, l2=l2, center=center) for l2 in protocol.l2}
     best_own = max(protocol.l2, key=lambda l2: accuracy(own[l2][held_user]))
 
-    walk = part != TRAIN
+    # A composition teaches once it is submitted, and meets what had been learned when it began.
+    walk = np.flatnonzero(part != TRAIN)
+    walk = walk[np.lexsort((last.composition[walk], log.user[last.composition[walk]]))]
     walked, row = choices(walk)
-    walkers = log.user[last.composition[walk]]
-    paths = {
-        step: adaqac.online(
-            walked, row, walkers, without,
-            l2=best_pooled if protocol.schedule == "annealed" else 0.0,
-            step_size=step, schedule=protocol.schedule,
-        )
-        for step in protocol.step_sizes
-    }  # fmt: skip
-    step_size = max(protocol.step_sizes, key=lambda step: accuracy(paths[step][0][valid[walk]]))
-    before, latest = paths[step_size]
-    online = np.full((len(log), without.shape[1]), np.nan)
-    online[last.composition[walk]] = before
+    composition = last.composition[walk]
+    walkers = log.user[composition]
+    done = np.empty(len(walk), np.int64)
+    for one in np.split(np.arange(len(walk)), np.flatnonzero(np.diff(walkers)) + 1):
+        ends, begins = log.submitted_at[composition[one]], replay.start_at[composition[one]]
+        done[one] = one[:1] + np.searchsorted(ends, begins)
+
+    def path(step: float) -> tuple[np.ndarray, np.ndarray]:
+        """Online weights before each composition of the log, and each user's last."""
+        before, latest = adaqac.online(
+            walked, row, walkers, without, done=done,
+            l2=protocol.online_l2(best_pooled), step_size=step, schedule=protocol.schedule,
+        )  # fmt: skip
+        online = np.full((len(log), without.shape[1]), np.nan)
+        online[composition] = before
+        return online, latest
+
+    paths = {step: path(step) for step in protocol.step_sizes}
+    held = last.composition[valid]
+    step_size = max(protocol.step_sizes, key=lambda step: accuracy(paths[step][0][held]))
+    online, latest = paths[step_size]
+    learned = np.zeros(len(walk) + 1, int)
+    learned[row + 1] = 1
+    steps = np.zeros(len(log), int)
+    steps[composition] = np.cumsum(learned)[done] - walked.group[walkers]
 
     filtering, _ = tune_filtering(features[valid], last.where(valid))
     models = Models(
-        relevance, protocol, n, design, filtering, everyone, without, own[best_own], online,
+        relevance, protocol, n, design, filtering, everyone, without, own[best_own], online, steps,
         latest, np.diff(walked.group), {"adaqac-unp": best_pooled, "adaqac-batch": best_own},
         step_size, {},
     )  # fmt: skip

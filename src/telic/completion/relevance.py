@@ -134,21 +134,23 @@ def _opening(query, user, first_of_user, min_users):
 @njit(cache=True, nogil=True)
 def gather_candidates(
     size, at, query, user, count, opens, by_user, user_start, target, owner, start_at, owner_user,
-    list_start, shown, low, high, factors, learned, logarithm, candidates, counts,
+    list_start, shown, with_lists, low, high, factors, learned, unlearned, logarithm,
+    candidates, known, relevance, counts,
 ):  # fmt: skip
     """Write the most relevant candidates of every target keystroke, as of its composition's start.
 
     Targets come in order of start_at. A candidate begins with the prefix (it lies in low:high) and
-    may be suggested, or stands in the list that was shown. Ties go to the order of the list shown,
-    then to the order of the catalogue. Slots without a candidate hold -1. counts[t, j] holds the
-    three transformed counts of candidate j.
+    is known, that is, in the catalogue by then, or it is an own earlier query and these count; of
+    one that is not known the shared part is `unlearned`. With lists, what was shown is a candidate
+    too and counts as known, and ties go to the order of the list. Other ties go to the order of the
+    catalogue. Slots without a candidate hold -1. counts[t, j] holds the three transformed counts.
     """
     n = candidates.shape[1]
     popular, recent, mine = np.zeros(size), np.zeros(size), np.zeros(size)
     shared, open_now = learned.copy(), np.zeros(size, np.bool_)
     unlisted = np.int64(2**31)
     place = np.full(size, unlisted)
-    best, tie = np.empty(n), np.empty(n, np.int64)
+    tie = np.empty(n, np.int64)
     event = expired = 0
     composition = -1
     loaded_from = loaded_to = 0
@@ -162,12 +164,12 @@ def gather_candidates(
                 popular[q] += count[event]
                 recent[q] += count[event]
                 open_now[q] |= opens[event]
-                shared[q] = learned[q] + _shared(popular[q], recent[q], factors, logarithm)
+                shared[q] = learned[q] + shared_part(popular[q], recent[q], factors, logarithm)
                 event += 1
             while expired < event and at[expired] < now - WINDOW:
                 q = query[expired]
                 recent[q] -= count[expired]
-                shared[q] = learned[q] + _shared(popular[q], recent[q], factors, logarithm)
+                shared[q] = learned[q] + shared_part(popular[q], recent[q], factors, logarithm)
                 expired += 1
             for e in range(loaded_from, loaded_to):
                 mine[query[by_user[e]]] = 0.0
@@ -176,24 +178,27 @@ def gather_candidates(
                 mine[query[by_user[loaded_to]]] += count[by_user[loaded_to]]
                 loaded_to += 1
         k = target[t]
-        for i in range(list_start[k], list_start[k + 1]):
-            q = shown[i]
-            place[q] = min(place[q], i - list_start[k])
+        listed = list_start[k + 1] - list_start[k] if with_lists else 0
+        for i in range(listed):
+            q = shown[list_start[k] + i]
+            place[q] = min(place[q], i)
         found = 0
-        for step in range(high[t] - low[t] + list_start[k + 1] - list_start[k]):
+        best = relevance[t]
+        for step in range(high[t] - low[t] + listed):
             if step < high[t] - low[t]:
                 q = low[t] + step
-                if not open_now[q]:
+                if not (open_now[q] or (factors[1] > 0.0 and mine[q] > 0.0)):
                     continue
             else:
-                i = list_start[k] + step - (high[t] - low[t])
-                q = shown[i]
-                if place[q] != i - list_start[k] or (low[t] <= q < high[t] and open_now[q]):
+                i = step - (high[t] - low[t])
+                q = shown[list_start[k] + i]
+                inside = open_now[q] or (factors[1] > 0.0 and mine[q] > 0.0)
+                if place[q] != i or (low[t] <= q < high[t] and inside):
                     continue
-            r = shared[q]
+            rank = place[q]
+            r = shared[q] if open_now[q] or rank < unlisted else unlearned
             if mine[q] > 0.0:
                 r += factors[1] * _transform(mine[q], logarithm)
-            rank = place[q]
             if found == n and not _before(
                 r, rank, q, best[n - 1], tie[n - 1], candidates[t, n - 1]
             ):
@@ -206,16 +211,18 @@ def gather_candidates(
             best[j], tie[j], candidates[t, j] = r, rank, q
             found = min(found + 1, n)
         for j in range(n):
-            if j < found:
-                q = candidates[t, j]
+            counts[t, j, :] = 0.0
+            if j >= found:
+                candidates[t, j], known[t, j], best[j] = -1, False, -np.inf
+                continue
+            q = candidates[t, j]
+            known[t, j] = open_now[q] or place[q] < unlisted
+            counts[t, j, 1] = _transform(mine[q], logarithm)
+            if known[t, j]:
                 counts[t, j, 0] = _transform(popular[q], logarithm)
-                counts[t, j, 1] = _transform(mine[q], logarithm)
                 counts[t, j, 2] = _transform(recent[q], logarithm)
-            else:
-                candidates[t, j] = -1
-                counts[t, j, :] = 0.0
-        for i in range(list_start[k], list_start[k + 1]):
-            place[shown[i]] = unlisted
+        for i in range(listed):
+            place[shown[list_start[k] + i]] = unlisted
 
 
 @njit(cache=True, nogil=True)
@@ -233,6 +240,15 @@ def _transform(count, logarithm):
 
 
 @njit(cache=True, nogil=True)
-def _shared(popular, recent, factors, logarithm):
+def shared_part(popular, recent, factors, logarithm):
     """The part of the relevance that does not depend on the user."""
     return factors[0] * _transform(popular, logarithm) + factors[2] * _transform(recent, logarithm)
+
+
+@njit(cache=True, nogil=True)
+def shared_parts(popular, recent, factors, logarithm):
+    """Give `shared_part` of many phrases, to the last bit, so that ties stay ties."""
+    out = np.empty(len(popular))
+    for q in range(len(popular)):
+        out[q] = shared_part(popular[q], recent[q], factors, logarithm)
+    return out

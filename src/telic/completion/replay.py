@@ -1,7 +1,9 @@
 """Replay a composition log: at any keystroke, what could be suggested and what was fed back."""
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal, Self
 
 import numpy as np
 from numba import njit
@@ -15,6 +17,8 @@ from telic.data.queries import QueryLog
 from telic.errors import InputError
 
 TRAIN, VALID, TEST, DROPPED = 0, 1, 2, 3
+Lists = Literal["own", "shown"]
+"""Whose list is ranked: a completer's own, as it would be served, or the one that was shown."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,9 @@ class Moments:
     """float64 (T, N, 3): transformed popular, personal and recent counts."""
     position: np.ndarray
     """int64 (T,): column of the query that was submitted; -1 if it is not a candidate."""
+    known: np.ndarray
+    """bool (T, N): whether the candidate is in the catalogue by then; of a user's own query that
+    is not, a completer knows only how often this user submitted it."""
 
     def __len__(self) -> int:
         return len(self.keystroke)
@@ -44,12 +51,17 @@ class Moments:
         """Return some of the rows (a mask, positions or a slice)."""
         return Moments(
             self.keystroke[rows], self.composition[rows], self.candidates[rows],
-            self.relevance[rows], self.counts[rows], self.position[rows],
+            self.relevance[rows], self.counts[rows], self.position[rows], self.known[rows],
         )  # fmt: skip
 
 
 class Replay:
     """A composition log made ready: vocabulary, counts in time, previous queries, the split.
+
+    What is ranked at a keystroke are the candidates that a completer would pre-index for its prefix
+    if it were fitted at the moment the composition began. The lists that were shown are what the
+    feedback is about, and nothing else: another system made them. `over` gives the replay in which
+    they are what is ranked.
 
     Parameters
     ----------
@@ -72,6 +84,8 @@ class Replay:
     part : int8 array of shape (n,)
         0, 1, 2 for the first half, third and last quarter of each user's compositions in time
         order (training, validation, testing); 3 for users left out.
+    lists : {"own", "shown"}
+        Whose list is ranked: see `over`.
     """
 
     def __init__(
@@ -88,6 +102,7 @@ class Replay:
                 "split into training, validation and testing."
             )
         self.log = log
+        self.lists: Lists = "own"
         known = list(dict.fromkeys([*log.phrases, *(queries.queries if queries else [])]))
         self.index = PrefixIndex.build(known, np.zeros(len(known)))
         number = {text: i for i, text in enumerate(self.index.phrases(range(len(self.index))))}
@@ -132,6 +147,25 @@ class Replay:
             )
         return part
 
+    def over(self, lists: Lists) -> Self:
+        """Return this replay with candidates of a completer's own or of the list that was shown.
+
+        Parameters
+        ----------
+        lists : {"own", "shown"}
+            "own": what begins with the prefix (folded) and is in the catalogue, or is an own
+            earlier query of the user, where the relevance counts these; ties in relevance go to the
+            order of the catalogue. This is the list that a completer serves. "shown": the
+            suggestions that were shown join these candidates, and ties go to their order. Whatever
+            is fitted on it re-ranks the list of the system that was logged, with what that system
+            knew.
+        """
+        if lists == self.lists:
+            return self
+        other = copy(self)
+        other.lists = lists
+        return other
+
     @property
     def dropped_users(self) -> int:
         """Number of users with too few compositions."""
@@ -165,6 +199,21 @@ class Replay:
         inside = (self.shown >= np.repeat(low, lengths)) & (self.shown < np.repeat(high, lengths))
         return int((~inside).sum())
 
+    def shown_share(self, moments: Moments) -> float:
+        """Return the share of the suggestions shown at some moments that are candidates there.
+
+        Where it is low, feedback is mostly on what another system suggested, and its features also
+        tell what that system knew. NaN where nothing was shown.
+        """
+        start, length = self.log.list_start[:-1], np.diff(self.log.list_start)
+        found = total = 0
+        for position in range(int(length[moments.keystroke].max(initial=0))):
+            there = length[moments.keystroke] > position
+            listed = self.shown[start[moments.keystroke[there]] + position]
+            found += int((moments.candidates[there] == listed[:, None]).any(axis=1).sum())
+            total += len(listed)
+        return found / total if total else float("nan")
+
     def last_keystrokes(self, *parts: int) -> np.ndarray:
         """Return the last keystroke of every composition in the given parts."""
         chosen = np.isin(self.part, parts)
@@ -176,10 +225,9 @@ class Replay:
         return np.flatnonzero(np.repeat(np.isin(self.part, parts), lengths))
 
     def moments(self, relevance: Relevance, keystrokes: np.ndarray, *, n: int = 10) -> Moments:
-        """Gather the n most relevant candidates at each keystroke, as of its composition.
+        """Gather the n most relevant candidates at each keystroke, as of its composition's start.
 
-        Candidates begin with the prefix (folded) or stand in the list that was shown; ties in
-        relevance go to the order of that list, for every model alike.
+        See `over` for what may be a candidate and for ties.
         """
         log, submissions = self.log, self.submissions
         owner = np.searchsorted(log.keystroke_start, keystrokes, side="right") - 1
@@ -190,20 +238,21 @@ class Replay:
         by_user = named[np.lexsort((submissions.at[named], submissions.user[named]))]
         people = max(len(log.users), int(submissions.user.max(initial=0)) + 1)
         user_start = np.searchsorted(submissions.user[by_user], np.arange(people + 1))
-        candidates = np.full((len(target), n), -1, np.int32)
-        counts = np.empty((len(target), n, 3))
+        shape = (len(target), n)
+        candidates, known = np.full(shape, -1, np.int32), np.zeros(shape, bool)
+        score, counts = np.full(shape, -np.inf), np.empty((*shape, 3))
         learned = np.zeros(len(self.index)) + relevance.learned_of(np.arange(len(self.index)))
         gather_candidates(
             len(self.index), submissions.at, submissions.query, submissions.user,
             submissions.count, submissions.opens, by_user, user_start,
             target, composition, self.start_at, log.user, log.list_start, self.shown,
-            low[log.prefix[target]], high[log.prefix[target]], relevance.factors,
-            learned, relevance.scale == "log", candidates, counts,
+            self.lists == "shown", low[log.prefix[target]], high[log.prefix[target]],
+            relevance.factors, learned, relevance.unlearned or 0.0, relevance.scale == "log",
+            candidates, known, score, counts,
         )  # fmt: skip
-        score = np.where(candidates >= 0, counts @ relevance.factors + learned[candidates], -np.inf)
         hit = (candidates == self.query[composition][:, None]) & (candidates >= 0)
         position = np.where(hit.any(axis=1), hit.argmax(axis=1), -1)
-        found = Moments(target, composition, candidates, score, counts, position)
+        found = Moments(target, composition, candidates, score, counts, position, known)
         return found.where(np.lexsort((target, self.start_at[composition], log.user[composition])))
 
     def relevance_of(
@@ -211,12 +260,14 @@ class Replay:
     ) -> np.ndarray:
         """Return the relevance of one query in each composition, by looking its events up.
 
-        Slow and obvious, for single queries; `moments` sweeps through time instead.
+        Of a query that is not in the catalogue by then, only the user's own count is known. Slow
+        and obvious, for single queries; `moments` sweeps through time instead.
         """
         events = self.submissions
         by_query = np.argsort(events.query, kind="stable")
         start = np.searchsorted(events.query[by_query], np.arange(len(self.index) + 1))
-        counts = np.empty((len(query), 3))
+        counts, learned = np.empty((len(query), 3)), np.zeros(len(query))
+        learned += relevance.learned_of(query)
         for i, (q, c) in enumerate(zip(query, composition, strict=True)):
             own = by_query[start[q] : start[q + 1]]
             now = self.start_at[c]
@@ -227,8 +278,10 @@ class Replay:
                 weight[events.user[own] == self.log.user[c]].sum(),
                 weight[events.at[own] >= now - WINDOW].sum(),
             )
+            if not events.opens[own].any():
+                counts[i, [0, 2]], learned[i] = 0.0, relevance.unlearned or 0.0
         counts = np.log1p(counts) if relevance.scale == "log" else counts
-        return counts @ relevance.factors + relevance.learned_of(query)
+        return counts @ relevance.factors + learned
 
     def with_submitted(self, moments: Moments, relevance: Relevance) -> Moments:
         """Add the submitted query as a last candidate where it is none: the union in (3.3.2)."""
@@ -242,7 +295,7 @@ class Replay:
             moments.keystroke, moments.composition, np.hstack([moments.candidates, own]),
             np.hstack([moments.relevance, score]),
             np.concatenate([moments.counts, np.zeros((t, 1, 3))], axis=1),
-            np.where(added, n, moments.position),
+            np.where(added, n, moments.position), np.hstack([moments.known, added[:, None]]),
         )  # fmt: skip
 
     def features(self, moments: Moments, extra: np.ndarray | None = None) -> np.ndarray:

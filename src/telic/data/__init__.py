@@ -1,14 +1,16 @@
 """Tables in, models on disk: the contracts that files must keep, their readers, the model store."""
 
 from telic.data.compositions import CompositionLog, read_compositions
+from telic.data.outputs import check_output, refuse_unwritable
 from telic.data.queries import QueryLog, read_queries
-from telic.data.store import StoredModel, atomic_path, load_model, refuse_unwritable, save_model
+from telic.data.store import StoredModel, atomic_path, load_model, save_model
 
 __all__ = [
     "CompositionLog",
     "QueryLog",
     "StoredModel",
     "atomic_path",
+    "check_output",
     "load_model",
     "read_compositions",
     "read_queries",

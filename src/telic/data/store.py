@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from telic.data.outputs import refuse_foreign, refuse_unwritable, remember
 from telic.errors import InputError, ModelError
 
 FORMAT = 1
@@ -31,12 +32,14 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     """Give a temporary name beside `path` to write to; rename it to `path` if the block succeeds.
 
     Works for files and folders. If the block raises or is interrupted, nothing is left and an
-    existing `path` stays as it was. An existing folder is replaced only by a folder.
+    existing `path` stays as it was. An existing folder is replaced only by a folder, and only if
+    telic wrote it and it holds nothing else; commands ask `check_output` before.
 
     Raises
     ------
     InputError
-        If nothing can be written there (see `refuse_unwritable`), or a file would replace a folder.
+        If nothing can be written there (see `refuse_unwritable`), if the folder there is not one
+        that telic wrote, or if a file would replace a folder or a folder a file.
 
     Examples
     --------
@@ -49,6 +52,8 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     """
     refuse_unwritable(path)
     path = Path(os.path.abspath(path))  # "." has no name of its own
+    if path.is_dir():
+        refuse_foreign(path)
     try:
         holder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     except OSError as error:
@@ -60,20 +65,14 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
             if not temporary.is_dir():
                 raise InputError(f"{path}: is a folder, expected a file name. Choose another name.")
             path.rename(replaced)
+        elif path.exists() and temporary.is_dir():
+            raise InputError(f"{path}: is a file, expected a folder. Choose another name.")
         os.replace(temporary, path)
+        remember(path)
     finally:
         if replaced.exists() and not path.exists():
             replaced.rename(path)  # interrupted between the two renames
         shutil.rmtree(holder, ignore_errors=True)
-
-
-def refuse_unwritable(path: str | Path) -> None:
-    """Raise InputError unless the folder of `path` is there to write to; for before long work."""
-    parent = Path(os.path.abspath(path)).parent
-    if not parent.is_dir():
-        raise InputError(f"{path}: its folder {parent} does not exist. Create it first.")
-    if not os.access(parent, os.W_OK | os.X_OK):
-        raise InputError(f"{path}: its folder {parent} may not be written to. Choose another.")
 
 
 def save_model(
@@ -89,7 +88,7 @@ def save_model(
     Parameters
     ----------
     folder : path
-        Created, or replaced if it is a model folder already.
+        Created, or replaced if telic wrote it (see `atomic_path`).
     kind : str
         What the model is, such as ``"prefix-index"``; `load_model` asks for it again.
     meta : mapping
@@ -102,14 +101,8 @@ def save_model(
     Raises
     ------
     InputError
-        If `folder` exists and is not a model folder (it would be overwritten).
+        If `folder` is there and telic did not write it.
     """
-    folder = Path(folder)
-    if folder.exists() and not (folder / "manifest.json").is_file():
-        raise InputError(
-            f"{folder}: exists and is not a telic model folder, so it is not overwritten. "
-            "Choose another name or remove it."
-        )
     mapped = mapped or {}
     with atomic_path(folder) as temporary:
         temporary.mkdir()

@@ -1,6 +1,7 @@
 """How well scores rank two classes: exact AUC in one sort, intervals, partial AUC, lift area."""
 
-from typing import NamedTuple
+import warnings
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -29,7 +30,13 @@ class AUCDifference(NamedTuple):
     """Two-sided, from the normal distribution."""
 
 
-def roc_auc(y: ArrayLike, scores: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
+def roc_auc(
+    y: ArrayLike,
+    scores: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
     """Area under the ROC curve: the share of (positive, negative) pairs ranked right, ties half.
 
     The two classes are sorted apart and merged once, so that ten million scores need no argsort
@@ -38,11 +45,14 @@ def roc_auc(y: ArrayLike, scores: ArrayLike, *, sample_weight: ArrayLike | None 
     Parameters
     ----------
     y : array of shape (n,)
-        Two different labels; the larger (in sorting order) is the positive one.
+        Two different labels.
     scores : array of shape (n,)
         Higher means "more likely positive". No NaN; infinities sort as usual.
     sample_weight : array of shape (n,), optional
         Weights >= 0; a row of weight 2 counts as two rows.
+    pos_label : label, optional
+        The positive label. By default the larger (in sorting order), with a warning where labels
+        are texts and that one is the majority's: "ok" is larger than "fraud".
 
     Returns
     -------
@@ -58,8 +68,10 @@ def roc_auc(y: ArrayLike, scores: ArrayLike, *, sample_weight: ArrayLike | None 
     --------
     >>> roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
     0.875
+    >>> roc_auc(["ok", "ok", "fraud"], [0.1, 0.4, 0.8], pos_label="fraud")
+    1.0
     """
-    positive, scores = _checked(y, scores)
+    positive, scores = _checked(y, scores, pos_label)
     if sample_weight is None:
         high, low = np.sort(scores[positive]), np.sort(scores[~positive])
         twice_wins, _ = _count_below(high, low)
@@ -76,7 +88,12 @@ def roc_auc(y: ArrayLike, scores: ArrayLike, *, sample_weight: ArrayLike | None 
 
 
 def auc_interval(
-    y: ArrayLike, scores: ArrayLike, *, level: float = 0.95, scale: str = "logit"
+    y: ArrayLike,
+    scores: ArrayLike,
+    *,
+    level: float = 0.95,
+    scale: str = "logit",
+    pos_label: Any = None,
 ) -> AUCInterval:
     """AUC with DeLong's confidence interval (DeLong, DeLong and Clarke-Pearson, 1988).
 
@@ -90,6 +107,8 @@ def auc_interval(
         Where the estimate is taken as normal. "identity" is DeLong's own interval (cut at 0
         and 1); "logit" covers better near 1. At AUC 0 or 1 the variance is 0 and either
         interval is a single point.
+    pos_label : label, optional
+        As for `roc_auc`.
 
     Examples
     --------
@@ -102,7 +121,7 @@ def auc_interval(
         raise InputError(f"level: {level!r}, expected a number between 0 and 1.")
     if scale not in ("logit", "identity"):
         raise InputError(f"scale: {scale!r}, expected 'logit' or 'identity'.")
-    positive, scores = _checked(y, scores, at_least=2)
+    positive, scores = _checked(y, scores, pos_label, at_least=2)
     high, low = np.sort(scores[positive]), np.sort(scores[~positive])
     twice_wins, high_squares = _count_below(high, low)
     twice_losses, low_squares = _count_below(low, high)
@@ -125,7 +144,9 @@ def auc_interval(
     return AUCInterval(float(auc), float(bounds[0]), float(bounds[1]), error)
 
 
-def auc_difference(y: ArrayLike, scores_a: ArrayLike, scores_b: ArrayLike) -> AUCDifference:
+def auc_difference(
+    y: ArrayLike, scores_a: ArrayLike, scores_b: ArrayLike, *, pos_label: Any = None
+) -> AUCDifference:
     """Compare two rankings of the same rows by DeLong's paired test.
 
     Examples
@@ -135,8 +156,8 @@ def auc_difference(y: ArrayLike, scores_a: ArrayLike, scores_b: ArrayLike) -> AU
     >>> round(result.difference, 4), result.p_value < 0.3
     (0.375, True)
     """
-    positive, scores_a = _checked(y, scores_a, at_least=2)
-    _, scores_b = _checked(y, scores_b, at_least=2)
+    positive, scores_a = _checked(y, scores_a, pos_label, at_least=2)
+    _, scores_b = _checked(positive, scores_b, None, at_least=2)
     placed = [_placements(scores[positive], scores[~positive]) for scores in (scores_a, scores_b)]
     (high_a, low_a), (high_b, low_b) = placed
     difference = high_a.mean() - high_b.mean()
@@ -147,11 +168,18 @@ def auc_difference(y: ArrayLike, scores_a: ArrayLike, scores_b: ArrayLike) -> AU
     return AUCDifference(float(difference), error, float(2 * norm.sf(abs(difference) / error)))
 
 
-def partial_auc(y: ArrayLike, scores: ArrayLike, *, fpr: tuple[float, float] = (0.0, 0.1)) -> float:
+def partial_auc(
+    y: ArrayLike,
+    scores: ArrayLike,
+    *,
+    fpr: tuple[float, float] = (0.0, 0.1),
+    pos_label: Any = None,
+) -> float:
     """Mean true-positive rate while the false-positive rate runs through a range.
 
     The area under that piece of the ROC curve divided by the range's width, so that 1 is
-    perfect, and over (0, 1) it is the AUC. Ties are straight lines.
+    perfect, and over (0, 1) it is the AUC. Ties are straight lines. `pos_label` is as for
+    `roc_auc`.
 
     Examples
     --------
@@ -161,7 +189,7 @@ def partial_auc(y: ArrayLike, scores: ArrayLike, *, fpr: tuple[float, float] = (
     start, stop = fpr
     if not 0 <= start < stop <= 1:
         raise InputError(f"fpr: {fpr!r}, expected two rates with 0 <= low < high <= 1.")
-    positive, scores = _checked(y, scores)
+    positive, scores = _checked(y, scores, pos_label)
     order = np.argsort(-scores)
     last = np.r_[np.flatnonzero(np.diff(scores[order])), scores.size - 1]  # one point a tie
     true = np.r_[0, np.cumsum(positive[order])[last]] / positive.sum()
@@ -181,22 +209,25 @@ def partial_auc(y: ArrayLike, scores: ArrayLike, *, fpr: tuple[float, float] = (
     return (up_to(stop) - up_to(start)) / (stop - start)
 
 
-def lift_area(y: ArrayLike, scores: ArrayLike) -> float:
+def lift_area(y: ArrayLike, scores: ArrayLike, *, pos_label: Any = None) -> float:
     """Area under the lift (cumulative gains) chart: share of positives found against share read.
 
     With p the share of positives it is p/2 + (1 − p)·AUC: 1 − p/2 at best, 1/2 by chance.
+    `pos_label` is as for `roc_auc`.
 
     Examples
     --------
     >>> lift_area([0, 0, 0, 1], [1, 2, 3, 4])
     0.875
     """
-    positive, _ = _checked(y, scores)
+    positive, _ = _checked(y, scores, pos_label)
     share = positive.mean()
     return float(share / 2 + (1 - share) * roc_auc(positive, scores))
 
 
-def _checked(y: ArrayLike, scores: ArrayLike, at_least: int = 1) -> tuple[np.ndarray, np.ndarray]:
+def _checked(
+    y: ArrayLike, scores: ArrayLike, pos_label: Any, at_least: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
     """Return which rows are positive, and the scores as floats."""
     y, scores = np.asarray(y), np.asarray(scores, dtype=float)
     if y.ndim != 1 or y.shape != scores.shape:
@@ -206,7 +237,14 @@ def _checked(y: ArrayLike, scores: ArrayLike, at_least: int = 1) -> tuple[np.nda
     if np.isnan(scores).any():
         row = int(np.flatnonzero(np.isnan(scores))[0])
         raise InputError(f"scores: row {row} is NaN, and NaN has no rank. Drop or fill it.")
-    if y.dtype == bool:
+    if pos_label is not None:
+        classes = np.unique(y).tolist()
+        if len(classes) > 2:
+            raise InputError(f"y: {len(classes)} classes; AUC compares exactly two.")
+        if pos_label not in classes:
+            raise InputError(f"pos_label: {pos_label!r} is none of the labels {classes}.")
+        positive = np.asarray(y == pos_label, dtype=bool)
+    elif y.dtype == bool:
         positive = y
     elif y.size and y.dtype.kind in "iuf":
         positive = y == y.max()  # no sort, unlike np.unique: this is the fast path
@@ -217,6 +255,14 @@ def _checked(y: ArrayLike, scores: ArrayLike, at_least: int = 1) -> tuple[np.nda
         if classes.size > 2:
             raise InputError(f"y: {classes.size} classes; AUC compares exactly two.")
         positive = codes == 1
+        if positive.mean() > 0.5:
+            rarer, common = (repr(label) for label in classes.tolist())
+            warnings.warn(
+                f"the positive class is {common}, the larger label and that of "
+                f"{positive.mean():.1%} of the rows. Give pos_label={rarer}, or "
+                f"pos_label={common} to keep this.",
+                stacklevel=3,
+            )
     n_positive = int(np.count_nonzero(positive))
     if min(n_positive, y.size - n_positive) < at_least:
         raise InputError(

@@ -15,70 +15,84 @@ from telic.hin.network import Network, network_from_arrays
 from telic.hin.schema import LinkType, Rule, Schema
 
 _GROWING = Rule("at_least")
-_TITLES = {"src": "source", "dst": "target", "layer": "link", "weight": "strength"}
+_TITLES = {
+    "src": "source", "from": "source", "fromnodeid": "source", "from_node": "source",
+    "source_id": "source", "follower": "source",
+    "dst": "target", "to": "target", "tonodeid": "target", "to_node": "target",
+    "target_id": "target", "followee": "target",
+    "layer": "link", "weight": "strength",
+    "timestamp": "time", "ts": "time", "datetime": "time", "date": "time", "unixts": "time",
+}  # fmt: skip
 """Other tools' names for the columns."""
+_SINCE = 100_000_000
+"""Whole numbers that are all at least this large are taken for times (seconds since 1970)."""
 
 
 def read_edge_list(
     path: str | Path,
     *,
     columns: Sequence[str] | None = None,
+    header: bool | None = None,
     delimiter: str | None = None,
     directed: bool = True,
     duplicates: str = "raise",
     node_type: str = "user",
 ) -> Network:
-    """Read links from a text file, plain or ``.gz``: CSV, SNAP, or multilayer.
+    """Read links from a text file, plain or ``.gz``: CSV, SNAP, multilayer, or temporal.
 
     Parameters
     ----------
     path : path
         Lines that start with ``#`` are comments.
     columns : sequence of str, optional
-        What the columns are: ``source``, ``target`` and, if there, ``link`` (or layer) and
-        ``strength``; others are ignored. Default: the first line names them if it contains
-        "source" or "src" (then also "dst", "weight"); otherwise SNAP's
-        ``source target [strength]``. Multilayer files are often
-        ``("link", "source", "target", "strength")``.
+        What the columns are: ``source``, ``target`` and, if there, ``link`` (or layer),
+        ``strength`` and ``time``; others are ignored. Default: the first line, if it names a source
+        ("source", "src", "from", …) and a target; otherwise SNAP's ``source target [strength]``.
+        Multilayer files are often ``("link", "source", "target", "strength")``, temporal ones
+        ``("source", "target", "time")``: where there is a time and no strength, a link's strength
+        is how often it occurs.
+    header : bool, optional
+        Whether the first line holds names instead of a link. Default: it is found out, and where
+        that cannot be, InputError says so.
     delimiter : str, optional
         Default: a comma in ``.csv`` files, blanks elsewhere.
     directed : bool
         False: every line is a link both ways.
     duplicates : {"raise", "sum"}
+        What to do with a link that occurs twice: ``sum`` adds the strengths, or counts the lines
+        where there are none.
     node_type : str
         All nodes are of this type, with no attributes.
 
     Raises
     ------
     InputError
-        Naming the line that cannot be read.
+        Naming the line that cannot be read, or what is not clear about the columns.
     """
     path = Path(path)
     if delimiter is None and ".csv" in path.suffixes:
         delimiter = ","
+    lines = list(_lines(path, delimiter))
+    names, lines = _columns_of(path, lines, columns, header)
+    if not lines:
+        raise InputError(f"{path}: holds no link. Expected lines such as 'source target'.")
     rows: dict[str, list[list[str]]] = {}
-    for number, words in _lines(path, delimiter):
-        if columns is None:
-            titles = [_TITLES.get(word.lower(), word.lower()) for word in words]
-            named = "source" in titles
-            columns = titles if named else ("source", "target", "strength")[: len(words)]
-            if named:
-                continue
-        if len(words) < len(columns):
-            raise InputError(f"{path}: line {number} has {len(words)} of {len(columns)} columns.")
-        row = dict(zip(columns, words, strict=False))
-        if "source" not in row or "target" not in row:
-            raise InputError(f"{path}: columns {[*columns]} lack 'source' or 'target'.")
+    for number, words in lines:
+        if len(words) < len(names):
+            raise InputError(f"{path}: line {number} has {len(words)} of {len(names)} columns.")
+        row = dict(zip(names, words, strict=False))
         if not (row["source"] and row["target"]):
             raise InputError(f"{path}: line {number} lacks the id of its source or target.")
-        link = str(row.get("link", row.get("layer", "link")))
-        rows.setdefault(link, []).append(
+        rows.setdefault(row.get("link", "link"), []).append(
             [row["source"], row["target"], row.get("strength", "1"), str(number)]
         )
-    weighted = columns is not None and "strength" in columns
+    weighted = "strength" in names
+    # Lines with a time are events: what repeats is counted.
+    if not weighted and "time" in names:
+        duplicates = "sum"
     links, types = {}, []
     for name, found in sorted(rows.items()):
-        source, target, strength, lines = (list(column) for column in zip(*found, strict=True))
+        source, target, strength, numbers = (list(column) for column in zip(*found, strict=True))
         if not directed:
             both = [s != t for s, t in zip(source, target, strict=True)]
             back = [t for t, keep in zip(target, both, strict=True) if keep]
@@ -87,10 +101,14 @@ def read_edge_list(
                 target + [s for s, keep in zip(source, both, strict=True) if keep],
             )
             strength += [x for x, keep in zip(strength, both, strict=True) if keep]
-        types.append(LinkType(name, node_type, node_type, _GROWING if weighted else None, True))
+            numbers += [x for x, keep in zip(numbers, both, strict=True) if keep]
+        again = len(set(zip(source, target, strict=True))) < len(source)
+        counted = weighted or "time" in names or (duplicates == "sum" and again)
+        types.append(LinkType(name, node_type, node_type, _GROWING if counted else None, True))
         links[name] = [source, target]
-        if weighted:
-            links[name].append([_integer(s, path, n) for s, n in zip(strength, lines * 2)])  # noqa: B905
+        if counted:
+            values = [_integer(s, path, n) for s, n in zip(strength, numbers, strict=True)]
+            links[name].append(values)
     ids = sorted({x for ends in links.values() for x in (*ends[0], *ends[1])})
     if all(_is_integer(x) for x in ids):
         ids = sorted({int(x) for x in ids})
@@ -99,6 +117,83 @@ def read_edge_list(
     schema = Schema({node_type: {}}, tuple(types))
     nodes = {node_type: {"id": pa.array(ids, None if ids else pa.int64())}}
     return network_from_arrays(schema, nodes, links, duplicates=duplicates)
+
+
+_Lines = list[tuple[int, list[str]]]
+
+
+def _columns_of(
+    path: Path, lines: _Lines, columns: Sequence[str] | None, header: bool | None
+) -> tuple[list[str], _Lines]:
+    """Return the columns' names, and the lines that are links."""
+    first = lines[0][1] if lines else []
+    titles = [_TITLES.get(word.lower(), word.lower()) for word in first]
+    named = "source" in titles and "target" in titles and header is not False
+    if columns is not None:
+        names = [_TITLES.get(name.lower(), name.lower()) for name in columns]
+    elif named:
+        names = titles
+    else:
+        names = ["source", "target", "strength"][: len(first)]
+    if not {"source", "target"} <= set(names) and lines:
+        raise InputError(f"{path}: columns {[*names]} lack 'source' or 'target'.")
+    if named or header:
+        lines = lines[1:]
+    elif header is None and lines and _looks_like_names(names, lines):
+        if columns is None or _is_ambiguous(names, lines):
+            raise InputError(
+                f"{path}: line {lines[0][0]} ({', '.join(first)}) may be the columns' names. Say "
+                "what the columns are (columns, such as source,target) and whether the first line "
+                "names them (header or no header)."
+            )
+        lines = lines[1:]
+    if columns is None and not named:
+        _check_unnamed(path, lines)
+    return names, lines
+
+
+def _ends(names: Sequence[str], words: list[str]) -> list[str]:
+    row = dict(zip(names, words, strict=False))
+    return [row.get("source", ""), row.get("target", "")]
+
+
+def _looks_like_names(names: Sequence[str], lines: _Lines) -> bool:
+    """Say whether the first line is of another kind than the rest, or about nobody else."""
+    first = _ends(names, lines[0][1])
+    if any(_is_integer(x) for x in first):
+        return False
+    return not set(first) & {x for _, words in lines[1:] for x in _ends(names, words)}
+
+
+def _is_ambiguous(names: Sequence[str], lines: _Lines) -> bool:
+    """Say whether the first line could be a link too: other ids are texts like its own."""
+    rest = [x for _, words in lines[1:] for x in _ends(names, words)]
+    if rest and all(_is_integer(x) for x in rest):
+        return False
+    row = dict(zip(names, lines[0][1], strict=False))
+    return "strength" not in row or _is_integer(row["strength"])
+
+
+def _check_unnamed(path: Path, lines: _Lines) -> None:
+    """Raise InputError if the third of unnamed columns is hardly a strength, or there are more."""
+    widths = {len(words) for _, words in lines}
+    if len(lines) and min(widths) > 3:
+        raise InputError(
+            f"{path}: lines have {min(widths)} columns. Say what they are (columns, such as "
+            "link,source,target,strength or source,target,strength,time)."
+        )
+    third = [words[2] for _, words in lines if len(words) > 2]
+    if not third or len(third) < len(lines) or not all(_is_integer(x) for x in third):
+        return
+    values = [int(x) for x in third]
+    pairs = [(words[0], words[1]) for _, words in lines]
+    rising = len(lines) > 2 and values == sorted(values) and len(set(pairs)) < len(pairs)
+    if min(values) >= _SINCE or (rising and len(set(values)) > 1):
+        raise InputError(
+            f"{path}: the third column looks like times ({values[0]} … {values[-1]}), not "
+            "strengths. Say what the columns are (columns): source,target,time counts how often a "
+            "link occurs, source,target,strength takes them as they are."
+        )
 
 
 def _lines(path: Path, delimiter: str | None) -> Any:

@@ -42,7 +42,7 @@ def read_network(folder: str | Path) -> Network:
 
 
 def write_network(network: Network, folder: str | Path, *, metadata: Any = None) -> None:
-    """Write a network folder, whole or not at all; only a network folder is replaced.
+    """Write a network folder, whole or not at all; only a folder that telic wrote is replaced.
 
     Parameters
     ----------
@@ -52,12 +52,6 @@ def write_network(network: Network, folder: str | Path, *, metadata: Any = None)
         Goes into every Parquet file's schema, such as ``{telic.data.contracts.SIMULATED:
         b"true"}``.
     """
-    folder = Path(folder)
-    if folder.exists() and not (folder / "schema.json").is_file():
-        raise InputError(
-            f"{folder}: exists and is not a network folder, so it is not overwritten. "
-            "Choose another name or remove it."
-        )
     with atomic_path(folder) as temporary:
         temporary.mkdir()
         for name, table in network.nodes.items():

@@ -87,11 +87,14 @@ class Schema:
     nodes : mapping of str to mapping of str to Rule
         Node type → attribute → rule.
     links : tuple of LinkType
+    pseudonyms : frozenset of str
+        Node types whose ids were replaced by meaningless ones, so that they tell nothing. Every
+        other id may be known to whoever sees the network.
 
     Raises
     ------
     InputError
-        If two link types share a name, or one joins a node type that does not exist.
+        If two link types share a name, or a node type is named that does not exist.
 
     Examples
     --------
@@ -103,10 +106,15 @@ class Schema:
 
     nodes: Mapping[str, Mapping[str, Rule]]
     links: tuple[LinkType, ...]
+    pseudonyms: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if not self.nodes:
             raise InputError("schema: no node type. Name at least one under 'nodes'.")
+        for name in self.pseudonyms - set(self.nodes):
+            raise InputError(
+                f"schema: node type {name!r} does not exist. Node types are {sorted(self.nodes)}."
+            )
         seen = set()
         for link in self.links:
             if link.name in seen:
@@ -147,19 +155,27 @@ class Schema:
                 for node, entry in content["nodes"].items()
             }
             links = tuple(_parse_link(link, where) for link in content["links"])
+            ids = {node: entry.get("ids") for node, entry in content["nodes"].items()}
         except (KeyError, TypeError, AttributeError) as error:
             raise InputError(
                 f"{where}: is not a network schema ({type(error).__name__}: {error}). Expected "
                 '{"nodes": {type: {"attributes": {name: rule}}}, '
                 '"links": [{"name", "source", "target", "strength"}]}.'
             ) from None
-        return cls(nodes, links)
+        for node, kind in ids.items():
+            if kind not in (None, "pseudonyms"):
+                raise InputError(
+                    f"{where}: 'ids' of {node!r} is {kind!r}. Write \"pseudonyms\" where ids were "
+                    "replaced by meaningless ones, else leave it out."
+                )
+        return cls(nodes, links, frozenset(node for node, kind in ids.items() if kind))
 
     def dump(self) -> dict[str, Any]:
         """Give the content of ``schema.json``."""
         return {
             "nodes": {
                 node: {"attributes": {name: rule.dump() for name, rule in attributes.items()}}
+                | ({"ids": "pseudonyms"} if node in self.pseudonyms else {})
                 for node, attributes in self.nodes.items()
             },
             "links": [

@@ -1,8 +1,9 @@
 """Know the risk before you publish a network: risk, attack, anonymisers, advice."""
 
+from telic.privacy.adversary import Adversary
 from telic.privacy.advise import Advice, advise, confirm
 from telic.privacy.anonymise import randomise_ids, without_majority_strength
-from telic.privacy.auxiliary import Auxiliary, Rules
+from telic.privacy.auxiliary import Auxiliary
 from telic.privacy.dehin import Attack, attack
 from telic.privacy.report import risk_report
 from telic.privacy.risk import Risk, growth_bounds, risks, tuple_risk
@@ -11,11 +12,11 @@ from telic.privacy.steps import apply_steps
 from telic.privacy.utility import UtilityLoss, utility_loss
 
 __all__ = [
+    "Adversary",
     "Advice",
     "Attack",
     "Auxiliary",
     "Risk",
-    "Rules",
     "Score",
     "UtilityLoss",
     "advise",

@@ -1,8 +1,6 @@
-"""What an attacker knows and how it is compared: rules, and a network sorted by profile."""
+"""What an attacker knows: a network sorted by profile."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,71 +9,21 @@ import pyarrow.compute as pc
 from telic.errors import InputError
 from telic.hin import Links, Network, Rule
 from telic.privacy import kernels
-from telic.privacy.target import own_links, target_type
+from telic.privacy.adversary import Adversary
+from telic.privacy.flat import Column, Flat, flatten
 from telic.privacy.threads import threads_for
 
 NO_STRENGTH = np.empty(0, np.int32)
 ANY_STRENGTH = 2**31 - 1
 
 
-@dataclass(frozen=True)
-class Rules:
-    """How values of the published network may have changed since.
+class TooManyPairs(InputError):
+    """An attack would compare more pairs of nodes than it was allowed to."""
 
-    Parameters
-    ----------
-    attributes : mapping of str to Rule
-    strengths : mapping of str to Rule or None
-        Per link type that is used; None: strengths are not compared.
-    """
 
-    attributes: Mapping[str, Rule]
-    strengths: Mapping[str, Rule | None]
-
-    @classmethod
-    def of(
-        cls,
-        target: Network,
-        *,
-        override: Mapping[str, Any] | None = None,
-        links: Sequence[str] | None = None,
-        node_type: str | None = None,
-    ) -> "Rules":
-        """Take the rules of the published network's schema, with changes.
-
-        Parameters
-        ----------
-        target : Network
-        override : mapping, optional
-            Attribute or link type → rule as in ``schema.json``.
-        links : sequence of str, optional
-            Link types to use; default all.
-        node_type : str, optional
-
-        Raises
-        ------
-        InputError
-            If a name is neither an attribute nor a link type with strengths.
-        """
-        node_type = target_type(target, node_type)
-        names = own_links(target.schema, node_type, links)
-        attributes = dict(target.schema.nodes[node_type])
-        strengths = {name: target.schema.link(name).strength for name in names}
-        for name, given in (override or {}).items():
-            rule = Rule.parse(given, f"rules: {name!r}")
-            if name in target.nodes[node_type].column_names and name != "id":
-                attributes[name] = rule
-            elif name in own_links(target.schema, node_type):
-                if target.schema.link(name).strength is None:
-                    raise InputError(f"rules: link type {name!r} has no strength to compare.")
-                if name in strengths:
-                    strengths[name] = rule
-            else:
-                raise InputError(
-                    f"rules: {name!r} is neither an attribute nor a link type of the target. "
-                    f"Attributes are {list(attributes)}, link types {names}."
-                )
-        return cls({k: r for k, r in attributes.items() if r.kind != "ignore"}, strengths)
+def _refuse_more(pairs: int, most: float) -> None:
+    if pairs > most:
+        raise TooManyPairs(f"{pairs:,} pairs of nodes match by profile, more than {most:,}.")
 
 
 class CandidateSets(NamedTuple):
@@ -105,18 +53,17 @@ class _Column:
     alone: whether it is missing is one more exact column (`missing`), its value is then 0.
     """
 
-    def __init__(
-        self, name: str, rule: Rule, column: pa.ChunkedArray, *, missing: bool = False
-    ) -> None:
-        self.name, self.rule, self.missing = name, rule, missing
-        self.exact = missing or rule.kind == "exact"
+    def __init__(self, column: Column, *, missing: bool = False) -> None:
+        self.name, self.rule, values = column
+        self.missing = missing
+        self.exact = missing or self.rule.kind == "exact"
         if self.exact:
-            column = self._missing(column) if missing else column
-            self.values = pc.unique(column)
-            self.codes = pc.index_in(column, value_set=self.values).to_numpy().astype(np.float64)
+            values = self._missing(values) if missing else values
+            self.values = pc.unique(values)
+            self.codes = pc.index_in(values, value_set=self.values).to_numpy().astype(np.float64)
             self.size = len(self.values)
         else:
-            self.codes = self._numbers(column)
+            self.codes = self._numbers(values)
             self.gaps = bool(np.isnan(self.codes).any())
             self.codes = np.nan_to_num(self.codes)
 
@@ -164,53 +111,32 @@ class Auxiliary:
     Parameters
     ----------
     network : Network
-    rules : Rules
-        What is compared, and how; see `Rules.of`.
-    node_type : str, optional
-    in_links : bool
-        Extension: also compare who links *to* the target.
-    joint : bool
-        Extension: a neighbour linked by several types must be matched to *one* user in all.
+    adversary : Adversary
+        What is compared, and how: `Adversary.of` the release. `joint` is an extension of the
+        book's attack: a neighbour linked in several ways must be matched to *one* user in all;
+        so are in-links, and nodes of other types.
     """
 
-    def __init__(
-        self,
-        network: Network,
-        rules: Rules,
-        *,
-        node_type: str | None = None,
-        in_links: bool = False,
-        joint: bool = False,
-    ) -> None:
-        self.node_type = target_type(network, node_type)
-        self.rules, self.in_links, self.joint = rules, in_links, joint
-        self.size = network.size(self.node_type)
-        own_links(network.schema, self.node_type, list(rules.strengths))
-        table = network.nodes[self.node_type]
-        for name in rules.attributes:
-            if name not in table.column_names:
-                raise InputError(
-                    f"attribute {name!r} of the target is missing in the auxiliary network. "
-                    "Give it the rule 'ignore'."
-                )
-        self._columns = [_Column(n, r, table.column(n)) for n, r in rules.attributes.items()]
-        self._columns += [
-            _Column(c.name, c.rule, table.column(c.name), missing=True)
-            for c in self._columns
-            if not c.exact and c.gaps
+    def __init__(self, network: Network, adversary: Adversary) -> None:
+        self.adversary = adversary
+        flat = flatten(network, adversary, "auxiliary")
+        self.size, self.total = flat.protected, flat.size
+        columns = [_Column(column) for column in flat.columns]
+        columns += [
+            _Column(column, missing=True)
+            for column, built in zip(flat.columns, columns, strict=True)
+            if not built.exact and built.gaps
         ]
-        self._columns.sort(key=lambda column: not column.exact)
-        codes = [c.codes for c in self._columns]
-        self.values, self._n_exact = self._pack(codes)
+        self._columns = sorted(columns, key=lambda column: not column.exact)
+        self.values, self._n_exact = self._pack([c.codes for c in self._columns])
         # lexsort's last key is the first to sort by.
         keys = self.values[: self._n_exact + 1][::-1]
-        self.order = np.lexsort(keys) if len(keys) else np.arange(self.size)
+        self.order = np.lexsort(keys) if len(keys) else np.arange(self.total)
         self.values = np.ascontiguousarray(self.values[:, self.order])
-        rank = np.empty(self.size, np.int32)
-        rank[self.order] = np.arange(self.size, dtype=np.int32)
+        rank = np.empty(self.total, np.int32)
+        rank[self.order] = np.arange(self.total, dtype=np.int32)
         self.rank = rank
-        parts = layers_of(network, self.node_type, rules, in_links)
-        self._buildlayers_of(parts, rank)
+        self._build_layers(compared_links(flat, adversary), rank)
         self._sign()
         for column in self._columns:
             del column.codes
@@ -229,13 +155,13 @@ class Auxiliary:
                 room = column.size if column.exact else 2**53
         n_exact = len(packed) - sum(not column.exact for column in self._columns)
         stacked = (
-            np.stack(packed) if packed else np.empty((0, len(codes[0]) if codes else self.size))
+            np.stack(packed) if packed else np.empty((0, len(codes[0]) if codes else self.total))
         )
         return stacked, n_exact
 
-    def _buildlayers_of(self, parts: list[tuple[Links, Rule | None]], rank: np.ndarray) -> None:
+    def _build_layers(self, parts: list[tuple[Links, Rule | None]], rank: np.ndarray) -> None:
         total = sum(len(links) for links, _ in parts)
-        self.indptr = np.zeros((len(parts), self.size + 1), np.int64)
+        self.indptr = np.zeros((len(parts), self.total + 1), np.int64)
         self.indices = np.empty(total, np.int32)
         self.strength = np.empty((total, 1), np.int32)
         begin = 0
@@ -247,7 +173,7 @@ class Auxiliary:
             with threads_for(len(links)):
                 kernels.renumber(*args, self.indptr[layer], self.indices, self.strength)
             begin += len(links)
-        if self.joint:
+        if self.adversary.joint and parts:
             merged = merge_layers(
                 self.indptr, self.indices, self.strength[:, 0], self.strength[:, 0]
             )
@@ -261,24 +187,24 @@ class Auxiliary:
         """
         exact = self.values[: self._n_exact]
         begins = (exact[:, 1:] != exact[:, :-1]).any(axis=0)
-        self.kind = np.append(0, np.cumsum(begins))[: self.size].astype(np.int32)
-        self.signature = np.zeros(self.size, np.uint64)
+        self.kind = np.append(0, np.cumsum(begins))[: self.total].astype(np.int32)
+        self.signature = np.zeros(self.total, np.uint64)
         for layer, indptr in enumerate(self.indptr):
             with threads_for(len(self.indices)):
                 kernels.add_signatures(layer, indptr, self.indices, self.kind, self.signature)
         self.most_links = int(np.diff(self.indptr).max(initial=0))
 
-    def intervals(self, target: Network) -> CandidateSets:
-        """Return the candidates by profile alone (distance 0)."""
-        table = target.nodes[self.node_type]
+    def intervals(
+        self, target: Flat, wanted: np.ndarray, max_pairs: float = np.inf
+    ) -> CandidateSets:
+        """Return the candidates of the `wanted` targets by profile alone (distance 0)."""
+        values = {column.name: column.values for column in target.columns}
         lows, highs = [], []
         for column in self._columns:
-            if column.name not in table.column_names:
-                raise InputError(f"attribute {column.name!r} is missing in the target network.")
-            low, high = column.bounds(table.column(column.name))
+            low, high = column.bounds(values[column.name])
             lows.append(low)
             highs.append(high)
-        n = table.num_rows
+        n = target.size
         low = self._pack(lows)[0].T if lows else np.empty((n, 0))
         high = self._pack(highs)[0].T if highs else np.empty((n, 0))
         low, high = np.ascontiguousarray(low), np.ascontiguousarray(high)
@@ -286,24 +212,24 @@ class Auxiliary:
         unknown = (low[:, : self._n_exact] < 0).any(axis=1) | np.isnan(low).any(axis=1)
         first, last = np.empty(n, np.int64), np.empty(n, np.int64)
         kernels.profile_intervals(self.values, self._n_exact, low, high, first, last)
-        last[unknown] = first[unknown]
+        last[unknown | ~wanted] = first[unknown | ~wanted]
         starts, found = np.zeros(n + 1, np.int64), np.empty(0, np.int32)
         if len(self.values) > self._n_exact + 1:
             args = self.values, self._n_exact, low, high, first, last, starts
-            found = np.empty(kernels.filter_profiles(*args, found), np.int32)
+            _refuse_more(kernels.filter_profiles(*args, found), max_pairs)
+            found = np.empty(starts[-1], np.int32)
             kernels.filter_profiles(*args, found)
             first[:] = -1
-        return CandidateSets(first, last, starts, found)
+        sets = CandidateSets(first, last, starts, found)
+        _refuse_more(int(sets.sizes().sum()), max_pairs)
+        return sets
 
 
-def layers_of(
-    network: Network, node_type: str, rules: Rules, in_links: bool
-) -> list[tuple[Links, Rule | None]]:
+def compared_links(flat: Flat, adversary: Adversary) -> list[tuple[Links, Rule | None]]:
     """Return the links to compare, with their strength's rule; reversed ones after."""
-    parts = [(network.links[name], rule) for name, rule in rules.strengths.items()]
-    if in_links:
-        n = network.size(node_type)
-        parts += [(links.reverse(n), rule) for links, rule in parts]
+    parts = list(flat.links)
+    if adversary.in_links:
+        parts += [(links.reverse(flat.size), rule) for links, rule in parts]
     return parts
 
 

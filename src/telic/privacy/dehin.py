@@ -13,11 +13,10 @@ from telic.privacy.auxiliary import (
     NO_STRENGTH,
     Auxiliary,
     CandidateSets,
-    Rules,
-    layers_of,
+    compared_links,
     merge_layers,
 )
-from telic.privacy.target import own_links
+from telic.privacy.flat import Flat, flatten
 from telic.privacy.threads import threads_for
 
 BATCH = 2**26
@@ -30,25 +29,26 @@ class Attack:
 
     Parameters
     ----------
-    sizes : int64 array, shape (max_distance + 1, n_targets)
-        Number of candidates by distance.
+    sizes : int64 array, shape (distances, n_targets)
+        Number of candidates by distance 0, 1, …
     """
 
     sizes: np.ndarray
     _sets: list[CandidateSets] = field(repr=False)
+    _first: np.ndarray = field(repr=False)
     _order: np.ndarray = field(repr=False)
     _rank: np.ndarray = field(repr=False)
 
     def candidates(self, target: int, distance: int) -> np.ndarray:
         """Return the auxiliary positions that match a target, ascending."""
-        return np.sort(self._order[self._sets[distance].of(target)])
+        return np.sort(self._order[self._sets[distance].of(self._first[target])])
 
     def contains(self, truth: np.ndarray, distance: int) -> np.ndarray:
         """Say for each target whether its auxiliary position in `truth` (−1: none) is left."""
         sets = self._sets[distance]
         inside = np.zeros(len(truth), bool)
         for t in np.flatnonzero(truth >= 0):
-            inside[t] = kernels.is_candidate(tuple(sets), t, self._rank[truth[t]])
+            inside[t] = kernels.is_candidate(tuple(sets), self._first[t], self._rank[truth[t]])
         return inside
 
 
@@ -56,30 +56,38 @@ def attack(
     auxiliary: Auxiliary,
     target: Network,
     *,
-    max_distance: int,
+    distance: int | None = None,
     links: Sequence[str] | None = None,
     eliminate: bool = False,
     noise: float = 0.0,
+    alike: np.ndarray | None = None,
+    max_pairs: float = np.inf,
 ) -> Attack:
     """Run DeHIN (Algorithms 3 and 4) on every user of a published network.
 
-    The pairs that match at distance n are among those that match at n − 1 and depend on them
-    only, so candidate sets are refined level by level instead of by recursion. Algorithm 4 is
-    read with the bipartite graph emptied per link type and the recursion on the neighbours.
+    What is compared is what the auxiliary network's adversary sees. The pairs that match at
+    distance n are among those that match at n − 1 and depend on them only, so candidate sets are
+    refined level by level instead of by recursion. Algorithm 4 is read with the bipartite graph
+    emptied per link type and the recursion on the neighbours.
 
     Parameters
     ----------
     auxiliary : Auxiliary
     target : Network
-        The published network; neighbours are its out-links.
-    max_distance : int
-        n ≥ 0.
+        The published network.
+    distance : int, optional
+        n ≥ 0; default the adversary's, and if that is None, as far as anything changes.
     links : sequence of str, optional
         Use only these of the auxiliary's link types.
     eliminate : bool
         Extension: a user matched uniquely is no candidate of anybody else.
     noise : float in [0, 1)
         Extension: this share of a target's neighbours, per link type, may remain unmatched.
+    alike : array, shape (n,), optional
+        Equal for targets (nodes of all types, the protected first) that look alike at this
+        distance: they have the same candidates, which are then looked for once.
+    max_pairs : float
+        Raise `TooManyPairs` if more pairs of nodes match by profile.
 
     Returns
     -------
@@ -93,54 +101,64 @@ def attack(
     Examples
     --------
     >>> from telic.hin import network_from_arrays, Schema
-    >>> from telic.privacy.auxiliary import Auxiliary, Rules
+    >>> from telic.privacy import Adversary, Auxiliary
     >>> schema = Schema.parse({"nodes": {"user": {"attributes": {"yob": "exact"}}},
     ...                        "links": [{"name": "follow", "source": "user", "target": "user"}]})
     >>> network = network_from_arrays(schema, {"user": {"id": [1, 2, 3], "yob": [80, 80, 70]}},
     ...                               {"follow": ([1], [3])})
-    >>> attack(Auxiliary(network, Rules.of(network)), network, max_distance=1).sizes.tolist()
+    >>> attack(Auxiliary(network, Adversary.of(network)), network, distance=1).sizes.tolist()
     [[2, 2, 1], [1, 2, 1]]
     """
-    if max_distance < 0:
-        raise InputError(f"max_distance is {max_distance}, expected 0 or more.")
+    distance = auxiliary.adversary.distance if distance is None else distance
+    if distance is not None and distance < 0:
+        raise InputError(f"distance is {distance}, expected 0 or more.")
     if not 0 <= noise < 1:
         raise InputError(f"noise is {noise}, expected at least 0 and less than 1.")
-    sets = auxiliary.intervals(target)
+    flat = flatten(target, auxiliary.adversary)
+    first, one = np.arange(flat.size), np.ones(flat.size, bool)
+    if alike is not None:
+        _, place, inverse = np.unique(alike, return_index=True, return_inverse=True)
+        first = place[inverse]
+        one = first == np.arange(flat.size)
+    sets = auxiliary.intervals(flat, one, max_pairs)
     if eliminate:
         sets = _eliminate(sets)
-    layers, friend_ptr, friends, low, high = _target_links(auxiliary, target, links)
+    layers, friend_ptr, friends, low, high = _target_links(auxiliary, flat, links)
+    friends = first[friends]
+    if distance is None and not len(layers):
+        distance = 0
     levels = [sets]
     linked = (np.diff(friend_ptr[layers]) > 0).any(axis=0)
     limits = auxiliary.most_links + 1, int(np.diff(friend_ptr).max(initial=0)) + 1
-    for _ in range(max_distance):
+    while distance is None or len(levels) <= distance:
         sizes = sets.sizes()
         rarest = _rarest_first(friend_ptr, friends, sizes)
         links_now = friend_ptr, friends[rarest], low[rarest], high[rarest]
-        before, sets = sets, _refine(auxiliary, sets, linked, layers, noise, links_now, limits)
+        before, sets = sets, _refine(auxiliary, sets, linked, one, layers, noise, links_now, limits)
         if eliminate:
             sets = _eliminate(sets)
         levels.append(sets)
         if (sets.sizes() == before.sizes()).all():
-            levels += [sets] * (max_distance + 1 - len(levels))
+            levels += [sets] * ((distance or 0) + 1 - len(levels))
             break
-    every = np.stack([level.sizes() for level in levels])
-    return Attack(every, levels, auxiliary.order, auxiliary.rank)
+    first = first[: flat.protected]
+    every = np.stack([level.sizes()[first] for level in levels])
+    return Attack(every, levels, first, auxiliary.order, auxiliary.rank)
 
 
 def _target_links(
-    auxiliary: Auxiliary, target: Network, links: Sequence[str] | None
+    auxiliary: Auxiliary, target: Flat, links: Sequence[str] | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    names = list(auxiliary.rules.strengths)
-    own_links(target.schema, auxiliary.node_type, names)
+    adversary = auxiliary.adversary
+    names = list(adversary.links)
     chosen = names if links is None else list(links)
     for name in chosen:
         if name not in names:
             raise InputError(f"link type {name!r} was not prepared. Prepared are {names}.")
-    rules = Rules(auxiliary.rules.attributes, {n: auxiliary.rules.strengths[n] for n in names})
-    if auxiliary.joint and len(chosen) < len(names):
+    if adversary.joint and len(chosen) < len(names):
         raise InputError("joint matching uses all prepared link types: prepare only those wanted.")
-    parts = layers_of(target, auxiliary.node_type, rules, auxiliary.in_links)
-    n = target.size(auxiliary.node_type)
+    parts = compared_links(target, adversary)
+    n = target.size
     indptr = np.zeros((len(parts), n + 1), np.int64)
     pieces, lows, highs = [], [], []
     begin = 0
@@ -159,10 +177,10 @@ def _target_links(
     indices = np.concatenate([empty, *pieces])
     low, high = np.concatenate([empty, *lows]), np.concatenate([empty, *highs])
     wanted = [names.index(name) for name in chosen]
-    if auxiliary.in_links:
+    if adversary.in_links:
         wanted += [len(names) + place for place in wanted]
-    if auxiliary.joint:
-        return np.arange(min(len(parts), 1)), *merge_layers(indptr, indices, low, high)
+    if adversary.joint and parts:
+        return np.arange(1), *merge_layers(indptr, indices, low, high)
     return np.array(wanted, np.int64), indptr, indices, low[:, None], high[:, None]
 
 
@@ -181,13 +199,14 @@ def _refine(
     auxiliary: Auxiliary,
     sets: CandidateSets,
     linked: np.ndarray,
+    one: np.ndarray,
     layers: np.ndarray,
     noise: float,
     links: tuple[np.ndarray, ...],
     limits: tuple[int, int],
 ) -> CandidateSets:
     # Who has no links keeps the interval; a list that is there already is copied along.
-    work = np.flatnonzero(linked | (sets.first < 0))
+    work = np.flatnonzero(one & (linked | (sets.first < 0)))
     ends = np.cumsum(sets.sizes()[work])
     counts = np.zeros(len(linked), np.int64)
     lists = [NO_STRENGTH]

@@ -1,20 +1,25 @@
 """One page for whoever decides whether a network may be published."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from telic.data.contracts import SIMULATED
 from telic.hin import Network, density
-from telic.privacy.advise import Advice, advise, confirm
-from telic.privacy.auxiliary import Auxiliary, Rules
+from telic.privacy.adversary import Adversary
+from telic.privacy.advise import MAX_PAIRS, Advice, advise
+from telic.privacy.auxiliary import Auxiliary, TooManyPairs
 from telic.privacy.dehin import attack
+from telic.privacy.flat import flatten
 from telic.privacy.risk import Risk, growth_bounds, risks
 from telic.privacy.score import bootstrap_interval, right, same_ids, scores
-from telic.privacy.target import own_links, target_type
+from telic.privacy.views import farthest
 from telic.report import Report
 
+MOST_TYPES = 5
+"""The report looks at every subset of at most so many link types."""
 GROUPS = (1, 2, 5, 10)
 """The report counts the users whose kind has at most so many members."""
 
@@ -25,10 +30,9 @@ def risk_report(
     auxiliary: Network | None = None,
     name: str = "network",
     max_risk: float | None = None,
-    max_distance: int = 3,
+    adversary: Adversary | None = None,
     worst: int = 10,
     show_ids: bool = False,
-    node_type: str | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> tuple[Report, dict[str, Any]]:
     """Describe the risk of publishing a network, for a data-protection officer.
@@ -42,12 +46,13 @@ def risk_report(
     name : str
     max_risk : float, optional
         Also advise on a release under this risk.
-    max_distance : int
+    adversary : Adversary, optional
+        What an intruder is taken to see; default everything that the network contains. Risk, attack
+        and advice go by it, and the page says it in words.
     worst : int
         How many users at highest risk to list.
     show_ids : bool
         Name them by id; default by row number.
-    node_type : str, optional
     progress : callable
         Told what is done next.
 
@@ -57,17 +62,17 @@ def risk_report(
     facts : dict
         The numbers the report is made of.
     """
-    node_type = target_type(network, node_type)
-    names = own_links(network.schema, node_type)
+    adversary = Adversary.of(network) if adversary is None else adversary
+    node_type, names = adversary.node_type, list(adversary.links)
     progress("risk by link types and distance")
-    every = list(risks(network, max_distance=max_distance, node_type=node_type,
-                       links=None if names else [()]))  # fmt: skip
+    every = list(risks(network, adversary, links=_sets(names)))
     full = [risk for risk in every if len(risk.links) == len(names)]
     profile, last = full[0], full[-1]
     sizes = last.group_sizes()
     users = network.size(node_type)
     facts: dict[str, Any] = {
         "users": users,
+        "adversary": adversary.dump(),
         "density": density(network),
         "risk_by_profile": profile.risk,
         "risk": last.risk,
@@ -82,26 +87,20 @@ def risk_report(
     advised = None
     if max_risk is not None:
         progress("searching for a release")
-        advised = advise(network, max_risk=max_risk, max_distance=max_distance, node_type=node_type)
+        advised = advise(network, max_risk=max_risk, adversary=adversary, progress=progress)
         page.note(_decision(last.risk, max_risk, advised))
-    rules = network.schema.nodes[node_type]
-    judged = [name for name, rule in rules.items() if rule.kind != "ignore"]
-    ignored = [name for name in rules if name not in judged]
     page.section("What is assumed")
     page.text(
-        "The attacker knows the published fields of a person and of the people that person "
-        "links to, has them from another source, and wants to find the person's row. Everyone "
-        "is taken to have the same to lose. Fields in the network: "
-        + (", ".join(judged) or "none") + "; link types: " + (", ".join(names) or "none") + "."
-        + (f" Published but left out of every number on this page, since the schema ignores "
-           f"them: {', '.join(ignored)}." if ignored else "")
-    )  # fmt: skip
+        f"{adversary.words()} All numbers on this page are about this intruder, who has these "
+        "things from another source and wants to find a person's row. Risk takes them to be known "
+        "exactly. Everyone is taken to have the same to lose."
+    )
     page.section("Singling out: who is alike")
     page.text(
         "Two people are alike if all that is published about them is equal. With k people alike, "
         "an attacker who knows what one of them looks like picks the right one with a chance of "
-        "1 in k. Looking 0 links far uses a person's own profile alone; 1 link far also uses whom "
-        "the person links to and their profiles; 2 links far, whom those link to."
+        "1 in k. Looking 0 links far uses a person's own profile alone; 1 link far also uses the "
+        "neighbours and their profiles; 2 links far, the neighbours of those."
     )
     page.table(
         ["Looking this many links far", "Prosecutor risk (mean of 1/k)", "Alone of their kind"],
@@ -113,7 +112,7 @@ def risk_report(
     if max(r.risk for r in every) - min(r.risk for r in every) < 0.01:
         page.text("Profiles alone tell so much that links hardly change the risk.")
     elif names:
-        page.figure(_growth_figure(every, len(names)), "Mean risk by the number of link types "
+        page.figure(_growth_figure(every), "Mean risk by the number of link types "
                     "published and how far an attacker looks")  # fmt: skip
     if last.unique == 1 and not show_ids:
         page.text("All are alone of their kind, so all are at the highest risk.")
@@ -125,7 +124,7 @@ def risk_report(
         "look for rows clearly below today's risk."
     )
     progress("what each field adds")
-    effects = _effects(network, node_type, names, max_distance)
+    effects = _effects(network, adversary)
     facts["risk_without"] = dict(effects)
     page.table(
         ["If this were not published", "risk would be"],
@@ -134,10 +133,9 @@ def risk_report(
     )
     page.section("Linkability: the attack itself")
     progress("running the attack")
-    _attack_section(page, facts, network, auxiliary, node_type, max_distance)
+    _attack_section(page, facts, network, auxiliary, adversary)
     if advised is not None and max_risk is not None:
-        success = confirm(network, advised, node_type=node_type)
-        _advice_section(page, facts, advised, success, max_risk)
+        _advice_section(page, facts, advised, max_risk)
     page.section("What this does not cover")
     page.text(
         "Inference: what can be learnt about a person without finding their row, for example "
@@ -148,7 +146,7 @@ def risk_report(
     )
     page.section("For the statistician: how fast risk can grow")
     if names:
-        lower, upper = growth_bounds(network, 1, node_type=node_type)
+        lower, upper = growth_bounds(network, 1, adversary)
         page.text(
             "Theory (Theorem 7.4.5) bounds how many different users one could tell apart, if "
             f"values were independent and links never met again: looking one link far, between "
@@ -189,22 +187,34 @@ def _decision(risk: float, max_risk: float, found: Advice) -> str:
     )
 
 
-def _effects(
-    network: Network, node_type: str, names: list[str], max_distance: int
-) -> list[tuple[str, float]]:
-    """Return the risk without each attribute and each link type."""
-    rules = network.schema.nodes[node_type]
-    attributes = [name for name, rule in rules.items() if rule.kind != "ignore"]
+def _sets(names: list[str]) -> list[tuple[str, ...]] | None:
+    """Return every subset of up to `MOST_TYPES` link types; of more, each alone and all."""
+    if len(names) <= MOST_TYPES:
+        return None
+    return [*((name,) for name in names), tuple(names)]
 
-    def farthest(links: list[str], kept: list[str]) -> float:
-        found = risks(network, links=[links], attributes=kept, max_distance=max_distance,
-                      node_type=node_type)  # fmt: skip
-        return list(found)[-1].risk
 
-    effects = [(a, farthest(names, [x for x in attributes if x != a])) for a in attributes]
-    effects += [(f"{n} links", farthest([x for x in names if x != n], attributes)) for n in names]
-    if names:
-        effects.append(("all links", farthest([], attributes)))
+def _effects(network: Network, adversary: Adversary) -> list[tuple[str, float]]:
+    """Return the risk if the adversary did not see one attribute, type of ids, or link type."""
+    effects = []
+
+    def farthest(what: str, seen: Adversary) -> None:
+        *_, last = risks(network, seen, links=[list(seen.links)])
+        effects.append((what, last.risk))
+
+    for kind, table in adversary.attributes.items():
+        for name in table:
+            left = {n: rule for n, rule in table.items() if n != name}
+            label = name if kind == adversary.node_type else f"{kind}.{name}"
+            seen = replace(adversary, attributes={**adversary.attributes, kind: left})
+            farthest(label, seen)
+    for kind in adversary.known_ids:
+        others = tuple(k for k in adversary.known_ids if k != kind)
+        farthest(f"ids of {kind}", replace(adversary, known_ids=others))
+    for name in adversary.links:
+        farthest(f"{name} links", adversary.with_links(n for n in adversary.links if n != name))
+    if adversary.links:
+        farthest("all links", adversary.with_links([]))
     return effects
 
 
@@ -238,13 +248,21 @@ def _alike(k: int) -> str:
 
 def _attack_section(
     page: Report, facts: dict[str, Any], network: Network, auxiliary: Network | None,
-    node_type: str, max_distance: int,
+    adversary: Adversary,
 ) -> None:  # fmt: skip
     known = network if auxiliary is None else auxiliary
-    rules = Rules.of(network, node_type=node_type)
-    prepared = Auxiliary(known, rules, node_type=node_type)
-    result = attack(prepared, network, max_distance=max_distance)
-    truth = same_ids(known, network, node_type)
+    prepared = Auxiliary(known, adversary)
+    try:
+        alike = farthest(flatten(network, adversary), adversary)
+        result = attack(prepared, network, alike=alike, max_pairs=MAX_PAIRS)
+    except TooManyPairs as error:
+        facts["attack"] = None
+        page.text(
+            f"The attack was not run: {error} It cannot find more people than are alone of their "
+            "kind, as counted above."
+        )
+        return
+    truth = same_ids(known, network, adversary.node_type)
     rows = []
     facts["attack"] = []
     for score in scores(result, prepared.size, truth):
@@ -273,15 +291,12 @@ def _attack_section(
     )  # fmt: skip
 
 
-def _advice_section(
-    page: Report, facts: dict[str, Any], found: Advice, success: float, max_risk: float
-) -> None:
+def _advice_section(page: Report, facts: dict[str, Any], found: Advice, max_risk: float) -> None:
     page.section(f"A release under {max_risk:.0%} risk")
     least = "no release that keeps more meets the limit" if found.proven else "found by search"
     page.text(
         f"Risk falls from {found.before[-1].risk:.1%} to {found.after[-1].risk:.1%} and "
-        f"{found.loss:.0%} of the published information is lost ({least}). The attack, repeated "
-        f"on that release, finds {success:.1%} of the users."
+        f"{found.loss:.0%} of the published information is lost ({least}). {attacked_words(found)}"
     )
     page.table(
         ["Field", "in the release", "risk today without it", "risk of the release with it in full"],
@@ -297,18 +312,46 @@ def _advice_section(
     )
     facts["advice"] = {
         "steps": found.steps, "risk": found.after[-1].risk, "loss": found.loss,
-        "attack_precision": success,
+        "attack_precision": found.attacked,
     }  # fmt: skip
 
 
-def _growth_figure(every: list[Risk], n_types: int) -> Any:
+def attacked_words(found: Advice) -> str:
+    """Say what the attack finds in an advised release, or why it was not run."""
+    alone = f"{found.after[-1].unique:.1%} of the users are alone of their kind in it"
+    if found.attacked is None:
+        return (
+            f"The attack was not run on that release: too many users are alike. {alone[:1].upper()}"
+            f"{alone[1:]}, and it cannot find more."
+        )
+    return (
+        f"The attack by the same intruder, who knows all that it shows exactly, finds "
+        f"{found.attacked:.1%} of the users; {alone}."
+    )
+
+
+def risk_at(rows: list[Risk], distance: int) -> float:
+    """Return the risk at a distance, or at the last one before it that is given."""
+    return max((row for row in rows if row.distance <= distance), key=lambda r: r.distance).risk
+
+
+def _growth_figure(every: list[Risk]) -> Any:
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(6.4, 3.6))
     distances = sorted({risk.distance for risk in every})
-    for count in range(1, n_types + 1):
+    by_links: dict[tuple[str, ...], list[Risk]] = {}
+    for risk in every:
+        by_links.setdefault(risk.links, []).append(risk)
+    for count in sorted({len(names) for names in by_links if names}):
         means = [
-            np.mean([r.risk for r in every if len(r.links) == count and r.distance == n])
+            np.mean(
+                [
+                    risk_at(subset, n)
+                    for subset in by_links.values()
+                    if len(subset[0].links) == count
+                ]
+            )
             for n in distances
         ]
         axes.plot(

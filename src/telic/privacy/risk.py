@@ -4,41 +4,23 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit, prange
 
 from telic.errors import InputError
 from telic.hin import Network
-from telic.privacy.target import attribute_codes, own_links, subsets, target_type
-from telic.privacy.threads import threads_for
+from telic.privacy.adversary import Adversary
+from telic.privacy.flat import flatten
+from telic.privacy.target import own_links, subsets
+from telic.privacy.views import (
+    Layer,
+    Neighbourhood,
+    count_kinds,
+    layers_of,
+    profiles,
+    refine,
+)
 
-_NO_STRENGTH = np.empty(0, np.int32)
-
-
-@njit(cache=True, nogil=True, inline="always")
-def mix(x):
-    """Scramble 64 bits (the finaliser of SplitMix64)."""
-    x = np.uint64(x)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def add_neighbour_hashes(indptr, indices, strength, salt, hashes, total):
-    """Add, for each node, the hashes of its out-neighbours mixed with strength and link type."""
-    for v in prange(len(total)):
-        acc = np.uint64(0)
-        for e in range(indptr[v], indptr[v + 1]):
-            s = np.uint64(strength[e]) if len(strength) else np.uint64(0)
-            acc += mix(hashes[indices[e]] + salt * (s + np.uint64(1)))
-        total[v] += acc
-
-
-@njit(cache=True, nogil=True)
-def mix_all(values):
-    """Scramble every value in place."""
-    for v in range(len(values)):
-        values[v] = mix(values[v])
+ROWS = 16
+"""Distances of which the risk is given, beside the farthest, where no distance is set."""
 
 
 @dataclass(frozen=True)
@@ -122,64 +104,40 @@ def check_loss(loss: np.ndarray | None, size: int) -> np.ndarray | None:
     return loss
 
 
-def profile_hashes(
-    network: Network, node_type: str, attributes: Sequence[str] | None = None
-) -> np.ndarray:
-    """Hash what each profile shows: the named attributes, or all that the schema does not ignore.
-
-    Values count as different unless they are equal, whatever the attribute's rule: the table that
-    is judged and the one it is compared with are of the same moment.
-    """
-    rules = network.schema.nodes[node_type]
-    if attributes is None:
-        attributes = [name for name, rule in rules.items() if rule.kind != "ignore"]
-    table = network.nodes[node_type]
-    out = np.zeros(table.num_rows, np.uint64)
-    for name in attributes:
-        if name not in table.column_names or name == "id":
-            known = [column for column in table.column_names if column != "id"]
-            raise InputError(f"attribute {name!r} does not exist. Attributes are {known}.")
-        out += attribute_codes(table.column(name)).astype(np.uint64) + np.uint64(1)
-        mix_all(out)
-    mix_all(out)
-    return out
-
-
 def risks(
     network: Network,
+    adversary: Adversary | None = None,
     *,
     links: Sequence[Sequence[str]] | None = None,
-    max_distance: int | None = None,
-    attributes: Sequence[str] | None = None,
     loss: np.ndarray | Callable[[Network], np.ndarray] | None = None,
-    node_type: str | None = None,
 ) -> Iterator[Risk]:
     """Privacy risk for sets of link types and distances n = 0, 1, … (Section 7.4).
 
-    Two users look alike at distance n if their profiles are equal and their out-links lead, type
-    by type and strength by strength, to users that look alike at distance n − 1. Each user's view
-    is hashed to 64 bits by order-free sums, so the cost is one pass over the links per distance;
-    two different views collide with probability about N²/2⁶⁵.
+    Two users look alike at distance n if their profiles are equal and their links lead, link type
+    by link type and strength by strength, to nodes that look alike at distance n − 1. What is
+    looked at is what the adversary sees: by default everything that the network contains, in-links
+    and nodes of other types too. Each view is hashed to 64 bits by order-free sums, so the cost is
+    one pass over the links per distance; two different views collide with probability about
+    N²/2⁶⁵. An attack that compares views, as `attack` does, finds no more than the users that are
+    alone of their kind at the farthest distance, whose share is at most the risk; who of a user's
+    neighbours are linked with one another is seen only as far as it changes views.
 
     Parameters
     ----------
     network : Network
+        As it is to be published; ids of the protected type are taken to be replaced.
+    adversary : Adversary, optional
+        Default everything that the network contains, `Adversary.of(network)`.
     links : sequence of sequences of str, optional
-        The sets of link types to judge; default every non-empty subset.
-    max_distance : int, optional
-        Default: until nothing changes any more (at most N).
-    attributes : sequence of str, optional
-        Profile attributes that the adversary knows; default all that the schema does not ignore.
+        The sets of link types to judge; default every non-empty subset of those seen.
     loss : array in [0, 1] or callable, optional
         l(t), or a function of the network that returns it; default 1 for everyone.
-    node_type : str, optional
-        Who is to be protected; needed if the network has several node types.
 
     Yields
     ------
     Risk
-        Set by set, distance 0 first. Without `max_distance` a set ends at the first distance that
-        adds nothing.
+        Set by set, distance 0 first. Without a distance a set ends at the first distance that
+        adds nothing; of those before it, the first `ROWS` are given.
 
     Examples
     --------
@@ -188,54 +146,43 @@ def risks(
     >>> network = network_from_arrays(schema, {"user": {"id": ["a", "b", "c"]}},
     ...                               {"follow": (["a", "b"], ["b", "c"])})
     >>> [round(r.risk, 2) for r in risks(network)]
+    [0.33, 1.0, 1.0]
+    >>> [round(r.risk, 2) for r in risks(network, Adversary.of(network, in_links=False))]
     [0.33, 0.67, 1.0, 1.0]
     """
-    node_type = target_type(network, node_type)
-    size = network.size(node_type)
+    adversary = Adversary.of(network) if adversary is None else adversary
+    size = network.size(adversary.node_type)
     if not size:
-        raise InputError(f"node type {node_type!r} is empty: there is nobody to protect.")
-    if max_distance is not None and max_distance < 0:
-        raise InputError(f"max_distance is {max_distance}, expected 0 or more.")
-    own = own_links(network.schema, node_type)
-    chosen = (
-        subsets(own) if links is None else [own_links(network.schema, node_type, s) for s in links]
-    )
+        raise InputError(f"node type {adversary.node_type!r} is empty: there is nobody to protect.")
+    names = list(adversary.links)
+    chosen = subsets(names) or [()] if links is None else [tuple(s) for s in links]
+    for name in {name for subset in chosen for name in subset} - set(names):
+        raise InputError(f"link type {name!r} is not among those seen, {names}.")
     weights = check_loss(loss(network) if callable(loss) else loss, size)
-    start = profile_hashes(network, node_type, attributes)
-    salts = {
-        name: np.uint64((2 * i + 1) * 0x9E3779B97F4A7C15 % 2**64) for i, name in enumerate(own)
-    }
-
-    def spread(name: str, hashes: np.ndarray, total: np.ndarray) -> None:
-        edges = network.links[name]
-        strength = _NO_STRENGTH if edges.strength is None else edges.strength
-        args = edges.indptr, edges.indices, strength, salts[name], hashes, total
-        with threads_for(len(edges)):
-            add_neighbour_hashes(*args)
-
-    # At distance 1 the sum over a set of link types is the sum of the types' sums.
+    flat = flatten(network, adversary)
+    start = profiles(flat)
+    layers: dict[str, list[Layer]] = {}
+    # Apart, at distance 1, the sum over a set of link types is the sum of the types' sums.
     first: dict[str, np.ndarray] = {}
-    base = _judge((), 0, start, weights)
-    for names in chosen:
-        hashes = start
-        last = Risk(tuple(names), 0, base.risk, base.cardinality, base.unique, start)
-        yield last
-        for distance in range(1, (size if max_distance is None else max_distance) + 1):
-            total = start.copy()
-            for name in names:
-                if distance > 1:
-                    spread(name, hashes, total)
-                    continue
-                if name not in first:
-                    first[name] = np.zeros(size, np.uint64)
-                    spread(name, start, first[name])
-                total += first[name]
-            mix_all(total)
-            hashes = total
-            before, last = last, _judge(tuple(names), distance, hashes, weights)
-            yield last
-            if max_distance is None and last.cardinality == before.cardinality:
-                break
+    for subset in chosen:
+        for name in subset:
+            if name not in layers:
+                part = flat.links[names.index(name)][0]
+                layers[name] = layers_of(names.index(name), part, flat.size, adversary.in_links)
+            if not adversary.joint and name not in first and adversary.distance != 0:
+                first[name] = np.zeros(flat.size, np.uint64)
+                Neighbourhood(layers[name], flat.size, False).add(start, first[name])
+        taken = [layer for name in subset for layer in layers[name]]
+        known = np.sum([first[name] for name in subset], axis=0) if first and subset else None
+        around = Neighbourhood(taken, flat.size, adversary.joint)
+        far = adversary.distance if taken else 0
+        last = -1
+        for step in refine(start, around, far, size, known):
+            if far is not None or step.distance < ROWS:
+                last = step.distance
+                yield _judge(subset, step.distance, step.hashes[:size], weights)
+        if step.distance > last:
+            yield _judge(subset, step.distance, step.hashes[:size], weights)
 
 
 def _judge(
@@ -253,23 +200,19 @@ def _judge(
 
 
 def growth_bounds(
-    network: Network,
-    distance: int,
-    *,
-    attributes: Sequence[str] | None = None,
-    node_type: str | None = None,
+    network: Network, distance: int, adversary: Adversary | None = None
 ) -> tuple[float, float]:
     """Return log₁₀ of the bounds (7.4.2) and (7.4.3) on the expected cardinality, up to constants.
 
     They assume independent values, in-degree at most 1 and power-law out-degrees, so they say how
-    fast risk could grow, not how large it is.
+    fast risk could grow, not how large it is. They know links within one node type only.
 
     Parameters
     ----------
     network : Network
     distance : int
         n ≥ 1.
-    attributes, node_type
+    adversary : Adversary, optional
         As in `risks`.
 
     Returns
@@ -277,11 +220,14 @@ def growth_bounds(
     lower, upper : float
         2ⁿ log₁₀(C(E)·C(L)ⁿ) and Nⁿ log₁₀(C(E)·C(L)ⁿ).
     """
-    node_type = target_type(network, node_type)
-    entity = len(np.unique(profile_hashes(network, node_type, attributes)))
+    adversary = Adversary.of(network) if adversary is None else adversary
+    seen = profiles(flatten(network, adversary.with_links([])))
+    entity = count_kinds(seen[: network.size(adversary.node_type)])
     log_links = 0.0
-    for name in own_links(network.schema, node_type):
+    for name in own_links(network.schema, adversary.node_type):
+        if name not in adversary.links:
+            continue
         strength = network.links[name].strength
         log_links += np.log10(1 if strength is None else max(len(np.unique(strength)), 1))
     value = float(np.log10(entity) + distance * log_links)
-    return 2.0**distance * value, float(network.size(node_type)) ** distance * value
+    return 2.0**distance * value, float(network.size(adversary.node_type)) ** distance * value

@@ -1,5 +1,6 @@
 """Steps of a release as data: read from JSON, checked, applied in order."""
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from telic.privacy.anonymise import (
     generalise,
     k_degree,
     perturb_links,
+    replace_ids,
     suppress,
 )
 
@@ -25,8 +27,9 @@ METHODS: dict[str, Callable[..., Network]] = {
     "drop-links": drop_links,
     "generalise": generalise,
     "suppress": suppress,
+    "replace-ids": replace_ids,
 }
-"""What a step may be called; ``ids`` (`randomise_ids`) always comes last."""
+"""What a step may be called; `randomise_ids` always comes last."""
 COARSENINGS = ("bin", "drop-strengths", "drop-links", "generalise", "suppress")
 """Steps that anyone can repeat on the auxiliary network, so a good attacker does."""
 
@@ -37,6 +40,7 @@ def apply_steps(
     *,
     seed: int = 0,
     only: Sequence[str] = tuple(METHODS),
+    node_type: str | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Network:
     """Apply steps such as ``{"method": "generalise", "attribute": "yob", "width": 5}`` in order.
@@ -49,6 +53,8 @@ def apply_steps(
         For the steps that draw; step i uses seed + i.
     only : sequence of str
         Skip the other methods: `COARSENINGS` gives what an attacker applies to what is known.
+    node_type : str, optional
+        Who is to be protected: what a step is about that names no node type.
     progress : callable
         Told each step's method before it is applied.
     """
@@ -62,6 +68,9 @@ def apply_steps(
             continue
         if method not in COARSENINGS:
             options.setdefault("seed", seed + number)
+        parameters = inspect.signature(METHODS[method]).parameters
+        if node_type is not None and "node_type" in parameters and method != "replace-ids":
+            options.setdefault("node_type", node_type)
         progress(method)
         try:
             network = METHODS[method](network, **options)
@@ -76,6 +85,7 @@ def _check(options: Mapping[str, Any], where: str) -> None:
         "base": (_is_number, "a number"),
         "k": (_is_whole, "a whole number"),
         "links": (lambda x: isinstance(x, list) and all(map(_is_text, x)), "a list of names"),
+        "node_type": (_is_text, "a name"),
         "seed": (_is_whole, "a whole number >= 0"),
         "share": (_is_number, "a number"),
         "strengths": (

@@ -1,4 +1,4 @@
-"""What the privacy functions look at: one node type, its attributes as codes, its own links."""
+"""What the privacy functions look at: whom to protect, link types, attributes as codes."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -15,8 +15,7 @@ def target_type(network: Network, node_type: str | None = None) -> str:
     types = list(network.schema.nodes)
     if node_type is None and len(types) > 1:
         raise InputError(
-            f"the network has node types {types}. Say which one is to be protected, or project "
-            "it on one (telic privacy convert --project): links to other types are not looked at."
+            f"the network has node types {types}. Say which one is to be protected (--node-type)."
         )
     name = types[0] if node_type is None else node_type
     if name not in types:
@@ -24,16 +23,17 @@ def target_type(network: Network, node_type: str | None = None) -> str:
     return name
 
 
-def own_links(schema: Schema, node_type: str, names: Sequence[str] | None = None) -> list[str]:
-    """Return the link types between nodes of the type, or check those named."""
-    known = [x.name for x in schema.links if x.source == x.target == node_type]
+def own_links(schema: Schema, node_type: str) -> list[str]:
+    """Return the link types that lead from nodes of a type to nodes of the same type."""
+    return [x.name for x in schema.links if x.source == x.target == node_type]
+
+
+def link_types(schema: Schema, names: Sequence[str] | None = None) -> list[str]:
+    """Return all link types, or check those named; each once."""
     for name in names or []:
-        if name not in known:
-            raise InputError(
-                f"link type {name!r} does not join {node_type!r} to {node_type!r}. "
-                f"Those that do are {known}."
-            )
-    return known if names is None else list(dict.fromkeys(names))
+        schema.link(name)
+    every = [link.name for link in schema.links]
+    return every if names is None else list(dict.fromkeys(names))
 
 
 def subsets(names: Sequence[str]) -> list[tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""What a release has lost: profiles, degrees, strengths, clustering, prediction, communities."""
+"""What a release has lost: profiles, links one by one, degrees, clustering, prediction."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -12,9 +12,9 @@ from scipy.sparse import csr_array
 from sklearn.metrics import adjusted_rand_score, roc_auc_score
 
 from telic.errors import InputError
-from telic.hin import Network
+from telic.hin import Links, LinkType, Network
 from telic.hin.sample import by_ids, neighbours, sample
-from telic.privacy.target import own_links, target_type
+from telic.privacy.target import attribute_codes, own_links, target_type
 
 STRUCTURE_USERS = 1000
 """Clustering, prediction and communities are measured on at most so many users."""
@@ -24,21 +24,29 @@ STRUCTURE_USERS = 1000
 class UtilityLoss:
     """Losses in [0, 1]; 0 is the network as it was.
 
-    The last three would take hours on large networks, so they compare at most `STRUCTURE_USERS`
-    users and the links among them: a snowball sample of the network as it was.
+    They compare value with value, link with link and user with user: two networks with equal
+    distributions may have nothing else in common. The last three would take hours on large
+    networks, so they compare at most `STRUCTURE_USERS` users and the links among them: a snowball
+    sample of the network as it was. Means are over attributes, or over link types.
 
     Parameters
     ----------
     attributes : float
-        Mean over attributes of the share of the values' entropy that is gone.
+        Share of the information in an attribute's values, 1 − I(old; new)/H(old), that is gone.
     links : float
-        Mean over link types of the Jaccard distance between published and real links.
-    degree : float
-        Mean over link types of the Kolmogorov–Smirnov distance of out-degrees.
+        Share of the information about every pair of nodes, whether they are linked and how
+        strongly, that is gone, in the same sense. Fake links that can be told from real ones, as
+        those of one strength can, take little of it; fake links that cannot take most.
+    false_links : float
+        Share of the published links that are not real.
+    lost_links : float
+        Share of the real links that are not published.
     strength : float
-        Mean over link types with strengths of the same distance of strengths.
+        Share of the real links that are published with another strength or none.
+    degree : float
+        Mean change of a node's out-degree, as a share of the larger of both.
     clustering : float
-        Kolmogorov–Smirnov distance of the users' local clustering coefficients.
+        Mean change of the users' local clustering coefficients.
     prediction : float
         Share of the link predictor's advantage over chance (AUC − ½) that is gone: common
         neighbours in the release, asked for the real links.
@@ -48,8 +56,10 @@ class UtilityLoss:
 
     attributes: float
     links: float
-    degree: float
+    false_links: float
+    lost_links: float
     strength: float
+    degree: float
     clustering: float
     prediction: float
     communities: float
@@ -72,38 +82,22 @@ def utility_loss(
     Parameters
     ----------
     network, release : Network
-        With the same users in the same order: measure before ids are randomised.
+        With the same nodes in the same order: measure before ids are randomised.
     seed : int
         For Louvain and the sampled pairs.
     node_type : str, optional
     """
     node_type = target_type(network, node_type)
-    if network.size(node_type) != release.size(node_type):
-        raise InputError("utility: the release has other users than the network.")
-    names = own_links(network.schema, node_type)
-    published = set(release.links)
-    n = network.size(node_type)
+    for kind in network.schema.nodes:
+        if network.size(kind) != release.size(kind):
+            raise InputError(f"utility: the release has other {kind} nodes than the network.")
     real, shown = _structure(network, release, seed, node_type)
-    links, degree, strength = [], [], []
-    for name in names:
-        old = network.links[name]
-        if name not in published:
-            links.append(1.0)
-            degree.append(1.0)
-            strength += [1.0] * (old.strength is not None)
-            continue
-        new = release.links[name]
-        links.append(_jaccard_distance(old.matrix(n), new.matrix(n)))
-        degree.append(_distance(old.out_degree, new.out_degree))
-        if old.strength is not None:
-            strength.append(1.0 if new.strength is None else _distance(old.strength, new.strength))
+    n = real.shape[0]
     before, after = _prediction(real, real, seed), _prediction(shown, real, seed)
     return UtilityLoss(
-        attributes=_attribute_loss(network, release, node_type),
-        links=float(np.mean(links)) if links else 0.0,
-        degree=float(np.mean(degree)) if degree else 0.0,
-        strength=float(np.mean(strength)) if strength else 0.0,
-        clustering=_distance(_clustering(real), _clustering(shown)),
+        attributes=_attribute_loss(network, release),
+        **link_losses(network, release),
+        clustering=float(np.abs(_clustering(real) - _clustering(shown)).mean()) if n else 0.0,
         # Where the predictor is no better than chance there is nothing to lose.
         prediction=float(np.clip(1 - (after - 0.5) / (before - 0.5), 0, 1))
         if before > 0.5
@@ -132,28 +126,83 @@ def entropy(column: pa.ChunkedArray) -> float:
     return float(stats.entropy(counts, base=2))
 
 
-def _attribute_loss(network: Network, release: Network, node_type: str) -> float:
+def _attribute_loss(network: Network, release: Network) -> float:
     losses = []
-    for name in network.schema.nodes[node_type]:
-        whole = entropy(network.nodes[node_type].column(name))
-        table = release.nodes[node_type]
-        left = entropy(table.column(name)) if name in table.column_names else 0.0
-        losses.append(max(0.0, 1 - left / whole) if whole else 0.0)
+    for kind, attributes in network.schema.nodes.items():
+        for name in attributes:
+            old = attribute_codes(network.nodes[kind].column(name))
+            table = release.nodes[kind]
+            new = np.zeros(len(old), np.int64)
+            if name in table.column_names:
+                new = attribute_codes(table.column(name))
+            losses.append(lost_information(old, new, np.ones(len(old))))
     return float(np.mean(losses)) if losses else 0.0
 
 
-def _distance(a: np.ndarray, b: np.ndarray) -> float:
-    if not len(a) or not len(b):
-        return float(len(a) != len(b))
-    points = np.unique(np.concatenate([a, b]))
-    below = [np.searchsorted(np.sort(x), points, side="right") / len(x) for x in (a, b)]
-    return float(np.abs(below[0] - below[1]).max())
+def lost_information(old: np.ndarray, new: np.ndarray, times: np.ndarray) -> float:
+    """Share of what `old` tells that `new` does not tell: 1 − I(old; new)/H(old).
+
+    Parameters
+    ----------
+    old, new : integer arrays, shape (n,)
+        Values that belong together.
+    times : array, shape (n,)
+        How often each pair occurs.
+
+    Examples
+    --------
+    >>> old = np.array([0, 1, 2, 3])
+    >>> lost_information(old, old // 2, np.ones(4)), lost_information(old, 0 * old, np.ones(4))
+    (0.5, 1.0)
+    """
+    olds, news = np.unique(old, return_inverse=True)[1], np.unique(new, return_inverse=True)[1]
+    together = np.unique(olds * np.int64(news.max(initial=0) + 1) + news, return_inverse=True)[1]
+    whole, kept, both = (
+        float(stats.entropy(np.bincount(codes, weights=times), base=2)) if len(codes) else 0.0
+        for codes in (olds, news, together)
+    )
+    return float(np.clip((both - kept) / whole, 0, 1)) if whole > 0 else 0.0
 
 
-def _jaccard_distance(a: csr_array, b: csr_array) -> float:
-    both = a.multiply(b).nnz
-    either = a.nnz + b.nnz - both
-    return 1 - both / either if either else 0.0
+def link_losses(network: Network, release: Network) -> dict[str, float]:
+    """Return the measures of `UtilityLoss` that compare link with link, and degrees."""
+    by_type = [_link_losses(network, release, link) for link in network.schema.links]
+    return {
+        name: float(np.mean([part[name] for part in by_type if name in part] or [0.0]))
+        for name in ("links", "false_links", "lost_links", "strength", "degree")
+    }
+
+
+def _link_losses(network: Network, release: Network, link: LinkType) -> dict[str, float]:
+    """Compare the links of one type one by one, and what is said of every pair of nodes."""
+    old = network.links[link.name]
+    n, columns = network.size(link.source), network.size(link.target)
+    if link.name in release.links:
+        new = release.links[link.name]
+    else:
+        new = Links(np.zeros(n + 1, np.int64), np.empty(0, np.int32))
+    places = [part.sources * np.int64(columns) + part.indices for part in (old, new)]
+    every = np.union1d(*places)
+    shown = [np.zeros(len(every), np.int64) for _ in places]
+    for part, place, values in zip((old, new), places, shown, strict=True):
+        values[np.searchsorted(every, place)] = 1 if part.strength is None else part.strength
+    was, now = shown
+    # Where neither network has a link is one more kind of pair.
+    loops = n if link.source == link.target and not link.self_links else 0
+    rest = max(n * columns - loops - len(every), 0)
+    times = np.append(np.ones(len(every)), rest)
+    losses = {"links": lost_information(np.append(was, 0), np.append(now, 0), times)}
+    real, published = (was > 0).sum(), (now > 0).sum()
+    survived = (was > 0) & (now > 0)
+    losses["false_links"] = 1 - survived.sum() / published if published else 0.0
+    losses["lost_links"] = 1 - survived.sum() / real if real else 0.0
+    if old.strength is not None:
+        right = survived & (was == now) & (new.strength is not None)
+        losses["strength"] = 1 - right.sum() / survived.sum() if survived.any() else float(real > 0)
+    most = np.maximum(old.out_degree, new.out_degree)
+    change = np.abs(old.out_degree - new.out_degree)
+    losses["degree"] = np.divide(change, most, out=np.zeros(n), where=most > 0).mean() if n else 0.0
+    return losses
 
 
 def _simple(around: csr_array) -> csr_array:

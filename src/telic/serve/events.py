@@ -70,15 +70,22 @@ class Events:
             is_sqlite = parsed.get_backend_name() == "sqlite"
             if is_sqlite and parsed.database in (None, "", ":memory:"):
                 raise InputError("the database is in memory and would be forgotten. Name a file.")
-            shown = parsed.render_as_string(hide_password=True)
+            # Drivers take a password among the options too.
+            shown = parsed.set(query={}).render_as_string(hide_password=True)
             # Parameters hold queries, which must not reach a log through an error.
             self._engine = create_engine(parsed, hide_parameters=True)
             if is_sqlite:
                 event.listen(self._engine, "connect", _prepare_sqlite)
                 if not parsed.query:
                     Path(str(parsed.database)).touch(mode=0o600)
-            _TABLES.create_all(self._engine)
-        except (ArgumentError, NoSuchModuleError):
+            try:
+                _TABLES.create_all(self._engine)
+            finally:
+                # An application that is never started, or cannot be, holds no connection.
+                self._engine.dispose()
+        except InputError:
+            raise
+        except (ArgumentError, NoSuchModuleError, ValueError):
             raise InputError(
                 "the database is no SQLAlchemy URL. Write sqlite:///FILE.sqlite or "
                 "postgresql+psycopg://USER@HOST/NAME."

@@ -17,6 +17,7 @@ from starlette.staticfiles import StaticFiles
 
 import telic
 from telic.completion import Phone, Suggestion, fold
+from telic.completion.harm import gate_facts
 from telic.errors import InputError
 from telic.serve.events import Events
 from telic.serve.guard import Problem, refuse_other_origins
@@ -152,6 +153,8 @@ class Service:
                 "apps": completer.phones.telling() if completer.phones else [],
                 "simulated": completer.simulated,
                 "feedback": completer.gate.summary(),
+                "gate": gate_facts(completer.gate),
+                "running_check": completer.do_no_harm,
                 "version": telic.__version__,
             }
         )

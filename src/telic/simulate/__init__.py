@@ -2,6 +2,7 @@
 
 from telic.simulate.affinity import Affinity, affinity_of_pairs, example_phones, made_up_affinity
 from telic.simulate.catalogue import Catalogue, geonames_catalogue
+from telic.simulate.change import other_tastes, simulate_change
 from telic.simulate.marginals import marginals
 from telic.simulate.parameters import SETTINGS, TypistParameters
 from telic.simulate.phones import phone_marginals, simulate_phones
@@ -19,7 +20,9 @@ __all__ = [
     "geonames_catalogue",
     "made_up_affinity",
     "marginals",
+    "other_tastes",
     "phone_marginals",
+    "simulate_change",
     "simulate_phones",
     "simulate_typists",
 ]

@@ -120,6 +120,38 @@ class Catalogue:
             raise InputError(f"{name}: none of {len(log)} rows holds a query {wanted}")
         return cls(found["query"].to_pylist(), found["count_sum"].to_numpy())
 
+    def outdated(self, *, drift: float = 1.0, missing: float = 0.3, seed: int = 0) -> "Catalogue":
+        """Return the catalogue as it may have been known some time ago.
+
+        A completer that is told this one knows less than the box whose lists it is fitted on: the
+        control that shows what of another system's knowledge reaches a result. Both numbers are
+        free, not measured.
+
+        Parameters
+        ----------
+        drift : float >= 0
+            Each weight is multiplied by a log-normal number of this log-spread.
+        missing : float in [0, 1)
+            Share of the phrases, drawn at random, that were not there yet.
+        seed : int
+            Equal seeds give equal catalogues.
+
+        Examples
+        --------
+        >>> catalogue = Catalogue([f"tea {i}" for i in range(10)], np.ones(10))
+        >>> len(catalogue.outdated(missing=0.3).phrases)
+        7
+        """
+        if not (np.isfinite(drift) and drift >= 0):
+            raise InputError(f"drift is {drift}, expected a number >= 0.")
+        if not 0 <= missing < 1:
+            raise InputError(f"missing is {missing}, expected a number from 0 to below 1.")
+        rng = np.random.default_rng(seed)
+        size = len(self.phrases)
+        weights = self.weights * np.exp(drift * rng.standard_normal(size))
+        there = np.sort(rng.permutation(size)[: max(round(size * (1 - missing)), 1)])
+        return Catalogue([self.phrases[i] for i in there], weights[there])
+
     def as_queries(self, log: pa.Table, *, per_composition: float = 10.0) -> pa.Table:
         """Return the catalogue as a query log (contract 2) from a year before a composition log.
 

@@ -31,6 +31,7 @@ def simulate_typists(
     candidates: int = 10,
     seed: int = 0,
     causes: Callable[[Intents], Intents] | None = None,
+    begin: np.datetime64 = BEGIN,
     progress: Callable[[int, int], None] | None = None,
 ) -> pa.Table:
     """Make a composition log by simulated people who search a catalogue.
@@ -59,6 +60,8 @@ def simulate_typists(
         Equal seeds give equal logs.
     causes : callable, optional
         Changes what is wanted before anything is typed (see `telic.simulate.simulate_phones`).
+    begin : numpy.datetime64
+        When the log begins, UTC.
     progress : callable, optional
         Called with the number of compositions finished and their total, now and then.
 
@@ -113,7 +116,7 @@ def simulate_typists(
         intents = causes(intents)
     plans = draw_plans(intents, lists.folded, parameters=p, rng=rngs[1])
     rounds, prefixes, shown, selected = _type(intents, plans, lists, p, rngs[2], progress)
-    table = _assemble(catalogue, intents, rounds, prefixes, shown, selected)
+    table = _assemble(catalogue, intents, rounds, prefixes, shown, selected, begin)
     description = {
         "setting": setting if isinstance(setting, str) else "custom",
         "seed": seed,
@@ -207,7 +210,7 @@ def _type(intents, plans, lists, p, rng, progress):
     return rounds, prefixes, shown, selected
 
 
-def _assemble(catalogue, intents, rounds, prefixes, shown, selected):
+def _assemble(catalogue, intents, rounds, prefixes, shown, selected, log_begin):
     """Turn arrays, one entry per keystroke, into the nested table."""
     of, prefix, dwell = (np.concatenate(part) for part in zip(*rounds, strict=True))
     order = np.argsort(of, kind="stable")  # rounds come in order of time
@@ -215,7 +218,9 @@ def _assemble(catalogue, intents, rounds, prefixes, shown, selected):
     dwell = np.round(dwell[order] * 1e6).astype(np.int64)
     users, compositions = intents.wanted.shape
     ends = np.cumsum(np.bincount(of, minlength=users * compositions))
-    begin = BEGIN.astype(np.int64) + np.round(intents.start.ravel() * 1e6).astype(np.int64)
+    begin = log_begin.astype("datetime64[us]").astype(np.int64) + np.round(
+        intents.start.ravel() * 1e6
+    ).astype(np.int64)
     clock = np.concatenate([[0], np.cumsum(dwell)])
     first = np.concatenate([[0], ends[:-1]])
     at = clock[:-1] - clock[first][of] + begin[of]

@@ -129,7 +129,7 @@ def read_log(
     Raises
     ------
     InputError
-        Naming file, row and column, and the value unless it is an id.
+        Naming file, row and column, and never a value, which may be an id.
     """
     folder = Path(folder)
     vocabulary = read_vocabulary(folder)
@@ -167,8 +167,8 @@ def read_log(
         outside = np.isin(raw_codes, categories.outside)[diagnosis_code]
         notes.append(
             f"diagnoses: {len(categories.outside):,} codes ({shown(int(outside.sum()))} rows) are "
-            f"outside the vocabulary {vocabulary!r} and kept as they are: "
-            f"{', '.join(categories.outside[:5])}{' …' if len(categories.outside) > 5 else ''}"
+            f"outside the vocabulary {vocabulary!r} and kept as they are (the first is in row "
+            f"{diagnoses['row'][int(outside.argmax())]})"
         )
     distinct = _count(pair[0], pair[1], (len(encounters), len(raw_codes)))
     if (repeated := int(distinct.sum()) - distinct.nnz) > 0:

@@ -6,6 +6,7 @@ the users of largest share of a topic are recognised alike (whatever the discove
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -13,6 +14,7 @@ from scipy import sparse
 from telic.specialty.access import AccessLog
 from telic.specialty.discovery import Discovery
 from telic.specialty.lda import GibbsLDA
+from telic.specialty.pipelines import CHOSEN
 from telic.specialty.recognise import (
     CORE_CLASSES,
     MIN_CLASS,
@@ -57,7 +59,14 @@ class Shuffled:
         return [self.users[np.argsort(-self.share[:, k], kind="stable")[:size]] for k in topics]
 
     def f1(
-        self, taxonomy: np.ndarray, size: int, core: list[str], *, method: str, seed: int = 0
+        self,
+        taxonomy: np.ndarray,
+        size: int,
+        core: list[str],
+        *,
+        method: str,
+        pipeline: str = CHOSEN,
+        seed: int = 0,
     ) -> float:
         """Mean F1 of clusters of nothing with `size` users beside the classes `core`.
 
@@ -69,8 +78,8 @@ class Shuffled:
         core : list of str
             Classes that the specialty was recognised beside. A member who declares one counts for
             the cluster only, as in `with_specialty`.
-        method : str
-            One of `telic.specialty.recognise.CLASSIFIERS`.
+        method, pipeline : str
+            As in `recognise`: a pipeline is chosen here in the same way.
         seed : int
         """
         seen = np.isin(np.arange(len(taxonomy)), self.users)
@@ -79,7 +88,9 @@ class Shuffled:
             labels = with_specialty(taxonomy, users, DE_FACTO)
             kept = [name for name in core if ((labels == name) & seen).sum() >= 4]
             labels = np.where(np.isin(labels, [*kept, DE_FACTO]) & seen, labels, "")
-            found = recognise(self.counts, labels, method=method, seed=seed)
+            found = recognise(
+                self.counts, labels, method=method, pipeline=pipeline, every=False, seed=seed
+            )
             scores.append(found.of(DE_FACTO)[2])
         return float(np.mean(scores))
 
@@ -148,6 +159,7 @@ def recognise_found(
     discovery: Discovery,
     *,
     methods: tuple[str, ...] = ("SVM",),
+    pipeline: str = CHOSEN,
     seed: int = 0,
     threads: int = 1,
 ) -> tuple[dict[tuple[int, str], Recognition], list[str]]:
@@ -158,7 +170,9 @@ def recognise_found(
     log : AccessLog
     discovery : Discovery
     methods : tuple of str
-        Some of `telic.specialty.recognise.CLASSIFIERS`.
+        Some of `telic.specialty.pipelines.CLASSIFIERS`.
+    pipeline : str
+        As in `recognise`, for the specialty and its control alike.
     seed, threads : int
 
     Returns
@@ -196,7 +210,8 @@ def recognise_found(
             n_topics = discovery.details.get("n_topics", N_TOPICS)
             control = shuffle(log, n_topics=n_topics, seed=seed, threads=threads)
         for method in methods:
-            found = recognise(counts, labels, method=method, seed=seed)
-            nothing = control.f1(log.taxonomy, len(one.users), core, method=method, seed=seed)
+            options: dict[str, Any] = {"method": method, "pipeline": pipeline, "seed": seed}
+            found = recognise(counts, labels, **options)
+            nothing = control.f1(log.taxonomy, len(one.users), core, **options)
             results[k, method] = replace(found, shuffled_f1=nothing)
     return results, notes

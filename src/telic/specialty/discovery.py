@@ -170,8 +170,11 @@ def read_discovery(file: str | Path, log: AccessLog) -> Discovery:
     except (OSError, ValueError, KeyError, TypeError) as error:
         if isinstance(error, InputError):
             raise
+        # Other messages quote the file, which holds user ids.
+        named = isinstance(error, (OSError, json.JSONDecodeError, UnicodeDecodeError))
+        reason = f" ({error})" if named else ": it is not of the expected form"
         raise InputError(
-            f"{file}: cannot be read ({error}). Write it with `telic specialty discover --json`."
+            f"{file}: cannot be read{reason}. Write it with `telic specialty discover --json`."
         ) from None
     cluster = np.full(len(log.users), -1)
     for k, one in enumerate(specialties):

@@ -1,20 +1,13 @@
 """How well classifiers recognise a specialty from diagnoses: 5×2 cross-validation (section 6.5)."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
-from sklearn.decomposition import PCA
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import precision_recall_fscore_support
 from sklearn.model_selection import StratifiedKFold
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import MinMaxScaler
-from sklearn.svm import SVC
-from sklearn.tree import DecisionTreeClassifier
 
 from telic.errors import InputError
 from telic.evaluate.repeated_cv import (
@@ -24,7 +17,7 @@ from telic.evaluate.repeated_cv import (
     nadeau_bengio,
     paired_t,
 )
-from telic.specialty.tfidf import AccessTfidf, TopConditions
+from telic.specialty.pipelines import CHOSEN, choose, fit, pipeline_names
 
 CORE_CLASSES = (
     "Urology",
@@ -44,43 +37,20 @@ CORE_CLASSES = (
 
 MIN_CLASS = 20
 """Classes with fewer users are dropped (section 6.3)."""
-COMPONENTS = 50
-"""Principal components of PCA-KNN; fewer where the training half has fewer users or diagnoses."""
-
-_MAKE: Mapping[str, Callable[[int], list]] = {
-    "Naive": lambda seed: [TopConditions()],
-    "Decision Trees": lambda seed: [
-        AccessTfidf(),
-        DecisionTreeClassifier(criterion="entropy", min_samples_leaf=2, random_state=seed),
-    ],
-    "Random Forests": lambda seed: [AccessTfidf(), RandomForestClassifier(100, random_state=seed)],
-    "PCA-KNN": lambda seed: [
-        AccessTfidf(),
-        PCA(COMPONENTS, random_state=seed),
-        KNeighborsClassifier(9),
-    ],
-    "SVM": lambda seed: [AccessTfidf(), MinMaxScaler(), SVC(C=10.0, kernel="rbf", gamma="scale")],
-}
-CLASSIFIERS = tuple(_MAKE)
-"""The naive classifier of section 6.2 and the four of section 6.4.4."""
 
 
-def classifier(name: str, *, seed: int = 0) -> Pipeline:
-    """Return one of `CLASSIFIERS`, from access counts to classes.
+class PipelineScore(NamedTuple):
+    """How well one pipeline recognises a class, and where it was chosen."""
 
-    Weights, PCA and scaling are fitted on whatever the pipeline is fitted on, so never on a test
-    half. The decision tree splits by entropy with at least two users per leaf (J48's defaults,
-    without its pruning); the forest has 100 trees with m = √p; the SVM is Gaussian with C = 10,
-    γ = 1/(p · variance) on weights scaled to [0, 1] (the text names the kernel and no constants).
-
-    Examples
-    --------
-    >>> classifier("PCA-KNN")[-1].n_neighbors
-    9
-    """
-    if name not in _MAKE:
-        raise InputError(f"{name!r} is not a classifier; choose from {', '.join(CLASSIFIERS)}.")
-    return make_pipeline(*_MAKE[name](seed))
+    pipeline: str
+    f1: float
+    """Of the class."""
+    core_f1: float
+    """Weighted mean of the other classes."""
+    core_macro_f1: float
+    """Plain mean of the other classes."""
+    chosen_in: tuple[str, ...]
+    """Training halves that chose it: round and half, such as "3.2"."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +65,10 @@ class Recognition:
     shuffled_f1: float | None = None
     """Mean F1 of clusters of as many users found in shuffled data, recognised alike
     (`telic.specialty.control`); None if not measured."""
+    chosen: tuple[tuple[str, str], ...] = ()
+    """Pipeline chosen in either training half of each round."""
+    of_pipelines: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Every pipeline's own `scores`."""
 
     def of(self, name: str) -> np.ndarray:
         """Mean precision, recall and F1 of a class over the ten folds."""
@@ -122,6 +96,21 @@ class Recognition:
             "paired t (invalid)": paired_t(differences),
         }
 
+    def pipeline_scores(self, name: str, others: Sequence[str]) -> list[PipelineScore]:
+        """Score a class and the means of `others` by pipeline, whatever was chosen."""
+        rows = []
+        for pipeline, scores in self.of_pipelines.items():
+            one = replace(self, scores=scores)
+            chosen_in = tuple(
+                f"{r}.{half}"
+                for r, halves in enumerate(self.chosen, start=1)
+                for half, chosen in enumerate(halves, start=1)
+                if chosen == pipeline
+            )
+            f1, core = float(one.of(name)[2]), float(one.mean_of(others)[2])
+            rows.append(PipelineScore(pipeline, f1, core, one.macro_f1(others), chosen_in))
+        return rows
+
     def _weighted(self, names: Sequence[str]) -> np.ndarray:
         where = [self.classes.index(name) for name in names]
         mean = np.average(self.scores[:, :, where, :2], axis=2, weights=self.support[where])
@@ -131,7 +120,13 @@ class Recognition:
 
 
 def recognise(
-    counts: sparse.csr_array, labels: np.ndarray, *, method: str = "SVM", seed: int = 0
+    counts: sparse.csr_array,
+    labels: np.ndarray,
+    *,
+    method: str = "SVM",
+    pipeline: str = CHOSEN,
+    every: bool = True,
+    seed: int = 0,
 ) -> Recognition:
     """Cross-validate a classifier, two stratified halves in five rounds.
 
@@ -142,15 +137,23 @@ def recognise(
     labels : array of str
         Class of each user; ``""`` leaves a user out.
     method : str
-        One of `CLASSIFIERS`.
+        One of `telic.specialty.pipelines.CLASSIFIERS`.
+    pipeline : str
+        "chosen": in each training half the one that cross-validation within that half favours, so
+        that the test half has no say. "printed": the one nearest to the text. Or one by its name.
+    every : bool
+        Also score the pipelines that were not chosen, for `Recognition.pipeline_scores`; without
+        them it is faster.
     seed : int
         Fixes the halves (the same for every method) and the classifier's chance.
 
     Raises
     ------
     InputError
-        If fewer than two classes, or a class with fewer than four users, is given.
+        If there is no such classifier or pipeline, if fewer than two classes, or a class with
+        fewer than four users, is given.
     """
+    names = pipeline_names(method, pipeline)
     rows = np.flatnonzero(labels != "")
     classes, y, support = np.unique(labels[rows], return_inverse=True, return_counts=True)
     if len(classes) < 2:
@@ -158,20 +161,32 @@ def recognise(
     if support.min() < 4:
         small = str(classes[support.argmin()])
         raise InputError(f"class {small!r} has fewer than 4 users, too few to halve. Leave it out.")
-    X = sparse.csr_array(counts[rows])
+    X = counts[rows].toarray()  # weights are dense anyway
     scores = np.empty((5, 2, len(classes), 3))
+    of_pipelines = {name: np.empty_like(scores) for name in names} if every else {}
+    chosen: list[list[str]] = [[] for _ in range(5)]
     for r in range(5):
         halves = StratifiedKFold(2, shuffle=True, random_state=seed + r)
         for half, (train, test) in enumerate(halves.split(np.zeros(len(y)), y)):
-            model = clone(classifier(method, seed=seed))
-            if "pca" in model.named_steps:  # a small log has fewer users or diagnoses than that
-                model.set_params(pca__n_components=min(COMPONENTS, len(train), X.shape[1]))
-            model.fit(X[train], y[train])
-            measured = precision_recall_fscore_support(
-                y[test], model.predict(X[test]), labels=np.arange(len(classes)), zero_division=0
-            )
-            scores[r, half] = np.array(measured[:3]).T
-    return Recognition(tuple(str(c) for c in classes), support, scores)
+            best = choose(method, names, X[train], y[train], seed=seed)
+            chosen[r].append(best)
+            for name in names if every else (best,):
+                model = fit(method, name, X[train], y[train], seed=seed)
+                measured = precision_recall_fscore_support(
+                    y[test], model.predict(X[test]), labels=np.arange(len(classes)), zero_division=0
+                )
+                measured = np.array(measured[:3]).T
+                if every:
+                    of_pipelines[name][r, half] = measured
+                if name == best:
+                    scores[r, half] = measured
+    return Recognition(
+        tuple(str(c) for c in classes),
+        support,
+        scores,
+        chosen=tuple((first, second) for first, second in chosen),
+        of_pipelines=of_pipelines,
+    )
 
 
 def with_specialty(taxonomy: np.ndarray, users: np.ndarray, name: str) -> np.ndarray:

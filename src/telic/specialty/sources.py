@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from telic.errors import InputError
 from telic.specialty.access import write_log
 from telic.specialty.small_cells import shown
+from telic.specialty.tables import unreadable
 
 
 class Tables(NamedTuple):
@@ -243,9 +244,10 @@ def read_eicu(source: Path) -> Tables:
     user = pc.binary_join_element_wise(seen["taxonomy"], seen["hospital"], " at hospital ")
     try:
         minutes = seen["minutes"].cast(pa.float64()).to_numpy()
-    except pa.ArrowInvalid as error:
+    except pa.ArrowInvalid:
         raise InputError(
-            f"{source}: 'careprovidersaveoffset' of a care provider is no number ({error})."
+            f"{source}: 'careprovidersaveoffset' of a care provider is no number, expected minutes "
+            "since admission. Correct the row."
         ) from None
     at = (minutes * 60e6).astype(np.int64)
     accesses = pa.table(
@@ -310,17 +312,15 @@ def _as_text(file: Path) -> pa.Table:
             column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True
         )
         return pacsv.read_csv(file, convert_options=text)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"{file}: cannot be read ({str(error).splitlines()[0]}).") from None
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, UnicodeDecodeError) as error:
+        raise unreadable(file, error) from None
 
 
 def _rename(table: pa.Table, **columns: str) -> pa.Table:
     missing = [old for old in columns.values() if old not in table.column_names]
     if missing:
         file = table.schema.metadata[b"file"].decode()
-        raise InputError(
-            f"{file}: column {missing[0]!r} is missing; it has {', '.join(table.column_names)}."
-        )
+        raise InputError(f"{file}: column {missing[0]!r} is missing. Is the first line the header?")
     return pa.table({new: table[old] for new, old in columns.items()})
 
 

@@ -15,6 +15,8 @@ from telic.specialty.small_cells import shown
 
 ON_BAD_ROW = ("raise", "skip")
 _TORN = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
+_QUOTED = re.compile(r"(?<=columns, got )(\d+).*|: [^:]*['\"].*")
+"""What a reader's message quotes from the file."""
 
 
 def find_table(folder: Path, name: str) -> Path:
@@ -68,35 +70,37 @@ def read_table(path: Path, schema: pa.Schema, *, on_bad_row: str) -> tuple[pa.Ta
     for field in schema:
         if field.name not in raw.column_names:
             if not field.nullable:
+                present = [name for name in schema.names if name in raw.column_names]
                 raise InputError(
                     f"{path}: column {field.name!r} is missing; it has "
-                    f"{', '.join(raw.column_names) or 'none of the expected columns'}. Expected "
-                    f"columns: {', '.join(schema.names)}."
+                    f"{', '.join(present) or 'none'} of the expected {', '.join(schema.names)}. "
+                    "Is the first line the header?"
                 )
             columns.append(pa.nulls(raw.num_rows, field.type))
             continue
         column = raw[field.name].combine_chunks()
-        if field.type == TIMESTAMP:
-            converted, naive = _to_utc(column)
-            if naive:
-                notes.append(
-                    f"{path.name}: {shown(naive)} times without a time zone were read as UTC"
-                )
-        else:
-            converted = _to_id(column)
+        try:
+            converted, naive = _to_utc(column) if field.type == TIMESTAMP else (_to_id(column), 0)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            kind = "a time" if field.type == TIMESTAMP else "text or a number"
+            raise InputError(
+                f"{path}: column {field.name!r} holds a value that is not {kind}. "
+                "Write the file again."
+            ) from None
+        if naive:
+            notes.append(f"{path.name}: {shown(naive)} times without a time zone were read as UTC")
         if not field.nullable:
             bad = converted.is_null().to_numpy(zero_copy_only=False)
             if on_bad_row == "raise" and bad.any():
-                row = int(bad.argmax())
-                expected = (
-                    "a time such as 2024-01-31T09:30:00Z"
+                # What a cell holds is not said: in a shifted row it may be a patient's id.
+                found = (
+                    "is no time, expected one such as 2024-01-31T09:30:00Z"
                     if field.type == TIMESTAMP
-                    else ("a value that is not empty")
+                    else "is empty, expected a value"
                 )
                 raise InputError(
-                    f"{path}: row {row + 1}: {field.name!r} is {column[row].as_py()!r}, expected "
-                    f"{expected}. Correct the row or skip bad rows (on_bad_row='skip', "
-                    "--skip-bad-rows)."
+                    f"{path}: row {int(bad.argmax()) + 1}: {field.name!r} {found}. Correct the row "
+                    "or skip bad rows (on_bad_row='skip', --skip-bad-rows)."
                 )
             good &= ~bad
         columns.append(converted)
@@ -136,19 +140,28 @@ def _read_raw(path: Path, names: list[str]) -> pa.Table:
         present = [name for name in pq.read_schema(path).names if name in names]
         ids = [name for name in present if name != "at"]
         return pq.read_table(path, columns=present, read_dictionary=ids)
-    except (pa.ArrowInvalid, OSError) as error:
-        reason = str(_with_row(path, error)).splitlines()[0]
-        if torn := _TORN.search(reason):  # the rest of the reason is the line itself, with its ids
-            raise InputError(
-                f"{path}: row {int(torn[1]) - 1}: has {torn[3]} values, expected {torn[2]}, one "
-                "for each column. Write the file again."
-            ) from None
-        raise InputError(f"{path}: cannot be read ({reason}). Write the file again.") from None
+    except (pa.ArrowInvalid, OSError, UnicodeDecodeError) as error:
+        raise unreadable(path, error) from None
+
+
+def unreadable(path: Path, error: Exception) -> InputError:
+    """Say why a table cannot be read, without what stands in it: that may be ids."""
+    reason = str(_with_row(path, error)).splitlines()[0]
+    if torn := _TORN.search(reason):
+        return InputError(
+            f"{path}: row {int(torn[1]) - 1}: has {torn[3]} values, expected {torn[2]}, one "
+            "for each column. Write the file again."
+        )
+    if isinstance(error, pa.ArrowInvalid):
+        reason = _QUOTED.sub("", reason)
+    if isinstance(error, UnicodeDecodeError):
+        reason = "it is not in UTF-8"
+    return InputError(f"{path}: cannot be read ({reason}). Write the file again.")
 
 
 def _with_row(path: Path, error: Exception) -> Exception:
     """The same error of a torn CSV line with its row, which only one thread alone can name."""
-    if path.suffix == ".csv" and isinstance(error, pa.ArrowInvalid):
+    if ".csv" in path.name and isinstance(error, pa.ArrowInvalid):
         try:
             pacsv.read_csv(path, read_options=pacsv.ReadOptions(use_threads=False))
         except pa.ArrowInvalid as named:

@@ -3,10 +3,13 @@
 80 % train, 20 % test, stratified, one split a run. Each method's parameter comes from 5-fold
 cross-validation on the first split's training part (at most `SEARCH_ROWS` of it; fewer where steps
 are slow, see `Method.search_rows`) and is used in all runs. Every result is a line of a file as
-soon as it is known, so that a run can be resumed.
+soon as it is known, with a fingerprint of the code, the settings and the data that made it, so that
+a run can be resumed and what other code made is computed again.
 """
 
+import hashlib
 import json
+import logging
 import os
 import warnings
 import zlib
@@ -18,13 +21,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
+import telic.auc.scaling
+import telic.evaluate.classification
 from telic.auc import OAM, OPAUC, SOLAM, SPAM, SPDAM, VRSPAM, PairwiseAUC, RegSOLAM, UniExp
 from telic.auc.estimators import AUCClassifier
+from telic.auc.linear import LinearAUC
 from telic.auc.rows import Matrix
 from telic.auc.scaling import Scaling
+from telic.data.fingerprint import fingerprint
 from telic.errors import InputError
 from telic.evaluate.classification import roc_auc
 
@@ -48,6 +56,8 @@ class DataSet(NamedTuple):
     X: Matrix
     positive: np.ndarray
     scaling: str
+    digest: str = ""
+    """Of the file it was read from and of the label rule."""
 
 
 # LIBSVM offers these scaled by column; the others are taken as they are. Unit rows keep
@@ -92,7 +102,9 @@ def load(name: str, folder: Path, rule: str | None = None) -> DataSet | None:
             positive = RULES[name][rule](stored["y_raw"])
     if X.nnz > 0.15 * shape[0] * shape[1] or shape[1] <= 200:
         X = X.toarray()
-    return DataSet(name, X, positive, "minmax+unit" if name in SCALED else "unit")
+    with file.open("rb") as stream:
+        digest = f"{hashlib.file_digest(stream, 'sha256').hexdigest()[:16]} {rule or ''}"
+    return DataSet(name, X, positive, "minmax+unit" if name in SCALED else "unit", digest)
 
 
 @dataclass(frozen=True)
@@ -161,35 +173,62 @@ class NotStored(LookupError):
     """A result is not in the file, and computing it was not allowed."""
 
 
+log = logging.getLogger(__name__)
+
+_LINE = '{"key": "'
+"""How each line of the stored results begins."""
+
+
 @dataclass
 class Results:
-    """Everything computed so far, kept in a file of one JSON object a line."""
+    """Everything computed so far, kept in a file of one JSON object a line.
+
+    A line whose fingerprint is not that of today's code and settings counts as not there.
+    """
 
     file: Path
     compute: bool = True
     """Whether what is not in the file is computed; otherwise `NotStored` is raised."""
-    found: dict[str, Any] = field(default_factory=dict)
+    found: dict[str, tuple[Any, str]] = field(default_factory=dict)
+    """Value and fingerprint by key."""
 
     def __post_init__(self) -> None:
         if self.file.is_file():
             for line in self.file.read_text(encoding="utf-8").splitlines():
                 try:
                     entry = json.loads(line)
-                    self.found[entry["key"]] = entry["value"]
+                    self.found[entry["key"]] = entry["value"], entry.get("made", "")
                 except (ValueError, KeyError, TypeError):
+                    if not line.startswith(_LINE[: len(line)]):
+                        raise InputError(
+                            f"{self.file}: is not a file of finished runs, so nothing is added to "
+                            "it. Choose another name."
+                        ) from None
                     continue  # the line that an interruption cut
 
-    def get(self, key: str, compute: Callable[[], Any]) -> Any:
-        """Return what is stored under the key, computing and storing it first if need be."""
-        if key not in self.found and not self.compute:
+    def get(self, key: str, compute: Callable[[], Any], *, made: str) -> Any:
+        """Return what is stored under the key, computing and storing it first if need be.
+
+        Parameters
+        ----------
+        key : str
+        compute : callable
+        made : str
+            `telic.data.fingerprint` of what computes it.
+        """
+        value, by = self.found.get(key, (None, None))
+        if by == made:
+            return value
+        if not self.compute:
             raise NotStored(key)
-        if key not in self.found:
-            value = compute()
-            with self.file.open("a", encoding="utf-8") as stream:
-                stream.write("\n" if self._is_cut() else "")
-                stream.write(json.dumps({"key": key, "value": value}) + "\n")
-            self.found[key] = value
-        return self.found[key]
+        if by is not None:
+            log.warning("%s: %s was made by other code or settings: computed again", self.file, key)
+        value = compute()
+        with self.file.open("a", encoding="utf-8") as stream:
+            stream.write("\n" if self._is_cut() else "")
+            stream.write(json.dumps({"key": key, "value": value, "made": made}) + "\n")
+        self.found[key] = value, made
+        return value
 
     def _is_cut(self) -> bool:
         size = self.file.stat().st_size
@@ -206,8 +245,7 @@ def one_run(data: DataSet, method: str, scaling: str, run: int, parameter: float
     way = METHODS[method]
     train = _at_most(train, data.positive, way.most_rows)
     measured = Scaling.fit(data.X[train], scaling)
-    model = way.make(parameter, data.X.shape[1])
-    model.fit(measured.apply(data.X[train]), data.positive[train])
+    model = _fitted(way, parameter, measured.apply(data.X[train]), data.positive[train])
     return roc_auc(data.positive[test], model.decision_function(measured.apply(data.X[test])))
 
 
@@ -223,7 +261,7 @@ def search(data: DataSet, method: str, scaling: str) -> float:
     def mean_auc(parameter: float) -> float:
         scores = []
         for train, test in folds:
-            model = way.make(parameter, X.shape[1]).fit(X[train], positive[train])
+            model = _fitted(way, parameter, X[train], positive[train])
             scores.append(roc_auc(positive[test], model.decision_function(X[test])))
         return float(np.mean(scores))
 
@@ -233,14 +271,43 @@ def search(data: DataSet, method: str, scaling: str) -> float:
         return max(way.grid, key=mean_auc)
 
 
+def _fitted(way: Method, parameter: float, X: Matrix, positive: np.ndarray) -> Any:
+    model = way.make(parameter, X.shape[1])
+    if isinstance(model, LinearAUC):
+        model.set_params(pos_label=True)
+    with warnings.catch_warnings():
+        # The tables fix the passes of each method, as the documents do.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X, positive)
+
+
+def made_by(data: DataSet, method: str, scaling: str) -> str:
+    """Return the fingerprint of a method's results on a set: its code, settings and rows."""
+    way = METHODS[method]
+    model = way.make(way.grid[0], data.X.shape[1])
+    ours = [type(model)] if isinstance(model, LinearAUC) else []
+    settings = {
+        "model": [type(model).__name__, model.get_params()],
+        "grid": list(way.grid), "rows": [way.most_rows, way.search_rows(data.X.shape[1])],
+        "scaling": scaling, "data": data.digest,
+    }  # fmt: skip
+    steps = one_run, search, _fitted, _split, _at_most, load
+    return fingerprint(*ours, *steps, telic.auc.scaling, telic.evaluate.classification,
+                       settings=settings)  # fmt: skip
+
+
 def runs_of(
     data: DataSet, method: str, scaling: str, runs: int, results: Results, *, label: str
 ) -> list[float]:
     """Test AUC of every run, from the file where it is there."""
     stem = f"{data.name}|{label}|{scaling}|{method}"
-    parameter = results.get(f"{stem}|parameter", partial(search, data, method, scaling))
+    made = made_by(data, method, scaling)
+    chosen = partial(search, data, method, scaling)
+    parameter = results.get(f"{stem}|parameter", chosen, made=made)
     return [
-        results.get(f"{stem}|{run}", partial(one_run, data, method, scaling, run, parameter))
+        results.get(
+            f"{stem}|{run}", partial(one_run, data, method, scaling, run, parameter), made=made
+        )
         for run in range(runs)
     ]
 

@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from itertools import product
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 
 from telic.completion.adaqac import CAREFUL
-from telic.completion.evaluation import evaluate_models
 from telic.completion.models import fit_models, fit_relevance
-from telic.completion.replay import Replay
+from telic.completion.replay import TEST, Replay
 from telic.data.compositions import read_compositions
 from telic.data.queries import read_queries
 from telic.evaluate import paired_t_test
@@ -22,10 +22,18 @@ UNGATED = replace(CAREFUL, do_no_harm=False)
 """Judges the effect itself: with the gate, a model that is useless would show an exact zero."""
 
 
-def simulated_replay(catalogue: Catalogue, log: pa.Table) -> Replay:
-    """Make a simulated log ready, its catalogue known beforehand."""
-    queries = read_queries(catalogue.as_queries(log))
-    return Replay(read_compositions(log), queries=queries)
+Told = Literal["all", "older", "nothing"]
+TOLD: tuple[Told, ...] = ("all", "older", "nothing")
+"""What a completer is told beforehand of what the lists know: the catalogue that they are made
+from, an older one (`Catalogue.outdated`), or nothing, so that it counts the log alone."""
+
+
+def simulated_replay(catalogue: Catalogue, log: pa.Table, *, told: Told = "all") -> Replay:
+    """Make a simulated log ready; `told`: what is known beforehand of the lists' catalogue."""
+    if told == "nothing":
+        return Replay(read_compositions(log))
+    known = catalogue if told == "all" else catalogue.outdated()
+    return Replay(read_compositions(log), queries=read_queries(known.as_queries(log)))
 
 
 def dwell_effect(
@@ -50,19 +58,75 @@ def dwell_effect(
         catalogue, setting=setting, attention=attention, seed=seed, users=users,
         compositions=compositions,
     )  # fmt: skip
-    found = []
-    for table in (log, dwell_twin(log, seed=seed)):
-        replay = simulated_replay(catalogue, table)
-        models = fit_models(replay, fit_relevance(replay, "mpc", UNGATED), UNGATED)
-        result = evaluate_models(replay, models)
-        last = result.slices["last"]
-        found.append({model: ranks[last].mean() for model, ranks in result.ranks.items()})
-    real, twin = found
+    twin = dwell_twin(log, seed=seed)
+    return _effect(*(_tried(simulated_replay(catalogue, table)) for table in (log, twin)))
+
+
+def _tried(replay: Replay) -> dict[str, float]:
+    """MRR of every model at the last keystroke, and the share of what was shown (see `Replay`)."""
+    models = fit_models(replay, fit_relevance(replay, "mpc", UNGATED), UNGATED)
+    moments = replay.moments(models.relevance, replay.last_keystrokes(TEST))
+    found = models.reciprocal_ranks(replay, moments)
+    mrr = {model: float(ranks.mean()) for model, ranks in found.items()}
+    return mrr | {"shown": replay.shown_share(moments)}
+
+
+def _effect(real: dict[str, float], twin: dict[str, float]) -> dict[str, float]:
     return {
-        "static": float(real["static"]),
-        "gain": float(real["adaqac-unp"] - real["static"]),
-        "dwell": float(real["adaqac-unp"] - twin["adaqac-unp"]),
+        "static": real["static"],
+        "gain": real["adaqac-unp"] - real["static"],
+        "dwell": real["adaqac-unp"] - twin["adaqac-unp"],
     }
+
+
+def knowledge(
+    catalogue: Catalogue,
+    *,
+    settings: Sequence[str] = ("inattentive", "calibrated", "readers"),
+    told: Sequence[Told] = TOLD,
+    seeds: int = 3,
+    users: int = 200,
+    compositions: int = 150,
+    progress: Progress | None = None,
+) -> list[dict]:
+    """Measure what reaches a completer of what the system that made the lists knew.
+
+    Returns
+    -------
+    list of dict
+        ``setting``, ``told``, ``seeds``, and over seeds the means of ``static`` and ``gain`` (see
+        `dwell_effect`), ``reranked`` and ``reranked gain``: the same where the shown list is
+        re-ranked, ``shown``: the share of the suggestions shown that the completer would suggest
+        itself, and ``dwell`` with the ends ``low`` and ``high`` of its 95 % interval.
+    """
+    found: dict[tuple[str, Told], list[dict[str, float]]] = {}
+    for setting, seed in product(settings, range(seeds)):
+        log = simulate_typists(
+            catalogue, setting=setting, seed=seed, users=users, compositions=compositions
+        )
+        twin = dwell_twin(log, seed=seed)
+        for what in told:
+            if progress:
+                progress(f"{setting} typists, completer told {what}, seed {seed}")
+            replay = simulated_replay(catalogue, log, told=what)
+            own = _tried(replay)
+            effect = _effect(own, _tried(simulated_replay(catalogue, twin, told=what)))
+            shown = _tried(replay.over("shown"))
+            gain = shown["adaqac-unp"] - shown["static"]
+            effect |= {"reranked": shown["static"], "reranked gain": gain, "shown": own["shown"]}
+            found.setdefault((setting, what), []).append(effect)
+    rows = []
+    for (setting, what), effects in found.items():
+        means = {key: float(np.mean([one[key] for one in effects])) for key in effects[0]}
+        rows.append({"setting": setting, "told": what, "seeds": seeds} | means | _interval(effects))
+    return rows
+
+
+def _interval(found: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Mean of what dwell times add, with its 95 % interval over seeds."""
+    dwell = np.array([one["dwell"] for one in found])
+    test = paired_t_test(dwell, np.zeros(len(dwell)), np.arange(len(dwell)))
+    return {"dwell": test.difference, "low": test.low, "high": test.high}
 
 
 def controls(
@@ -97,15 +161,11 @@ def controls(
     rows = []
     for i, setting in enumerate(settings):
         own = found[i * seeds : (i + 1) * seeds]
-        dwell = np.array([result["dwell"] for result in own])
-        test = paired_t_test(dwell, np.zeros(seeds), np.arange(seeds))
         rows.append(
             {
                 "setting": setting,
                 "seeds": seeds,
-                "dwell": test.difference,
-                "low": test.low,
-                "high": test.high,
+                **_interval(own),
                 "gain": float(np.mean([result["gain"] for result in own])),
                 "static": float(np.mean([result["static"] for result in own])),
             }

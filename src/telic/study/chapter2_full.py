@@ -22,7 +22,8 @@ def chapter2_study(
     ----------
     catalogue : Catalogue
     seeds : int
-        Simulated logs for each control; a third of them, at least 2, for each level of attention.
+        Simulated logs for each control; a third of them, at least 2, for lists by a system that
+        knows more and for each level of attention.
     users, compositions : int
         Size of each simulated log.
     progress : callable, optional
@@ -80,6 +81,10 @@ def chapter2_study(
     controls = chapter2_controls.controls(
         catalogue, seeds=seeds, users=users, compositions=compositions, progress=progress
     )
+    knowledge = chapter2_controls.knowledge(
+        catalogue, seeds=max(2, seeds // 3), users=users, compositions=compositions,
+        progress=progress,
+    )  # fmt: skip
     curve = chapter2_controls.attention_curve(
         catalogue, seeds=max(2, seeds // 3), users=users, compositions=compositions,
         progress=progress,
@@ -92,6 +97,10 @@ def chapter2_study(
         "MRR of adaQAC-UnP (MPC, last keystroke, without the gate), 95 % intervals over seeds."
     )
     report.table(*chapter2_report.controls_table(controls))
+    report.section("Lists by a system that knows more")
+    report.text(chapter2_report.KNOWLEDGE)
+    report.table(*chapter2_report.knowledge_table(knowledge))
+    report.section("The gain over attention")
     report.figure(
         chapter2_report.attention_figure(curve),
         "What feedback is worth depends on how much people look: calibrated typists, attention "
@@ -104,5 +113,6 @@ def chapter2_study(
         "regulariser": regulariser,
         "candidates": sizes,
         "controls": controls,
+        "knowledge": knowledge,
         "attention": curve,
     }

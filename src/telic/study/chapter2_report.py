@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib import pyplot
 
-from telic.completion.evaluation import PREFIXES, Result
+from telic.completion.evaluation import PREFIXES, Result, row_name
 from telic.completion.filtering import DWELL_THRESHOLDS, POSITION_THRESHOLDS
 from telic.completion.models import MODELS
 from telic.completion.replay import Replay
@@ -66,19 +66,31 @@ def accuracy_table(results: Sequence[Result], prefixes: str = "last") -> tuple[l
     return columns, rows
 
 
+LISTS = {"own": "own", "shown": "the shown list, re-ranked"}
+"""What a row ranks, in words."""
+WHAT_IS_RANKED = (
+    "A completer's own list is what `fit` would serve at that moment: its own candidates, ties in "
+    "its own order. Where the shown list is re-ranked, the suggestions that were shown join the "
+    "candidates and ties go to their order, so that the row holds what the logged system knew. "
+    "Either has its own static order, to which its changes are."
+)
+
+
 def overview_table(results: Sequence[Result], prefixes: str) -> tuple[list, list]:
     """Return (columns, rows): one row per relevance, what each model adds to the static order."""
-    columns = ["Relevance", "Protocol", "N", "static", *MODELS[1:]]
+    columns = ["Relevance", "Protocol", "N", "List", "static", *MODELS[1:]]
     rows = []
     for result in results:
         found = {row["model"]: row for row in result.rows() if row["prefixes"] == prefixes}
-        cells = [percent(found["static"]["mrr"])]
+        cells = [percent(found[row_name("static", result.lists)]["mrr"])]
         for model in MODELS[1:]:
-            p_value = found[model]["p_value"]
-            shown = change(found[model]["difference"], p_value)
-            cells.append(shown if p_value is None else f"{shown} (p {_p(p_value)})")
+            row = found[row_name(model, result.lists)]
+            shown = change(row["difference"], row["p_value"])
+            cells.append(shown if row["p_value"] is None else f"{shown} (p {_p(row['p_value'])})")
         models = result.models
-        rows.append([models.relevance.name, models.protocol.name, models.n, *cells])
+        rows.append(
+            [models.relevance.name, models.protocol.name, models.n, LISTS[result.lists], *cells]
+        )
     return columns, rows
 
 
@@ -92,7 +104,7 @@ def prefix_table(results: Sequence[Result]) -> tuple[list, list]:
     rows = []
     for result in results:
         found = {(row["model"], row["prefixes"]): row for row in result.rows()}
-        for model in MODELS:
+        for model in (row_name(model, result.lists) for model in MODELS):
             cells = []
             for prefixes in PREFIXES[1:]:
                 row = found[model, prefixes]
@@ -114,6 +126,16 @@ def evaluation_report(
         "the same candidates; counts come from before each composition; the last quarter of each "
         "user's compositions is tested.",
     )
+    report.text(WHAT_IS_RANKED)
+    own = [result.shown_share for result in results if result.lists == "own"]
+    if own and np.isfinite(own).all():
+        low, high = (f"{100 * value:.0f} %" for value in (min(own), max(own)))
+        report.text(
+            f"Feedback is on the lists that were shown. Of their suggestions "
+            f"{low if low == high else f'{low} to {high}'} are among a completer's own candidates; "
+            "where this is low, feedback also tells what the system that made the lists knew, and "
+            "a gain by that will not come again once the completer shows lists of its own."
+        )
     if log.simulated:
         report.note(SIMULATED)
     for reason, count in log.skipped.items():
@@ -123,7 +145,7 @@ def evaluation_report(
     if replay.off_prefix:
         report.text(
             f"{replay.off_prefix:,} suggestions shown do not begin with the prefix (spelling "
-            "corrected, say); they are kept as candidates."
+            "corrected, say); they are candidates only where the shown list is re-ranked."
         )
     report.section("Accuracy at the last keystroke")
     report.text(
@@ -151,9 +173,15 @@ def evaluation_report(
             "by user."
         )
         report.table(
-            ["Relevance", "N", "Model", "Decision"],
+            ["Relevance", "N", "List", "Model", "Decision"],
             [
-                [result.models.relevance.name, result.models.n, model, gate.summary()]
+                [
+                    result.models.relevance.name,
+                    result.models.n,
+                    LISTS[result.lists],
+                    model,
+                    gate.summary(),
+                ]
                 for result in gated
                 for model, gate in result.models.gates.items()
             ],
@@ -178,7 +206,10 @@ def evaluation_report(
 
 def user_boxes(results: Sequence[Result]) -> Any:
     """Draw box plots of the users' MRR, one group per relevance."""
-    chosen = [r for r in results if r.models.protocol is results[0].models.protocol]
+    first = results[0]
+    chosen = [
+        r for r in results if r.models.protocol is first.models.protocol and r.lists == first.lists
+    ]
     shown = ("static", "adaqac-batch", "adaqac-online")
     figure, axes = pyplot.subplots(figsize=(9, 3.6))
     for place, result in enumerate(chosen):
@@ -267,6 +298,35 @@ def controls_table(rows: Sequence[dict]) -> tuple[list, list]:
         ]
         for row in rows
     ]  # fmt: skip
+
+
+def knowledge_table(rows: Sequence[dict]) -> tuple[list, list]:
+    """Return (columns, rows): what reaches a completer of what the lists know."""
+    columns = ["Typists", "Completer is told", "Shown, own %", "Static", "Feedback − static"]
+    columns += ["Log − dwell twin", "Re-ranked static", "Re-ranked feedback − static"]
+    return columns, [
+        [
+            row["setting"], row["told"], percent(row["shown"], 1), percent(row["static"]),
+            change(row["gain"], None),
+            f"{change(row['dwell'], None)} ({100 * row['low']:+.2f} … {100 * row['high']:+.2f})"
+            .replace("-", "−"),
+            percent(row["reranked"]), change(row["reranked gain"], None),
+        ]
+        for row in rows
+    ]  # fmt: skip
+
+
+KNOWLEDGE = (
+    "The lists are those of a box that ranks by what people really want. A completer is told the "
+    "same catalogue (all), an older one, with other popularity and three tenths of the phrases "
+    "missing (older), or nothing but the log. MPC, last keystroke, %, adaQAC-UnP without the gate. "
+    "“Shown, own”: the share of the suggestions shown that the completer would have suggested "
+    "itself. Where it knows less, what people chose from the lists is often no candidate of its "
+    "own; re-ranking the shown list borrows the box's knowledge. Feedback borrows some too: the "
+    "positions of a list tell what the box knew, so that it gains even with inattentive typists, "
+    "who look at no list. Dwell times add nothing there, and no gain of this kind comes again once "
+    "the completer shows its own lists."
+)
 
 
 def attention_table(rows: Sequence[dict[str, float]]) -> tuple[list, list]:

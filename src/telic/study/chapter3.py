@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from telic.choice import (
     Elastic,
@@ -30,26 +29,21 @@ from telic.completion.appaware_signals import Signals
 from telic.completion.models import fit_relevance
 from telic.completion.relevance import NAMES
 from telic.completion.replay import Replay
-from telic.data.compositions import read_compositions
-from telic.data.queries import read_queries
 from telic.evaluate import mean_reciprocal_rank, paired_t_test
 from telic.simulate import Catalogue, simulate_phones
+from telic.study.chapter2_controls import Told, simulated_replay
 
 Progress = Callable[[str], None]
 UNGATED = replace(CAREFUL, do_no_harm=False)
 """Judges the effect itself: with the gate, apps that say nothing would show an exact zero."""
 PRINTED = Elastic(1e-4, 1e-4)
 STRENGTHS = (0.0, 0.5, 1.0)
+RERANKED = "re-ranked lists"
 
 
-def phone_replay(catalogue: Catalogue, **phones: Any) -> Replay:
-    """Simulate phones and make their log ready, the catalogue's own counts before it."""
-    return replay_of(catalogue, simulate_phones(catalogue, **phones))
-
-
-def replay_of(catalogue: Catalogue, log: pa.Table) -> Replay:
-    """Make a simulated log ready, the catalogue's own counts before it."""
-    return Replay(read_compositions(log), queries=read_queries(catalogue.as_queries(log)))
+def phone_replay(catalogue: Catalogue, *, told: Told = "all", **phones: Any) -> Replay:
+    """Simulate phones and make their log ready; see `simulated_replay` for `told`."""
+    return simulated_replay(catalogue, simulate_phones(catalogue, **phones), told=told)
 
 
 def convergence(*, replications: int = 5, passes: int = 15, seed: int = 0) -> list[dict]:
@@ -208,12 +202,17 @@ def controls(
     nothing is where Standard has learned a weight for each query itself. "counts" is Standard
     without these weights, which is the Standard of the printed protocol: there apps that cannot
     help gain what counting popularity anew gains.
+
+    ``older catalogue``: the lists know more than the completer (`telic.study.chapter2_controls`).
+    There "re-ranked lists" is a Standard of which the shown list is part, against Standard.
     """
-    cannot = {"independent": True}
+    cannot, older = {"independent": True}, {"told": "older"}
     settings: list[tuple[str, str, Protocol, dict]] = [
         *((f"strength {s:g}", "mpc", UNGATED, {"strength": s}) for s in STRENGTHS),
         *(("independent", relevance, UNGATED, cannot) for relevance in NAMES),
         ("independent, printed protocol", "mpc", PAPER, cannot),
+        ("strength 0.5, older catalogue", "mpc", UNGATED, {"strength": 0.5} | older),
+        ("independent, older catalogue", "mpc", UNGATED, cannot | older),
     ]
     rows = []
     for setting, relevance, protocol, change in settings:
@@ -229,9 +228,14 @@ def controls(
             if protocol.learn_relevance:
                 plain = try_phone_models(replay, replace(models, relevance=counts, models={}))
                 mrr["counts"] = mean_reciprocal_rank(plain.ranks["standard"][plain.slices["all"]])
+            if "told" in change:
+                over = replay.over("shown")
+                shown = fit_relevance(over, relevance, protocol)
+                other = try_phone_models(over, fit_phone_models(over, shown, protocol, variants=()))
+                mrr[RERANKED] = mean_reciprocal_rank(other.ranks["standard"][other.slices["all"]])
             for model in mrr.keys() - {"standard"}:
                 gains.setdefault(model, []).append(mrr[model] - mrr["standard"])
-        for model in ("counts", *VARIANTS):
+        for model in ("counts", RERANKED, *VARIANTS):
             if model in gains:
                 ones = np.array(gains[model])
                 test = paired_t_test(ones, np.zeros(len(ones)), np.arange(len(ones)))

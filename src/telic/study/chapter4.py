@@ -178,7 +178,7 @@ def chapter4_study(
     *,
     replications: int = 10,
     passes: float = 40,
-    share: float = 0.05,
+    share: float = 0.1,
     data: Path | None = None,
     seed: int = 0,
     progress: Callable[[str], None] = lambda step: None,

@@ -5,9 +5,10 @@ ours. Class sizes, the counts of Table 6.1 and two figures of recognition calibr
 and are marked as calibration: they are not reproduced.
 """
 
+import hashlib
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+import telic
 from telic.data import atomic_path
 from telic.errors import InputError
 from telic.report import Report
@@ -24,12 +26,8 @@ from telic.specialty.control import DE_FACTO, Shuffled, shuffle
 from telic.specialty.discover import discover
 from telic.specialty.discovery import Discovery, Specialty, as_share, lifts, read_discovery
 from telic.specialty.lda import GibbsLDA
-from telic.specialty.recognise import (
-    CLASSIFIERS,
-    present_core,
-    recognise,
-    with_specialty,
-)
+from telic.specialty.pipelines import CHOSEN, CLASSIFIERS, PRINTED
+from telic.specialty.recognise import present_core, recognise, with_specialty
 from telic.study.chapter6_calibration import naive_contrast, summary
 from telic.study.chapter6_dblp import dblp_held_out
 from telic.study.chapter6_truth import (
@@ -44,19 +42,70 @@ from telic.study.chapter6_truth import (
     snooping_rows,
 )
 
-PUBLISHED_SVM_F1 = {"Table 6.7": 92.80, "Table 6.8": 94.74, "Table 6.9": 93.43}
-PUBLISHED_CORE_F1 = {"Table 6.7": 87.99, "Table 6.8": 89.88, "Table 6.9": 89.70}
+PUBLISHED = {
+    "Table 6.7": (
+        [
+            (86.67, 57.14, 68.87),
+            (89.13, 64.16, 74.61),
+            (77.00, 79.09, 78.03),
+            (92.50, 93.11, 92.80),
+        ],
+        [
+            (67.37, 58.07, 62.38),
+            (72.08, 67.36, 69.64),
+            (72.30, 74.02, 73.15),
+            (89.30, 86.72, 87.99),
+        ],
+    ),
+    "Table 6.8": (
+        [
+            (95.12, 57.35, 71.56),
+            (91.11, 60.29, 72.57),
+            (82.58, 80.88, 81.69),
+            (96.92, 92.65, 94.74),
+        ],
+        [
+            (66.42, 53.21, 59.08),
+            (71.28, 63.18, 66.99),
+            (75.45, 76.21, 75.83),
+            (90.84, 88.93, 89.88),
+        ],
+    ),
+    "Table 6.9": (
+        [
+            (100.0, 40.41, 57.56),
+            (83.22, 56.98, 67.64),
+            (75.01, 82.12, 78.40),
+            (92.85, 94.01, 93.43),
+        ],
+        [
+            (63.18, 45.62, 52.98),
+            (75.62, 53.51, 62.68),
+            (77.12, 80.36, 78.70),
+            (90.23, 89.19, 89.70),
+        ],
+    ),
+}
+"""Precision, recall and F1 of the specialty and of the mean of the core classes, by classifier."""
 
 
 class Kept:
-    """Finished steps in a folder, so that a study that was stopped goes on where it was."""
+    """Finished steps in a folder, so that a study that was stopped goes on where it was.
+
+    The settings are kept beside them, and a hash of telic's sources: what other settings or other
+    code made is refused.
+    """
 
     def __init__(self, folder: Path, settings: dict[str, Any], on_step: Callable[[str], None]):
         self.folder, self._on_step = folder, on_step
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / "settings.json"
+        settings = {**settings, "code": sources()}
         if file.exists() and json.loads(file.read_text(encoding="utf-8")) != settings:
-            raise InputError(f"{folder}: holds a study with other settings. Choose another folder.")
+            raise InputError(
+                f"{folder}: holds a study with other settings or made by other code. "
+                "Choose another folder."
+            )
         _write_json(file, settings)
 
     def tables(self, name: str, make: Callable[[], list[Table]]) -> list[Table]:
@@ -76,6 +125,14 @@ class Kept:
         return read_discovery(file, log)
 
 
+def sources() -> str:
+    """Hash of telic's Python files."""
+    digest = hashlib.sha256()
+    for file in sorted(Path(telic.__file__).parent.rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
 def _write_json(file: Path, content: Any) -> None:
     with atomic_path(file) as temporary:
         temporary.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
@@ -88,6 +145,7 @@ def chapter6(
     threads: int = 1,
     data: Path | None = None,
     work: Path | None = None,
+    pipeline: str = CHOSEN,
     on_step: Callable[[str], None] = lambda step: None,
 ) -> tuple[Report, list[Table]]:
     """Regenerate chapter 6.
@@ -101,22 +159,30 @@ def chapter6(
         Folder with ``hin/dblp4area_*.parquet`` for the held-out discovery on real data.
     work : path, optional
         Keeps finished steps, so that the same command goes on after an interruption.
+    pipeline : {"chosen", "printed"}
+        How the classifiers of Tables 6.7 to 6.9 are set, as in
+        `telic.specialty.recognise.recognise`.
     on_step : callable
         Called with the name of each step when it begins.
 
     Raises
     ------
     InputError
-        If `work` holds a study with other settings.
+        If `pipeline` is neither, or `work` holds a study with other settings or made by other
+        code.
     """
+    if pipeline not in (CHOSEN, PRINTED):
+        raise InputError(f"pipeline is {pipeline!r}, expected {CHOSEN!r} or {PRINTED!r}.")
     with tempfile.TemporaryDirectory() as folder:
-        kept = Kept(work or Path(folder), {"scale": scale, "seed": seed}, on_step)
+        settings = {"scale": scale, "seed": seed, "pipeline": pipeline}
+        kept = Kept(work or Path(folder), settings, on_step)
         on_step("simulation")
         log, truth = simulated(kept.folder / "log", scale=scale, seed=seed)
-        tables = _tables(kept, log, truth, seed, threads, data)
+        tables = _tables(kept, log, truth, seed, threads, data, pipeline)
+    size = "of the" if scale == 1 else f"at {scale:g} of the"
     report = Report(
         "Chapter 6: de facto diagnosis specialties",
-        lead=f"A simulated hospital at {scale:g} of the published size, seed {seed}.",
+        lead=f"A simulated hospital {size} published size, seed {seed}.",
     )
     report.note(
         "Simulated. Table 6.1, class sizes and the recognition of section 6.2 calibrated the "
@@ -134,7 +200,13 @@ def chapter6(
 
 
 def _tables(
-    kept: Kept, log: AccessLog, truth: Truth, seed: int, threads: int, data: Path | None
+    kept: Kept,
+    log: AccessLog,
+    truth: Truth,
+    seed: int,
+    threads: int,
+    data: Path | None,
+    pipeline: str,
 ) -> list[Table]:
     common = {"seed": seed, "threads": threads}
     tables = kept.tables("section-6.2", lambda: [summary(log), naive_contrast(log, seed)])
@@ -169,9 +241,25 @@ def _tables(
         if one is not None:
             tables += kept.tables(
                 name.lower().replace(" ", "-"),
-                partial(_recognition, log, partial(mixed, view), name, one, fine=view, seed=seed),
+                partial(
+                    _recognition,
+                    log,
+                    partial(mixed, view),
+                    name,
+                    one,
+                    fine=view,
+                    pipeline=pipeline,
+                    seed=seed,
+                ),
             )
-    tables += kept.tables("shuffled", lambda: [_shuffled(log, mixed(False), n_topics, **common)])
+    tables += kept.tables(
+        "shuffled",
+        lambda: [
+            _shuffled(
+                log, mixed(False), n_topics=n_topics, pipeline=pipeline, seed=seed, threads=threads
+            )
+        ],
+    )
     tables += kept.tables("alarms", lambda: _alarms(alarms(log, topics, truth)))
     if data is not None and (data / "hin" / "dblp4area_author_label.parquet").is_file():
         dblp = partial(dblp_held_out, data / "hin", **common)
@@ -237,6 +325,7 @@ def _recognition(
     one: Specialty,
     *,
     fine: bool,
+    pipeline: str,
     seed: int,
 ) -> list[Table]:
     counts = log.fine if fine and log.fine is not None else log.user_diagnosis()
@@ -246,32 +335,52 @@ def _recognition(
     labels = np.where(np.isin(labels, [*core, DE_FACTO]) & seen, labels, "")
     # A core class may be small in the fine-grained view, but is kept: the tables have all twelve.
     core = [c for c in core if (labels == c).sum() >= 4]
-    results = {c: recognise(counts, labels, method=c, seed=seed) for c in CLASSIFIERS[1:]}
-    rows = []
-    for label in [DE_FACTO, "mean of core classes", *core]:
-        mean = label.startswith("mean")
-        measured = [found.mean_of(core) if mean else found.of(label) for found in results.values()]
-        rows.append([label, *(" / ".join(f"{100 * v:.1f}" for v in prf) for prf in measured)])
+    options: dict[str, Any] = {"pipeline": pipeline, "seed": seed}
+    results = {c: recognise(counts, labels, method=c, **options) for c in CLASSIFIERS[1:]}
+    specialty, mean = PUBLISHED[name]
+    rows = [
+        _scores(DE_FACTO, [100 * found.of(DE_FACTO) for found in results.values()]),
+        _scores("– published", specialty),
+        _scores("mean of core classes", [100 * found.mean_of(core) for found in results.values()]),
+        _scores("– published", mean),
+        *(_scores(label, [100 * one.of(label) for one in results.values()]) for label in core),
+    ]
     size = int((labels == DE_FACTO).sum())
     shuffled = mixed()
-    nothing = [shuffled.f1(log.taxonomy, size, core, method=c, seed=seed) for c in results]
-    rows.insert(1, ["as many users in shuffled data, F1", *(f"{100 * f1:.1f}" for f1 in nothing)])
+    nothing = [shuffled.f1(log.taxonomy, size, core, method=c, **options) for c in results]
+    rows.insert(2, ["as many users in shuffled data, F1", *(f"{100 * f1:.1f}" for f1 in nothing)])
     title = f"{name}: recognition of “{one.name}” ({len(one.users)} users)"
     scores = Table(title, ["precision / recall / F1", *results], rows)
     rows = []
     for c, found in results.items():
         tests = found.compare(DE_FACTO, core)
         rows.append([c, f"{100 * found.macro_f1(core):.2f}", *(t.p_text() for t in tests.values())])
-    published = f"published SVM F1 {PUBLISHED_SVM_F1[name]}, core {PUBLISHED_CORE_F1[name]}"
     differences = Table(
-        f"{name}: core macro-F1 and p-values of the difference ({published})",
+        f"{name}: core macro-F1 and p-values of the difference",
         ["classifier", "core macro-F1", *tests],
         rows,
     )
-    return [scores, differences]
+    rows = [
+        [
+            c,
+            score.pipeline,
+            *(f"{100 * f1:.1f}" for f1 in (score.f1, score.core_f1, score.core_macro_f1)),
+            ", ".join(score.chosen_in) or "–",
+        ]
+        for c, found in results.items()
+        for score in found.pipeline_scores(DE_FACTO, core)
+    ]
+    columns = ["classifier", "pipeline", "F1 de facto", "F1 core", "core macro-F1", "chosen in"]
+    return [scores, differences, Table(f"{name}: F1 by pipeline", columns, rows)]
 
 
-def _shuffled(log: AccessLog, mixed: Shuffled, n_topics: int, *, seed: int, threads: int) -> Table:
+def _scores(label: str, measured: Iterable[Iterable[float]]) -> list[str]:
+    return [label, *(" / ".join(f"{v:.1f}" for v in prf) for prf in measured)]
+
+
+def _shuffled(
+    log: AccessLog, mixed: Shuffled, *, n_topics: int, pipeline: str, seed: int, threads: int
+) -> Table:
     """How well clusters by largest share alone are recognised in shuffled data, by their size."""
     rng = np.random.default_rng(seed)
     concentrated = discover(
@@ -284,7 +393,7 @@ def _shuffled(log: AccessLog, mixed: Shuffled, n_topics: int, *, seed: int, thre
     core = present_core(log.taxonomy)
     rows = []
     for size in (20, 50, 100, 200, 400):
-        f1 = mixed.f1(log.taxonomy, size, core, method="SVM", seed=seed)
+        f1 = mixed.f1(log.taxonomy, size, core, method="SVM", pipeline=pipeline, seed=seed)
         rows.append([f"largest share of a topic, {size} users", f"{100 * f1:.1f}"])
     found = sum(len(one.users) for one in concentrated.specialties)
     rows.append(["users in clusters of concentrated practice", f"{found} users"])

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from telic.hin import Network
-from telic.privacy.advise import advise, confirm
-from telic.privacy.auxiliary import Auxiliary, Rules
+from telic.privacy.adversary import Adversary
+from telic.privacy.advise import advise
+from telic.privacy.auxiliary import Auxiliary
 from telic.privacy.dehin import attack
 from telic.privacy.score import bootstrap_interval, right
 from telic.privacy.steps import COARSENINGS, apply_steps
@@ -35,12 +36,12 @@ def ceiling(world: World, density: float) -> list[dict[str, Any]]:
         the attack at distance `FAR`; ``found_of_linked``.
     """
     samples = world.samples[density]
-    prepared = Auxiliary(world.network, Rules.of(samples[0][0]))
+    prepared = _prepared(world.network, samples[0][0])
     rows = []
     for names in subsets(own_links(samples[0][0].schema, "user")):
         linked, found = [], []
         for target, truth in samples:
-            result = attack(prepared, target, max_distance=FAR, links=names)
+            result = attack(prepared, target, distance=FAR, links=names)
             linked.append(out_links(target, names) > 0)
             found.append(right(result, truth, FAR))
         has, hit = np.concatenate(linked), np.concatenate(found)
@@ -52,11 +53,11 @@ def ceiling(world: World, density: float) -> list[dict[str, Any]]:
 def found_by_links(world: World, density: float) -> list[dict[str, Any]]:
     """Say, for single link types together, how often who has few or many out-links is found."""
     samples = world.samples[density]
-    prepared = Auxiliary(world.network, Rules.of(samples[0][0]))
+    prepared = _prepared(world.network, samples[0][0])
     counts, hits = [], []
     for name in own_links(samples[0][0].schema, "user"):
         for target, truth in samples:
-            result = attack(prepared, target, max_distance=1, links=[name])
+            result = attack(prepared, target, distance=1, links=[name])
             counts.append(out_links(target, [name]))
             hits.append(right(result, truth, 1))
     count, hit = np.concatenate(counts), np.concatenate(hits)
@@ -112,24 +113,28 @@ def ceiling_section(page: Report, facts: dict[str, Any], world: World, density: 
     facts["ceiling"], facts["found_by_links"] = rows, few
 
 
+def _prepared(known: Network, target: Network) -> Auxiliary:
+    return Auxiliary(known, Adversary.of(target, in_links=False, joint=False))
+
+
 def advice(world: World, density: float, *, max_risk: float) -> dict[str, Any]:
     """Advise on one group, then attack the release from the group and from everyone around.
 
-    Both attackers coarsen what they know as the release was; the second knows the whole network.
+    The advice is against an intruder who sees all that the release contains; who looks in the
+    whole network runs the book's attack. Both coarsen what they know as the release was.
     """
     target, truth = world.samples[density][0]
     found = advise(target, max_risk=max_risk)
     release = apply_steps(target, found.steps)
     known = apply_steps(world.network, found.steps, only=COARSENINGS)
-    prepared = Auxiliary(known, Rules.of(release))
-    hits = right(attack(prepared, release, max_distance=FAR), truth, FAR)
-    before = right(
-        attack(Auxiliary(world.network, Rules.of(target)), target, max_distance=FAR), truth, FAR
+    hits, before = (
+        right(attack(_prepared(around, published), published, distance=FAR), truth, FAR)
+        for around, published in ((known, release), (world.network, target))
     )
     return {
         "max_risk": max_risk, "risk_before": found.before[-1].risk,
         "risk_after": found.after[-1].risk, "loss": found.loss, "proven": found.proven,
-        "choice": found.choice, "attack_inside": confirm(target, found),
+        "choice": found.choice, "attack_inside": found.attacked,
         "attack_before": float(before.mean()), "attack_after": float(hits.mean()),
         "interval": bootstrap_interval(hits),
     }  # fmt: skip

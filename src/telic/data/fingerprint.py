@@ -1,0 +1,84 @@
+"""Which code and settings made a result: finished results are used again only by what made them."""
+
+import ast
+import hashlib
+import inspect
+import json
+import textwrap
+from collections.abc import Iterator
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+
+def fingerprint(*sources: Any, settings: Any = None) -> str:
+    """Return 16 hexadecimal digits that change with the code or the settings of a result.
+
+    Comments, docstrings and layout do not count.
+
+    Parameters
+    ----------
+    sources : modules, classes or functions
+        What computes the result. A function counts by its own text; a module, or the module that
+        a class is in, by its text and that of every module of the same package that it imports,
+        and so on.
+    settings : JSON-able, optional
+        Parameters, seeds, a hash of the data: whatever else the result depends on.
+
+    Examples
+    --------
+    >>> one = fingerprint(settings={"seed": 1})
+    >>> one == fingerprint(settings={"seed": 1}), one == fingerprint(settings={"seed": 2})
+    (True, False)
+    """
+    texts: dict[str, str] = {}
+    for source in sources:
+        if inspect.isfunction(source):
+            name = f"{source.__module__}.{source.__qualname__}"
+            texts[name] = _code(inspect.getsource(source))
+        else:
+            module = source.__name__ if isinstance(source, ModuleType) else source.__module__
+            texts |= _modules(module)
+    whole = json.dumps([sorted(texts.items()), settings], sort_keys=True, default=repr)
+    return hashlib.sha256(whole.encode()).hexdigest()[:16]
+
+
+@cache
+def _modules(first: str) -> dict[str, str]:
+    """Text of a module and of those of its package that it leads to, by name."""
+    package, found, waiting = first.rpartition(".")[0], {}, [first]
+    while waiting:
+        name = waiting.pop()
+        spec = find_spec(name)
+        if name in found or spec is None or spec.origin is None:
+            continue
+        text = Path(spec.origin).read_text(encoding="utf-8")
+        found[name] = _code(text)
+        waiting += [other for other in _imports(text) if other.startswith(f"{package}.")]
+    return found
+
+
+def _imports(text: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+            spec = find_spec(node.module)
+            if spec is not None and spec.submodule_search_locations:  # "from package import module"
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _code(text: str) -> str:
+    """A text's syntax tree, docstrings left out."""
+    tree = ast.parse(textwrap.dedent(text))
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [  # type: ignore[attr-defined]
+                part for part in body
+                if not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
+            ]  # fmt: skip
+    return ast.dump(tree)

@@ -1,0 +1,134 @@
+"""Where output may go: to a new path, or in place of what telic itself wrote there before."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from telic.errors import InputError
+
+RECORD = ".telic-written.json"
+"""In each folder that telic wrote to: the names it wrote, with a hash of what it wrote."""
+
+
+def check_output(
+    path: str | Path, *, reads: Iterable[str | Path | None] = (), overwrite: bool = False
+) -> None:
+    """Raise InputError unless output may be written to `path`; for before long work.
+
+    Parameters
+    ----------
+    path : path
+        File or folder to write.
+    reads : iterable of path
+        What the same command reads; None is skipped. Output never replaces one of them, goes into
+        one, or holds one, however it is spelled or linked.
+    overwrite : bool
+        Whether `path` may be there already: as telic wrote it, and unchanged since.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from telic.data import atomic_path
+    >>> page = Path(tempfile.mkdtemp()) / "page.html"
+    >>> with atomic_path(page) as temporary:
+    ...     _ = temporary.write_text("<p>")
+    >>> check_output(page, overwrite=True)
+    >>> check_output(page)
+    Traceback (most recent call last):
+    telic.errors.InputError: ...page.html: is a file that exists already. Choose another name, ...
+    """
+    path = Path(path)
+    refuse_unwritable(path)
+    for read in reads:
+        if read is not None and _overlap(path, Path(read)):
+            raise InputError(
+                f"{path}: is read by this command, as {read} or a part of it, so it is not "
+                "written to. Choose another name."
+            )
+    if not os.path.lexists(path):
+        return
+    if not overwrite:
+        kind = "folder" if path.is_dir() else "file"
+        raise InputError(
+            f"{path}: is a {kind} that exists already. Choose another name, or pass --overwrite if "
+            "telic wrote it."
+        )
+    refuse_foreign(path)
+
+
+def refuse_foreign(path: str | Path) -> None:
+    """Raise InputError if telic did not write what is at `path`, or it was changed since."""
+    path = Path(path)
+    if not wrote(path):
+        kind = "folder" if path.is_dir() else "file"
+        raise InputError(
+            f"{path}: telic did not write this {kind}, or it was changed since, so it is not "
+            "overwritten. Choose another name or remove it."
+        )
+
+
+def refuse_unwritable(path: str | Path) -> None:
+    """Raise InputError unless the folder of `path` is there to write to; for before long work."""
+    parent = Path(os.path.abspath(path)).parent
+    if not parent.is_dir():
+        raise InputError(f"{path}: its folder {parent} does not exist. Create it first.")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise InputError(f"{path}: its folder {parent} may not be written to. Choose another.")
+
+
+def remember(path: Path) -> None:
+    """Note that telic wrote what is now at `path`."""
+    path = Path(os.path.abspath(path))
+    record = path.parent / RECORD
+    known = _known(record) | {path.name: _hash(path)}
+    temporary = path.parent / f"{RECORD}.{os.getpid()}"
+    temporary.write_text(json.dumps(known, indent=1, ensure_ascii=False), encoding="utf-8")
+    os.replace(temporary, record)
+
+
+def wrote(path: str | Path) -> bool:
+    """Say whether what is at `path` is what telic wrote in its folder; a link never is."""
+    path = Path(os.path.abspath(path))
+    if path.is_symlink() or not path.exists():
+        return False
+    known = _known(path.parent / RECORD).values()  # by content: it may have been renamed
+    return bool(known) and _hash(path) in known
+
+
+def _known(record: Path) -> dict[str, str]:
+    try:
+        content = json.loads(record.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _hash(path: Path) -> str:
+    """Hash a file's content, or the names and contents of all that a folder holds."""
+    if not path.is_dir():
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    parts = hashlib.sha256()
+    for part in sorted(path.rglob("*")):
+        if part.name == RECORD:
+            continue
+        here = os.readlink(part) if part.is_symlink() else ""
+        content = here or ("" if part.is_dir() else _hash(part))
+        parts.update(json.dumps([str(part.relative_to(path)), content]).encode())
+    return parts.hexdigest()
+
+
+def _overlap(out: Path, read: Path) -> bool:
+    """Say whether writing `out` would touch what is read: the same, inside it, or around it."""
+    if not read.exists():
+        return False
+    there, here = read.resolve(), out.resolve()
+    if there == here or there in here.parents or here in there.parents:
+        return True
+    # Hard links have no common name; a folder's files may be linked one by one.
+    if out.is_file():
+        parts = there.rglob("*") if there.is_dir() else [there]
+        return any(part.is_file() and out.samefile(part) for part in parts)
+    return False

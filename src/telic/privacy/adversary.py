@@ -1,0 +1,253 @@
+"""What an intruder is taken to see of a release: one description for risk, attack and advice."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from telic.errors import InputError
+from telic.hin import Network, Rule
+from telic.privacy.target import link_types, target_type
+
+
+@dataclass(frozen=True)
+class Adversary:
+    """What the intruder sees of a person in a release, and how it may have changed since.
+
+    `Adversary.of` gives everything that a release contains. Risk takes every value that is seen to
+    be known exactly; the attack allows what the rules allow.
+
+    Parameters
+    ----------
+    node_type : str
+        Who is to be protected.
+    attributes : mapping of str to mapping of str to Rule
+        Node type → attribute → when a value seen later may belong to the published one. What is
+        not named is not seen.
+    links : mapping of str to Rule or None
+        Link type (between nodes of any types) → the same for its strengths; None: strengths are
+        not compared.
+    known_ids : tuple of str
+        Other node types whose ids the intruder knows, such as a public catalogue.
+    in_links : bool
+        Whether who links *to* a node is seen, beside whom it links to.
+    joint : bool
+        Whether it is seen that the same node stands at the other end of several links. False, as
+        in Chapter 7: each link type and direction is looked at alone.
+    distance : int, optional
+        How many links far the intruder looks; None: as far as anything changes.
+    unseen : tuple of str
+        What the release holds and the intruder is taken not to know; for `words`.
+    """
+
+    node_type: str
+    attributes: Mapping[str, Mapping[str, Rule]]
+    links: Mapping[str, Rule | None]
+    known_ids: tuple[str, ...] = ()
+    in_links: bool = True
+    joint: bool = True
+    distance: int | None = None
+    unseen: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.distance is not None and self.distance < 0:
+            raise InputError(f"distance is {self.distance}, expected 0 or more.")
+
+    @classmethod
+    def of(
+        cls,
+        release: Network,
+        *,
+        node_type: str | None = None,
+        attributes: Sequence[str] | None = None,
+        links: Sequence[str] | None = None,
+        known_ids: Sequence[str] | None = None,
+        in_links: bool = True,
+        joint: bool = True,
+        distance: int | None = None,
+        rules: Mapping[str, Any] | None = None,
+    ) -> "Adversary":
+        """Describe an intruder who sees all that a release contains, or only what is named.
+
+        Parameters
+        ----------
+        release : Network
+        node_type : str, optional
+            Who is to be protected; needed if the network has several node types.
+        attributes : sequence of str, optional
+            Attributes that are seen: a name, for other node types ``"type.name"``. Default: all,
+            of every node type, that the schema does not ignore.
+        links : sequence of str, optional
+            Link types that are seen; default all, to and between other node types too.
+        known_ids : sequence of str, optional
+            Default: all other node types whose ids the schema does not call pseudonyms.
+        in_links, joint, distance
+            See `Adversary`.
+        rules : mapping, optional
+            Attribute or link type → rule as in ``schema.json``, instead of the schema's.
+
+        Raises
+        ------
+        InputError
+            If a name is not there.
+
+        Examples
+        --------
+        >>> from telic.hin import network_from_arrays, Schema
+        >>> schema = Schema.parse({"nodes": {"user": {"attributes": {"yob": "exact"}}},
+        ...                        "links": [{"name": "follow", "source": "user",
+        ...                                   "target": "user"}]})
+        >>> network = network_from_arrays(schema, {"user": {"id": [1, 2], "yob": [80, 70]}},
+        ...                               {"follow": ([1], [2])})
+        >>> print(Adversary.of(network, distance=1).words())
+        The intruder sees of every user: yob. Out-links and in-links of type follow. ...
+        """
+        node_type = target_type(release, node_type)
+        schema = release.schema
+        names = link_types(schema, links)
+        strengths = {name: schema.link(name).strength for name in names}
+        every = {
+            _label(node_type, kind, name): (kind, name, rule)
+            for kind, table in schema.nodes.items()
+            for name, rule in table.items()
+        }
+        # A column that the schema does not name can be asked for, and is then exact.
+        for name in release.nodes[node_type].column_names:
+            if name != "id":
+                every.setdefault(name, (node_type, name, Rule("ignore")))
+        if attributes is not None:
+            for label in attributes:
+                if label not in every:
+                    raise InputError(
+                        f"attribute {label!r} does not exist. Attributes are {list(every)}."
+                    )
+            for label, (kind, name, rule) in every.items():
+                wanted = Rule("exact") if rule.kind == "ignore" else rule
+                every[label] = (kind, name, wanted if label in attributes else Rule("ignore"))
+        for label, given in (rules or {}).items():
+            rule = Rule.parse(given, f"rules: {label!r}")
+            if label in every:
+                every[label] = (*every[label][:2], rule)
+            elif label in link_types(schema):
+                if schema.link(label).strength is None:
+                    raise InputError(f"rules: link type {label!r} has no strength to compare.")
+                if label in strengths:
+                    strengths[label] = rule
+            else:
+                raise InputError(
+                    f"rules: {label!r} is neither an attribute nor a link type of the target. "
+                    f"Attributes are {list(every)}, link types {names}."
+                )
+        seen: dict[str, dict[str, Rule]] = {kind: {} for kind in schema.nodes}
+        for kind, name, rule in every.values():
+            if rule.kind != "ignore":
+                seen[kind][name] = rule
+        others = [kind for kind in schema.nodes if kind != node_type]
+        if known_ids is None:
+            known_ids = [kind for kind in others if kind not in schema.pseudonyms]
+        for kind in known_ids:
+            if kind not in others:
+                raise InputError(
+                    f"known ids: {kind!r} is no other node type than {node_type!r}. Those are "
+                    f"{others}."
+                )
+        unseen = [
+            label for label, (kind, name, rule) in every.items()
+            if rule.kind == "ignore" and name in schema.nodes[kind]
+        ]  # fmt: skip
+        unseen += [f"{name} links" for name in link_types(schema) if name not in strengths]
+        unseen += [
+            f"ids of {kind}" for kind in others
+            if kind not in known_ids and kind not in schema.pseudonyms
+        ]  # fmt: skip
+        return cls(
+            node_type, seen, strengths, tuple(dict.fromkeys(known_ids)), in_links, joint, distance,
+            tuple(unseen),
+        )  # fmt: skip
+
+    def with_links(self, names: Iterable[str]) -> "Adversary":
+        """Return the intruder who sees only these of the link types."""
+        return replace(self, links={name: self.links[name] for name in names})
+
+    def exactly(self) -> "Adversary":
+        """Return the intruder who knows every value that is seen exactly: nothing has changed."""
+        exact = Rule("exact")
+        return replace(
+            self,
+            attributes={k: dict.fromkeys(table, exact) for k, table in self.attributes.items()},
+            links={
+                name: rule if rule is None or rule.kind == "ignore" else exact
+                for name, rule in self.links.items()
+            },
+        )
+
+    def words(self) -> str:
+        """Say in whole sentences what the intruder sees, and what not."""
+        parts = [
+            f"The intruder sees of every {self.node_type}: "
+            + (_list(map(_attribute, *_split(self.attributes[self.node_type]))) or "no attribute")
+            + "."
+        ]
+        links = _list(name + _changed(rule) for name, rule in self.links.items())
+        ways = "Out-links and in-links" if self.in_links else "Out-links alone"
+        parts.append(f"{ways} of type {links}." if links else "No links.")
+        for kind, table in self.attributes.items():
+            if kind != self.node_type:
+                known = "ids" if kind in self.known_ids else ""
+                told = [*filter(None, [known]), *map(_attribute, *_split(table))]
+                parts.append(f"Of every {kind}: {_list(told) or 'only how it is linked'}.")
+        if self.links:
+            parts.append(
+                "It is seen that the same node stands at the end of several links."
+                if self.joint
+                else "Each link type and direction is looked at alone."
+            )
+            far = "as far as anything changes" if self.distance is None else _links(self.distance)
+            parts.append(f"Neighbours are followed {far}.")
+        if self.unseen:
+            parts.append(f"Published, but taken as unknown to the intruder: {_list(self.unseen)}.")
+        return " ".join(parts)
+
+    def dump(self) -> dict[str, Any]:
+        """Give the description for JSON."""
+        return {
+            "node_type": self.node_type,
+            "attributes": {
+                kind: {name: rule.dump() for name, rule in table.items()}
+                for kind, table in self.attributes.items()
+            },
+            "links": {name: rule.dump() if rule else None for name, rule in self.links.items()},
+            "known_ids": list(self.known_ids),
+            "in_links": self.in_links,
+            "joint": self.joint,
+            "distance": self.distance,
+            "words": self.words(),
+        }
+
+
+def _label(protected: str, kind: str, name: str) -> str:
+    return name if kind == protected else f"{kind}.{name}"
+
+
+def _split(table: Mapping[str, Rule]) -> tuple[Iterable[str], Iterable[Rule]]:
+    return table.keys(), table.values()
+
+
+def _attribute(name: str, rule: Rule) -> str:
+    return name + _changed(rule)
+
+
+def _changed(rule: Rule | None) -> str:
+    if rule is None or rule.kind == "exact":
+        return ""
+    within = f"within {rule.width:g}"
+    words = {"at_least": "may have grown", "at_most": "may have shrunk", "tolerance": within,
+             "ignore": "strength not seen"}  # fmt: skip
+    return f" ({words[rule.kind]})"
+
+
+def _links(distance: int) -> str:
+    return f"{distance} link{'s' * (distance != 1)} far"
+
+
+def _list(words: Iterable[str]) -> str:
+    return ", ".join(words)

@@ -1,0 +1,64 @@
+"""A fingerprint follows code and settings, and nothing else."""
+
+import importlib
+import sys
+
+import pytest
+
+from telic.data import fingerprint as room
+from telic.data.fingerprint import fingerprint
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package of three modules: first imports second; third stands apart."""
+    folder = tmp_path / "sample_package"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "second.py").write_text("RATE = 1\n")
+    (folder / "third.py").write_text("OTHER = 1\n")
+    (folder / "first.py").write_text(
+        '"""Doc."""\nfrom sample_package import second\n\n\n'
+        'class Model:\n    """Doc."""\n\n    def fit(self):\n        return second.RATE\n'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    yield folder
+    for name in [name for name in sys.modules if name.startswith("sample_package")]:
+        del sys.modules[name]
+
+
+def of(folder, **options):
+    room._modules.cache_clear()  # a run does not change its own code
+    importlib.invalidate_caches()
+    return fingerprint(importlib.import_module("sample_package.first").Model, **options)
+
+
+def rewrite(file, old, new):
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+
+
+def test_code_that_is_led_to_counts_and_prose_does_not(package):
+    first = of(package)
+    rewrite(package / "first.py", '    """Doc."""', '    """Other words."""\n    # and a comment')
+    rewrite(package / "third.py", "1", "2")
+    assert of(package) == first
+    rewrite(package / "second.py", "RATE = 1", "RATE = 2")
+    second = of(package)
+    assert second != first
+    rewrite(package / "first.py", "return second.RATE", "return -second.RATE")
+    assert of(package) not in (first, second)
+
+
+def test_settings_and_functions_count(package):
+    assert of(package, settings={"a": 1, "b": 2}) == of(package, settings={"b": 2, "a": 1})
+    assert of(package, settings={"a": 1}) != of(package, settings={"a": 2})
+
+    def one():
+        return 1
+
+    def two():
+        return 2
+
+    assert fingerprint(one) != fingerprint(two)

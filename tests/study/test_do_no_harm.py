@@ -1,0 +1,134 @@
+"""Users who change: harm is seen without the running check and not with it."""
+
+import numpy as np
+import pytest
+
+from telic.completion import CAREFUL, Replay, fit_completer
+from telic.completion.evaluation import evaluate_models
+from telic.completion.harm import run_checks
+from telic.completion.models import fit_models
+from telic.data.compositions import read_compositions
+from telic.data.queries import read_queries
+from telic.evaluate import paired_t_test
+from telic.simulate import SETTINGS, other_tastes, simulate_change
+from telic.study.do_no_harm import (
+    AFTER,
+    GRID,
+    RULE,
+    changed_users,
+    checked,
+    letters_catalogue,
+    worst_stretch,
+)
+
+SEED = 5
+"""Not among the seeds on which the rule was chosen."""
+SMALL = 0.004
+"""Mean reciprocal rank: a check may let this much be lost until it has seen the change."""
+
+
+def case(after):
+    return changed_users(
+        letters_catalogue(SEED), "readers", after, seed=SEED, users=20,
+        compositions=(40, 20, 20, 240),
+    )  # fmt: skip
+
+
+def after_change(case, gains):
+    means = gains[:, case.change :].mean(axis=1)
+    return paired_t_test(means, np.zeros(len(means)), np.arange(len(means)))
+
+
+@pytest.fixture(scope="module")
+def typing_on():
+    return case("reading, then typing on")
+
+
+@pytest.mark.parametrize("model", ["adaqac-unp", "adaqac-batch", "adaqac-online"])
+def test_who_changes_is_harmed_without_the_check_and_not_with_it(typing_on, model):
+    gains = typing_on.gains[model]
+    bare, kept = after_change(typing_on, gains), after_change(typing_on, checked(gains))
+    assert bare.high < 0  # significantly
+    assert bare.difference < -SMALL
+    assert kept.difference > -SMALL
+    assert kept.difference > bare.difference / 2
+    n = gains.shape[1]
+    assert worst_stretch(checked(gains)) <= RULE.budget + 1 + RULE.allowance * n
+
+
+def test_learning_on_loses_less_than_weights_that_stay(typing_on):
+    online, batch = (typing_on.gains[model] for model in ("adaqac-online", "adaqac-batch"))
+    assert after_change(typing_on, online).difference > after_change(typing_on, batch).difference
+
+
+def test_who_does_not_change_keeps_what_feedback_is_worth():
+    readers = case("no change")
+    for gains in readers.gains.values():
+        bare, kept = after_change(readers, gains), after_change(readers, checked(gains))
+        assert bare.low > 0
+        assert kept.difference > 0.9 * bare.difference
+
+
+def test_the_study_follows_the_check_that_is_served(typing_on):
+    gains = typing_on.gains["adaqac-batch"]
+    users, n = gains.shape
+    is_open, _ = run_checks(gains.ravel(), np.arange(gains.size), np.repeat(np.arange(users), n))
+    served = checked(gains)
+    np.testing.assert_array_equal(served, np.where(is_open.reshape(users, n), gains, 0.0))
+    assert 0.1 < is_open.mean() < 0.9
+    assert RULE in GRID
+
+
+@pytest.mark.parametrize(("after", "few"), [("no change", True), ("inattentive", False)])
+def test_what_the_end_of_a_log_shows_holds_from_the_first_suggestion(after, few):
+    """The change falls into the last quarter of the log, which no weight or gate was fitted on."""
+    catalogue = letters_catalogue(SEED)
+    log = simulate_change(
+        catalogue, before="readers", after=AFTER[after] or "readers", users=20,
+        compositions=(75, 25), seed=SEED,
+    )  # fmt: skip
+    replay = Replay(read_compositions(log), queries=read_queries(catalogue.as_queries(log)))
+    completer = fit_completer(replay, relevance="mpc", model="adaqac-batch")
+    checks = [user.check for user in completer.users.values() if user.reranks]
+    held = sum(not check.open for check in checks)
+    assert (held < len(checks) / 3) == few
+    assert f"{held} of {len(completer.users)} users" in completer.check_summary()
+
+    models = fit_models(replay, completer.relevance, CAREFUL)
+    result = evaluate_models(replay, models)
+    bare = models.reciprocal_ranks(replay, result.moments, gated=False)
+    length = replay.prefix_length[result.moments.keystroke]
+    is_open = models.gates["adaqac-batch"].open(result.user, length)
+    gain = np.where(is_open, bare["adaqac-batch"] - bare["static"], 0.0)
+    watched, at_end = run_checks(gain, result.moments.composition, result.user)
+    assert [at_end[u] for u in range(20)] == [user.check for user in completer.users.values()]
+    assert watched.mean() < 1
+    expected = bare["static"] + np.where(watched, gain, 0.0)
+    np.testing.assert_allclose(result.ranks["adaqac-batch"], expected, rtol=1e-12)
+
+
+def test_a_stretch_is_consecutive():
+    assert worst_stretch(np.array([[1.0, -0.5, 0.2, -0.6, 1.0], [0.1] * 5])) == pytest.approx(0.9)
+    assert worst_stretch(np.ones((2, 3))) == 0.0
+
+
+def test_people_change_all_at_once_and_later():
+    catalogue = letters_catalogue(0)
+    before, after = SETTINGS["readers"], AFTER["reading, then typing on"]
+    logs = [
+        simulate_change(
+            catalogue, before=before, after=after, users=3, compositions=(30, 50), causes=causes
+        ).to_pylist()
+        for causes in (None, other_tastes(catalogue, seed=0))
+    ]
+    for log in logs:
+        assert len({(row["user"], row["composition"]) for row in log}) == 3 * 80
+        later = [row["composition"].endswith("-after") for row in log]
+        begins = [row["keystrokes"][0]["at"] for row in log]
+        assert sum(later) == 150
+        assert max(row["submitted_at"] for row in log[:90]) < min(begins[90:])
+        assert any(row["selected"] for row in log[:90])
+        assert not any(row["selected"] for row in log[90:])
+    queries = [[row["query"] for row in log] for log in logs]
+    assert queries[0][:90] == queries[1][:90]
+    assert sum(a == b for a, b in zip(queries[0][90:], queries[1][90:], strict=True)) < 15
