@@ -32,9 +32,13 @@ class Metric:
 
 
 def units_of(problem: AdmmProblem) -> np.ndarray:
-    """Return one over the largest absolute value of each feature, and 1 for an intercept."""
+    """Return one over the largest absolute value of each feature, and 1 for an intercept.
+
+    A ridge counts as one more row: where it outweighs a feature, it sets the unit.
+    """
     largest = np.zeros(problem.data.design.d)
     _largest_entries(problem.data.design.rows, problem.data.mass, largest)
+    largest = np.hypot(largest, np.sqrt(problem.data.l2))
     # A feature of zeros has no unit, and takes that of another.
     largest[largest == 0] = np.median(largest[largest > 0]) if largest.any() else 1.0
     return np.append(1.0 / largest, np.ones(problem.size - largest.size))
