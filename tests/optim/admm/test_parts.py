@@ -70,26 +70,27 @@ def test_the_penalty_of_a_number_its_prox_and_its_conjugate(terms, u, v):
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 @pytest.mark.parametrize("method", [m for m in METHODS if m not in ("stoc-admm", "sdca-admm")])
 def test_every_method_weighs_its_samples(method, loss):
-    """Few rows have most of the weight: the optimum without weights is far off."""
+    """A weight is a number of equal rows; without them the optimum is far off."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 4))
     y = X @ [1.0, 1.0, -1.0, -1.0] + rng.normal(size=80)
     y[:10] = -3.0 * X[:10, 0] + rng.normal(size=10)
     y = np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y
-    s = np.where(np.arange(80) < 10, 30.0, rng.uniform(0.0, 1.0, size=80))
-    D = np.diff(np.eye(4), axis=0)
+    times = np.where(np.arange(80) < 10, 30, rng.integers(0, 3, size=80))
+    D, rows = np.diff(np.eye(4), axis=0), np.repeat(np.arange(80), times)
     found = minimize_admm(
-        X, y, A=D, l1=0.02, loss=loss, sample_weight=s, fit_intercept=True, method=method,
+        X, y, A=D, l1=0.02, loss=loss, sample_weight=times, fit_intercept=True, method=method,
         x_step="curvature", tol=1e-7, max_passes=20_000,
     )  # fmt: skip
     terms = as_loss(loss), D, np.zeros(3), np.full(3, 0.02), 0.0
-    best, other = (
-        objective(X, y, s / s.sum(), *terms, *near_optimum(X, y, mass, *terms, 1))
-        for mass in (s / s.sum(), np.full(80, 1 / 80))
+    repeated = X[rows], y[rows], np.full(rows.size, 1 / rows.size), *terms
+    weighted, plain = (
+        objective(*repeated, *near_optimum(*data, *terms, 1))
+        for data in (repeated[:3], (X, y, np.full(80, 1 / 80)))
     )
     assert found.converged
-    assert found.objective == pytest.approx(best, abs=1e-6)
-    assert other > best + 1e-2
+    assert objective(*repeated, found.coef, found.intercept) == pytest.approx(weighted, abs=1e-6)
+    assert plain > weighted + 1e-2
 
 
 def test_sampling_methods_that_never_meet_a_tolerance_weigh_their_samples_too():
@@ -170,6 +171,15 @@ def test_what_a_matrix_sees_and_what_it_does_not(seed, kind):
     # The least: any other solution costs more.
     least = np.sqrt(weight) * (np.linalg.pinv(A.T * np.sqrt(weight)) @ r)
     np.testing.assert_allclose(u, least, atol=1e-8)
+
+
+def test_an_edge_that_hardly_counts_still_joins_its_nodes():
+    A = sparse.csr_matrix(np.diff(np.eye(5), axis=0) * [[1.0], [1e6], [1.0], [1e-6]])
+    span = span_of(A, np.array([1.0, 1e-40, 1e-30, 1.0]), np.ones(5))
+    r = A.T @ np.array([1.0, 2e-6, 3.0, 4e6])
+    assert span.null.shape == (5, 1)
+    # A tree leaves no choice.
+    np.testing.assert_allclose(span.least(r), [1.0, 2e-6, 3.0, 4e6], rtol=1e-6)
 
 
 def test_a_large_graph_that_is_no_grid_is_solved_too():

@@ -14,6 +14,9 @@ DENSE_UP_TO = 2000
 SPARSE_UP_TO = 2.1
 """Edges for each node up to which a large Laplacian is factored: that of a chain or a grid hardly
 fills in. Beyond, conjugate gradients need few steps."""
+FAINTEST = 1e-8
+"""Share of the largest conductance of a graph's edges below which all count alike: what is much less
+would be lost to rounding."""
 UNSEEN = 1e-10
 """Share of the largest eigenvalue below which a direction counts as not seen."""
 
@@ -44,12 +47,12 @@ def span_of(A: sparse.csr_matrix, weight: np.ndarray, lengths: np.ndarray) -> Sp
     A = sparse.csr_matrix(A)
     A.eliminate_zeros()
     entries = np.diff(A.indptr)
-    L = sparse.csc_matrix(A.T @ sparse.diags_array(weight) @ A)
     if entries.max(initial=0) <= 2 and not (A.sum(axis=1)[entries == 2]).any():
-        return _span_of_graph(A, weight, lengths, L)
+        return _span_of_graph(A, weight, lengths)
     if A.shape[1] > DENSE_UP_TO:
         return None
     # In units of the columns: what is seen does not depend on theirs, and rounding is alike in all.
+    L = A.T @ sparse.diags_array(weight) @ A
     unit = 1.0 / np.where(lengths > 0, lengths, lengths.max(initial=0.0) or 1.0)
     values, vectors = eigh(unit[:, None] * L.toarray() * unit)
     seen = values > UNSEEN * max(values[-1], 0.0)
@@ -58,10 +61,13 @@ def span_of(A: sparse.csr_matrix, weight: np.ndarray, lengths: np.ndarray) -> Sp
     return Span(A, weight, null, lambda r: V @ (inverse * (V.T @ r)))
 
 
-def _span_of_graph(
-    A: sparse.csr_matrix, weight: np.ndarray, lengths: np.ndarray, L: sparse.csc_matrix
-) -> Span:
+def _span_of_graph(A: sparse.csr_matrix, weight: np.ndarray, lengths: np.ndarray) -> Span:
     d, single = A.shape[1], np.diff(A.indptr) == 1
+    size = abs(A).max(axis=1).toarray().ravel()
+    size[size == 0] = 1.0
+    conductance = weight * size**2
+    weight = np.maximum(conductance, FAINTEST * conductance.max(initial=0.0)) / size**2
+    L = sparse.csc_matrix(A.T @ sparse.diags_array(weight) @ A)
     count, label = connected_components(L, directed=False)
     held = np.zeros(count, bool)
     held[label[A.indices[A.indptr[:-1][single]]]] = True
