@@ -15,8 +15,8 @@ SPARSE_UP_TO = 2.1
 """Edges for each node up to which a large Laplacian is factored: that of a chain or a grid hardly
 fills in. Beyond, conjugate gradients need few steps."""
 FAINTEST = 1e-8
-"""Share of the largest conductance of a graph's edges below which all count alike: what is much less
-would be lost to rounding."""
+"""Share of the largest conductance of a graph's edges below which all count alike: what is much
+less would be lost to rounding."""
 UNSEEN = 1e-10
 """Share of the largest eigenvalue below which a direction counts as not seen."""
 
