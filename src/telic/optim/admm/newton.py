@@ -79,7 +79,8 @@ class _Newton:
         self.rho, self.mu, self.y = np.ones(self.c.size), 0.0, y
         self.spread = data.design.is_sparse and problem.size > SPARSE_BEYOND
         self.rows: Any = self.A if self.spread else self.A.toarray()
-        self.P = self._bend(data.loss.smoothness * data.mass)
+        self.bent = data.loss.smoothness * data.mass
+        self.P = self.H = self._bend(self.bent)
         self.z = data.predict(*problem.split(self.x))
         self.kept: tuple[np.ndarray, np.ndarray, Solve]
         self.done = False
@@ -113,7 +114,10 @@ class _Newton:
 
     def _solver(self, bent: np.ndarray, room: np.ndarray, mu: float) -> Solve:
         """Inverse of XᵀWX + l2 I + AᵀVA, W = diag(bent), V = diag(room), damped by mu."""
-        K, room = self._bend(bent) + mu * self.P, room + mu * self.rho
+        # A squared loss bends alike everywhere, and others where their kinks stay.
+        if not np.array_equal(bent, self.bent):
+            self.bent, self.H = bent, self._bend(bent)
+        K, room = self.H + mu * self.P, room + mu * self.rho
         K = K + self.rows.T @ (sparse.diags_array(room) @ self.rows)
         # In units in which the diagonal is 1; a direction along which nothing bends has the unit
         # of where something would.

@@ -15,6 +15,8 @@ from telic.optim.admm.problem import AdmmProblem
 
 EXACT = 1e-15
 """Gap, relative to the objective without any feature, that only rounding separates from zero."""
+SMALL = 200_000
+"""Products in a Hessian up to which going on to rounding costs next to nothing."""
 PATIENCE = 5
 """Points that may fail to halve the gap before a method that goes on to rounding is there."""
 
@@ -106,8 +108,8 @@ def drive(
 ) -> AdmmResult:
     """Run a method until the gap is at most tol times `zero`.
 
-    A run that is stopped otherwise returns its last complete point. A method with a dual of its own
-    goes on to rounding: as long as each of its points has a tenth of the gap before.
+    A run that is stopped otherwise returns its last complete point. On a small problem a method
+    with a dual of its own goes on to rounding: until its points no longer halve the gap.
 
     Parameters
     ----------
@@ -131,6 +133,7 @@ def drive(
     kept: Record | None = record
     stopped, spent, gradients, looked = "tolerance", 0.0, 0, 0.0
     least, worse = record.gap, 0
+    small = problem.data.design.stored * problem.size <= SMALL
     if callback is not None and callback(record, best):
         stopped = "callback"
     try:
@@ -165,7 +168,7 @@ def drive(
                     + advice
                 )
             history.append(record)
-            if point.dual is not None and record.gap > EXACT * zero:
+            if small and point.dual is not None and record.gap > EXACT * zero:
                 worse = worse + 1 if record.gap > 0.5 * least else 1
             else:
                 worse = PATIENCE

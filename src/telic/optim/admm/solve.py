@@ -135,8 +135,9 @@ def solve_admm(
         the Hessian of f: η has no unit then, and correlated features cost less. Both keep one
         d × d matrix. "newton", for batch ADMM only, takes (5.3.1) and (5.3.2) at once: the method
         of multipliers, with no step size and the fewest steps; each takes the Hessian. It goes on
-        to rounding below tol. "auto" is "linearised" for STOC-ADMM and SDCA-ADMM, "scaled" beyond
-        300 features, else "newton" for batch ADMM without a step_size, and "curvature".
+        below tol, to rounding, where the problem is small. "auto" is "linearised" for STOC-ADMM
+        and SDCA-ADMM, "scaled" beyond 300 features, else "newton" for batch ADMM without a
+        step_size, and "curvature".
     first : float, optional
         m⁽⁰⁾ of SVR-ADMM-D, a positive multiple of 1/2; by default the first stage takes n/2
         gradients after its full one.
