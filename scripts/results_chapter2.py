@@ -54,8 +54,8 @@ def readme_paragraph(last: tuple[list, list], every: tuple[list, list]) -> str:
         f"With the defaults, feedback adds {gain} points of MRR to {static} at the last "
         f"keystroke and {gain_every} to {static_every} over all keystrokes on simulated typists. "
         "Their lists were made by popularity alone, so that feedback also tells which of a user's "
-        "own queries the lists left out; a gain of that kind does not come again once your box shows "
-        "the completer's lists. Where the relevance is popularity too, feedback adds "
+        "own queries the lists left out; a gain of that kind does not come again once your box "
+        "shows the completer's lists. Where the relevance is popularity too, feedback adds "
         f"{gain_popular} to {static_popular}: little. What it adds with your users, `telic "
         "completion evaluate` says.",
         100, break_on_hyphens=False,
