@@ -8,11 +8,11 @@ import pytest
 from telic.completion import CAREFUL, PAPER, Replay, evaluate
 from telic.completion.appaware_evaluation import evaluate_phones
 from telic.completion.dwell_times import dwell_histograms, not_submitted
+from telic.completion.findings import findings
 from telic.completion.report import (
     accuracy_table,
     apps_summary,
     feedback_summary,
-    findings,
     lengths_table,
     overview_table,
 )

@@ -8,9 +8,9 @@ import numpy as np
 
 from telic.completion.adaqac import CAREFUL
 from telic.completion.appaware_evaluation import PhoneResult
-from telic.completion.dwell_times import dwell_histograms, not_submitted
-from telic.completion.evaluation import PREFIXES, Result, row_name
+from telic.completion.evaluation import PREFIXES, Result
 from telic.completion.figures import dwell_figure, lengths_figure, threshold_figure, users_figure
+from telic.completion.findings import findings, log_facts
 from telic.completion.models import MODELS
 from telic.completion.replay import Replay
 from telic.report import Report, Table
@@ -110,52 +110,6 @@ def apps_summary(replay: Replay, results: Sequence[PhoneResult]) -> Summary:
         {"simulated": simulated, "rows": accuracy_table(rows).records()},
         lambda: apps_report(rows, simulated=simulated),
     )
-
-
-def findings(results: Sequence[Result]) -> dict[str, list[Any]]:
-    """Return what a report shows of results, as JSON takes it; lists of several can be joined.
-
-    Returns
-    -------
-    dict
-        ``rows``: see `Result.rows`. ``gates``: where each model's gate is open, in words.
-        ``shown``: the share of the suggestions shown that are a completer's own candidates.
-        ``users``: each user's MRR at the last keystroke.
-    """
-    found: dict[str, list[Any]] = {"rows": [], "gates": [], "shown": [], "users": []}
-    for result in results:
-        models = result.models
-        about = {"relevance": models.relevance.name, "protocol": models.protocol.name,
-                 "candidates": models.n, "lists": result.lists}  # fmt: skip
-        found["rows"] += result.rows()
-        found["gates"] += [
-            about | {"model": row_name(model, result.lists), "decision": gate.summary()}
-            for model, gate in models.gates.items()
-        ]
-        found["shown"] += [result.shown_share] if result.lists == "own" else []
-        last = result.slices["last"]
-        user = np.unique(result.user[last], return_inverse=True)[1]
-        means = {
-            model: (np.bincount(user, result.ranks[model][last]) / np.bincount(user)).tolist()
-            for model in ("static", "adaqac-batch", "adaqac-online")
-        }
-        found["users"].append(about | {"mrr": means})
-    return found
-
-
-def log_facts(replay: Replay) -> dict[str, Any]:
-    """Return what a report says of a log itself, as JSON takes it."""
-    log = replay.log
-    return {
-        "compositions": len(log),
-        "users": len(log.users),
-        "simulated": bool(log.simulated),
-        "skipped": dict(log.skipped),
-        "dropped_users": replay.dropped_users,
-        "off_prefix": replay.off_prefix,
-        "dwell": dwell_histograms(log),
-        "not_submitted": not_submitted(replay),
-    }
 
 
 def overview_table(rows: Rows, prefixes: str, *, simulated: bool = False) -> Table:
