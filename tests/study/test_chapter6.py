@@ -143,7 +143,7 @@ def test_a_start_at_the_truth_is_another_clustering():
     ]
 
 
-@pytest.mark.slow  # a minute
+@pytest.mark.slow  # three minutes
 def test_a_small_hospital_gives_the_whole_page_and_finished_steps_are_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(chapter6, "RECOVERY", (("lda", 1.0, 2),))
     monkeypatch.setattr(chapter6, "TILTS", ((1.0, 1.6),))

@@ -1,6 +1,7 @@
 """`telic study`: regenerate the papers' tables and figures."""
 
 import json
+import re
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -182,6 +183,53 @@ def chapter_7(
     )  # fmt: skip
 
 
+Runs = Annotated[int, typer.Option(help="Random 80/20 splits.", min=1)]
+Sets = Annotated[list[str] | None, typer.Option("--set", help="Only this set. Repeatable.")]
+Results = Annotated[Path, typer.Option(help="Keeps finished runs: run again to go on.")]
+
+
+@app.command("paper-001")
+def paper_001(
+    out: Out = None,
+    runs: Runs = 20,
+    sets: Sets = None,
+    data: Data = None,
+    results: Results = Path("auc-results.jsonl"),
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """AUC of SPAM, SPDAM and their rivals, beside the exact optimum: four tables."""
+    _paper("paper001", out, runs, sets, data, results, overwrite, as_json)
+
+
+@app.command("paper-002")
+def paper_002(
+    out: Out = None,
+    runs: Runs = 20,
+    sets: Sets = None,
+    data: Data = None,
+    results: Results = Path("auc-results.jsonl"),
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """AUC of VRSPAM and its rivals, beside the exact optimum: Table 1."""
+    _paper("paper002", out, runs, sets, data, results, overwrite, as_json)
+
+
+def _paper(
+    name: str, out: Path | None, runs: int, sets: list[str] | None, data: Path | None,
+    results: Path, overwrite: bool, as_json: bool,
+) -> None:  # fmt: skip
+    try:
+        _study(
+            name, out, None, overwrite, as_json, reads=[results],
+            runs=runs, only=sets, data=data, results=results,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        console.print(f"telic: interrupted; {results} keeps the finished runs, run again.")
+        raise typer.Exit(130) from None
+
+
 def _study(
     name: str, out: Path | None, work: Path | None, overwrite: bool, as_json: bool,
     *, reads: Sequence[Path | None] = (), **settings: Any,
@@ -190,7 +238,7 @@ def _study(
     from telic.data import check_output
     from telic.study.steps import Steps
 
-    out = out or Path(f"telic-{name.replace('chapter', 'chapter-')}.html")
+    out = out or Path(f"telic-{re.sub(r'(?<=[a-z])(?=[0-9])', '-', name)}.html")
     check_output(out, reads=reads, overwrite=overwrite)
     if out.suffix == ".md":
         check_output(out.with_suffix(""), reads=reads, overwrite=overwrite)  # for figures
