@@ -37,15 +37,27 @@ def markdown(columns: Sequence[str], rows: Sequence[Sequence]) -> str:
 
 def readme_paragraph(last: tuple[list, list], every: tuple[list, list]) -> str:
     """Say what the defaults of `telic completion fit` gain."""
-    static, gain = [], []
-    for columns, rows in (last, every):
-        (row,) = (row for row in rows if row[:4] == ["personal-s", "careful", 10, "own"])
-        static.append(row[columns.index("static")])
-        gain.append(row[columns.index("adaqac-online")])
+    found = {
+        relevance: [
+            next(
+                (row[columns.index("static")], row[columns.index("adaqac-online")])
+                for row in rows
+                if row[:4] == [relevance, "careful", 10, "own"]
+            )
+            for columns, rows in (last, every)
+        ]
+        for relevance in ("personal-s", "mpc")
+    }
+    (static, gain), (static_every, gain_every) = found["personal-s"]
+    _, (static_popular, gain_popular) = found["mpc"]
     return textwrap.fill(
-        f"With the defaults, feedback adds {gain[0]} points of MRR to {static[0]} at the last "
-        f"keystroke and {gain[1]} to {static[1]} over all keystrokes on simulated typists: little. "
-        "What it adds with your users, `telic completion evaluate` says.",
+        f"With the defaults, feedback adds {gain} points of MRR to {static} at the last "
+        f"keystroke and {gain_every} to {static_every} over all keystrokes on simulated typists. "
+        "Their lists were made by popularity alone, so that feedback also tells which of a user's "
+        "own queries the lists left out; a gain of that kind does not come again once your box "
+        "shows the completer's lists. Where the relevance is popularity too, feedback adds "
+        f"{gain_popular} to {static_popular}: little. What it adds with your users, `telic "
+        "completion evaluate` says.",
         100, break_on_hyphens=False,
     )  # fmt: skip
 

@@ -154,8 +154,9 @@ def main() -> None:
         table(["set", "solver", *(f"to {level:g}" for level in LEVELS)], seconds),
         "## Memory of SVR-ADMM-D",
         "Peak of the allocations of one fit, in thousand bytes, beyond the data. One number for "
-        "each row would be the fourth column. The linearised x-step keeps O(d + k), the "
-        "curvature's one d × d matrix and what it takes to invert it.",
+        "each row would be the fourth column: a look at the gap takes a few of these. Beside "
+        "them the linearised x-step keeps O(d + k), the curvature's one d × d matrix and what it "
+        "takes to invert it.",
         table(["n", "d", "k", "8 n", "linearised", "curvature"], memory()),
     ])  # fmt: skip
     print(text)

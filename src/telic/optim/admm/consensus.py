@@ -12,14 +12,21 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import InputError
+from telic.optim import sampling
 from telic.optim.admm.balance import FIRST_DUE, balance, next_due, rho_factor
-from telic.optim.admm.measures import bound, scale_of
-from telic.optim.admm.metric import curvature
+from telic.optim.admm.measures import Certifier, LocalRows, scale_of
+from telic.optim.admm.metric import Metric, curvature
 from telic.optim.admm.penalty import Separable, separable
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
-from telic.optim.admm.safe import DENSE_UP_TO
-from telic.optim.admm.solve import solve_admm
-from telic.optim.admm.steps import squared_norm
+from telic.optim.admm.safe import (
+    DENSE_UP_TO,
+    balanced_rows,
+    default_batch,
+    default_rho,
+    safe_in,
+)
+from telic.optim.admm.steps import State, make_steps
+from telic.optim.admm.svr import svr_d
 from telic.optim.losses import as_loss
 from telic.optim.threads import small_products
 
@@ -47,7 +54,7 @@ class ConsensusResult:
     objective: float
     """Of the pooled problem."""
     gap: float
-    """Bound on the distance from the pooled optimum."""
+    """Bound on the distance from the pooled optimum, always (`measures.certificate`)."""
     rounds: int
     converged: bool
     stopped: str
@@ -134,10 +141,62 @@ def consensus_admm(
     )  # fmt: skip
     if whole.size > DENSE_UP_TO:
         raise InputError(f"{whole.size} features; the consensus form takes up to {DENSE_UP_TO}.")
+    counts = np.array([part.data.design.n for part in parts])
+    share = counts / counts.sum()
+    y = np.concatenate([part.data.y for part in parts])
+    mass = np.concatenate([s * part.data.mass for s, part in zip(share, parts, strict=True)])
+    whole = replace(whole, data=replace(whole.data, y=y, mass=mass))
     with small_products(whole.size), ExitStack() as stack:
         if executor is None:
             executor = stack.enter_context(ThreadPoolExecutor(len(parts)))
-        return _run(parts, whole, executor, passes, tol, max_rounds, random_state, callback)
+        certifier = Certifier(whole, _Shards(parts, executor))
+        return _run(
+            parts, share, certifier, executor, passes, tol, max_rounds, random_state, callback
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Shards:
+    """`Rows` that lie in shards: numbers of n entries travel, the rows stay."""
+
+    parts: list[AdmmProblem]
+    executor: Executor
+
+    def predict(self, w: np.ndarray, b: float) -> np.ndarray:
+        """⟨w, x_i⟩ + b for every row of all shards."""
+        size = len(self.parts)
+        return np.concatenate(list(self.executor.map(_predict, self.parts, [w] * size, [b] * size)))
+
+    def back(self, a: np.ndarray) -> np.ndarray:
+        """Xᵀa."""
+        cuts = np.cumsum([part.data.design.n for part in self.parts])[:-1]
+        return np.sum(list(self.executor.map(_back, self.parts, np.split(a, cuts))), axis=0)
+
+    def project(self, N: sparse.csr_matrix) -> np.ndarray:
+        """X N."""
+        found = self.executor.map(_project, self.parts, [N] * len(self.parts))
+        return np.concatenate(list(found))
+
+    def lengths(self) -> np.ndarray:
+        """Norms of the columns of X."""
+        return np.linalg.norm(list(self.executor.map(_lengths, self.parts)), axis=0)
+
+
+def _predict(part: AdmmProblem, w: np.ndarray, b: float) -> np.ndarray:
+    return part.data.predict(w, b)
+
+
+def _back(part: AdmmProblem, a: np.ndarray) -> np.ndarray:
+    return part.data.back(a)
+
+
+def _project(part: AdmmProblem, N: sparse.csr_matrix) -> np.ndarray:
+    found = LocalRows(part).project(N)
+    return found.toarray() if sparse.issparse(found) else found
+
+
+def _lengths(part: AdmmProblem) -> np.ndarray:
+    return LocalRows(part).lengths()
 
 
 def _problems(shards: Any, loss: Any, l2: float, fit_intercept: bool) -> Iterable[AdmmProblem]:
@@ -162,26 +221,29 @@ def _problems(shards: Any, loss: Any, l2: float, fit_intercept: bool) -> Iterabl
 
 
 def _run(
-    parts: list[AdmmProblem], whole: AdmmProblem, executor: Executor, passes: float, tol: float,
-    max_rounds: int, seed: int, callback: Any,
+    parts: list[AdmmProblem], share: np.ndarray, certifier: Certifier, executor: Executor,
+    passes: float, tol: float, max_rounds: int, seed: int, callback: Any,
 ) -> ConsensusResult:  # fmt: skip
-    counts = np.array([part.data.design.n for part in parts], dtype=float)
-    share = counts / counts.sum()
-    bounds = [metric.P for metric in executor.map(curvature, parts)]
+    metrics = list(executor.map(curvature, parts))
+    bounds = [metric.P for metric in metrics]
     # The loss bends less than its bound; a third took the fewest rounds on a9a and 20news.
     P = np.tensordot(share, np.array(bounds), 1) / 3.0
     L = np.linalg.cholesky(P)
     # Shard s with the constraint Lᵀx_s − y = c_s and g = ‖y‖²/2; c_s changes with each round.
     held = sparse.csr_matrix(L.T)
     parts = [replace(part, A=held, g=separable(len(P), l2=1.0)) for part in parts]
+    unit = np.min([metric.unit for metric in metrics], axis=0)
+    largest = float(np.linalg.eigvalsh(P * np.outer(unit, unit))[-1])
+    metric = Metric(P, unit, 1.0, 1.0, largest)
+    rows = balanced_rows(certifier.problem, metric)
+    whole = certifier.problem.with_rows(rows)
+    rho = default_rho(whole, metric)
     S, k, d = len(parts), whole.A.shape[0], whole.size
-    rho = float(np.linalg.eigvalsh(P)[-1]) / (3.0 * max(squared_norm(whole.A), 1e-12))
     AA = (whole.A.T @ whole.A).toarray()
     inverse, t, due = np.linalg.inv(P + rho * AA), 1.0, FIRST_DUE
     x, y, z = np.zeros(d), -whole.c, np.zeros(k)
     local, v, u = np.zeros((S, d)), np.zeros((S, d)), np.zeros((S, d))
-    f, gradient = _pooled(parts, share, x, executor)
-    zero, reach = scale_of(whole, f, gradient)
+    zero = scale_of(whole, whole.data.risk(np.zeros(whole.data.y.size)))
     history: list[Round] = []
     stopped, best, dual, gap, objective = "tolerance", x, np.zeros(k), np.inf, zero
     try:
@@ -190,7 +252,7 @@ def _run(
                 stopped = "rounds"
                 break
             seeds = seed + S * len(history) + np.arange(S)
-            jobs = executor.map(_step, parts, (x - v) @ L, local, u, seeds, [passes] * S)
+            jobs = executor.map(_step, parts, metrics, (x - v) @ L, local, u, seeds, [passes] * S)
             for s, found in enumerate(jobs):
                 local[s], u[s] = found
             old, y = y, whole.g.prox(whole.A @ x - whole.c + z, 1.0 / rho)
@@ -199,20 +261,19 @@ def _run(
             moved, x = following - x, following
             v += local - x
             z += whole.A @ x - whole.c - y
-            f, gradient = _pooled(parts, share, x, executor)
-            far = reach + 2.0 * float(np.linalg.norm(x))
-            objective, gap, _ = bound(whole, x, rho * z, f, gradient, far)
+            point = certifier(x, y / rows, rows * rho * z)
+            objective, gap = point.objective, point.gap
             apart = np.sqrt(share @ np.sum(((local - x) @ L) ** 2, axis=1))
             history.append(Round(len(history) + 1, objective, gap, float(apart),
                                  float(np.linalg.norm(moved @ L))))  # fmt: skip
-            best, dual = x, rho * z
+            best, dual = point.x, rows * rho * z
             if callback is not None and callback(history[-1], x):
                 stopped = "callback"
                 break
             if len(history) == due:
                 # u = ρz and t P v stay what they are.
                 due = next_due(due)
-                factor = rho_factor(whole, x, y, old, dual, rho)
+                factor = rho_factor(whole, x, y, old, rho * z, rho)
                 rho, z = factor * rho, z / factor
                 factor = balance(((local - x) @ L, x @ L), (moved @ L, v @ L))
                 t, v = factor * t, v / factor
@@ -235,21 +296,24 @@ def _run(
 
 
 def _step(
-    part: AdmmProblem, c: np.ndarray, x: np.ndarray, u: np.ndarray, seed: int, passes: float
+    part: AdmmProblem,
+    metric: Metric,
+    c: np.ndarray,
+    x: np.ndarray,
+    u: np.ndarray,
+    seed: int,
+    passes: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Let a shard follow the consensus: whole stages of SVR-ADMM-D, at least `passes` passes."""
-    result = solve_admm(
-        replace(part, c=c), x_init=x, dual_init=u, tol=1e-14, random_state=int(seed),
-        max_passes=np.inf, callback=lambda record, _: record.complete and record.passes >= passes,
-    )  # fmt: skip
-    x = np.append(result.coef, result.intercept) if part.data.fit_intercept else result.coef
-    return x, result.dual
-
-
-def _pooled(
-    parts: list[AdmmProblem], share: np.ndarray, x: np.ndarray, executor: Executor
-) -> tuple[float, np.ndarray]:
-    """Return f of all rows and its gradient."""
-    found = list(executor.map(AdmmProblem.smooth, parts, [x] * len(parts)))
-    f = float(share @ [value for value, _ in found])
-    return f, share @ np.array([gradient for _, gradient in found])
+    part, n = replace(part, c=c), part.data.design.n
+    batch, rho = default_batch(part, metric), default_rho(part, metric)
+    eta = safe_in(metric, n, "svr-admm-d", batch)
+    steps = make_steps(part, eta=eta, rho=rho, unit=metric.unit, P=metric.P)
+    state = State.start(part, x.copy(), u / rho)
+    first, done = max(0.5, float(n // (8 * batch))), 0
+    seeds = sampling.random_state(seed)
+    for point in svr_d(part, steps, state, seed=seeds, batch=batch, first=first):
+        done += point.gradients
+        if point.complete and done >= passes * n:
+            break
+    return point.x, point.u

@@ -1,5 +1,6 @@
 """scikit-learn estimators: generalised lasso and trend filtering, and what all of admm's share."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from telic.optim.linear import example_weights, seed_of, validated
 from telic.optim.threads import SMALL_MATRIX
 
 BATCH_UP_TO = 5000
-"""Most samples for which solver="auto" takes batch ADMM."""
+"""Most samples for which solver="auto" takes Newton's method from the start."""
 
 
 class Fitted(BaseEstimator):
@@ -37,15 +38,32 @@ class Fitted(BaseEstimator):
             X, y, A=A, g=separable(A.shape[0], l1=l1), loss=loss, l2=self.l2,
             sample_weight=sample_weight, fit_intercept=self.fit_intercept,
         )  # fmt: skip
-        method, x_step = self.solver, "auto"
-        if method == "auto":
-            newton = _newton_is_cheap(problem)
-            method, x_step = ("batch-admm", "newton") if newton else ("svr-admm-d", "auto")
-        return solve_admm(
-            problem, method=method, x_step=x_step, tol=self.tol, max_passes=self.max_iter,
-            max_seconds=np.inf if self.max_seconds is None else self.max_seconds,
-            random_state=seed_of(self.random_state),
+        limits: dict[str, Any] = {
+            "tol": self.tol, "random_state": seed_of(self.random_state),
+            "max_seconds": np.inf if self.max_seconds is None else self.max_seconds,
+        }  # fmt: skip
+        if self.solver != "auto":
+            return solve_admm(problem, method=self.solver, max_passes=self.max_iter, **limits)
+        if not _newton_fits(problem):
+            return solve_admm(problem, method="svr-admm-d", max_passes=self.max_iter, **limits)
+        start: dict[str, Any] = {}
+        spent = 0.0
+        if problem.data.design.n > BATCH_UP_TO:
+            worth = _newtons_passes(problem)
+            sampled = solve_admm(
+                problem, method="svr-admm-d", max_passes=self.max_iter, **limits,
+                callback=lambda record, _: record.passes >= worth,
+            )  # fmt: skip
+            if sampled.stopped != "callback":
+                return sampled
+            x = np.append(sampled.coef, sampled.intercept)[: problem.size]
+            start, spent = {"x_init": x, "dual_init": sampled.dual}, sampled.passes
+            limits["max_seconds"] = max(limits["max_seconds"] - sampled.seconds, 1e-9)
+        found = solve_admm(
+            problem, method="batch-admm", x_step="newton", max_passes=self.max_iter, **limits,
+            **start,
         )  # fmt: skip
+        return replace(found, passes=spent + found.passes)
 
     def _record(self, results):
         """Keep what the fit says of itself; several results are those of several classes."""
@@ -55,11 +73,15 @@ class Fitted(BaseEstimator):
         self.stopped_ = "tolerance" if reasons == {"tolerance"} else max(reasons - {"tolerance"})
 
 
-def _newton_is_cheap(problem):
-    """Say whether some fifty Hessians cost less than the passes that sampling takes instead."""
-    design = problem.data.design
-    widest = CURVATURE_UP_TO if design.is_sparse else SMALL_MATRIX
-    return design.n <= BATCH_UP_TO and problem.size <= widest
+def _newton_fits(problem):
+    """Say whether the Hessian is small enough."""
+    widest = CURVATURE_UP_TO if problem.data.design.is_sparse else SMALL_MATRIX
+    return problem.size <= widest
+
+
+def _newtons_passes(problem):
+    """Passes of sampling that cost as much as Newton's method does: some fifty Hessians."""
+    return 50 * max(1.0, problem.data.design.stored / problem.data.design.n / 8.0)
 
 
 class Regressor(RegressorMixin, Fitted):

@@ -106,7 +106,7 @@ class GraphFusedClassifier(ClassifierMixin, _GraphFused):
     fit_intercept : bool
         The intercept is not penalised.
     tol : float
-        Gap at which to stop, relative to the objective at w = 0.
+        Gap at which to stop, relative to the objective at w = 0 with the best intercept.
     max_iter : int
         Passes over the data.
     max_seconds : float, optional
@@ -123,7 +123,8 @@ class GraphFusedClassifier(ClassifierMixin, _GraphFused):
     n_iter_ : int
         Passes over the data.
     gap_ : float
-        Bound on the objective's distance from the optimum.
+        Bound on the objective's distance from the optimum, always: by a feasible point of the
+        dual (`telic.optim.admm.certificate`). With several classes the largest of theirs.
     stopped_ : str
         "tolerance", or why the fit ended before: "passes", "seconds" or "interrupted" (Ctrl-C).
 

@@ -6,10 +6,11 @@ import numpy as np
 from numba import njit
 
 from telic.optim.admm.problem import AdmmProblem
-from telic.optim.kernels import row_add, row_dot, row_square
+from telic.optim.kernels import row_add, row_dot
 
 DAMPING = 0.1
-"""Share of the mean curvature added to every coordinate: rare features then bound no step."""
+"""Share of the mean curvature added to every coordinate, in units in which the largest value of a
+feature is 1: rare features then bound no step."""
 CHUNK = 1024
 """Rows of a dense matrix taken at once: O(d) memory for each."""
 
@@ -19,33 +20,50 @@ class Metric:
     """P, and the Lipschitz constants of f and of its components in its norm."""
 
     P: np.ndarray | None
-    """None stands for the identity."""
+    """None stands for the diagonal matrix of 1/unit²."""
+    unit: np.ndarray
+    """A unit for each entry of x; ones where the metric is the identity."""
     whole: float
     """L of f; at most 1 for the curvature."""
     largest: float
     """L_M = max_i L_i."""
     euclidean: float
-    """L of f in the Euclidean norm."""
+    """L of f in the Euclidean norm of x/unit."""
 
 
-def identity(problem: AdmmProblem) -> Metric:
-    """Return P = I, for which L is found by power iteration."""
+def units_of(problem: AdmmProblem) -> np.ndarray:
+    """Return one over the largest absolute value of each feature, and 1 for an intercept.
+
+    A ridge counts as one more row: where it outweighs a feature, it sets the unit.
+    """
+    largest = np.zeros(problem.data.design.d)
+    _largest_entries(problem.data.design.rows, problem.data.mass, largest)
+    largest = np.hypot(largest, np.sqrt(problem.data.l2))
+    # A feature of zeros has no unit, and takes that of another.
+    largest[largest == 0] = np.median(largest[largest > 0]) if largest.any() else 1.0
+    return np.append(1.0 / largest, np.ones(problem.size - largest.size))
+
+
+def diagonal(problem: AdmmProblem, unit: np.ndarray) -> Metric:
+    """Return P = diag(1/unit²), for which L is found by power iteration."""
     data = problem.data
     v = np.random.default_rng(0).normal(size=problem.size)
     estimate = 0.0
     for _ in range(50):
         v /= np.linalg.norm(v)
         following = np.zeros(problem.size)
-        _apply(data.design.rows, data.mass, float(data.fit_intercept), v, following)
+        _apply(data.design.rows, data.mass, float(data.fit_intercept), unit * v, following)
+        following *= unit
         last, estimate = estimate, float(np.linalg.norm(following))
         if estimate == 0 or abs(estimate - last) <= 1e-3 * estimate:
             break
         v = following
-    rows = _largest_square(data.design.rows, data.mass, float(data.fit_intercept))
-    largest = max(data.loss.smoothness * data.design.n * rows + data.l2, 1e-12)
-    whole = min(1.02 * data.loss.smoothness * estimate + data.l2, largest)
+    rows = _largest_square(data.design.rows, data.mass, float(data.fit_intercept), unit)
+    ridge = float((problem.ridge * unit**2).max())
+    largest = max(data.loss.smoothness * data.design.n * rows + ridge, 1e-12)
+    whole = min(1.02 * data.loss.smoothness * estimate + ridge, largest)
     whole = max(whole, 1e-12)
-    return Metric(None, whole, largest, whole)
+    return Metric(None, unit, whole, largest, whole)
 
 
 def curvature(problem: AdmmProblem) -> Metric:
@@ -54,12 +72,15 @@ def curvature(problem: AdmmProblem) -> Metric:
     f and P then bend alike, and a step η of order 1 suits every direction. Theorem 5.5.3 asks
     for P >= I; it holds in any metric once L_M is taken in that metric, as here.
     """
-    data = problem.data
+    data, unit = problem.data, units_of(problem)
     P = data.loss.smoothness * gram(problem, data.mass) + np.diag(problem.ridge)
+    P *= np.outer(unit, unit)
     euclidean = max(float(np.linalg.eigvalsh(P)[-1]), 1e-12)
     P += np.eye(problem.size) * max(DAMPING * np.trace(P) / problem.size, 1e-12)
-    rows = _largest(data.design.rows, data.mass, data.fit_intercept, np.linalg.inv(P))
-    return Metric(P, 1.0, max(1.0, data.loss.smoothness * data.design.n * rows), euclidean)
+    inverse = np.linalg.inv(P) * np.outer(unit, unit)
+    rows = _largest(data.design.rows, data.mass, data.fit_intercept, inverse)
+    P /= np.outer(unit, unit)
+    return Metric(P, unit, 1.0, max(1.0, data.loss.smoothness * data.design.n * rows), euclidean)
 
 
 def gram(problem: AdmmProblem, weight: np.ndarray) -> np.ndarray:
@@ -127,9 +148,26 @@ def _apply(A, mass, bias, v, out):
 
 
 @njit(cache=True, nogil=True)
-def _largest_square(A, mass, bias):
-    """Largest mass_i (‖x_i‖² + bias)."""
+def _largest_square(A, mass, bias, unit):
+    """Largest mass_i (‖x_i · unit‖² + bias)."""
     best = 0.0
     for i in range(mass.size):
-        best = max(best, mass[i] * (row_square(A, i) + bias))
+        start = A.indptr[i]
+        shift = start * A.step - start
+        total = bias
+        for p in range(start, A.indptr[i + 1]):
+            total += (A.data[p] * unit[A.indices[p + shift]]) ** 2
+        best = max(best, mass[i] * total)
     return best
+
+
+@njit(cache=True, nogil=True)
+def _largest_entries(A, mass, out):
+    """Largest absolute value of each feature, over the rows that count."""
+    for i in range(mass.size):
+        if mass[i] > 0:
+            start = A.indptr[i]
+            shift = start * A.step - start
+            for p in range(start, A.indptr[i + 1]):
+                j = A.indices[p + shift]
+                out[j] = max(out[j], abs(A.data[p]))

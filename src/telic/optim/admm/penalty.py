@@ -42,11 +42,25 @@ class Separable:
             return np.inf
         return u @ best - self.value(best)
 
-    def nearest_dual(self, u):
-        """Nearest point at which the conjugate is finite."""
+    @property
+    def domain(self):
+        """Least and greatest u at which the conjugate is finite; 0 lies between."""
         low = np.where((self.l2 > 0) | np.isfinite(self.low), -np.inf, -self.l1)
         high = np.where((self.l2 > 0) | np.isfinite(self.high), np.inf, self.l1)
-        return np.clip(u, low, high)
+        return low, high
+
+    def nearest_dual(self, u):
+        """Nearest point at which the conjugate is finite."""
+        return np.clip(u, *self.domain)
+
+    def room(self, u):
+        """Return the largest t <= 1 for which the conjugate is finite at t u."""
+        over = np.abs(u) / np.maximum(np.abs(self.nearest_dual(u)), 1e-300)
+        return 1.0 / max(1.0, over.max(initial=1.0, where=u != 0))
+
+    def excess(self, y, u):
+        """g(y) + g*(u) − ⟨u, y⟩, >= 0: zero where u is a subgradient at y."""
+        return max(float(self.value(y) + self.conjugate(u) - u @ y), 0.0)
 
 
 def separable(

@@ -15,6 +15,14 @@ from telic.optim.losses import Loss
 from telic.optim.problem import Problem, make_problem
 
 
+class Plain(NamedTuple):
+    """A problem as f(x) + g(Ax − c), for another B over x and y at once."""
+
+    A: sparse.csr_matrix
+    c: np.ndarray
+    g: Separable
+
+
 class Constraint(NamedTuple):
     """A, B, c and g as arrays, the form in which kernels take them."""
 
@@ -64,10 +72,65 @@ class AdmmProblem:
         ridge[self.data.design.d :] = 0.0
         return ridge
 
+    @property
+    def plain(self) -> Plain:
+        """The problem without B: Ax + By = c become rows tied to 0, and y has rows of its own."""
+        if self.B is None:
+            return Plain(self.A, self.c, self.g)
+        tied, g = np.zeros(self.c.size), self.g
+        eye = sparse.eye_array(self.B.shape[1])
+        return Plain(
+            sparse.csr_matrix(sparse.block_array([[self.A, self.B], [None, eye]])),
+            np.concatenate([self.c, np.zeros(g.l1.size)]),
+            Separable(*(np.concatenate([tied, part]) for part in (g.l1, g.l2, g.low, g.high))),
+        )
+
+    @property
+    def units(self) -> np.ndarray:
+        """A unit for each entry of x, then of y for another B: with it the data's are of order 1.
+
+        A feature's is one over the root of its column's mean square and the ridge.
+        """
+        unit, d = np.ones(self.size), self.data.design.d
+        squares = np.full(d, self.data.l2)
+        _squares(self.data.design.rows, self.data.mass, squares)
+        unit[:d] = 1.0 / np.sqrt(np.where(squares > 0, squares, 1.0))
+        if (squares > 0).any():
+            unit[:d][squares == 0] = np.median(unit[:d][squares > 0])
+        if self.B is None:
+            return unit
+        B = abs(self.B).tocoo()
+        of_rows = np.sqrt(self.A.power(2) @ unit**2)
+        of_rows[of_rows == 0] = 1.0
+        of_y = np.full(self.B.shape[1], np.inf)
+        np.minimum.at(of_y, B.col, of_rows[B.row] / np.where(B.data > 0, B.data, np.inf))
+        return np.concatenate([unit, np.where(np.isfinite(of_y) & (of_y > 0), of_y, 1.0)])
+
+    def with_rows(self, factor: np.ndarray) -> "AdmmProblem":
+        """Return the same problem with each row of Ax + By = c multiplied by a number > 0.
+
+        x is the same, u is divided by the factor; y is multiplied where B = −I.
+        """
+        rows, g, B = sparse.diags_array(factor), self.g, self.B
+        if B is None:
+            g = Separable(g.l1 / factor, g.l2 / factor**2, g.low * factor, g.high * factor)
+        else:
+            B = sparse.csr_matrix(rows @ B)
+        A = sparse.csr_matrix(rows @ self.A)
+        return AdmmProblem(self.data, A, B, factor * self.c, g)
+
     def split(self, x: np.ndarray) -> tuple[np.ndarray, float]:
         """Coefficients and intercept of x."""
         d = self.data.design.d
         return x[:d], float(x[d]) if self.data.fit_intercept else 0.0
+
+    def join(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return the x of `plain`."""
+        return x if self.B is None else np.concatenate([x, y])
+
+    def part(self, full: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return x and y of the x of `plain`; y as given where it has none."""
+        return (full, y) if self.B is None else (full[: self.size], full[self.size :])
 
     def smooth(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """f(x) and its gradient, in one pass that keeps nothing per row."""
@@ -114,6 +177,16 @@ def _pass(A, y, code, shape, mass, bias, x, out, values, slopes):
             row_add(A, i, a, out)
             out[last] += bias * a
     return total
+
+
+@njit(cache=True, nogil=True)
+def _squares(A, mass, out):
+    """Add the weighted squares of each column to out."""
+    for i in range(mass.size):
+        start = A.indptr[i]
+        shift = start * A.step - start
+        for p in range(start, A.indptr[i + 1]):
+            out[A.indices[p + shift]] += mass[i] * A.data[p] * A.data[p]
 
 
 def make_admm_problem(

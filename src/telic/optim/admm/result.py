@@ -10,8 +10,15 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import InputError
-from telic.optim.admm.measures import Origin, certificate
+from telic.optim.admm.measures import Certifier, Dual
 from telic.optim.admm.problem import AdmmProblem
+
+EXACT = 1e-15
+"""Gap, relative to the objective without any feature, that only rounding separates from zero."""
+SMALL = 200_000
+"""Products in a Hessian up to which going on to rounding costs next to nothing."""
+PATIENCE = 5
+"""Points that may fail to halve the gap before a method that goes on to rounding is there."""
 
 
 class Point(NamedTuple):
@@ -26,6 +33,8 @@ class Point(NamedTuple):
     complete: bool = True
     """False within a stage whose average is the method's output."""
     stage: int = 0
+    dual: Dual | None = None
+    """A feasible point of the dual, from a method that finds its own."""
 
 
 class Record(NamedTuple):
@@ -62,13 +71,14 @@ class AdmmResult:
     step_size: float
     objective: float
     gap: float
-    """Bound on the objective's distance from the optimum (see `measures.certificate`)."""
+    """Bound on the objective's distance from the optimum (`measures.certificate`), always."""
     primal_residual: float
     """‖Ax + By − c‖."""
     dual_residual: float
     """‖∇f(x) + Aᵀu‖."""
     stage: int
-    """Complete stages that the result is made of (SVR-ADMM); 0 is the starting point."""
+    """Complete stages (SVR-ADMM) or multipliers (Newton's) that the result is made of; 0 is the
+    starting point."""
     passes: float
     gradients: int
     seconds: float
@@ -84,7 +94,8 @@ def drive(
     points: Iterator[Point],
     *,
     start: Point,
-    origin: Origin,
+    certifier: Certifier,
+    zero: float,
     method: str,
     rho: float,
     step_size: float,
@@ -95,12 +106,15 @@ def drive(
     callback: Callable[[Record, Point], bool | None] | None = None,
     check_every: float | None = None,
 ) -> AdmmResult:
-    """Run a method until the gap is at most tol times the origin's objective.
+    """Run a method until the gap is at most tol times `zero`.
 
-    A run that is stopped otherwise returns its last complete point.
+    A run that is stopped otherwise returns its last complete point. On a small problem a method
+    with a dual of its own goes on to rounding: until its points no longer halve the gap.
 
     Parameters
     ----------
+    zero : float
+        The objective without any feature.
     check_every : float, optional
         Passes between looks. By default they become rarer as the run grows longer, and every
         complete stage is looked at.
@@ -113,15 +127,17 @@ def drive(
         If the method diverges; the message names a safe step size.
     """
     began = time.perf_counter()
-    record, zero = _look(problem, start, 0, 0.0, origin), origin.objective
+    record, start = _look(certifier, start, 0, 0.0)
     diverged = 1e6 * max(zero, np.nan_to_num(abs(record.objective_y), posinf=0.0))
     history, best = [record], _copy(start)
     kept: Record | None = record
     stopped, spent, gradients, looked = "tolerance", 0.0, 0, 0.0
+    least, worse = record.gap, 0
+    small = problem.data.design.stored * problem.size <= SMALL
     if callback is not None and callback(record, best):
         stopped = "callback"
     try:
-        while stopped == "tolerance" and record.gap > tol * zero:
+        while stopped == "tolerance" and (least > tol * zero or 0 < worse < PATIENCE):
             clock = time.process_time()
             point = next(points)
             spent += time.process_time() - clock
@@ -131,7 +147,8 @@ def drive(
                 stopped = "passes"
             elif time.perf_counter() - began >= max_seconds:
                 stopped = "seconds"
-            wait = max(1.0, 0.2 * passes) if check_every is None else check_every
+            # A look costs about a pass: so rare, looks and passes too many cost the same.
+            wait = max(1.0, np.sqrt(2.0 * passes)) if check_every is None else check_every
             staged = point.stage > 0 and point.complete
             due = passes - looked >= wait or (staged and check_every is None)
             if not due and stopped == "tolerance":
@@ -139,20 +156,33 @@ def drive(
                     best, kept = _copy(point), None
                 continue
             looked = passes
-            record = _look(problem, point, gradients, spent, origin)
-            if not np.isfinite(point.x).all() or record.objective_y > diverged:
+            record, point = _look(certifier, point, gradients, spent)
+            # A start far off may take a safe step far up before it falls.
+            bold = step_size > 1.001 * safe_step
+            if not np.isfinite(point.x).all() or (bold and record.objective_y > diverged):
+                advice = (
+                    f"A step_size of {safe_step:.3g} is safe." if bold else "Scale the features."
+                )
                 raise InputError(
                     f"{method} diverged after {passes:.3g} passes with step_size {step_size:.3g}. "
-                    f"A step_size of {safe_step:.3g} is safe."
+                    + advice
                 )
             history.append(record)
-            if point.complete or record.gap <= tol * zero:
+            if small and point.dual is not None and record.gap > EXACT * zero:
+                worse = worse + 1 if record.gap > 0.5 * least else 1
+            else:
+                worse = PATIENCE
+            if (point.complete or record.gap <= tol * zero) and not (
+                least <= tol * zero and record.gap > least
+            ):
                 best, kept = _copy(point), record
+            least = min(least, record.gap)
             if callback is not None and callback(record, point):
                 stopped = "callback"
     except KeyboardInterrupt:
         stopped = "interrupted"
-    kept = kept or _look(problem, best, gradients, spent, origin)
+    if kept is None:
+        kept, best = _look(certifier, best, gradients, spent)
     converged = kept.gap <= tol * zero
     if converged:
         stopped = "tolerance"
@@ -164,7 +194,8 @@ def drive(
             + (
                 f"Its step_size is {step_size:.3g}; {safe_step:.3g} is safe."
                 if step_size > 1.001 * safe_step
-                else "Raise max_passes or tol, or scale the features."
+                else "Raise max_passes or tol; if there may be no minimum (separable classes), "
+                "add a ridge l2."
             ),
             ConvergenceWarning,
             stacklevel=4,
@@ -196,20 +227,10 @@ def _copy(point: Point) -> Point:
     return point._replace(x=point.x.copy(), y=point.y.copy(), u=point.u.copy())
 
 
-def _look(
-    problem: AdmmProblem, point: Point, gradients: int, spent: float, origin: Origin
-) -> Record:
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = certificate(problem, point.x, point.y, point.u, origin)
-    return Record(
-        gradients / problem.data.design.n,
-        gradients,
-        spent,
-        found.objective,
-        found.objective_y,
-        found.gap,
-        found.primal_residual,
-        found.dual_residual,
-        point.stage,
-        point.complete,
-    )
+def _look(certifier: Certifier, point: Point, gradients: int, spent: float) -> tuple[Record, Point]:
+    """Certify a point; returns the one that has an objective, where the given one has none."""
+    found = certifier(point.x, point.y, point.u, point.dual)
+    passes = gradients / certifier.problem.data.design.n
+    measured = found.objective, found.objective_y, found.gap, *found[-2:]
+    record = Record(passes, gradients, spent, *measured, point.stage, point.complete)
+    return record, point._replace(x=found.x, y=found.y)

@@ -3,13 +3,14 @@
 from dataclasses import replace
 
 import numpy as np
+from scipy import sparse
 
 from telic.errors import InputError
-from telic.optim.admm.metric import Metric, curvature, identity
+from telic.optim.admm.metric import Metric, curvature, diagonal, units_of
 from telic.optim.admm.problem import AdmmProblem
 from telic.optim.admm.steps import squared_norm
 
-X_STEPS = ("auto", "linearised", "exact", "curvature", "newton")
+X_STEPS = ("auto", "linearised", "scaled", "exact", "curvature", "newton")
 DENSE_UP_TO = 2000
 """Most features for an x-step with a dense matrix."""
 CURVATURE_UP_TO = 300
@@ -23,17 +24,18 @@ def choose_x_step(
     fixed = method in ("stoc-admm", "sdca-admm")
     if x_step == "auto":
         if fixed or problem.size > CURVATURE_UP_TO:
-            return "linearised"
+            return "linearised" if fixed else "scaled"
         return "newton" if method == "batch-admm" and step_size is None else "curvature"
     if fixed and x_step != "linearised":
         raise InputError(f"{method} has no other x-step than x_step='linearised'.")
     if x_step == "newton" and (method != "batch-admm" or step_size is not None):
         raise InputError("x_step='newton' is batch-admm's alone, and takes no step_size.")
     spread = x_step == "newton" and problem.data.design.is_sparse
-    if x_step != "linearised" and problem.size > DENSE_UP_TO and not spread:
+    thin = x_step in ("linearised", "scaled") or spread
+    if problem.size > DENSE_UP_TO and not thin:
         raise InputError(
             f"x_step={x_step!r} needs a dense {problem.size} × {problem.size} matrix. "
-            "Use x_step='linearised'."
+            "Use x_step='scaled'."
         )
     return x_step
 
@@ -42,7 +44,8 @@ def metric_of(problem: AdmmProblem, x_step: str) -> Metric:
     """Return the metric of an x-step."""
     if x_step == "curvature":
         return curvature(problem)
-    found = identity(problem)
+    ones = np.ones(problem.size)
+    found = diagonal(problem, units_of(problem) if x_step == "scaled" else ones)
     return replace(found, P=np.eye(problem.size)) if x_step == "exact" else found
 
 
@@ -79,8 +82,21 @@ def safe_in(metric: Metric, n: int, method: str, batch: int) -> float:
 
 
 def default_rho(problem: AdmmProblem, metric: Metric) -> float:
-    """Return L / (3 ‖AᵀA‖)."""
-    return metric.euclidean / (3.0 * max(squared_norm(problem.A), 1e-12))
+    """Return L / (3 ‖AᵀA‖), in the units of the metric."""
+    A = sparse.csr_matrix(problem.A @ sparse.diags_array(metric.unit))
+    return metric.euclidean / (3.0 * max(squared_norm(A), 1e-12))
+
+
+def balanced_rows(problem: AdmmProblem, metric: Metric) -> np.ndarray:
+    """Return what to multiply the rows of the constraint by: in the metric's units all are alike.
+
+    One ρ then suits every row. Without units the rows stay as they are.
+    """
+    if (metric.unit == 1.0).all():
+        return np.ones(problem.c.size)
+    norms = np.sqrt(problem.A.power(2) @ metric.unit**2)
+    typical = float(np.median(norms[norms > 0])) if norms.any() else 1.0
+    return typical / np.where(norms > 0, norms, typical)
 
 
 def default_batch(problem: AdmmProblem, metric: Metric) -> int:

@@ -1,6 +1,6 @@
 """One entry point for every ADMM method, with step sizes chosen safely."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -8,14 +8,15 @@ import numpy as np
 from telic.errors import InputError
 from telic.optim import sampling
 from telic.optim.admm.batch import batch_admm
-from telic.optim.admm.measures import origin_of
-from telic.optim.admm.newton import batch_newton
+from telic.optim.admm.measures import Certifier, origin_of
+from telic.optim.admm.newton import multipliers
 from telic.optim.admm.penalty import Separable, separable
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
 from telic.optim.admm.result import AdmmResult, Point, Record, drive
 from telic.optim.admm.sa import sa
 from telic.optim.admm.safe import (
     X_STEPS,
+    balanced_rows,
     choose_x_step,
     default_batch,
     default_rho,
@@ -123,16 +124,20 @@ def solve_admm(
     step_size : float, optional
         η; `safe_step` by default.
     rho : float, optional
-        ρ of the augmented Lagrangian; by default L / (3 ‖AᵀA‖), from where x_step="newton" goes
-        on to balance the residuals. SDCA-ADMM has no η: its ρ is a step on the primal, and
+        ρ of the augmented Lagrangian; by default L / (3 ‖AᵀA‖), in the units of "scaled" and
+        "curvature" for these, which make it a ρ for each row; "newton" has a ρ for each row of its
+        own, which grows. SDCA-ADMM has no η: its ρ is a step on the primal, and
         step_size another name for it. `PRINTED` holds the settings printed for ijcnn1.
-    x_step : {"auto", "linearised", "exact", "curvature", "newton"}
-        "linearised" is 5.7.1: P = θI − ηρAᵀA with θ = ηρ‖AᵀA‖ + 1, memory O(d + k). "exact" is
-        5.7.2 with P = I. "curvature" is 5.7.2 with P a bound on the Hessian of f: η has no unit
-        then, and correlated features cost less. Both keep one d × d matrix. "newton" is
-        (5.3.1) itself, for batch ADMM only: no step size, and the fewest steps; each takes the
-        Hessian. "auto" is "linearised" beyond 300 features (always for STOC-ADMM), else "newton"
-        for batch ADMM without a step_size, and "curvature".
+    x_step : {"auto", "linearised", "scaled", "exact", "curvature", "newton"}
+        "linearised" is 5.7.1: P = θI − ηρAᵀA with θ = ηρ‖AᵀA‖ + 1, memory O(d + k). "scaled" is
+        that with the largest absolute value of each feature as its unit: P = θS − ηρAᵀA with
+        S = diag(max_i x_ij²). "exact" is 5.7.2 with P = I. "curvature" is 5.7.2 with P a bound on
+        the Hessian of f: η has no unit then, and correlated features cost less. Both keep one
+        d × d matrix. "newton", for batch ADMM only, takes (5.3.1) and (5.3.2) at once: the method
+        of multipliers, with no step size and the fewest steps; each takes the Hessian. It goes on
+        below tol, to rounding, where the problem is small. "auto" is "linearised" for STOC-ADMM
+        and SDCA-ADMM, "scaled" beyond 300 features, else "newton" for batch ADMM without a
+        step_size, and "curvature".
     first : float, optional
         m⁽⁰⁾ of SVR-ADMM-D, a positive multiple of 1/2; by default the first stage takes n/2
         gradients after its full one.
@@ -175,16 +180,19 @@ def solve_admm(
         batch = default_batch(problem, metric) if batch is None else min(int(batch), n)
         safe = safe_in(metric, n, method, batch)
         eta = safe if step_size is None else step_size
-        balanced = rho is None
+        given, factor = rho, np.ones(problem.c.size)
         if rho is None:
-            rho = eta if method == "sdca-admm" else default_rho(problem, metric)
-        steps = make_steps(problem, eta=eta, rho=rho, P=metric.P)
-        origin = origin_of(problem)
-        # SDCA's sums begin at zero.
-        best = np.zeros(problem.size) if method == "sdca-admm" else origin.x.copy()
+            factor = balanced_rows(problem, metric)
+        inner = problem.with_rows(factor) if (factor != 1.0).any() else problem
+        if rho is None:
+            rho = eta if method == "sdca-admm" else default_rho(inner, metric)
+        steps = make_steps(inner, eta=eta, rho=rho, unit=metric.unit, P=metric.P)
+        best, zero = origin_of(problem)
+        if method == "sdca-admm":  # its sums begin at zero
+            best = np.zeros(problem.size)
         x, u = _start(problem, best if x_init is None else x_init, dual_init)
         seed = sampling.random_state(random_state)
-        state = State.start(problem, x.copy(), u / rho)
+        state = State.start(inner, x.copy(), u / factor / rho)
         if method == "sdca-admm":
             if problem.B is not None or problem.c.any() or x.any() or u.any():
                 raise InputError(
@@ -192,23 +200,32 @@ def solve_admm(
                 )
             points = sdca_admm(problem, seed=seed, rho=rho, perturbation=perturbation)
         elif x_step == "newton":
-            points = batch_newton(problem, state, rho=rho, balanced=balanced, tau=steps.tau)
+            points = multipliers(problem, x, state.y, u, rho=given)
         elif method == "batch-admm":
-            points = batch_admm(problem, steps, state)
+            points = batch_admm(inner, steps, state)
         elif method == "stoc-admm":
-            points = stoc(problem, steps, state, seed=seed, batch=batch)
+            points = stoc(inner, steps, state, seed=seed, batch=batch)
         elif method == "sa-admm":
-            points = sa(problem, steps, state, seed=seed, batch=batch)
+            points = sa(inner, steps, state, seed=seed, batch=batch)
         elif method == "svr-admm-s":
-            points = svr_s(problem, steps, state, seed=seed, batch=batch)
+            points = svr_s(inner, steps, state, seed=seed, batch=batch)
         else:
             first = max(0.5, float(n // (8 * batch))) if first is None else first
-            points = svr_d(problem, steps, state, seed=seed, batch=batch, first=first)
+            points = svr_d(inner, steps, state, seed=seed, batch=batch, first=first)
+        start = next(_as_given(iter([Point(x, state.y.copy(), u / factor, 0)]), inner, factor))
         return drive(
-            problem, points, start=Point(x, state.y.copy(), u, 0), origin=origin, method=method,
-            rho=float(rho), step_size=float(eta), safe_step=safe, tol=tol, max_passes=max_passes,
-            max_seconds=max_seconds, callback=callback, check_every=check_every,
+            problem, _as_given(points, inner, factor), start=start, certifier=Certifier(problem),
+            zero=zero, method=method, rho=float(rho), step_size=float(eta), safe_step=safe,
+            tol=tol, max_passes=max_passes, max_seconds=max_seconds, callback=callback,
+            check_every=check_every,
         )  # fmt: skip
+
+
+def _as_given(points: Iterator[Point], inner: AdmmProblem, factor: np.ndarray) -> Iterator[Point]:
+    """Yield the points of a problem whose rows were multiplied as points of the given one."""
+    for point in points:
+        y = point.y / factor if inner.B is None else point.y
+        yield point._replace(y=y, u=point.u * factor)
 
 
 def _check_settings(

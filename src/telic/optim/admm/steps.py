@@ -42,8 +42,8 @@ class Steps:
     """η, the step size."""
     rho: float
     """ρ, the penalty parameter."""
-    theta: float
-    """θ of P = θI − ηρAᵀA (5.7.1): x ← x − (η/θ)(h + ρAᵀ(Ax + By − c + z))."""
+    theta: np.ndarray
+    """θ of P = diag(θ) − ηρAᵀA (5.7.1: one θ): x ← x − (η/θ)(h + ρAᵀ(Ax + By − c + z))."""
     tau: float
     """Of the linearised y-step with a general B, at least ‖BᵀB‖."""
     inverse: np.ndarray
@@ -75,7 +75,12 @@ def squared_norm(matrix: sparse.csr_matrix, *, iterations: int = 100) -> float:
 
 
 def make_steps(
-    problem: AdmmProblem, *, eta: float, rho: float, P: np.ndarray | None = None
+    problem: AdmmProblem,
+    *,
+    eta: float,
+    rho: float,
+    unit: np.ndarray,
+    P: np.ndarray | None = None,
 ) -> Steps:
     """Return the constants for step size η and penalty ρ.
 
@@ -83,6 +88,8 @@ def make_steps(
     ----------
     problem : AdmmProblem
     eta, rho : float
+    unit : array, shape (size,)
+        Of each entry of x, for the linearised x-step; ones are 5.7.1.
     P : array, shape (size, size), optional
         Metric of the exact x-step; without it the x-step is the linearised one.
 
@@ -94,14 +101,15 @@ def make_steps(
     for name, value in (("step_size", eta), ("rho", rho)):
         if not 0 < value < np.inf:
             raise InputError(f"{name} is {value!r}, expected a number > 0.")
-    inverse, theta = np.empty((0, 0)), 1.0
+    inverse, theta = np.empty((0, 0)), np.ones(problem.size)
     if P is None:
-        theta = 1.0 + eta * rho * squared_norm(problem.A)
+        A = sparse.csr_matrix(problem.A @ sparse.diags_array(unit))
+        theta = (1.0 + eta * rho * squared_norm(A)) / unit**2
     else:
         gram = P / eta + rho * (problem.A.T @ problem.A).toarray()
         inverse = cho_solve(cho_factor(gram), np.eye(problem.size))
     tau = 1.0 if problem.B is None else max(squared_norm(problem.B), 1e-12)
-    return Steps(float(eta), float(rho), float(theta), tau, inverse)
+    return Steps(float(eta), float(rho), theta, tau, inverse)
 
 
 @njit(cache=True, nogil=True)
@@ -138,9 +146,8 @@ def sweep(C, x, y, s, pull, rho, tau):
 def x_step(x, h, ridge, pull, move, eta, rho, theta, inverse):
     """Linearised or exact x-step with the gradient estimate h of the loss."""
     if inverse.size == 0:
-        step = eta / theta
         for j in range(x.size):
-            x[j] -= step * (h[j] + ridge[j] * x[j] + rho * pull[j])
+            x[j] -= eta / theta[j] * (h[j] + ridge[j] * x[j] + rho * pull[j])
         return
     for j in range(x.size):
         move[j] = h[j] + ridge[j] * x[j] + rho * pull[j]
