@@ -4,6 +4,7 @@ import inspect
 import json
 from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,14 +57,15 @@ class Steps:
             What the step is about, for people.
         make : function
             Depends on its arguments and on telic's code alone. Returns tables, or what JSON takes;
-            arrays become lists.
+            arrays become lists. What does not change the result, such as a number of threads, is
+            bound by `functools.partial`, which does not count as a setting.
         **settings
             What JSON takes; None and paths too.
         """
         self.progress(name)
         if self.folder is None:
             return _read(_written(make(**settings)))
-        module = inspect.getmodule(make)
+        module = inspect.getmodule(make.func if isinstance(make, partial) else make)
         made_by = fingerprint(module, settings=settings, package="telic")
         words = "".join(c if c.isalnum() else " " for c in name.lower()).split()
         file = self.folder / f"{'-'.join(words)}-{made_by}.json"
