@@ -16,7 +16,7 @@ from scipy import sparse
 
 from benchmarks.admm.solvers import SOLVERS
 from telic.optim.admm import make_admm_problem, separable, solve_admm
-from telic.study.chapter5 import SETS, load, optimum
+from telic.study.chapter5.experiments import SETS, load, optimum
 
 OUT = Path(__file__).parents[2] / "docs" / "admm-speed.md"
 LEVELS = (1e-3, 1e-5)

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import InputError
 from telic.optim.admm import Optimum, safe_step, solve_admm
-from telic.study.chapter5 import MULTIPLES
+from telic.study.chapter5.experiments import MULTIPLES
 
 
 def relative_gap(best: Optimum, x: np.ndarray) -> float:

@@ -11,10 +11,10 @@ from pyarrow.csv import write_csv
 from sklearn.datasets import dump_svmlight_file
 from typer.testing import CliRunner
 
+from telic.auc import comparison
 from telic.auc.tables import choose_positive
 from telic.cli import app
 from telic.errors import InputError
-from telic.study import auc_tables, published
 
 RNG = np.random.default_rng(0)
 N = 400
@@ -177,25 +177,6 @@ def test_files_that_cannot_be_read(tmp_path):
             run("fit", tmp_path / name, "--label", "y", "--model", tmp_path / "m")
 
 
-def test_compare_wants_a_table_or_a_paper(table):
-    with pytest.raises(InputError, match="either a table"):
-        run("compare")
-    with pytest.raises(InputError, match="expected 001 or 002"):
-        run("compare", "--paper", "003")
-
-
-def test_an_interrupted_paper_keeps_what_is_done_and_says_so(tmp_path, monkeypatch):
-    def stop(*arguments, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(published, "rerun", stop)
-    (tmp_path / "ml").mkdir()
-    asked = ["auc", "compare", "--paper", "002", "--data", str(tmp_path), "--results", "r.jsonl"]
-    ended = CliRunner().invoke(app, asked)
-    assert ended.exit_code == 130
-    assert "r.jsonl keeps the finished runs" in ended.stderr
-
-
 def frauds(path, common="ok", rare="fraud"):
     """A table in which the rarer label is the smaller one, as texts sort."""
     labels = np.where(FRAUD, rare, common)
@@ -231,8 +212,8 @@ def test_the_rarer_label_is_positive_and_every_output_names_it(tmp_path):
 
 
 def test_compare_names_the_positive_label(tmp_path, monkeypatch):
-    few = {name: auc_tables.METHODS[name] for name in ("exact", "SOLAM")}
-    monkeypatch.setattr(auc_tables, "METHODS", few)
+    few = {name: comparison.METHODS[name] for name in ("exact", "SOLAM")}
+    monkeypatch.setattr(comparison, "METHODS", few)
     table = frauds(tmp_path / "t.parquet")
     asked = ["compare", table, "--label", "label", "--runs", 1]
     found = json.loads(run(*asked, "--json"))

@@ -42,6 +42,8 @@ COMMANDS = {
     "study chapter-3 --catalogue": ["--out", "OUT", "--catalogue", "IN"],
     "study do-no-harm": ["--out", "OUT"],
     **{f"study chapter-{n}": ["--out", "OUT"] for n in (4, 5, 6, 7)},
+    "study paper-001": ["--out", "OUT", "--results", "IN"],
+    "study paper-002": ["--out", "OUT"],
 }
 
 
@@ -139,8 +141,9 @@ def test_finished_runs_are_added_to_no_other_file(tmp_path, monkeypatch, capsys)
     (tmp_path / "ml").mkdir()
     notes = tmp_path / "notes.txt"
     notes.write_text("mine\n")
-    monkeypatch.setattr(sys, "argv", ["telic", "auc", "compare", "--paper", "001", "--data",
-                                      str(tmp_path), "--results", str(notes)])  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["telic", "study", "paper-001", "--data", str(tmp_path),
+                                      "--results", str(notes)])  # fmt: skip
     with pytest.raises(SystemExit) as end:
         cli.main()
     assert end.value.code == 2

@@ -1,6 +1,6 @@
 import itertools
 
-from telic.specialty.small_cells import shown_parts
+from telic.specialty.small_cells import cells
 
 
 def possible(texts, total):
@@ -21,7 +21,7 @@ def test_no_small_cell_is_had_by_subtraction():
     for counts in itertools.product([0, 1, 2, 9, 10, 11, 12, 29], repeat=3):
         if sum(counts) < 11:
             continue
-        texts = shown_parts(counts)
+        texts = cells(counts)
         found = possible(texts, sum(counts))
         assert counts in found
         for i, count in enumerate(counts):
@@ -30,5 +30,5 @@ def test_no_small_cell_is_had_by_subtraction():
 
 
 def test_two_cells_of_ten_withhold_the_count_beside_them():
-    assert shown_parts([29, 10, 10]) == ["withheld", "<11", "<11"]
-    assert shown_parts([29, 10, 9]) == ["29", "<11", "<11"]
+    assert cells([29, 10, 10]) == ["withheld", "<11", "<11"]
+    assert cells([29, 10, 9]) == [29, "<11", "<11"]

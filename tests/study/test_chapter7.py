@@ -6,6 +6,7 @@ from telic.study import chapter7
 from telic.study.chapter7 import experiments, worlds
 from telic.study.chapter7.tables import means, precision
 from telic.study.chapter7.worlds import simulated_world
+from telic.study.data import data_folder
 from telic.study.steps import Steps
 
 
@@ -63,7 +64,7 @@ def test_advice_is_confirmed_from_inside_and_from_the_whole_network(world):
 
 @pytest.fixture
 def _data():
-    if not (worlds.data_folder() / "sanremo2016_links.parquet").is_file():
+    if not (data_folder() / "hin" / "sanremo2016_links.parquet").is_file():
         pytest.skip("real networks are not here: set TELIC_DATA to their folder")
 
 

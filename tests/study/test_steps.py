@@ -1,4 +1,5 @@
 import os
+from functools import partial
 
 import numpy as np
 import pytest
@@ -64,3 +65,9 @@ def test_a_file_is_no_folder_for_steps(tmp_path):
     (tmp_path / "work").write_text("")
     with pytest.raises(InputError, match="is a file"):
         Steps(tmp_path / "work")
+
+
+def test_what_is_bound_beforehand_does_not_tell_steps_apart(tmp_path):
+    steps = Steps(tmp_path)
+    assert steps("n", partial(make, seed=1), size=2)["draws"] == [1, 2]
+    assert steps("n", partial(make, seed=2), size=2)["draws"] == [1, 2]

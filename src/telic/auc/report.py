@@ -1,13 +1,17 @@
 """What a ranking is worth: numbers, curves with intervals, the confusion matrix, one page."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from matplotlib import pyplot
 from matplotlib.figure import Figure
 
+from telic.auc.diagnostics import batch_sizes, convergence
+from telic.auc.ranker import Labelled
+from telic.auc.scaling import Scaling
 from telic.evaluate.classification import auc_interval, lift_area, partial_auc
-from telic.report import Report
+from telic.report import Report, Table
 
 RESAMPLES = 200
 GRID = np.linspace(0, 1, 101)
@@ -104,15 +108,16 @@ def page(
     report = Report(title, lead)
     report.section("Ranking")
     report.table(
-        ["measure", "value"],
-        [
-            ["AUC", f"{found['auc']:.4f}"],
-            ["95 % interval (DeLong)", f"{found['auc_low']:.4f} – {found['auc_high']:.4f}"],
-            ["mean recall at false-positive rates up to 10 %", f"{found['auc_fpr_10']:.4f}"],
-            ["area under the lift chart", f"{found['lift_area']:.4f}"],
-            ["rows", f"{found['rows']:,}"],
-            [f"positives ({label})", f"{found['positives']:,}"],
-        ],
+        Table(
+            "How well rows are ranked",
+            {"measure": "", "value": ".4f", "95 % interval (DeLong)": "{:.4f} – {:.4f}"},
+            [
+                ["AUC", found["auc"], [found["auc_low"], found["auc_high"]]],
+                ["mean recall at false-positive rates up to 10 %", found["auc_fpr_10"], None],
+                ["area under the lift chart", found["lift_area"], None],
+            ],
+            note=f"{found['rows']:,} rows, {found['positives']:,} positives ({label}).",
+        )
     )
     roc, recall = curves(positive, scores, seed=seed)
     report.figure(roc, f"ROC curve, AUC {found['auc']:.4f}. The band resamples rows by class.")
@@ -120,19 +125,98 @@ def page(
     report.section("At the chosen threshold")
     precision = "none called" if found["precision"] is None else f"{found['precision']:.4f}"
     report.table(
-        ["", f"truly {label}", "truly other"],
-        [
-            [f"called {label}", f"{found['true_positives']:,}", f"{found['false_positives']:,}"],
-            ["called other", f"{found['false_negatives']:,}", f"{found['true_negatives']:,}"],
-        ],
-        caption=f"Confusion matrix: precision {precision}, recall {found['recall']:.4f}",
+        Table(
+            f"Confusion matrix: precision {precision}, recall {found['recall']:.4f}",
+            {"": "", f"truly {label}": ",", "truly other": ","},
+            [
+                [f"called {label}", found["true_positives"], found["false_positives"]],
+                ["called other", found["false_negatives"], found["true_negatives"]],
+            ],
+        )
     )
     report.section("What moves a row up or down")
     report.text(
         "Weights on the scaled columns, the largest first. They rank rows; they are no causes, "
         "and columns that go together share their weight."
     )
-    report.table(["column", "weight"], [[name, f"{weight:+.4f}"] for name, weight in features])
+    weights = [[name, weight] for name, weight in features]
+    report.table(Table("Weights", {"column": "", "weight": "+.4f"}, weights))
     report.section("How it was made")
-    report.table(["setting", "value"], [[key, str(value)] for key, value in settings.items()])
+    made = [[key, str(value)] for key, value in settings.items()]
+    report.table(Table("Settings", {"setting": "", "value": ""}, made))
+    return report
+
+
+def comparison_table(found: list[dict[str, Any]], title: str) -> Table:
+    """Return what `telic.auc.comparison.compare` found."""
+    keys = {"method": "", "auc": ".4f", "sd": ".4f", "parameter": "g"}
+    columns = {"AUC" if key == "auc" else key: form for key, form in keys.items()}
+    return Table(title, columns, [[row[key] for key in keys] for row in found])
+
+
+def diagnosis_page(
+    name: str,
+    rows: Labelled,
+    *,
+    scaling: str = "unit",
+    beta: float = 1e-3,
+    seed: int = 0,
+    progress: Callable[[str], None] = lambda step: None,
+) -> Report:
+    """Show how the stochastic methods converge on a table: gap, AUC, step noise, batch sizes.
+
+    Parameters
+    ----------
+    name : str
+        Of the table.
+    rows : Labelled
+    scaling : str
+    beta : float
+        Ridge weight > 0.
+    seed : int
+    progress : callable
+        Told what is done next.
+    """
+    X = Scaling.fit(rows.X, scaling).apply(rows.X)
+    progress("convergence of each method")
+    found, figures = convergence(X, rows.positive, beta=beta, seed=seed)
+    progress("batch sizes of SPDAM")
+    batches = batch_sizes(X, rows.positive, beta=beta, seed=seed)
+    report = Report(
+        "How the methods converge",
+        f"{name}: {rows.positive.size:,} rows, {X.shape[1]:,} columns, scaling {scaling}, "
+        f"beta {beta:g}, positive label {rows.positive_label}. All minimise the same objective; "
+        "its optimum is known.",
+    )
+    captions = (
+        "Relative gap by passes over the data.",
+        "Relative gap by seconds, one thread, without compilation.",
+        "AUC on the training rows by passes.",
+        "Variance of one step: SPAM's stays, VRSPAM's goes to 0 with the gap.",
+    )
+    for figure, caption in zip(figures, captions, strict=True):
+        report.figure(figure, caption)
+    columns = {
+        "method": "", "passes": ".0f", "seconds": ".3f", "relative gap": ".1e", "AUC": ".4f",
+    }  # fmt: skip
+    report.table(
+        Table(
+            "Where each method stopped (gap 1e-8, or 60 passes or stages)",
+            columns,
+            [
+                [method, last.passes, last.seconds, last.gap, last.auc]
+                for method, (*_, last) in found.items()
+            ],
+        )
+    )
+    report.table(
+        Table(
+            "SPDAM to a relative gap of 1e-6, by batch size",
+            {"batch, share of rows": "g", "passes": ".0f", "seconds": ".3f"},
+            [
+                [share, "over 300" if passes is None else passes, seconds]
+                for share, passes, seconds in batches
+            ],
+        )
+    )
     return report

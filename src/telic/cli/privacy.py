@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from telic.cli.console import Overwrite, print_json, print_table
+from telic.cli.console import Overwrite, print_json, show
 from telic.cli.privacy_files import (
     find_truth,
     read_json,
@@ -18,6 +18,7 @@ from telic.cli.privacy_files import (
 )
 from telic.cli.progress import steps as steps_shown
 from telic.errors import InputError
+from telic.report.table import Table
 
 app = typer.Typer(help="Know the risk before you publish a network.", no_args_is_help=True)
 
@@ -116,18 +117,23 @@ def risk(
     if as_json:
         print_json(out)
         return
-    table = [
-        ["-".join(r.links) or "(none)", r.distance, f"{r.risk:.1%}", f"{r.unique:.1%}"]
-        for r in rows
-    ]
     typer.echo(f"{adversary.words()} Risk takes what is seen to be known exactly.")
-    print_table(f"Privacy risk of {net.size(node_type)} users",
-                 ["link types", "distance", "risk", "unique users"], table)  # fmt: skip
+    show(
+        Table(
+            f"Privacy risk of {net.size(node_type)} users",
+            {"link types": "", "distance": "", "risk": ".1%", "unique users": ".1%"},
+            [["-".join(r.links) or "(none)", r.distance, r.risk, r.unique] for r in rows],
+        )
+    )
     if worst:
         label = "user" if show_ids else "user (row)"
-        listed = [[w["user"], w["k"], f"{w['risk']:.3f}"] for w in out["worst"]]
-        print_table("At highest risk, all link types, farthest distance",
-                     [label, "users alike (k)", "risk"], listed)  # fmt: skip
+        show(
+            Table(
+                "At highest risk, all link types, farthest distance",
+                {label: "", "users alike (k)": ",", "risk": ".3f"},
+                [list(one.values()) for one in out["worst"]],
+            )
+        )
 
 
 @app.command()
@@ -176,6 +182,7 @@ def attack(
     from telic.hin import read_network
     from telic.privacy import Adversary, Auxiliary, dehin
     from telic.privacy.anonymise import without_majority_strength
+    from telic.privacy.report import FOUND
     from telic.privacy.score import bootstrap_interval, right, scores
     from telic.privacy.steps import COARSENINGS, apply_steps
     from telic.privacy.target import target_type
@@ -238,20 +245,27 @@ def attack(
     if as_json:
         print_json(out)
         return
-    shown = [
-        [r["distance"],
-         f"{r['precision']:.1%} [{r['precision_low']:.1%}, {r['precision_high']:.1%}]"
-         if "precision" in r else "unknown",
-         f"{r['unique_wrong']:.1%}" if "precision" in r else "unknown",
-         f"{r['unique']:.1%}", f"{r['empty']:.1%}", f"{r['reduction_rate']:.3%}",
-         f"{r['mean_candidates']:.1f}"]
-        for r in rows
-    ]  # fmt: skip
-    columns = ["distance", "precision [95 %]", "unique, wrong", "unique", "empty", "reduction",
-               "mean candidates"]  # fmt: skip
     typer.echo(adversary.words())
-    print_table(f"DeHIN: {out['target_users']} targets, {out['auxiliary_users']} known users; "
-                 f"truth: {kind}", columns, shown)  # fmt: skip
+    show(
+        Table(
+            f"DeHIN: {out['target_users']} targets, {out['auxiliary_users']} known users; "
+            f"truth: {kind}",
+            {
+                "distance": "", "precision [95 %]": FOUND, "unique, wrong": ".1%",
+                "unique": ".1%", "empty": ".1%", "reduction": ".3%", "mean candidates": ".1f",
+            },
+            [
+                [
+                    r["distance"],
+                    [r["precision"], r["precision_low"], r["precision_high"]]
+                    if "precision" in r else "unknown",
+                    r.get("unique_wrong", "unknown"), r["unique"], r["empty"],
+                    r["reduction_rate"], r["mean_candidates"],
+                ]
+                for r in rows
+            ],
+        )
+    )  # fmt: skip
     if removed is not None:
         typer.echo(f"Links removed before the attack, by type: {removed}")
 
@@ -338,11 +352,15 @@ def anonymise(
             f"But it keeps its {node_type} ids: whoever knows them finds everybody.", err=True
         )
     if k_degree:
-        print_table("Users who share a degree, at least (k-degree promises k for each link type's "
-                    "out-degree alone)", ["degree", "users at least"],
-                    [[name, users] for name, users in classes.items()])  # fmt: skip
-    print_table(f"Utility lost in {out} (0: none, 1: all)", ["measure", "loss"],
-                 [[name, f"{value:.3f}"] for name, value in losses.items()])  # fmt: skip
+        title = (
+            "Users who share a degree, at least (k-degree promises k for each link type's "
+            "out-degree alone)"
+        )
+        shared = [[name, users] for name, users in classes.items()]
+        show(Table(title, {"degree": "", "users at least": ","}, shared))
+    lost = [[name, value] for name, value in losses.items()]
+    title = f"Utility lost in {out} (0: none, 1: all)"
+    show(Table(title, {"measure": "", "loss": ".3f"}, lost))
     if looked_at < net.size(node_type):
         typer.echo(
             f"Clustering, prediction and communities: from a snowball sample of {looked_at:,} of "
@@ -374,7 +392,12 @@ def advise(
     from telic.hin import read_network
     from telic.privacy import Adversary
     from telic.privacy.advise import advise as search
-    from telic.privacy.report import attacked_words, keep_ids, risk_at
+    from telic.privacy.report import (
+        attacked_words,
+        distances_table,
+        effects_table,
+        keep_ids,
+    )
 
     if out is not None:
         check_output(out, reads=[network, weights], overwrite=overwrite)
@@ -414,16 +437,8 @@ def advise(
     )
     if public := keep_ids(found):
         typer.echo(f"To publish the ids that may stay: telic privacy anonymise{public}.")
-    table = [
-        [name, level, f"{without:.1%}", f"{added:.1%}"]
-        for name, level, without, added in found.effects
-    ]
-    print_table("Field by field", ["field", "in the release", "risk today without it",
-                                    "risk of the release with it in full"], table)  # fmt: skip
-    print_table("Hop by hop", ["links followed", "risk today", "risk of the release"],
-                 [[n, f"{risk_at(found.before, n):.1%}", f"{risk_at(found.after, n):.1%}"]
-                  for n in sorted({r.distance for r in (*found.before, *found.after)})],
-    )  # fmt: skip
+    show(effects_table(found))
+    show(distances_table(found))
 
 
 @app.command()

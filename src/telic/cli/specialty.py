@@ -1,19 +1,16 @@
 """`telic specialty`: simulate, discover, recognise, explain and report."""
 
-import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from telic.cli.console import Overwrite
+from telic.cli.console import Overwrite, print_json, show
+from telic.cli.progress import steps
 
 if TYPE_CHECKING:
     from telic.specialty.access import AccessLog
     from telic.specialty.discovery import Discovery
-    from telic.specialty.recognise import Recognition
 
 app = typer.Typer(
     help="Specialties that exist in practice but have no code, and the alarms they explain.",
@@ -22,7 +19,7 @@ app = typer.Typer(
 
 Log = Annotated[Path, typer.Argument(help="Folder of an access log (docs/data-contracts.md, 3).")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to stdout.")]
-Seed = Annotated[int, typer.Option(min=0, help="Fixes all chance.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Threads = Annotated[int, typer.Option(min=1, help="Does not change the result.")]
 SkipBad = Annotated[bool, typer.Option(help="Skip and count rows that break the contract.")]
 CodeTable = Annotated[
@@ -36,7 +33,8 @@ Pipeline = Annotated[
     str,
     typer.Option(
         help="How recognition scales weights and sets the classifier: chosen (in each training "
-        "half, by cross-validation within it), printed (nearest to the text), or one by name."
+        "half, by cross-validation within it), printed (nearest to the dissertation), or one by "
+        "name."
     ),
 ]
 Method = Annotated[str, typer.Option(help="lda or pathselclus.")]
@@ -68,9 +66,9 @@ def discover(
     paths: Annotated[
         str,
         typer.Option(
-            help="PathSelClus: some of U-P-D,U-P,U-P-U,U-P-D-P-U. The text also uses U-P; it is "
-            "left out because on simulated logs it says nothing and swamps U-P-D: its α is that "
-            "of a permuted copy."
+            help="PathSelClus: some of U-P-D,U-P,U-P-U,U-P-D-P-U. The dissertation also uses U-P; "
+            "it is left out because on simulated logs it says nothing and swamps U-P-D: its α is "
+            "that of a permuted copy."
         ),
     ] = "U-P-D",
     restarts: Annotated[int, typer.Option(help="Runs; the best is used.")] = 3,
@@ -82,11 +80,10 @@ def discover(
 ) -> None:
     """Find specialties: users, diagnoses by lift, the code that names them or none."""
     from telic.specialty.discover import discover as find
-    from telic.specialty.discovery import as_share
-    from telic.specialty.small_cells import shown
+    from telic.specialty.report_tables import specialties_table
 
     records = _read(log, skip_bad_rows, code_table)
-    with _progress() as on_step:
+    with steps("discover") as begin:
         found = find(
             records,
             method=method,
@@ -98,38 +95,22 @@ def discover(
             restarts=restarts,
             seed=seed,
             threads=threads,
-            on_step=on_step,
+            on_step=lambda step: begin(f"{step}: done"),
         )
     if as_json:
-        typer.echo(json.dumps(found.as_json(records), ensure_ascii=False, indent=1))
+        print_json(found.as_json(records))
         return
     if not found.specialties:
         typer.echo("no group of users with a practice of its own was found", err=True)
-    for one in found.specialties:
-        code = one.listed_code or f"no code (nearest: {one.nearest_code or 'none'})"
-        size, stable = shown(len(one.users)), as_share(one.stability)
-        typer.echo(f"{size:>5s} users  stability {stable}  {code}  |  {one.name}")
+    show(specialties_table(found))
 
 
 def _read(folder: Path, skip_bad_rows: bool, code_table: Path | None) -> "AccessLog":
     from telic.specialty.access import read_log
 
     log = read_log(folder, on_bad_row="skip" if skip_bad_rows else "raise", code_table=code_table)
-    for note in log.notes:
-        typer.echo(f"note: {note}", err=True)
+    _tell(log.notes)
     return log
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str], None]]:
-    """A spinner on stderr that names the last step done."""
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("reading")
-        yield lambda step: progress.update(task, description=f"{step}: done")
 
 
 @app.command()
@@ -151,58 +132,29 @@ def recognise(
     encounter: what a cluster of nothing reaches. Below each classifier stand all its pipelines and
     the training halves (round and half) that chose them.
     """
-    from telic.specialty.control import DE_FACTO
+    from telic.specialty.control import recognise_found, recognition_facts
     from telic.specialty.pipelines import CLASSIFIERS, pipeline_names
+    from telic.specialty.report_tables import pipelines_table, recognition_table
 
     names = CLASSIFIERS if classifier == "all" else (classifier,)
     for name in names:
         pipeline_names(name, pipeline)  # a wrong name is said before the log is read
     records = _read(log, skip_bad_rows, code_table)
     discovery = _discovery(records, found, method, seed, threads)
-    rows, scores = [], []
-    for (k, name), one in _recognitions(records, discovery, names, seed, threads, pipeline).items():
-        core = [c for c in one.classes if c != DE_FACTO]
-        scores.append(one.pipeline_scores(DE_FACTO, core))
-        precision, recall, f1 = (float(v) for v in one.of(DE_FACTO))
-        rows.append(
-            {
-                "specialty": discovery.specialties[k].name,
-                "users": len(discovery.specialties[k].users),
-                "classifier": name,
-                "precision": precision,
-                "recall": recall,
-                "f1": f1,
-                "shuffled_f1": one.shuffled_f1,
-                "core_f1": float(one.mean_of(core)[2]),
-                "core_macro_f1": one.macro_f1(core),
-                "p_values": {
-                    test: result.p_value for test, result in one.compare(DE_FACTO, core).items()
-                },
-                "pipelines": [score._asdict() for score in scores[-1]],
-            }
-        )
+    results, notes = recognise_found(
+        records, discovery, methods=names, pipeline=pipeline, seed=seed, threads=threads
+    )
+    _tell(notes)
+    facts = recognition_facts(discovery, results)
     if as_json:
-        typer.echo(json.dumps({"recognition": rows}, ensure_ascii=False, indent=1))
+        print_json({"recognition": facts})
         return
-    for row, by_pipeline in zip(rows, scores, strict=True):
-        typer.echo(
-            f"{row['classifier']:15s} F1 {row['f1']:.3f}  in shuffled data "
-            f"{row['shuffled_f1']:.3f}  core {row['core_f1']:.3f}  |  {row['specialty']}"
-        )
-        for score in by_pipeline:
-            chosen_in = " ".join(score.chosen_in) or "none"
-            typer.echo(
-                f"    F1 {score.f1:.3f}  core {score.core_f1:.3f}  {score.pipeline}; "
-                f"chosen in {chosen_in}"
-            )
-    if not rows:
+    if not facts:
         typer.echo("no specialty without a code is large enough to be recognised", err=True)
-    else:
-        typer.echo(
-            "in shuffled data: as many users found where every access was moved to a random "
-            "encounter; what looking for a group alone gives",
-            err=True,
-        )
+        return
+    show(recognition_table(facts))
+    for one in facts:
+        show(pipelines_table(one["pipelines"], f"{one['classifier']}: {one['specialty']}"))
 
 
 @app.command()
@@ -226,8 +178,9 @@ def explain(
     A line's "row" counts the rows of the accesses table from 1; in a CSV file neither the header
     nor blank lines are rows.
     """
-    from telic.specialty.effect import effect, known_snooping, together
+    from telic.specialty.effect import effect, known_snooping
     from telic.specialty.explain import Pseudonyms, check_status, judge, lines
+    from telic.specialty.report_tables import alarms_table, queue_table, snooping_table
 
     check_status(status)  # said before the log is read
     records = _read(log, skip_bad_rows, code_table)
@@ -237,25 +190,13 @@ def explain(
     names = None if show_ids else Pseudonyms()
     queue = list(lines(records, discovery, alerts, alerts.queue(status)[:limit], pseudonyms=names))
     if as_json:
-        content = {"simulated": records.simulated, **counted.as_json(), "queue": queue}
-        typer.echo(json.dumps(content, ensure_ascii=False, indent=1))
+        print_json({"simulated": records.simulated, **counted.as_json(), "queue": queue})
         return
-    for name, text in counted.texts().items():
-        typer.echo(f"{name.replace('_', ' '):25s} {text:>12}")
+    show(alarms_table(counted, len(records.access_user)))
     if counted.snooping:
-        typer.echo("known snooping in a queue of the open alarms' length, before and now:")
-        kinds = {**counted.snooping, "together": together(counted.snooping)}
-        for kind, one in kinds.items():
-            typer.echo(
-                f"  {kind:16s} {one.without:,} and {one.known:,} of {one.planted:,}, "
-                f"points {one.text()}"
-            )
-    for line in queue:
-        by = f" by “{line['practised']}”" if line["status"] == "explained" else ""
-        typer.echo(
-            f"row {line['row']}: {line['user']} ({line['declared'] or 'no code'}) "
-            f"{line['status']}{by}: {line['because']}"
-        )
+        show(snooping_table(counted.snooping))
+    if queue:
+        show(queue_table("The queue, least covered first", queue))
 
 
 @app.command()
@@ -274,29 +215,26 @@ def report(
 ) -> None:
     """Write the compliance officer's report: specialties, mismatches, the queue of alarms."""
     from telic.data import check_output
-    from telic.specialty.effect import effect, known_snooping
-    from telic.specialty.explain import Pseudonyms, judge
+    from telic.specialty.effect import known_snooping
+    from telic.specialty.explain import Pseudonyms
     from telic.specialty.pipelines import pipeline_names
-    from telic.specialty.report import specialty_report
+    from telic.specialty.report import full_report
 
     check_output(out, reads=[log, found, code_table], overwrite=overwrite)
     pipeline_names("SVM", pipeline)
     records = _read(log, skip_bad_rows, code_table)
     discovery = _discovery(records, found, method, seed, threads)
-    alerts = judge(records, discovery)
-    specialty_report(
+    page, notes = full_report(
         records,
         discovery,
-        alerts,
-        effect(records, discovery, alerts, known_snooping(log)),
-        recognitions={
-            k: one
-            for (k, _), one in _recognitions(
-                records, discovery, ("SVM",), seed, threads, pipeline
-            ).items()
-        },
+        snooping=known_snooping(log),
+        pipeline=pipeline,
         pseudonyms=None if show_ids else Pseudonyms(),
-    ).write(out)
+        seed=seed,
+        threads=threads,
+    )
+    _tell(notes)
+    page.write(out)
     typer.echo(f"{out}: written", err=True)
 
 
@@ -308,26 +246,19 @@ def _discovery(
 
     if found is not None:
         return read_discovery(found, log)
-    with _progress() as on_step:
-        return find(log, method=method, seed=seed, threads=threads, on_step=on_step)
+    with steps("discover") as begin:
+        return find(
+            log,
+            method=method,
+            seed=seed,
+            threads=threads,
+            on_step=lambda step: begin(f"{step}: done"),
+        )
 
 
-def _recognitions(
-    log: "AccessLog",
-    discovery: "Discovery",
-    methods: tuple[str, ...],
-    seed: int,
-    threads: int,
-    pipeline: str,
-) -> "dict[tuple[int, str], Recognition]":
-    from telic.specialty.control import recognise_found
-
-    found, notes = recognise_found(
-        log, discovery, methods=methods, pipeline=pipeline, seed=seed, threads=threads
-    )
+def _tell(notes: list[str]) -> None:
     for note in notes:
         typer.echo(f"note: {note}", err=True)
-    return found
 
 
 @app.command("import")
@@ -341,6 +272,5 @@ def import_(
     from telic.specialty.sources import import_log
 
     check_output(folder, reads=[source])
-    for note in import_log(source, folder, kind=kind):
-        typer.echo(f"note: {note}", err=True)
+    _tell(import_log(source, folder, kind=kind))
     typer.echo(f"{folder}: written", err=True)

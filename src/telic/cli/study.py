@@ -1,6 +1,6 @@
 """`telic study`: regenerate the papers' tables and figures."""
 
-import json
+import re
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from telic.cli.completion import CatalogueFile, Json, MinUsers
-from telic.cli.console import Overwrite, print_json, print_table, show
+from telic.cli.console import Overwrite, print_json, show
 from telic.cli.progress import console, steps
 
 app = typer.Typer(help="Regenerate the papers' tables and figures.", no_args_is_help=True)
@@ -107,73 +107,48 @@ def chapter_4(
 
 @app.command("chapter-5")
 def chapter_5(
-    out: Annotated[Path, typer.Option(help="Report to write.")] = Path("telic-chapter-5.html"),
-    data: Annotated[
-        Path | None, typer.Option(help="Folder with ml/*.npz; default: TELIC_DATA.")
-    ] = None,
+    out: Out = None,
     replications: Annotated[int, typer.Option(help="Runs of each method.", min=1)] = 30,
     seconds: Annotated[float, typer.Option(help="Longest time of one run.", min=0.01)] = 1.5,
-    seed: Annotated[int, typer.Option(help="Equal seeds give equal draws.", min=0)] = 0,
-    work: Annotated[
-        Path | None, typer.Option(help="Folder for finished runs: go on after an interruption.")
-    ] = None,
+    data: Data = None,
+    seed: Seed = 0,
+    work: Work = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Stochastic ADMM on graph-guided fused logistic regression, real data: figure 5.1."""
-    from telic.data import check_output
-    from telic.study.chapter5_report import chapter5_study, reach_table
-
-    check_output(out, overwrite=overwrite)
-    with steps("chapter 5", total=3 * 12) as progress:
-        report, results = chapter5_study(
-            data=data, replications=replications, seconds=seconds, seed=seed, work=work,
-            progress=progress,
-        )  # fmt: skip
-    report.write(out)
-    console.print(f"report: {out}")
-    if as_json:
-        typer.echo(json.dumps([result.numbers() for result in results], allow_nan=False))
-        return
-    for result in results:
-        print_table(f"{result.name}: seconds (passes) to a relative gap", *reach_table(result))
+    _study(
+        "chapter5", out, work, overwrite, as_json,
+        replications=replications, seconds=seconds, data=data, seed=seed,
+    )  # fmt: skip
 
 
 @app.command("chapter-6")
 def chapter_6(
-    out: Annotated[Path, typer.Option(help="Report to write.")] = Path("telic-chapter-6.html"),
+    out: Out = None,
     scale: Annotated[float, typer.Option(help="Size of the simulated hospital, (0, 1].")] = 1.0,
-    data: Annotated[Path | None, typer.Option(help="Folder with hin/dblp4area_*.")] = None,
-    work: Annotated[
-        Path | None, typer.Option(help="Keeps finished steps: go on after an interruption.")
-    ] = None,
+    part: Annotated[
+        str,
+        typer.Option(
+            help="tables; or checks against the simulator's truth, each of which takes hours: "
+            "recovery, diagnosis or knob; or all, as on the chapter's page."
+        ),
+    ] = "tables",
     pipeline: Annotated[
         str, typer.Option(help="Of tables 6.7–6.9: chosen in each training half, or printed.")
     ] = "chosen",
-    seed: Annotated[int, typer.Option(help="Equal seeds give equal results.", min=0)] = 0,
+    data: Data = None,
+    seed: Seed = 0,
     threads: Annotated[int, typer.Option(min=1, help="Does not change the result.")] = 1,
+    work: Work = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """De facto specialties, simulated: tables 6.1–6.9, figure 6.1; with --data also DBLP."""
-    from telic.data import check_output
-    from telic.study.chapter6 import chapter6
-
-    check_output(out, overwrite=overwrite)
-    with steps("chapter 6") as progress:
-        report, tables = chapter6(
-            scale=scale,
-            seed=seed,
-            threads=threads,
-            data=data,
-            work=work,
-            pipeline=pipeline,
-            on_step=progress,
-        )
-    report.write(out)
-    console.print(f"report: {out}")
-    if as_json:
-        typer.echo(json.dumps([table._asdict() for table in tables], ensure_ascii=False))
+    """De facto specialties, simulated: tables 6.1–6.9, figure 6.1; DBLP where it is at hand."""
+    _study(
+        "chapter6", out, work, overwrite, as_json,
+        scale=scale, part=part, pipeline=pipeline, data=data, seed=seed, threads=threads,
+    )  # fmt: skip
 
 
 @app.command("chapter-7")
@@ -202,6 +177,53 @@ def chapter_7(
     )  # fmt: skip
 
 
+Runs = Annotated[int, typer.Option(help="Random 80/20 splits.", min=1)]
+Sets = Annotated[list[str] | None, typer.Option("--set", help="Only this set. Repeatable.")]
+Results = Annotated[Path, typer.Option(help="Keeps finished runs: run again to go on.")]
+
+
+@app.command("paper-001")
+def paper_001(
+    out: Out = None,
+    runs: Runs = 20,
+    sets: Sets = None,
+    data: Data = None,
+    results: Results = Path("auc-results.jsonl"),
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """AUC of SPAM, SPDAM and their rivals, beside the exact optimum: four tables."""
+    _paper("paper001", out, runs, sets, data, results, overwrite, as_json)
+
+
+@app.command("paper-002")
+def paper_002(
+    out: Out = None,
+    runs: Runs = 20,
+    sets: Sets = None,
+    data: Data = None,
+    results: Results = Path("auc-results.jsonl"),
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """AUC of VRSPAM and its rivals, beside the exact optimum: Table 1."""
+    _paper("paper002", out, runs, sets, data, results, overwrite, as_json)
+
+
+def _paper(
+    name: str, out: Path | None, runs: int, sets: list[str] | None, data: Path | None,
+    results: Path, overwrite: bool, as_json: bool,
+) -> None:  # fmt: skip
+    try:
+        _study(
+            name, out, None, overwrite, as_json, reads=[results],
+            runs=runs, only=sets, data=data, results=results,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        console.print(f"telic: interrupted; {results} keeps the finished runs, run again.")
+        raise typer.Exit(130) from None
+
+
 def _study(
     name: str, out: Path | None, work: Path | None, overwrite: bool, as_json: bool,
     *, reads: Sequence[Path | None] = (), **settings: Any,
@@ -210,7 +232,8 @@ def _study(
     from telic.data import check_output
     from telic.study.steps import Steps
 
-    out = out or Path(f"telic-{name.replace('chapter', 'chapter-').replace('_', '-')}.html")
+    words = re.sub(r"(?<=[a-z])(?=[0-9])", "-", name).replace("_", "-")
+    out = out or Path(f"telic-{words}.html")
     check_output(out, reads=reads, overwrite=overwrite)
     if out.suffix == ".md":
         check_output(out.with_suffix(""), reads=reads, overwrite=overwrite)  # for figures

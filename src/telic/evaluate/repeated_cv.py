@@ -6,24 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from telic.evaluate.paired import p_text
-
 
 class FoldTest(NamedTuple):
     """A statistic and its two-sided p-value."""
 
     statistic: float
     p_value: float
-
-    def p_text(self) -> str:
-        """Return the p-value to four decimals, or "< 1e-4".
-
-        Examples
-        --------
-        >>> FoldTest(2.0, 0.0512).p_text(), FoldTest(9.0, 3e-7).p_text()
-        ('0.0512', '< 1e-4')
-        """
-        return p_text(self.p_value).removeprefix("= ")
 
 
 def five_by_two_t(differences: ArrayLike) -> FoldTest:

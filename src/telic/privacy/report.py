@@ -17,10 +17,12 @@ from telic.privacy.risk import Risk, growth_bounds, risks
 from telic.privacy.score import bootstrap_interval, right, same_ids, scores
 from telic.privacy.target import sets_to_judge
 from telic.privacy.views import farthest
-from telic.report import Report
+from telic.report import Report, Table
 
 GROUPS = (1, 2, 5, 10)
 """The report counts the users whose kind has at most so many members."""
+FOUND = "{:.1%} [{:.1%}, {:.1%}]"
+"""How a share with its interval is shown."""
 
 
 def risk_report(
@@ -102,12 +104,19 @@ def risk_report(
         "neighbours and their profiles; 2 links far, the neighbours of those."
     )
     page.table(
-        ["Looking this many links far", "Prosecutor risk (mean of 1/k)", "Alone of their kind"],
-        [[r.distance, f"{r.risk:.1%}", f"{r.unique:.1%}"] for r in full],
-        caption="All link types together. k: how many users look the same",
+        Table(
+            "All link types together. k: how many users look the same",
+            {
+                "Looking this many links far": "",
+                "Prosecutor risk (mean of 1/k)": ".1%",
+                "Alone of their kind": ".1%",
+            },
+            [[r.distance, r.risk, r.unique] for r in full],
+        )
     )
-    counts = [[_alike(k), f"{(sizes <= k).sum():,}"] for k in GROUPS]
-    page.table(["Users who", "number"], counts, caption="Looking as far as the last row above")
+    counts = [[_alike(k), int((sizes <= k).sum())] for k in GROUPS]
+    title = "Looking as far as the last row above"
+    page.table(Table(title, {"Users who": "", "number": ","}, counts))
     if max(r.risk for r in every) - min(r.risk for r in every) < 0.01:
         page.text("Profiles alone tell so much that links hardly change the risk.")
     elif names:
@@ -126,9 +135,11 @@ def risk_report(
     effects = _effects(network, adversary)
     facts["risk_without"] = dict(effects)
     page.table(
-        ["If this were not published", "risk would be"],
-        [[field, f"{value:.1%}"] for field, value in effects],
-        caption=f"Risk with everything published: {last.risk:.1%}",
+        Table(
+            f"Risk with everything published: {last.risk:.1%}",
+            {"If this were not published": "", "risk would be": ".1%"},
+            [[field, value] for field, value in effects],
+        )
     )
     page.section("Linkability: the attack itself")
     progress("running the attack")
@@ -214,16 +225,18 @@ def _worst_section(
     page: Report, network: Network, last: Risk, sizes: np.ndarray, worst: int, show_ids: bool,
     node_type: str,
 ) -> None:  # fmt: skip
+    ids = network.ids(node_type)
     page.table(
-        ["User" if show_ids else "Row", "users alike (k)", "risk"],
-        [
-            [str(network.ids(node_type)[int(v)]) if show_ids else int(v), int(sizes[v]),
-             f"{1 / sizes[v]:.2f}"]
-            for v in last.worst(worst)
-        ],
-        caption="Some of the users at highest risk"
-        + ("" if show_ids else " (row numbers; ids are printed on request only)"),
-    )  # fmt: skip
+        Table(
+            "Some of the users at highest risk"
+            + ("" if show_ids else " (row numbers; ids are printed on request only)"),
+            {"User" if show_ids else "Row": "", "users alike (k)": ",", "risk": ".2f"},
+            [
+                [str(ids[int(v)]) if show_ids else int(v), int(sizes[v]), float(1 / sizes[v])]
+                for v in last.worst(worst)
+            ],
+        )
+    )
 
 
 def _missing(count: int) -> str:
@@ -260,8 +273,8 @@ def _attack_section(
     for score in scores(result, prepared.size, truth):
         low, high = bootstrap_interval(right(result, truth, score.distance))
         rows.append([
-            score.distance, f"{score.unique_right:.1%} [{low:.1%}, {high:.1%}]",
-            f"{score.unique_wrong:.1%}", f"{score.empty:.1%}", f"{score.mean_candidates:.1f}",
+            score.distance, [score.unique_right, low, high], score.unique_wrong, score.empty,
+            score.mean_candidates,
         ])  # fmt: skip
         facts["attack"].append({
             "distance": score.distance, "precision": score.precision,
@@ -277,9 +290,14 @@ def _attack_section(
         "growth and to search among more people."
     )
     page.table(
-        ["Links followed", "found [95 % interval]", "wrong person", "nobody fits",
-         "people left on average"],
-        rows, caption="Users found: exactly one person fits, and it is the right one",
+        Table(
+            "Users found: exactly one person fits, and it is the right one",
+            {
+                "Links followed": "", "found [95 % interval]": FOUND, "wrong person": ".1%",
+                "nobody fits": ".1%", "people left on average": ".1f",
+            },
+            rows,
+        )
     )  # fmt: skip
 
 
@@ -290,14 +308,7 @@ def _advice_section(page: Report, facts: dict[str, Any], found: Advice, max_risk
         f"Risk falls from {found.before[-1].risk:.1%} to {found.after[-1].risk:.1%} and "
         f"{found.loss:.0%} of the published information is lost ({least}). {attacked_words(found)}"
     )
-    page.table(
-        ["Field", "in the release", "risk today without it", "risk of the release with it in full"],
-        [
-            [n, level, f"{without:.1%}", f"{added:.1%}"]
-            for n, level, without, added in found.effects
-        ],
-        caption="Field by field",
-    )
+    page.table(effects_table(found))
     several = len(found.adversary.attributes) > 1
     who = f" --node-type {found.adversary.node_type}" if several else ""
     page.text(
@@ -308,6 +319,30 @@ def _advice_section(page: Report, facts: dict[str, Any], found: Advice, max_risk
         "steps": found.steps, "risk": found.after[-1].risk, "loss": found.loss,
         "attack_precision": found.attacked,
     }  # fmt: skip
+
+
+def effects_table(found: Advice) -> Table:
+    """Return what each field adds to the risk, before and after."""
+    return Table(
+        "Field by field",
+        {
+            "field": "", "in the release": "", "risk today without it": ".1%",
+            "risk of the release with it in full": ".1%",
+        },
+        [list(effect) for effect in found.effects],
+    )  # fmt: skip
+
+
+def distances_table(found: Advice) -> Table:
+    """Return the risk by how many links are followed, before and after."""
+    return Table(
+        "Hop by hop",
+        {"links followed": "", "risk today": ".1%", "risk of the release": ".1%"},
+        [
+            [n, risk_at(found.before, n), risk_at(found.after, n)]
+            for n in sorted({r.distance for r in (*found.before, *found.after)})
+        ],
+    )
 
 
 def keep_ids(found: Advice) -> str:

@@ -1,1 +1,50 @@
 """Specialties that exist in practice but have no code, and the false alarms they explain."""
+
+from telic.specialty.access import AccessLog, read_log, write_log
+from telic.specialty.control import Shuffled, recognise_found, recognition_facts, shuffle
+from telic.specialty.discover import discover
+from telic.specialty.discovery import Discovery, Specialty, discovery_from, read_discovery
+from telic.specialty.effect import Caught, Effect, effect, known_snooping
+from telic.specialty.explain import Alerts, Pseudonyms, judge, lines
+from telic.specialty.lda import GibbsLDA, choose_n_topics
+from telic.specialty.pathselclus import Clustering, fit_pathselclus, path_contrast
+from telic.specialty.recognise import PipelineScore, Recognition, recognise
+from telic.specialty.report import full_report, specialty_report
+from telic.specialty.sources import import_log
+from telic.specialty.tfidf import AccessTfidf, TopConditions
+
+__all__ = [
+    "AccessLog",
+    "AccessTfidf",
+    "Alerts",
+    "Caught",
+    "Clustering",
+    "Discovery",
+    "Effect",
+    "GibbsLDA",
+    "PipelineScore",
+    "Pseudonyms",
+    "Recognition",
+    "Shuffled",
+    "Specialty",
+    "TopConditions",
+    "choose_n_topics",
+    "discover",
+    "discovery_from",
+    "effect",
+    "fit_pathselclus",
+    "full_report",
+    "import_log",
+    "judge",
+    "known_snooping",
+    "lines",
+    "path_contrast",
+    "read_discovery",
+    "read_log",
+    "recognise",
+    "recognise_found",
+    "recognition_facts",
+    "shuffle",
+    "specialty_report",
+    "write_log",
+]

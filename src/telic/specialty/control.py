@@ -5,6 +5,7 @@ it. How much is measured where nothing is left to find: every access is moved to
 the users of largest share of a topic are recognised alike (whatever the discovery's method).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,7 +31,7 @@ from telic.specialty.topics import SAMPLE, mean_share
 CLUSTERS = 3
 """Clusters of nothing that are recognised for each specialty; their mean F1 is shown."""
 N_TOPICS = 30
-"""Topics where the discovery does not say how many it used (the text's choice)."""
+"""Topics where the discovery does not say how many it used (the dissertation's choice)."""
 DE_FACTO = "de facto"
 """Name of the specialty's class in its recognition."""
 
@@ -152,6 +153,37 @@ def _thinned(
         shape=(len(log.users), len(log.codes)),
     )
     return rows, sparse.csr_array(counts)
+
+
+def recognition_facts(
+    discovery: Discovery, recognitions: Mapping[tuple[int, str], Recognition]
+) -> list[dict[str, Any]]:
+    """Say how well each specialty was recognised, by classifier, as JSON takes it.
+
+    Parameters
+    ----------
+    discovery : Discovery
+    recognitions : dict
+        What `recognise_found` returned.
+    """
+    facts = []
+    for (k, classifier), one in recognitions.items():
+        core = [name for name in one.classes if name != DE_FACTO]
+        precision, recall, f1 = (float(v) for v in one.of(DE_FACTO))
+        facts.append({
+            "specialty": discovery.specialties[k].name,
+            "users": len(discovery.specialties[k].users),
+            "classifier": classifier,
+            "precision": precision,
+            "recall": recall,
+            "f1": f1,
+            "shuffled_f1": one.shuffled_f1,
+            "core_f1": float(one.mean_of(core)[2]),
+            "core_macro_f1": one.macro_f1(core),
+            "p_values": {t: test.p_value for t, test in one.compare(DE_FACTO, core).items()},
+            "pipelines": [score._asdict() for score in one.pipeline_scores(DE_FACTO, core)],
+        })  # fmt: skip
+    return facts
 
 
 def recognise_found(

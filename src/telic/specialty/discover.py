@@ -43,17 +43,17 @@ def discover(
         Topics of patients averaged per user (section 6.4.3), or seeded clustering over
         meta-paths (section 6.4.2).
     n_topics : int, optional
-        LDA's K; chosen by held-out perplexity if not given (the text's choice was 30).
+        LDA's K; chosen by held-out perplexity if not given (the dissertation's choice was 30).
     document : {"patient", "user"}
-        LDA's documents. "user" is the text's negative control.
+        LDA's documents. "user" is the dissertation's negative control.
     view : {"fine", "general"}, optional
         PathSelClus: diagnoses tied to the access, or all diagnoses of the patients. The
         fine-grained one if the log has it.
     paths : sequence of {"U-P-D", "U-P", "U-P-U", "U-P-D-P-U"}
-        PathSelClus: half-paths, or the text's full paths, whose memory grows with the square of
-        the number of users. The text also uses U-P. It is left out here because it needs users
-        who share patients: where they hardly do, as in the simulated hospital, it says nothing and
-        swamps U-P-D, which `details["path_contrast"]` shows (near 1).
+        PathSelClus: half-paths, or the dissertation's full paths, whose memory grows with the
+        square of the number of users. The dissertation also uses U-P. It is left out here because
+        it needs users who share patients: where they hardly do, as in the simulated hospital, it
+        says nothing and swamps U-P-D, which `details["path_contrast"]` shows (near 1).
     free : int
         PathSelClus: δ, clusters without seeds.
     restarts : int

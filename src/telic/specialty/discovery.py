@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,17 +35,6 @@ class Specialty:
     """The same overlap where there are fewer or more clusters (δ ± 1, or K ± a quarter)."""
     stability_months: float | None
     """Mean share of its users who, month by month, practise it more than anything else."""
-
-
-def as_share(share: float | None) -> str:
-    """Write a stability, or a dash where it was not measured.
-
-    Examples
-    --------
-    >>> as_share(0.5), as_share(None)
-    ('0.50', '–')
-    """
-    return "–" if share is None else f"{share:.2f}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,8 +137,34 @@ def read_discovery(file: str | Path, log: AccessLog) -> Discovery:
     """
     try:
         content = json.loads(Path(file).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:  # whose messages do not quote the file
+        raise InputError(
+            f"{file}: cannot be read ({error}). Write it with `telic specialty discover --json`."
+        ) from None
+    return discovery_from(content, log, source=file)
+
+
+def discovery_from(
+    content: Mapping[str, Any], log: AccessLog, *, source: str | Path = "discovery"
+) -> Discovery:
+    """Make a discovery from what `Discovery.as_json` returned, for the log it was found in.
+
+    Parameters
+    ----------
+    content : dict
+        As `read_discovery` describes it.
+    log : AccessLog
+    source : str or path
+        Where the content is from, for messages.
+
+    Raises
+    ------
+    InputError
+        As `read_discovery` does.
+    """
+    try:
         listed = content["specialties"]
-        _refuse_another_log(file, content.get("log"), log)
+        _refuse_another_log(source, content.get("log"), log)
         specialties = []
         for one in listed:
             specialties.append(
@@ -157,7 +172,7 @@ def read_discovery(file: str | Path, log: AccessLog) -> Discovery:
                     str(one["name"]),
                     one["listed_code"] and str(one["listed_code"]),
                     one.get("nearest_code"),
-                    _users_of(file, one["users"], log),
+                    _users_of(source, one["users"], log),
                     [(str(d["code"]), float(d["lift"])) for d in one["diagnoses"]],
                     _share(one["stability"]),
                     _share(one.get("stability_sizes")),
@@ -167,19 +182,18 @@ def read_discovery(file: str | Path, log: AccessLog) -> Discovery:
         method, details = content.get("method", "unknown"), dict(content.get("details") or {})
         if "n_topics" in details:
             details["n_topics"] = int(details["n_topics"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, InputError):
             raise
-        # Other messages quote the file, which holds user ids.
-        named = isinstance(error, (OSError, json.JSONDecodeError, UnicodeDecodeError))
-        reason = f" ({error})" if named else ": it is not of the expected form"
+        # The error's own message may quote the file, which holds user ids.
         raise InputError(
-            f"{file}: cannot be read{reason}. Write it with `telic specialty discover --json`."
+            f"{source}: cannot be read: it is not of the expected form. "
+            "Write it with `telic specialty discover --json`."
         ) from None
     cluster = np.full(len(log.users), -1)
     for k, one in enumerate(specialties):
         if (cluster[one.users] >= 0).any():
-            raise InputError(f"{file}: names a user in two specialties, expected one at most.")
+            raise InputError(f"{source}: names a user in two specialties, expected one at most.")
         cluster[one.users] = k
     return Discovery(method, specialties, cluster, details)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow.parquet as pq
 
-from telic.evaluate.paired import PairedTest, p_text, paired_proportions
+from telic.evaluate.paired import PairedTest, paired_proportions
 from telic.specialty.access import AccessLog
 from telic.specialty.discovery import Discovery
 from telic.specialty.explain import Alerts
@@ -32,18 +32,6 @@ class Caught(NamedTuple):
         """Percentage points of recall gained, with the 95 % interval and the exact paired test."""
         test = paired_proportions(self.gained, self.lost, self.planted)
         return PairedTest(100 * test.difference, test.p_value, 100 * test.low, 100 * test.high)
-
-    def text(self) -> str:
-        """Write `points`.
-
-        Examples
-        --------
-        >>> Caught(288, 145, 139, 20, 14).text()
-        '-2.1 (-6.1 to 1.9), p = 0.3915'
-        """
-        points = self.points()
-        interval = f"({points.low:.1f} to {points.high:.1f})"
-        return f"{points.difference:+.1f} {interval}, p {p_text(points.p_value)}"
 
 
 def together(kinds: Mapping[str, Caught]) -> Caught:
@@ -99,10 +87,9 @@ class Effect:
                         hidden.setdefault(name, "withheld")
         return hidden
 
-    def texts(self) -> dict[str, str]:
-        """Every count of alarms as it may be shown."""
-        counts = {name: f"{value:,}" for name, value in self._counts().items()}
-        return counts | self.withheld()
+    def cells(self) -> dict[str, int | str]:
+        """Every count of alarms as a table may hold it: a number, or what stands for it."""
+        return self._counts() | self.withheld()
 
     def as_json(self) -> dict[str, Any]:
         """Return the machine-readable form; null for what is not shown."""

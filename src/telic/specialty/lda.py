@@ -144,7 +144,7 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     n_topics : int
-        K; the text uses 30.
+        K; the dissertation uses 30.
     alpha : float
         Dirichlet prior of a document's topic shares, > 0.
     beta : float

@@ -25,7 +25,7 @@ from telic.errors import InputError
 from telic.specialty.tfidf import AccessTfidf, TopConditions
 
 CHOSEN, PRINTED = "chosen", "printed"
-"""Instead of a pipeline's name: choose among all; take the one nearest to the text."""
+"""Instead of a pipeline's name: choose among all; take the one nearest to the dissertation."""
 INNER_FOLDS = 3
 """Folds of the training users in which pipelines are compared; two where a class has only two."""
 COMPONENTS = 50
@@ -75,11 +75,11 @@ class Kernel(TransformerMixin, BaseEstimator):
 def pipelines(classifier: str, *, seed: int = 0) -> dict[str, Pipeline]:
     """Return a classifier's pipelines by name, from access counts to classes.
 
-    The first is nearest to the text. Weights, scaling and components are fitted on whatever the
-    pipeline is fitted on. The decision tree splits by entropy with at least two users per leaf
+    The first is nearest to the dissertation. Weights, scaling and components are fitted on whatever
+    the pipeline is fitted on. The decision tree splits by entropy with at least two users per leaf
     (J48's defaults, without its pruning); the forest has 100 trees with m = √p; neither sees the
-    scale of a column. Where γ is not named it is 1/(p · variance). The SVM nearest to the text has
-    Weka's defaults for a Gaussian kernel: the text names the kernel and no constants.
+    scale of a column. Where γ is not named it is 1/(p · variance). The dissertation's SVM has
+    Weka's defaults for a Gaussian kernel: it names the kernel and no constants.
 
     Examples
     --------

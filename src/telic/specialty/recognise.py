@@ -140,7 +140,8 @@ def recognise(
         One of `telic.specialty.pipelines.CLASSIFIERS`.
     pipeline : str
         "chosen": in each training half the one that cross-validation within that half favours, so
-        that the test half has no say. "printed": the one nearest to the text. Or one by its name.
+        that the test half has no say. "printed": the one nearest to the dissertation. Or one by
+        its name.
     every : bool
         Also score the pipelines that were not chosen, for `Recognition.pipeline_scores`; without
         them it is faster.

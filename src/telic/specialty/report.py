@@ -1,23 +1,74 @@
 """The compliance officer's report: one page per specialty, then the queue of alarms."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from telic.report import Report
+from telic.report import Report, Table
+from telic.report.table import shown as written
 from telic.specialty.access import AccessLog
-from telic.specialty.control import DE_FACTO
-from telic.specialty.discovery import Discovery, Specialty, as_share
-from telic.specialty.effect import Effect, together
-from telic.specialty.explain import Alerts, Pseudonyms, lines
+from telic.specialty.control import DE_FACTO, recognise_found
+from telic.specialty.discovery import Discovery, Specialty
+from telic.specialty.effect import Effect, effect
+from telic.specialty.explain import Alerts, Pseudonyms, judge, lines
+from telic.specialty.pipelines import CHOSEN
 from telic.specialty.recognise import Recognition, present_core
-from telic.specialty.small_cells import SMALL_CELL, shown, shown_parts
+from telic.specialty.report_tables import (
+    alarms_table,
+    pipelines_table,
+    queue_table,
+    snooping_table,
+    specialties_table,
+)
+from telic.specialty.small_cells import SMALL_CELL, cell, cells, shown
 
 ROW = (
     "“row” counts the rows of the accesses table from 1; in a CSV file neither the header nor "
     "blank lines are rows."
 )
+
+
+def full_report(
+    log: AccessLog,
+    discovery: Discovery,
+    *,
+    snooping: Mapping[str, np.ndarray] | None = None,
+    pipeline: str = CHOSEN,
+    pseudonyms: Pseudonyms | None,
+    seed: int = 0,
+    threads: int = 1,
+) -> tuple[Report, list[str]]:
+    """Judge the alarms, recognise what was found by an SVM, and build the report.
+
+    Parameters
+    ----------
+    log, discovery
+    snooping : mapping of str to ndarray of int, optional
+        As in `effect`.
+    pipeline : str
+        As in `recognise`.
+    pseudonyms : Pseudonyms or None
+        None shows the log's own user ids.
+    seed, threads : int
+
+    Returns
+    -------
+    report : Report
+    notes : list of str
+        As in `recognise_found`.
+    """
+    alerts = judge(log, discovery)
+    found, notes = recognise_found(log, discovery, pipeline=pipeline, seed=seed, threads=threads)
+    report = specialty_report(
+        log,
+        discovery,
+        alerts,
+        effect(log, discovery, alerts, snooping),
+        recognitions={k: one for (k, _), one in found.items()},
+        pseudonyms=pseudonyms,
+    )
+    return report, notes
 
 
 def specialty_report(
@@ -56,25 +107,11 @@ def specialty_report(
     if log.simulated:
         report.note("Simulated: the hospital, its users and its accesses are invented.")
     report.section("What was found")
-    report.table(
-        ["specialty", "users", "listed code", "stability", "other sizes", "by month"],
-        [
-            [
-                one.name,
-                shown(len(one.users)),
-                one.listed_code or "none",
-                as_share(one.stability),
-                as_share(one.stability_sizes),
-                as_share(one.stability_months),
-            ]
-            for one in discovery.specialties
-        ],
-        caption="Stability: overlap (Jaccard) with the nearest cluster of other runs. Other sizes: "
-        "the same where fewer or more clusters are looked for. By month: share of users who "
-        "practise it more than anything else in a month.",
-    )
+    report.table(specialties_table(discovery))
     if log.notes:
-        report.table(["what was dropped or assumed"], [[note] for note in log.notes])
+        report.table(
+            Table("What was dropped or assumed", {"note": ""}, [[note] for note in log.notes])
+        )
     # One alarm for each user and explaining diagnosis: its repetitions would fill the tables.
     explained = alerts.queue("explained")
     cause = alerts.reason[explained] * np.int64(len(log.users)) + log.access_user[explained]
@@ -83,7 +120,7 @@ def specialty_report(
     def table(accesses: np.ndarray, caption: str) -> None:
         described = list(lines(log, discovery, alerts, accesses, pseudonyms=pseudonyms))
         if described:
-            _alarm_table(report, described, caption)
+            report.table(queue_table(caption, described))
 
     for k, one in enumerate(discovery.specialties):
         _specialty(report, log, one, recognitions.get(k), pseudonyms)
@@ -124,22 +161,25 @@ def _specialty(
     report.text(
         f"{shown(len(one.users))} users opened records of {shown(patients)} "
         f"patients. {named} Stability: "
-        f"{as_share(one.stability)} over other runs, {as_share(one.stability_sizes)} with other "
-        f"sizes, {as_share(one.stability_months)} month by month."
+        f"{written(one.stability, '.2f')} over other runs, "
+        f"{written(one.stability_sizes, '.2f')} with other sizes, "
+        f"{written(one.stability_months, '.2f')} month by month."
     )
     report.table(
-        ["diagnosis", "lift"],
-        [[log.label(code), f"{lift:.1f}"] for code, lift in one.diagnoses],
-        caption="Evidence: diagnoses these users access more often than everybody (lift).",
+        Table(
+            "Evidence: diagnoses these users access more often than everybody (lift).",
+            {"diagnosis": "", "lift": ".1f"},
+            [[log.label(code), lift] for code, lift in one.diagnoses],
+        )
     )
-    rows = [[name, text] for name, text in declared_codes(log, one).items() if text != "0"]
-    report.table(["declared code", "users"], rows, caption="What these users declare.")
+    rows = [[name, count] for name, count in declared_codes(log, one).items() if count != 0]
+    report.table(Table("What these users declare.", {"declared code": "", "users": ","}, rows))
     ids = [str(log.users[u]) for u in one.users]
     if pseudonyms and len(ids) < SMALL_CELL:
         report.text(f"Its users are not listed: there are fewer than {SMALL_CELL}.")
     else:
         names = sorted(pseudonyms(i) for i in ids) if pseudonyms else sorted(ids)
-        report.table(["users"], [[", ".join(names)]])
+        report.table(Table("", {"users": ""}, [[", ".join(names)]]))
     if recognition is not None:
         _recognition(report, recognition)
 
@@ -148,7 +188,7 @@ NONE_DECLARED = "none declared"
 SMALL_CODES = f"other codes, fewer than {SMALL_CELL} users each"
 
 
-def declared_codes(log: AccessLog, one: Specialty) -> dict[str, str]:
+def declared_codes(log: AccessLog, one: Specialty) -> dict[str, int | str]:
     """What a specialty's users declare, and how many, as it may be shown.
 
     The code that names the specialty comes first, then the frequent ones, the rest and none.
@@ -161,56 +201,47 @@ def declared_codes(log: AccessLog, one: Specialty) -> dict[str, str]:
     numbers |= {code: n for code, n in size.items() if n >= SMALL_CELL}
     numbers[SMALL_CODES] = sum(n for n in size.values() if n < SMALL_CELL)
     numbers[NONE_DECLARED] = int((declared == "").sum())
-    return dict(zip(numbers, shown_parts(list(numbers.values())), strict=True))
+    return dict(zip(numbers, cells(list(numbers.values())), strict=True))
 
 
-def _added(texts: list[str]) -> str:
-    """Write a sum of counts from what is shown of them, so that it tells no more than they do."""
-    texts = [text for text in texts if text != "0"] or ["0"]
-    if len(texts) == 1:
-        return texts[0]
-    numbers = [text.replace(",", "") for text in texts]
-    return f"{sum(map(int, numbers)):,}" if all(n.isdigit() for n in numbers) else "withheld"
+def _added(counts: Sequence[int | str]) -> int | str:
+    """Add up counts from what is shown of them, so that the sum tells no more than they do."""
+    counts = [count for count in counts if count != 0] or [0]
+    if len(counts) == 1:
+        return counts[0]
+    numbers = [count for count in counts if not isinstance(count, str)]
+    return sum(numbers) if len(numbers) == len(counts) else "withheld"
 
 
 def _recognition(report: Report, recognition: Recognition) -> None:
     core = present_core(np.repeat(recognition.classes, recognition.support))
-    rows = [
-        [name, *(f"{100 * value:.1f}" for value in recognition.of(name)), "–"]
-        for name in [DE_FACTO, *core]
-    ]
-    if recognition.shuffled_f1 is not None:
-        rows[0][-1] = f"{100 * recognition.shuffled_f1:.1f}"
-    mean = recognition.mean_of(core)
-    rows.insert(1, ["mean of core classes", *(f"{100 * value:.1f}" for value in mean), "–"])
+    percent = dict.fromkeys(("precision", "recall", "F1", "F1 in shuffled data"), ".3f")
     report.table(
-        ["class", "precision", "recall", "F1", "F1 in shuffled data"],
-        rows,
-        caption="How well an SVM recognises the group beside the core classes (5×2 "
-        "cross-validation, percent). In shuffled data: as many users, found where every access "
-        "was moved to a random encounter and recognised alike.",
-    )
-    report.table(
-        ["pipeline", "F1", "mean of core classes", "chosen in"],
-        [
+        Table(
+            "How well an SVM recognises the group beside the core classes",
+            {"class": "", **percent},
             [
-                one.pipeline,
-                f"{100 * one.f1:.1f}",
-                f"{100 * one.core_f1:.1f}",
-                ", ".join(one.chosen_in) or "–",
-            ]
-            for one in recognition.pipeline_scores(DE_FACTO, core)
-        ],
-        caption="The same by pipeline. Each training half (round and half) chooses one by "
-        "cross-validation within itself, so that its test half has no say; the F1 above is that of "
-        "the chosen ones.",
+                [DE_FACTO, *recognition.of(DE_FACTO), recognition.shuffled_f1],
+                ["mean of core classes", *recognition.mean_of(core), None],
+                *([name, *recognition.of(name), None] for name in core),
+            ],
+            note="5×2 cross-validation. In shuffled data: as many users, found where every access "
+            "was moved to a random encounter and recognised alike.",
+        )
     )
+    scores = recognition.pipeline_scores(DE_FACTO, core)
+    report.table(pipelines_table([one._asdict() for one in scores], "The same by pipeline"))
     tests = recognition.compare(DE_FACTO, core)
+    report.table(
+        Table(
+            "Difference in F1 from the mean of the core classes",
+            {"test": "", "p": "p"},
+            [[name, test.p_value] for name, test in tests.items()],
+        )
+    )
     report.text(
-        "Difference in F1 from the mean of the core classes, p-values: "
-        + "; ".join(f"{name} {test.p_text()}" for name, test in tests.items())
-        + ". The group was found in the same diagnoses it is recognised by, so its F1 counts only "
-        "as far as it exceeds the one in shuffled data, and shows that the group is coherent, not "
+        "The group was found in the same diagnoses it is recognised by, so its F1 counts only as "
+        "far as it exceeds the one in shuffled data, and shows that the group is coherent, not "
         "that it is a specialty."
     )
 
@@ -221,10 +252,12 @@ def _mismatches(report: Report, log: AccessLog, discovery: Discovery) -> None:
     for one in discovery.specialties:
         declared = declared_codes(log, one)
         none = declared.pop(NONE_DECLARED)
-        it = declared.pop(one.listed_code) if one.listed_code else "–"
+        it = declared.pop(one.listed_code) if one.listed_code else None
         other = _added(list(declared.values()))
-        rows.append([one.listed_code or one.name, shown(len(one.users)), it, other, none])
-    report.table(["practised", "users", "declare it", "declare another code", "declare none"], rows)
+        rows.append([one.listed_code or one.name, cell(len(one.users)), it, other, none])
+    numbers = ["users", "declare it", "declare another code", "declare none"]
+    title = "Users by what they practise and what they declare"
+    report.table(Table(title, {"practised": "", **dict.fromkeys(numbers, ",")}, rows))
     without = shown(int((discovery.cluster < 0).sum()))
     if any(len(one.users) < SMALL_CELL for one in discovery.specialties):
         without = "The other"  # their number would give a small specialty's away
@@ -241,46 +274,10 @@ def _alarms(report: Report, log: AccessLog, alerts: Alerts, counted: Effect) -> 
         "diagnoses; users without a declared specialty are covered for nothing, and their "
         "alarms are counted apart from those that a declared code does not cover."
     )
-    number = counted.texts()
-    rows = [
-        ["accesses", f"{len(log.access_user):,}"],
-        ["alarms", number["alerts"]],
-        ["of these the declared code does not cover", number["uncovered_alerts"]],
-        ["of these the user declares no code", number["undeclared_alerts"]],
-        ["explained by a de facto specialty", number["explained"]],
-        ["stay open", number["open"]],
-        ["alarms of specialties without a listed code", number["unlisted_alerts"]],
-        ["of these explained", number["unlisted_explained"]],
-    ]
-    report.table(["", "number"], rows, caption="Alarms with and without de facto specialties")
+    report.table(alarms_table(counted, len(log.access_user)))
     if counted.snooping:
-        kinds = {**counted.snooping, "together": together(counted.snooping)}
-        report.table(
-            ["known snooping", "accesses", "caught before", "now", "lost", "gained", "points"],
-            [[kind, *one, one.text()] for kind, one in kinds.items()],
-            caption="Known snooping accesses in a queue of the open alarms' length, before and "
-            "now; points of recall with their 95 % interval and the exact paired test.",
-        )
+        report.table(snooping_table(counted.snooping))
     _months(report, log, alerts)
-
-
-def _alarm_table(report: Report, described: list[dict[str, object]], caption: str) -> None:
-    explained = described[0]["status"] == "explained"
-    report.table(
-        ["row", "user", "declared", "practised", "diagnoses", "because" if explained else "lift"],
-        [
-            [
-                line["row"],
-                line["user"],
-                line["declared"] or "none",
-                line["practised"] or "–",
-                "; ".join(line["diagnoses"]),  # type: ignore[arg-type]
-                line["because"] if explained else line["lift"],
-            ]
-            for line in described
-        ],
-        caption=caption,
-    )
 
 
 def _months(report: Report, log: AccessLog, alerts: Alerts) -> None:

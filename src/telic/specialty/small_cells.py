@@ -17,8 +17,19 @@ def shown(count: int) -> str:
     return f"{count:,}" if count >= SMALL_CELL or count == 0 else f"<{SMALL_CELL}"
 
 
-def shown_parts(counts: Sequence[int]) -> list[str]:
-    """Write counts that add up to a known total.
+def cell(count: int) -> int | str:
+    """Return a count of people as a table holds it: a number, or "<11" for a small cell.
+
+    Examples
+    --------
+    >>> cell(1234), cell(3)
+    (1234, '<11')
+    """
+    return shown(count) if 0 < count < SMALL_CELL else count
+
+
+def cells(counts: Sequence[int]) -> list[int | str]:
+    """Return counts that add up to a known total as a table holds them.
 
     What the total leaves for the small cells must not pin them: one alone is had by subtraction,
     and several are if all of them are 1 or all of them 10. Then the next smallest count is
@@ -26,21 +37,21 @@ def shown_parts(counts: Sequence[int]) -> list[str]:
 
     Examples
     --------
-    >>> shown_parts([36, 16, 3]), shown_parts([36, 16]), shown_parts([29, 10, 10])
-    (['36', 'withheld', '<11'], ['36', '16'], ['withheld', '<11', '<11'])
+    >>> cells([36, 16, 3]), cells([36, 16]), cells([29, 10, 10])
+    ([36, 'withheld', '<11'], [36, 16], ['withheld', '<11', '<11'])
     """
-    texts = [shown(count) for count in counts]
+    held = [cell(count) for count in counts]
     small = [count for count in counts if 0 < count < SMALL_CELL]
     if not small or sum(counts) < SMALL_CELL:  # the total itself is a small cell
-        return texts
+        return held
     large = sorted((i for i, n in enumerate(counts) if n >= SMALL_CELL), key=lambda i: counts[i])
     withheld: list[int] = []
     while _pinned(small, [counts[i] for i in withheld]):
         if len(withheld) == len(large):
-            return ["withheld" if count else "0" for count in counts]
+            return ["withheld" if count else 0 for count in counts]
         withheld.append(large[len(withheld)])
-        texts[withheld[-1]] = "withheld"
-    return texts
+        held[withheld[-1]] = "withheld"
+    return held
 
 
 def _pinned(small: Sequence[int], withheld: Sequence[int]) -> bool:

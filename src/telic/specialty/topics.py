@@ -39,7 +39,7 @@ def group_by_topics(
     if document == "patient":
         documents = log.patient_diagnosis()
     elif document == "user":
-        documents = log.user_diagnosis().sign()  # the text's is a set of diagnoses
+        documents = log.user_diagnosis().sign()  # the dissertation's is a set of diagnoses
     else:
         raise InputError(f"document is {document!r}, expected 'patient' or 'user'.")
     if n_topics is None:

@@ -4,6 +4,7 @@ import inspect
 import json
 from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,14 +57,15 @@ class Steps:
             What the step is about, for people.
         make : function
             Depends on its arguments and on telic's code alone. Returns tables, or what JSON takes;
-            arrays become lists.
+            arrays become lists. What does not change the result, such as a number of threads, is
+            bound by `functools.partial`, which does not count as a setting.
         **settings
             What JSON takes; None and paths too: a file that was changed since counts as another.
         """
         self.progress(name)
         if self.folder is None:
             return _read(_written(make(**settings)))
-        module = inspect.getmodule(make)
+        module = inspect.getmodule(make.func if isinstance(make, partial) else make)
         files = {
             name: path.stat().st_mtime_ns
             for name, path in settings.items()

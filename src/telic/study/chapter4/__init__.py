@@ -4,9 +4,10 @@ from pathlib import Path
 
 from telic.errors import InputError
 from telic.report import Report
-from telic.study.chapter4.experiment import BLOCKS, CASES, MULTIPLES, convergence, covtype_file
+from telic.study.chapter4.experiment import BLOCKS, CASES, MULTIPLES, convergence
 from telic.study.chapter4.figures import convergence_figure
 from telic.study.chapter4.tables import reach_table, saving_table
+from telic.study.data import set_file
 from telic.study.steps import Steps
 
 
@@ -38,8 +39,8 @@ def study(
         f"{', '.join(map(str, MULTIPLES))} times the theoretical one, as in 4.4.4."
     )
     names = list(CASES)
-    if not covtype_file(data).is_file():
-        report.note(f"COVTYPE is left out: {covtype_file(data)} not found. Set TELIC_DATA.")
+    if not set_file("covtype", data).is_file():
+        report.note(f"COVTYPE is left out: {set_file('covtype', data)} not found. Set TELIC_DATA.")
         names.remove("COVTYPE")
     options = {"share": share, "data": data and str(data), "seed": seed}
     found = {

@@ -1,9 +1,7 @@
 """How fast the eight methods of Section 4.4.3 converge on four problems."""
 
-import os
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 from telic.errors import InputError
 from telic.optim import Problem, make_problem, safe_step, solve
 from telic.optim.datasets import e2006_like, rcv1_like
+from telic.study.data import labelled_set
 
 BLOCKS = 10
-"""Blocks of SBCD and MRBCD; the thesis does not give its number."""
+"""Blocks of SBCD and MRBCD; the dissertation does not give its number."""
 MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Of the theoretical step, among which each method's best is taken (4.4.4)."""
 
@@ -76,14 +75,11 @@ def make_case(case: str, share: float, data: str | None, seed: int) -> Problem:
     seed : int
     """
     if case == "COVTYPE":
-        q = np.load(covtype_file(data))
-        X = sparse.csr_matrix(
-            (q["data"].astype(float), q["indices"], q["indptr"]), shape=q["shape"]
-        )
+        X, y, _ = labelled_set("covtype", data)
         rows = np.random.default_rng(seed).permutation(X.shape[0])[: int(share * X.shape[0])]
         largest = np.maximum(abs(X).max(axis=0).toarray().ravel(), 1e-12)
         X = (X[rows] @ sparse.diags(1.0 / largest)).tocsr()
-        return make_problem(X, q["y"][rows].astype(float), l1=1e-4, l2=1e-4)
+        return make_problem(X, y[rows], l1=1e-4, l2=1e-4)
     if case == "E2006-TFIDF shape":
         text = e2006_like(n=int(share * 16_087), seed=seed)
         return make_problem(text.X, text.y, loss="squared", l1=1e-4, l2=1e-4)
@@ -93,11 +89,6 @@ def make_case(case: str, share: float, data: str | None, seed: int) -> Problem:
         norms = 1.0 + np.random.default_rng(seed).pareto(1.5, size=text.y.size)
         X = (sparse.diags(np.sqrt(norms)) @ X).tocsr()
     return make_problem(X, text.y, l1=1e-4, l2=1e-4)
-
-
-def covtype_file(data: str | Path | None) -> Path:
-    """Return where covtype's rows are looked for."""
-    return Path(data or os.environ.get("TELIC_DATA", "../shared/data")) / "ml" / "covtype.npz"
 
 
 def convergence(

@@ -1,10 +1,8 @@
 """The networks that chapter 7 is studied on: simulated, and real ones where they are at hand."""
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +12,7 @@ import pyarrow.parquet as pq
 from telic.errors import InputError
 from telic.hin import Links, LinkType, Network, Rule, Schema, induced, network_from_arrays
 from telic.simulate.microblog import Community, microblog
+from telic.study.data import data_folder
 
 DENSITIES = tuple(round(0.001 * i, 3) for i in range(1, 11))
 DENSEST = DENSITIES[-1]
@@ -71,12 +70,6 @@ def make_world(name: str, users: int = 0, samples: int = 1, seed: int = 0) -> Wo
     return simulated_world(users=users, samples=samples, seed=seed)
 
 
-def data_folder() -> Path:
-    """Return the folder of real networks: ``$TELIC_DATA/hin``, or beside the repository."""
-    beside = Path(__file__).parents[5] / "shared" / "data"
-    return Path(os.environ.get("TELIC_DATA", beside)) / "hin"
-
-
 def sanremo(*, users: int = 1000, share: float = 0.8, seed: int = 0) -> World:
     """Sanremo 2016: real growth. Auxiliary: all events; target: the first `share` of the time.
 
@@ -119,7 +112,7 @@ def timme(*, density: float = 0.01, seed: int = 0) -> World:
 
 
 def _table(name: str) -> pa.Table:
-    file = data_folder() / f"{name}.parquet"
+    file = data_folder() / "hin" / f"{name}.parquet"
     if not file.is_file():
         raise InputError(f"{file}: not found. Set TELIC_DATA to the folder of real data sets.")
     return pq.ParquetFile(file).read()

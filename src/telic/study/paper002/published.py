@@ -1,9 +1,9 @@
-"""Document 002: test AUC of VRSPAM and its rivals, Table 1."""
+"""Test AUC as published in paper 002: VRSPAM and its rivals, Table 1."""
 
-from telic.study.published import Table, parse
+from telic.study.auc_published import PublishedTable, parse
 
 TABLES = (
-    Table(
+    PublishedTable(
         "VRSPAM and its rivals",
         parse(
             ("VRSPAM-L2", "VRSPAM-NET", "SPAM-L2", "SPAM-NET", "SOLAM", "OPAUC"),

@@ -8,12 +8,24 @@ import pytest
 from scipy import sparse
 from typer.testing import CliRunner
 
-from telic.auc import SPAM
+from telic.auc import SPAM, comparison
+from telic.auc.comparison import METHODS
 from telic.cli import app
 from telic.errors import InputError
-from telic.study import auc_tables, paper001, paper002
-from telic.study.auc_tables import METHODS, SAME, NotStored, Results, data_folder, load, runs_of
-from telic.study.published import Row, Table, parse, published_report, rerun, shown
+from telic.report import Table
+from telic.study import auc_published, auc_runs, paper001
+from telic.study.auc_published import (
+    PublishedTable,
+    Row,
+    cells_table,
+    parse,
+    published_report,
+    rerun,
+)
+from telic.study.auc_runs import SAME, NotStored, Results, load, runs_of
+from telic.study.paper001.published import TABLES as TABLES_001
+from telic.study.paper002.published import TABLES as TABLES_002
+from telic.study.steps import Steps
 
 
 @pytest.fixture
@@ -33,27 +45,29 @@ def folder(tmp_path):
 @pytest.fixture
 def quick(monkeypatch):
     """One scaling and two values a search: the machinery is tested, not the numbers."""
-    monkeypatch.setattr(auc_tables, "CONTROL_SCALINGS", ("unit",))
+    monkeypatch.setattr(auc_runs, "CONTROL_SCALINGS", ("unit",))
     for name, method in METHODS.items():
         monkeypatch.setitem(METHODS, name, replace(method, grid=method.grid[2:4]))
 
 
 def test_the_published_tables_are_whole():
-    counts = [len(table.figures) for table in paper001.TABLES + paper002.TABLES]
+    counts = [len(table.cells) for table in TABLES_001 + TABLES_002]
     assert counts == [12 * 7 - 2, 11 * 7 - 2, 16 * 3, 8 * 3, 9 * 6]
-    for table in paper001.TABLES + paper002.TABLES:
-        for figure in table.figures:
-            assert SAME.get(figure.method, figure.method) in METHODS
-            assert 0.5 <= figure.mean < 1
-            assert 0 < figure.sd < 0.25
+    for table in TABLES_001 + TABLES_002:
+        for cell in table.cells:
+            assert SAME.get(cell.method, cell.method) in METHODS
+            assert 0.5 <= cell.mean < 1
+            assert 0 < cell.sd < 0.25
 
 
 @pytest.mark.usefixtures("quick")
 def test_a_table_again_is_resumed_from_its_file(folder, tmp_path):
-    table = Table("t", parse(("SPAM-L2", "B-LS-SVM"), "diabetes .80±.01 .999±.001\nnone .9±.1 -"))
+    table = PublishedTable(
+        "t", parse(("SPAM-L2", "B-LS-SVM"), "diabetes .80±.01 .999±.001\nnone .9±.1 -")
+    )
     file = tmp_path / "results.jsonl"
-    data = folder / "ml"
-    first = rerun(table, folder=data, results=Results(file), runs=2)
+    data = folder
+    first = rerun(table, data=data, results=Results(file), runs=2)
     assert [row.data for row in first] == ["diabetes", "diabetes", "none"]
     assert first[0].ours == pytest.approx(first[0].exact, abs=0.05)
     assert first[1].ours == first[1].exact
@@ -65,18 +79,18 @@ def test_a_table_again_is_resumed_from_its_file(folder, tmp_path):
     text = file.read_text()
     file.write_text(text[:-5])
     lines = len(file.read_text().splitlines())
-    again = rerun(table, folder=data, results=Results(file), runs=2)
+    again = rerun(table, data=data, results=Results(file), runs=2)
     assert again == first
     assert len(file.read_text().splitlines()) == lines + 1
     page = published_report("001", [(table, first)], 2).html()
     assert "above every linear optimum" in page
-    assert shown(first[2])[-1] == "set not at hand"
+    assert cells_table("t", first).rows[2][-1] == "set not at hand"
 
 
 @pytest.mark.usefixtures("quick")
 def test_what_other_code_made_is_computed_again_and_said(folder, tmp_path, monkeypatch, caplog):
     file = tmp_path / "results.jsonl"
-    data = load("diabetes", folder / "ml")
+    data = load("diabetes", folder)
 
     def runs(method, data=data):
         stored = Results(file)
@@ -95,10 +109,10 @@ def test_what_other_code_made_is_computed_again_and_said(folder, tmp_path, monke
     assert "diabetes||unit|SPAM-L2|0 was made by other code or settings" in caplog.text
     assert runs("SPAM-L2", data._replace(digest="another file")) == 2
     assert runs("SPAM-L2") == 2
-    monkeypatch.setattr(auc_tables, "_at_most", lambda rows, positive, most: rows[::-1])
+    monkeypatch.setattr(comparison, "at_most", lambda rows, positive, most: rows[::-1])
     assert (runs("SPAM-L2"), runs("logistic")) == (2, 2)
     # A file that may not be added to holds nothing of what other code made.
-    monkeypatch.setattr(auc_tables, "_at_most", lambda rows, positive, most: rows)
+    monkeypatch.setattr(comparison, "at_most", lambda rows, positive, most: rows)
     with pytest.raises(NotStored):
         runs_of(data, "SPAM-L2", "unit", 1, Results(file, compute=False), label="")
 
@@ -106,7 +120,7 @@ def test_what_other_code_made_is_computed_again_and_said(folder, tmp_path, monke
 @pytest.mark.usefixtures("quick")
 def test_a_line_without_a_fingerprint_is_computed_again(folder, tmp_path):
     file = tmp_path / "results.jsonl"
-    data = load("diabetes", folder / "ml")
+    data = load("diabetes", folder)
     true = runs_of(data, "exact", "unit", 1, Results(file), label="")
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     old = [{"key": line["key"], "value": 0.123} for line in lines]
@@ -115,22 +129,37 @@ def test_a_line_without_a_fingerprint_is_computed_again(folder, tmp_path):
 
 
 @pytest.mark.usefixtures("quick")
-def test_compare_paper_from_the_command_line(folder, tmp_path):
+def test_a_paper_from_the_command_line(folder, tmp_path):
     report, file = tmp_path / "r.html", tmp_path / "results.jsonl"
-    arguments = ["--paper", "002", "--set", "diabetes", "--runs", 1, "--data", folder, "--json"]
-    arguments += ["--results", file, "--report", report]
-    result = CliRunner().invoke(app, ["auc", "compare", *map(str, arguments)])
+    arguments = ["--set", "diabetes", "--runs", 1, "--data", folder, "--json"]
+    arguments += ["--results", file, "--out", report]
+    result = CliRunner().invoke(app, ["study", "paper-002", *map(str, arguments)])
     assert result.exit_code == 0, result.output
-    rows = json.loads(result.stdout)
+    rows = Table.from_json(json.loads(result.stdout)["tables"][0]).records()
     assert [row["method"] for row in rows][:2] == ["VRSPAM-L2", "VRSPAM-NET"]
     assert all(0.5 < row["ours"] < 1 for row in rows)
     assert report.is_file()
 
 
+def test_an_interrupted_paper_keeps_what_is_done_and_says_so(tmp_path, monkeypatch):
+    def stop(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(auc_published, "rerun", stop)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ml").mkdir()
+    asked = ["study", "paper-002", "--data", str(tmp_path), "--results", "r.jsonl"]
+    ended = CliRunner().invoke(app, asked)
+    assert ended.exit_code == 130
+    assert "r.jsonl keeps the finished runs" in ended.stderr
+
+
 def test_labels_follow_the_named_rule(tmp_path):
     X = sparse.csr_matrix(np.eye(4))
+    (tmp_path / "ml").mkdir()
     np.savez(
-        tmp_path / "covtype.npz", data=X.data, indices=X.indices, indptr=X.indptr, shape=X.shape,
+        tmp_path / "ml" / "covtype.npz",
+        data=X.data, indices=X.indices, indptr=X.indptr, shape=X.shape,
         y=np.array([-1, 1, -1, -1]), y_raw=np.array([1, 2, 3, 4]),
     )  # fmt: skip
     assert load("covtype", tmp_path).positive.tolist() == [False, True, False, False]
@@ -139,7 +168,7 @@ def test_labels_follow_the_named_rule(tmp_path):
 
 def test_missing_data_is_named(tmp_path):
     with pytest.raises(InputError, match="TELIC_DATA"):
-        data_folder(tmp_path)
+        paper001.study(Steps(), data=tmp_path)
 
 
 def test_a_row_is_above_only_beyond_two_deviations():
@@ -152,4 +181,4 @@ def test_a_row_is_above_only_beyond_two_deviations():
 
 def test_one_run_shows_no_deviation():
     row = Row("d", "m", 0.8, 0.01, 0.81, 0.0, 0.8, 0.01, 0.8, 0.81, "exact, unit", runs=1)
-    assert shown(row)[2:4] == ["0.8000±0.0100", "0.8100"]
+    assert cells_table("t", [row]).cells()[0][2:6] == ["0.8000 ± 0.0100", "0.8100", "—", "1"]

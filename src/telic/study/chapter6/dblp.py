@@ -1,6 +1,7 @@
 """Chapter 6's question on real data: is a research area that has no seeds found in DBLP?"""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -8,12 +9,12 @@ from scipy import sparse
 
 from telic.specialty.lda import GibbsLDA
 from telic.specialty.pathselclus import fit_pathselclus
-from telic.study.chapter6_truth import Table, f1
+from telic.study.chapter6.hospital import f1
 
 AREAS = ("databases", "data mining", "machine learning", "information retrieval")
 
 
-def dblp_held_out(folder: Path, *, seed: int = 0, threads: int = 1) -> Table:
+def held_out(*, folder: Path, seed: int = 0, threads: int = 1) -> list[dict[str, Any]]:
     """Leave one research area without seeds and ask whether it is found: real data, known truth.
 
     Author = user, paper = patient, term = diagnosis, area = specialty. A tenth of the labelled
@@ -62,12 +63,10 @@ def dblp_held_out(folder: Path, *, seed: int = 0, threads: int = 1) -> Table:
         free = f1(truth, set(np.flatnonzero(fitted.labels == len(others))))
         unseeded = max(f1(truth, set(np.flatnonzero(topic == k))) for k in range(len(AREAS)))
         share = fitted.quality["A-P-T"] / sum(fitted.quality.values())
-        rows.append([name, len(truth), f"{free:.3f}", f"{unseeded:.3f}", f"{share:.2f}"])
-    return Table(
-        "Held-out discovery on DBLP four-area (real data)",
-        ["area left unseeded", "authors", "PathSelClus F1", "LDA F1", "share of A–P–T in Σα"],
-        rows,
-    )
+        rows.append(
+            {"area": name, "authors": len(truth), "seeded": free, "lda": unseeded, "share": share}
+        )
+    return rows
 
 
 def _links(row: np.ndarray, column: np.ndarray, shape: tuple[int, int]) -> sparse.csr_array:

@@ -1,8 +1,8 @@
-"""Document 001: test AUC of SPAM, SPDAM and their rivals, four tables."""
+"""Test AUC as published in paper 001: SPAM, SPDAM and their rivals, four tables."""
 
-from telic.study.published import Table, parse
+from telic.study.auc_published import PublishedTable, parse
 
-METHODS = Table(
+METHODS = PublishedTable(
     "Batch and online methods",
     parse(
         ("SPAM-L2", "SPAM-NET", "SOLAM", "OPAUC", "OAM-seq", "OAM-gra", "B-LS-SVM"),
@@ -22,7 +22,7 @@ news20    .8708±.0069 .8704±.0070 .8712±.0073 .8871±.0083 .8543±.0099 .8346
 """,
     ),
 )
-PRIMAL_DUAL = Table(
+PRIMAL_DUAL = PublishedTable(
     "SPDAM and its rivals",
     parse(
         ("SPDAM", "regSOLAM", "OPAUC", "OAM-gra", "Uni-Exp", "B-SVM-OR", "B-LS-SVM"),
@@ -41,7 +41,7 @@ sector    .9406±.0062 .9734±.0036 .9292±.0081 .9043±.0100 .9215±.0034 - -
 """,
     ),
 )
-BENCHMARK = Table(
+BENCHMARK = PublishedTable(
     "Benchmark sets",
     parse(
         ("regSOLAM", "SPAM-L2", "SPDAM"),
@@ -65,7 +65,7 @@ usps       .9690±.0033 .9775±.0032 .9791±.0033
 """,
     ),
 )
-ANOMALIES = Table(
+ANOMALIES = PublishedTable(
     "Anomaly detection",
     parse(
         ("regSOLAM", "SPAM-L2", "SPDAM"),
