@@ -320,39 +320,9 @@ def serve(
 def _describe(
     folder: Path, completer: "Completer", *, as_json: bool, prefix: str | None = None
 ) -> None:
-    from telic.completion.feedback import FEATURES
-    from telic.completion.harm import gate_facts
+    from telic.completion.findings import model_facts
 
-    relevance = completer.relevance
-    facts: dict[str, Any] = {
-        "model": completer.model,
-        "protocol": completer.protocol,
-        "relevance": relevance.name,
-        "weights of popular, personal, recent": [
-            relevance.popular, relevance.personal, relevance.recent
-        ],
-        "learned popularity of each query": relevance.unlearned is not None,
-        "candidates": completer.n,
-        "phrases": len(completer.index),
-        "users": len(completer.users),
-        "trained on simulated people": completer.simulated,
-        "order": completer.gate.summary(),
-        "running check": completer.check_summary(),
-        "gate": gate_facts(completer.gate),
-        "feature weights (everyone)": {
-            name: round(float(weight), 4)
-            for name, weight in zip(
-                (*FEATURES, "Relevance"), completer.everyone, strict=False
-            )
-        },
-    }  # fmt: skip
-    if completer.phones:
-        facts |= {
-            "apps": len(completer.phones.apps),
-            "query-app weights": len(completer.phones.weights.value),
-            "minutes for which an opened app is recent": completer.phones.minutes,
-            "fit (objective is at most gap above its optimum)": completer.phones.fit,
-        }
+    facts = model_facts(completer)
     if prefix is not None:
         suggestions = completer.compose(completer.user()).suggest(prefix, at=0.0)
         facts[f"suggestions for {prefix!r}"] = [s.text for s in suggestions]

@@ -1,12 +1,15 @@
-"""What a report says of an evaluation and of its log, as JSON takes it."""
+"""What is said of an evaluation, of its log and of a fitted model, as JSON takes it."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from telic.completion.completer import Completer
 from telic.completion.dwell_times import dwell_histograms, not_submitted
 from telic.completion.evaluation import Result, row_name
+from telic.completion.feedback import FEATURES
+from telic.completion.harm import gate_facts
 from telic.completion.replay import Replay
 
 
@@ -54,3 +57,38 @@ def log_facts(replay: Replay) -> dict[str, Any]:
         "dwell": dwell_histograms(log),
         "not_submitted": not_submitted(replay),
     }
+
+
+def model_facts(completer: Completer) -> dict[str, Any]:
+    """Return what a fitted completer holds, in the words of `telic completion inspect`."""
+    relevance = completer.relevance
+    facts: dict[str, Any] = {
+        "model": completer.model,
+        "protocol": completer.protocol,
+        "relevance": relevance.name,
+        "weights of popular, personal, recent": [
+            relevance.popular, relevance.personal, relevance.recent
+        ],
+        "learned popularity of each query": relevance.unlearned is not None,
+        "candidates": completer.n,
+        "phrases": len(completer.index),
+        "users": len(completer.users),
+        "trained on simulated people": completer.simulated,
+        "order": completer.gate.summary(),
+        "running check": completer.check_summary(),
+        "gate": gate_facts(completer.gate),
+        "feature weights (everyone)": {
+            name: round(float(weight), 4)
+            for name, weight in zip(
+                (*FEATURES, "Relevance"), completer.everyone, strict=False
+            )
+        },
+    }  # fmt: skip
+    if completer.phones:
+        facts |= {
+            "apps": len(completer.phones.apps),
+            "query-app weights": len(completer.phones.weights.value),
+            "minutes for which an opened app is recent": completer.phones.minutes,
+            "fit (objective is at most gap above its optimum)": completer.phones.fit,
+        }
+    return facts
