@@ -9,8 +9,7 @@ from a log which apps speak for which queries. Here on *simulated* phones, with 
 from matplotlib import pyplot
 
 from telic.completion import fit_completer
-from telic.simulate import example_phones, simulate_phones
-from telic.study.chapter2_controls import simulated_replay
+from telic.simulate import example_phones, simulate_phones, simulated_replay
 
 catalogue, affinity = example_phones()
 log = simulate_phones(catalogue, affinity=affinity, seed=0)

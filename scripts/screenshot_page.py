@@ -8,8 +8,7 @@ from playwright.sync_api import sync_playwright
 
 from telic.completion import fit_completer
 from telic.serve import Settings, serving
-from telic.simulate import geonames_catalogue, simulate_typists
-from telic.study.chapter2_controls import simulated_replay
+from telic.simulate import geonames_catalogue, simulate_typists, simulated_replay
 
 IMAGE = Path(__file__).resolve().parent.parent / "docs" / "images" / "search-box.png"
 CHROMIUM_ARGS = (

@@ -18,21 +18,33 @@ def test_every_link_to_a_file_leads_somewhere():
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+def first_table(section):
+    """Rows of the first table of a page's section, by column."""
+    (lines, *_) = re.findall(r"(?:^\|.*\|\n)+", section, re.M)
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines.splitlines()]
+    return [dict(zip(map(str.lower, cells[0]), line, strict=True)) for line in cells[2:]]
+
+
 def test_the_gain_that_the_readme_states_is_the_measured_one():
+    """Whoever writes results-chapter-2.md anew copies what this test expects into the README."""
     page = (ROOT / "docs" / "results-chapter-2.md").read_text()
+
+    def measured(heading, relevance):
+        default = {"relevance": relevance, "protocol": "careful", "n": "10", "list": "own"}
+        rows = first_table(page.split(f"## {heading}\n")[1].split("\n## ")[0])
+        (row,) = (row for row in rows if default.items() <= row.items())
+        return row["adaqac-online"], row["static"]
+
+    gain, static = measured("At the last keystroke", "personal-s")
+    gain_every, static_every = measured("At every keystroke", "personal-s")
+    gain_popular, static_popular = measured("At every keystroke", "mpc")
     (said,) = re.findall(r"With the defaults, .*?(?=\n\n)", (ROOT / "README.md").read_text(), re.S)
-    said = " ".join(said.split())
-    default = {"Relevance": "personal-s", "Protocol": "careful", "N": "10"}
-    for heading, relevance, words in (
-        ("## At the last keystroke", "personal-s", "{gain} points of MRR to {static} at the last"),
-        ("## At every keystroke", "personal-s", "{gain} to {static} over all keystrokes"),
-        ("## At every keystroke", "mpc", "popularity too, feedback adds {gain} to {static}:"),
-    ):
-        lines = [
-            line for line in page.split(heading)[1].split("\n## ")[0].splitlines() if "|" in line
-        ]
-        cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-        rows = [dict(zip(cells[0], line, strict=True)) for line in cells[2:]]
-        wanted = default | {"Relevance": relevance}
-        (row,) = (r for r in rows if wanted.items() <= r.items() and r.get("List", "own") == "own")
-        assert words.format(gain=row["adaqac-online"], static=row["static"]) in said
+    assert " ".join(said.split()) == (
+        f"With the defaults, feedback adds {gain} points of MRR to {static} at the last keystroke "
+        f"and {gain_every} to {static_every} over all keystrokes on simulated typists. Their lists "
+        "were made by popularity alone, so that feedback also tells which of a user's own queries "
+        "the lists left out; a gain of that kind does not come again once your box shows the "
+        "completer's lists. Where the relevance is popularity too, feedback adds "
+        f"{gain_popular} to {static_popular}: little. What it adds with your users, `telic "
+        "completion evaluate` says."
+    )

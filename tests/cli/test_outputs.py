@@ -39,6 +39,8 @@ COMMANDS = {
     "privacy report --auxiliary": ["other", "OUT", "--auxiliary", "IN"],
     "study chapter-2": ["--out", "OUT", "--catalogue", "IN"],
     "study chapter-3": ["--out", "OUT", "--pairs", "IN"],
+    "study chapter-3 --catalogue": ["--out", "OUT", "--catalogue", "IN"],
+    "study do-no-harm": ["--out", "OUT"],
     **{f"study chapter-{n}": ["--out", "OUT"] for n in (4, 5, 6, 7)},
     "study paper-001": ["--out", "OUT", "--results", "IN"],
     "study paper-002": ["--out", "OUT"],

@@ -1,8 +1,17 @@
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
-from telic.simulate import Catalogue
-from telic.study import chapter2_controls as controls
+from telic.cli import app
+from telic.errors import InputError
+from telic.simulate import Catalogue, dwell_effect
+from telic.simulate.simulated_replay import TOLD
+from telic.study import chapter2
+from telic.study.chapter2.experiments import knowledge
+from telic.study.chapter2.tables import knowledge_table, published_table, standard_error
+from telic.study.steps import Steps
+
+SMALL = {"users": 12, "compositions": 24}
 
 
 @pytest.fixture(scope="module")
@@ -14,29 +23,87 @@ def catalogue():
 
 
 def test_what_the_lists_know_shows_in_the_re_ranked_row_alone(catalogue):
-    rows = controls.knowledge(
-        catalogue, settings=("inattentive",), seeds=2, users=12, compositions=24
-    )
-    found = {row["told"]: row for row in rows}
-    assert tuple(found) == controls.TOLD
-    everything, older, nothing = (found[told] for told in controls.TOLD)
+    logs = [knowledge(catalogue, setting="inattentive", seed=s, **SMALL) for s in (0, 1)]
+    table = knowledge_table({"inattentive": {told: [log[told] for log in logs] for told in TOLD}})
+    found = {row["completer is told"]: row for row in table.records()}
+    assert tuple(found) == TOLD
+    everything, older, nothing = (found[told] for told in TOLD)
     # Told what the lists are made from, a completer has the list that was shown.
-    assert everything["static"] == pytest.approx(everything["reranked"])
-    assert everything["shown"] > 0.9
-    assert nothing["static"] < nothing["reranked"] - 0.02
+    assert everything["static"] == pytest.approx(everything["re-ranked static"])
+    assert everything["shown, own"] > 0.9
+    assert nothing["static"] < nothing["re-ranked static"] - 0.02
     assert older["static"] < everything["static"]
-    assert nothing["shown"] < older["shown"] < everything["shown"]
-    for row in rows:  # nobody looks: dwell times tell nothing, whatever lists know
-        assert abs(row["dwell"]) < 0.02
+    assert nothing["shown, own"] < older["shown, own"] < everything["shown, own"]
+    for row in found.values():  # nobody looks: dwell times tell nothing, whatever lists know
+        assert abs(row["log − dwell twin"][0]) < 0.02
 
 
-def test_a_row_is_the_effect_on_one_log_where_there_is_one_seed(catalogue):
-    (row, _) = controls.knowledge(
-        catalogue, settings=("readers",), told=("all", "older"), seeds=2, users=8, compositions=16
-    )
-    one, two = (
-        controls.dwell_effect(catalogue, setting="readers", seed=s, users=8, compositions=16)
-        for s in (0, 1)
-    )
-    for key in ("static", "gain", "dwell"):
-        assert row[key] == pytest.approx((one[key] + two[key]) / 2)
+def test_told_everything_a_log_has_the_effect_of_the_control(catalogue):
+    size = {"users": 8, "compositions": 16}
+    (own,) = knowledge(catalogue, setting="readers", seed=1, told=["all"], **size).values()
+    effect = dwell_effect(catalogue, setting="readers", seed=1, **size)
+    assert {key: own[key] for key in effect} == pytest.approx(effect)
+
+
+def test_a_standard_error_is_that_of_the_mean_over_seeds():
+    effects = [{"gain": value} for value in (1.0, 2.0, 3.0)]
+    assert standard_error(effects, "gain") == pytest.approx([2.0, 1 / np.sqrt(3)])
+
+
+@pytest.fixture(scope="module")
+def catalogue_file(tmp_path_factory, catalogue):
+    file = tmp_path_factory.mktemp("catalogue") / "catalogue.csv"
+    lines = [f"{p},{w}" for p, w in zip(catalogue.phrases, catalogue.weights, strict=True)]
+    file.write_text("\n".join(["query,count", *lines]))
+    return file
+
+
+def test_the_whole_chapter_is_one_page_and_goes_on_where_it_stopped(
+    tmp_path, catalogue_file, monkeypatch
+):
+    monkeypatch.setattr(chapter2, "NAMES", ("mpc", "personal-s"))
+    monkeypatch.setattr(chapter2, "CANDIDATES", (5, 10))
+    monkeypatch.setattr(chapter2, "LEVELS", (0.0, 1.0))
+    options = {"catalogue": catalogue_file, "seeds": 2, "users": 8, "compositions": 16}
+    report = chapter2.study(Steps(tmp_path / "work"), **options)
+    report.write(tmp_path / "page.md")
+    page = (tmp_path / "page.md").read_text()
+    assert page.count("![") == len(list((tmp_path / "page").iterdir())) == 6
+    overview, accuracy, every = report.tables[:3]
+    assert [row["relevance"] for row in overview.records()] == ["mpc", "personal-s"] * 4
+    assert {row["protocol"] for row in every.records()} == {"careful", "paper"}
+    static = {(row["relevance"], row["protocol"], row["model"]): row["MRR"]
+              for row in accuracy.records()}  # fmt: skip
+    for row in overview.records():
+        name = "static" if row["list"] == "own" else "re-rank the shown list: static"
+        assert row["static"] == static[row["relevance"], row["protocol"], name]
+
+    def none(*given, **named):
+        raise AssertionError("a finished step was made again")
+
+    monkeypatch.setattr("telic.study.chapter2.experiments.phrases", none)
+    again = chapter2.study(Steps(tmp_path / "work"), **options)
+    assert again.html() == report.html()
+
+
+def test_what_the_dissertation_prints_stands_beside_the_protocol_it_is_of():
+    rows = [
+        {"prefixes": prefixes, "lists": lists, "relevance": "mpc", "protocol": protocol, "mrr": mrr}
+        for prefixes, lists in (("last", "own"), ("last", "shown"), ("all", "own"))
+        for protocol in ("careful", "paper")
+        for mrr in (0.1, 0.2, 0.3, 0.4, 0.5)
+    ]
+    careful, paper = published_table(rows).records()
+    assert (careful["protocol"], paper["protocol"]) == ("careful", "paper")
+    assert careful["adaqac-online"] == 0.5
+    assert paper["published, static"] == pytest.approx(0.5062)
+    assert paper["published, adaqac-online"] == pytest.approx(0.6092)
+
+
+def test_one_seed_has_no_interval_and_is_refused(tmp_path):
+    with pytest.raises(InputError, match="seeds is 1"):
+        chapter2.study(Steps(), seeds=1)
+    out = tmp_path / "page.html"
+    done = CliRunner().invoke(app, ["study", "chapter-2", "--seeds", "1", "--out", str(out)])
+    assert done.exit_code == 2
+    assert not out.exists()

@@ -1,16 +1,20 @@
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from telic.data.pairs import read_pairs
+from telic.report import Report
 from telic.simulate import Catalogue
 from telic.study import chapter3
-from telic.study.chapter3_report import chapter3_study, variants_table
-from telic.study.chapter3_unimobile import pairs_study
+from telic.study.chapter3.experiments import control, convergence
+from telic.study.chapter3.real_pairs import pairs_study
+from telic.study.chapter3.tables import controls_table
+from telic.study.steps import Steps
 
 
 @pytest.fixture(scope="module")
-def pairs():
+def table():
     """Thirty people in whom the app decides which of two words is typed."""
     rng = np.random.default_rng(0)
     rows = []
@@ -19,7 +23,12 @@ def pairs():
             app = ["mail", "maps"][rng.integers(2)]
             word = {"mail": "pack", "maps": "park"}[app]
             rows.append({"WorkerId": worker, "TaskId": task, "q": f"{word} {task}", "app": app})
-    return read_pairs(pa.Table.from_pylist(rows))
+    return pa.Table.from_pylist(rows)
+
+
+@pytest.fixture(scope="module")
+def pairs(table):
+    return read_pairs(table)
 
 
 def test_apps_that_decide_the_word_help_people_held_out(pairs):
@@ -31,28 +40,73 @@ def test_apps_that_decide_the_word_help_people_held_out(pairs):
     assert abs(shuffled["difference"]) < 0.05
 
 
-def test_the_whole_chapter_runs_and_its_numbers_are_plain(tmp_path, pairs):
+@pytest.fixture
+def files(tmp_path, table):
+    """A catalogue and real pairs, in files."""
     rng = np.random.default_rng(0)
-    letters = rng.integers(0, 3, (80, 10))
-    catalogue = Catalogue(
-        sorted({"".join("abc"[k] for k in row) for row in letters}), np.ones(80)
-    )  # fmt: skip
-    report, numbers = chapter3_study(catalogue, pairs=pairs, users=8, compositions=12, seeds=2)
-    report.write(tmp_path / "report.html")
-    models = {row["model"] for row in numbers["rows"] if row["lists"] == "own"}
-    assert models == {"standard", "appaware-i", "appaware-o", "appaware-c", "appaware"}
-    columns, table = variants_table(numbers["rows"])
-    for row in table:
-        is_fitted = "standard" not in row[columns.index("Model")]
-        assert (float(row[columns.index("Gap")] or "nan") >= 0) == is_fitted
-    assert len(numbers["real_pairs"]) == 24
-    assert {row["model"] for row in numbers["together"]} == {
-        "standard", "feedback", "appaware", "together",
-    }  # fmt: skip
+    phrases = sorted({"".join("abc"[k] for k in row) for row in rng.integers(0, 3, (80, 10))})
+    (tmp_path / "catalogue.csv").write_text("\n".join(["query", *phrases]))
+    pq.write_table(table, tmp_path / "pairs.parquet")
+    return {"catalogue": tmp_path / "catalogue.csv", "pairs": tmp_path / "pairs.parquet"}
+
+
+def test_the_whole_chapter_is_one_page(tmp_path, files, monkeypatch):
+    monkeypatch.setattr(chapter3, "NAMES", ("mpc", "timesense-s"))
+    monkeypatch.setattr(chapter3, "SETTINGS", chapter3.SETTINGS[:1] + chapter3.SETTINGS[-1:])
+    monkeypatch.setattr(chapter3, "SWEEPS", {"n": ((2, 5), "pre-indexed queries", "")})
+    monkeypatch.setattr(chapter3, "convergence", few_passes)
+    report = chapter3.study(Steps(), **files, users=8, compositions=12, seeds=2)
+    report.write(tmp_path / "page.md")
+    page = (tmp_path / "page.md").read_text()
+    assert page.count("![") == len(list((tmp_path / "page").iterdir())) == 5
+    variants = report.tables[0].records()
+    own = {row["model"] for row in variants if not row["model"].startswith("re-rank")}
+    assert own == {"standard", "appaware-i", "appaware-o", "appaware-c", "appaware"}
+    for row in variants:
+        is_fitted = "standard" not in row["model"]
+        assert (row["gap"] is not None and row["gap"] >= 0) == is_fitted
+        assert (row["relative change"] is not None) == is_fitted
+    tables = {table.title: table.records() for table in report.tables}
+    (published,) = (rows for title, rows in tables.items() if "beside Table 3.5" in title)
+    standard = [row["MRR"] for row in variants if row["model"] == "standard"]
+    assert [row["Standard"] for row in published] == standard
+    assert published[0]["published, relative change"] == pytest.approx(41.55 / 35.13 - 1)
+    (real,) = (rows for title, rows in tables.items() if "0 where the query is not" in title)
+    assert len(real) == 24
+    (both,) = (rows for title, rows in tables.items() if title.startswith("One fit with both"))
+    assert {row["model"] for row in both} == {"standard", "feedback", "appaware", "together"}
+    (swept,) = (rows for title, rows in tables.items() if title.startswith("AppAware (MPC)"))
+    assert [row["pre-indexed queries"] for row in swept] == [2, 5]
+
+
+def few_passes(**settings):
+    return convergence(replications=1, passes=4)
+
+
+def test_real_pairs_are_left_out_by_default_where_they_are_not(tmp_path, monkeypatch):
+    monkeypatch.setenv("TELIC_DATA", str(tmp_path))
+    report = Report("t")
+    chapter3._real_pairs(report, Steps(), None)
+    assert "are left out" in report.markdown()
+    assert not report.tables
+
+
+def test_a_control_knows_what_it_compares():
+    letters = np.random.default_rng(0).integers(0, 3, (80, 10))
+    known = Catalogue(sorted({"".join("abc"[k] for k in row) for row in letters}), np.ones(80))
+    phones = {"users": 6, "compositions": 12, "independent": True, "seed": 0, "relevance": "mpc"}
+    careful = control(known, protocol="careful", **phones)
+    assert "counts" in careful
+    assert "counts" not in control(known, protocol="paper", **phones)
+    older = control(known, protocol="careful", told="older", **phones)
+    assert older.keys() - careful.keys() == {"re-ranked lists"}
+    (first, *_) = controls_table([("s", "mpc", [careful, older])]).records()
+    gain, low, high = first["gain over Standard"]
+    assert gain == pytest.approx((careful["counts"] + older["counts"]) / 2)
+    assert low < gain < high
 
 
 def test_the_convergence_study_has_a_gap_for_every_method():
-    rows = chapter3.convergence(replications=1, passes=4)
-    last = {row["method"]: row["gap"] for row in rows}
+    last = {row["method"]: row["gap"] for row in few_passes()}
     assert last["SAGA on touched coordinates, |B| = 10"] < 0.1
     assert all(np.isfinite(gap) or "printed" in method for method, gap in last.items())

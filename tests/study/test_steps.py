@@ -1,3 +1,4 @@
+import os
 from functools import partial
 
 import numpy as np
@@ -36,6 +37,19 @@ def test_what_is_kept_is_what_a_study_without_a_folder_works_with(tmp_path):
     kept, fresh = Steps(tmp_path)("s", make, size=2), Steps()("s", make, size=2)
     assert kept == fresh == Steps(tmp_path)("s", make, size=2)
     assert kept["table"] == Table("t", {"a": ".1f"}, [[0.5], [None]])
+
+
+def count_lines(*, file):
+    return len(file.read_text().splitlines())
+
+
+def test_a_file_that_was_changed_is_read_again(tmp_path):
+    file, steps = tmp_path / "catalogue.csv", Steps(tmp_path / "work")
+    file.write_text("a")
+    assert steps("lines", count_lines, file=file) == 1
+    file.write_text("a\nb")
+    os.utime(file, ns=(1, 1))
+    assert steps("lines", count_lines, file=file) == 2
 
 
 def test_a_step_that_fails_leaves_nothing(tmp_path):

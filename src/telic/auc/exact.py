@@ -14,7 +14,8 @@ from telic.auc.objective import (
     class_means,
     row_shares,
 )
-from telic.auc.rows import FAST, Matrix
+from telic.auc.rows import Matrix
+from telic.optim.rows import FAST
 
 
 def exact(moments: Moments, *, beta: float) -> Solution:

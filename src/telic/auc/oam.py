@@ -7,8 +7,9 @@ rows may be sparse, and a step costs O(buffer size × nonzeros).
 
 from numba import njit
 
-from telic.auc.rows import FAST, TINY, row_add, row_collect, row_dot
+from telic.auc.rows import TINY, row_collect
 from telic.auc.statistics import SCARCE, count
+from telic.optim.rows import FAST, row_add, row_dot
 
 SAME_ROW = 1e-14
 """Two rows nearer than this share of their squared norms are one row."""

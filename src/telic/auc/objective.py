@@ -17,7 +17,8 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
-from telic.auc.rows import FAST, Matrix
+from telic.auc.rows import Matrix
+from telic.optim.rows import FAST
 
 Callback = Callable[[float, np.ndarray], bool | None]
 """Called with the passes over the data so far and the weights; True ends the solver."""

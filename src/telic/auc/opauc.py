@@ -2,8 +2,8 @@
 
 from numba import njit
 
-from telic.auc.rows import FAST
 from telic.auc.statistics import SCARCE, observe
+from telic.optim.rows import FAST
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)

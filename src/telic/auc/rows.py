@@ -1,6 +1,6 @@
-"""Rows of a dense or sparse matrix behind one pair of kernels, so that a solver is written once."""
+"""What AUC's kernels read: rows in double precision, drawn by weight, asked for ahead of time."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -9,25 +9,13 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 from scipy import sparse
 
+from telic.optim.rows import FAST, Rows, entries, entry, row_add, sparse_rows
+
 Matrix = Any
 """A dense array or a SciPy sparse matrix of shape (n, d)."""
 
-FAST = {"reassoc", "contract"}
-"""Floating-point freedom given to kernels: sums may be reordered, NaN and infinity stay right."""
-
 TINY = 1e-60
 """Kernels that keep w as s·v multiply it out when s falls to this, before 1/s overflows."""
-
-
-class SparseRows(NamedTuple):
-    """The three arrays of a CSR matrix, as kernels take them."""
-
-    data: np.ndarray
-    indices: np.ndarray
-    indptr: np.ndarray
-
-
-Rows = np.ndarray | SparseRows
 
 
 def as_rows(X: Matrix) -> Rows:
@@ -37,9 +25,8 @@ def as_rows(X: Matrix) -> Rows:
     """
     if not sparse.issparse(X):
         return np.require(X, dtype=np.float64, requirements=["C", "A", "W"])
-    X = sparse.csr_matrix(X)
-    parts = ((X.data, np.float64), (X.indices, np.int32), (X.indptr, np.int64))
-    return SparseRows(*(np.require(part, dtype, ["C", "A", "W"]) for part, dtype in parts))
+    rows = sparse_rows(sparse.csr_matrix(X))
+    return rows._replace(data=np.require(rows.data, np.float64, ["C", "A", "W"]))
 
 
 SMALL = 1000
@@ -100,54 +87,6 @@ class Draws:
         return order if self.reading is None else self.reading[order]
 
 
-def row_dot(rows, i, w):
-    """Inner product of row i with w (inside kernels)."""
-    raise NotImplementedError("row_dot is called from compiled kernels only")
-
-
-def row_add(rows, i, scale, w):
-    """Add scale times row i to w (inside kernels)."""
-    raise NotImplementedError("row_add is called from compiled kernels only")
-
-
-@overload(row_dot, jit_options={"fastmath": FAST})
-def _row_dot(rows, i, w):
-    if isinstance(rows, types.Array):
-
-        def dense(rows, i, w):
-            total = 0.0
-            for j in range(w.size):
-                total += rows[i, j] * w[j]
-            return total
-
-        return dense
-
-    def csr(rows, i, w):
-        total = 0.0
-        for k in range(rows.indptr[i], rows.indptr[i + 1]):
-            total += rows.data[k] * w[rows.indices[k]]
-        return total
-
-    return csr
-
-
-@overload(row_add, jit_options={"fastmath": FAST})
-def _row_add(rows, i, scale, w):
-    if isinstance(rows, types.Array):
-
-        def dense(rows, i, scale, w):
-            for j in range(w.size):
-                w[j] += scale * rows[i, j]
-
-        return dense
-
-    def csr(rows, i, scale, w):
-        for k in range(rows.indptr[i], rows.indptr[i + 1]):
-            w[rows.indices[k]] += scale * rows.data[k]
-
-    return csr
-
-
 def row_collect(rows, i, scale, total, marked, touched, columns):
     """Add scale times row i to total and list the columns touched so far (inside kernels).
 
@@ -162,16 +101,16 @@ def _row_collect(rows, i, scale, total, marked, touched, columns):
     if isinstance(rows, types.Array):
 
         def dense(rows, i, scale, total, marked, touched, columns):
-            for j in range(total.size):
-                total[j] += scale * rows[i, j]
+            row_add(rows, i, scale, total)
             return total.size
 
         return dense
 
     def csr(rows, i, scale, total, marked, touched, columns):
-        for k in range(rows.indptr[i], rows.indptr[i + 1]):
-            j = rows.indices[k]
-            total[j] += scale * rows.data[k]
+        start, end = entries(rows, i)
+        for p in range(start, end):
+            j, x = entry(rows, i, p)
+            total[j] += scale * x
             if not marked[j]:
                 marked[j] = True
                 touched[columns] = j

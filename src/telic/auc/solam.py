@@ -3,8 +3,9 @@
 import numpy as np
 from numba import njit
 
-from telic.auc.rows import FAST, TINY, row_add, row_dot
+from telic.auc.rows import TINY
 from telic.auc.statistics import count
+from telic.optim.rows import FAST, row_add, row_dot
 
 FADED = 1e-4
 """Below this share of g the sum for the average, g·(r·v + z), would lose its digits: r·v alone

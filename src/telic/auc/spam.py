@@ -7,20 +7,9 @@ from numba import njit
 
 from telic.auc.certificate import certified
 from telic.auc.objective import Callback, ClassMeans, Solution, class_means
-from telic.auc.rows import (
-    AHEAD,
-    FAST,
-    TINY,
-    Draws,
-    Matrix,
-    Rows,
-    as_rows,
-    prefetch,
-    row_add,
-    row_dot,
-    row_prefetch,
-)
+from telic.auc.rows import AHEAD, TINY, Draws, Matrix, as_rows, prefetch, row_prefetch
 from telic.errors import InputError
+from telic.optim.rows import FAST, Rows, row_add, row_dot
 
 STEPS = ("linear", "sqrt", "theory-power", "theory-linear")
 

@@ -3,8 +3,8 @@
 import numpy as np
 from numba import njit
 
-from telic.auc.rows import FAST
 from telic.auc.statistics import SCARCE, observe
+from telic.optim.rows import FAST
 
 STREAM_STEPS = ("linear", "sqrt")
 

@@ -15,9 +15,10 @@ from telic.auc.objective import (
     penalty,
     row_shares,
 )
-from telic.auc.rows import FAST, Matrix, as_rows, row_add, row_dot
+from telic.auc.rows import Matrix, as_rows
 from telic.auc.spam import row_squares
 from telic.errors import InputError
+from telic.optim.rows import FAST, row_add, row_dot
 
 
 def spdam(

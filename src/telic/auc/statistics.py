@@ -3,7 +3,8 @@
 import numpy as np
 from numba import njit
 
-from telic.auc.rows import FAST, Matrix
+from telic.auc.rows import Matrix
+from telic.optim.rows import FAST
 
 SCARCE = 1e-100
 """A class whose count was forgotten down to this is treated as never seen."""

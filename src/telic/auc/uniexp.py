@@ -3,8 +3,9 @@
 import numpy as np
 from numba import njit
 
-from telic.auc.rows import FAST, TINY, row_add, row_dot
+from telic.auc.rows import TINY
 from telic.auc.statistics import SCARCE, count
+from telic.optim.rows import FAST, row_add, row_dot
 
 LINEAR_BEYOND = 5.0
 """Where −margin exceeds this the exponential continues as its tangent: one outlier must not

@@ -8,21 +8,11 @@ from scipy import sparse
 
 from telic.auc.certificate import TIGHTEST, certified, fenchel_terms, small
 from telic.auc.objective import Callback, Solution, loss_gradient, pair_loss, penalty
-from telic.auc.rows import (
-    AHEAD,
-    FAST,
-    TINY,
-    Draws,
-    Matrix,
-    as_rows,
-    prefetch,
-    row_add,
-    row_dot,
-    row_prefetch,
-)
+from telic.auc.rows import AHEAD, TINY, Draws, Matrix, as_rows, prefetch, row_prefetch
 from telic.auc.spam import centred, spam_pass
 from telic.auc.vrspam_pairs import pair_stage
 from telic.errors import InputError
+from telic.optim.rows import FAST, row_add, row_dot
 
 
 def vrspam(

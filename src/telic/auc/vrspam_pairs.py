@@ -10,8 +10,8 @@ import numpy as np
 from numba import njit
 
 from telic.auc.objective import ClassMeans
-from telic.auc.rows import Rows, row_add, row_dot
 from telic.optim.kernels import advance, decay_tables, soft
+from telic.optim.rows import Rows, row_add, row_dot
 
 
 def pair_stage(

@@ -1,6 +1,5 @@
 """`telic completion`: simulate typists, fit and evaluate models, look into them, serve them."""
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -9,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from telic.cli.console import Overwrite, print_table
+from telic.cli.console import Overwrite, print_json, show
 from telic.cli.progress import console, steps
 from telic.errors import InputError
 
 if TYPE_CHECKING:
-    from telic.completion import Completer, Protocol, Replay, Result
-    from telic.simulate import Catalogue
+    from telic.completion import Completer, Protocol, Replay
+    from telic.completion.report import Summary
 
 app = typer.Typer(
     help="Query completion that adapts to what the user skipped.", no_args_is_help=True
@@ -27,7 +26,8 @@ Queries = Annotated[
     typer.Option(help="Query log or catalogue from before the log, Parquet or CSV (contract 2)."),
 ]
 MinCompositions = Annotated[
-    int, typer.Option(help="Leave out users with fewer compositions (the text: 100).", min=4)
+    int,
+    typer.Option(help="Leave out users with fewer compositions (the dissertation: 100).", min=4),
 ]
 MinUsers = Annotated[
     int,
@@ -60,13 +60,6 @@ def replay_of(
         console.print(f"{log}: skipped {count} rows: {reason}", soft_wrap=True)
     earlier = read_queries(queries) if queries else None
     return Replay(read, queries=earlier, min_compositions=min_compositions, min_users=min_users)
-
-
-def catalogue_of(file: Path | None, min_users: int = 3) -> "Catalogue":
-    """Return the catalogue in a file, or the world's places."""
-    from telic.simulate import Catalogue, geonames_catalogue
-
-    return Catalogue.from_table(file, min_users=min_users) if file else geonames_catalogue()
 
 
 def protocols_of(name: str) -> "tuple[Protocol, ...]":
@@ -131,7 +124,12 @@ def simulate(
     import pyarrow.parquet as pq
 
     from telic.data import atomic_path, check_output
-    from telic.simulate import affinity_of_pairs, simulate_phones, simulate_typists
+    from telic.simulate import (
+        affinity_of_pairs,
+        read_catalogue,
+        simulate_phones,
+        simulate_typists,
+    )
 
     if not phones and (pairs or independent or strength != 0.5):
         raise InputError("--pairs, --independent and --strength need --phones.")
@@ -142,7 +140,9 @@ def simulate(
     for path in filter(None, (out, queries)):
         check_output(path, reads=[catalogue, pairs], overwrite=overwrite)
     phrases, affinity = (
-        affinity_of_pairs(pairs) if pairs else (catalogue_of(catalogue, min_users), None)
+        affinity_of_pairs(pairs)
+        if pairs
+        else (read_catalogue(catalogue, min_users=min_users), None)
     )
     common: dict[str, Any] = {
         "users": users, "compositions": compositions, "seed": seed, "setting": setting,
@@ -229,12 +229,12 @@ def evaluate(
 ) -> None:
     """Measure what feedback, or the phone's apps, are worth on a log, against the static order."""
     from telic.completion import evaluate as run
+    from telic.completion.appaware_evaluation import evaluate_phones
+    from telic.completion.report import apps_summary, feedback_summary
     from telic.data import check_output
-    from telic.study import chapter2_report as draw
 
     if model not in ("adaqac", "appaware"):
         raise InputError(f"--model is {model!r}, expected adaqac or appaware.")
-
     names, chosen, sizes = relevances_of(relevance), protocols_of(protocol), candidates or [10]
     for n in sizes:
         if not 1 <= n <= 200:
@@ -244,72 +244,32 @@ def evaluate(
     replay = replay_of(
         log, queries, skip=skip_bad_rows, min_compositions=min_compositions, min_users=min_users
     )
-    if model == "appaware":
-        evaluate_apps(replay, names, chosen, sizes, window, report, as_json=as_json)
-        return
-    pieces = 2 * len(names) * len(chosen) * len(sizes)  # own lists, and those shown
-    with ThreadPoolExecutor(2) as two, steps("evaluating", pieces) as progress:
-        results = run(
-            replay, relevances=names, protocols=chosen, candidates=sizes, progress=progress,
-            executor=two,
-        )  # fmt: skip
-    if report:
-        draw.evaluation_report(replay, results).write(report)
-        console.print(f"report: {report}")
-    if as_json:
-        rows = [row for result in results for row in result.rows()]
-        typer.echo(json.dumps({"simulated": replay.log.simulated, "rows": rows}))
-        return
-    print_results(replay, results)
-
-
-def evaluate_apps(
-    replay: "Replay",
-    names: tuple[str, ...],
-    protocols: "tuple[Protocol, ...]",
-    sizes: list[int],
-    window: float,
-    report: Path | None,
-    *,
-    as_json: bool,
-) -> None:
-    """Measure AppAware and its variants; print a table or JSON."""
-    from telic.completion.appaware_evaluation import evaluate_phones
-    from telic.study import chapter3_report as draw
-
-    if not len(replay.log.apps):
+    if model == "appaware" and not len(replay.log.apps):
         console.print("The log names no apps: every variant will equal Standard.")
-    with steps("evaluating", 2 * len(names) * len(protocols) * len(sizes)) as progress:
-        results = evaluate_phones(
-            replay, relevances=names, protocols=protocols, candidates=sizes, minutes=window,
-            progress=progress,
-        )  # fmt: skip
-    rows = [row for result in results for row in result.rows()]
+    pieces = 2 * len(names) * len(chosen) * len(sizes)  # own lists, and those shown
+    asked: dict[str, Any] = {"relevances": names, "protocols": chosen, "candidates": sizes}
+    with ThreadPoolExecutor(2) as two, steps("evaluating", pieces) as progress:
+        if model == "appaware":
+            summary = apps_summary(
+                replay, evaluate_phones(replay, minutes=window, progress=progress, **asked)
+            )
+        else:
+            summary = feedback_summary(
+                replay, run(replay, progress=progress, executor=two, **asked)
+            )
     if report:
-        draw.evaluation_report(rows, simulated=replay.log.simulated).write(report)
+        summary.page().write(report)
         console.print(f"report: {report}")
+    tell(summary, as_json=as_json)
+
+
+def tell(summary: "Summary", *, as_json: bool) -> None:
+    """Print an evaluation's tables, or its JSON."""
     if as_json:
-        typer.echo(json.dumps({"simulated": replay.log.simulated, "rows": rows}))
+        print_json(summary.facts)
         return
-    people = "SIMULATED people. " if replay.log.simulated else ""
-    title = f"{people}Every keystroke, %, and the change against Standard (* p < 0.05)"
-    print_table(title, *draw.variants_table(rows))
-
-
-def print_results(replay: "Replay", results: "list[Result]") -> None:
-    """Print what each model adds to the static order, and where that order is kept."""
-    from telic.completion.evaluation import row_name
-    from telic.study import chapter2_report as draw
-
-    people = "SIMULATED people. " if replay.log.simulated else ""
-    for prefixes, words in (("last", "the last keystroke"), ("all", "every keystroke")):
-        title = f"{people}MRR at {words}, %, and the change against static (* p < 0.05)"
-        print_table(title, *draw.overview_table(results, prefixes))
-    for result in results:
-        for model, gate in result.models.gates.items():
-            if model == "adaqac-online":
-                name = row_name(model, result.lists)
-                typer.echo(f"{result.models.relevance.name}, {name}: {gate.summary()}")
+    for table in summary.tables:
+        show(table)
 
 
 @app.command()
@@ -397,7 +357,7 @@ def _describe(
         suggestions = completer.compose(completer.user()).suggest(prefix, at=0.0)
         facts[f"suggestions for {prefix!r}"] = [s.text for s in suggestions]
     if as_json:
-        typer.echo(json.dumps({"folder": str(folder), **facts}))
+        print_json({"folder": str(folder), **facts})
         return
     out = Console(markup=False, highlight=False)
     out.print(f"{folder}", soft_wrap=True)

@@ -1,16 +1,26 @@
 """`telic demo`: from a catalogue to a search box that learns, in about a minute."""
 
-import json
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from telic.cli.completion import Json, Seed, print_results
-from telic.cli.console import print_table
+from telic.cli.completion import Json, Seed, tell
 from telic.cli.progress import console, steps
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from telic.completion import Replay
+    from telic.completion.report import Summary
+    from telic.report import Report
+
+SEEDS = 5
+"""Simulated logs of each control."""
 
 
 def demo(
@@ -29,112 +39,99 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Simulate typists, measure every model, write a report, open the search box."""
-    if phone:
-        _phones(out, port if serve else None, seed, overwrite=overwrite, as_json=as_json)
-        return
     import pyarrow.parquet as pq
 
-    from telic.completion import PROTOCOLS, evaluate, fit_completer
+    from telic.completion import fit_completer
     from telic.completion.relevance import NAMES
     from telic.data import atomic_path, check_output
-    from telic.simulate import geonames_catalogue, simulate_typists
-    from telic.study import chapter2_controls, chapter2_report
 
+    measured: Callable[..., tuple[pa.Table, Replay, Summary]]
+    options: dict[str, Any]
+    if phone:
+        names, measured, total = ("phones.parquet", "phone-model", "phones.html"), _phones, 4
+        options = {"model": "appaware", "relevance": "mpc"}
+    else:
+        names, measured, options = ("log.parquet", "model", "report.html"), _typists, {}
+        total = 3 + 2 * len(NAMES) + 2 * SEEDS
     began = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
-    for name in ("log.parquet", "model", "report.html"):
+    for name in names:
         check_output(out / name, overwrite=overwrite)
-    seeds = 5
-    two = ThreadPoolExecutor(2)
-    with two, steps("demo", 3 + 2 * len(NAMES) + 2 * seeds) as progress:
-        progress("simulating typists over the world's places")
-        catalogue = geonames_catalogue()
-        log = simulate_typists(catalogue, seed=seed)
-        with atomic_path(out / "log.parquet") as temporary:
+    log_file, model, page = (out / name for name in names)
+    with ThreadPoolExecutor(2) as two, steps("demo", total) as progress:
+        log, replay, summary = measured(seed, progress, two)
+        with atomic_path(log_file) as temporary:
             pq.write_table(log, temporary)
-        replay = chapter2_controls.simulated_replay(catalogue, log)
-        results = evaluate(
-            replay, protocols=tuple(PROTOCOLS.values()), lists=("own",), progress=progress,
-            executor=two,
-        )  # fmt: skip
-        controls = chapter2_controls.controls(
-            catalogue,
-            settings=("inattentive", "readers"),
-            seeds=seeds,
-            users=100,
-            compositions=100,
-            progress=progress,
-            executor=two,
-        )
         progress("writing the report")
-        report = chapter2_report.evaluation_report(replay, results)
+        summary.page().write(page)
+        progress("fitting the search box")
+        fit_completer(replay, **options).save(model)
+    seconds = time.perf_counter() - began
+    tell(replace(summary, facts=summary.facts | {"seconds": seconds}), as_json=as_json)
+    console.print(f"{seconds:.0f} s; log, model and report are in {out}/ (open {page})")
+    if serve:
+        from telic.cli.completion import serve as open_search_box
+
+        if phone:
+            console.print("Two phones side by side: add /phones to the address.")
+        open_search_box(model, port=port)
+
+
+def _typists(
+    seed: int, progress: Callable[[str], None], executor: Executor
+) -> "tuple[pa.Table, Replay, Summary]":
+    """Simulate typists over the world's places, measure every model, and the dwell control."""
+    from telic.completion import PROTOCOLS, evaluate
+    from telic.completion.report import feedback_summary
+    from telic.simulate import (
+        controls_table,
+        dwell_control,
+        geonames_catalogue,
+        simulate_typists,
+        simulated_replay,
+    )
+
+    progress("simulating typists over the world's places")
+    catalogue = geonames_catalogue()
+    log = simulate_typists(catalogue, seed=seed)
+    replay = simulated_replay(catalogue, log)
+    results = evaluate(
+        replay, protocols=tuple(PROTOCOLS.values()), lists=("own",), progress=progress,
+        executor=executor,
+    )  # fmt: skip
+    controls = controls_table(
+        dwell_control(
+            catalogue, settings=("inattentive", "readers"), seeds=SEEDS, users=100,
+            compositions=100, progress=progress, executor=executor,
+        )
+    )  # fmt: skip
+    summary = feedback_summary(replay, results)
+
+    def page() -> "Report":
+        report = summary.page()
         report.section("Controls: do dwell times carry anything?")
         report.text(
             "Each simulated log is compared with its dwell twin (dwell times permuted within each "
             "user). Small logs and few seeds here; `telic study chapter-2` runs ten of full size."
         )
-        report.table(*chapter2_report.controls_table(controls))
-        report.write(out / "report.html")
-        progress("fitting the search box")
-        completer = fit_completer(replay)
-        completer.save(out / "model")
-    seconds = time.perf_counter() - began
-    if as_json:
-        rows = [row for result in results for row in result.rows()]
-        typer.echo(
-            json.dumps({"simulated": True, "rows": rows, "controls": controls, "seconds": seconds})
-        )
-    else:
-        print_results(replay, results)
-        print_table("SIMULATED: do dwell times help?", *chapter2_report.controls_table(controls))
-    console.print(f"{seconds:.0f} s; log, model and report are in {out}/ (open {out}/report.html)")
-    if serve:
-        from telic.cli.completion import serve as open_search_box
+        report.table(controls)
+        return report
 
-        open_search_box(out / "model", port=port)
+    facts = summary.facts | {"controls": controls.records()}
+    return log, replay, replace(summary, tables=[*summary.tables, controls], facts=facts, page=page)
 
 
-def _phones(out: Path, port: int | None, seed: int, *, overwrite: bool, as_json: bool) -> None:
-    """Simulate phones, measure AppAware, write a report, open two phones side by side."""
-    import pyarrow.parquet as pq
-
-    from telic.completion import fit_completer
+def _phones(
+    seed: int, progress: Callable[[str], None], executor: Executor
+) -> "tuple[pa.Table, Replay, Summary]":
+    """Simulate phones and measure AppAware."""
     from telic.completion.appaware_evaluation import evaluate_phones
-    from telic.data import atomic_path, check_output
-    from telic.simulate import example_phones, simulate_phones
-    from telic.study import chapter2_controls, chapter3_report
+    from telic.completion.report import apps_summary
+    from telic.simulate import example_phones, simulate_phones, simulated_replay
 
-    began = time.perf_counter()
-    out.mkdir(parents=True, exist_ok=True)
-    for name in ("phones.parquet", "phone-model", "phones.html"):
-        check_output(out / name, overwrite=overwrite)
-    with steps("demo", 4) as progress:
-        progress("simulating phones")
-        catalogue, affinity = example_phones()
-        log = simulate_phones(catalogue, affinity=affinity, users=100, compositions=120, seed=seed)
-        with atomic_path(out / "phones.parquet") as temporary:
-            pq.write_table(log, temporary)
-        replay = chapter2_controls.simulated_replay(catalogue, log)
-        rows = [
-            row
-            for result in evaluate_phones(
-                replay, relevances=("mpc",), lists=("own",), progress=progress
-            )
-            for row in result.rows()
-        ]
-        progress("writing the report")
-        chapter3_report.evaluation_report(rows, simulated=True).write(out / "phones.html")
-        progress("fitting the search box")
-        fit_completer(replay, model="appaware", relevance="mpc").save(out / "phone-model")
-    seconds = time.perf_counter() - began
-    if as_json:
-        typer.echo(json.dumps({"simulated": True, "rows": rows, "seconds": seconds}))
-    else:
-        title = "SIMULATED phones. Every keystroke, %, and the change against Standard"
-        print_table(title, *chapter3_report.variants_table(rows))
-    console.print(f"{seconds:.0f} s; log, model and report are in {out}/ (open {out}/phones.html)")
-    if port is not None:
-        from telic.cli.completion import serve as open_search_box
-
-        console.print("Two phones side by side: add /phones to the address.")
-        open_search_box(out / "phone-model", port=port)
+    progress("simulating phones")
+    catalogue, affinity = example_phones()
+    log = simulate_phones(catalogue, affinity=affinity, users=100, compositions=120, seed=seed)
+    replay = simulated_replay(catalogue, log)
+    results = evaluate_phones(replay, relevances=("mpc",), lists=("own",), progress=progress)
+    return log, replay, apps_summary(replay, results)

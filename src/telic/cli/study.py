@@ -1,6 +1,5 @@
 """`telic study`: regenerate the papers' tables and figures."""
 
-import json
 import re
 from collections.abc import Sequence
 from importlib import import_module
@@ -10,77 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from telic.cli.completion import CatalogueFile, Json, MinUsers
-from telic.cli.console import Overwrite, print_json, print_table, show
+from telic.cli.console import Overwrite, print_json, show
 from telic.cli.progress import console, steps
 
 app = typer.Typer(help="Regenerate the papers' tables and figures.", no_args_is_help=True)
-
-
-@app.command("chapter-2")
-def chapter_2(
-    out: Annotated[Path, typer.Option(help="Report to write.")] = Path("telic-chapter-2.html"),
-    catalogue: CatalogueFile = None,
-    min_users: MinUsers = 3,
-    seeds: Annotated[int, typer.Option(help="Simulated logs per control.", min=2)] = 10,
-    users: Annotated[int, typer.Option(min=4)] = 200,
-    compositions: Annotated[int, typer.Option(help="Per user.", min=8)] = 150,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
-) -> None:
-    """Adaptive completion on simulated typists: tables 2.3–2.5, figures 2.2–2.5, controls."""
-    from telic.cli.completion import catalogue_of
-    from telic.data import check_output
-    from telic.study.chapter2_full import chapter2_study
-
-    check_output(out, reads=[catalogue], overwrite=overwrite)
-    phrases = catalogue_of(catalogue, min_users)
-    with steps("chapter 2") as progress:
-        report, numbers = chapter2_study(
-            phrases, seeds=seeds, users=users, compositions=compositions, progress=progress
-        )
-    report.write(out)
-    console.print(f"report: {out}")
-    if as_json:
-        typer.echo(json.dumps(numbers))
-        return
-    from telic.study.chapter2_report import controls_table
-
-    print_table("SIMULATED people: does dwell time help?", *controls_table(numbers["controls"]))
-
-
-@app.command("chapter-3")
-def chapter_3(
-    out: Annotated[Path, typer.Option(help="Report to write.")] = Path("telic-chapter-3.html"),
-    catalogue: CatalogueFile = None,
-    pairs: Annotated[
-        Path | None, typer.Option(help="Real query-app pairs (UniMobile, ISTAS): people held out.")
-    ] = None,
-    seeds: Annotated[int, typer.Option(help="Simulated logs per control.", min=2)] = 4,
-    users: Annotated[int, typer.Option(min=4)] = 150,
-    compositions: Annotated[int, typer.Option(help="Per user.", min=8)] = 120,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
-) -> None:
-    """The phone's apps: tables 3.1, 3.2, 3.5, figures 3.2-3.7, controls, real pairs."""
-    from telic.cli.completion import catalogue_of
-    from telic.data import check_output
-    from telic.data.pairs import read_pairs
-    from telic.study.chapter3_report import chapter3_study, variants_table
-
-    check_output(out, reads=[catalogue, pairs], overwrite=overwrite)
-    real = read_pairs(pairs) if pairs else None
-    phrases = catalogue_of(catalogue)
-    with steps("chapter 3") as progress:
-        report, numbers = chapter3_study(
-            phrases, pairs=real, users=users, compositions=compositions, seeds=seeds,
-            progress=progress,
-        )  # fmt: skip
-    report.write(out)
-    console.print(f"report: {out}")
-    if as_json:
-        typer.echo(json.dumps(numbers))
-        return
-    print_table("SIMULATED phones: every keystroke, %", *variants_table(numbers["rows"]))
 
 
 Out = Annotated[Path | None, typer.Option(help="Report to write; .md writes Markdown. "
@@ -90,6 +22,68 @@ Work = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="Equal seeds give equal results.", min=0)]
 Data = Annotated[Path | None, typer.Option(help="Folder of real data; default: TELIC_DATA.")]
+
+
+@app.command("chapter-2")
+def chapter_2(
+    out: Out = None,
+    catalogue: CatalogueFile = None,
+    min_users: MinUsers = 3,
+    seeds: Annotated[int, typer.Option(help="Simulated logs per control.", min=2)] = 10,
+    users: Annotated[int, typer.Option(min=4)] = 200,
+    compositions: Annotated[int, typer.Option(help="Per user.", min=8)] = 150,
+    work: Work = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Adaptive completion on simulated typists: tables 2.3–2.5, figures 2.2–2.5, controls."""
+    _study(
+        "chapter2", out, work, overwrite, as_json, reads=[catalogue],
+        catalogue=catalogue, min_users=min_users, seeds=seeds, users=users,
+        compositions=compositions,
+    )  # fmt: skip
+
+
+@app.command("do-no-harm")
+def do_no_harm(
+    out: Out = None,
+    seeds: Annotated[int, typer.Option(help="Of made-up phrases in each half.", min=1)] = 2,
+    users: Annotated[int, typer.Option(help="Of each log over made-up phrases.", min=2)] = 24,
+    place_users: Annotated[int, typer.Option(help="Over the world's places.", min=2)] = 40,
+    fits: Annotated[int, typer.Option(help="Logs of a setting behind the gate.", min=1)] = 16,
+    work: Work = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Users who change after fitting: what they lose with and without the running check."""
+    _study(
+        "do_no_harm", out, work, overwrite, as_json,
+        seeds=seeds, users=users, place_users=place_users, fits=fits,
+    )  # fmt: skip
+
+
+@app.command("chapter-3")
+def chapter_3(
+    out: Out = None,
+    catalogue: CatalogueFile = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(
+            help="Real query-app pairs: people held out. Default: TELIC_DATA's UniMobile."
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Simulated logs per control.", min=2)] = 4,
+    users: Annotated[int, typer.Option(min=4)] = 150,
+    compositions: Annotated[int, typer.Option(help="Per user.", min=8)] = 120,
+    work: Work = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """The phone's apps: tables 3.1, 3.2, 3.5, figures 3.2-3.7, controls, real pairs."""
+    _study(
+        "chapter3", out, work, overwrite, as_json, reads=[catalogue, pairs],
+        catalogue=catalogue, pairs=pairs, seeds=seeds, users=users, compositions=compositions,
+    )  # fmt: skip
 
 
 @app.command("chapter-4")
@@ -238,7 +232,8 @@ def _study(
     from telic.data import check_output
     from telic.study.steps import Steps
 
-    out = out or Path(f"telic-{re.sub(r'(?<=[a-z])(?=[0-9])', '-', name)}.html")
+    words = re.sub(r"(?<=[a-z])(?=[0-9])", "-", name).replace("_", "-")
+    out = out or Path(f"telic-{words}.html")
     check_output(out, reads=reads, overwrite=overwrite)
     if out.suffix == ".md":
         check_output(out.with_suffix(""), reads=reads, overwrite=overwrite)  # for figures

@@ -73,27 +73,30 @@ class PhoneResult:
     def rows(self) -> list[dict]:
         """Return one row per model and slice, as `telic completion evaluate --json` prints it.
 
-        `gap` bounds how far the fit's objective is above its optimum.
+        ``relative``: the change of MRR against Standard, over Standard's. ``gap`` bounds how far
+        the fit's objective is above its optimum.
         """
-        return [
-            {
-                "relevance": self.models.relevance.name,
-                "protocol": self.models.protocol.name,
-                "candidates": self.models.n,
-                "learned_popularity": self.models.relevance.learned is not None,
-                "lists": self.lists,
-                "model": row_name(model, self.lists),
-                "prefixes": prefixes,
-                "gap": None if model == "standard" else self.models.models[model].fit.gap,
-            }
-            | measures(
-                ranks[self.slices[prefixes]],
-                None if model == "standard" else self.ranks["standard"][self.slices[prefixes]],
-                self.user[self.slices[prefixes]],
-            )
-            for model, ranks in self.ranks.items()
-            for prefixes in PREFIXES
-        ]
+        models, rows = self.models, []
+        for model, ranks in self.ranks.items():
+            gap = None if model == "standard" else models.models[model].fit.gap
+            for prefixes in PREFIXES:
+                own, standard = (r[self.slices[prefixes]] for r in (ranks, self.ranks["standard"]))
+                other = None if model == "standard" else standard
+                row = {
+                    "relevance": models.relevance.name,
+                    "protocol": models.protocol.name,
+                    "candidates": models.n,
+                    "learned_popularity": models.relevance.learned is not None,
+                    "lists": self.lists,
+                    "model": row_name(model, self.lists),
+                    "prefixes": prefixes,
+                    "gap": gap,
+                    "relative": None
+                    if other is None or not standard.any()
+                    else float(own.mean() / standard.mean() - 1),
+                }
+                rows.append(row | measures(own, other, self.user[self.slices[prefixes]]))
+        return rows
 
 
 def fit_phone_models(

@@ -36,7 +36,7 @@ class Result:
     """Share of the suggestions shown that are among the candidates, at test keystrokes."""
 
     def rows(self) -> list[dict]:
-        """Return one row per model and slice, as `telic completion evaluate --json` prints it.
+        """Return one row per model and slice, as `telic completion evaluate --json` shows it.
 
         ``mrr`` and ``sr@k`` are means over keystrokes. ``difference`` from the static order, its
         interval ``low``–``high`` and ``p_value`` take users as the unit: means of users' means.

@@ -3,8 +3,9 @@
 import numpy as np
 from numba import njit
 
-from telic.optim.kernels import row_dot, soft, some_products, some_sums
+from telic.optim.kernels import soft, some_products, some_sums
 from telic.optim.line_search import backtrack
+from telic.optim.rows import entries, entry, row_dot
 from telic.optim.threads import share
 
 _MEMORY = 5
@@ -156,11 +157,10 @@ def _epoch(
         if change != 0.0:
             move[r] = new - w[r]
             worst = max(worst, abs(change) * hessian[r])
-            start = columns.indptr[j]
-            shift = start * columns.step - start
-            for p in range(start, columns.indptr[j + 1]):
-                i = columns.indices[p + shift]
-                bent[i] += curvature[i] * change * columns.data[p]
+            start, end = entries(columns, j)
+            for p in range(start, end):
+                i, x = entry(columns, j, p)
+                bent[i] += curvature[i] * change * x
     if total_b > 0.0:
         change = -(slope_b + bent.sum()) / total_b
         move_b[0] += change
@@ -175,10 +175,10 @@ def _weighted_squares(columns, weights, working, out, turn, threads):
     """Weighted squared norms of some columns."""
     for r in range(turn, working.size, threads):
         j = working[r]
-        start = columns.indptr[j]
-        shift = start * columns.step - start
         total = 0.0
-        for p in range(start, columns.indptr[j + 1]):
-            x = float(columns.data[p])
-            total += weights[columns.indices[p + shift]] * x * x
+        start, end = entries(columns, j)
+        for p in range(start, end):
+            i, value = entry(columns, j, p)
+            x = float(value)
+            total += weights[i] * x * x
         out[r] = total

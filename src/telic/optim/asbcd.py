@@ -10,6 +10,7 @@ from telic.optim.kernels import advance, loss_gradient, of_row, soft
 from telic.optim.penalties import GroupElasticNet
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
+from telic.optim.rows import FAST, entries, entry, row_add, row_dot
 
 LONGEST = 4096
 """Steps at rest for which powers are looked up; a coordinate that rests longer computes them."""
@@ -77,22 +78,27 @@ def incremental(
 ) -> Iterator[Iterate]:
     """Yield an iterate per n steps with the gradient table; SAGA is blocks = 1 and p = 1/n."""
     n, d = problem.design.n, problem.design.d
-    A, loss = problem.design.rows, problem.loss
-    p, threshold, alias = sampling.draw_tables(p)
-    b = np.array([intercept])
+    A, terms = problem.design.rows, problem.terms
+    draws, b = sampling.draw_tables(p), np.array([intercept])
     table = problem.predict(coef, intercept)
     problem.slopes(table, out=table)
     total, total_b = problem.back(table), np.array([table.sum()])
     np.divide(table, problem.mass, out=table, where=problem.mass > 0)
-    step_b = step if problem.fit_intercept else 0.0
+    rates = problem.rates(step)
     work = n
     if isinstance(problem.penalty, GroupElasticNet):
         groups = group_blocks(problem.penalty, blocks)
         while True:
             group_steps(
-                *(A, problem.y, loss.code, loss.shape, problem.mass, p, threshold, alias),
-                *(table, total, total_b, coef, b, *groups, step, step_b),
-                *(problem.l1, problem.l2, state, n, True),
+                A, terms, draws, table, (total, total_b), (coef, b), groups, rates, state, n, True
+            )
+            yield Iterate(coef, b[0], work + n)
+            work = 0
+    if not problem.design.is_sparse:
+        cuts = block_cuts(d, blocks)
+        while True:
+            dense_steps(
+                A, terms, draws, table, (total, total_b), (coef, b), cuts, rates, state, n, True
             )
             yield Iterate(coef, b[0], work + n)
             work = 0
@@ -100,13 +106,12 @@ def incremental(
     nodes[:, 0], nodes[:, 1] = coef, total
     del total
     block_of = block_labels(d, blocks) if blocks > 1 else np.empty(0, np.int32)
-    powers, sums = tables(step * problem.l2, min(n, d, LONGEST))
+    rest = tables(step * problem.l2, min(n, d, LONGEST))
     while True:
-        table_steps(
-            *(A, problem.y, loss.code, loss.shape, problem.mass, p, threshold, alias),
-            *(table, nodes, total_b, b, clock, block_of, step, step_b),
-            *(problem.l1, problem.l2, powers, sums, state, n, True),
-        )
+        sparse_steps(
+            A, terms, draws, table, (nodes, total_b), b, (clock, block_of), rates, rest, state, n,
+            True,
+        )  # fmt: skip
         coef[:] = nodes[:, 0]
         yield Iterate(coef, b[0], work + n)
         work = 0
@@ -115,6 +120,11 @@ def incremental(
 def block_labels(d: int, blocks: int) -> np.ndarray:
     """Block of each coordinate: runs of neighbours of nearly equal length."""
     return (np.arange(d, dtype=np.int64) * blocks // d).astype(np.int32)
+
+
+def block_cuts(d: int, blocks: int) -> np.ndarray:
+    """Where each of these blocks begins, and the end."""
+    return np.searchsorted(block_labels(d, blocks), np.arange(blocks + 1))
 
 
 def group_blocks(
@@ -134,49 +144,30 @@ def tables(rate: float, length: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @njit(cache=True, nogil=True)
-def table_steps(
-    A,
-    y,
-    code,
-    shape,
-    mass,
-    p,
-    threshold,
-    alias,
-    table,
-    nodes,
-    total_b,
-    b,
-    clock,
-    block_of,
-    step,
-    step_b,
-    l1,
-    l2,
-    powers,
-    sums,
-    state,
-    count,
-    refresh,
-):
+def sparse_steps(A, terms, draws, table, sums, b, blocks, rates, rest, state, count, refresh):
     """Take `count` steps of Algorithm 1; without `refresh` the table stays, as SVRG wants it.
 
     Line k of nodes holds w_k, the table's sum, and the clock at which w_k was brought up to date:
     side by side, since a step visits them together.
     """
-    n, blocks = y.size, clock.size
+    code, shape, y, mass = terms
+    p, threshold, alias = draws
+    nodes, total_b = sums
+    clock, block_of = blocks
+    step, step_b, l1, l2 = rates
+    powers, geometric = rest
+    n, m = y.size, clock.size
     keep, cut = 1.0 - step * l2, step * l1
     j = 0
     for _ in range(count):
         i = sampling.draw(state, n, threshold, alias)
-        if blocks > 1:
-            j = int(sampling.uniform(state) * blocks)
-        start, end = A.indptr[i], A.indptr[i + 1]
-        shift = start * A.step - start
+        if m > 1:
+            j = int(sampling.uniform(state) * m)
+        start, end = entries(A, i)
         z = b[0]
         for q in range(start, end):
-            k = A.indices[q + shift]
-            now = clock[block_of[k]] if blocks > 1 else clock[0]
+            k, x = entry(A, i, q)
+            now = clock[block_of[k]] if m > 1 else clock[0]
             w, total, last = nodes[k, 0], nodes[k, 1], nodes[k, 2]
             if last < now:
                 nodes[k, 2] = now
@@ -186,77 +177,89 @@ def table_steps(
                     there = 0.0
                     if w != 0.0 and behind < powers.size:
                         pull = step * (total + (l1 if w > 0.0 else -l1))
-                        there = powers[behind] * w - pull * sums[behind]
+                        there = powers[behind] * w - pull * geometric[behind]
                     if there * w > 0.0:
                         w = there
                     else:
-                        w = advance(w, total, behind, step, l1, l2, powers, sums)
+                        w = advance(w, total, behind, step, l1, l2, powers, geometric)
                     nodes[k, 0] = w
-            z += A.data[q] * w
+            z += x * w
         slope = loss_gradient(code, shape, z, y[i])
         change = (slope - table[i]) * of_row(mass, i)
         corrected = change / of_row(p, i)
         push = step * corrected
         for q in range(start, end):
-            k = A.indices[q + shift]
-            if blocks == 1 or block_of[k] == j:
-                move = push * A.data[q] + step * nodes[k, 1]
+            k, x = entry(A, i, q)
+            if m == 1 or block_of[k] == j:
+                move = push * x + step * nodes[k, 1]
                 nodes[k, 0] = soft(keep * nodes[k, 0] - move, cut)
                 nodes[k, 2] += 1.0
             if refresh:
-                nodes[k, 1] += change * A.data[q]
+                nodes[k, 1] += change * x
         b[0] -= step_b * (corrected + total_b[0])
         if refresh:
             table[i] = slope
             total_b[0] += change
         clock[j] += 1.0
     for k in range(nodes.shape[0]):
-        now = clock[block_of[k]] if blocks > 1 else clock[0]
+        now = clock[block_of[k]] if m > 1 else clock[0]
         behind = int(now - nodes[k, 2])
         if behind > 0:
-            nodes[k, 0] = advance(nodes[k, 0], nodes[k, 1], behind, step, l1, l2, powers, sums)
+            nodes[k, 0] = advance(nodes[k, 0], nodes[k, 1], behind, step, l1, l2, powers, geometric)
         nodes[k, 2] = 0.0
     clock[:] = 0.0
 
 
+@njit(cache=True, nogil=True, fastmath=FAST)
+def dense_steps(A, terms, draws, table, sums, point, cuts, rates, state, count, refresh):
+    """Do what `sparse_steps` does where every row holds every coordinate: none ever rests."""
+    code, shape, y, mass = terms
+    p, threshold, alias = draws
+    total, total_b = sums
+    w, b = point
+    step, step_b, l1, l2 = rates
+    n, m = y.size, cuts.size - 1
+    keep, cut = 1.0 - step * l2, step * l1
+    j = 0
+    for _ in range(count):
+        i = sampling.draw(state, n, threshold, alias)
+        if m > 1:
+            j = int(sampling.uniform(state) * m)
+        slope = loss_gradient(code, shape, row_dot(A, i, w) + b[0], y[i])
+        change = (slope - table[i]) * of_row(mass, i)
+        corrected = change / of_row(p, i)
+        push = step * corrected
+        for k in range(cuts[j], cuts[j + 1]):
+            # Soft-thresholding without a branch.
+            u = keep * w[k] - (push * A[i, k] + step * total[k])
+            w[k] = u - min(cut, max(-cut, u))
+        b[0] -= step_b * (corrected + total_b[0])
+        if refresh:
+            row_add(A, i, change, total)
+            table[i] = slope
+            total_b[0] += change
+
+
 @njit(cache=True, nogil=True)
-def group_steps(
-    A,
-    y,
-    code,
-    shape,
-    mass,
-    p,
-    threshold,
-    alias,
-    table,
-    total,
-    total_b,
-    w,
-    b,
-    order,
-    starts,
-    cuts,
-    step,
-    step_b,
-    l1,
-    l2,
-    state,
-    count,
-    refresh,
-):
+def group_steps(A, terms, draws, table, sums, point, groups, rates, state, count, refresh):
     """Take `count` steps with a group norm: the drawn block of groups is updated whole."""
+    code, shape, y, mass = terms
+    p, threshold, alias = draws
+    total, total_b = sums
+    w, b = point
+    order, starts, cuts = groups
+    step, step_b, l1, l2 = rates
     n, blocks = y.size, cuts.size - 1
     for _ in range(count):
         i = sampling.draw(state, n, threshold, alias)
         j = int(sampling.uniform(state) * blocks)
-        slope = loss_gradient(code, shape, kernels.row_dot(A, i, w) + b[0], y[i])
+        slope = loss_gradient(code, shape, row_dot(A, i, w) + b[0], y[i])
         change = (slope - table[i]) * of_row(mass, i)
         corrected = change / of_row(p, i)
         # The estimator is (total + change x_i / p_i) now and total + change x_i afterwards.
-        kernels.row_add(A, i, corrected, total)
+        row_add(A, i, corrected, total)
         kernels.prox_groups(w, total, order, starts, cuts[j], cuts[j + 1], step, l1, l2)
-        kernels.row_add(A, i, (change if refresh else 0.0) - corrected, total)
+        row_add(A, i, (change if refresh else 0.0) - corrected, total)
         b[0] -= step_b * (corrected + total_b[0])
         if refresh:
             table[i] = slope

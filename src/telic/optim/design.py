@@ -1,12 +1,13 @@
-"""The data matrix as kernels see it: compressed rows, and on demand compressed columns."""
+"""The data matrix, checked, as kernels see it: by rows, and on demand by columns."""
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from telic.errors import InputError
+from telic.optim.rows import Rows, sparse_rows
 
 LARGEST = 1e100
 """Largest absolute value accepted: its square, summed over rows, must stay finite."""
@@ -15,20 +16,6 @@ _SPREAD = 0.01
 _HEAD = 64
 """Rows that tell most columns not to be."""
 _NOT_2D = "X has {} dimension(s), expected 2: (rows, features). Reshape your data."
-
-
-class Compressed(NamedTuple):
-    """Rows (or columns) one after the other; a tuple of arrays that numba kernels take as it is.
-
-    Entry p of row i, for p from ``indptr[i]`` to ``indptr[i + 1]``, has the value ``data[p]`` and
-    the position ``indices[p]`` in a sparse matrix (step 1). In a dense one (step 0) all rows share
-    ``indices = 0…d−1``, so that one kernel serves both and no index is stored per entry.
-    """
-
-    data: np.ndarray
-    indices: np.ndarray
-    indptr: np.ndarray
-    step: int
 
 
 @dataclass(slots=True)
@@ -42,8 +29,8 @@ class Design:
     """
 
     matrix: Any
-    _rows: Compressed | None = field(default=None, repr=False)
-    _columns: Compressed | None = field(default=None, repr=False)
+    _rows: Rows | None = field(default=None, repr=False)
+    _columns: Rows | None = field(default=None, repr=False)
     _near: "tuple[Design, np.ndarray, np.ndarray] | None" = field(default=None, repr=False)
 
     @property
@@ -67,26 +54,36 @@ class Design:
         return self.matrix.nnz if self.is_sparse else self.matrix.size
 
     @property
-    def rows(self) -> Compressed:
+    def rows(self) -> Rows:
         """The matrix by rows; a copy only if it came by columns."""
         if self._rows is None:
             self._rows = (
-                _compress_sparse(self.matrix.tocsr())
+                sparse_rows(self.matrix.tocsr())
                 if self.is_sparse
-                else _compress_dense(self.matrix)
+                else np.ascontiguousarray(self.matrix)
             )
         return self._rows
 
     @property
-    def columns(self) -> Compressed:
+    def columns(self) -> Rows:
         """The matrix by columns; a copy only if it came by rows."""
         if self._columns is None:
             self._columns = (
-                _compress_sparse(self.matrix.tocsc())
+                sparse_rows(self.matrix.tocsc())
                 if self.is_sparse
-                else _compress_dense(self.matrix.T)
+                else np.ascontiguousarray(self.matrix.T)
             )
         return self._columns
+
+    @property
+    def stored_by_column(self) -> np.ndarray:
+        """Number of values held of each column."""
+        by_column = self.columns
+        return (
+            np.full(self.d, self.n)
+            if isinstance(by_column, np.ndarray)
+            else (np.diff(by_column.indptr))
+        )
 
     @property
     def near(self) -> "tuple[Design, np.ndarray, np.ndarray]":
@@ -162,24 +159,6 @@ def as_design(X: Any) -> Design:
         raise InputError(f"X cannot be read as numbers: {error}.") from None
     check_values(matrix)
     return Design(matrix)
-
-
-def _compress_sparse(matrix: Any) -> Compressed:
-    # Unsigned positions spare the kernels the test for a negative index.
-    indices = matrix.indices.astype(np.int32, copy=False).view(np.uint32)
-    return Compressed(
-        np.ascontiguousarray(matrix.data), indices, matrix.indptr.astype(np.int64, copy=False), 1
-    )
-
-
-def _compress_dense(matrix: np.ndarray) -> Compressed:
-    n, d = matrix.shape
-    return Compressed(
-        np.ascontiguousarray(matrix).reshape(-1),
-        np.arange(d, dtype=np.uint32),
-        np.arange(n + 1, dtype=np.int64) * d,
-        0,
-    )
 
 
 def _extremes(matrix: Any) -> tuple[np.ndarray, np.ndarray]:

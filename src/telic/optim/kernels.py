@@ -5,6 +5,16 @@ import math
 import numpy as np
 from numba import njit
 
+from telic.optim.rows import (
+    entries,
+    entries_before,
+    entries_within,
+    entry,
+    row_add,
+    row_dot,
+    row_square,
+)
+
 BLOCK = 1024
 """Rows whose losses are summed together, so that a sum does not depend on the threads."""
 _VISIT = 8
@@ -209,42 +219,13 @@ def intercept_shift(code, shape, z, y, mass):
 
 
 @njit(cache=True, nogil=True)
-def row_dot(A, i, w):
-    """Inner product of row i with w."""
-    start = A.indptr[i]
-    shift = start * A.step - start
-    total = 0.0
-    for p in range(start, A.indptr[i + 1]):
-        total += A.data[p] * w[A.indices[p + shift]]
-    return total
-
-
-@njit(cache=True, nogil=True)
-def row_add(A, i, scale, out):
-    """Add scale times row i to out."""
-    start = A.indptr[i]
-    shift = start * A.step - start
-    for p in range(start, A.indptr[i + 1]):
-        out[A.indices[p + shift]] += scale * A.data[p]
-
-
-@njit(cache=True, nogil=True)
-def row_square(A, i):
-    """Squared norm of row i."""
-    total = 0.0
-    for p in range(A.indptr[i], A.indptr[i + 1]):
-        total += float(A.data[p]) * A.data[p]
-    return total
-
-
-@njit(cache=True, nogil=True)
 def _cut(A, n, turn, threads):
     """First row of the share `turn`, when rows are shared by their entries and visits."""
-    goal = (A.indptr[n] + _VISIT * n) * turn // threads
+    goal = (entries_before(A, n) + _VISIT * n) * turn // threads
     low, high = 0, n
     while low < high:
         middle = (low + high) // 2
-        if A.indptr[middle] + _VISIT * middle < goal:
+        if entries_before(A, middle) + _VISIT * middle < goal:
             low = middle + 1
         else:
             high = middle
@@ -284,14 +265,12 @@ def some_sums(columns, working, move, out, turn, threads):
     for r in range(working.size):
         if move[r] == 0.0:
             continue
-        start, end = columns.indptr[working[r]], columns.indptr[working[r] + 1]
-        shift = start * columns.step - start
+        start, end = entries(columns, working[r])
         if threads > 1:
-            rows = columns.indices[start + shift : end + shift]
-            end = start + np.searchsorted(rows, high)
-            start += np.searchsorted(rows, low)
+            start, end = entries_within(columns, working[r], low, high)
         for p in range(start, end):
-            out[columns.indices[p + shift]] += move[r] * columns.data[p]
+            i, x = entry(columns, working[r], p)
+            out[i] += move[r] * x
 
 
 @njit(cache=True, nogil=True)

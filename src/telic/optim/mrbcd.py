@@ -7,10 +7,11 @@ from numba import njit
 
 from telic.optim import sampling
 from telic.optim.asbcd import LONGEST, block_labels, group_blocks, tables
-from telic.optim.kernels import advance, loss_gradient, of_row, prox_groups, row_add, row_dot, soft
+from telic.optim.kernels import advance, loss_gradient, of_row, prox_groups, soft
 from telic.optim.penalties import GroupElasticNet
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
+from telic.optim.rows import entries, entry, row_add, row_dot
 
 
 def mrbcd(
@@ -39,25 +40,22 @@ def mrbcd(
     """
     n, d = problem.design.n, problem.design.d
     step = safe_step(problem, batch) if step_size is None else step_size
-    b, clock, last = np.array([intercept]), np.zeros(blocks, np.int32), np.zeros(d, np.int32)
-    block_of, push = block_labels(d, blocks), np.zeros(d)
-    powers, sums = tables(step * problem.l2, min(n, d, LONGEST))
-    step_b = step if problem.fit_intercept else 0.0
-    chosen, change = np.empty(batch, np.int64), np.empty(batch)
+    b, chosen = np.array([intercept]), (np.empty(batch, np.int64), np.empty(batch))
+    clocks = np.zeros(blocks, np.int32), np.zeros(d, np.int32), block_labels(d, blocks)
+    rest, push = tables(step * problem.l2, min(n, d, LONGEST)), np.zeros(d)
+    A, terms, rates = problem.design.rows, problem.terms, problem.rates(step)
     while True:
         table = problem.predict(coef, b[0])
         problem.slopes(table, out=table)
-        total, total_b = problem.back(table), table.sum()
+        sums = problem.back(table), table.sum()
         np.divide(table, problem.mass, out=table, where=problem.mass > 0)
-        sampled = (
-            *(problem.design.rows, problem.y, problem.loss.code, problem.loss.shape),
-            *(problem.mass, table, total, total_b, coef, b, chosen, change),
-        )
-        rest = step, step_b, problem.l1, problem.l2, state, n
         if isinstance(problem.penalty, GroupElasticNet):
-            _group_batch_steps(*sampled, *group_blocks(problem.penalty, blocks), *rest)
+            groups = group_blocks(problem.penalty, blocks)
+            _group_batch_steps(A, terms, table, sums, (coef, b), chosen, groups, rates, state, n)
         else:
-            _batch_steps(*sampled, clock, last, block_of, push, powers, sums, *rest)
+            _batch_steps(
+                A, terms, table, sums, (coef, b), chosen, clocks, push, rates, rest, state, n
+            )
         yield Iterate(coef, b[0], n + n * batch)
 
 
@@ -68,66 +66,45 @@ def safe_step(problem: Problem, batch: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _batch_steps(
-    A,
-    y,
-    code,
-    shape,
-    mass,
-    table,
-    total,
-    total_b,
-    w,
-    b,
-    chosen,
-    change,
-    clock,
-    last,
-    block_of,
-    push,
-    powers,
-    sums,
-    step,
-    step_b,
-    l1,
-    l2,
-    state,
-    count,
-):
+def _batch_steps(A, terms, table, sums, point, chosen, clocks, push, rates, rest, state, count):
     """Take `count` steps; push holds the batch's correction on the drawn block, else zeros."""
-    n, batch = y.size, chosen.size
+    code, shape, y, mass = terms
+    total, total_b = sums
+    w, b = point
+    drawn, change = chosen
+    clock, last, block_of = clocks
+    step, step_b, l1, l2 = rates
+    powers, geometric = rest
+    n, batch = y.size, drawn.size
     keep, cut = 1.0 - step * l2, step * l1
     for _ in range(count):
         j = int(sampling.uniform(state) * clock.size)
         push_b = 0.0
         for r in range(batch):
             i = int(sampling.uniform(state) * n)
-            start, end = A.indptr[i], A.indptr[i + 1]
-            shift = start * A.step - start
             z = b[0]
+            start, end = entries(A, i)
             for q in range(start, end):
-                k = A.indices[q + shift]
+                k, x = entry(A, i, q)
                 now = clock[block_of[k]]
                 if now > last[k]:
                     behind = now - last[k]
-                    w[k] = advance(w[k], total[k], behind, step, l1, l2, powers, sums)
+                    w[k] = advance(w[k], total[k], behind, step, l1, l2, powers, geometric)
                     last[k] = now
-                z += A.data[q] * w[k]
+                z += x * w[k]
             slope = loss_gradient(code, shape, z, y[i])
-            chosen[r], change[r] = i, (slope - table[i]) * of_row(mass, i) * n / batch
+            drawn[r], change[r] = i, (slope - table[i]) * of_row(mass, i) * n / batch
             push_b += change[r]
         for r in range(batch):
-            start, end = A.indptr[chosen[r]], A.indptr[chosen[r] + 1]
-            shift = start * A.step - start
+            start, end = entries(A, drawn[r])
             for q in range(start, end):
-                k = A.indices[q + shift]
+                k, x = entry(A, drawn[r], q)
                 if block_of[k] == j:
-                    push[k] += change[r] * A.data[q]
+                    push[k] += change[r] * x
         for r in range(batch):
-            start, end = A.indptr[chosen[r]], A.indptr[chosen[r] + 1]
-            shift = start * A.step - start
+            start, end = entries(A, drawn[r])
             for q in range(start, end):
-                k = A.indices[q + shift]
+                k, _ = entry(A, drawn[r], q)
                 if block_of[k] == j and last[k] == clock[j]:
                     w[k] = soft(keep * w[k] - step * (push[k] + total[k]), cut)
                     push[k] = 0.0
@@ -137,48 +114,32 @@ def _batch_steps(
     for k in range(w.size):
         behind = clock[block_of[k]] - last[k]
         if behind > 0:
-            w[k] = advance(w[k], total[k], behind, step, l1, l2, powers, sums)
+            w[k] = advance(w[k], total[k], behind, step, l1, l2, powers, geometric)
         last[k] = 0
     clock[:] = 0
 
 
 @njit(cache=True, nogil=True)
-def _group_batch_steps(
-    A,
-    y,
-    code,
-    shape,
-    mass,
-    table,
-    total,
-    total_b,
-    w,
-    b,
-    chosen,
-    change,
-    order,
-    starts,
-    cuts,
-    step,
-    step_b,
-    l1,
-    l2,
-    state,
-    count,
-):
+def _group_batch_steps(A, terms, table, sums, point, chosen, groups, rates, state, count):
     """Take `count` steps with a group norm: the drawn block of groups is updated whole."""
-    n, batch, blocks = y.size, chosen.size, cuts.size - 1
+    code, shape, y, mass = terms
+    total, total_b = sums
+    w, b = point
+    drawn, change = chosen
+    order, starts, cuts = groups
+    step, step_b, l1, l2 = rates
+    n, batch, blocks = y.size, drawn.size, cuts.size - 1
     for _ in range(count):
         j = int(sampling.uniform(state) * blocks)
         push_b = total_b
         for r in range(batch):
             i = int(sampling.uniform(state) * n)
             slope = loss_gradient(code, shape, row_dot(A, i, w) + b[0], y[i])
-            chosen[r], change[r] = i, (slope - table[i]) * of_row(mass, i) * n / batch
+            drawn[r], change[r] = i, (slope - table[i]) * of_row(mass, i) * n / batch
             push_b += change[r]
         for r in range(batch):
-            row_add(A, chosen[r], change[r], total)
+            row_add(A, drawn[r], change[r], total)
         prox_groups(w, total, order, starts, cuts[j], cuts[j + 1], step, l1, l2)
         for r in range(batch):
-            row_add(A, chosen[r], -change[r], total)
+            row_add(A, drawn[r], -change[r], total)
         b[0] -= step_b * push_b

@@ -46,6 +46,15 @@ class Problem:
         """Whether the ℓ₁ part is a group norm."""
         return not isinstance(self.penalty, ElasticNet)
 
+    @property
+    def terms(self) -> tuple[int, float, np.ndarray, np.ndarray]:
+        """The weighted losses as kernels take them: code and shape of the loss, y, mass."""
+        return self.loss.code, self.loss.shape, self.y, self.mass
+
+    def rates(self, step: float) -> tuple[float, float, float, float]:
+        """A step as kernels take it: of the coefficients, of the intercept, λ₁, λ₂."""
+        return step, step if self.fit_intercept else 0.0, self.l1, self.l2
+
     def predict(self, w: np.ndarray, b: float, out: np.ndarray | None = None) -> np.ndarray:
         """⟨w, x_i⟩ + b for every row."""
         z = np.empty(self.design.n) if out is None else out

@@ -9,10 +9,11 @@ from numba import njit
 
 from telic.optim import sampling
 from telic.optim.asbcd import block_labels, group_blocks
-from telic.optim.kernels import loss_gradient, of_row, prox_groups, row_add, row_dot, soft
+from telic.optim.kernels import loss_gradient, of_row, prox_groups, soft
 from telic.optim.penalties import GroupElasticNet
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
+from telic.optim.rows import entries, entry, row_add, row_dot
 
 
 def sbcd(
@@ -38,19 +39,16 @@ def sbcd(
     n, d = problem.design.n, problem.design.d
     step = safe_step(problem) if step_size is None else step_size
     b, drawn = np.array([intercept]), np.zeros(1, np.int64)
-    sampled = (
-        *(problem.design.rows, problem.y, problem.loss.code, problem.loss.shape),
-        *(problem.mass, coef, b),
-    )
-    rest = step, problem.l1, problem.l2, float(problem.fit_intercept), drawn, state
+    A, terms, point, rates = problem.design.rows, problem.terms, (coef, b), problem.rates(step)
     if isinstance(problem.penalty, GroupElasticNet):
         groups, row = group_blocks(problem.penalty, blocks), np.zeros(d)
         while True:
-            _group_steps(*(*sampled, row, *groups, *rest))
+            _group_steps(A, terms, point, row, groups, rates, drawn, state)
             yield Iterate(coef, b[0], n)
     block_of = block_labels(d, blocks)
     while True:
-        _steps(*(*sampled, block_of, np.ones(blocks), np.zeros(blocks), np.zeros(d), *rest))
+        scaled = block_of, np.ones(blocks), np.zeros(blocks), np.zeros(d)
+        _steps(A, terms, point, scaled, rates, drawn, state)
         yield Iterate(coef, b[0], n)
 
 
@@ -71,29 +69,15 @@ def _step_at(first, l2, t, n):
 
 
 @njit(cache=True, nogil=True)
-def _steps(
-    A,
-    y,
-    code,
-    shape,
-    mass,
-    w,
-    b,
-    block_of,
-    scale,
-    cut,
-    seen,
-    first,
-    l1,
-    l2,
-    has_intercept,
-    drawn,
-    state,
-):
+def _steps(A, terms, point, scaled, rates, drawn, state):
     """Take n steps on u = w / scale[block], so that shrinking and thresholding a block is O(1).
 
     Between two visits u only meets thresholds, whose sum since the start is cut[block].
     """
+    code, shape, y, mass = terms
+    w, b = point
+    block_of, scale, cut, seen = scaled
+    first, first_b, l1, l2 = rates
     n, blocks = y.size, scale.size
     j = 0
     for _ in range(n):
@@ -102,52 +86,38 @@ def _steps(
             j = int(sampling.uniform(state) * blocks)
         eta = _step_at(first, l2, drawn[0], n)
         drawn[0] += 1
-        start, end = A.indptr[i], A.indptr[i + 1]
-        shift = start * A.step - start
         z = b[0]
+        start, end = entries(A, i)
         for q in range(start, end):
-            k = A.indices[q + shift]
+            k, x = entry(A, i, q)
             jk = block_of[k]
             if seen[k] < cut[jk]:
                 w[k] = soft(w[k], cut[jk] - seen[k])
                 seen[k] = cut[jk]
-            z += A.data[q] * w[k] * scale[jk]
+            z += x * w[k] * scale[jk]
         push = eta * n * of_row(mass, i) * loss_gradient(code, shape, z, y[i])
         scale[j] *= 1.0 - eta * l2
         threshold = eta * l1 / scale[j]
         cut[j] += threshold
         for q in range(start, end):
-            k = A.indices[q + shift]
+            k, x = entry(A, i, q)
             if block_of[k] == j:
-                w[k] = soft(w[k] - push * A.data[q] / scale[j], threshold)
+                w[k] = soft(w[k] - push * x / scale[j], threshold)
                 seen[k] = cut[j]
-        b[0] -= push * has_intercept
+        if first_b > 0.0:
+            b[0] -= push
     for k in range(w.size):
         j = block_of[k]
         w[k] = soft(w[k], cut[j] - seen[k]) * scale[j]
 
 
 @njit(cache=True, nogil=True)
-def _group_steps(
-    A,
-    y,
-    code,
-    shape,
-    mass,
-    w,
-    b,
-    row,
-    order,
-    starts,
-    cuts,
-    first,
-    l1,
-    l2,
-    has_intercept,
-    drawn,
-    state,
-):
+def _group_steps(A, terms, point, row, groups, rates, drawn, state):
     """Take n steps with a group norm; row holds the drawn row's gradient, else zeros."""
+    code, shape, y, mass = terms
+    w, b = point
+    order, starts, cuts = groups
+    first, first_b, l1, l2 = rates
     n, blocks = y.size, cuts.size - 1
     for _ in range(n):
         i = int(sampling.uniform(state) * n)
@@ -158,4 +128,5 @@ def _group_steps(
         row_add(A, i, push, row)
         prox_groups(w, row, order, starts, cuts[j], cuts[j + 1], eta, l1, l2)
         row_add(A, i, -push, row)
-        b[0] -= eta * push * has_intercept
+        if first_b > 0.0:
+            b[0] -= eta * push

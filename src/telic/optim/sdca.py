@@ -3,13 +3,15 @@
 from collections.abc import Iterator
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.extending import overload
 
 from telic.errors import InputError
 from telic.optim import sampling
 from telic.optim.kernels import loss_prox, of_row
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
+from telic.optim.rows import FAST, entries, entry, row_add
 
 _RUN = 8
 """Neighbouring rows visited one after the other: random runs cost half the cache misses of rows."""
@@ -57,10 +59,7 @@ def sdca(
     cut = problem.l1 / l2
     order = np.arange(-(-n // _RUN), dtype=np.int32)
     while True:
-        _pass(
-            *(A, problem.y, problem.loss.code, problem.loss.shape, problem.mass),
-            *(table, v, cut, b, 1.0 / l2, rate_b, order, state),
-        )
+        _pass(A, problem.terms, table, v, cut, b, 1.0 / l2, rate_b, order, state)
         # Soft-thresholding without a temporary.
         np.subtract(v, np.clip(v, -cut, cut, out=coef), out=coef)
         if problem.fit_intercept:
@@ -78,8 +77,9 @@ def _intercept_penalty(problem: Problem) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _pass(A, y, code, shape, mass, table, v, cut, b, rate, rate_b, order, state):
+def _pass(A, terms, table, v, cut, b, rate, rate_b, order, state):
     """Solve each row's dual problem once, in runs of rows in random order."""
+    code, shape, y, mass = terms
     # Near the optimum one Newton move leaves less than that of the logistic residual.
     left = 0.1 if code == 1 else 0.0
     for r in range(order.size):
@@ -88,20 +88,35 @@ def _pass(A, y, code, shape, mass, table, v, cut, b, rate, rate_b, order, state)
         order[other] = order[r]
         order[r] = run
         for i in range(_RUN * run, min(y.size, _RUN * (run + 1))):
-            start, end = A.indptr[i], A.indptr[i + 1]
-            shift = start * A.step - start
-            z, square = b[0], 0.0
-            for q in range(start, end):
-                # Soft-thresholding without a branch: the signs of v are hard to foretell.
-                u = v[A.indices[q + shift]]
-                x = float(A.data[q])
-                z += x * (u - min(cut, max(-cut, u)))
-                square += x * x
-            m = of_row(mass, i)
+            dot, square = _soft_dot(A, i, v, cut)
+            z, m = b[0] + dot, of_row(mass, i)
             pull = square * rate + rate_b
             _, slope = loss_prox(code, shape, z + pull * table[i], pull * m, y[i], z, left)
             change = table[i] - m * slope
             table[i] = m * slope
-            for q in range(start, end):
-                v[A.indices[q + shift]] += change * rate * A.data[q]
+            row_add(A, i, change * rate, v)
             b[0] += change * rate_b
+
+
+def _soft_dot(A, i, v, cut):
+    """Inner product of row i with soft-thresholded v, and the row's squared norm."""
+    dot, square = 0.0, 0.0
+    start, end = entries(A, i)
+    for q in range(start, end):
+        k, x = entry(A, i, q)
+        # Soft-thresholding without a branch: the signs of v are hard to foretell.
+        dot += x * (v[k] - min(cut, max(-cut, v[k])))
+        square += float(x) * float(x)
+    return dot, square
+
+
+# Free to reorder, the compiler gathers short sparse rows into vectors, which is slower.
+_soft_dot_dense = njit(cache=True, nogil=True, fastmath=FAST)(_soft_dot)
+_soft_dot_sparse = njit(cache=True, nogil=True)(_soft_dot)
+
+
+@overload(_soft_dot)
+def _soft_dot_of(A, i, v, cut):
+    if isinstance(A, types.Array):
+        return lambda A, i, v, cut: _soft_dot_dense(A, i, v, cut)
+    return lambda A, i, v, cut: _soft_dot_sparse(A, i, v, cut)

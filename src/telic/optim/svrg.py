@@ -5,7 +5,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from telic.optim import sampling
-from telic.optim.asbcd import LONGEST, group_blocks, group_steps, table_steps, tables
+from telic.optim.asbcd import (
+    LONGEST,
+    block_cuts,
+    dense_steps,
+    group_blocks,
+    group_steps,
+    sparse_steps,
+    tables,
+)
 from telic.optim.penalties import GroupElasticNet
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
@@ -37,37 +45,30 @@ def svrg(
     n, d = problem.design.n, problem.design.d
     step = safe_step(problem) if step_size is None else step_size
     inner = n if inner is None else inner
-    p, threshold, alias = sampling.draw_tables(np.full(n, 1.0 / n))
+    draws = sampling.draw_tables(np.full(n, 1.0 / n))
     b, clock = np.array([intercept]), np.zeros(1)
-    powers, sums = tables(step * problem.l2, min(inner, d, LONGEST))
-    step_b = step if problem.fit_intercept else 0.0
-    penalty, block_of = problem.penalty, np.empty(0, np.int32)
+    rest = tables(step * problem.l2, min(inner, d, LONGEST))
+    blocks, cuts = (clock, np.empty(0, np.int32)), block_cuts(d, 1)
+    A, terms, rates = problem.design.rows, problem.terms, problem.rates(step)
     while True:
         table = problem.predict(coef, b[0])
         problem.slopes(table, out=table)
-        total, total_b = problem.back(table), np.array([table.sum()])
+        sums = problem.back(table), np.array([table.sum()])
         np.divide(table, problem.mass, out=table, where=problem.mass > 0)
-        sampled = (
-            *(problem.design.rows, problem.y, problem.loss.code, problem.loss.shape),
-            *(problem.mass, p, threshold, alias, table),
-        )
-        if isinstance(penalty, GroupElasticNet):
-            group_steps(
-                *(*sampled, total, total_b, coef, b, *group_blocks(penalty, 1), step, step_b),
-                *(problem.l1, problem.l2, state, inner, False),
-            )
+        if isinstance(problem.penalty, GroupElasticNet):
+            groups = group_blocks(problem.penalty, 1)
+            group_steps(A, terms, draws, table, sums, (coef, b), groups, rates, state, inner, False)
+        elif not problem.design.is_sparse:
+            dense_steps(A, terms, draws, table, sums, (coef, b), cuts, rates, state, inner, False)
         else:
             nodes = np.zeros((d, 3))
-            nodes[:, 0], nodes[:, 1] = coef, total
-            del total
-            table_steps(
-                *(*sampled, nodes, total_b, b, clock, block_of, step, step_b),
-                *(problem.l1, problem.l2, powers, sums, state, inner, False),
-            )
+            nodes[:, 0], nodes[:, 1] = coef, sums[0]
+            sums = nodes, sums[1]
+            sparse_steps(A, terms, draws, table, sums, b, blocks, rates, rest, state, inner, False)
             coef[:] = nodes[:, 0]
             del nodes
         # Before the next table there is none: it is as long as y.
-        del table, sampled
+        del table, sums
         yield Iterate(coef, b[0], n + inner)
 
 

@@ -5,6 +5,7 @@ from numba import njit
 
 from telic.optim.kernels import some_products
 from telic.optim.problem import Problem
+from telic.optim.rows import entries, entry
 from telic.optim.threads import share, small_products
 
 LARGEST_SET = 4096
@@ -49,7 +50,7 @@ class WorkingGram:
         place[self.features] = np.arange(size)
         matrix = np.zeros((size, size))
         A, columns = problem.design.rows, problem.design.columns
-        stored = np.diff(columns.indptr)[self.features] / problem.design.n
+        stored = problem.design.stored_by_column[self.features] / problem.design.n
         # A product of two sparse rows costs about 25 times the flop of a dense one.
         if 25.0 * stored[known:].sum() * stored.sum() < (size - known) * size:
             weighted_lines(problem, weights, place, known, matrix)
@@ -122,16 +123,16 @@ def _add_rows(A, weights, place, known, out, first, last, turn, threads):
     old_at, old_value, old = np.empty(size, np.int64), np.empty(size), 0
     new_at, new_value, new = np.empty(size, np.int64), np.empty(size), 0
     for i in range(first, last):
-        start = A.indptr[i]
-        shift = start * A.step - start
         old, new = 0, 0
-        for p in range(start, A.indptr[i + 1]):
-            j = place[A.indices[p + shift]]
+        start, end = entries(A, i)
+        for p in range(start, end):
+            k, x = entry(A, i, p)
+            j = place[k]
             if j >= known:
-                new_at[new], new_value[new] = j, A.data[p]
+                new_at[new], new_value[new] = j, x
                 new += 1
             elif j >= 0:
-                old_at[old], old_value[old] = j, A.data[p]
+                old_at[old], old_value[old] = j, x
                 old += 1
         for p in range(new):
             j = new_at[p]
@@ -158,9 +159,8 @@ def _fill(A, place, begin, out):
     """Write the features that have a place, of the rows from `begin` on, into a dense out."""
     out[:] = 0.0
     for i in range(out.shape[0]):
-        start = A.indptr[begin + i]
-        shift = start * A.step - start
-        for p in range(start, A.indptr[begin + i + 1]):
-            j = place[A.indices[p + shift]]
-            if j >= 0:
-                out[i, j] = A.data[p]
+        start, end = entries(A, begin + i)
+        for p in range(start, end):
+            k, x = entry(A, begin + i, p)
+            if place[k] >= 0:
+                out[i, place[k]] = x

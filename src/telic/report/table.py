@@ -21,9 +21,10 @@ class Table:
         From each column's name to the format of its values:
 
         - a format specification such as ``".1%"`` or ``"+.2f"``;
-        - a template such as ``"{:.3f} ± {:.3f}"`` for values that are lists;
-        - either with ``"100 "`` before it, for shares shown in percent or points;
-        - ``"p"`` for p-values.
+        - ``"p"`` for p-values;
+        - a specification with ``"100 "`` before it, for shares shown in percent or points;
+        - a template such as ``"{:.3f} ± {:.3f}"`` for values that are lists, each in one of these
+          formats: ``"{:100 +.2f} (p {:p})"``; with ``"100 "`` before it, all are shares.
 
         Texts are shown as they are and None, which stands for "no value", as a dash, whatever the
         format; True and False as yes and no.
@@ -118,14 +119,28 @@ def shown(value: Any, form: str = "") -> str:
         return value
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if "{" in form:
+        scale, form = ("100 ", form[4:]) if form.startswith("100 ") else ("", form)
+        values = value if isinstance(value, list | tuple) else [value]
+        return form.format(*(_Field(v, scale) for v in values))
+    if isinstance(value, list | tuple):
+        return ", ".join(shown(v, form) for v in value)
     if form == "p":
         return "< .001" if value < 0.001 else _with_minus(f"{value:.3f}")
-    values = list(value) if isinstance(value, list | tuple) else [value]
     if form.startswith("100 "):
-        values, form = [100 * v for v in values], form[4:]
-    if "{" in form:
-        return re.sub(r"(?<![\w.])-(?=\d)", "−", form.format(*values))
-    return ", ".join(_with_minus(format(v, form)) for v in values)
+        value, form = 100 * value, form[4:]
+    return _with_minus(format(value, form))
+
+
+@dataclass(frozen=True)
+class _Field:
+    """A value of a template, to be shown in the format that stands there."""
+
+    value: Any
+    scale: str
+
+    def __format__(self, form: str) -> str:
+        return shown(self.value, self.scale + form)
 
 
 def _with_minus(number: str) -> str:

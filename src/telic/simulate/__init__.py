@@ -1,11 +1,13 @@
 """Simulated people: typists, and their phones. Everything they produce is marked as simulated."""
 
 from telic.simulate.affinity import Affinity, affinity_of_pairs, example_phones, made_up_affinity
-from telic.simulate.catalogue import Catalogue, geonames_catalogue
+from telic.simulate.catalogue import Catalogue, geonames_catalogue, read_catalogue
 from telic.simulate.change import other_tastes, simulate_change
+from telic.simulate.dwell_control import controls_table, dwell_control, dwell_effect
 from telic.simulate.marginals import marginals
 from telic.simulate.parameters import SETTINGS, TypistParameters
 from telic.simulate.phones import phone_marginals, simulate_phones
+from telic.simulate.simulated_replay import simulated_replay
 from telic.simulate.twin import dwell_twin
 from telic.simulate.typists import simulate_typists
 
@@ -15,6 +17,9 @@ __all__ = [
     "Catalogue",
     "TypistParameters",
     "affinity_of_pairs",
+    "controls_table",
+    "dwell_control",
+    "dwell_effect",
     "dwell_twin",
     "example_phones",
     "geonames_catalogue",
@@ -22,7 +27,9 @@ __all__ = [
     "marginals",
     "other_tastes",
     "phone_marginals",
+    "read_catalogue",
     "simulate_change",
     "simulate_phones",
     "simulate_typists",
+    "simulated_replay",
 ]

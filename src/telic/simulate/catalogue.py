@@ -173,6 +173,11 @@ class Catalogue:
         return pa.table({"query": self.phrases, "at": at, "count": count})
 
 
+def read_catalogue(file: Path | None = None, *, min_users: int = 3) -> Catalogue:
+    """Return the catalogue in a file (see `Catalogue.from_table`); default: the world's places."""
+    return Catalogue.from_table(file, min_users=min_users) if file else geonames_catalogue()
+
+
 def geonames_catalogue() -> Catalogue:
     """Return the world's places as phrases "name, country", weighted by population.
 

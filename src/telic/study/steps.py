@@ -60,13 +60,18 @@ class Steps:
             arrays become lists. What does not change the result, such as a number of threads, is
             bound by `functools.partial`, which does not count as a setting.
         **settings
-            What JSON takes; None and paths too.
+            What JSON takes; None and paths too: a file that was changed since counts as another.
         """
         self.progress(name)
         if self.folder is None:
             return _read(_written(make(**settings)))
         module = inspect.getmodule(make.func if isinstance(make, partial) else make)
-        made_by = fingerprint(module, settings=settings, package="telic")
+        files = {
+            name: path.stat().st_mtime_ns
+            for name, path in settings.items()
+            if isinstance(path, Path) and path.is_file()
+        }
+        made_by = fingerprint(module, settings=[settings, files], package="telic")
         words = "".join(c if c.isalnum() else " " for c in name.lower()).split()
         file = self.folder / f"{'-'.join(words)}-{made_by}.json"
         if not file.exists():

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from telic.optim.admm.problem import AdmmProblem
-from telic.optim.kernels import row_add, row_dot
+from telic.optim.rows import entries, entry, row_add, row_dot
 
 DAMPING = 0.1
 """Share of the mean curvature added to every coordinate, in units in which the largest value of a
@@ -106,15 +106,15 @@ def _gram(A, weight, bias, out):
     """Lower triangle of `gram`."""
     last = out.shape[0] - 1
     for i in range(weight.size):
-        start, stop = A.indptr[i], A.indptr[i + 1]
-        shift = start * A.step - start
-        for p in range(start, stop):
-            v = weight[i] * A.data[p]
-            row = out[A.indices[p + shift]]
+        start, end = entries(A, i)
+        for p in range(start, end):
+            j, value = entry(A, i, p)
+            v, row = weight[i] * value, out[j]
             for q in range(start, p + 1):
-                row[A.indices[q + shift]] += v * A.data[q]
+                k, other = entry(A, i, q)
+                row[k] += v * other
             if bias:
-                out[last, A.indices[p + shift]] += v
+                out[last, j] += v
         if bias:
             out[last, last] += weight[i]
 
@@ -124,15 +124,16 @@ def _largest(A, weight, bias, M):
     """Largest weight_i x_iᵀ M x_i, M symmetric."""
     last, best = M.shape[0] - 1, 0.0
     for i in range(weight.size):
-        start, stop = A.indptr[i], A.indptr[i + 1]
-        shift = start * A.step - start
+        start, end = entries(A, i)
         total = M[last, last] if bias else 0.0
-        for p in range(start, stop):
-            row = M[A.indices[p + shift]]
+        for p in range(start, end):
+            j, value = entry(A, i, p)
+            row = M[j]
             cross = row[last] if bias else 0.0
             for q in range(start, p):
-                cross += row[A.indices[q + shift]] * A.data[q]
-            total += A.data[p] * (2.0 * cross + row[A.indices[p + shift]] * A.data[p])
+                k, other = entry(A, i, q)
+                cross += row[k] * other
+            total += value * (2.0 * cross + row[j] * value)
         best = max(best, weight[i] * total)
     return best
 
@@ -152,11 +153,11 @@ def _largest_square(A, mass, bias, unit):
     """Largest mass_i (‖x_i · unit‖² + bias)."""
     best = 0.0
     for i in range(mass.size):
-        start = A.indptr[i]
-        shift = start * A.step - start
         total = bias
-        for p in range(start, A.indptr[i + 1]):
-            total += (A.data[p] * unit[A.indices[p + shift]]) ** 2
+        start, end = entries(A, i)
+        for p in range(start, end):
+            j, value = entry(A, i, p)
+            total += (value * unit[j]) ** 2
         best = max(best, mass[i] * total)
     return best
 
@@ -166,8 +167,7 @@ def _largest_entries(A, mass, out):
     """Largest absolute value of each feature, over the rows that count."""
     for i in range(mass.size):
         if mass[i] > 0:
-            start = A.indptr[i]
-            shift = start * A.step - start
-            for p in range(start, A.indptr[i + 1]):
-                j = A.indices[p + shift]
-                out[j] = max(out[j], abs(A.data[p]))
+            start, end = entries(A, i)
+            for p in range(start, end):
+                j, value = entry(A, i, p)
+                out[j] = max(out[j], abs(value))

@@ -9,10 +9,11 @@ from scipy import sparse
 
 from telic.errors import InputError
 from telic.optim.admm.penalty import Separable
-from telic.optim.design import Compressed, Design, as_design
-from telic.optim.kernels import loss_gradient, loss_value, row_add, row_dot
+from telic.optim.design import as_design
+from telic.optim.kernels import loss_gradient, loss_value
 from telic.optim.losses import Loss
 from telic.optim.problem import Problem, make_problem
+from telic.optim.rows import SparseRows, entries, entry, row_add, row_dot, sparse_rows
 
 
 class Plain(NamedTuple):
@@ -26,8 +27,8 @@ class Plain(NamedTuple):
 class Constraint(NamedTuple):
     """A, B, c and g as arrays, the form in which kernels take them."""
 
-    A: Compressed
-    B: Compressed
+    A: SparseRows
+    B: SparseRows
     identity: bool
     """B = −I: the fast path, with a y-step that is one proximal operator."""
     c: np.ndarray
@@ -62,8 +63,8 @@ class AdmmProblem:
         """The constraint and g as the kernels take them."""
         B = self.B if self.B is not None else sparse.csr_matrix((1, 1))
         g = self.g
-        A = Design(self.A).rows
-        return Constraint(A, Design(B).rows, self.B is None, self.c, g.l1, g.l2, g.low, g.high)
+        A = sparse_rows(self.A)
+        return Constraint(A, sparse_rows(B), self.B is None, self.c, g.l1, g.l2, g.low, g.high)
 
     @property
     def ridge(self) -> np.ndarray:
@@ -183,10 +184,10 @@ def _pass(A, y, code, shape, mass, bias, x, out, values, slopes):
 def _squares(A, mass, out):
     """Add the weighted squares of each column to out."""
     for i in range(mass.size):
-        start = A.indptr[i]
-        shift = start * A.step - start
-        for p in range(start, A.indptr[i + 1]):
-            out[A.indices[p + shift]] += mass[i] * A.data[p] * A.data[p]
+        start, end = entries(A, i)
+        for p in range(start, end):
+            j, value = entry(A, i, p)
+            out[j] += mass[i] * value * value
 
 
 def make_admm_problem(

@@ -10,8 +10,8 @@ from telic.optim import sampling
 from telic.optim.admm.problem import AdmmProblem, Constraint
 from telic.optim.admm.result import Point
 from telic.optim.admm.steps import prox, squared_norm
-from telic.optim.design import Design
-from telic.optim.kernels import loss_prox, row_add, row_dot, squares
+from telic.optim.kernels import loss_prox, squares
+from telic.optim.rows import row_add, row_dot, sparse_rows
 
 
 def sdca_admm(
@@ -43,7 +43,7 @@ def sdca_admm(
     zeros, free = np.zeros(d), np.full(d, np.inf)
     g = problem.g
     constraint = Constraint(
-        *(Design(A).rows, Design(A).rows, True, np.zeros(k + d)),
+        *(sparse_rows(A), sparse_rows(A), True, np.zeros(k + d)),
         np.concatenate([g.l1, zeros]), np.concatenate([g.l2, zeros + data.l2 + perturbation]),
         np.concatenate([g.low, -free]), np.concatenate([g.high, free]),
     )  # fmt: skip

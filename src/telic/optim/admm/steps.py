@@ -9,7 +9,8 @@ from scipy.linalg import cho_factor, cho_solve
 
 from telic.errors import InputError
 from telic.optim.admm.problem import AdmmProblem
-from telic.optim.kernels import row_add, row_dot, soft
+from telic.optim.kernels import soft
+from telic.optim.rows import row_add, row_dot
 
 
 @dataclass(slots=True)

@@ -9,7 +9,8 @@ from telic.optim import sampling
 from telic.optim.admm.problem import AdmmProblem
 from telic.optim.admm.result import Point
 from telic.optim.admm.steps import State, Steps, dual, sweep, x_step
-from telic.optim.kernels import loss_gradient, row_add, row_dot
+from telic.optim.kernels import loss_gradient
+from telic.optim.rows import row_add, row_dot
 
 
 def stoc(

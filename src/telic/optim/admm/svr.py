@@ -9,7 +9,8 @@ from telic.optim import sampling
 from telic.optim.admm.problem import AdmmProblem
 from telic.optim.admm.result import Point
 from telic.optim.admm.steps import State, Steps, dual, sweep, x_step
-from telic.optim.kernels import loss_gradient, row_add
+from telic.optim.kernels import loss_gradient
+from telic.optim.rows import entries, entry, row_add
 
 
 def svr_d(
@@ -108,13 +109,12 @@ def _run(
         h[:] = full
         for _ in range(batch):
             i = int(sampling.uniform(seed) * n)
-            start = A.indptr[i]
-            shift = start * A.step - start
             now, then = bias * x[d - 1], bias * anchor[d - 1]
-            for p in range(start, A.indptr[i + 1]):
-                j = A.indices[p + shift]
-                now += A.data[p] * x[j]
-                then += A.data[p] * anchor[j]
+            start, end = entries(A, i)
+            for p in range(start, end):
+                j, value = entry(A, i, p)
+                now += value * x[j]
+                then += value * anchor[j]
             change = loss_gradient(code, shape, now, y[i]) - loss_gradient(code, shape, then, y[i])
             change *= n * mass[i] / batch
             row_add(A, i, change, h)

@@ -2,13 +2,14 @@
 
 import re
 from collections import Counter
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
 from telic.choice import Elastic, FactoredChoices, fit_sdca
 from telic.completion.folding import fold
-from telic.data.pairs import QueryAppPairs
+from telic.data.pairs import QueryAppPairs, read_pairs
 from telic.evaluate import mean_reciprocal_rank, paired_t_test, reciprocal_ranks
 
 PENALTIES = (Elastic(1e-4, 1e-4), Elastic(3e-4, 1e-4), Elastic(1e-3, 1e-4))
@@ -19,6 +20,11 @@ LENGTHS = (1, 2, 3)
 FOLDS = 5
 
 
+def held_out_study(*, file: Path, **options: Any) -> list[dict[str, Any]]:
+    """Run `pairs_study` on the pairs in a file."""
+    return pairs_study(read_pairs(file), **options)
+
+
 def pairs_study(
     pairs: QueryAppPairs,
     *,
@@ -27,7 +33,7 @@ def pairs_study(
     shuffled: bool = False,
     n: int = 10,
     seed: int = 0,
-) -> list[dict]:
+) -> list[dict[str, Any]]:
     """Rank queries, or their words, by popularity and by AppAware, on people held out.
 
     Five folds of workers (or tasks). Popularity is counted on the others; in training, without the

@@ -1,30 +1,33 @@
 """Users who change after fitting: what re-ranking costs them with and without the running check.
 
 Simulated people (`telic.simulate.simulate_change`). The rule's four numbers are chosen on one
-half of a family of logs and reported once on the other.
+half of a family of logs and reported once on the other. `changed` and `openings` are steps of the
+study: they return what JSON takes.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from telic.completion import harm
 from telic.completion.adaqac import CAREFUL
 from telic.completion.models import fit_models, fit_relevance
-from telic.completion.replay import TEST, TRAIN, VALID, Replay
-from telic.data.compositions import read_compositions
-from telic.data.queries import read_queries
+from telic.completion.replay import TEST, TRAIN, VALID
 from telic.evaluate import paired_t_test
 from telic.simulate import (
     SETTINGS,
     Catalogue,
+    geonames_catalogue,
     other_tastes,
     simulate_change,
     simulate_typists,
+    simulated_replay,
 )
+from telic.simulate.dwell_control import UNGATED
 
 MODELS = ("adaqac-unp", "adaqac-batch", "adaqac-online")
 """The first two keep the weights that were fitted; the last goes on learning."""
@@ -77,6 +80,12 @@ class Case:
     change: int
     """Submissions served before the change."""
 
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> Self:
+        """Read what `changed` returned."""
+        gains = {model: np.asarray(own) for model, own in stored["gains"].items()}
+        return cls(**{**stored, "gains": gains})
+
 
 def letters_catalogue(seed: int, phrases: int = 400) -> Catalogue:
     """Phrases of twelve letters a to c: many behind each prefix, so that lists are often wrong."""
@@ -84,6 +93,17 @@ def letters_catalogue(seed: int, phrases: int = 400) -> Catalogue:
     drawn = rng.choice(list("abc"), (phrases, 12))
     texts = sorted({"".join(letters) for letters in drawn})
     return Catalogue(texts, rng.pareto(1.2, len(texts)) + 1)
+
+
+@cache
+def phrases(name: str, seed: int) -> Catalogue:
+    """Return made-up phrases of a seed ("letters"), or the world's places ("places")."""
+    return letters_catalogue(seed) if name == "letters" else geonames_catalogue()
+
+
+def changed(*, catalogue: str, before: str, after: str, seed: int, users: int) -> dict[str, Any]:
+    """Do what `changed_users` does, with the `phrases` of a name; `Case` takes what is returned."""
+    return asdict(changed_users(phrases(catalogue, seed), before, after, seed=seed, users=users))
 
 
 def changed_users(
@@ -106,7 +126,7 @@ def changed_users(
         compositions=(first, changed), seed=seed,
         causes=other_tastes(catalogue, seed=seed) if after == "other tastes" else None,
     )  # fmt: skip
-    replay = Replay(read_compositions(log), queries=read_queries(catalogue.as_queries(log)))
+    replay = simulated_replay(catalogue, log)
     parts = np.repeat([TRAIN, VALID, TEST], [train, valid, same + changed])
     replay.part[replay.by_user] = np.tile(parts, users)
     models = fit_models(replay, fit_relevance(replay, "mpc", CAREFUL), CAREFUL)
@@ -169,23 +189,7 @@ def choose(cases: list[Case]) -> Rule:
     return min(enough, key=lambda rule: verdicts[rule].lost)
 
 
-def family(
-    catalogue: Callable[[int], Catalogue],
-    seeds: Iterable[int],
-    *,
-    users: int = 24,
-    progress: Callable[[str], None] | None = None,
-) -> list[Case]:
-    """Return every case of `FAMILY` for every seed."""
-    cases = []
-    for seed, (before, after) in product(seeds, FAMILY):
-        if progress:
-            progress(f"{before}, then {after}, seed {seed}")
-        cases.append(changed_users(catalogue(seed), before, after, seed=seed, users=users))
-    return cases
-
-
-def rows(cases: list[Case]) -> list[dict[str, Any]]:
+def rows(cases: Sequence[Case]) -> list[dict[str, Any]]:
     """Return one row for each change and model: what users gain after it, with and without.
 
     ``gain`` and ``checked`` are means over users with the ends of their 95 % intervals, users of
@@ -215,56 +219,32 @@ def worst_stretch(gains: np.ndarray) -> float:
     return float((lost - np.minimum.accumulate(lost, axis=1)).max())
 
 
-FITS = 16
-"""Logs of each setting behind `openings`."""
 LOG = 60
-"""Compositions of each user in them."""
+"""Compositions of each user in the logs behind `openings`."""
 DRAWS = 4000
 """Draws of gains without a mean."""
+Ranges = list[tuple[int, int]]
+"""For each fit, the ranges of prefix length that open with one test for each, and by the gate."""
 
 
-def openings(
-    catalogue: Callable[[int], Catalogue], *, progress: Callable[[str], None] | None = None
-) -> list[dict[str, float | str]]:
-    """Return how often the gate opens, with one test for each range and with Holm's procedure.
+def openings(*, setting: str, seed: int, users: int) -> Ranges:
+    """Return how many ranges open in each model's gate, fitted on one log."""
+    known = phrases("letters", seed)
+    log = simulate_typists(known, setting=setting, users=users, compositions=LOG, seed=seed)
+    replay = simulated_replay(known, log)
+    models = fit_models(replay, fit_relevance(replay, "mpc", UNGATED), UNGATED)
+    moments = replay.moments(models.relevance, replay.every_keystroke(VALID))
+    ranks = models.reciprocal_ranks(replay, moments)
+    user = replay.log.user[moments.composition]
+    length = replay.prefix_length[moments.keystroke]
+    return [_count_open(ranks[model] - ranks["static"], user, length) for model in MODELS]
 
-    Returns
-    -------
-    list of dict
-        ``setting``; ``any_single`` and ``any_holm``, the shares of fits that open anywhere;
-        ``ranges_single`` and ``ranges_holm``, the mean numbers of ranges that open.
-    """
-    found: dict[str, list[tuple[int, int]]] = {}
+
+def openings_by_chance(*, users: int, draws: int = DRAWS) -> Ranges:
+    """Return how many ranges open where gains are drawn at random, with mean zero in each."""
     rng = np.random.default_rng(0)
-    user, length = np.tile(np.arange(24), 5), np.repeat([2, 5, 8, 11, 20], 24)
-    for _ in range(DRAWS):
-        counted = _count_open(rng.normal(0, 0.1, len(user)), user, length)
-        found.setdefault("gains drawn at random", []).append(counted)
-    for setting, seed in product(("inattentive", "calibrated", "readers"), range(FITS)):
-        if progress:
-            progress(f"gates of {setting}, seed {seed}")
-        phrases = catalogue(seed)
-        log = simulate_typists(phrases, setting=setting, users=24, compositions=LOG, seed=seed)
-        replay = Replay(read_compositions(log), queries=read_queries(phrases.as_queries(log)))
-        ungated = replace(CAREFUL, do_no_harm=False)
-        models = fit_models(replay, fit_relevance(replay, "mpc", ungated), ungated)
-        moments = replay.moments(models.relevance, replay.every_keystroke(VALID))
-        ranks = models.reciprocal_ranks(replay, moments)
-        user = replay.log.user[moments.composition]
-        length = replay.prefix_length[moments.keystroke]
-        found.setdefault(setting, []).extend(
-            _count_open(ranks[model] - ranks["static"], user, length) for model in MODELS
-        )
-    return [
-        {
-            "setting": setting,
-            "any_single": float(np.mean([single > 0 for single, _ in pairs])),
-            "any_holm": float(np.mean([holm > 0 for _, holm in pairs])),
-            "ranges_single": float(np.mean([single for single, _ in pairs])),
-            "ranges_holm": float(np.mean([holm for _, holm in pairs])),
-        }
-        for setting, pairs in found.items()
-    ]
+    user, length = np.tile(np.arange(users), 5), np.repeat([2, 5, 8, 11, 20], users)
+    return [_count_open(rng.normal(0, 0.1, len(user)), user, length) for _ in range(draws)]
 
 
 def _count_open(gain: np.ndarray, user: np.ndarray, length: np.ndarray) -> tuple[int, int]:

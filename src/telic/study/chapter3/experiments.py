@@ -1,9 +1,13 @@
-"""Chapter 3: what a phone's apps are worth. Each function returns one table or figure's numbers."""
+"""What chapter 3 measures on simulated phones: what their apps are worth.
+
+Each of `EXPERIMENTS` and `CONTROLS` returns what JSON takes; `run` makes it a step of a study.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,33 +21,62 @@ from telic.choice import (
     fit_saga,
     fit_sdca,
 )
-from telic.completion.adaqac import CAREFUL, PAPER, Protocol
+from telic.completion.adaqac import CAREFUL, PROTOCOLS, Protocol
 from telic.completion.appaware_evaluation import (
-    VARIANTS,
     PhoneModels,
     PhoneResult,
+    evaluate_phones,
     fit_phone_models,
     try_phone_models,
 )
 from telic.completion.appaware_signals import Signals
 from telic.completion.models import fit_relevance
 from telic.completion.relevance import NAMES
-from telic.completion.replay import Replay
+from telic.completion.replay import Lists, Replay
 from telic.evaluate import mean_reciprocal_rank, paired_t_test
-from telic.simulate import Catalogue, simulate_phones
-from telic.study.chapter2_controls import Told, simulated_replay
+from telic.simulate import Catalogue, read_catalogue, simulate_phones, simulated_replay
+from telic.simulate.dwell_control import UNGATED
+from telic.simulate.simulated_replay import Told
 
-Progress = Callable[[str], None]
-UNGATED = replace(CAREFUL, do_no_harm=False)
-"""Judges the effect itself: with the gate, apps that say nothing would show an exact zero."""
 PRINTED = Elastic(1e-4, 1e-4)
 STRENGTHS = (0.0, 0.5, 1.0)
 RERANKED = "re-ranked lists"
+
+phrases = lru_cache(maxsize=1)(read_catalogue)
+
+
+@lru_cache(maxsize=1)
+def main_log(catalogue: Path | None, users: int, compositions: int) -> Replay:
+    """Return the log that all but the controls are measured on, made ready."""
+    return phone_replay(phrases(catalogue), users=users, compositions=compositions)
+
+
+def run(
+    *, experiment: str, catalogue: Path | None, users: int, compositions: int, **options: Any
+) -> Any:
+    """Run one of `EXPERIMENTS` on the log, or the control on a log of its own."""
+    if experiment in EXPERIMENTS:
+        return EXPERIMENTS[experiment](main_log(catalogue, users, compositions), **options)
+    return CONTROLS[experiment](
+        phrases(catalogue), users=users, compositions=compositions, **options
+    )
 
 
 def phone_replay(catalogue: Catalogue, *, told: Told = "all", **phones: Any) -> Replay:
     """Simulate phones and make their log ready; see `simulated_replay` for `told`."""
     return simulated_replay(catalogue, simulate_phones(catalogue, **phones), told=told)
+
+
+def accuracy(replay: Replay, *, relevance: str, lists: Lists) -> dict[str, Any]:
+    """Fit and test AppAware's variants for one relevance score.
+
+    Returns
+    -------
+    dict
+        ``rows``: see `PhoneResult.rows`; ``pairs``: see `strongest_pairs`.
+    """
+    (result,) = evaluate_phones(replay, relevances=[relevance], lists=[lists])
+    return {"rows": result.rows(), "pairs": strongest_pairs(replay, result.models)}
 
 
 def convergence(*, replications: int = 5, passes: int = 15, seed: int = 0) -> list[dict]:
@@ -65,8 +98,8 @@ def convergence(*, replications: int = 5, passes: int = 15, seed: int = 0) -> li
     methods["SAGA on touched coordinates, |B| = 10"] = partial(fit_saga, batch=10, tol=0.0)
     methods["SDCA"] = partial(fit_sdca, tol=0.0)
     rows = []
-    for name, run in methods.items():
-        paths = [run(choices, PRINTED, passes=passes, seed=s).history for s in range(replications)]
+    for name, fit in methods.items():
+        paths = [fit(choices, PRINTED, passes=passes, seed=s).history for s in range(replications)]
         for step in range(len(paths[0])):
             gaps = [path[step][1] - best.objective for path in paths]
             rows.append({"method": name, "pass": step, "gap": float(np.mean(gaps))})
@@ -106,23 +139,21 @@ def fitted(
     return try_phone_models(replay, models)
 
 
-def sweep(
-    replay: Replay, name: str, values: Sequence[float], *, progress: Progress | None = None
-) -> list[dict]:
-    """Vary one of "l1", "l2" (Figure 3.6), "n", "minutes" (Figure 3.7), all else as printed."""
-    rows = []
-    for value in values:
-        if progress:
-            progress(f"{name} = {value:g}")
-        settings: dict = {"penalty": PRINTED}
-        if name in ("l1", "l2"):
-            settings["penalty"] = replace(PRINTED, **{name: value})
-        else:
-            settings[name] = int(value) if name == "n" else value
-        for row in fitted(replay, **settings).rows():
-            if row["prefixes"] == "all":
-                rows.append(row | {name: value})
-    return rows
+def swept(replay: Replay, *, parameter: str, value: float) -> dict[str, Any]:
+    """Return the accuracy at every keystroke with one of "l1", "l2", "n", "minutes" changed.
+
+    All else as printed (Figures 3.6 and 3.7).
+    """
+    settings: dict[str, Any] = {"penalty": PRINTED}
+    if parameter in ("l1", "l2"):
+        settings["penalty"] = replace(PRINTED, **{parameter: value})
+    else:
+        settings[parameter] = int(value) if parameter == "n" else value
+    (row,) = (
+        row for row in fitted(replay, **settings).rows()
+        if (row["prefixes"], row["model"]) == ("all", "appaware")
+    )  # fmt: skip
+    return row | {parameter: value}
 
 
 def abundance(replay: Replay, minutes: Sequence[float] = (5, 10, 20, 30, 45, 60)) -> list[dict]:
@@ -139,7 +170,7 @@ def abundance(replay: Replay, minutes: Sequence[float] = (5, 10, 20, 30, 45, 60)
     return rows
 
 
-def top_queries(replay: Replay, *, opened: bool, top: int = 5, length: int = 3) -> dict:
+def top_queries(replay: Replay, *, opened: bool, top: int = 5, length: int = 3) -> dict[str, Any]:
     """Tables 3.1 and 3.2: top queries of a prefix with and without an app.
 
     The prefix and app are those with the largest difference in shares, by a chi-squared statistic,
@@ -192,57 +223,53 @@ def strongest_pairs(replay: Replay, models: PhoneModels, *, top: int = 20) -> li
     ]  # fmt: skip
 
 
-def controls(
-    catalogue: Catalogue, *, seeds: int = 3, progress: Progress | None = None, **phones: Any
-) -> list[dict]:
-    """Gain in MRR (every keystroke, no gate) with apps that cause, do not, and cannot.
+CANNOT: dict[str, Any] = {"independent": True}
+OLDER: dict[str, Any] = {"told": "older"}
+SETTINGS: list[tuple[str, str, str, dict[str, Any]]] = [
+    *((f"strength {s:g}", "mpc", "careful", {"strength": s}) for s in STRENGTHS),
+    *(("independent", relevance, "careful", CANNOT) for relevance in NAMES),
+    ("independent, printed protocol", "mpc", "paper", CANNOT),
+    ("strength 0.5, older catalogue", "mpc", "careful", {"strength": 0.5} | OLDER),
+    ("independent, older catalogue", "mpc", "careful", CANNOT | OLDER),
+]
+"""Of the control: its name, relevance score, protocol, and how the phones are simulated.
 
-    ``strength``: the share of queries that apps cause. At 0 a set of apps still gives its owner's
-    habits away. ``independent``: the apps of another composition; nothing may be gained, and
-    nothing is where Standard has learned a weight for each query itself. "counts" is Standard
-    without these weights, which is the Standard of the printed protocol: there apps that cannot
-    help gain what counting popularity anew gains.
+``strength``: the share of queries that apps cause. At 0 a set of apps still gives its owner's
+habits away. ``independent``: the apps of another composition; nothing may be gained, and nothing is
+where Standard has learned a weight for each query itself.
+"""
 
-    ``older catalogue``: the lists know more than the completer (`telic.study.chapter2_controls`).
-    There "re-ranked lists" is a Standard of which the shown list is part, against Standard.
+
+def control(
+    catalogue: Catalogue, *, relevance: str, protocol: str, seed: int, **phones: Any
+) -> dict[str, float]:
+    """Return the gains in MRR over Standard (every keystroke, no gate) on one simulated log.
+
+    "counts" is Standard without the weights that it learns for each query, which is the Standard of
+    the printed protocol: there apps that cannot help gain what counting popularity anew gains.
+    Where the lists know more than the completer (``told="older"``), "re-ranked lists" is a Standard
+    of which the shown list is part.
     """
-    cannot, older = {"independent": True}, {"told": "older"}
-    settings: list[tuple[str, str, Protocol, dict]] = [
-        *((f"strength {s:g}", "mpc", UNGATED, {"strength": s}) for s in STRENGTHS),
-        *(("independent", relevance, UNGATED, cannot) for relevance in NAMES),
-        ("independent, printed protocol", "mpc", PAPER, cannot),
-        ("strength 0.5, older catalogue", "mpc", UNGATED, {"strength": 0.5} | older),
-        ("independent, older catalogue", "mpc", UNGATED, cannot | older),
-    ]
-    rows = []
-    for setting, relevance, protocol, change in settings:
-        gains: dict[str, list[float]] = {}
-        for seed in range(seeds):
-            if progress:
-                progress(f"control: {setting}, {relevance}, log {seed + 1} of {seeds}")
-            replay = phone_replay(catalogue, **(phones | change | {"seed": 100 + seed}))
-            counts = fit_relevance(replay, relevance, protocol)
-            models = fit_phone_models(replay, counts, protocol)
-            mrr = {row["model"]: row["mrr"] for row in try_phone_models(replay, models).rows()
-                   if row["prefixes"] == "all"}  # fmt: skip
-            if protocol.learn_relevance:
-                plain = try_phone_models(replay, replace(models, relevance=counts, models={}))
-                mrr["counts"] = mean_reciprocal_rank(plain.ranks["standard"][plain.slices["all"]])
-            if "told" in change:
-                over = replay.over("shown")
-                shown = fit_relevance(over, relevance, protocol)
-                other = try_phone_models(over, fit_phone_models(over, shown, protocol, variants=()))
-                mrr[RERANKED] = mean_reciprocal_rank(other.ranks["standard"][other.slices["all"]])
-            for model in mrr.keys() - {"standard"}:
-                gains.setdefault(model, []).append(mrr[model] - mrr["standard"])
-        for model in ("counts", RERANKED, *VARIANTS):
-            if model in gains:
-                ones = np.array(gains[model])
-                test = paired_t_test(ones, np.zeros(len(ones)), np.arange(len(ones)))
-                rows.append({"setting": setting, "relevance": relevance, "model": model,
-                             "gain": test.difference,
-                             "low": test.low, "high": test.high, "seeds": seeds})  # fmt: skip
-    return rows
+    way = UNGATED if protocol == CAREFUL.name else PROTOCOLS[protocol]
+    replay = phone_replay(catalogue, seed=100 + seed, **phones)
+    counts = fit_relevance(replay, relevance, way)
+    models = fit_phone_models(replay, counts, way)
+    mrr = {row["model"]: row["mrr"] for row in try_phone_models(replay, models).rows()
+           if row["prefixes"] == "all"}  # fmt: skip
+    standard, gains = mrr.pop("standard"), {}
+    if way.learn_relevance:
+        gains["counts"] = _standard(replay, replace(models, relevance=counts, models={})) - standard
+    if "told" in phones:
+        over = replay.over("shown")
+        shown = fit_phone_models(over, fit_relevance(over, relevance, way), way, variants=())
+        gains[RERANKED] = _standard(over, shown) - standard
+    return gains | {model: value - standard for model, value in mrr.items()}
+
+
+def _standard(replay: Replay, models: PhoneModels) -> float:
+    """MRR of Standard at every keystroke."""
+    found = try_phone_models(replay, models)
+    return mean_reciprocal_rank(found.ranks["standard"][found.slices["all"]])
 
 
 def together(replay: Replay, *, relevance: str = "mpc") -> list[dict]:
@@ -271,3 +298,12 @@ def together(replay: Replay, *, relevance: str = "mpc") -> list[dict]:
                 row |= {f"over {other}": test.difference, f"p over {other}": test.p_value}
             rows.append(row)
     return rows
+
+
+EXPERIMENTS: dict[str, Callable[..., Any]] = {
+    "accuracy": accuracy, "abundance": abundance, "top queries": top_queries, "sweep": swept,
+    "together": together,
+}  # fmt: skip
+"""Measured on a log."""
+CONTROLS: dict[str, Callable[..., Any]] = {"control": control}
+"""Measured on logs simulated with a catalogue."""

@@ -1,0 +1,131 @@
+"""Rows of a dense or a sparse matrix behind one set of kernels, so that a solver is written once.
+
+Kernels compile for what they are given: a C-ordered array of shape (n, d), or `SparseRows`.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+from numba.extending import overload, register_jitable
+
+FAST = {"reassoc", "contract"}
+"""Floating-point freedom given to kernels: sums may be reordered, NaN and infinity stay right."""
+
+
+class SparseRows(NamedTuple):
+    """Rows one after the other: entry p of row i, for p from ``indptr[i]`` to ``indptr[i + 1]``."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+
+
+Rows = np.ndarray | SparseRows
+
+
+def sparse_rows(matrix: Any) -> SparseRows:
+    """Return a SciPy CSR matrix, or a CSC matrix by columns, as kernels take it; data stay."""
+    # Unsigned positions spare the kernels the test for a negative index.
+    indices = matrix.indices.astype(np.int32, copy=False).view(np.uint32)
+    indptr = matrix.indptr.astype(np.int64, copy=False)
+    return SparseRows(np.ascontiguousarray(matrix.data), indices, indptr)
+
+
+def entries(rows, i):
+    """Range of the entries of row i (inside kernels)."""
+    raise NotImplementedError("entries is called from compiled kernels only")
+
+
+def entry(rows, i, p):
+    """Column and value of entry p of row i (inside kernels)."""
+    raise NotImplementedError("entry is called from compiled kernels only")
+
+
+def entries_within(rows, i, low, high):
+    """Range of the entries of row i in the columns low to high (inside kernels)."""
+    raise NotImplementedError("entries_within is called from compiled kernels only")
+
+
+def entries_before(rows, i):
+    """Number of entries before row i (inside kernels)."""
+    raise NotImplementedError("entries_before is called from compiled kernels only")
+
+
+def row_dot(rows, i, w):
+    """Inner product of row i with w (inside kernels)."""
+    raise NotImplementedError("row_dot is called from compiled kernels only")
+
+
+def row_add(rows, i, scale, out):
+    """Add scale times row i to out (inside kernels)."""
+    raise NotImplementedError("row_add is called from compiled kernels only")
+
+
+@overload(entries, inline="always")
+def _entries(rows, i):
+    if isinstance(rows, types.Array):
+        return lambda rows, i: (0, rows.shape[1])
+    return lambda rows, i: (rows.indptr[i], rows.indptr[i + 1])
+
+
+@overload(entry, inline="always")
+def _entry(rows, i, p):
+    if isinstance(rows, types.Array):
+        return lambda rows, i, p: (p, rows[i, p])
+    return lambda rows, i, p: (rows.indices[p], rows.data[p])
+
+
+@overload(entries_within)
+def _entries_within(rows, i, low, high):
+    if isinstance(rows, types.Array):
+        return lambda rows, i, low, high: (low, high)
+
+    def within(rows, i, low, high):
+        start, end = entries(rows, i)
+        columns = rows.indices[start:end]
+        return start + np.searchsorted(columns, low), start + np.searchsorted(columns, high)
+
+    return within
+
+
+@overload(entries_before)
+def _entries_before(rows, i):
+    if isinstance(rows, types.Array):
+        return lambda rows, i: i * rows.shape[1]
+    return lambda rows, i: rows.indptr[i]
+
+
+@overload(row_dot, jit_options={"fastmath": FAST})
+def _row_dot(rows, i, w):
+    def dot(rows, i, w):
+        total = 0.0
+        start, end = entries(rows, i)
+        for p in range(start, end):
+            k, x = entry(rows, i, p)
+            total += x * w[k]
+        return total
+
+    return dot
+
+
+@overload(row_add, jit_options={"fastmath": FAST})
+def _row_add(rows, i, scale, out):
+    def add(rows, i, scale, out):
+        start, end = entries(rows, i)
+        for p in range(start, end):
+            k, x = entry(rows, i, p)
+            out[k] += scale * x
+
+    return add
+
+
+@register_jitable
+def row_square(rows, i):
+    """Squared norm of row i (inside kernels)."""
+    total = 0.0
+    start, end = entries(rows, i)
+    for p in range(start, end):
+        _, x = entry(rows, i, p)
+        total += float(x) * float(x)
+    return total

@@ -1,0 +1,91 @@
+"""Chapter 2's tables beside those of `telic.completion.report`, and what they say."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from telic.completion.models import MODELS
+from telic.completion.report import PERCENT, POINTS, Rows
+from telic.report import Table
+from telic.simulate.dwell_control import over_seeds
+from telic.study.chapter2.published import PUBLISHED
+
+Effects = Sequence[Mapping[str, float]]
+"""What `telic.simulate.dwell_effect` found, by seed."""
+Attention = tuple[float, Effects]
+"""A share of lists looked at, and the effects there."""
+
+
+def published_table(rows: Rows) -> Table:
+    """Return MRR at the last keystroke on own lists, beside Tables 2.3 and 2.4."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for row in rows:
+        if (row["prefixes"], row["lists"]) == ("last", "own"):
+            found.setdefault((row["relevance"], row["protocol"]), []).append(row["mrr"])
+    return Table(
+        "MRR at the last keystroke in percent, simulated, beside Tables 2.3 and 2.4, which are on "
+        "a search engine's private log: to be compared in kind alone",
+        {"relevance": "", "protocol": "", **dict.fromkeys(MODELS, PERCENT),
+         **{f"published, {model}": PERCENT for model in MODELS}},
+        [[*key, *mrr, *(v / 100 for v in PUBLISHED[key[0]])] for key, mrr in found.items()],
+    )  # fmt: skip
+
+
+def candidates_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Return the gain and the cost of re-ranking more than ten candidates."""
+    return Table(
+        "Personal-S, every keystroke of the test part (simulated); MRR in percent",
+        {"candidates": "", "static": PERCENT, "adaqac-online": PERCENT, "µs per keystroke": ".1f"},
+        [[row[key] for key in ("candidates", "static", "mrr", "microseconds")] for row in rows],
+    )
+
+
+def knowledge_table(found: Mapping[str, Mapping[str, Effects]]) -> Table:
+    """Return what reaches a completer of what the lists know: typists, what it is told, effects."""
+    rows: list[list[Any]] = []
+    for setting, by_told in found.items():
+        for told, effects in by_told.items():
+            mean = over_seeds(effects)
+            rows.append([
+                setting, told, mean["shown"], mean["static"], mean["gain"],
+                [mean["dwell"], mean["low"], mean["high"]], mean["reranked"], mean["reranked gain"],
+            ])  # fmt: skip
+    columns = {
+        "typists": "", "completer is told": "", "shown, own": "100 .1f", "static": PERCENT,
+        "feedback − static": POINTS, "log − dwell twin": "100 {:+.2f} ({:+.2f} … {:+.2f})",
+        "re-ranked static": PERCENT, "re-ranked feedback − static": POINTS,
+    }  # fmt: skip
+    return Table("MRR in percent, changes in points (simulated)", columns, rows)
+
+
+def attention_table(found: Sequence[Attention]) -> Table:
+    """Return the gain of feedback as calibrated typists look at more lists."""
+    shown = "100 {:+.2f} ± {:.2f}"
+    return Table(
+        "Points of MRR, mean ± standard error over seeds (simulated)",
+        {"share of lists looked at": "g", "feedback − static": shown, "log − dwell twin": shown},
+        [
+            [level, *(standard_error(effects, key) for key in ("gain", "dwell"))]
+            for level, effects in found
+        ],
+    )
+
+
+def standard_error(effects: Effects, key: str) -> list[float]:
+    """Return the mean of a number over seeds, and its standard error."""
+    values = np.array([one[key] for one in effects])
+    return [float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))]
+
+
+KNOWLEDGE = (
+    "The lists are those of a box that ranks by what people really want. A completer is told the "
+    "same catalogue (all), an older one, with other popularity and three tenths of the phrases "
+    "missing (older), or nothing but the log. MPC, last keystroke, %, adaQAC-UnP without the gate. "
+    "“Shown, own”: the share of the suggestions shown that the completer would have suggested "
+    "itself. Where it knows less, what people chose from the lists is often no candidate of its "
+    "own; re-ranking the shown list borrows the box's knowledge. Feedback borrows some too: the "
+    "positions of a list tell what the box knew, so that it gains even with inattentive typists, "
+    "who look at no list. Dwell times add nothing there, and no gain of this kind comes again once "
+    "the completer shows its own lists."
+)

@@ -1,0 +1,62 @@
+"""What users lose who change after fitting, and how often the gate opens."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from telic.report import Table
+from telic.study.do_no_harm.experiments import RULE, Case, Ranges, judge, rows
+
+GAIN = "100 {:+.2f} ({:+.2f} … {:+.2f})"
+
+
+def verdicts_table(cases: Sequence[Case]) -> Table:
+    """Return what is kept and lost without and with the running check."""
+    verdicts = {"no check": judge(cases, None), "running check": judge(cases, RULE)}
+    return Table(
+        "Gains that are kept where a model gains, in percent; points lost, mean of the cases that "
+        "lose and of the worst of them (simulated)",
+        {"": "", "kept": "100 .1f", "lost": "100 .2f", "worst case": "100 .2f"},
+        [[name, *verdict] for name, verdict in verdicts.items()],
+    )
+
+
+def changes_table(cases: Sequence[Case]) -> Table:
+    """Return what users gain after each change, without and with the running check."""
+
+    def gain(row: Mapping[str, Any], name: str) -> list[float]:
+        return [row[name], row[f"{name}_low"], row[f"{name}_high"]]
+
+    return Table(
+        "Points after the change, with 95 % intervals over users (simulated)",
+        {
+            "before": "", "after": "", "model": "", "without the check": GAIN, "with it": GAIN,
+            "held, %": "100 .0f", "worst stretch without": ".2f", "worst stretch with it": ".2f",
+        },
+        [
+            [row["before"], row["after"], row["model"], gain(row, "gain"), gain(row, "checked"),
+             row["held"], row["worst"], row["worst_checked"]]
+            for row in rows(cases)
+            if row["gain"] or row["worst"]
+        ],
+        note="Held: submissions whose gain or loss the check kept away. Worst stretch: the largest "
+        "sum that any user lost over any stretch of submissions, in reciprocal rank. Where the "
+        "fitted gate is closed for everybody there is no row.",
+    )  # fmt: skip
+
+
+def openings_table(found: Mapping[str, Ranges]) -> Table:
+    """Return how often the gate opens, with one test for each range and with Holm's procedure."""
+    return Table(
+        "Fits in which any range of prefix length opens, and mean number of ranges (simulated)",
+        {
+            "gains of": "", "any, each range alone": ".3f", "any, Holm": ".3f",
+            "ranges, each alone": ".2f", "ranges, Holm": ".2f",
+        },
+        [
+            [setting, *(np.array(counts) > 0).mean(axis=0).tolist(),
+             *np.mean(counts, axis=0).tolist()]
+            for setting, counts in found.items()
+        ],
+    )  # fmt: skip

@@ -1,0 +1,121 @@
+"""Reports of an evaluation: tables hold what the results hold."""
+
+import json
+
+import numpy as np
+import pytest
+
+from telic.completion import CAREFUL, PAPER, Replay, evaluate
+from telic.completion.appaware_evaluation import evaluate_phones
+from telic.completion.dwell_times import dwell_histograms, not_submitted
+from telic.completion.report import (
+    accuracy_table,
+    apps_summary,
+    feedback_summary,
+    findings,
+    lengths_table,
+    overview_table,
+)
+from telic.data.compositions import read_compositions
+
+
+@pytest.fixture(scope="module")
+def replay(make_table):
+    return Replay(read_compositions(make_table(users=6)), min_users=1)
+
+
+@pytest.fixture(scope="module")
+def results(replay):
+    return evaluate(replay, relevances=["mpc", "personal"], protocols=[CAREFUL, PAPER])
+
+
+def test_the_overview_holds_each_models_change_over_its_own_static_order(results):
+    rows = [row for result in results for row in result.rows()]
+    table = overview_table(rows, "all")
+    assert len(table.rows) == len(results) == 8
+    for result, row in zip(results, table.records(), strict=True):
+        own = {r["model"].split(": ")[-1]: r for r in result.rows() if r["prefixes"] == "all"}
+        assert row["relevance"] == result.models.relevance.name
+        assert row["list"] == {"own": "own", "shown": "the shown list, re-ranked"}[result.lists]
+        assert row["static"] == own["static"]["mrr"]
+        for model in ("filtering", "adaqac-batch", "adaqac-unp", "adaqac-online"):
+            assert row[model] == [own[model]["difference"], own[model]["p_value"]]
+
+
+def test_one_table_has_every_measure_for_programs_and_part_of_it_for_people(results):
+    rows = [row for result in results for row in result.rows()]
+    whole, part = accuracy_table(rows), accuracy_table(rows, "last")
+    assert len(whole.rows) == len(rows)
+    assert {*whole.columns} - {*part.columns} == {"list", "prefixes", "keystrokes"}
+    last = [row for row in whole.records() if row["prefixes"] == "last"]
+    for short, full in zip(part.records(), last, strict=True):
+        assert short.items() <= full.items()
+    for row, full in zip(rows, whole.records(), strict=True):
+        assert full["95 % interval"] == (None if row["low"] is None else [row["low"], row["high"]])
+        assert (full["MRR"], full["keystrokes"]) == (row["mrr"], row["n"])
+
+
+def test_a_length_that_nobody_typed_has_no_accuracy(results):
+    lengths = lengths_table(results[0].rows())
+    assert all(row["13+"] is None for row in lengths.records())
+    assert all(row["1-3"] is not None for row in lengths.records())
+    assert "—" in lengths.markdown()
+
+
+def test_what_is_found_can_be_joined_and_kept_as_json(replay, results):
+    whole = findings(results)
+    joined = {key: [] for key in whole}
+    for result in results:
+        for key, values in json.loads(json.dumps(findings([result]))).items():
+            joined[key] += values
+    assert joined == whole
+    for result, one in zip(results, whole["users"], strict=True):
+        last = result.slices["last"]
+        for model, means in one["mrr"].items():
+            per_user = [result.ranks[model][last & (result.user == u)].mean()
+                        for u in np.unique(result.user[last])]  # fmt: skip
+            np.testing.assert_allclose(means, per_user)
+    gated = {(gate["protocol"], gate["lists"]) for gate in whole["gates"]}
+    assert gated == {("careful", "own"), ("careful", "shown")}
+
+
+def test_a_summary_prints_what_its_page_shows(replay, results):
+    summary = feedback_summary(replay, results)
+    page = summary.page()
+    for table in summary.tables[:2]:
+        assert table in page.tables
+    assert "SIMULATED" not in page.html()
+    assert page.html().count("<svg") == 3
+    assert len(summary.facts["rows"]) == 8 * 5 * 7
+    json.dumps(summary.facts)
+
+
+def test_apps_are_shown_with_the_relative_change_and_the_gap(replay):
+    (result,) = results = evaluate_phones(replay, relevances=["mpc"], lists=["own"])
+    summary = apps_summary(replay, results)
+    (table,) = summary.tables
+    standard, *variants = table.records()
+    assert standard["relative change"] is standard["gap"] is None
+    inside = result.slices["all"]
+    for row in variants:
+        ratio = result.ranks[row["model"]][inside].mean() / standard["MRR"]
+        assert row["relative change"] == pytest.approx(ratio - 1)
+        assert row["gap"] >= 0
+    assert {"learned popularity", "keystrokes"} <= summary.facts["rows"][0].keys()
+    assert summary.page().html().count("<svg") == 1
+
+
+def test_what_was_shown_high_and_long_and_not_submitted_is_counted(replay):
+    shares = not_submitted(replay)
+    assert shares.shape == (30, 10)
+    log, wrong, total = replay.log, 0, 0
+    for c in range(len(log)):
+        for k in range(log.keystroke_start[c], log.keystroke_start[c + 1] - 1):
+            if (log.at[k + 1] - log.at[k]) / 1e6 + 1e-6 >= 0.5:
+                first = replay.shown[log.list_start[k] : log.list_start[k + 1]][:2]
+                total += len(first)
+                wrong += int((first != replay.query[c]).sum())
+    assert shares[4, 1] == pytest.approx(wrong / total)  # at least 0.5 s, at position 1 or 2
+    histograms = dwell_histograms(log, users=3)
+    assert histograms["sample"].shape == (3, 31)
+    assert histograms["peaks"].sum() == len(log.users)
