@@ -2,7 +2,6 @@
 
 import io
 import re
-from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -101,21 +100,8 @@ class Report:
         self._parts.append(f'<p class="note">{escape(paragraph)}</p>')
         self._markdown.append(f"**{paragraph}**")
 
-    def table(
-        self,
-        table: Table | Sequence[str],
-        rows: Iterable[Sequence[Any]] = (),
-        caption: str = "",
-        *,
-        folded: bool = False,
-    ) -> None:
-        """Add a table; a `folded` one shows its title only, until the reader opens it.
-
-        Columns, rows of finished texts and a caption may stand for a `Table`, until all are one.
-        """
-        if not isinstance(table, Table):
-            names = [name + "\u200b" * list(table)[:i].count(name) for i, name in enumerate(table)]
-            table = Table(caption, dict.fromkeys(names, ""), [list(row) for row in rows])
+    def table(self, table: Table, *, folded: bool = False) -> None:
+        """Add a table; a `folded` one shows its title only, until the reader opens it."""
         self.tables.append(table)
         self._parts.append(table.html(folded=folded))
         self._markdown.append(table.markdown())

@@ -23,7 +23,7 @@ class LabelledSet(NamedTuple):
 def data_folder(given: str | Path | None = None) -> Path:
     """Return the folder of data sets: `given`, or the environment's TELIC_DATA, or beside telic's.
 
-    It holds ``ml`` (labelled sets) and ``hin`` (networks).
+    It holds ``ml`` (labelled sets), ``hin`` (networks) and ``qac`` (queries).
     """
     beside = Path(__file__).parents[4] / "shared" / "data"
     return Path(given or os.environ.get("TELIC_DATA") or beside)

@@ -1,6 +1,5 @@
 """Chapter 3 on simulated phones and real query–app pairs: what a phone's apps are worth."""
 
-import os
 from collections.abc import Callable
 from functools import partial
 from itertools import product
@@ -25,6 +24,7 @@ from telic.study.chapter3.tables import (
     together_table,
     top_queries_table,
 )
+from telic.study.data import data_folder
 from telic.study.lines import lines_figure
 from telic.study.steps import Steps
 
@@ -148,8 +148,7 @@ def _signals(report: Report, do: Callable[..., Any], strongest: list[dict[str, A
 
 
 def _real_pairs(report: Report, steps: Steps, pairs: Path | None) -> None:
-    data = Path(os.environ.get("TELIC_DATA", "../shared/data"))
-    file = pairs or data / "qac" / "unimobile_query_app_pairs.parquet"
+    file = pairs or data_folder() / "qac" / "unimobile_query_app_pairs.parquet"
     if pairs is None and not file.is_file():
         report.note(f"Real query–app pairs are left out: {file} not found. Set TELIC_DATA.")
         return
