@@ -43,6 +43,6 @@ for paper, tables in (("001", paper001.TABLES), ("002", paper002.TABLES)):
         ]
         every += rows
         report.section(f"{paper}: {table.title}")
-        report.table(cells_table(table.title, rows))
+        report.table(cells_table("Test AUC, mean ± sd", rows))
 add_summary(report, every)
 report.write(arguments.output)

@@ -117,7 +117,7 @@ def test_diagnose_writes_four_figures(table, tmp_path):
         (["--label", "fraud", "--beta", "much"], "--beta: 'much'"),
         (["--label", "fraud", "--threshold", "cost=x"], "--threshold: 'x'"),
         (["--label", "fraud", "--solver", "magic"], "solver: 'magic'"),
-        (["--label", "fraud", "--test", "2"], "--test: 2"),
+        (["--label", "fraud", "--test", "2"], "test: 2"),
         ([], "--label"),
     ],
 )

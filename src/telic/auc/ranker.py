@@ -1,14 +1,14 @@
 """A ranker for tables: encoding, scaling and weights together, kept in one folder."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from scipy import sparse
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from telic.auc.estimators import AUCClassifier
 from telic.auc.rows import Matrix
@@ -127,6 +127,23 @@ class Ranker:
         }
         save_model(folder, kind=KIND, meta=meta, arrays=arrays)
 
+    def settings(self) -> dict[str, Any]:
+        """Return how the ranker was made, without what plays no part."""
+        used = dict(self.parameters)
+        if used["penalty"] == "l2":
+            del used["beta1"]
+        return {
+            "label": self.label or "(libsvm)",
+            "positive": self.positive_label,
+            "scaling": self.scaling.name,
+            **used,
+        }
+
+    def features(self, most: int = 20) -> list[tuple[str, float]]:
+        """Return names and weights of the columns that count, the largest weights first."""
+        order = sorted(range(self.coef.size), key=lambda j: -abs(self.coef[j]))[:most]
+        return [(self.names[j], float(self.coef[j])) for j in order if self.coef[j] != 0]
+
     @classmethod
     def load(cls, folder: str | Path) -> "Ranker":
         """Read a model folder."""
@@ -144,6 +161,70 @@ class Ranker:
             encoder, scaling, arrays["coef"], meta["intercept"], meta["label"],
             meta["positive"], meta["names"], meta["parameters"],
         )  # fmt: skip
+
+
+def fit_measured(
+    rows: Labelled,
+    *,
+    label: str | None,
+    beta: float | None = None,
+    scaling: str = "standard",
+    test: float = 0.2,
+    seed: int = 0,
+    progress: Callable[[str], None] = lambda step: None,
+    **parameters: Any,
+) -> tuple[Ranker, np.ndarray, np.ndarray]:
+    """Fit a ranker to a part of the rows, score the others, and fit again to all rows.
+
+    Parameters
+    ----------
+    rows : Labelled
+    label : str or None
+        Column of the label.
+    beta : float, optional
+        Ridge weight; by default `search_beta` chooses it on the training rows.
+    scaling : str
+    test : float
+        Share of the rows held out to measure the model, in (0, 1).
+    seed : int
+        Of the split, the search and the solver.
+    progress : callable
+        Told what is done next.
+    **parameters
+        Of `AUCClassifier`.
+
+    Returns
+    -------
+    ranker : Ranker
+        Fitted to all rows.
+    positive, scores : arrays of shape (n_held_out,)
+        Of the rows held out, by the ranker that was fitted without them.
+
+    Raises
+    ------
+    InputError
+        If a class has fewer than ten rows, or `test` is no share.
+    """
+    if not 0 < test < 1:
+        raise InputError(f"test: {test}, expected a share between 0 and 1.")
+    if min(rows.positive.sum(), (~rows.positive).sum()) < 10:
+        raise InputError(
+            "The table has fewer than ten rows of one class, too few to measure a model."
+        )
+    train, held = train_test_split(
+        np.arange(rows.positive.size), test_size=test, random_state=seed, stratify=rows.positive
+    )
+    part = replace(rows, X=rows.X[train], positive=rows.positive[train])
+    parameters = {**parameters, "random_state": seed}
+    if beta is None:
+        beta = search_beta(part, scaling=scaling, seed=seed, progress=progress, **parameters)
+    parameters["beta"] = beta
+    progress("training rows")
+    trial = Ranker.fit(part, scaling=scaling, label=label, **parameters)
+    scores = trial.score(rows.X[held])
+    progress("all rows")
+    ranker = Ranker.fit(rows, scaling=scaling, label=label, **parameters)
+    return ranker, rows.positive[held], scores
 
 
 def search_beta(

@@ -1,16 +1,14 @@
 """`telic auc fit | rank | evaluate`: rank the rows of a table."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from telic.cli.console import Overwrite
+from telic.cli.console import Overwrite, print_json
 from telic.errors import InputError
 
 if TYPE_CHECKING:
-    from telic.auc.ranker import Ranker
     from telic.auc.thresholds import Rule
 
 app = typer.Typer(help="Rank rare events: fit, rank, evaluate, compare.", no_args_is_help=True)
@@ -63,10 +61,7 @@ def fit(
     seed: Seed = 0,
 ) -> None:
     """Fit a ranker, measure it on held-out rows, fit again on all rows and save it."""
-    import numpy as np
-    from sklearn.model_selection import train_test_split
-
-    from telic.auc.ranker import BETAS, Ranker, read_labelled, search_beta
+    from telic.auc.ranker import BETAS, fit_measured, read_labelled
     from telic.auc.report import measures, page
     from telic.cli.progress import steps
     from telic.data import check_output
@@ -75,49 +70,29 @@ def fit(
         check_output(file, reads=[table], overwrite=overwrite)
     if report is not None and model.resolve() in (report.resolve(), *report.resolve().parents):
         raise InputError(f"--report {report}: is in the model's folder. Choose another name.")
-    if not 0 < test < 1:
-        raise InputError(f"--test: {test}, expected a share between 0 and 1.")
+    given = None if beta == "cv" else _number("--beta", beta)
+    rule = _rule(threshold)
     rows = read_labelled(
         table, label=label, positive=positive, drop=drop or (), one_hot=one_hot or ()
     )
-    parameters: dict[str, Any] = {
-        "solver": solver,
-        "penalty": penalty,
-        "beta1": beta1,
-        "threshold": _rule(threshold),
-        "random_state": seed,
-    }
-    if min(rows.positive.sum(), (~rows.positive).sum()) < 10:
-        raise InputError(f"{table}: fewer than ten rows of one class; too few to measure a model.")
-    train, held = train_test_split(
-        np.arange(rows.positive.size), test_size=test, random_state=seed, stratify=rows.positive
-    )
-    part = _rows(rows, train)
-    search = beta == "cv"
-    chosen = 0.0 if search else _number("--beta", beta)
-    with steps("fit", len(BETAS) * search + 2) as tell:
-        if search:
-            chosen = search_beta(part, scaling=scaling, seed=seed, progress=tell, **parameters)
-        parameters["beta"] = chosen
-        tell("training rows")
-        trial = Ranker.fit(part, scaling=scaling, label=label, **parameters)
-        scores = trial.score(rows.X[held])
-        tell("all rows")
-        final = Ranker.fit(rows, scaling=scaling, label=label, **parameters)
+    with steps("fit", len(BETAS) * (given is None) + 2) as tell:
+        final, truth, scores = fit_measured(
+            rows, label=label, beta=given, scaling=scaling, test=test, seed=seed, progress=tell,
+            solver=solver, penalty=penalty, beta1=beta1, threshold=rule,
+        )  # fmt: skip
     final.save(model)
-    found = measures(rows.positive[held], scores)
-    settings = _settings(final) | {"rows fitted": rows.positive.size, "held out": held.size}
     if report is not None:
+        made = final.settings() | {"rows fitted": rows.positive.size, "held out": truth.size}
         lead = (
-            f"{table.name}: measured on {held.size:,} rows held out at random; the saved model "
+            f"{table.name}: measured on {truth.size:,} rows held out at random; the saved model "
             "was then fitted to all rows."
         )
         page(
-            "A ranking by AUC", lead, rows.positive[held], scores, label=rows.positive_label,
-            settings=settings, features=_features(final), seed=seed,
+            "A ranking by AUC", lead, truth, scores, label=rows.positive_label, settings=made,
+            features=final.features(), seed=seed,
         ).write(report)  # fmt: skip
-    named = {"positive": rows.positive_label}
-    _print(named | found | {"beta": chosen, "model": str(model)}, as_json)
+    found = {"positive": rows.positive_label} | measures(truth, scores)
+    _print(found | {"beta": final.parameters["beta"], "model": str(model)}, as_json)
 
 
 @app.command()
@@ -191,16 +166,10 @@ def evaluate(
     if report is not None:
         page(
             "A ranking by AUC", f"{table.name}: every row of the file.", rows.positive, scores,
-            label=ranker.positive_label, settings=_settings(ranker),
-            features=_features(ranker), seed=seed,
+            label=ranker.positive_label, settings=ranker.settings(),
+            features=ranker.features(), seed=seed,
         ).write(report)  # fmt: skip
     _print({"positive": ranker.positive_label} | measures(rows.positive, scores), as_json)
-
-
-def _rows(rows: Any, index: Any) -> Any:
-    from dataclasses import replace
-
-    return replace(rows, X=rows.X[index], positive=rows.positive[index])
 
 
 def _rule(text: str) -> "Rule":
@@ -215,26 +184,9 @@ def _number(option: str, text: str) -> float:
         raise InputError(f"{option}: {text!r}, expected a number.") from None
 
 
-def _settings(ranker: "Ranker") -> dict[str, Any]:
-    used = dict(ranker.parameters)
-    if used["penalty"] == "l2":
-        del used["beta1"]  # plays no part
-    return {
-        "label": ranker.label or "(libsvm)",
-        "positive": ranker.positive_label,
-        "scaling": ranker.scaling.name,
-        **used,
-    }
-
-
-def _features(ranker: "Ranker", most: int = 20) -> list[tuple[str, float]]:
-    order = sorted(range(ranker.coef.size), key=lambda j: -abs(ranker.coef[j]))[:most]
-    return [(ranker.names[j], float(ranker.coef[j])) for j in order if ranker.coef[j] != 0]
-
-
 def _print(found: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(found))
+        print_json(found)
         return
     for key, value in found.items():
         shown = f"{value:.4f}" if isinstance(value, float) and key != "beta" else value

@@ -154,7 +154,7 @@ def recognise(
         return
     show(recognition_table(facts))
     for one in facts:
-        show(pipelines_table(one["pipelines"], f"{one['classifier']}: {one['specialty']}"))
+        show(pipelines_table(f"{one['classifier']}: {one['specialty']}", one["pipelines"]))
 
 
 @app.command()
@@ -196,7 +196,7 @@ def explain(
     if counted.snooping:
         show(snooping_table(counted.snooping))
     if queue:
-        show(queue_table("The queue, least covered first", queue))
+        show(queue_table(f"The queue ({status}), least covered first", queue))
 
 
 @app.command()

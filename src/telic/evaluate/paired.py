@@ -6,17 +6,6 @@ import numpy as np
 from scipy import stats
 
 
-def p_text(p_value: float) -> str:
-    """Write a p-value: "= " and four decimals, or "< 1e-4".
-
-    Examples
-    --------
-    >>> p_text(0.0512), p_text(3e-7)
-    ('= 0.0512', '< 1e-4')
-    """
-    return f"= {p_value:.4f}" if p_value >= 1e-4 else "< 1e-4"
-
-
 class PairedTest(NamedTuple):
     """Result of `paired_t_test` or `paired_proportions`."""
 

@@ -106,7 +106,7 @@ def recognition_table(facts: Sequence[Mapping[str, Any]]) -> Table:
     )  # fmt: skip
 
 
-def pipelines_table(pipelines: Iterable[Mapping[str, Any]], title: str) -> Table:
+def pipelines_table(title: str, pipelines: Iterable[Mapping[str, Any]], note: str = "") -> Table:
     """Return a specialty's scores by pipeline, and the training halves that chose each."""
     return Table(
         title,
@@ -115,6 +115,5 @@ def pipelines_table(pipelines: Iterable[Mapping[str, Any]], title: str) -> Table
             [one["pipeline"], one["f1"], one["core_f1"], ", ".join(one["chosen_in"]) or None]
             for one in pipelines
         ],
-        note="Each training half (round and half) chooses one by cross-validation within itself, "
-        "so that its test half has no say; the F1 above is that of the chosen ones.",
+        note,
     )

@@ -16,9 +16,10 @@ def _dense(X: Any) -> np.ndarray:
 class AccessTfidf(TransformerMixin, BaseEstimator):
     """Weigh the diagnoses a user accessed by how few users access them (section 6.4.4).
 
-    ``log(v_d / a + 1) · log((|U| + 1) / r_d)``, where v_d counts the user's accesses with diagnosis
-    d, a is their sum and r_d the number of users who accessed d. |U| and r_d come from the data
-    given to `fit`. A diagnosis nobody accessed there gets weight 0; so does a user without any.
+    ``log(v_d / a + 1) · log((n_users + 1) / r_d)``, where v_d counts the user's accesses with
+    diagnosis d, a is their sum and r_d the number of users who accessed d. n_users and r_d come
+    from the data given to `fit`. A diagnosis nobody accessed there gets weight 0; so does a user
+    without any.
 
     Attributes
     ----------
