@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from telic.optim import sampling
-from telic.optim.asbcd import incremental, safe_step
+from telic.optim.asbcd import incremental, largest_step
 from telic.optim.penalties import soft
 from telic.optim.problem import make_problem
 from telic.optim.solve import solve
@@ -67,7 +67,7 @@ def test_the_mean_distance_stays_below_the_bound_where_the_theorem_applies(schem
     problem = small_problem()
     constants = problem.row_constants()
     p = sampling.probabilities(scheme, constants, L2)
-    step = safe_step(p, constants, L2)
+    step = largest_step(p, constants, L2)
     limit, zeta = bound(problem, p, step, blocks, 20)
     assert zeta > 0
     assert (distances(problem, p, step, blocks=blocks, passes=20) <= limit).all()
@@ -77,7 +77,7 @@ def test_a_step_twenty_times_larger_breaks_the_bound():
     problem = small_problem()
     constants = problem.row_constants()
     p = sampling.probabilities("uniform", constants, L2)
-    step = safe_step(p, constants, L2)
+    step = largest_step(p, constants, L2)
     limit, _ = bound(problem, p, step, 1, 20)
     assert (distances(problem, p, 20 * step, passes=20) > limit).any()
 
@@ -88,7 +88,7 @@ def test_the_printed_step_with_max_diverges_on_rows_of_skewed_norm():
     p = np.full(50, 0.02)
     printed = np.max(50 * p / (2 * (50 * L2 + constants)))
     assert distances(problem, p, printed, passes=30, replications=3)[-1] > 1e3
-    corrected = safe_step(p, constants, L2)
+    corrected = largest_step(p, constants, L2)
     assert distances(problem, p, corrected, passes=2000, replications=3)[-1] < 1e-3
 
 
@@ -99,7 +99,7 @@ def test_on_skewed_rows_optimal_sampling_needs_fewer_gradients_than_uniform():
     passes = {}
     for scheme in ("uniform", "optimal"):
         p = sampling.probabilities(scheme, constants, L2)
-        step = safe_step(p, constants, L2)
+        step = largest_step(p, constants, L2)
         if scheme == "optimal":
             assert bound(problem, p, step, 1, 1)[1] < 0
         run = distances(problem, p, step, passes=1000, replications=5)
@@ -160,7 +160,7 @@ def test_updating_the_sum_on_the_drawn_block_alone_converges_elsewhere():
     rng = np.random.default_rng(0)
     w, table = np.zeros(6), -y.copy()
     total = X.T @ table / n
-    step = safe_step(np.full(n, 1 / n), problem.row_constants(), L2)
+    step = largest_step(np.full(n, 1 / n), problem.row_constants(), L2)
     block = np.arange(6) // 2
     for _ in range(20_000):
         i, j = rng.integers(n), rng.integers(3)

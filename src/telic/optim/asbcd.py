@@ -5,12 +5,14 @@ from collections.abc import Iterator
 import numpy as np
 from numba import njit
 
-from telic.optim import kernels, sampling
+from telic.optim import kernels
 from telic.optim.kernels import advance, loss_gradient, of_row, soft
+from telic.optim.method import Method
 from telic.optim.penalties import GroupElasticNet
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
 from telic.optim.rows import FAST, entries, entry, row_add, row_dot
+from telic.optim.sampling import draw, draw_tables, probabilities, uniform
 
 LONGEST = 4096
 """Steps at rest for which powers are looked up; a coordinate that rests longer computes them."""
@@ -19,7 +21,7 @@ LONGEST = 4096
 def asbcd(
     problem: Problem,
     *,
-    scheme: str = "optimal",
+    sampling: str = "optimal",
     blocks: int = 1,
     step_size: float | None = None,
     state: np.ndarray,
@@ -39,31 +41,39 @@ def asbcd(
     Parameters
     ----------
     problem : Problem
-    scheme : {"optimal", "uniform", "lipschitz"}
-        Sampling of rows.
+    sampling : {"optimal", "uniform", "lipschitz"}
+        How rows are drawn.
     blocks : int
         Number of blocks m: runs of neighbouring coordinates, or of whole groups.
     step_size : float, optional
-        η; by default `safe_step`.
+        η; by default `largest_step`.
     state : array of uint64, shape (1,)
-        Of the random numbers, from `sampling.random_state`.
+        Of the random numbers, from `telic.optim.sampling.random_state`.
     coef, intercept
         Where to start; `coef` is changed in place.
     """
     constants = problem.row_constants()
-    p = sampling.probabilities(scheme, constants, problem.l2)
-    step = safe_step(p, constants, problem.l2) if step_size is None else step_size
+    p = probabilities(sampling, constants, problem.l2)
+    step = largest_step(p, constants, problem.l2) if step_size is None else step_size
     return incremental(
         problem, p=p, blocks=blocks, step=step, state=state, coef=coef, intercept=intercept
     )
 
 
-def safe_step(p: np.ndarray, constants: np.ndarray, mu: float) -> float:
+def largest_step(p: np.ndarray, constants: np.ndarray, mu: float) -> float:
     """min_i n p_i / [2(nμ + L_i)]: Theorem 4.3.4, which prints max and diverges with it."""
     n = p.size
     with np.errstate(divide="ignore"):
         safe = constants + n * mu
         return float(0.5 * n * np.divide(p, safe, out=safe).min())
+
+
+def _safe_step(problem: Problem, sampling: str, batch: int) -> float:
+    constants = problem.row_constants()
+    return largest_step(probabilities(sampling, constants, problem.l2), constants, problem.l2)
+
+
+METHOD = Method("asbcd", asbcd, safe_step=_safe_step, samples=True, blocks=1)
 
 
 def incremental(
@@ -79,7 +89,7 @@ def incremental(
     """Yield an iterate per n steps with the gradient table; SAGA is blocks = 1 and p = 1/n."""
     n, d = problem.design.n, problem.design.d
     A, terms = problem.design.rows, problem.terms
-    draws, b = sampling.draw_tables(p), np.array([intercept])
+    draws, b = draw_tables(p), np.array([intercept])
     table = problem.predict(coef, intercept)
     problem.slopes(table, out=table)
     total, total_b = problem.back(table), np.array([table.sum()])
@@ -160,9 +170,9 @@ def sparse_steps(A, terms, draws, table, sums, b, blocks, rates, rest, state, co
     keep, cut = 1.0 - step * l2, step * l1
     j = 0
     for _ in range(count):
-        i = sampling.draw(state, n, threshold, alias)
+        i = draw(state, n, threshold, alias)
         if m > 1:
-            j = int(sampling.uniform(state) * m)
+            j = int(uniform(state) * m)
         start, end = entries(A, i)
         z = b[0]
         for q in range(start, end):
@@ -222,9 +232,9 @@ def dense_steps(A, terms, draws, table, sums, point, cuts, rates, state, count, 
     keep, cut = 1.0 - step * l2, step * l1
     j = 0
     for _ in range(count):
-        i = sampling.draw(state, n, threshold, alias)
+        i = draw(state, n, threshold, alias)
         if m > 1:
-            j = int(sampling.uniform(state) * m)
+            j = int(uniform(state) * m)
         slope = loss_gradient(code, shape, row_dot(A, i, w) + b[0], y[i])
         change = (slope - table[i]) * of_row(mass, i)
         corrected = change / of_row(p, i)
@@ -251,8 +261,8 @@ def group_steps(A, terms, draws, table, sums, point, groups, rates, state, count
     step, step_b, l1, l2 = rates
     n, blocks = y.size, cuts.size - 1
     for _ in range(count):
-        i = sampling.draw(state, n, threshold, alias)
-        j = int(sampling.uniform(state) * blocks)
+        i = draw(state, n, threshold, alias)
+        j = int(uniform(state) * blocks)
         slope = loss_gradient(code, shape, row_dot(A, i, w) + b[0], y[i])
         change = (slope - table[i]) * of_row(mass, i)
         corrected = change / of_row(p, i)

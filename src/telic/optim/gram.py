@@ -7,6 +7,7 @@ from numba import njit
 
 from telic.errors import InputError
 from telic.optim.line_search import backtrack
+from telic.optim.method import Method
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
 from telic.optim.threads import small_products
@@ -76,6 +77,9 @@ def gram(
             move_z *= step
             z += move_z
         spent = 2 * n
+
+
+METHOD = Method("gram", gram, random=False)
 
 
 def weighted_gram(

@@ -8,6 +8,7 @@ from numba import njit
 from telic.optim import sampling
 from telic.optim.asbcd import LONGEST, block_labels, group_blocks, tables
 from telic.optim.kernels import advance, loss_gradient, of_row, prox_groups, soft
+from telic.optim.method import Method
 from telic.optim.penalties import GroupElasticNet
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
@@ -63,6 +64,12 @@ def safe_step(problem: Problem, batch: int) -> float:
     """1/(4 𝓛)."""
     constants = problem.row_constants()
     return 0.25 / (constants.max() / batch + (1.0 - 1.0 / batch) * constants.mean())
+
+
+METHOD = Method(
+    "mrbcd", mrbcd, blocks=10, batch=10,
+    safe_step=lambda problem, sampling, batch: safe_step(problem, batch),
+)  # fmt: skip
 
 
 @njit(cache=True, nogil=True)

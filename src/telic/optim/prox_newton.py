@@ -10,6 +10,7 @@ from telic.optim.anderson import descend_columns
 from telic.optim.gram import descend
 from telic.optim.kernels import some_products, some_sums
 from telic.optim.line_search import backtrack
+from telic.optim.method import Method
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
 from telic.optim.threads import share
@@ -75,6 +76,9 @@ def prox_newton(
             intercept, spent, risk = descend_columns(
                 *(problem, working, coef, intercept, z, risk, 0.3 * worst)
             )
+
+
+METHOD = Method("prox_newton", prox_newton, groups=False, random=False)
 
 
 def _grown(gram, violation, most, z):

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from telic.optim.asbcd import incremental
+from telic.optim.method import Method
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
 
@@ -39,3 +40,6 @@ def safe_step(problem: Problem) -> float:
     """Return the larger of the two step sizes that are proved."""
     largest = problem.row_constants().max()
     return 1.0 / min(2.0 * (problem.design.n * problem.l2 + largest), 3.0 * largest)
+
+
+METHOD = Method("saga", saga, safe_step=lambda problem, sampling, batch: safe_step(problem))

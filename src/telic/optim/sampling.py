@@ -8,12 +8,12 @@ from telic.errors import InputError
 SCHEMES = ("uniform", "lipschitz", "optimal")
 
 
-def probabilities(scheme: str, constants: np.ndarray, mu: float) -> np.ndarray:
+def probabilities(sampling: str, constants: np.ndarray, mu: float) -> np.ndarray:
     """Return the sampling probabilities of the component functions (4.4.3).
 
     Parameters
     ----------
-    scheme : {"uniform", "lipschitz", "optimal"}
+    sampling : {"uniform", "lipschitz", "optimal"}
         ``uniform`` is 1/n; ``lipschitz`` is proportional to L_i; ``optimal`` to n + L_i/μ, which
         maximises the step size min_i n p_i / [2(nμ + L_i)] of Theorem 4.3.4 (printed with max).
     constants : array, shape (n,)
@@ -33,15 +33,15 @@ def probabilities(scheme: str, constants: np.ndarray, mu: float) -> np.ndarray:
     array([0.375, 0.625])
     """
     n = constants.size
-    if scheme == "uniform":
+    if sampling == "uniform":
         weights = np.ones(n)
-    elif scheme == "lipschitz":
+    elif sampling == "lipschitz":
         weights = np.maximum(constants, 1e-3 * constants.mean())
-    elif scheme == "optimal":
+    elif sampling == "optimal":
         weights = constants + n * mu
         np.maximum(weights, 1e-3 * weights.mean(), out=weights)
     else:
-        raise InputError(f"sampling is {scheme!r}, expected one of {', '.join(SCHEMES)}.")
+        raise InputError(f"sampling is {sampling!r}, expected one of {', '.join(SCHEMES)}.")
     total = weights.sum()
     return np.divide(weights, total, out=weights) if total > 0 else np.full(n, 1.0 / n)
 

@@ -10,6 +10,7 @@ from numba import njit
 from telic.optim import sampling
 from telic.optim.asbcd import block_labels, group_blocks
 from telic.optim.kernels import loss_gradient, of_row, prox_groups, soft
+from telic.optim.method import Method
 from telic.optim.penalties import GroupElasticNet
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
@@ -60,6 +61,14 @@ def sgd(problem: Problem, **options: Any) -> Iterator[Iterate]:
 def safe_step(problem: Problem) -> float:
     """1/(2 L)."""
     return 0.5 / problem.row_constants().max()
+
+
+def _safe_step(problem: Problem, sampling: str, batch: int) -> float:
+    return safe_step(problem)
+
+
+METHOD = Method("sbcd", sbcd, safe_step=_safe_step, blocks=10)
+SGD = Method("sgd", sgd, safe_step=_safe_step)
 
 
 @njit(cache=True, nogil=True)

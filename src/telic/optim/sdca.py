@@ -9,6 +9,7 @@ from numba.extending import overload
 from telic.errors import InputError
 from telic.optim import sampling
 from telic.optim.kernels import loss_prox, of_row
+from telic.optim.method import Method
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
 from telic.optim.rows import FAST, entries, entry, row_add
@@ -68,6 +69,9 @@ def sdca(
             b[0] -= rate_b * table.sum()
         else:
             yield Iterate(coef, 0.0, n, slopes=table, gradient=-l2 * v)
+
+
+METHOD = Method("sdca", sdca, groups=False)
 
 
 def _intercept_penalty(problem: Problem) -> float:

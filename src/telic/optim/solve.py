@@ -1,7 +1,7 @@
 """One entry point for every method, and the choice among them."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from numbers import Integral, Real
@@ -11,29 +11,25 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import InputError
-from telic.optim import kernels, sampling
-from telic.optim.asbcd import asbcd
-from telic.optim.asbcd import safe_step as asbcd_step
+from telic.optim import asbcd, gram, kernels, mrbcd, prox_newton, saga, sbcd, sdca, svrg
 from telic.optim.design import refuse_mask
-from telic.optim.gram import LARGEST_D, gram
+from telic.optim.gram import LARGEST_D
 from telic.optim.losses import Huber, Loss, Squared
-from telic.optim.mrbcd import mrbcd
-from telic.optim.mrbcd import safe_step as mrbcd_step
+from telic.optim.method import Method
 from telic.optim.problem import Problem, make_problem
-from telic.optim.prox_newton import prox_newton
-from telic.optim.result import Iterate, Record, SolveResult, drive
-from telic.optim.saga import safe_step as saga_step
-from telic.optim.saga import saga
-from telic.optim.sbcd import safe_step as sbcd_step
-from telic.optim.sbcd import sbcd, sgd
-from telic.optim.sdca import sdca
-from telic.optim.svrg import safe_step as svrg_step
-from telic.optim.svrg import svrg
+from telic.optim.result import Record, SolveResult, drive
+from telic.optim.sampling import SCHEMES
+from telic.optim.sampling import random_state as random_state_of
 
-METHODS = ("auto", "asbcd", "gram", "mrbcd", "prox_newton", "saga", "sbcd", "sdca", "sgd", "svrg")
-_WITH_STEP = ("asbcd", "mrbcd", "saga", "sbcd", "sgd", "svrg")
-_WITH_BLOCKS = ("asbcd", "mrbcd", "sbcd")
-_WITH_GROUPS = ("asbcd", "gram", "mrbcd", "saga", "sbcd", "sgd", "svrg")
+_METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        asbcd.METHOD, gram.METHOD, mrbcd.METHOD, prox_newton.METHOD, saga.METHOD, sbcd.METHOD,
+        sdca.METHOD, sbcd.SGD, svrg.METHOD,
+    )
+}  # fmt: skip
+METHODS = ("auto", *_METHODS)
+"""Names that `minimize` and `solve` take."""
 
 
 def minimize(
@@ -140,7 +136,7 @@ def minimize(
     return solve(
         problem,
         method=method,
-        scheme=sampling,
+        sampling=sampling,
         blocks=blocks,
         batch=batch,
         step_size=step_size,
@@ -158,7 +154,7 @@ def solve(
     problem: Problem,
     *,
     method: str = "auto",
-    scheme: str = "optimal",
+    sampling: str = "optimal",
     blocks: int | None = None,
     batch: int | None = None,
     step_size: float | None = None,
@@ -179,16 +175,12 @@ def solve(
     d = problem.design.d
     move = _Move.of(problem)
     problem = move.problem
-    if method == "auto":
-        method = choose_method(problem)
-    if scheme not in sampling.SCHEMES:
-        raise InputError(f"sampling is {scheme!r}, expected one of {', '.join(sampling.SCHEMES)}.")
-    if step_size is not None:
-        _check_step(problem, method, scheme, batch, step_size)
-    if problem.is_grouped and method not in _WITH_GROUPS:
-        raise InputError(
-            f"{method} does not know groups. Use one of {', '.join(_WITH_GROUPS)}, or 'auto'."
-        )
+    chosen = _METHODS[choose_method(problem) if method == "auto" else method]
+    if sampling not in SCHEMES:
+        raise InputError(f"sampling is {sampling!r}, expected one of {', '.join(SCHEMES)}.")
+    if problem.is_grouped and not chosen.groups:
+        able = ", ".join(each.name for each in _METHODS.values() if each.groups)
+        raise InputError(f"{chosen.name} does not know groups. Use one of {able}, or 'auto'.")
     coef = _start(coef_init, d)
     if not isinstance(intercept_init, Real) or not np.isfinite(intercept_init):
         raise InputError(f"intercept_init is {intercept_init!r}, expected a finite number.")
@@ -197,29 +189,29 @@ def solve(
         options["intercept"] = 0.0
     elif coef_init is None and intercept_init == 0.0:
         options["intercept"] = problem.best_shift(np.zeros(problem.design.n))
-    if method not in ("gram", "prox_newton"):
-        options["state"] = sampling.random_state(random_state)
-    if method in _WITH_STEP:
+    if chosen.random:
+        options["state"] = random_state_of(random_state)
+    if chosen.samples:
+        options["sampling"] = sampling
+    if chosen.blocks is not None:
+        options["blocks"] = _count("blocks", blocks, chosen.blocks, d, "features")
+    if chosen.batch is not None:
+        options["batch"] = _count("batch", batch, chosen.batch, problem.design.n, "rows")
+    safe = None
+    if chosen.safe_step is not None:
         options["step_size"] = step_size
-    if method in _WITH_BLOCKS:
-        options["blocks"] = _block_count(blocks, 1 if method == "asbcd" else 10, d)
-    if method == "asbcd":
-        options["scheme"] = scheme
-    if method == "mrbcd":
-        batch = min(10, problem.design.n) if batch is None else batch
-        if not isinstance(batch, Integral) or not 1 <= batch <= problem.design.n:
-            raise InputError(f"batch is {batch!r}, expected 1 to the {problem.design.n} rows.")
-        options["batch"] = int(batch)
+    if step_size is not None:
+        safe = _checked_step(problem, chosen, sampling, options.get("batch", 1), step_size)
     result = drive(
         problem,
-        _ITERATES[method](problem, **options),
-        method=method,
+        chosen.run(problem, **options),
+        method=chosen.name,
         tol=tol,
         max_passes=max_passes,
         callback=move.told(callback),
         check_every=check_every,
-        has_step=method in _WITH_STEP,
-        safe_step=None if step_size is None else safe_step(problem, method, scheme, batch),
+        has_step=chosen.safe_step is not None,
+        safe_step=safe,
     )
     _warn_if_separated(problem, result)
     return move.back(result, tol)
@@ -254,29 +246,19 @@ def choose_method(problem: Problem) -> str:
     return "prox_newton" if problem.l1 >= 0.07 * strongest else "sdca"
 
 
-def safe_step(problem: Problem, method: str, scheme: str, batch: int | None) -> float:
+def safe_step(
+    problem: Problem, method: str, sampling: str = "optimal", batch: int | None = None
+) -> float:
     """Return the step size that the method's theory gives."""
-    if method == "asbcd":
-        constants = problem.row_constants()
-        p = sampling.probabilities(scheme, constants, problem.l2)
-        return asbcd_step(p, constants, problem.l2)
-    if method == "mrbcd":
-        return mrbcd_step(problem, batch or 1)
-    steps = {"saga": saga_step, "svrg": svrg_step, "sbcd": sbcd_step, "sgd": sbcd_step}
-    return steps[method](problem)
+    chosen = _METHODS[method]
+    if chosen.safe_step is None:
+        raise InputError(f"{method} has no step_size. {_with_step()}")
+    return chosen.safe_step(problem, sampling, batch or 1)
 
 
-_ITERATES: dict[str, Callable[..., Iterator[Iterate]]] = {
-    "asbcd": asbcd,
-    "gram": gram,
-    "mrbcd": mrbcd,
-    "prox_newton": prox_newton,
-    "saga": saga,
-    "sbcd": sbcd,
-    "sdca": sdca,
-    "sgd": sgd,
-    "svrg": svrg,
-}
+def _with_step() -> str:
+    able = ", ".join(each.name for each in _METHODS.values() if each.safe_step is not None)
+    return f"Methods with one are {able}."
 
 
 def _start(coef_init: Any, d: int) -> np.ndarray:
@@ -378,30 +360,28 @@ def _far_centre(problem: Problem) -> float:
     return centre if 1e28 * near > far > 1e6 * near else 0.0
 
 
-def _check_step(
-    problem: Problem, method: str, scheme: str, batch: int | None, step_size: float
-) -> None:
-    if method not in _WITH_STEP:
-        raise InputError(
-            f"{method} has no step_size. Leave it out, or use {', '.join(_WITH_STEP)}."
-        )
+def _checked_step(
+    problem: Problem, method: Method, sampling: str, batch: int, step_size: float
+) -> float:
+    """Refuse a step size that cannot be used; return the safe one."""
+    safe = safe_step(problem, method.name, sampling, batch)
     if not isinstance(step_size, Real) or not 0 < step_size < np.inf:
         raise InputError(f"step_size is {step_size!r}, expected a number > 0.")
     # At 1/l2 a step forgets where it came from; beyond it the coefficients change sign and grow.
     if step_size * problem.l2 >= 1.0:
-        safe = safe_step(problem, method, scheme, batch)
         raise InputError(
-            f"{method} diverges with a step_size of {step_size:.3g}, which is 1/l2 or more. "
+            f"{method.name} diverges with a step_size of {step_size:.3g}, which is 1/l2 or more. "
             f"A step_size of {safe:.3g} is safe."
         )
+    return safe
 
 
-def _block_count(blocks: int | None, default: int, d: int) -> int:
-    if blocks is None:
-        return min(default, d)
-    if not isinstance(blocks, Integral) or not 1 <= blocks <= d:
-        raise InputError(f"blocks is {blocks!r}, expected 1 to the {d} features.")
-    return int(blocks)
+def _count(name: str, given: int | None, default: int, most: int, of: str) -> int:
+    if given is None:
+        return min(default, most)
+    if not isinstance(given, Integral) or not 1 <= given <= most:
+        raise InputError(f"{name} is {given!r}, expected 1 to the {most} {of}.")
+    return int(given)
 
 
 def _warn_if_separated(problem: Problem, result: SolveResult) -> None:

@@ -14,6 +14,7 @@ from telic.optim.asbcd import (
     sparse_steps,
     tables,
 )
+from telic.optim.method import Method
 from telic.optim.penalties import GroupElasticNet
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
@@ -75,3 +76,6 @@ def svrg(
 def safe_step(problem: Problem) -> float:
     """1/(4 L)."""
     return 0.25 / problem.row_constants().max()
+
+
+METHOD = Method("svrg", svrg, safe_step=lambda problem, sampling, batch: safe_step(problem))

@@ -38,9 +38,9 @@ METHODS = [
     Method("SAGA", {"method": "saga"}),
     Method("SVRG", {"method": "svrg"}),
     Method("MRBCD", {"method": "mrbcd", "blocks": BLOCKS}),
-    Method("ASBCD-U", {"method": "asbcd", "scheme": "uniform"}),
-    Method("ASBCD-L", {"method": "asbcd", "scheme": "lipschitz"}),
-    Method("ASBCD-O", {"method": "asbcd", "scheme": "optimal"}),
+    Method("ASBCD-U", {"method": "asbcd", "sampling": "uniform"}),
+    Method("ASBCD-L", {"method": "asbcd", "sampling": "lipschitz"}),
+    Method("ASBCD-O", {"method": "asbcd", "sampling": "optimal"}),
 ]
 
 
@@ -119,7 +119,7 @@ def measured(problem: Problem, *, replications: int, passes: float) -> dict[str,
     curves = {}
     for method in METHODS:
         theory = safe_step(
-            problem, method.options["method"], method.options.get("scheme", "optimal"), 10
+            problem, method.options["method"], method.options.get("sampling", "optimal"), 10
         )
         ends = {}
         for multiple in MULTIPLES:

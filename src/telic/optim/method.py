@@ -1,0 +1,40 @@
+"""What `solve` has to know of a method; each states it beside its loop."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from telic.optim.problem import Problem
+from telic.optim.result import Iterate
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to minimise a `Problem`.
+
+    Parameters
+    ----------
+    name : str
+    run : function
+        Yields an `Iterate` after about one pass; takes the problem, ``coef`` and ``intercept`` to
+        start at, and what the fields below say.
+    safe_step : function, optional
+        From the problem, the sampling and the batch to the step size that the method's theory
+        gives; ``run`` then takes ``step_size``. None: the method has no step.
+    groups : bool
+        Whether it knows the group norm.
+    random : bool
+        Whether ``run`` takes the ``state`` of the random numbers.
+    samples : bool
+        Whether ``run`` takes the ``sampling`` of rows.
+    blocks, batch : int, optional
+        Default number of coordinate blocks, and of rows of one step, where ``run`` takes them.
+    """
+
+    name: str
+    run: Callable[..., Iterator[Iterate]]
+    safe_step: Callable[[Problem, str, int], float] | None = None
+    groups: bool = True
+    random: bool = True
+    samples: bool = False
+    blocks: int | None = None
+    batch: int | None = None
