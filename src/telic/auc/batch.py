@@ -1,6 +1,6 @@
 """Estimators that see all rows: one class for each batch method; SPAM reads streams too."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -31,9 +31,12 @@ _SHARED = """
 """
 
 
-def _described(cls):
+Model = TypeVar("Model")
+
+
+def _described(cls: type[Model]) -> type[Model]:
     """Put the parameters that all classes share into the docstring, once written."""
-    cls.__doc__ = cls.__doc__.replace("\n    <shared>\n", _SHARED)
+    cls.__doc__ = (cls.__doc__ or "").replace("\n    <shared>\n", _SHARED)
     return cls
 
 
@@ -66,14 +69,14 @@ class ExactAUC(LinearAUC):
     """
 
     def __init__(
-        self, beta=1e-4, *, beta1=0.0, tol=1e-8, max_iter=10_000, threshold="prior",
-        pos_label=None,
-    ):  # fmt: skip
+        self, beta: float = 1e-4, *, beta1: float = 0.0, tol: float = 1e-8, max_iter: int = 10_000,
+        threshold: Rule = "prior", pos_label: Any = None,
+    ) -> None:  # fmt: skip
         self.beta = beta
         self.beta1 = beta1
         self.tol = tol
         self.max_iter = max_iter
-        self.threshold: Rule = threshold
+        self.threshold = threshold
         self.pos_label = pos_label
 
     def _solve(
@@ -119,11 +122,14 @@ class ConjugateGradientAUC(LinearAUC):
     max_iter : int, default 1000
     """
 
-    def __init__(self, beta=1e-4, *, tol=1e-8, max_iter=1000, threshold="prior", pos_label=None):
+    def __init__(
+        self, beta: float = 1e-4, *, tol: float = 1e-8, max_iter: int = 1000,
+        threshold: Rule = "prior", pos_label: Any = None,
+    ) -> None:  # fmt: skip
         self.beta = beta
         self.tol = tol
         self.max_iter = max_iter
-        self.threshold: Rule = threshold
+        self.threshold = threshold
         self.pos_label = pos_label
 
     def _solve(
@@ -168,10 +174,11 @@ class SPAM(OnlineAUC):
     """
 
     def __init__(
-        self, beta=1e-4, *, beta1=0.0, step="linear", step_size=1.0, theta=0.5, center=True,
-        forgetting=1.0, max_iter=20, threshold="prior", pos_label=None,
-        random_state=None,
-    ):  # fmt: skip
+        self, beta: float = 1e-4, *, beta1: float = 0.0, step: str = "linear",
+        step_size: float = 1.0, theta: float = 0.5, center: bool = True, forgetting: float = 1.0,
+        max_iter: int = 20, threshold: Rule = "prior", pos_label: Any = None,
+        random_state: Any = None,
+    ) -> None:  # fmt: skip
         self.beta = beta
         self.beta1 = beta1
         self.step = step
@@ -180,7 +187,7 @@ class SPAM(OnlineAUC):
         self.center = center
         self.forgetting = forgetting
         self.max_iter = max_iter
-        self.threshold: Rule = threshold
+        self.threshold = threshold
         self.pos_label = pos_label
         self.random_state = random_state
 
@@ -258,10 +265,11 @@ class VRSPAM(LinearAUC):
     """
 
     def __init__(
-        self, beta=1e-4, *, beta1=0.0, step_size=1.0, center=True, batch_size=None, pairs=False,
-        tol=1e-8, max_iter=200, threshold="prior", pos_label=None,
-        random_state=None,
-    ):  # fmt: skip
+        self, beta: float = 1e-4, *, beta1: float = 0.0, step_size: float = 1.0,
+        center: bool = True, batch_size: int | None = None, pairs: bool = False, tol: float = 1e-8,
+        max_iter: int = 200, threshold: Rule = "prior", pos_label: Any = None,
+        random_state: Any = None,
+    ) -> None:  # fmt: skip
         self.beta = beta
         self.beta1 = beta1
         self.step_size = step_size
@@ -270,7 +278,7 @@ class VRSPAM(LinearAUC):
         self.pairs = pairs
         self.tol = tol
         self.max_iter = max_iter
-        self.threshold: Rule = threshold
+        self.threshold = threshold
         self.pos_label = pos_label
         self.random_state = random_state
 
@@ -307,14 +315,15 @@ class SPDAM(LinearAUC):
     """
 
     def __init__(
-        self, beta=1e-4, *, batch_size=0.01, tol=1e-8, max_iter=5000, threshold="prior",
-        pos_label=None, random_state=None,
-    ):  # fmt: skip
+        self, beta: float = 1e-4, *, batch_size: float = 0.01, tol: float = 1e-8,
+        max_iter: int = 5000, threshold: Rule = "prior", pos_label: Any = None,
+        random_state: Any = None,
+    ) -> None:  # fmt: skip
         self.beta = beta
         self.batch_size = batch_size
         self.tol = tol
         self.max_iter = max_iter
-        self.threshold: Rule = threshold
+        self.threshold = threshold
         self.pos_label = pos_label
         self.random_state = random_state
 
@@ -355,16 +364,16 @@ class PairwiseAUC(LinearAUC):
     """
 
     def __init__(
-        self, beta=1e-4, *, loss="hinge", fpr=(0.0, 1.0), tol=1e-8, max_iter=1000,
-        threshold="prior", pos_label=None,
-        random_state=None,
-    ):  # fmt: skip
+        self, beta: float = 1e-4, *, loss: str = "hinge", fpr: tuple[float, float] = (0.0, 1.0),
+        tol: float = 1e-8, max_iter: int = 1000, threshold: Rule = "prior", pos_label: Any = None,
+        random_state: Any = None,
+    ) -> None:  # fmt: skip
         self.beta = beta
         self.loss = loss
-        self.fpr = fpr
+        self.fpr: Any = fpr
         self.tol = tol
         self.max_iter = max_iter
-        self.threshold: Rule = threshold
+        self.threshold = threshold
         self.pos_label = pos_label
         self.random_state = random_state
 

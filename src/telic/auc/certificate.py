@@ -173,7 +173,14 @@ def least_subgradient(w: np.ndarray, gradient: np.ndarray, beta: float, beta1: f
     return np.where(w != 0, smooth + beta1 * np.sign(w), at_zero)
 
 
-def _scaled_dual_gap(w, slope, largest, positive, weight, beta1):
+def _scaled_dual_gap(
+    w: np.ndarray,
+    slope: Slope,
+    largest: float,
+    positive: np.ndarray,
+    weight: np.ndarray | None,
+    beta1: float,
+) -> float:
     """The lasso's duality gap at the scaled residual, for beta = 0."""
     share = float(np.average(positive, weights=weight))
     pairs = share * (1 - share)

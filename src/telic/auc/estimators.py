@@ -118,7 +118,7 @@ class AUCClassifier(LinearAUC):
         pos_label: Any = None,
         solver_options: Mapping[str, Any] | None = None,
         random_state: Any = None,
-    ):
+    ) -> None:
         self.solver = solver
         self.penalty = penalty
         self.beta = beta

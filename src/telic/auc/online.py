@@ -1,5 +1,7 @@
 """The streaming estimators: SOLAM, regSOLAM, OPAUC, OAM and online Uni-Exp."""
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 
@@ -17,7 +19,9 @@ from telic.auc.uniexp import uniexp_steps
 from telic.errors import InputError
 
 
-def _ridge_bound(X, positive, weight, w, beta):
+def _ridge_bound(
+    X: Matrix, positive: np.ndarray, weight: np.ndarray | None, w: np.ndarray, beta: float
+) -> tuple[float, float]:
     found = certified(X, positive, w, 0, beta=beta, tol=None, weight=weight)
     return found.gap, found.objective
 
@@ -59,14 +63,15 @@ class SOLAM(OnlineAUC):
     _reads_sparse = True
 
     def __init__(
-        self, radius=10.0, *, step_size=1.0, forgetting=1.0, max_iter=10, threshold="prior",
-        pos_label=None, random_state=None,
-    ):  # fmt: skip
+        self, radius: float = 10.0, *, step_size: float = 1.0, forgetting: float = 1.0,
+        max_iter: int = 10, threshold: Rule = "prior", pos_label: Any = None,
+        random_state: Any = None,
+    ) -> None:  # fmt: skip
         self.radius = radius
         self.step_size = step_size
         self.forgetting = forgetting
         self.max_iter = max_iter
-        self.threshold: Rule = threshold
+        self.threshold = threshold
         self.pos_label = pos_label
         self.random_state = random_state
 
@@ -90,7 +95,9 @@ class SOLAM(OnlineAUC):
     def _weights(self, state: State) -> np.ndarray:
         return state["average"]
 
-    def _bound(self, X, positive, weight, w):
+    def _bound(
+        self, X: Matrix, positive: np.ndarray, weight: np.ndarray | None, w: np.ndarray
+    ) -> tuple[float, float]:
         slope = slope_at(X, positive, w, weight)
         return ball_gap(w, slope, float(self.radius)), slope.loss
 
@@ -106,14 +113,15 @@ class RegSOLAM(SOLAM):
     """
 
     def __init__(
-        self, beta=1e-4, *, step_size=1.0, forgetting=1.0, max_iter=10, threshold="prior",
-        pos_label=None, random_state=None,
-    ):  # fmt: skip
+        self, beta: float = 1e-4, *, step_size: float = 1.0, forgetting: float = 1.0,
+        max_iter: int = 10, threshold: Rule = "prior", pos_label: Any = None,
+        random_state: Any = None,
+    ) -> None:  # fmt: skip
         self.beta = beta
         self.step_size = step_size
         self.forgetting = forgetting
         self.max_iter = max_iter
-        self.threshold: Rule = threshold
+        self.threshold = threshold
         self.pos_label = pos_label
         self.random_state = random_state
 
@@ -126,7 +134,9 @@ class RegSOLAM(SOLAM):
     ) -> None:
         self._steps(state, X, positive, float(self.beta), 1e150)
 
-    def _bound(self, X, positive, weight, w):
+    def _bound(
+        self, X: Matrix, positive: np.ndarray, weight: np.ndarray | None, w: np.ndarray
+    ) -> tuple[float, float]:
         return _ridge_bound(X, positive, weight, w, self.beta)
 
 
@@ -147,15 +157,16 @@ class OPAUC(OnlineAUC):
     """
 
     def __init__(
-        self, beta=1e-4, *, rank=None, step_size=1.0, forgetting=1.0, max_iter=10,
-        threshold="prior", pos_label=None, random_state=None,
-    ):  # fmt: skip
+        self, beta: float = 1e-4, *, rank: int | None = None, step_size: float = 1.0,
+        forgetting: float = 1.0, max_iter: int = 10, threshold: Rule = "prior",
+        pos_label: Any = None, random_state: Any = None,
+    ) -> None:  # fmt: skip
         self.beta = beta
         self.rank = rank
         self.step_size = step_size
         self.forgetting = forgetting
         self.max_iter = max_iter
-        self.threshold: Rule = threshold
+        self.threshold = threshold
         self.pos_label = pos_label
         self.random_state = random_state
 
@@ -179,7 +190,9 @@ class OPAUC(OnlineAUC):
             draws = rng.normal(size=(len(X), self.rank)) / np.sqrt(self.rank)
             opauc_sketch_steps(*shared, s["sketch"], s["sums"], draws, s["scale"], *rates)
 
-    def _bound(self, X, positive, weight, w):
+    def _bound(
+        self, X: Matrix, positive: np.ndarray, weight: np.ndarray | None, w: np.ndarray
+    ) -> tuple[float, float]:
         return _ridge_bound(X, positive, weight, w, self.beta)
 
 
@@ -209,9 +222,10 @@ class OAM(OnlineAUC):
     _reads_sparse = True
 
     def __init__(
-        self, update="gra", *, C=1e-4, beta=1e-4, buffer_size=100, step_size=1.0, forgetting=1.0,
-        max_iter=10, threshold="prior", pos_label=None, random_state=None,
-    ):  # fmt: skip
+        self, update: str = "gra", *, C: float = 1e-4, beta: float = 1e-4, buffer_size: int = 100,
+        step_size: float = 1.0, forgetting: float = 1.0, max_iter: int = 10,
+        threshold: Rule = "prior", pos_label: Any = None, random_state: Any = None,
+    ) -> None:  # fmt: skip
         self.update = update
         self.C = C
         self.beta = beta
@@ -219,7 +233,7 @@ class OAM(OnlineAUC):
         self.step_size = step_size
         self.forgetting = forgetting
         self.max_iter = max_iter
-        self.threshold: Rule = threshold
+        self.threshold = threshold
         self.pos_label = pos_label
         self.random_state = random_state
 
@@ -286,14 +300,15 @@ class UniExp(OnlineAUC):
     _reads_sparse = True
 
     def __init__(
-        self, beta=1e-4, *, step_size=1.0, forgetting=1.0, max_iter=10, threshold="prior",
-        pos_label=None, random_state=None,
-    ):  # fmt: skip
+        self, beta: float = 1e-4, *, step_size: float = 1.0, forgetting: float = 1.0,
+        max_iter: int = 10, threshold: Rule = "prior", pos_label: Any = None,
+        random_state: Any = None,
+    ) -> None:  # fmt: skip
         self.beta = beta
         self.step_size = step_size
         self.forgetting = forgetting
         self.max_iter = max_iter
-        self.threshold: Rule = threshold
+        self.threshold = threshold
         self.pos_label = pos_label
         self.random_state = random_state
 

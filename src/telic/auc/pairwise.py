@@ -6,6 +6,7 @@ score, with φ the hinge max(0, 1 − m), its square, or log(1 + exp(−m)). B-S
 false-positive rates.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -246,7 +247,14 @@ def pairwise(
     return Solution(w, evaluations, converged, gap + rounded, total + rounded, stopped, exhausted)
 
 
-def _newton(shares, value_and_gradient, w, *, beta, bend_of):
+def _newton(
+    shares: tuple[list[np.ndarray], np.ndarray],
+    value_and_gradient: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    w: np.ndarray,
+    *,
+    beta: float,
+    bend_of: Callable[[np.ndarray], np.ndarray],
+) -> np.ndarray:
     """Newton's method on all pairs at once, from weights that are near already.
 
     `shares` is what each pair weighs in the objective, `bend_of` the second derivative of its loss
@@ -286,13 +294,18 @@ def _bend(loss: str, corner: float, margins: np.ndarray) -> np.ndarray:
     return ((margins < 1) & (margins > 1 - corner)) / corner
 
 
-def _draw_pairs(rows, counts, max_pairs, rng):
+def _draw_pairs(
+    rows: tuple[np.ndarray, np.ndarray],
+    counts: np.ndarray,
+    max_pairs: int,
+    rng: np.random.Generator,
+) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
     """Every pair and its share of the mean if there are few, else a sample with replacement."""
     positives, negatives = rows
     if positives.size * negatives.size <= max_pairs:
-        pairs = np.repeat(positives, negatives.size), np.tile(negatives, positives.size)
-        share = counts[pairs[0]] * counts[pairs[1]]
-        return pairs, share / share.sum()
+        every = np.repeat(positives, negatives.size), np.tile(negatives, positives.size)
+        share = counts[every[0]] * counts[every[1]]
+        return every, share / share.sum()
     chances = (counts[part] / counts[part].sum() for part in rows)
     pairs = tuple(rng.choice(part, max_pairs, p=p) for part, p in zip(rows, chances, strict=True))
     return pairs, np.full(max_pairs, 1 / max_pairs)

@@ -61,7 +61,7 @@ class Draws:
         Weights > 0.
     """
 
-    def __init__(self, X: Matrix, weight: np.ndarray | None = None):
+    def __init__(self, X: Matrix, weight: np.ndarray | None = None) -> None:
         n = X.shape[0]
         self.total = n
         """Rows read in a pass."""
@@ -87,7 +87,15 @@ class Draws:
         return order if self.reading is None else self.reading[order]
 
 
-def row_collect(rows, i, scale, total, marked, touched, columns):
+def row_collect(
+    rows: Rows,
+    i: int,
+    scale: float,
+    total: np.ndarray,
+    marked: np.ndarray,
+    touched: np.ndarray,
+    columns: int,
+) -> int:
     """Add scale times row i to total and list the columns touched so far (inside kernels).
 
     `touched` begins as 0, 1, …, d − 1; its first `columns` entries are the list, `marked` tells
@@ -144,7 +152,7 @@ def _prefetch(typing_context, array, position):
 prefetch: Any = _prefetch  # in a kernel it takes (array, position) alone
 
 
-def row_prefetch(rows, i):
+def row_prefetch(rows: Rows, i: int) -> None:
     """Ask for row i ahead of time (inside kernels)."""
     raise NotImplementedError("row_prefetch is called from compiled kernels only")
 

@@ -136,7 +136,9 @@ def spam_pass(
     )  # fmt: skip
 
 
-def _step_sizes(step, times, beta, bound, step_size, theta):
+def _step_sizes(
+    step: str, times: np.ndarray, beta: float, bound: float, step_size: float, theta: float
+) -> np.ndarray:
     if step == "linear":
         return 1 / (beta * times + 4 * bound)
     if step == "sqrt":

@@ -8,6 +8,7 @@ from numba import njit
 from telic.auc.certificate import TIGHTEST, certified, small
 from telic.auc.objective import (
     Callback,
+    ClassMeans,
     Solution,
     class_means,
     loss_gradient,
@@ -101,7 +102,9 @@ def spdam(
     return certified(X, positive, w, max_iter, **certify)
 
 
-def _largest_scaled_row(X, positive, means, factor):
+def _largest_scaled_row(
+    X: Matrix, positive: np.ndarray, means: ClassMeans, factor: np.ndarray
+) -> float:
     """R²: the largest squared norm of x̄."""
     squares = row_squares(X)
     largest = float(np.finfo(float).tiny)

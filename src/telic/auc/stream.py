@@ -1,6 +1,6 @@
 """How an estimator learns from a stream: `partial_fit` on blocks, `learn_one` on single rows."""
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -88,7 +88,7 @@ class OnlineAUC(LinearAUC):
         """Bound the gap after `fit`, and the objective it belongs to; NaN where there is none."""
         return np.nan, np.nan
 
-    def partial_fit(self, X, y, classes=None):
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn from the next rows of a stream, in order.
 
         Parameters

@@ -84,7 +84,7 @@ class PrefixIndex:
     hot_ranges: np.ndarray
     hot_ids: np.ndarray
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         # Plain read-only arrays, mapped or not: the kernels then compile for one signature, and
         # numba need not look at np.memmap's type at each call.
         for field in fields(self):

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from telic.choice import Elastic, FactoredChoices, fit_groups, fit_sdca
+from telic.choice import Choices, Elastic, FactoredChoices, fit_groups, fit_sdca
 from telic.completion import adaqac
 from telic.completion.adaqac import Design, Protocol
 from telic.completion.filtering import Filtering, tune_filtering
@@ -173,7 +173,7 @@ def fit_models(replay: Replay, relevance: Relevance, protocol: Protocol, *, n: i
     train, valid = part == TRAIN, part == VALID
     design = Design.of(protocol, features[train], last.where(train))
 
-    def choices(rows):
+    def choices(rows: np.ndarray) -> tuple[Choices, np.ndarray]:
         return adaqac.training_choices(
             replay, last.where(rows), features[rows], design,
             relevance=relevance, keep_unlisted=protocol.keep_unlisted,

@@ -5,14 +5,23 @@ from numba import njit
 
 from telic.optim.kernels import soft, some_products, some_sums
 from telic.optim.line_search import backtrack
-from telic.optim.rows import entries, entry, row_dot
+from telic.optim.problem import Problem
+from telic.optim.rows import Rows, entries, entry, row_dot
 from telic.optim.threads import share
 
 _MEMORY = 5
 """Epochs between two extrapolations (M = 5 in Bertrand and Massias 2021)."""
 
 
-def descend_columns(problem, working, coef, intercept, z, risk, target):
+def descend_columns(
+    problem: Problem,
+    working: np.ndarray,
+    coef: np.ndarray,
+    intercept: float,
+    z: np.ndarray,
+    risk: float,
+    target: float,
+) -> tuple[float, int, float]:
     """Minimise over the working set until no violation exceeds target; z and coef in place.
 
     Returns the intercept, the component gradients spent, and the risk.
@@ -65,8 +74,20 @@ def descend_columns(problem, working, coef, intercept, z, risk, target):
 
 
 def _minimise_model(
-    columns, working, curvature, gradient, slope_b, hessian, w, l1, l2, bent, other, goal, has_b
-):
+    columns: Rows,
+    working: np.ndarray,
+    curvature: np.ndarray,
+    gradient: np.ndarray,
+    slope_b: float,
+    hessian: np.ndarray,
+    w: np.ndarray,
+    l1: float,
+    l2: float,
+    bent: np.ndarray,
+    other: np.ndarray,
+    goal: float,
+    has_b: bool,
+) -> tuple[np.ndarray, float]:
     """Minimise the quadratic model over the move; Anderson extrapolation every few epochs."""
     move, move_b = np.zeros(working.size), np.zeros(1)
     bent[:] = 0.0
@@ -102,7 +123,7 @@ def _minimise_model(
     return move, move_b[0]
 
 
-def _extrapolate(trail):
+def _extrapolate(trail: np.ndarray) -> np.ndarray | None:
     """Combination of the last iterates whose differences nearly cancel."""
     steps = np.diff(trail, axis=0)
     inner = steps @ steps.T

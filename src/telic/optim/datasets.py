@@ -47,7 +47,9 @@ def e2006_like(
     return Corpus(X, -3.5 + 0.5 * score + 0.3 * rng.normal(size=n))
 
 
-def _documents(n, d, words, seed, topics=30):
+def _documents(
+    n: int, d: int, words: float, seed: int, topics: int = 30
+) -> tuple[sparse.csr_matrix, np.ndarray, np.random.Generator]:
     """Draw the tf-idf matrix, and a standardised score of each document's mixture of topics."""
     rng = np.random.default_rng(seed)
     # Zipf-Mandelbrot frequencies, bent by each topic in its own way.

@@ -8,6 +8,7 @@ from numba import njit
 from telic.errors import InputError
 from telic.optim.line_search import backtrack
 from telic.optim.method import Method
+from telic.optim.penalties import ElasticNet
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
 from telic.optim.threads import small_products
@@ -113,12 +114,12 @@ def weighted_gram(
     return means, total
 
 
-def _blocks(problem):
+def _blocks(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Groups as (starts, coordinates, weight of the norm); single coordinates without groups."""
-    d = problem.design.d
-    if problem.is_grouped:
-        return problem.penalty.starts, problem.penalty.order, problem.penalty.weights
-    return np.arange(d + 1), np.arange(d), np.ones(d)
+    d, penalty = problem.design.d, problem.penalty
+    if isinstance(penalty, ElasticNet):
+        return np.arange(d + 1), np.arange(d), np.ones(d)
+    return penalty.starts, penalty.order, penalty.weights
 
 
 @njit(cache=True, nogil=True)

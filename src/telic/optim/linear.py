@@ -2,7 +2,7 @@
 
 from copy import copy
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from telic.errors import InputError
 from telic.optim.design import refuse_mask
-from telic.optim.losses import Poisson, as_loss
+from telic.optim.losses import Loss, Poisson, as_loss
+from telic.optim.result import SolveResult
 from telic.optim.solve import minimize
 
 _FORMATS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
@@ -31,18 +32,25 @@ def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **opti
 class _Linear(BaseEstimator):
     """A linear prediction, and the call of the solver."""
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
-    def _scores(self, X):
+    def _scores(self, X: Any) -> np.ndarray:
         """X coef + intercept; one column per row of coef_ where that is two-dimensional."""
         check_is_fitted(self)
         X = validated(self, X, reset=False)
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
-    def _solve(self, X, y, alpha, sample_weight, start):
+    def _solve(
+        self,
+        X: Any,
+        y: Any,
+        alpha: float,
+        sample_weight: Any,
+        start: tuple[np.ndarray, float] | None,
+    ) -> SolveResult:
         coef, intercept = start if start is not None else (None, 0.0)
         return minimize(
             X,
@@ -61,7 +69,7 @@ class _Linear(BaseEstimator):
             threads=effective_n_jobs(self.n_jobs),
         )
 
-    def _check_ratio(self):
+    def _check_ratio(self) -> None:
         if not isinstance(self.l1_ratio, Real) or not 0 <= float(self.l1_ratio) <= 1:
             raise InputError(f"l1_ratio is {self.l1_ratio!r}, expected a number from 0 to 1.")
 
@@ -128,20 +136,20 @@ class ElasticNetClassifier(ClassifierMixin, _Linear):
 
     def __init__(
         self,
-        penalty="elasticnet",
+        penalty: str | None = "elasticnet",
         *,
-        C=1.0,
-        l1_ratio=0.5,
-        loss="logistic",
-        fit_intercept=True,
-        class_weight=None,
-        solver="auto",
-        tol=1e-6,
-        max_iter=1000,
-        warm_start=False,
-        n_jobs=None,
-        random_state=None,
-    ):
+        C: float = 1.0,
+        l1_ratio: float | None = 0.5,
+        loss: str | Loss = "logistic",
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: float = 1000,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
         self.penalty = penalty
         self.C = C
         self.l1_ratio = l1_ratio
@@ -155,7 +163,7 @@ class ElasticNetClassifier(ClassifierMixin, _Linear):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the coefficients.
 
         Parameters
@@ -184,11 +192,11 @@ class ElasticNetClassifier(ClassifierMixin, _Linear):
             with_penalty._solve(X, np.where(y == label, 1.0, -1.0), alpha, weights, start)
             for label, start in zip(positive, starts, strict=True)
         ]
-        self.classes_ = classes
+        self.classes_: np.ndarray = classes
         self._store(results)
         return self
 
-    def _checked_classes(self, y):
+    def _checked_classes(self, y: np.ndarray) -> np.ndarray:
         if not as_loss(self.loss).classifies:
             raise InputError(f"loss is {self.loss!r}, expected 'logistic' or 'squared_hinge'.")
         check_classification_targets(y)
@@ -198,7 +206,7 @@ class ElasticNetClassifier(ClassifierMixin, _Linear):
             raise InputError(f"y holds one class only ({only!r}): at least two are needed.")
         return classes
 
-    def _check_both_weighted(self, classes, y, weights):
+    def _check_both_weighted(self, classes: np.ndarray, y: np.ndarray, weights: np.ndarray) -> None:
         weighted = np.unique(y[weights > 0])
         if weighted.size < classes.size:
             raise InputError(
@@ -206,25 +214,25 @@ class ElasticNetClassifier(ClassifierMixin, _Linear):
                 "weight. Drop the class or weigh it."
             )
 
-    def _store(self, results):
+    def _store(self, results: list[SolveResult]) -> None:
         self.coef_ = np.array([result.coef for result in results])
         self.intercept_ = np.array([result.intercept for result in results])
         self.n_iter_ = np.array([max(1, round(result.passes)) for result in results])
         self.gap_ = np.array([result.gap for result in results])
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """Signed score of each sample: shape (n,), or (n, n_classes) beyond two classes."""
         scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Return the most likely class of each sample."""
         scores = self.decision_function(X)
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[chosen]
 
     @available_if(lambda self: self.loss == "logistic")
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each class; beyond two classes the scores' odds, normalised to 1."""
         p = expit(self.decision_function(X))
         if p.ndim == 1:
@@ -233,12 +241,14 @@ class ElasticNetClassifier(ClassifierMixin, _Linear):
         return np.where(total > 0, p / np.where(total > 0, total, 1.0), 1.0 / p.shape[1])
 
     @available_if(lambda self: self.loss == "logistic")
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithm of `predict_proba`."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-    def _starts(self, classes, d, count):
+    def _starts(
+        self, classes: np.ndarray, d: int, count: int
+    ) -> list[tuple[np.ndarray, float] | None]:
         known = getattr(self, "classes_", None)
         if not self.warm_start or known is None or not np.array_equal(known, classes):
             return [None] * count
@@ -286,18 +296,18 @@ class ElasticNetRegressor(RegressorMixin, _Linear):
 
     def __init__(
         self,
-        alpha=1.0,
+        alpha: float = 1.0,
         *,
-        l1_ratio=0.5,
-        loss="squared",
-        fit_intercept=True,
-        solver="auto",
-        tol=1e-6,
-        max_iter=1000,
-        warm_start=False,
-        n_jobs=None,
-        random_state=None,
-    ):
+        l1_ratio: float = 0.5,
+        loss: str | Loss = "squared",
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: float = 1000,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
         self.alpha = alpha
         self.l1_ratio = l1_ratio
         self.loss = loss
@@ -309,7 +319,7 @@ class ElasticNetRegressor(RegressorMixin, _Linear):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the coefficients.
 
         Parameters
@@ -334,14 +344,15 @@ class ElasticNetRegressor(RegressorMixin, _Linear):
         result = self._solve(X, y, self.alpha, weights, start)
         self.coef_: np.ndarray = result.coef
         self.intercept_: float = result.intercept
-        self.n_iter_, self.gap_ = max(1, round(result.passes)), result.gap
+        self.n_iter_: int = max(1, round(result.passes))
+        self.gap_: float = result.gap
         return self
 
-    def _check_loss(self):
+    def _check_loss(self) -> None:
         if as_loss(self.loss).classifies:
             raise InputError(f"loss is {self.loss!r}, expected 'squared', 'huber' or 'poisson'.")
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Return the expected target of each sample."""
         scores = self._scores(X)
         return np.exp(scores) if isinstance(as_loss(self.loss), Poisson) else scores

@@ -1,9 +1,9 @@
 """Elastic nets whose strength is chosen by cross-validation along warm-started paths."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.metrics import check_scoring
@@ -19,6 +19,7 @@ from telic.optim.linear import (
     seed_of,
     validated,
 )
+from telic.optim.losses import Loss
 from telic.optim.penalties import ElasticNet
 from telic.optim.problem import Problem, make_problem
 from telic.optim.result import SolveResult
@@ -74,7 +75,14 @@ class _PathCV:
     max_iter: float
     random_state: Any
 
-    def _search(self, X, y, weights, alphas_of, fitted):
+    def _search(
+        self,
+        X: Any,
+        y: Any,
+        weights: np.ndarray,
+        alphas_of: Callable[[list[Problem], float], np.ndarray],
+        fitted: Callable[[Sequence[SolveResult], Any], Any],
+    ) -> tuple[list[SolveResult], Any, float, int, np.ndarray, np.ndarray]:
         """Return results on all data, classes, ratio, index of alpha, grids and scores.
 
         alphas_of maps (problem, ratio) to a decreasing grid; fitted makes an estimator from
@@ -96,7 +104,7 @@ class _PathCV:
             "random_state": seed_of(self.random_state),
         }
 
-        def one_fold(train, test):
+        def one_fold(train: np.ndarray, test: np.ndarray) -> np.ndarray:
             inside, labels = self._problems(X[train], y[train], weights[train])
             X_test, y_test = X[test], y[test]
             table = np.empty((ratios.size, len(grids[0])))
@@ -127,7 +135,9 @@ class _PathCV:
         results = [list(solve_path(problem, penalties, **options))[-1] for problem in problems]
         return results, classes, ratio, k, np.array(grids), scores
 
-    def _problems(self, X, y, weights):
+    def _problems(
+        self, X: Any, y: Any, weights: np.ndarray
+    ) -> tuple[list[Problem], np.ndarray | None]:
         raise NotImplementedError
 
 
@@ -172,19 +182,19 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
     def __init__(
         self,
         *,
-        l1_ratio=0.5,
-        alphas=100,
-        eps=1e-3,
-        loss="squared",
-        fit_intercept=True,
-        solver="auto",
-        tol=1e-6,
-        max_iter=1000,
-        cv=None,
-        scoring=None,
-        n_jobs=None,
-        random_state=None,
-    ):
+        l1_ratio: Any = 0.5,
+        alphas: Any = 100,
+        eps: float = 1e-3,
+        loss: str | Loss = "squared",
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: float = 1000,
+        cv: Any = None,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
         self.l1_ratio = l1_ratio
         self.alphas = alphas
         self.eps = eps
@@ -198,16 +208,16 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose alpha and l1_ratio, then fit to all data; parameters as in the base class."""
         self._check_loss()
         X, y = validated(self, X, y, y_numeric=True)
         weights = example_weights(None, y, sample_weight)
 
-        def alphas_of(problems, ratio):
+        def alphas_of(problems: list[Problem], ratio: float) -> np.ndarray:
             return grid(self.alphas, self.eps, strongest(problems[0], ratio))
 
-        def fitted(results, _):
+        def fitted(results: Sequence[SolveResult], _: Any) -> ElasticNetRegressor:
             model = ElasticNetRegressor(loss=self.loss)
             model.coef_, model.intercept_ = results[0].coef, results[0].intercept
             model.n_features_in_ = X.shape[1]
@@ -222,7 +232,9 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
         self.n_iter_, self.gap_ = max(1, round(results[0].passes)), results[0].gap
         return self
 
-    def _problems(self, X, y, weights):
+    def _problems(
+        self, X: Any, y: Any, weights: np.ndarray
+    ) -> tuple[list[Problem], np.ndarray | None]:
         problem = make_problem(
             X, y, loss=self.loss, sample_weight=weights, fit_intercept=self.fit_intercept
         )
@@ -271,19 +283,19 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
     def __init__(
         self,
         *,
-        Cs=10,
-        l1_ratio=0.5,
-        loss="logistic",
-        fit_intercept=True,
-        class_weight=None,
-        solver="auto",
-        tol=1e-6,
-        max_iter=1000,
-        cv=None,
-        scoring=None,
-        n_jobs=None,
-        random_state=None,
-    ):
+        Cs: Any = 10,
+        l1_ratio: Any = 0.5,
+        loss: str | Loss = "logistic",
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: float = 1000,
+        cv: Any = None,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
         self.Cs = Cs
         self.l1_ratio = l1_ratio
         self.loss = loss
@@ -297,7 +309,7 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose C and l1_ratio, then fit to all data; parameters as in the base class."""
         X, y = validated(self, X, y)
         classes = self._checked_classes(y)
@@ -307,7 +319,7 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
         if not (Cs.size and Cs[0] > 0 and not np.isnan(Cs[-1])):
             raise InputError(f"Cs is {self.Cs!r}, expected a length >= 1 or numbers > 0.")
 
-        def fitted(results, labels):
+        def fitted(results: Sequence[SolveResult], labels: np.ndarray) -> ElasticNetClassifier:
             model = ElasticNetClassifier(loss=self.loss)
             model.classes_, model.n_features_in_ = labels, X.shape[1]
             model.coef_ = np.array([result.coef for result in results])
@@ -322,10 +334,12 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
         self._store(results)
         return self
 
-    def _problems(self, X, y, weights):
+    def _problems(
+        self, X: Any, y: Any, weights: np.ndarray
+    ) -> tuple[list[Problem], np.ndarray | None]:
         classes = np.unique(y)
         positive = classes[1:] if classes.size == 2 else classes
-        common = {"sample_weight": weights, "fit_intercept": self.fit_intercept}
+        common: dict[str, Any] = {"sample_weight": weights, "fit_intercept": self.fit_intercept}
         problems = [
             make_problem(X, np.where(y == label, 1.0, -1.0), loss=self.loss, **common)
             for label in positive

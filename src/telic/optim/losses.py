@@ -21,19 +21,19 @@ class Squared:
     smoothness: ClassVar[float] = 1.0
     shape: ClassVar[float] = 0.0
 
-    def value(self, z, y):
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Loss of the predictions z, elementwise."""
         return 0.5 * (z - y) ** 2
 
-    def gradient(self, z, y):
+    def gradient(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Derivative in z."""
         return z - y
 
-    def curvature(self, z, y):
+    def curvature(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Second derivative in z."""
         return np.ones_like(z - y)
 
-    def conjugate(self, a, y):
+    def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Sup over z of a z − loss(z): infinite outside its domain."""
         return 0.5 * a**2 + a * y
 
@@ -47,19 +47,19 @@ class Logistic:
     smoothness: ClassVar[float] = 0.25
     shape: ClassVar[float] = 0.0
 
-    def value(self, z, y):
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Loss of the predictions z, elementwise."""
         return np.logaddexp(0.0, -y * z)
 
-    def gradient(self, z, y):
+    def gradient(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Derivative in z."""
         return -y * expit(-y * z)
 
-    def curvature(self, z, y):
+    def curvature(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Second derivative in z."""
         return expit(z) * expit(-z) + 0.0 * y
 
-    def conjugate(self, a, y):
+    def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Sup over z of a z − loss(z): infinite outside its domain."""
         p = -a * y
         inside = (p >= 0) & (p <= 1)
@@ -76,19 +76,19 @@ class SquaredHinge:
     smoothness: ClassVar[float] = 2.0
     shape: ClassVar[float] = 0.0
 
-    def value(self, z, y):
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Loss of the predictions z, elementwise."""
         return np.maximum(0.0, 1.0 - y * z) ** 2
 
-    def gradient(self, z, y):
+    def gradient(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Derivative in z."""
         return -2.0 * y * np.maximum(0.0, 1.0 - y * z)
 
-    def curvature(self, z, y):
+    def curvature(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Second derivative in z (a subgradient's at the kink)."""
         return np.where(y * z < 1.0, 2.0, 0.0)
 
-    def conjugate(self, a, y):
+    def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Sup over z of a z − loss(z): infinite outside its domain."""
         p = -a * y
         return np.where(p >= 0, 0.25 * p**2 - p, np.inf)
@@ -104,29 +104,29 @@ class Huber:
     classifies: ClassVar[bool] = False
     smoothness: ClassVar[float] = 1.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not 0 < self.delta < np.inf:
             raise InputError(f"Huber's delta is {self.delta!r}, expected a number > 0.")
 
     @property
-    def shape(self):
+    def shape(self) -> float:
         """The parameter handed to the kernels."""
         return float(self.delta)
 
-    def value(self, z, y):
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Loss of the predictions z, elementwise."""
         r = np.abs(z - y)
         return np.where(r <= self.delta, 0.5 * r**2, self.delta * (r - 0.5 * self.delta))
 
-    def gradient(self, z, y):
+    def gradient(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Derivative in z."""
         return np.clip(z - y, -self.delta, self.delta)
 
-    def curvature(self, z, y):
+    def curvature(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Second derivative in z (a subgradient's at the kinks)."""
         return np.where(np.abs(z - y) <= self.delta, 1.0, 0.0)
 
-    def conjugate(self, a, y):
+    def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Sup over z of a z − loss(z): infinite outside its domain."""
         inside = np.abs(a) <= self.delta * (1 + 1e-12)
         return np.where(inside, 0.5 * a**2 + a * y, np.inf)
@@ -144,19 +144,19 @@ class Poisson:
     smoothness: ClassVar[float] = np.inf
     shape: ClassVar[float] = 0.0
 
-    def value(self, z, y):
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Loss of the predictions z, elementwise."""
         return np.exp(z) - y * z + xlogy(y, y) - y
 
-    def gradient(self, z, y):
+    def gradient(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Derivative in z."""
         return np.exp(z) - y
 
-    def curvature(self, z, y):
+    def curvature(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Second derivative in z."""
         return np.exp(z) + 0.0 * y
 
-    def conjugate(self, a, y):
+    def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Sup over z of a z − loss(z): infinite outside its domain."""
         u = np.maximum(a + y, 0.0)
         return np.where(a + y >= 0, xlogy(u, u) - u - xlogy(y, y) + y, np.inf)

@@ -17,19 +17,19 @@ class ElasticNet:
     l1: float
     l2: float
 
-    def value(self, w):
+    def value(self, w: np.ndarray) -> float:
         """Penalty of the coefficients w."""
         return kernels.elastic_net(w, self.l1, self.l2)
 
-    def prox(self, z, step):
+    def prox(self, z: np.ndarray, step: float) -> np.ndarray:
         """Argmin over u of ‖u − z‖²/(2 step) + penalty(u)."""
         return soft(z, step * self.l1) / (1.0 + step * self.l2)
 
-    def dual_norm(self, v):
+    def dual_norm(self, v: np.ndarray) -> float:
         """Largest l1 at which v still makes w = 0 optimal."""
         return max(v.max(initial=0.0), -v.min(initial=0.0))
 
-    def conjugate(self, v):
+    def conjugate(self, v: np.ndarray) -> float:
         """Sup over w of ⟨v, w⟩ − penalty(w)."""
         return _half_square(kernels.squared_excess(v, self.l1), self.l2)
 
@@ -47,19 +47,19 @@ class GroupElasticNet:
     starts: np.ndarray
 
     @property
-    def weights(self):
+    def weights(self) -> np.ndarray:
         """√|g| for each group."""
         return np.sqrt(np.diff(self.starts))
 
-    def norms(self, w):
+    def norms(self, w: np.ndarray) -> np.ndarray:
         """‖w_g‖ for each group."""
         return np.sqrt(np.add.reduceat(w[self.order] ** 2, self.starts[:-1]))
 
-    def value(self, w):
+    def value(self, w: np.ndarray) -> float:
         """Penalty of the coefficients w."""
         return 0.5 * self.l2 * (w @ w) + self.l1 * (self.weights @ self.norms(w))
 
-    def prox(self, z, step):
+    def prox(self, z: np.ndarray, step: float) -> np.ndarray:
         """Argmin over u of ‖u − z‖²/(2 step) + penalty(u)."""
         norms = self.norms(z)
         shrunk = np.maximum(norms - step * self.l1 * self.weights, 0.0)
@@ -68,20 +68,20 @@ class GroupElasticNet:
         u[self.order] = z[self.order] * np.repeat(factor, np.diff(self.starts))
         return u / (1.0 + step * self.l2)
 
-    def dual_norm(self, v):
+    def dual_norm(self, v: np.ndarray) -> float:
         """Largest l1 at which v still makes w = 0 optimal."""
         return (self.norms(v) / self.weights).max(initial=0.0)
 
-    def conjugate(self, v):
+    def conjugate(self, v: np.ndarray) -> float:
         """Sup over w of ⟨v, w⟩ − penalty(w)."""
         excess = np.maximum(self.norms(v) - self.l1 * self.weights, 0.0)
-        return _half_square(excess @ excess, self.l2)
+        return _half_square(float(excess @ excess), self.l2)
 
 
 Penalty = ElasticNet | GroupElasticNet
 
 
-def soft(z, threshold):
+def soft(z: np.ndarray, threshold: float | np.ndarray) -> np.ndarray:
     """Soft-thresholding: sign(z) max(|z| − threshold, 0)."""
     return np.sign(z) * np.maximum(np.abs(z) - threshold, 0.0)
 
@@ -119,7 +119,7 @@ def group_penalty(groups: Sequence[int] | np.ndarray, *, l1: float, l2: float) -
     return GroupElasticNet(l1=l1, l2=l2, order=order, starts=starts)
 
 
-def _half_square(total, l2):
+def _half_square(total: float, l2: float) -> float:
     if l2 > 0:
         return total / (2.0 * l2)
     return 0.0 if total == 0 else np.inf

@@ -71,7 +71,8 @@ def prox_newton(
                 *(problem, gram, coef, intercept, z, risk, gradient, 0.1 * worst, a)
             )
         else:
-            size = max(min(max(start_size, 2 * support), np.count_nonzero(violation > 0)), support)
+            wrong = int(np.count_nonzero(violation > 0))
+            size = max(min(max(start_size, 2 * support), wrong), support)
             working = _largest(violation, size)
             intercept, spent, risk = descend_columns(
                 *(problem, working, coef, intercept, z, risk, 0.3 * worst)
@@ -81,7 +82,7 @@ def prox_newton(
 METHOD = Method("prox_newton", prox_newton, groups=False, random=False)
 
 
-def _grown(gram, violation, most, z):
+def _grown(gram: WorkingGram, violation: np.ndarray, most: int, z: np.ndarray) -> bool:
     """Extend the matrix by the features of largest violation; False where it would be too large."""
     outside = np.where(gram.inside, 0.0, violation)
     count = int(np.isinf(outside).sum())
@@ -98,14 +99,24 @@ def _grown(gram, violation, most, z):
     return True
 
 
-def _largest(values, count):
+def _largest(values: np.ndarray, count: int) -> np.ndarray:
     """Return the places of the largest values, in order."""
     if count == 0:
         return np.empty(0, np.int64)
     return np.sort(np.argpartition(-values, count - 1)[:count]).astype(np.int64)
 
 
-def _on_gram(problem, gram, coef, intercept, z, risk, gradient, target, move_z):
+def _on_gram(
+    problem: Problem,
+    gram: WorkingGram,
+    coef: np.ndarray,
+    intercept: float,
+    z: np.ndarray,
+    risk: float,
+    gradient: np.ndarray,
+    target: float,
+    move_z: np.ndarray,
+) -> tuple[float, int, float | None]:
     """Minimise over the set until no violation exceeds target; z and coef in place.
 
     Returns the intercept, the component gradients spent, and the risk if it is known. move_z, of
@@ -143,7 +154,6 @@ def _on_gram(problem, gram, coef, intercept, z, risk, gradient, target, move_z):
         else:
             w = start
         if exact:
-            risk = None
             break
         a = problem.slopes(z, out=move_z)
         share(some_products, problem.threads, columns, features, a, slope)
@@ -161,4 +171,4 @@ def _on_gram(problem, gram, coef, intercept, z, risk, gradient, target, move_z):
             order = np.argsort(features)
             features, w, slope = gram.features, w[order], slope[order]
     coef[features] = w
-    return intercept, spent, risk
+    return intercept, spent, None if exact else risk

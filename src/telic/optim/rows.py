@@ -32,32 +32,32 @@ def sparse_rows(matrix: Any) -> SparseRows:
     return SparseRows(np.ascontiguousarray(matrix.data), indices, indptr)
 
 
-def entries(rows, i):
+def entries(rows: Rows, i: int) -> tuple[int, int]:
     """Range of the entries of row i (inside kernels)."""
     raise NotImplementedError("entries is called from compiled kernels only")
 
 
-def entry(rows, i, p):
+def entry(rows: Rows, i: int, p: int) -> tuple[int, float]:
     """Column and value of entry p of row i (inside kernels)."""
     raise NotImplementedError("entry is called from compiled kernels only")
 
 
-def entries_within(rows, i, low, high):
+def entries_within(rows: Rows, i: int, low: int, high: int) -> tuple[int, int]:
     """Range of the entries of row i in the columns low to high (inside kernels)."""
     raise NotImplementedError("entries_within is called from compiled kernels only")
 
 
-def entries_before(rows, i):
+def entries_before(rows: Rows, i: int) -> int:
     """Number of entries before row i (inside kernels)."""
     raise NotImplementedError("entries_before is called from compiled kernels only")
 
 
-def row_dot(rows, i, w):
+def row_dot(rows: Rows, i: int, w: np.ndarray) -> float:
     """Inner product of row i with w (inside kernels)."""
     raise NotImplementedError("row_dot is called from compiled kernels only")
 
 
-def row_add(rows, i, scale, out):
+def row_add(rows: Rows, i: int, scale: float, out: np.ndarray) -> None:
     """Add scale times row i to out (inside kernels)."""
     raise NotImplementedError("row_add is called from compiled kernels only")
 

@@ -12,7 +12,7 @@ from telic.optim.kernels import loss_prox, of_row
 from telic.optim.method import Method
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
-from telic.optim.rows import FAST, entries, entry, row_add
+from telic.optim.rows import FAST, Rows, entries, entry, row_add
 
 _RUN = 8
 """Neighbouring rows visited one after the other: random runs cost half the cache misses of rows."""
@@ -102,7 +102,7 @@ def _pass(A, terms, table, v, cut, b, rate, rate_b, order, state):
             b[0] += change * rate_b
 
 
-def _soft_dot(A, i, v, cut):
+def _soft_dot(A: Rows, i: int, v: np.ndarray, cut: float) -> tuple[float, float]:
     """Inner product of row i with soft-thresholded v, and the row's squared norm."""
     dot, square = 0.0, 0.0
     start, end = entries(A, i)

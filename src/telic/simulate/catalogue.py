@@ -38,7 +38,7 @@ class Catalogue:
     phrases: list[str]
     weights: np.ndarray
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if len(self.phrases) != len(self.weights) or not self.phrases:
             raise InputError(
                 f"catalogue: {len(self.phrases)} phrases and {len(self.weights)} weights, "
@@ -218,7 +218,13 @@ def geonames_catalogue() -> Catalogue:
     return Catalogue(list(people), np.array(list(people.values())))
 
 
-def _refuse(name, column, values, is_bad, expected):
+def _refuse(
+    name: str,
+    column: str,
+    values: pa.Array | pa.ChunkedArray,
+    is_bad: pa.Array | pa.ChunkedArray,
+    expected: str,
+) -> None:
     """Name the first bad row, a null being bad."""
     row = pc.index(pc.fill_null(is_bad, True), True).as_py()
     if row >= 0:

@@ -60,7 +60,7 @@ def draw_intents(
     p, shape = parameters, (users, compositions)
     demand = np.cumsum(catalogue.weights**p.popularity_exponent)
 
-    def popular(size):
+    def popular(size: int | tuple[int, int]) -> np.ndarray:
         at = np.searchsorted(demand, rng.random(size) * demand[-1], side="right")
         return np.minimum(at, len(demand) - 1)
 
@@ -95,14 +95,20 @@ def query_text(wanted: int, phrases: list[str]) -> str:
     return phrases[phrase] + (REFINEMENTS[refinement - 1] if refinement else "")
 
 
-def _refine(wanted, phrases, rng):
+def _refine(wanted: np.ndarray, phrases: list[str], rng: np.random.Generator) -> np.ndarray:
     number = {phrase: i for i, phrase in enumerate(phrases)}
     refined = wanted + len(phrases) * (1 + rng.integers(len(REFINEMENTS), size=len(wanted)))
     # A query log may hold the refined query; then it is that phrase, and lists can show it.
     return np.array([number.get(query_text(q, phrases), q) for q in refined.tolist()], dtype=int)
 
 
-def _trends(start, otherwise, popular, p, rng):
+def _trends(
+    start: np.ndarray,
+    otherwise: np.ndarray,
+    popular: Callable[[int], np.ndarray],
+    p: TypistParameters,
+    rng: np.random.Generator,
+) -> np.ndarray:
     """Draw a phrase from the trends that are on at each time; `otherwise` where none is."""
     phrases = popular(p.trends)
     shortest, longest = np.log(p.trend_days)

@@ -8,6 +8,7 @@ between dwell and reading is planted.
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
 from telic.errors import InputError
 
@@ -17,7 +18,7 @@ FREE = "free"
 LI = "Li et al. 2014"
 
 
-def _value(default, source, unit=""):
+def _value(default: Any, source: str, unit: str = "") -> Any:
     return dataclasses.field(default=default, metadata={"source": source, "unit": unit})
 
 
@@ -96,7 +97,7 @@ class TypistParameters:
     blind_length: float | None = _value(None, "only in `inattentive`: mean length", "characters")
     max_dwell: float = _value(6.0, "twice the 3 s at which the model cuts (Table 2.2)", "s")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("attention", "accept", "typo_rate", *SHARES):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} is {getattr(self, name)}, expected a number from 0 to 1.")

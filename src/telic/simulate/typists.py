@@ -20,6 +20,9 @@ SIBLINGS = 10
 """How many popular phrases of the same first word an edited query may turn into."""
 BEGIN = np.datetime64("2026-01-01", "us")
 
+Round = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""The compositions that press a key, the prefix that each reaches, and its dwell in seconds."""
+
 
 def simulate_typists(
     catalogue: Catalogue,
@@ -142,9 +145,17 @@ def _parameters(setting: str | TypistParameters, attention: float | None) -> Typ
     return dataclasses.replace(parameters, attention=attention)
 
 
-def _type(intents, plans, lists, p, rng, progress):
+def _type(
+    intents: Intents,
+    plans: list[list[str]],
+    lists: "_StaticLists",
+    p: TypistParameters,
+    rng: np.random.Generator,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[list[Round], list[str], np.ndarray, np.ndarray]:
     """Let everyone type; round k is the k-th keystroke of every composition still under way."""
-    users, n = intents.wanted.shape[0], intents.wanted.size
+    users: int = intents.wanted.shape[0]
+    n = intents.wanted.size
     wanted = intents.wanted.ravel()
     of_user = np.repeat(np.arange(users), intents.wanted.shape[1])
     number: dict[str, int] = {}
@@ -166,7 +177,7 @@ def _type(intents, plans, lists, p, rng, progress):
 
     selected = np.zeros(n, dtype=np.int16)
     active = np.arange(n)
-    rounds: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    rounds: list[Round] = []
     while active.size:
         k, user = len(rounds), of_user[active]
         # Draws for all, not only the active: attention then changes nobody's other draws.
@@ -210,7 +221,15 @@ def _type(intents, plans, lists, p, rng, progress):
     return rounds, prefixes, shown, selected
 
 
-def _assemble(catalogue, intents, rounds, prefixes, shown, selected, log_begin):
+def _assemble(
+    catalogue: Catalogue,
+    intents: Intents,
+    rounds: list[Round],
+    prefixes: list[str],
+    shown: np.ndarray,
+    selected: np.ndarray,
+    log_begin: np.datetime64,
+) -> pa.Table:
     """Turn arrays, one entry per keystroke, into the nested table."""
     of, prefix, dwell = (np.concatenate(part) for part in zip(*rounds, strict=True))
     order = np.argsort(of, kind="stable")  # rounds come in order of time

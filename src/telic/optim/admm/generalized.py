@@ -1,7 +1,7 @@
 """scikit-learn estimators: generalised lasso and trend filtering, and what all of admm's share."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -10,10 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from telic.errors import InputError
 from telic.optim.admm.penalty import separable
-from telic.optim.admm.problem import make_admm_problem
+from telic.optim.admm.problem import AdmmProblem, make_admm_problem
+from telic.optim.admm.result import AdmmResult
 from telic.optim.admm.safe import CURVATURE_UP_TO
 from telic.optim.admm.solve import solve_admm
 from telic.optim.linear import example_weights, seed_of, validated
+from telic.optim.losses import Loss
 from telic.optim.threads import SMALL_MATRIX
 
 BATCH_UP_TO = 5000
@@ -23,17 +25,26 @@ BATCH_UP_TO = 5000
 class Fitted(BaseEstimator):
     """A linear prediction whose weights are held by a matrix A."""
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
-    def _scores(self, X):
+    def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         X = validated(self, X, reset=False)
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
-    def _solve(self, X, y, A, l1, *, loss, sample_weight):
+    def _solve(
+        self,
+        X: Any,
+        y: Any,
+        A: Any,
+        l1: float | np.ndarray,
+        *,
+        loss: str | Loss,
+        sample_weight: Any,
+    ) -> AdmmResult:
         problem = make_admm_problem(
             X, y, A=A, g=separable(A.shape[0], l1=l1), loss=loss, l2=self.l2,
             sample_weight=sample_weight, fit_intercept=self.fit_intercept,
@@ -65,7 +76,7 @@ class Fitted(BaseEstimator):
         )  # fmt: skip
         return replace(found, passes=spent + found.passes)
 
-    def _record(self, results):
+    def _record(self, results: list[AdmmResult]) -> None:
         """Keep what the fit says of itself; several results are those of several classes."""
         self.n_iter_ = max(1, *(round(result.passes) for result in results))
         self.gap_ = max(result.gap for result in results)
@@ -73,13 +84,13 @@ class Fitted(BaseEstimator):
         self.stopped_ = "tolerance" if reasons == {"tolerance"} else max(reasons - {"tolerance"})
 
 
-def _newton_fits(problem):
+def _newton_fits(problem: AdmmProblem) -> bool:
     """Say whether the Hessian is small enough."""
     widest = CURVATURE_UP_TO if problem.data.design.is_sparse else SMALL_MATRIX
     return problem.size <= widest
 
 
-def _newtons_passes(problem):
+def _newtons_passes(problem: AdmmProblem) -> float:
     """Passes of sampling that cost as much as Newton's method does: some fifty Hessians."""
     return 50 * max(1.0, problem.data.design.stored / problem.data.design.n / 8.0)
 
@@ -87,12 +98,12 @@ def _newtons_passes(problem):
 class Regressor(RegressorMixin, Fitted):
     """A linear prediction of a number."""
 
-    def _keep(self, results):
+    def _keep(self, results: list[AdmmResult]) -> Self:
         (result,) = results
         self.coef_, self.intercept_ = result.coef, result.intercept
         return self
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Return the expected target of each sample."""
         return self._scores(X)
 
@@ -127,18 +138,18 @@ class GeneralizedLasso(Regressor):
 
     def __init__(
         self,
-        D=None,
+        D: Any = None,
         *,
-        alpha=0.1,
-        l2=0.0,
-        loss="squared",
-        solver="auto",
-        fit_intercept=True,
-        tol=1e-4,
-        max_iter=1000,
-        max_seconds=None,
-        random_state=None,
-    ):
+        alpha: float = 0.1,
+        l2: float = 0.0,
+        loss: str | Loss = "squared",
+        solver: str = "auto",
+        fit_intercept: bool = True,
+        tol: float = 1e-4,
+        max_iter: float = 1000,
+        max_seconds: float | None = None,
+        random_state: Any = None,
+    ) -> None:
         self.D = D
         self.alpha = alpha
         self.l2 = l2
@@ -150,7 +161,7 @@ class GeneralizedLasso(Regressor):
         self.max_seconds = max_seconds
         self.random_state = random_state
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the weights; Ctrl-C ends the fit with the last complete stage's."""
         X, y = validated(self, X, y, y_numeric=True)
         weights = example_weights(None, y, sample_weight)
@@ -191,15 +202,15 @@ class TrendFilter(BaseEstimator):
 
     def __init__(
         self,
-        order=1,
+        order: int = 1,
         *,
-        alpha=0.1,
-        solver="batch-admm",
-        tol=1e-5,
-        max_iter=5000,
-        max_seconds=None,
-        random_state=None,
-    ):
+        alpha: float = 0.1,
+        solver: str = "batch-admm",
+        tol: float = 1e-5,
+        max_iter: float = 5000,
+        max_seconds: float | None = None,
+        random_state: Any = None,
+    ) -> None:
         self.order = order
         self.alpha = alpha
         self.solver = solver
@@ -208,13 +219,13 @@ class TrendFilter(BaseEstimator):
         self.max_seconds = max_seconds
         self.random_state = random_state
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.one_d_array = True
         tags.input_tags.two_d_array = False
         return tags
 
-    def fit(self, y, _=None, sample_weight=None):
+    def fit(self, y: Any, _: Any = None, sample_weight: Any = None) -> Self:
         """Fit the trend of a series y, shape (n,), evenly spaced; returns self."""
         if self.order not in (0, 1, 2, 3):
             raise InputError(f"order is {self.order!r}, expected 0, 1, 2 or 3.")
@@ -241,6 +252,6 @@ class TrendFilter(BaseEstimator):
         self.gap_, self.stopped_ = result.gap, result.stopped
         return self
 
-    def fit_transform(self, y, _=None):
+    def fit_transform(self, y: Any, _: Any = None) -> np.ndarray:
         """Fit and return the trend, shape (n,)."""
         return self.fit(y).trend_

@@ -1,6 +1,7 @@
 """scikit-learn estimators whose weights are fused along a graph of the features."""
 
 import warnings
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -12,7 +13,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from telic.errors import InputError
 from telic.optim.admm import graphs
 from telic.optim.admm.generalized import Fitted, Regressor
+from telic.optim.admm.result import AdmmResult
 from telic.optim.linear import example_weights, validated
+from telic.optim.losses import Loss
 
 GRAPHS = ("glasso", "knn", "chain")
 
@@ -20,7 +23,7 @@ GRAPHS = ("glasso", "knn", "chain")
 class _GraphFused(Fitted):
     """The graph, by name or by its edges, and the matrix that fuses along it."""
 
-    def _graph(self, X, sample_weight):
+    def _graph(self, X: Any, sample_weight: Any) -> graphs.Graph:
         d = X.shape[1]
         if self.edge_weights is not None and isinstance(self.graph, str | graphs.Graph):
             raise InputError("edge_weights go with edges (k, 2); this graph has its own.")
@@ -49,7 +52,7 @@ class _GraphFused(Fitted):
             self._warn_if_free(graph)
         return graph
 
-    def _warn_if_free(self, graph):
+    def _warn_if_free(self, graph: graphs.Graph) -> None:
         alone = np.flatnonzero(np.bincount(graph.components)[graph.components] == 1)
         if alone.size:
             warnings.warn(
@@ -60,7 +63,9 @@ class _GraphFused(Fitted):
                 stacklevel=4,
             )
 
-    def _fit_graph(self, X, targets, *, loss, sample_weight):
+    def _fit_graph(
+        self, X: Any, targets: list[np.ndarray], *, loss: str | Loss, sample_weight: Any
+    ) -> list[AdmmResult]:
         graph = self._graph(X, sample_weight)
         A, l1 = graph.incidence, self.gamma * graph.weights
         if self.l1 > 0:
@@ -140,20 +145,20 @@ class GraphFusedClassifier(ClassifierMixin, _GraphFused):
 
     def __init__(
         self,
-        graph="knn",
+        graph: Any = "knn",
         *,
-        gamma=1e-3,
-        edge_weights=None,
-        l1=0.0,
-        l2=0.0,
-        solver="auto",
-        fit_intercept=True,
-        tol=1e-4,
-        max_iter=1000,
-        max_seconds=None,
-        class_weight=None,
-        random_state=None,
-    ):
+        gamma: float = 1e-3,
+        edge_weights: Any = None,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        solver: str = "auto",
+        fit_intercept: bool = True,
+        tol: float = 1e-4,
+        max_iter: float = 1000,
+        max_seconds: float | None = None,
+        class_weight: Any = None,
+        random_state: Any = None,
+    ) -> None:
         self.graph = graph
         self.gamma = gamma
         self.edge_weights = edge_weights
@@ -167,7 +172,7 @@ class GraphFusedClassifier(ClassifierMixin, _GraphFused):
         self.class_weight = class_weight
         self.random_state = random_state
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the weights; Ctrl-C ends the fit with the last complete stage's."""
         X, y = validated(self, X, y)
         check_classification_targets(y)
@@ -187,18 +192,18 @@ class GraphFusedClassifier(ClassifierMixin, _GraphFused):
         self.intercept_ = np.array([result.intercept for result in results])
         return self
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """Signed score of each sample: shape (n,), or (n, n_classes) beyond two classes."""
         scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Return the most likely class of each sample."""
         scores = self.decision_function(X)
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[chosen]
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each class; beyond two classes the scores' odds, normalised to 1."""
         p = expit(self.decision_function(X))
         if p.ndim == 1:
@@ -206,7 +211,7 @@ class GraphFusedClassifier(ClassifierMixin, _GraphFused):
         total = p.sum(axis=1, keepdims=True)
         return np.where(total > 0, p / np.where(total > 0, total, 1.0), 1.0 / p.shape[1])
 
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithm of `predict_proba`."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
@@ -244,20 +249,20 @@ random_state
 
     def __init__(
         self,
-        graph="knn",
+        graph: Any = "knn",
         *,
-        gamma=1e-3,
-        edge_weights=None,
-        l1=0.0,
-        l2=0.0,
-        loss="squared",
-        solver="auto",
-        fit_intercept=True,
-        tol=1e-4,
-        max_iter=1000,
-        max_seconds=None,
-        random_state=None,
-    ):
+        gamma: float = 1e-3,
+        edge_weights: Any = None,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        loss: str | Loss = "squared",
+        solver: str = "auto",
+        fit_intercept: bool = True,
+        tol: float = 1e-4,
+        max_iter: float = 1000,
+        max_seconds: float | None = None,
+        random_state: Any = None,
+    ) -> None:
         self.graph = graph
         self.gamma = gamma
         self.edge_weights = edge_weights
@@ -271,7 +276,7 @@ random_state
         self.max_seconds = max_seconds
         self.random_state = random_state
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the weights; Ctrl-C ends the fit with the last complete stage's."""
         X, y = validated(self, X, y, y_numeric=True)
         weights = example_weights(None, y, sample_weight)

@@ -132,7 +132,7 @@ def certificate(problem: AdmmProblem, x: np.ndarray, y: np.ndarray, u: np.ndarra
 class Certifier:
     """`certificate` for many points of one problem."""
 
-    def __init__(self, problem: AdmmProblem, rows: Rows | None = None):
+    def __init__(self, problem: AdmmProblem, rows: Rows | None = None) -> None:
         self.problem, self.plain = problem, problem.plain
         self.rows: Rows = LocalRows(problem) if rows is None else rows
         self.size = self.plain.A.shape[1]
@@ -300,7 +300,7 @@ class Certifier:
 class _Directions:
     """The data along some directions N: X N, to which an intercept adds a column of ones."""
 
-    def __init__(self, certifier: Certifier, N: sparse.csr_matrix):
+    def __init__(self, certifier: Certifier, N: sparse.csr_matrix) -> None:
         problem = certifier.problem
         d, n, q = problem.data.design.d, problem.data.y.size, N.shape[1]
         X = certifier.rows.project(N[:d])

@@ -66,7 +66,7 @@ def multipliers(
 class _Newton:
     """x of `AdmmProblem.plain`, y = prox, u and ρ_e of its rows."""
 
-    def __init__(self, problem: AdmmProblem, x: np.ndarray, y: np.ndarray, u: np.ndarray):
+    def __init__(self, problem: AdmmProblem, x: np.ndarray, y: np.ndarray, u: np.ndarray) -> None:
         self.problem, data = problem, problem.data
         self.A, self.c, self.g = problem.plain
         self.x = problem.join(x, y).copy()

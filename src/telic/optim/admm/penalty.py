@@ -21,7 +21,7 @@ class Separable:
     low: np.ndarray
     high: np.ndarray
 
-    def value(self, y):
+    def value(self, y: np.ndarray) -> float:
         """Penalty of y; infinite outside the bounds by more than rounding (1e-9, relatively)."""
         below = self.low - ROUNDING * (1.0 + np.abs(self.low))
         above = self.high + ROUNDING * (1.0 + np.abs(self.high))
@@ -29,11 +29,11 @@ class Separable:
             return np.inf
         return self.l1 @ np.abs(y) + 0.5 * (self.l2 @ y**2)
 
-    def prox(self, v, step):
+    def prox(self, v: np.ndarray, step: float | np.ndarray) -> np.ndarray:
         """Argmin over y of ‖y − v‖²/(2 step) + g(y); in one dimension a bound only clips."""
         return np.clip(soft(v, step * self.l1) / (1.0 + step * self.l2), self.low, self.high)
 
-    def conjugate(self, u):
+    def conjugate(self, u: np.ndarray) -> float:
         """Sup over y of ⟨u, y⟩ − g(y): infinite beyond l1 where neither l2 nor a bound holds y."""
         with np.errstate(divide="ignore", invalid="ignore"):
             best = np.clip(soft(u, self.l1) / self.l2, self.low, self.high)
@@ -43,22 +43,22 @@ class Separable:
         return u @ best - self.value(best)
 
     @property
-    def domain(self):
+    def domain(self) -> tuple[np.ndarray, np.ndarray]:
         """Least and greatest u at which the conjugate is finite; 0 lies between."""
         low = np.where((self.l2 > 0) | np.isfinite(self.low), -np.inf, -self.l1)
         high = np.where((self.l2 > 0) | np.isfinite(self.high), np.inf, self.l1)
         return low, high
 
-    def nearest_dual(self, u):
+    def nearest_dual(self, u: np.ndarray) -> np.ndarray:
         """Nearest point at which the conjugate is finite."""
         return np.clip(u, *self.domain)
 
-    def room(self, u):
+    def room(self, u: np.ndarray) -> float:
         """Return the largest t <= 1 for which the conjugate is finite at t u."""
         over = np.abs(u) / np.maximum(np.abs(self.nearest_dual(u)), 1e-300)
         return 1.0 / max(1.0, over.max(initial=1.0, where=u != 0))
 
-    def excess(self, y, u):
+    def excess(self, y: np.ndarray, u: np.ndarray) -> float:
         """g(y) + g*(u) − ⟨u, y⟩, >= 0: zero where u is a subgradient at y."""
         return max(float(self.value(y) + self.conjugate(u) - u @ y), 0.0)
 

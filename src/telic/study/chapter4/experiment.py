@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from telic.errors import InputError
 from telic.optim import Problem, make_problem, safe_step, solve
 from telic.optim.datasets import e2006_like, rcv1_like
+from telic.optim.result import Record
 from telic.study.data import labelled_set
 
 BLOCKS = 10
@@ -168,7 +169,7 @@ def _saving(problem: Problem, uniform: dict, optimal: dict) -> dict[str, float]:
     }
 
 
-def _run(problem, method, step, passes, seed):
+def _run(problem: Problem, method: Method, step: float, passes: float, seed: int) -> list[Record]:
     """History with one record per iterate, or nothing where the step diverges."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
