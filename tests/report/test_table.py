@@ -62,3 +62,11 @@ def test_csv_gives_the_numbers_back_in_full(rows):
 def test_a_row_of_another_length_is_refused():
     with pytest.raises(ValueError, match="2 values in a row, expected 1: a"):
         Table("t", {"a": ""}, [[1, 2]])
+
+
+def test_a_folded_table_shows_its_title_in_the_summary_alone():
+    open_, folded = TABLE.html(), TABLE.html(folded=True)
+    assert "<caption><span>Gains<br>Simulated &amp; small.</span></caption>" in open_
+    assert "<summary>Gains<br>Simulated &amp; small.</summary>" in folded
+    assert "<caption" not in folded
+    assert "<details" not in open_

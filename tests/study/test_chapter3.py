@@ -8,7 +8,7 @@ from telic.report import Report
 from telic.simulate import Catalogue
 from telic.study import chapter3
 from telic.study.chapter3.experiments import control, convergence
-from telic.study.chapter3.real_pairs import pairs_study
+from telic.study.chapter3.real_pairs import _accuracy, pairs_study
 from telic.study.chapter3.tables import controls_table
 from telic.study.steps import Steps
 
@@ -110,3 +110,16 @@ def test_the_convergence_study_has_a_gap_for_every_method():
     last = {row["method"]: row["gap"] for row in few_passes()}
     assert last["SAGA on touched coordinates, |B| = 10"] < 0.1
     assert all(np.isfinite(gap) or "printed" in method for method, gap in last.items())
+
+
+def test_what_a_penalty_is_chosen_by_is_the_models_accuracy_and_not_popularitys():
+    class Ranking:
+        size = 3
+
+        def ranks(self, items, length, weights):
+            assert weights.shape == (3,)
+            return np.full(len(items), 0.25), np.full(len(items), 1.0)
+
+    items = np.arange(2)
+    assert _accuracy(Ranking(), items) == 0.25
+    assert _accuracy(Ranking(), items, np.zeros(3)) == 1.0
