@@ -92,7 +92,8 @@ def build_links(
         if duplicates == "raise":
             raise InputError(
                 f"{where}: row {order[again].min()} repeats an earlier link. "
-                "Add the strengths up into one row per (source, target)."
+                "Add the strengths up into one row per (source, target), or let them be added up: "
+                "duplicates='sum', on the command line --duplicates sum."
             )
         keep = np.ones(len(source), bool)
         keep[again] = False
