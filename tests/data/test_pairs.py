@@ -111,7 +111,7 @@ def test_istas_is_read_with_what_was_used_before(tmp_path, by_rows):
         ('[{"UserID": 1}]', "row 1: expected UserID"),
         (json.dumps(ISTAS | {"AppUsages": {"0": {"Duration": {"maps": "long"}}}}), "row 1"),
         (json.dumps(ISTAS | {"AppUsages": {"0": {"Duration": {"maps": -1}}}}), "row 1.*>= 0"),
-        (json.dumps(ISTAS | {"Query": {"0": 5, "7": "rain"}}), "row 1.*no text"),
+        (json.dumps(ISTAS | {"Query": {"0": 5, "7": "rain"}}), "row 1.*must be strings"),
         ("[" * 100_000, "not a readable JSON"),
         (json.dumps(ISTAS | {"timestamp": {"0": "yesterday"}}), "row 1"),
     ],

@@ -85,8 +85,8 @@ def test_the_order_of_rows_does_not_matter(make_log):
 @pytest.mark.parametrize(
     ("table", "row", "message"),
     [
-        ("accesses", "ann,p1,e1,yesterday", "row 5: 'at' is no time, expected one such as"),
-        ("accesses", "ann,p1,e1,2024-02-31T00:00:00Z", "row 5: 'at' is no time"),
+        ("accesses", "ann,p1,e1,yesterday", "row 5: 'at' is not a time, expected one such as"),
+        ("accesses", "ann,p1,e1,2024-02-31T00:00:00Z", "row 5: 'at' is not a time"),
         ("accesses", ",p1,e1,2024-01-05T10:00:00Z", "row 5: 'user' is empty, expected a value"),
         ("accesses", "ann,p2,e1,2024-01-05T10:00:00Z", "accesses: row 5: 'patient': the encounter"),
         ("diagnoses", "p3,e1,flu", "diagnoses: row 5: 'patient': the encounter"),

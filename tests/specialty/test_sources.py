@@ -203,7 +203,7 @@ def test_eicu_counts_what_names_an_unknown_stay(convert, tmp_path):
     (tmp_path / "source" / "careprovider.csv").write_text(
         "patientunitstayid,specialty,careprovidersaveoffset\n1,Urology,soon\n"
     )
-    with pytest.raises(InputError, match="is no number"):
+    with pytest.raises(InputError, match="is not a number"):
         import_log(tmp_path / "source", tmp_path / "other", kind="eicu")
 
 

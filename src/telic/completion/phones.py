@@ -96,7 +96,7 @@ class PhoneRanker:
             opens = _number(opens)
             if not 0 <= opens <= MAX_DAILY_OPENS:
                 raise InputError(
-                    f"installed app {app[:40]!r}: daily opens are no number from 0 to "
+                    f"installed app {app[:40]!r}: the openings a day must be a number from 0 to "
                     f"{MAX_DAILY_OPENS:.0f}."
                 )
             if app in number:
@@ -106,8 +106,8 @@ class PhoneRanker:
             minutes = _number(minutes)
             if not minutes >= 0:
                 raise InputError(
-                    f"opened app {app[:40]!r}: minutes since are no number >= 0; openings after "
-                    "the first keystroke do not count."
+                    f"opened app {app[:40]!r}: the minutes since must be a number >= 0; "
+                    "openings after the first keystroke do not count."
                 )
             if minutes < self.minutes:
                 recent.append((minutes, app))

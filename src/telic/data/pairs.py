@@ -132,9 +132,9 @@ def read_istas(source: str | Path) -> pa.Table:
             used = (row["AppUsages"] or {}).get("Duration") or {}
             longest = sorted(used.items(), key=lambda item: -float(item[1]))
             if not all(0 <= float(ms) < math.inf for _, ms in longest):
-                raise ValueError("a duration is no number >= 0")
+                raise ValueError("a duration must be a number >= 0")
             if not isinstance(row["Query"], str) or not isinstance(row["App"], str):
-                raise TypeError("the query or app is no text")
+                raise TypeError("the query and the app must be strings")
             rows.append({
                 "user": str(row["UserID"]), "at": _moment(row["timestamp"]), "query": row["Query"],
                 "app": row["App"],

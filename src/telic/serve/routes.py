@@ -26,7 +26,7 @@ from telic.serve.settings import Settings
 
 PAGE = files("telic.serve") / "page"
 LATEST = 1e15
-"""Milliseconds: a client's clock that is further on is none."""
+"""The largest client timestamp that is accepted, in milliseconds."""
 OPENSEARCH = """\
 <?xml version="1.0" encoding="UTF-8"?>
 <OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">
@@ -76,7 +76,7 @@ class Service:
         phone = self._phone(given.pop("installed", {}), given.pop("opened", []))
         for name in ("q", "user", "composition"):
             if not isinstance(given.get(name, ""), str):
-                raise Problem(422, "bad_text", f"'{name}' is no text.", "Send text.")
+                raise Problem(422, "bad_text", f"'{name}' must be a string.", "Send a JSON string.")
         if given.get("explain") is True:
             given["explain"] = "1"
         strings = {name: str(value) for name, value in given.items()}
@@ -177,7 +177,7 @@ class Service:
             for pair in opened
         ):
             raise Problem(
-                422, "bad_apps", "'installed' or 'opened' has not the expected form.",
+                422, "bad_apps", "'installed' must be an object and 'opened' an array of pairs.",
                 'Send {"installed": {"app": opens a day}, "opened": [["app", minutes since]]}.',
             )  # fmt: skip
         if ranker is None:
@@ -247,7 +247,10 @@ def _seconds(t: str | None) -> float | None:
         milliseconds = math.nan
     if not 0 <= milliseconds <= LATEST:
         raise Problem(
-            422, "bad_time", "'t' is no time.", "Send milliseconds >= 0 on your own clock, or none."
+            422,
+            "bad_time",
+            "'t' must be milliseconds >= 0.",
+            "Send the client's clock, or leave 't' out.",
         )
     return milliseconds / 1000
 

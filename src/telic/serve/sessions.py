@@ -114,7 +114,7 @@ class Sessions:
         client : float, optional
             Seconds on the client's clock at the keystroke. Dwell is then free of network jitter,
             and a request that was overtaken by a later keystroke is known: it is answered, but
-            is no keystroke. A request for what stands in the box already is none either.
+            is not counted as a keystroke. Neither is a request that repeats the one before.
         phone : Phone, optional
             Signals at the first keystroke; later ones of the composition change nothing.
         """

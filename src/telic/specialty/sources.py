@@ -246,8 +246,8 @@ def read_eicu(source: Path) -> Tables:
         minutes = seen["minutes"].cast(pa.float64()).to_numpy()
     except pa.ArrowInvalid:
         raise InputError(
-            f"{source}: 'careprovidersaveoffset' of a care provider is no number, expected minutes "
-            "since admission. Correct the row."
+            f"{source}: 'careprovidersaveoffset' of a care provider is not a number, expected "
+            "minutes since admission. Correct the row."
         ) from None
     at = (minutes * 60e6).astype(np.int64)
     accesses = pa.table(

@@ -94,7 +94,7 @@ def read_table(path: Path, schema: pa.Schema, *, on_bad_row: str) -> tuple[pa.Ta
             if on_bad_row == "raise" and bad.any():
                 # What a cell holds is not said: in a shifted row it may be a patient's id.
                 found = (
-                    "is no time, expected one such as 2024-01-31T09:30:00Z"
+                    "is not a time, expected one such as 2024-01-31T09:30:00Z"
                     if field.type == TIMESTAMP
                     else "is empty, expected a value"
                 )
