@@ -161,3 +161,24 @@ def test_of_many_link_types_each_and_all_are_judged():
     net = network_from_arrays(Schema({"user": {}}, types), {"user": {"id": [1, 2]}}, none)
     judged = {found.links for found in risks(net)}
     assert judged == {*((f"l{i}",) for i in range(7)), tuple(none)}
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_a_strength_of_one_link_type_is_never_mistaken_for_another(joint):
+    types, strengths = 6, np.arange(1, 41)
+    schema = Schema(
+        {"user": {}, "film": {}},
+        tuple(LinkType(f"t{k}", "user", "film", Rule("exact")) for k in range(types)),
+    )
+    users = types * len(strengths)
+    links = {
+        f"t{k}": (np.arange(k, users, types), np.zeros(len(strengths), int), strengths)
+        for k in range(types)
+    }
+    net = network_from_arrays(
+        schema, {"user": {"id": np.arange(users)}, "film": {"id": [0]}}, links
+    )
+    # Everybody has one link, to the same film: nobody has the type and the strength of another.
+    seen = Adversary.of(net, node_type="user", joint=joint, distance=1)
+    *_, last = risks(net, seen, links=[list(links)])
+    assert last.cardinality == users

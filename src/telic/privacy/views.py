@@ -38,7 +38,7 @@ def add_neighbour_hashes(indptr, indices, strength, salt, hashes, total):
         acc = np.uint64(0)
         for e in range(indptr[v], indptr[v + 1]):
             s = np.uint64(strength[e]) if len(strength) else np.uint64(0)
-            acc += mix(hashes[indices[e]] + salt * (s + np.uint64(1)))
+            acc += mix(hashes[indices[e]] + mix(salt + s))
         total[v] += acc
 
 
@@ -61,7 +61,7 @@ def merge_layers(indptr, targets, strength, salts, begin, end, indices, label):
             acc = np.uint64(0)
             for k in range(len(salts)):
                 if places[k] < indptr[k, v + 1] and targets[places[k]] == lowest:
-                    acc += mix(salts[k] * (np.uint64(strength[places[k]]) + np.uint64(1)))
+                    acc += mix(salts[k] + np.uint64(strength[places[k]]))
                     places[k] += 1
             # A node that links to itself is seen to do so.
             indices[out], label[out] = lowest, mix(acc) if lowest == v else acc
@@ -99,8 +99,11 @@ def layers_of(number: int, links: Links, size: int, in_links: bool) -> list[Laye
 
 
 def layer_salt(number: int) -> np.uint64:
-    """Give each layer a number of its own, so that equal neighbours of two types differ."""
-    return np.uint64((2 * number + 1) * 0x9E3779B97F4A7C15 % 2**64)
+    """Give each layer 64 bits of its own, so that equal neighbours of two types differ.
+
+    Salts are scrambled: strengths are added to them, and those of two layers must not meet.
+    """
+    return np.uint64(mix(number + 1))
 
 
 def profile_hashes(size: int, codes: Iterable[np.ndarray]) -> np.ndarray:
@@ -161,7 +164,9 @@ class Neighbourhood:
             strength = np.zeros(len(links), np.uint64)
             if links.strength is not None:
                 strength = links.strength.astype(np.uint64)
-            labels.append(salt * (strength + np.uint64(1)))
+            label = salt + strength
+            mix_all(label)
+            labels.append(label)
         sources = np.concatenate([empty, *(layer.links.sources for layer in self.layers)])
         targets = np.concatenate([empty, *(layer.links.indices for layer in self.layers)])
         return sources, targets, np.concatenate(labels)
