@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from benchmarks.auc.datasets import covtype
-from telic.auc.exact import exact
+from telic.auc.methods.exact import exact
 from telic.auc.objective import moments
 from telic.evaluate.classification import roc_auc
 

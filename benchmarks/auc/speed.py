@@ -12,10 +12,10 @@ from sklearn.metrics import roc_auc_score
 from benchmarks.auc.datasets import covtype, rcv1_shape
 from benchmarks.auc.rivals import rival_runs
 from telic.auc import OAM, OPAUC, SOLAM
-from telic.auc.exact import conjugate_gradient, exact
+from telic.auc.methods.exact import conjugate_gradient, exact
+from telic.auc.methods.spam import spam
+from telic.auc.methods.vrspam import vrspam
 from telic.auc.objective import class_means, loss_gradient, moments, objective
-from telic.auc.spam import spam
-from telic.auc.vrspam import vrspam
 from telic.evaluate.classification import roc_auc
 
 BETA = 1e-4

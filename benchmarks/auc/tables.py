@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from telic.auc.comparison import SEARCH_ROWS, WIDE_SEARCH_ROWS
+from telic.auc.compare import SEARCH_ROWS, WIDE_SEARCH_ROWS
 from telic.report import Report
 from telic.study import paper001, paper002
 from telic.study.auc_published import add_summary, cells_table, rerun

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from telic.optim import Problem, choose_method, make_problem, solve
-from telic.optim.datasets import rcv1_like
+from telic.optim.text_like_data import rcv1_like
 
 METHODS = ("gram", "sdca", "prox_newton", "asbcd")
 TITLE = """# What `method="auto"` rests on

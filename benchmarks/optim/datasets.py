@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from telic.optim.datasets import e2006_like, rcv1_like
+from telic.optim.text_like_data import e2006_like, rcv1_like
 
 DATA = Path(os.environ.get("TELIC_DATA", Path(__file__).parents[2] / "../shared/data"))
 

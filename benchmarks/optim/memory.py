@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks.optim import datasets
 from telic.optim import make_problem, solve
 from telic.optim.design import as_design
-from telic.optim.working_gram import WorkingGram
+from telic.optim.methods.prox_newton_gram import WorkingGram
 
 HEAD = ("data", "shape", "method", "peak, MiB", "limit, MiB", "peak/limit", "without")
 METHODS = ("asbcd", "saga", "svrg", "mrbcd", "sgd", "sbcd", "sdca", "prox_newton", "gram")

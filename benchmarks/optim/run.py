@@ -12,7 +12,7 @@ from rich.console import Console
 from benchmarks.optim import datasets
 from benchmarks.optim.objective import Objective
 from benchmarks.optim.solvers import EFFORTS, installed
-from telic.optim.datasets import e2006_like, rcv1_like
+from telic.optim.text_like_data import e2006_like, rcv1_like
 
 console = Console(stderr=True)
 

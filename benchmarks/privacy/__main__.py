@@ -17,10 +17,10 @@ from telic.privacy.adversary import Adversary
 from telic.privacy.advise import advise
 from telic.privacy.auxiliary import Auxiliary
 from telic.privacy.dehin import _target_links, attack
-from telic.privacy.flat import flatten
+from telic.privacy.merged_types import flatten
+from telic.privacy.release_steps import apply_steps
 from telic.privacy.risk import risks
 from telic.privacy.score import scores
-from telic.privacy.steps import apply_steps
 from telic.privacy.target import subsets
 from telic.privacy.utility import utility_loss
 from telic.simulate.microblog import TQQ_USERS, Community, microblog

@@ -25,8 +25,8 @@ from telic.auc import (
     RegSOLAM,
     UniExp,
 )
-from telic.auc.certificate import ball_gap, certified, slope_at
-from telic.auc.pairwise import hinge
+from telic.auc.methods.pairwise import hinge
+from telic.auc.optimality_bound import ball_gap, certified, slope_at
 from telic.errors import InputError
 
 

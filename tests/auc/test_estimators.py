@@ -22,7 +22,7 @@ from telic.auc import (
     RegSOLAM,
     UniExp,
 )
-from telic.auc.estimators import SOLVERS
+from telic.auc.estimators.by_name import SOLVERS
 from telic.auc.thresholds import choose_threshold
 from telic.errors import InputError
 

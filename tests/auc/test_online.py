@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from sklearn.base import clone
 
 from telic.auc import OAM, OPAUC, SOLAM, SPAM, RegSOLAM, UniExp
-from telic.auc.exact import elastic_net, exact
+from telic.auc.methods.exact import elastic_net, exact
 from telic.auc.objective import moments, objective
 from telic.errors import InputError
 from telic.evaluate.classification import roc_auc

@@ -8,14 +8,14 @@ from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.linear_model import RidgeClassifier
 
-from telic.auc.exact import conjugate_gradient, elastic_net, exact
+from telic.auc.drawn_rows import as_rows
+from telic.auc.methods.exact import conjugate_gradient, elastic_net, exact
+from telic.auc.methods.pairwise import hinge, pairwise, squared_hinge_sums
+from telic.auc.methods.spam import spam
+from telic.auc.methods.spdam import spdam
+from telic.auc.methods.vrspam import vrspam
+from telic.auc.methods.vrspam_pairs import pair_stage
 from telic.auc.objective import class_means, loss_gradient, moments, objective
-from telic.auc.pairwise import hinge, pairwise, squared_hinge_sums
-from telic.auc.rows import as_rows
-from telic.auc.spam import spam
-from telic.auc.spdam import spdam
-from telic.auc.vrspam import vrspam
-from telic.auc.vrspam_pairs import pair_stage
 from telic.errors import InputError
 
 

@@ -19,8 +19,8 @@ from telic.auc import (
     RegSOLAM,
     UniExp,
 )
+from telic.auc.drawn_rows import Draws
 from telic.auc.objective import moments, objective
-from telic.auc.rows import Draws
 from telic.auc.thresholds import choose_threshold
 from telic.errors import InputError
 

@@ -11,8 +11,8 @@ from pyarrow.csv import write_csv
 from sklearn.datasets import dump_svmlight_file
 from typer.testing import CliRunner
 
-from telic.auc import comparison
-from telic.auc.tables import choose_positive
+from telic.auc import compare
+from telic.auc.table_columns import choose_positive
 from telic.cli import app
 from telic.errors import InputError
 
@@ -212,8 +212,8 @@ def test_the_rarer_label_is_positive_and_every_output_names_it(tmp_path):
 
 
 def test_compare_names_the_positive_label(tmp_path, monkeypatch):
-    few = {name: comparison.METHODS[name] for name in ("exact", "SOLAM")}
-    monkeypatch.setattr(comparison, "METHODS", few)
+    few = {name: compare.METHODS[name] for name in ("exact", "SOLAM")}
+    monkeypatch.setattr(compare, "METHODS", few)
     table = frauds(tmp_path / "t.parquet")
     asked = ["compare", table, "--label", "label", "--runs", 1]
     found = json.loads(run(*asked, "--json"))

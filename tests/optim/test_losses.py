@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.errors import InputError
-from telic.optim import kernels
+from telic.optim import loss_kernels
 from telic.optim.losses import Huber, Logistic, Poisson, Squared, SquaredHinge, as_loss
 
 LOSSES = [Squared(), Logistic(), SquaredHinge(), Huber(0.7), Poisson()]
@@ -71,13 +71,13 @@ def test_the_kernels_agree_with_the_reference(loss):
     mass = rng.random(200)
     out, first = np.empty(200), (loss.code, loss.shape)
     sums = np.empty(1)
-    kernels.losses(*first, z, y, mass, z[::-1].copy(), 0.5, sums, 0, 1)
+    loss_kernels.losses(*first, z, y, mass, z[::-1].copy(), 0.5, sums, 0, 1)
     assert sums[0] == pytest.approx(mass @ loss.value(z + 0.5 * z[::-1], y), rel=1e-12)
-    kernels.gradients(*first, z, y, mass, out, 0, 1)
+    loss_kernels.gradients(*first, z, y, mass, out, 0, 1)
     np.testing.assert_allclose(out, mass * loss.gradient(z, y), rtol=1e-12, atol=1e-14)
-    kernels.conjugates(*first, out, y, mass, 0.7, sums, 0, 1)
+    loss_kernels.conjugates(*first, out, y, mass, 0.7, sums, 0, 1)
     assert sums[0] == pytest.approx(mass @ loss.conjugate(0.7 * out / mass, y), rel=1e-10)
-    kernels.curvatures(*first, z, y, mass, out, 0, 1)
+    loss_kernels.curvatures(*first, z, y, mass, out, 0, 1)
     bent = np.maximum(loss.curvature(z, y), 1e-12)
     np.testing.assert_allclose(out, mass * bent, rtol=1e-12)
 
@@ -89,7 +89,7 @@ def test_the_prox_of_the_loss_is_stationary_even_for_large_weights(loss):
         c, q = rng.normal() * 10 ** rng.uniform(-1, 3), 10 ** rng.uniform(-3, 4)
         y = float(rng.choice([-1, 1])) if loss.classifies else float(rng.integers(0, 5))
         for guess in (c, 0.0, c + 3.0 * rng.normal()):
-            u, slope = kernels.loss_prox(loss.code, loss.shape, c, q, y, guess, 0.0)
+            u, slope = loss_kernels.loss_prox(loss.code, loss.shape, c, q, y, guess, 0.0)
             assert slope == pytest.approx(loss.gradient(u, y), rel=1e-12)
             residual = u - c + q * slope
             assert abs(residual) <= 1e-10 * (1 + abs(c) + q * (1 + y))
@@ -101,7 +101,7 @@ def test_the_best_intercept_leaves_no_slope(loss):
     z = 3 * rng.normal(size=50)
     y = rng.choice([-1.0, 1.0], 50) if loss.classifies else rng.integers(0, 5, 50).astype(float)
     mass = np.full(50, 0.02)
-    t = kernels.intercept_shift(loss.code, loss.shape, z, y, mass)
+    t = loss_kernels.intercept_shift(loss.code, loss.shape, z, y, mass)
     assert abs(mass @ loss.gradient(z + t, y)) < 1e-14
 
 

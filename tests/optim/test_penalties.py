@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.errors import InputError
-from telic.optim import kernels
-from telic.optim.asbcd import tables
+from telic.optim import prox_kernels
+from telic.optim.methods.asbcd import tables
 from telic.optim.penalties import ElasticNet, group_penalty, soft
 
 weights = st.floats(0, 3)
@@ -78,7 +78,9 @@ def test_q_steps_at_once_are_q_steps(w, g, q, step, l1, l2):
     plain = w
     for _ in range(q):
         plain = soft((1 - step * l2) * plain - step * g, step * l1)
-    assert kernels.advance(w, g, q, step, l1, l2, powers, sums) == pytest.approx(plain, abs=1e-11)
+    assert prox_kernels.advance(w, g, q, step, l1, l2, powers, sums) == pytest.approx(
+        plain, abs=1e-11
+    )
 
 
 def test_bad_groups_are_named():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from telic.optim import sampling
-from telic.optim.asbcd import incremental, largest_step
+from telic.optim.methods.asbcd import incremental, largest_step
 from telic.optim.penalties import soft
 from telic.optim.problem import make_problem
 from telic.optim.solve import solve

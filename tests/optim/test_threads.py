@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from telic.errors import InputError
 from telic.optim import ElasticNetClassifier, make_problem, minimize, solve
-from telic.optim.datasets import rcv1_like
+from telic.optim.text_like_data import rcv1_like
 from telic.optim.threads import SMALL_MATRIX, SMALLEST, share, small_products
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from telic.errors import InputError
 from telic.hin import Network, Rule, Schema, network_from_arrays
 from telic.privacy import Adversary, Auxiliary, attack, risks
-from telic.privacy.flat import flatten
+from telic.privacy.merged_types import flatten
 from telic.privacy.score import right
 from telic.privacy.views import Neighbourhood, _Classes, count_kinds, layers_of, profiles
 

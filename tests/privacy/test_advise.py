@@ -15,10 +15,10 @@ from telic.privacy.advise import _released, _Search, advise, levers
 from telic.privacy.anonymise import randomise_ids
 from telic.privacy.auxiliary import Auxiliary
 from telic.privacy.dehin import attack
-from telic.privacy.flat import flatten
+from telic.privacy.merged_types import flatten
+from telic.privacy.release_steps import COARSENINGS, apply_steps
 from telic.privacy.risk import risks
 from telic.privacy.score import read_truth, right
-from telic.privacy.steps import COARSENINGS, apply_steps
 from telic.privacy.views import farthest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "reference"))

@@ -19,8 +19,8 @@ from telic.privacy.anonymise import (
 )
 from telic.privacy.auxiliary import Auxiliary
 from telic.privacy.dehin import attack
+from telic.privacy.release_steps import apply_steps
 from telic.privacy.score import read_truth, scores
-from telic.privacy.steps import apply_steps
 from telic.privacy.utility import utility_loss
 from telic.simulate.microblog import Community, microblog
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from telic.optim.admm import AdmmProblem
-from telic.optim.admm.metric import gram
+from telic.optim.admm.x_step_metric import gram
 
 
 def newton_optimum(problem: AdmmProblem, *, last: float = 1e-13) -> np.ndarray:

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from telic.cli import app
 from telic.errors import InputError
-from telic.optim.admm import graphs, make_admm_problem, separable
+from telic.optim.admm import feature_graphs, make_admm_problem, separable
 from telic.report import Table
 from telic.study import chapter5
 from telic.study.chapter5 import experiments
@@ -23,7 +23,7 @@ def problem():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 8)) * np.geomspace(1, 0.2, 8)
     y = np.where(X @ np.repeat([1.0, -1.0], 4) + rng.normal(size=300) > 0, 1.0, -1.0)
-    graph = graphs.chain(8)
+    graph = feature_graphs.chain(8)
     return make_admm_problem(X, y, A=graph.incidence, g=separable(7, l1=1e-2))
 
 

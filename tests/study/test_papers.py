@@ -9,7 +9,7 @@ from scipy import sparse
 from typer.testing import CliRunner
 
 from telic.auc import SPAM, comparison
-from telic.auc.comparison import METHODS
+from telic.auc.compare import METHODS
 from telic.cli import app
 from telic.errors import InputError
 from telic.report import Table

@@ -1,8 +1,15 @@
 """Linear rankers that maximise AUC: exact, by the pass, and from a stream."""
 
-from telic.auc.batch import SPAM, SPDAM, VRSPAM, ConjugateGradientAUC, ExactAUC, PairwiseAUC
-from telic.auc.estimators import AUCClassifier
-from telic.auc.online import OAM, OPAUC, SOLAM, RegSOLAM, UniExp
+from telic.auc.estimators.batch import (
+    SPAM,
+    SPDAM,
+    VRSPAM,
+    ConjugateGradientAUC,
+    ExactAUC,
+    PairwiseAUC,
+)
+from telic.auc.estimators.by_name import AUCClassifier
+from telic.auc.estimators.online import OAM, OPAUC, SOLAM, RegSOLAM, UniExp
 
 __all__ = [
     "OAM",

@@ -9,13 +9,13 @@ from matplotlib import pyplot
 from matplotlib.figure import Figure
 from sklearn.base import clone
 
-from telic.auc.batch import SPAM, SPDAM, VRSPAM
-from telic.auc.exact import conjugate_gradient
-from telic.auc.linear import LinearAUC
+from telic.auc.drawn_rows import Matrix
+from telic.auc.estimators.base import LinearAUC
+from telic.auc.estimators.batch import SPAM, SPDAM, VRSPAM
+from telic.auc.estimators.online import OPAUC, RegSOLAM
+from telic.auc.methods.exact import conjugate_gradient
+from telic.auc.methods.spam import row_squares
 from telic.auc.objective import class_means, objective
-from telic.auc.online import OPAUC, RegSOLAM
-from telic.auc.rows import Matrix
-from telic.auc.spam import row_squares
 from telic.evaluate.classification import roc_auc
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
-from telic.auc.rows import Matrix
+from telic.auc.drawn_rows import Matrix
 from telic.optim.rows import FAST
 
 Callback = Callable[[float, np.ndarray], bool | None]
@@ -33,7 +33,7 @@ class Solution(NamedTuple):
     converged: bool | None = None
     """Whether `gap` is at most tol times the objective; None for a method without that rule."""
     gap: float = np.nan
-    """Bound on objective minus optimum, see `telic.auc.certificate`; NaN where there is none."""
+    """Bound on objective minus optimum (`telic.auc.optimality_bound`); NaN where there is none."""
     objective: float = np.nan
     """What `gap` belongs to."""
     stopped: bool = False

@@ -10,10 +10,10 @@ import pyarrow as pa
 from scipy import sparse
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
-from telic.auc.estimators import AUCClassifier
-from telic.auc.rows import Matrix
+from telic.auc.drawn_rows import Matrix
+from telic.auc.estimators.by_name import AUCClassifier
 from telic.auc.scaling import Scaling
-from telic.auc.tables import Encoder, choose_positive, read_labels, read_table
+from telic.auc.table_columns import Encoder, choose_positive, read_labels, read_table
 from telic.data import load_model, save_model
 from telic.errors import InputError
 from telic.evaluate.classification import roc_auc

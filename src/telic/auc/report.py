@@ -148,7 +148,7 @@ def page(
 
 
 def comparison_table(found: list[dict[str, Any]], title: str) -> Table:
-    """Return what `telic.auc.comparison.compare` found."""
+    """Return what `telic.auc.compare.compare` found."""
     keys = {"method": "", "auc": ".4f", "sd": ".4f", "parameter": "g"}
     columns = {"AUC" if key == "auc" else key: form for key, form in keys.items()}
     return Table(title, columns, [[row[key] for key in keys] for row in found])

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from telic.auc.rows import Matrix
+from telic.auc.drawn_rows import Matrix
 from telic.errors import InputError
 
 SCALINGS = ("raw", "unit", "minmax", "minmax+unit", "standard", "standard+unit")

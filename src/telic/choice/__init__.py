@@ -1,14 +1,14 @@
 """Discrete choice: which candidate was picked, by conditional logit."""
 
-from telic.choice.accelerated import fit_accelerated
-from telic.choice.batch import descend, fit_groups, fit_pooled, leave_one_group_out
 from telic.choice.choices import Choices
-from telic.choice.elastic import Elastic, Fit
-from telic.choice.factored import FactoredChoices
+from telic.choice.dual_ascent import fit_sdca
+from telic.choice.elastic_net import Elastic, Fit
+from telic.choice.factored_choices import FactoredChoices
+from telic.choice.minibatch_saga import fit_saga
+from telic.choice.newton import descend, fit_groups, fit_pooled, leave_one_group_out
 from telic.choice.online import learn_online
-from telic.choice.printed import fit_printed
-from telic.choice.saga import fit_saga
-from telic.choice.sdca import fit_sdca
+from telic.choice.printed_algorithm import fit_printed
+from telic.choice.proximal_gradient import fit_accelerated
 
 __all__ = [
     "Choices",

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from telic.choice.choices import Choices
-from telic.choice.kernels import softmax_rows
+from telic.choice.logit_kernels import softmax_rows
 from telic.errors import InputError
 
 Schedule = Literal["annealed", "steady"]

@@ -36,8 +36,8 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare methods on a table of your own."""
-    from telic.auc.comparison import METHODS
-    from telic.auc.comparison import compare as run
+    from telic.auc.compare import METHODS
+    from telic.auc.compare import compare as run
     from telic.auc.ranker import read_labelled
     from telic.auc.report import comparison_table
     from telic.report import Report

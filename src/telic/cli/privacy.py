@@ -182,9 +182,9 @@ def attack(
     from telic.hin import read_network
     from telic.privacy import Adversary, Auxiliary, dehin
     from telic.privacy.anonymise import without_majority_strength
+    from telic.privacy.release_steps import COARSENINGS, apply_steps
     from telic.privacy.report import FOUND
     from telic.privacy.score import bootstrap_interval, right, scores
-    from telic.privacy.steps import COARSENINGS, apply_steps
     from telic.privacy.target import target_type
 
     if candidates is not None:
@@ -306,7 +306,7 @@ def anonymise(
     from telic.hin import read_network, write_network
     from telic.privacy import Adversary
     from telic.privacy.anonymise import degree_classes, randomise_ids, schema_only
-    from telic.privacy.steps import apply_steps
+    from telic.privacy.release_steps import apply_steps
     from telic.privacy.target import target_type
     from telic.privacy.utility import STRUCTURE_USERS, utility_loss
 

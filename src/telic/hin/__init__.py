@@ -1,7 +1,7 @@
 """Typed networks: schema, nodes and links, meta-paths, samples, files."""
 
 from telic.hin.edge_lists import read_edge_list, read_kdd_cup_2012
-from telic.hin.graphs import (
+from telic.hin.graph_libraries import (
     from_igraph,
     from_networkx,
     from_pyg,
@@ -11,10 +11,10 @@ from telic.hin.graphs import (
     to_pyg,
     write_graphml,
 )
-from telic.hin.io import read_network, write_network
 from telic.hin.links import Links
 from telic.hin.metapath import MetaPath, PathMatrix, project
 from telic.hin.network import Network, density, induced, network_from_arrays
+from telic.hin.network_files import read_network, write_network
 from telic.hin.sample import by_ids, sample
 from telic.hin.schema import LinkType, Rule, Schema
 

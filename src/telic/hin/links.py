@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from scipy.sparse import csr_array
 
 from telic.errors import InputError
-from telic.hin.kernels import first_unordered, row_starts, stable_order
+from telic.hin.link_kernels import first_unordered, row_starts, stable_order
 from telic.hin.schema import LinkType
 
 MAX_STRENGTH = 2**31 - 1

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from telic.errors import InputError
-from telic.hin.kernels import first_unordered, induced_rows
+from telic.hin.link_kernels import first_unordered, induced_rows
 from telic.hin.links import Links, Positions, build_links, check_self_links, check_strength
 from telic.hin.schema import LinkType, Schema
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 from scipy.sparse import csr_array
 
 from telic.errors import InputError
-from telic.hin.kernels import dense_growth
+from telic.hin.link_kernels import dense_growth
 from telic.hin.links import Positions
 from telic.hin.network import Network, induced
 

@@ -1,7 +1,11 @@
 """Finite-sum convex solvers: variance reduction, duality gaps, scikit-learn estimators."""
 
-from telic.optim.linear import ElasticNetClassifier, ElasticNetRegressor
-from telic.optim.linear_cv import ElasticNetClassifierCV, ElasticNetRegressorCV, solve_path
+from telic.optim.estimators.elastic_net import ElasticNetClassifier, ElasticNetRegressor
+from telic.optim.estimators.elastic_net_cv import (
+    ElasticNetClassifierCV,
+    ElasticNetRegressorCV,
+    solve_path,
+)
 from telic.optim.losses import Huber, Logistic, Poisson, Squared, SquaredHinge
 from telic.optim.penalties import ElasticNet, GroupElasticNet
 from telic.optim.problem import Problem, make_problem

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from telic.errors import InputError
-from telic.optim import kernels
+from telic.optim import prox_kernels
 from telic.optim.design import refuse_mask
 
 
@@ -19,7 +19,7 @@ class ElasticNet:
 
     def value(self, w: np.ndarray) -> float:
         """Penalty of the coefficients w."""
-        return kernels.elastic_net(w, self.l1, self.l2)
+        return prox_kernels.elastic_net(w, self.l1, self.l2)
 
     def prox(self, z: np.ndarray, step: float) -> np.ndarray:
         """Argmin over u of ‖u − z‖²/(2 step) + penalty(u)."""
@@ -31,7 +31,7 @@ class ElasticNet:
 
     def conjugate(self, v: np.ndarray) -> float:
         """Sup over w of ⟨v, w⟩ − penalty(w)."""
-        return _half_square(kernels.squared_excess(v, self.l1), self.l2)
+        return _half_square(prox_kernels.squared_excess(v, self.l1), self.l2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from telic.errors import InputError
-from telic.optim import kernels
+from telic.optim import loss_kernels, prox_kernels, row_products
 from telic.optim.design import LARGEST, Design, as_design, refuse_mask
 from telic.optim.losses import Loss, Poisson, as_loss
 from telic.optim.penalties import ElasticNet, Penalty, group_penalty
@@ -58,19 +58,19 @@ class Problem:
     def predict(self, w: np.ndarray, b: float, out: np.ndarray | None = None) -> np.ndarray:
         """⟨w, x_i⟩ + b for every row."""
         z = np.empty(self.design.n) if out is None else out
-        share(kernels.products, self.threads, self.design.rows, w, b, z)
+        share(row_products.products, self.threads, self.design.rows, w, b, z)
         return z
 
     def slopes(self, z: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Derivatives of the weighted losses in the predictions z, which out may be."""
         out = np.empty_like(z) if out is None else out
-        share(kernels.gradients, self.threads, *self._losses(z), out)
+        share(loss_kernels.gradients, self.threads, *self._losses(z), out)
         return out
 
     def curvatures(self, z: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Second derivatives of the weighted losses, at least 1e-12 times the weights."""
         out = np.empty_like(z) if out is None else out
-        share(kernels.curvatures, self.threads, *self._losses(z), out)
+        share(loss_kernels.curvatures, self.threads, *self._losses(z), out)
         return out
 
     def back(self, a: np.ndarray) -> np.ndarray:
@@ -78,20 +78,20 @@ class Problem:
         # Sums of runs of rows take little memory, and can be shared, where rows are many.
         runs = 16 if 16 * self.design.d <= self.design.n else 1
         out = np.empty((runs, self.design.d))
-        share(kernels.combine, self.threads, self.design.rows, a, out)
+        share(row_products.combine, self.threads, self.design.rows, a, out)
         return out.sum(axis=0) if runs > 1 else out[0]
 
     def violations(self, gradient: np.ndarray, w: np.ndarray) -> np.ndarray:
         """Distance of each of some coordinates from optimal, given the loss's gradient there."""
         out = np.empty_like(w)
-        kernels.violations(gradient, w, self.l1, self.l2, out)
+        prox_kernels.violations(gradient, w, self.l1, self.l2, out)
         return out
 
     def risk(self, z: np.ndarray, move: np.ndarray | None = None, step: float = 0.0) -> float:
         """Weighted loss of the predictions z + step · move."""
-        sums = np.empty(-(-z.size // kernels.BLOCK))
+        sums = np.empty(-(-z.size // loss_kernels.BLOCK))
         along = z if move is None else move
-        share(kernels.losses, self.threads, *self._losses(z), along, float(step), sums)
+        share(loss_kernels.losses, self.threads, *self._losses(z), along, float(step), sums)
         return float(sums.sum())
 
     def _losses(self, z: np.ndarray) -> tuple[Any, ...]:
@@ -102,7 +102,7 @@ class Problem:
         """What to add to the intercept to make it optimal for the other coefficients."""
         if not self.fit_intercept:
             return 0.0
-        return kernels.intercept_shift(*self._losses(z))
+        return loss_kernels.intercept_shift(*self._losses(z))
 
     def settle(self, z: np.ndarray, b: float, risk: float | None) -> tuple[float, float]:
         """Make the intercept optimal, z in place; returns it and the weighted loss there.
@@ -138,13 +138,13 @@ class Problem:
         scales = {min(1.0, self.l1 / norm)} if 0 < norm < np.inf and self.l1 > 0 else set()
         if self.l2 > 0 or norm <= self.l1:
             scales.add(1.0)
-        best, sums = -np.inf, np.empty(-(-a.size // kernels.BLOCK))
+        best, sums = -np.inf, np.empty(-(-a.size // loss_kernels.BLOCK))
         for scale in scales:
             # Norms are even: the sign does not matter. Without l2 the scaled point is feasible,
             # though rounding may hide it. With l1/scale no scaled copy of the gradient is needed.
             weaker = replace(self.penalty, l1=self.l1 / scale)
             conjugate = weaker.conjugate(gradient) * scale**2 if self.l2 > 0 else 0.0
-            share(kernels.conjugates, self.threads, *self._losses(a), scale, sums)
+            share(loss_kernels.conjugates, self.threads, *self._losses(a), scale, sums)
             best = max(best, -sums.sum() - conjugate)
         return best
 
@@ -164,7 +164,7 @@ class Problem:
                 "needs for its step. Use method='prox_newton', 'gram' or 'sdca'."
             )
         out = np.empty(self.design.n)
-        kernels.squares(self.design.rows, out)
+        row_products.squares(self.design.rows, out)
         if self.fit_intercept:
             out += 1.0
         out *= self.mass

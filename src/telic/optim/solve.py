@@ -11,11 +11,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import InputError
-from telic.optim import asbcd, gram, kernels, mrbcd, prox_newton, saga, sbcd, sdca, svrg
+from telic.optim import row_products
 from telic.optim.design import refuse_mask
-from telic.optim.gram import LARGEST_D
 from telic.optim.losses import Huber, Loss, Squared
 from telic.optim.method import Method
+from telic.optim.methods import asbcd, gram, mrbcd, prox_newton, saga, sbcd, sdca, svrg
+from telic.optim.methods.gram import LARGEST_D
 from telic.optim.problem import Problem, make_problem
 from telic.optim.result import Record, SolveResult, drive
 from telic.optim.sampling import SCHEMES
@@ -235,7 +236,7 @@ def choose_method(problem: Problem) -> str:
     if problem.l2 == 0 or not np.isfinite(problem.loss.smoothness):
         return "prox_newton"
     squared = np.empty(n)
-    kernels.squares(problem.design.rows, squared)
+    row_products.squares(problem.design.rows, squared)
     squared *= problem.mass
     condition = problem.loss.smoothness * squared.sum() / (n * problem.l2)
     if not condition <= 15.0 and not (problem.l1 == 0 and n < d):

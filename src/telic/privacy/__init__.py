@@ -5,10 +5,10 @@ from telic.privacy.advise import Advice, advise, confirm
 from telic.privacy.anonymise import randomise_ids, without_majority_strength
 from telic.privacy.auxiliary import Auxiliary
 from telic.privacy.dehin import Attack, attack
+from telic.privacy.release_steps import apply_steps
 from telic.privacy.report import risk_report
 from telic.privacy.risk import Risk, growth_bounds, risks, tuple_risk
 from telic.privacy.score import Score, bootstrap_interval, read_truth, same_ids, scores
-from telic.privacy.steps import apply_steps
 from telic.privacy.utility import UtilityLoss, utility_loss
 
 __all__ = [

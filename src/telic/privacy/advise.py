@@ -16,10 +16,10 @@ from telic.hin import Links, Network
 from telic.privacy.adversary import Adversary
 from telic.privacy.auxiliary import Auxiliary, TooManyPairs
 from telic.privacy.dehin import attack
-from telic.privacy.flat import flatten
+from telic.privacy.merged_types import flatten
+from telic.privacy.release_steps import apply_steps
 from telic.privacy.risk import Risk, risks
 from telic.privacy.score import right
-from telic.privacy.steps import apply_steps
 from telic.privacy.target import attribute_codes
 from telic.privacy.utility import entropy
 from telic.privacy.views import (

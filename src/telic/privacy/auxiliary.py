@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 
 from telic.errors import InputError
 from telic.hin import Links, Network, Rule
-from telic.privacy import kernels
+from telic.privacy import attack_kernels
 from telic.privacy.adversary import Adversary
-from telic.privacy.flat import Column, Flat, flatten
+from telic.privacy.merged_types import Column, Flat, flatten
 from telic.privacy.threads import threads_for
 
 NO_STRENGTH = np.empty(0, np.int32)
@@ -175,7 +175,7 @@ class Auxiliary:
             strength = NO_STRENGTH if links.strength is None else links.strength
             args = self.order, rank, links.indptr, links.indices, strength
             with threads_for(len(links)):
-                kernels.renumber(*args, self.indptr[layer], self.indices, self.strength)
+                attack_kernels.renumber(*args, self.indptr[layer], self.indices, self.strength)
             begin += len(links)
         if self.adversary.joint and parts:
             room = 8 * total * len(parts)
@@ -202,7 +202,9 @@ class Auxiliary:
         self.signature = np.zeros(self.total, np.uint64)
         for layer, indptr in enumerate(self.indptr):
             with threads_for(len(self.indices)):
-                kernels.add_signatures(layer, indptr, self.indices, self.kind, self.signature)
+                attack_kernels.add_signatures(
+                    layer, indptr, self.indices, self.kind, self.signature
+                )
         self.most_links = int(np.diff(self.indptr).max(initial=0))
 
     def intervals(
@@ -222,14 +224,14 @@ class Auxiliary:
         # A value that the auxiliary network never shows, and null, match nobody.
         unknown = (low[:, : self._n_exact] < 0).any(axis=1) | np.isnan(low).any(axis=1)
         first, last = np.empty(n, np.int64), np.empty(n, np.int64)
-        kernels.profile_intervals(self.values, self._n_exact, low, high, first, last)
+        attack_kernels.profile_intervals(self.values, self._n_exact, low, high, first, last)
         last[unknown | ~wanted] = first[unknown | ~wanted]
         starts, found = np.zeros(n + 1, np.int64), np.empty(0, np.int32)
         if len(self.values) > self._n_exact + 1:
             args = self.values, self._n_exact, low, high, first, last, starts
-            _refuse_more(kernels.filter_profiles(*args, found), max_pairs)
+            _refuse_more(attack_kernels.filter_profiles(*args, found), max_pairs)
             found = np.empty(starts[-1], np.int32)
-            kernels.filter_profiles(*args, found)
+            attack_kernels.filter_profiles(*args, found)
             first[:] = -1
         sets = CandidateSets(first, last, starts, found)
         _refuse_more(int(sets.sizes().sum()), max_pairs)

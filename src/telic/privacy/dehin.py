@@ -7,7 +7,7 @@ import numpy as np
 
 from telic.errors import InputError
 from telic.hin import Network
-from telic.privacy import kernels
+from telic.privacy import attack_kernels
 from telic.privacy.auxiliary import (
     ANY_STRENGTH,
     NO_STRENGTH,
@@ -16,7 +16,7 @@ from telic.privacy.auxiliary import (
     compared_links,
     merge_layers,
 )
-from telic.privacy.flat import Flat, flatten
+from telic.privacy.merged_types import Flat, flatten
 from telic.privacy.threads import threads_for
 
 BATCH = 2**26
@@ -48,7 +48,9 @@ class Attack:
         sets = self._sets[distance]
         inside = np.zeros(len(truth), bool)
         for t in np.flatnonzero(truth >= 0):
-            inside[t] = kernels.is_candidate(tuple(sets), self._first[t], self._rank[truth[t]])
+            inside[t] = attack_kernels.is_candidate(
+                tuple(sets), self._first[t], self._rank[truth[t]]
+            )
         return inside
 
 
@@ -219,14 +221,14 @@ def _refine(
         offsets -= offsets[0]
         keep, kept = np.zeros(offsets[-1], bool), np.zeros(len(batch), np.int64)
         with threads_for(len(keep)) as threads:
-            kernels.refine(  # type: ignore[call-arg]
+            attack_kernels.refine(  # type: ignore[call-arg]
                 tuple(sets), batch, offsets, keep, kept, layers, noise, threads, *links,
                 auxiliary.indptr, auxiliary.indices, auxiliary.strength,
                 auxiliary.kind, auxiliary.signature, *limits,
             )  # fmt: skip
         counts[batch] = kept
         lists.append(np.empty(kept.sum(), np.int32))
-        kernels.list_kept(tuple(sets), batch, offsets, keep, lists[-1])
+        attack_kernels.list_kept(tuple(sets), batch, offsets, keep, lists[-1])
         begin = stop
     first = np.where(linked, -1, sets.first)
     starts = np.append(0, np.cumsum(counts))

@@ -12,7 +12,7 @@ from telic.privacy.adversary import Adversary
 from telic.privacy.advise import MAX_PAIRS, Advice, advise
 from telic.privacy.auxiliary import Auxiliary, TooManyPairs
 from telic.privacy.dehin import attack
-from telic.privacy.flat import flatten
+from telic.privacy.merged_types import flatten
 from telic.privacy.risk import Risk, growth_bounds, risks
 from telic.privacy.score import bootstrap_interval, right, same_ids, scores
 from telic.privacy.target import sets_to_judge

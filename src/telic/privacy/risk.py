@@ -8,7 +8,7 @@ import numpy as np
 from telic.errors import InputError
 from telic.hin import Network
 from telic.privacy.adversary import Adversary
-from telic.privacy.flat import flatten
+from telic.privacy.merged_types import flatten
 from telic.privacy.target import own_links, sets_to_judge
 from telic.privacy.views import (
     Layer,

@@ -8,7 +8,7 @@ from numba import njit, prange
 
 from telic.hin import Links
 from telic.privacy.adversary import Adversary
-from telic.privacy.flat import Flat
+from telic.privacy.merged_types import Flat
 from telic.privacy.target import attribute_codes
 from telic.privacy.threads import threads_for
 

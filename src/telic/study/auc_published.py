@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from telic.auc.comparison import SEARCH_ROWS
+from telic.auc.compare import SEARCH_ROWS
 from telic.errors import InputError
 from telic.report import Report, Table
 from telic.study.auc_runs import RULES, SAME, NotStored, Results, ceiling, first_rule, load, runs_of

@@ -19,10 +19,10 @@ import numpy as np
 
 import telic.auc.scaling
 import telic.evaluate.classification
-from telic.auc import comparison
-from telic.auc.comparison import METHODS, DataSet
-from telic.auc.linear import LinearAUC
-from telic.auc.rows import Matrix
+from telic.auc import compare
+from telic.auc.compare import METHODS, DataSet
+from telic.auc.drawn_rows import Matrix
+from telic.auc.estimators.base import LinearAUC
 from telic.data.fingerprint import fingerprint
 from telic.errors import InputError
 from telic.study.data import labelled_set, set_file
@@ -152,8 +152,8 @@ def made_by(data: DataSet, method: str, scaling: str) -> str:
         "scaling": scaling, "data": data.digest,
     }  # fmt: skip
     steps = (
-        comparison.one_run, comparison.search, comparison.fitted, comparison.split,
-        comparison.at_most, load,
+        compare.one_run, compare.search, compare.fitted, compare.split,
+        compare.at_most, load,
     )  # fmt: skip
     return fingerprint(*ours, *steps, telic.auc.scaling, telic.evaluate.classification,
                        settings=settings)  # fmt: skip
@@ -165,12 +165,12 @@ def runs_of(
     """Test AUC of every run, from the file where it is there."""
     stem = f"{data.name}|{label}|{scaling}|{method}"
     made = made_by(data, method, scaling)
-    chosen = partial(comparison.search, data, method, scaling)
+    chosen = partial(compare.search, data, method, scaling)
     parameter = results.get(f"{stem}|parameter", chosen, made=made)
     return [
         results.get(
             f"{stem}|{run}",
-            partial(comparison.one_run, data, method, scaling, run, parameter),
+            partial(compare.one_run, data, method, scaling, run, parameter),
             made=made,
         )
         for run in range(runs)

@@ -17,8 +17,8 @@ from telic.optim.admm import (
     safe_step,
     separable,
 )
-from telic.optim.admm.metric import curvature, diagonal, units_of
-from telic.optim.admm.spans import span_of
+from telic.optim.admm.nullspace import span_of
+from telic.optim.admm.x_step_metric import curvature, diagonal, units_of
 from telic.optim.losses import as_loss
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "reference"))

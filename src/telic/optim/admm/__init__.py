@@ -1,14 +1,14 @@
 """Finite sums with a penalty that sees a linear map of the weights: the stochastic ADMM family."""
 
 from telic.optim.admm.consensus import ConsensusResult, consensus_admm
-from telic.optim.admm.generalized import GeneralizedLasso, TrendFilter
-from telic.optim.admm.graph_fused import GraphFusedClassifier, GraphFusedRegressor
-from telic.optim.admm.graphs import Graph, as_graph
-from telic.optim.admm.measures import Optimum, certificate
-from telic.optim.admm.penalty import Separable, separable
+from telic.optim.admm.defaults import safe_step
+from telic.optim.admm.duality_gap import Optimum, certificate
+from telic.optim.admm.estimators.generalized_lasso import GeneralizedLasso, TrendFilter
+from telic.optim.admm.estimators.graph_fused import GraphFusedClassifier, GraphFusedRegressor
+from telic.optim.admm.feature_graphs import Graph, as_graph
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
 from telic.optim.admm.result import AdmmResult
-from telic.optim.admm.safe import safe_step
+from telic.optim.admm.separable_penalty import Separable, separable
 from telic.optim.admm.solve import METHODS, PRINTED, minimize_admm, solve_admm
 
 __all__ = [

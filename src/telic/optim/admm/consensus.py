@@ -13,20 +13,20 @@ from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import InputError
 from telic.optim import sampling
-from telic.optim.admm.balance import FIRST_DUE, balance, next_due, rho_factor
-from telic.optim.admm.measures import Certifier, LocalRows, scale_of
-from telic.optim.admm.metric import Metric, curvature
-from telic.optim.admm.penalty import Separable, separable
-from telic.optim.admm.problem import AdmmProblem, make_admm_problem
-from telic.optim.admm.safe import (
+from telic.optim.admm.defaults import (
     DENSE_UP_TO,
     balanced_rows,
     default_batch,
     default_rho,
     safe_in,
 )
-from telic.optim.admm.steps import State, make_steps
-from telic.optim.admm.svr import svr_d
+from telic.optim.admm.duality_gap import Certifier, LocalRows, scale_of
+from telic.optim.admm.methods.steps import State, make_steps
+from telic.optim.admm.methods.variance_reduced import svr_d
+from telic.optim.admm.problem import AdmmProblem, make_admm_problem
+from telic.optim.admm.residual_balancing import FIRST_DUE, balance, next_due, rho_factor
+from telic.optim.admm.separable_penalty import Separable, separable
+from telic.optim.admm.x_step_metric import Metric, curvature
 from telic.optim.losses import as_loss
 from telic.optim.threads import small_products
 

@@ -8,9 +8,9 @@ from numba import njit
 from scipy import sparse
 
 from telic.errors import InputError
-from telic.optim.admm.penalty import Separable
+from telic.optim.admm.separable_penalty import Separable
 from telic.optim.design import as_design
-from telic.optim.kernels import loss_gradient, loss_value
+from telic.optim.loss_kernels import loss_gradient, loss_value
 from telic.optim.losses import Loss
 from telic.optim.problem import Problem, make_problem
 from telic.optim.rows import SparseRows, entries, entry, row_add, row_dot, sparse_rows

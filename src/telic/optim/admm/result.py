@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import InputError
-from telic.optim.admm.measures import Certifier, Dual
+from telic.optim.admm.duality_gap import Certifier, Dual
 from telic.optim.admm.problem import AdmmProblem
 
 EXACT = 1e-15

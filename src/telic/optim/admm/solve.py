@@ -7,14 +7,7 @@ import numpy as np
 
 from telic.errors import InputError
 from telic.optim import sampling
-from telic.optim.admm.batch import batch_admm
-from telic.optim.admm.measures import Certifier, origin_of
-from telic.optim.admm.newton import multipliers
-from telic.optim.admm.penalty import Separable, separable
-from telic.optim.admm.problem import AdmmProblem, make_admm_problem
-from telic.optim.admm.result import AdmmResult, Point, Record, drive
-from telic.optim.admm.sa import sa
-from telic.optim.admm.safe import (
+from telic.optim.admm.defaults import (
     X_STEPS,
     balanced_rows,
     choose_x_step,
@@ -23,10 +16,17 @@ from telic.optim.admm.safe import (
     metric_of,
     safe_in,
 )
-from telic.optim.admm.sdca import sdca_admm
-from telic.optim.admm.steps import State, make_steps
-from telic.optim.admm.stoc import stoc
-from telic.optim.admm.svr import svr_d, svr_s
+from telic.optim.admm.duality_gap import Certifier, origin_of
+from telic.optim.admm.methods.batch import batch_admm
+from telic.optim.admm.methods.newton import multipliers
+from telic.optim.admm.methods.sdca import sdca_admm
+from telic.optim.admm.methods.steps import State, make_steps
+from telic.optim.admm.methods.stochastic import stoc
+from telic.optim.admm.methods.stochastic_average import sa
+from telic.optim.admm.methods.variance_reduced import svr_d, svr_s
+from telic.optim.admm.problem import AdmmProblem, make_admm_problem
+from telic.optim.admm.result import AdmmResult, Point, Record, drive
+from telic.optim.admm.separable_penalty import Separable, separable
 from telic.optim.losses import Loss
 from telic.optim.threads import small_products
 

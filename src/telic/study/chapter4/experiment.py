@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import InputError
 from telic.optim import Problem, make_problem, safe_step, solve
-from telic.optim.datasets import e2006_like, rcv1_like
 from telic.optim.result import Record
+from telic.optim.text_like_data import e2006_like, rcv1_like
 from telic.study.data import labelled_set
 
 BLOCKS = 10

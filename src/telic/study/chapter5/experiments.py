@@ -13,7 +13,7 @@ from telic.errors import InputError
 from telic.optim.admm import (
     AdmmProblem,
     Optimum,
-    graphs,
+    feature_graphs,
     make_admm_problem,
     safe_step,
     separable,
@@ -112,7 +112,7 @@ def load(name: str, data: str | Path | None = None) -> AdmmProblem:
     file, rows = SETS[name]
     X, y, _ = labelled_set(file, data)
     X, y = X[:rows], y[:rows]
-    graph = graphs.inverse_covariance(X)
+    graph = feature_graphs.inverse_covariance(X)
     g = separable(len(graph.edges), l1=1e-3)
     return make_admm_problem(X, y, A=graph.incidence, g=g)
 

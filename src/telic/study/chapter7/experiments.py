@@ -16,9 +16,9 @@ from telic.privacy.advise import advise
 from telic.privacy.anonymise import complete_graph, without_majority_strength
 from telic.privacy.auxiliary import Auxiliary
 from telic.privacy.dehin import attack
+from telic.privacy.release_steps import COARSENINGS, apply_steps
 from telic.privacy.risk import risks
 from telic.privacy.score import bootstrap_interval, right, scores
-from telic.privacy.steps import COARSENINGS, apply_steps
 from telic.privacy.target import own_links, subsets
 from telic.privacy.utility import link_losses
 from telic.study.chapter7.worlds import World, make_world

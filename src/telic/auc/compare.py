@@ -1,0 +1,205 @@
+"""Methods beside each other on the same splits: which one ranks a table's rows best?
+
+80 % train, 20 % test, stratified, one split a run. Each method's parameter comes from 5-fold
+cross-validation on the first split's training part (at most `SEARCH_ROWS` of it; fewer where steps
+are slow, see `Method.search_rows`) and is used in all runs.
+"""
+
+import warnings
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, train_test_split
+
+from telic.auc.drawn_rows import Matrix
+from telic.auc.estimators.base import LinearAUC
+from telic.auc.estimators.batch import SPAM, SPDAM, VRSPAM, PairwiseAUC
+from telic.auc.estimators.by_name import AUCClassifier
+from telic.auc.estimators.online import OAM, OPAUC, SOLAM, RegSOLAM, UniExp
+from telic.auc.ranker import Labelled
+from telic.auc.scaling import Scaling
+from telic.evaluate.classification import roc_auc
+
+BETAS = tuple(10.0**k for k in range(-5, 6))
+SEARCH_ROWS = 10_000
+WIDE_SEARCH_ROWS = 1_000
+"""Of sets with more than `DENSE_COLUMNS` columns, for methods whose step costs O(d)."""
+HINGE_ROWS = 20_000
+"""The pairwise hinge trains on at most this many rows."""
+SKETCH_ABOVE = 200
+"""OPAUC keeps a sketch of rank 50 above this many columns."""
+DENSE_COLUMNS = 10_000
+
+
+class DataSet(NamedTuple):
+    """A labelled set and its scaling; its name gives the splits."""
+
+    name: str
+    X: Matrix
+    positive: np.ndarray
+    scaling: str
+    digest: str = ""
+    """Of the file it was read from and of the label rule."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to fit a ranker, and the values its one searched parameter may take."""
+
+    make: Callable[[float, int], Any]
+    """From the parameter and the number of columns."""
+    grid: Sequence[float] = BETAS
+    most_rows: int | None = None
+    dense_step: bool = False
+    """Whether a step costs O(d) however sparse the row."""
+
+    def search_rows(self, d: int) -> int:
+        """Rows at most to search the parameter on."""
+        return WIDE_SEARCH_ROWS if self.dense_step and d > DENSE_COLUMNS else SEARCH_ROWS
+
+
+def _logistic(C: float, d: int) -> LogisticRegression:
+    solver = "newton-cholesky" if d <= 200 else "lbfgs"
+    # L-BFGS at 1e-3 stops sparse unit rows points of AUC short of the optimum.
+    tol, steps = (1e-3, 100) if d <= 200 else (1e-5, 300)
+    return LogisticRegression(C=C, solver=solver, max_iter=steps, tol=tol)
+
+
+METHODS: dict[str, Method] = {
+    "exact": Method(lambda beta, d: AUCClassifier(beta=beta)),
+    "logistic": Method(_logistic, tuple(10.0**k for k in range(-3, 5))),
+    "hinge": Method(
+        lambda beta, d: PairwiseAUC(beta, tol=1e-6, max_iter=100), BETAS[:7], HINGE_ROWS
+    ),
+    "SPAM-L2": Method(lambda beta, d: SPAM(beta, max_iter=5, random_state=0)),
+    "SPAM-NET": Method(
+        lambda beta, d: SPAM(beta, beta1=beta / 10, max_iter=5, random_state=0), dense_step=True
+    ),
+    "VRSPAM-L2": Method(lambda beta, d: VRSPAM(beta, tol=1e-4, max_iter=10, random_state=0)),
+    "VRSPAM-NET": Method(
+        lambda beta, d: VRSPAM(beta, beta1=beta / 10, tol=1e-4, max_iter=10, random_state=0)
+    ),
+    "SPDAM": Method(lambda beta, d: SPDAM(beta, batch_size=0.01, max_iter=20, random_state=0)),
+    "SOLAM": Method(
+        lambda radius, d: SOLAM(radius, max_iter=5, random_state=0),
+        tuple(10.0**k for k in range(-1, 4)),
+    ),
+    "regSOLAM": Method(lambda beta, d: RegSOLAM(beta, max_iter=5, random_state=0)),
+    "OPAUC": Method(
+        lambda beta, d: OPAUC(
+            beta, rank=50 if d > SKETCH_ABOVE else None, max_iter=1, random_state=0
+        ),
+        dense_step=True,
+    ),
+    "OAM-seq": Method(
+        lambda C, d: OAM("seq", C=C, max_iter=1, random_state=0),
+        tuple(10.0**k for k in range(-7, 1)),
+    ),
+    "OAM-gra": Method(
+        lambda beta, d: OAM("gra", beta=beta, max_iter=1, random_state=0),
+    ),
+    "Uni-Exp": Method(lambda beta, d: UniExp(beta, max_iter=1, random_state=0)),
+}
+
+
+def one_run(data: DataSet, method: str, scaling: str, run: int, parameter: float) -> float:
+    """Test AUC of one method on one split."""
+    train, test = split(data, run)
+    way = METHODS[method]
+    train = at_most(train, data.positive, way.most_rows)
+    measured = Scaling.fit(data.X[train], scaling)
+    model = fitted(way, parameter, measured.apply(data.X[train]), data.positive[train])
+    return roc_auc(data.positive[test], model.decision_function(measured.apply(data.X[test])))
+
+
+def search(data: DataSet, method: str, scaling: str) -> float:
+    """Choose a method's parameter by 5-fold cross-validation on the first training part."""
+    way = METHODS[method]
+    most = way.search_rows(data.X.shape[1])
+    rows = at_most(split(data, 0)[0], data.positive, most)
+    X, positive = data.X[rows], data.positive[rows]
+    X = Scaling.fit(X, scaling).apply(X)
+    folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, positive))
+
+    def mean_auc(parameter: float) -> float:
+        scores = []
+        for train, test in folds:
+            model = fitted(way, parameter, X[train], positive[train])
+            scores.append(roc_auc(positive[test], model.decision_function(X[test])))
+        return float(np.mean(scores))
+
+    with warnings.catch_warnings():
+        # Grids reach where every weight is 0; such a parameter scores 0.5 and is not chosen.
+        warnings.filterwarnings("ignore", message="all weights are 0")
+        return max(way.grid, key=mean_auc)
+
+
+def fitted(way: Method, parameter: float, X: Matrix, positive: np.ndarray) -> Any:
+    """Return a method fitted with a parameter."""
+    model = way.make(parameter, X.shape[1])
+    if isinstance(model, LinearAUC):
+        model.set_params(pos_label=True)
+    with warnings.catch_warnings():
+        # The tables fix the passes of each method, as the documents do.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X, positive)
+
+
+def split(data: DataSet, run: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows to train and to test on in one run."""
+    seed = (zlib.crc32(data.name.encode()) + run) % 2**31
+    rows = np.arange(data.positive.size)
+    return train_test_split(rows, test_size=0.2, random_state=seed, stratify=data.positive)
+
+
+def at_most(rows: np.ndarray, positive: np.ndarray, most: int | None) -> np.ndarray:
+    """At most so many of the rows, class shares kept."""
+    if most is None or rows.size <= most:
+        return rows
+    return train_test_split(rows, train_size=most, random_state=0, stratify=positive[rows])[0]
+
+
+def compare(
+    name: str,
+    rows: Labelled,
+    *,
+    scaling: str = "standard",
+    runs: int = 5,
+    progress: Callable[[str], None] = lambda method: None,
+) -> list[dict[str, Any]]:
+    """Compare every method on a table.
+
+    Parameters
+    ----------
+    name : str
+        Gives the splits: equal names, equal splits.
+    rows : Labelled
+    scaling : str
+        As in `telic.auc.scaling.Scaling`.
+    runs : int
+        Random splits.
+    progress : callable
+        Told each method when it begins.
+
+    Returns
+    -------
+    list of dict
+        The method, mean AUC and its standard deviation over the splits, the parameter chosen, and
+        the positive label; the highest AUC first.
+    """
+    data = DataSet(name, rows.X, rows.positive, scaling)
+    found = []
+    for method in METHODS:
+        progress(method)
+        parameter = search(data, method, scaling)
+        aucs = [one_run(data, method, scaling, run, parameter) for run in range(runs)]
+        found.append({
+            "method": method, "auc": float(np.mean(aucs)), "sd": float(np.std(aucs)),
+            "parameter": parameter, "positive": rows.positive_label,
+        })  # fmt: skip
+    return sorted(found, key=lambda row: -row["auc"])

@@ -1,0 +1,311 @@
+"""Pairwise losses other than the square, in O(n log n): ranking SVM, squared hinge, logistic.
+
+All minimise p(1 − p)·E[φ(s − s')] + (beta/2)·‖w‖² over the pairs of a positive and a negative
+score, with φ the hinge max(0, 1 − m), its square, or log(1 + exp(−m)). B-SVM-OR of the source
+(Joachims, 2006) is the hinge. Partial AUC keeps only the negatives whose rank lies in a range of
+false-positive rates.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from telic.auc.drawn_rows import Matrix
+from telic.auc.objective import Callback, Solution
+from telic.auc.optimality_bound import EPS, slope_of, small
+from telic.errors import InputError
+
+LOSSES = ("hinge", "squared_hinge", "logistic")
+SMALL_PAIRS = 250_000
+SMOOTHING = (0.1, 0.01, 0.001)
+"""Widths of the hinge's rounded corner, one minimisation after the other."""
+
+
+Sums = tuple[float, np.ndarray, np.ndarray]
+
+
+def squared_hinge_sums(
+    high: np.ndarray,
+    low: np.ndarray,
+    margin: float,
+    high_weight: np.ndarray | None = None,
+    low_weight: np.ndarray | None = None,
+) -> Sums:
+    """Sum over pairs of max(0, margin − (high_i − low_j))², and its two gradients.
+
+    Each element needs only weight, sum and sum of squares of the others that violate the margin
+    with it. Both arrays ascend: binary search is many times faster with ordered needles.
+
+    Examples
+    --------
+    >>> value, of_high, of_low = squared_hinge_sums(np.array([1.0]), np.array([-3.0, 0.5]), 1.0)
+    >>> float(value), of_high, of_low
+    (0.25, array([-1.]), array([-0.,  1.]))
+    """
+    mine = np.ones(high.size) if high_weight is None else high_weight
+    theirs = np.ones(low.size) if low_weight is None else low_weight
+    # Negatives above high_i − margin violate, and so do positives below low_j + margin.
+    first = np.searchsorted(low, high - margin, side="right")
+    count = _sums_from(theirs)[first]
+    above, above_square = _sums_from(theirs * low)[first], _sums_from(theirs * low**2)[first]
+    short = margin - high
+    value = mine * (count * short**2 + 2 * short * above + above_square)
+    of_high = -2 * mine * (count * short + above)
+    last = np.searchsorted(high, low + margin, side="left")
+    count, below = _sums_to(mine)[last], _sums_to(mine * high)[last]
+    of_low = 2 * theirs * (count * (margin + low) - below)
+    return float(value.sum()), of_high, of_low
+
+
+def _sums_from(values: np.ndarray) -> np.ndarray:
+    """Sum of the values from each position to the end, and 0 after it."""
+    return np.concatenate([np.cumsum(values[::-1])[::-1], [0.0]])
+
+
+def _sums_to(values: np.ndarray) -> np.ndarray:
+    """Sum of the values before each position, and of all of them."""
+    return np.concatenate([[0.0], np.cumsum(values)])
+
+
+def smoothed_hinge_sums(
+    high: np.ndarray,
+    low: np.ndarray,
+    corner: float,
+    high_weight: np.ndarray | None = None,
+    low_weight: np.ndarray | None = None,
+) -> Sums:
+    """As `squared_hinge_sums` for the hinge, its corner rounded over a width of `corner`.
+
+    At most the number of pairs times corner/2 below the hinge: the difference of two squared
+    hinges, (max(0, m)² − max(0, m − corner)²)/(2·corner).
+    """
+    weights = high_weight, low_weight
+    outer: tuple = squared_hinge_sums(high, low, 1.0, *weights)
+    inner: tuple = squared_hinge_sums(high, low, 1.0 - corner, *weights)
+    value, of_high, of_low = ((a - b) / (2 * corner) for a, b in zip(outer, inner, strict=True))
+    return value, of_high, of_low
+
+
+def hinge(high: np.ndarray, low: np.ndarray) -> float:
+    """Mean of max(0, 1 − (high_i − low_j)) over all pairs."""
+    low = np.sort(low)
+    first = np.searchsorted(low, high - 1, side="right")
+    total = ((1 - high) * (low.size - first) + _sums_from(low)[first]).sum()
+    return float(total / (high.size * low.size))
+
+
+def pairwise(
+    X: Matrix,
+    positive: np.ndarray,
+    *,
+    beta: float,
+    loss: str = "hinge",
+    fpr: tuple[float, float] = (0.0, 1.0),
+    max_pairs: int = 2_000_000,
+    tol: float = 1e-8,
+    max_iter: int = 1000,
+    weight: np.ndarray | None = None,
+    rng: np.random.Generator,
+    callback: Callback | None = None,
+) -> Solution:
+    """Minimise a pairwise loss by L-BFGS.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+    positive : bool array of shape (n,)
+    beta : float
+        Ridge weight > 0.
+    loss : {"hinge", "squared_hinge", "logistic"}
+        The hinge is minimised with ever sharper corners (0.1 down to 0.001): the end is at most
+        p(1 − p)·0.0005 above its optimum. The logistic loss does not factorise: above
+        `max_pairs` pairs it is minimised over a fixed random sample of that many.
+    fpr : (float, float), default (0, 1)
+        False-positive rates that count. (0, b) averages over the b·n₋ negatives of highest score,
+        the last of them in part, and stays convex; from a > 0 it does not, and the result is a
+        local optimum. Not with "logistic".
+    max_pairs : int, default 2,000,000
+    tol : float, default 1e-8
+        Stop when ‖∇F(w)‖²/(2·beta), a bound on F(w) − F*, is at most tol times F(w), F with the
+        hinge's corner rounded; small problems go on to rounding by Newton's method. A partial
+        range has kinks that no gradient sees: there at a relative decrease below tol/10.
+    max_iter : int, default 1000
+        L-BFGS iterations, for each corner.
+    weight : array of shape (n,), optional
+        A row of weight 2 counts as two.
+    rng : numpy.random.Generator
+        Draws the pairs of the logistic loss.
+
+    Returns
+    -------
+    Solution
+        n_iter counts evaluations, each two products with X. The gap is that to the hinge itself,
+        what the rounded corner can hide included; it is NaN for a range from a > 0, and
+        `converged` is None for any partial range.
+    """
+    if loss not in LOSSES:
+        raise InputError(f"loss: {loss!r}, expected one of {', '.join(LOSSES)}.")
+    start, stop = fpr
+    if not 0 <= start < stop <= 1:
+        raise InputError(f"fpr: {fpr!r}, expected two rates with 0 <= low < high <= 1.")
+    if loss == "logistic" and fpr != (0.0, 1.0):
+        raise InputError("fpr: the logistic loss has no partial range; use loss='squared_hinge'.")
+    if beta <= 0:
+        raise InputError(f"beta: {beta!r}; the pairwise losses need beta > 0 to have an optimum.")
+    counts = np.ones(positive.size) if weight is None else weight
+    rows = (np.flatnonzero(positive), np.flatnonzero(~positive))
+    totals = [float(counts[part].sum()) for part in rows]
+    pairs_weight = totals[0] * totals[1] / (totals[0] + totals[1]) ** 2
+    if loss == "logistic":
+        drawn, drawn_weight = _draw_pairs(rows, counts, max_pairs, rng)
+    # No loss here changes when all rows move alike; dense rows are seen from their mean.
+    dense = not sparse.issparse(X)
+    centre = np.average(X, axis=0, weights=counts) if dense else np.zeros(X.shape[1])
+    evaluations = 0
+
+    def slopes_at(w: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
+        """Mean loss of the pairs, and its derivative by each score."""
+        scores = X @ w - centre @ w
+        slopes = np.zeros(positive.size)
+        if loss == "logistic":
+            margins = scores[drawn[0]] - scores[drawn[1]]
+            slope = -drawn_weight * np.exp(-np.logaddexp(0, margins))
+            slopes += np.bincount(drawn[0], slope, positive.size)
+            slopes -= np.bincount(drawn[1], slope, positive.size)
+            return float(drawn_weight @ np.logaddexp(0, -margins)), slopes
+        positives, negatives = (part[np.argsort(scores[part])] for part in rows)
+        # Rates are counted from the highest score down, arrays ascend.
+        ends = np.cumsum(counts[negatives][::-1])[::-1] / totals[1]
+        begins = np.r_[ends[1:], 0.0]
+        inside = np.clip(np.minimum(ends, stop) - np.maximum(begins, start), 0.0, None)
+        kept = inside > 0
+        negatives, inside = negatives[kept], inside[kept] / inside[kept].sum()
+        inputs = scores[positives], scores[negatives]
+        weights = counts[positives] / totals[0], inside
+        if loss == "hinge":
+            value, of_high, of_low = smoothed_hinge_sums(*inputs, corner, *weights)
+        else:
+            value, of_high, of_low = squared_hinge_sums(*inputs, 1.0, *weights)
+        slopes[positives], slopes[negatives] = of_high, of_low
+        return value, slopes
+
+    last = np.inf, np.zeros(X.shape[1])
+
+    def value_and_gradient(w: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
+        nonlocal evaluations, last
+        evaluations += 1
+        value, slopes = slopes_at(w, corner)
+        total = pairs_weight * value + beta / 2 * float(w @ w)
+        slope = X.T @ slopes - centre * slopes.sum()
+        last = total, pairs_weight * slope + beta * w
+        return last
+
+    w = np.zeros(X.shape[1])
+    stopped = False
+
+    def report(current: np.ndarray) -> None:
+        nonlocal stopped
+        if callback is not None and callback(2 * evaluations, current):
+            stopped = True
+            raise StopIteration
+        if smooth and last[1] @ last[1] <= tol * 2 * beta * last[0]:
+            raise StopIteration
+
+    smooth = (start, stop) == (0, 1)
+    corners = SMOOTHING if loss == "hinge" else (1.0,)
+    for corner in corners:
+        sure = smooth and corner == corners[-1]
+        found = minimize(
+            value_and_gradient, w, args=(corner,), jac=True, method="L-BFGS-B", callback=report,
+            options={"maxiter": max_iter, "maxfun": 20 * max_iter, "gtol": 0.0 if sure else 1e-12,
+                     "ftol": 0.0 if sure else tol / 10, "maxcor": 20},
+        )  # fmt: skip
+        w = found.x
+        if stopped:
+            break
+    exhausted = found.status == 1
+    if start > 0:
+        return Solution(w, evaluations, stopped=stopped, exhausted=exhausted)
+    if smooth and not stopped and small(X) and rows[0].size * rows[1].size <= SMALL_PAIRS:
+        parts = [X[part].toarray() if not dense else X[part] - centre for part in rows]
+        share = pairs_weight * np.outer(*(counts[r] / t for r, t in zip(rows, totals, strict=True)))
+        w = _newton(
+            (parts, share), partial(value_and_gradient, corner=corner), w, beta=beta,
+            bend_of=partial(_bend, loss, corner),
+        )  # fmt: skip
+    value, slopes = slopes_at(w, corner)
+    slope, noise = slope_of(X, pairs_weight * slopes)
+    total = pairs_weight * value + beta / 2 * float(w @ w)
+    square = np.sum((np.abs(slope + beta * w) + noise + 4 * EPS * beta * np.abs(w)) ** 2)
+    gap = float(square) / (2 * beta)
+    rounded = pairs_weight * corner / 2 if loss == "hinge" else 0.0
+    converged = gap <= tol * total if smooth else None
+    return Solution(w, evaluations, converged, gap + rounded, total + rounded, stopped, exhausted)
+
+
+def _newton(
+    shares: tuple[list[np.ndarray], np.ndarray],
+    value_and_gradient: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    w: np.ndarray,
+    *,
+    beta: float,
+    bend_of: Callable[[np.ndarray], np.ndarray],
+) -> np.ndarray:
+    """Newton's method on all pairs at once, from weights that are near already.
+
+    `shares` is what each pair weighs in the objective, `bend_of` the second derivative of its loss
+    by its margin. A hinge with a rounded corner is piecewise quadratic, so a few steps end it.
+    """
+    (high, low), share = shares
+    for _ in range(100):
+        value, slope = value_and_gradient(w)
+        bend = share * bend_of((high @ w)[:, None] - low @ w)
+        cross = high.T @ bend @ low
+        hessian = high.T @ (bend.sum(axis=1)[:, None] * high) - cross - cross.T
+        hessian += low.T @ (bend.sum(axis=0)[:, None] * low) + beta * np.eye(w.size)
+        step = -np.linalg.solve(hessian, slope)
+        if -(slope @ step) <= 1e-15 * value:  # what values can tell apart
+            return w + step
+        length = 1.0
+        while True:
+            new, slope_there = value_and_gradient(w + length * step)
+            # Near the end values differ by rounding alone, and the gradient still tells.
+            nearer = slope_there @ slope_there <= (slope @ slope) / 4
+            if nearer or new <= value + 1e-4 * length * (slope @ step):
+                break
+            length /= 2
+            if length < 1e-9:
+                return w
+        w = w + length * step
+    return w
+
+
+def _bend(loss: str, corner: float, margins: np.ndarray) -> np.ndarray:
+    """Second derivative of a loss by the margin."""
+    if loss == "logistic":
+        chance = expit(margins)
+        return chance * (1 - chance)
+    if loss == "squared_hinge":
+        return 2.0 * (margins < 1)
+    return ((margins < 1) & (margins > 1 - corner)) / corner
+
+
+def _draw_pairs(
+    rows: tuple[np.ndarray, np.ndarray],
+    counts: np.ndarray,
+    max_pairs: int,
+    rng: np.random.Generator,
+) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+    """Every pair and its share of the mean if there are few, else a sample with replacement."""
+    positives, negatives = rows
+    if positives.size * negatives.size <= max_pairs:
+        every = np.repeat(positives, negatives.size), np.tile(negatives, positives.size)
+        share = counts[every[0]] * counts[every[1]]
+        return every, share / share.sum()
+    chances = (counts[part] / counts[part].sum() for part in rows)
+    pairs = tuple(rng.choice(part, max_pairs, p=p) for part, p in zip(rows, chances, strict=True))
+    return pairs, np.full(max_pairs, 1 / max_pairs)

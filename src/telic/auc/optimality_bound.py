@@ -1,0 +1,214 @@
+"""How far weights can be from the optimum: a bound on F(w) − min F that holds, or NaN.
+
+The square-loss objective is F(w) = f(w) + φ(w), φ(w) = (beta/2)‖w‖² + beta1‖w‖₁. With z = −∇f(w)
+any w gives, by Fenchel's inequality,
+
+    F(w) − min F <= Σ_j φ*(z_j) + φ(w_j) − w_j·z_j,
+
+which for beta1 = 0 is ‖∇F(w)‖²/(2·beta). It needs beta > 0. Where the curvature of f is known (the
+moments are at hand) strong convexity bounds the gap without beta, and in the columns' own units.
+∇f is computed anew from the rows, seen from their mean, and widened by what rounding can have done
+to it, so that neither a recurrence that drifted nor a lucky rounding error certifies anything.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from telic.auc.drawn_rows import Matrix
+from telic.auc.objective import Solution, class_means, penalty, row_shares
+
+EPS = np.finfo(float).eps
+TIGHTEST = 1e-22
+"""Relative gap that small problems are solved to: weights right to about eleven digits."""
+
+
+class Curvature(NamedTuple):
+    """f(v) + (beta/2)‖v‖² is strongly convex with modulus `modulus` in the norm ‖root·v‖."""
+
+    modulus: float
+    root: np.ndarray
+
+
+class Slope(NamedTuple):
+    """∇f at some weights, how far rounding may have moved each entry, and f itself."""
+
+    gradient: np.ndarray
+    noise: np.ndarray
+    loss: float
+    lead: float
+    """Difference of the two mean scores."""
+
+
+def certified(
+    X: Matrix,
+    positive: np.ndarray,
+    w: np.ndarray,
+    n_iter: int,
+    *,
+    beta: float,
+    beta1: float = 0.0,
+    tol: float | None,
+    weight: np.ndarray | None = None,
+    curvature: Curvature | None = None,
+    stopped: bool = False,
+) -> Solution:
+    """Return weights with the bound on their gap; converged if it is at most tol·F(w).
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+    positive : bool array of shape (n,)
+    w : array of shape (d,)
+    n_iter : int
+    beta, beta1 : float
+        Weights >= 0 of the penalty.
+    tol : float or None
+        None for a method that does not stop by the gap: `converged` is then None.
+    weight : array of shape (n,), optional
+    curvature : Curvature, optional
+    stopped : bool
+        Whether a callback ended the method.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):  # weights that blew up certify nothing
+        slope = slope_at(X, positive, w, weight)
+        gap = gap_bound(
+            w, slope, positive, beta=beta, beta1=beta1, weight=weight, curvature=curvature
+        )
+        value = slope.loss + penalty(w, beta, beta1)
+    if not np.isfinite(value):
+        return Solution(w, n_iter, None if tol is None else False, np.inf, np.inf, stopped)
+    converged = None if tol is None or np.isnan(gap) else bool(gap <= tol * value)
+    return Solution(w, n_iter, converged, gap, value, stopped)
+
+
+def slope_at(
+    X: Matrix, positive: np.ndarray, w: np.ndarray, weight: np.ndarray | None = None
+) -> Slope:
+    """Compute ∇f(w) from the rows in two passes, with a bound on its rounding error."""
+    means = class_means(X, positive, weight)
+    shares, pairs = row_shares(positive, means, weight), means.pair_weight
+    # f does not change when all rows move alike; dense rows are seen from their mean.
+    centre = 0.0 if sparse.issparse(X) else means.overall
+    scores, sizes = np.empty(positive.size), np.empty(positive.size)
+    for rows, block in _blocks(X, centre):
+        scores[rows], sizes[rows] = block @ w, abs(block) @ np.abs(w)
+    sides = shares * positive, shares * ~positive
+    high, low = (side @ scores for side in sides)
+    high_size, low_size = (side @ sizes for side in sides)
+    slopes = 2 * pairs * shares * np.where(positive, scores - low - 1, scores - high + 1)
+    errors = 2 * pairs * shares * (sizes + np.where(positive, low_size, high_size) + 1)
+    gradient, noise = slope_of(X, slopes, errors, centre)
+    spread = sides[0] @ (scores - high) ** 2 + sides[1] @ (scores - low) ** 2
+    lead = high - low
+    return Slope(gradient, noise, float(pairs * (spread + (1 - lead) ** 2)), lead)
+
+
+def slope_of(
+    X: Matrix,
+    slopes: np.ndarray,
+    errors: np.ndarray | None = None,
+    centre: np.ndarray | float | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Xᵀ·slopes for slopes that sum to 0, and how far rounding may have moved each entry.
+
+    `errors` are what the slopes are sums of, in absolute value: the slopes' own by default.
+    """
+    if centre is None:
+        centre = 0.0 if sparse.issparse(X) else X.mean(axis=0)
+    errors = np.abs(slopes) if errors is None else errors
+    gradient, noise = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for rows, block in _blocks(X, centre):
+        gradient += block.T @ slopes[rows]
+        noise += abs(block).T @ errors[rows]
+    # Sums of n and of d terms: their rounding errors add up as a random walk does.
+    return gradient, noise * EPS * (8 + 2 * np.sqrt(X.shape[0]) + 2 * np.sqrt(X.shape[1]))
+
+
+def gap_bound(
+    w: np.ndarray,
+    slope: Slope,
+    positive: np.ndarray,
+    *,
+    beta: float,
+    beta1: float = 0.0,
+    weight: np.ndarray | None = None,
+    curvature: Curvature | None = None,
+) -> float:
+    """Bound F(w) − min F; NaN where neither beta, nor beta1, nor the curvature gives one."""
+    noise = slope.noise + 4 * EPS * (beta * np.abs(w) + beta1)
+    ends = -slope.gradient - noise, -slope.gradient + noise
+    bounds = []
+    if beta > 0:
+        # Each term is convex in z_j, so it is largest at an end of what z_j can be.
+        bounds.append(np.maximum(*(fenchel_terms(w, z, beta, beta1) for z in ends)).sum())
+    elif beta1 > 0:
+        bounds.append(_scaled_dual_gap(w, slope, np.abs(np.stack(ends)).max(), positive, weight,
+                                       beta1))  # fmt: skip
+    if curvature is not None and curvature.modulus > 0:
+        least = least_subgradient(w, slope.gradient, beta, beta1)
+        in_units = np.divide(
+            np.abs(least) + noise, curvature.root, out=np.zeros(w.size), where=curvature.root > 0
+        )
+        bounds.append(in_units @ in_units / (2 * curvature.modulus))
+    return float(min(bounds)) if bounds else np.nan
+
+
+def fenchel_terms(w: np.ndarray, z: np.ndarray, beta: float, beta1: float) -> np.ndarray:
+    """φ*(z_j) + φ(w_j) − w_j·z_j for each column, without cancellation; beta > 0."""
+    size, along = np.abs(w), np.where(w == 0, np.abs(z), z * np.sign(w))
+    outside = along >= beta1
+    within = np.maximum(np.abs(along) - beta1, 0.0) ** 2 / (2 * beta) + beta / 2 * size**2
+    return np.where(
+        outside, (along - beta1 - beta * size) ** 2 / (2 * beta), within + size * (beta1 - along)
+    )
+
+
+def least_subgradient(w: np.ndarray, gradient: np.ndarray, beta: float, beta1: float) -> np.ndarray:
+    """The element of ∂F(w) that is least in every column."""
+    smooth = gradient + beta * w
+    at_zero = np.sign(smooth) * np.maximum(np.abs(smooth) - beta1, 0.0)
+    return np.where(w != 0, smooth + beta1 * np.sign(w), at_zero)
+
+
+def _scaled_dual_gap(
+    w: np.ndarray,
+    slope: Slope,
+    largest: float,
+    positive: np.ndarray,
+    weight: np.ndarray | None,
+    beta1: float,
+) -> float:
+    """The lasso's duality gap at the scaled residual, for beta = 0."""
+    share = float(np.average(positive, weights=weight))
+    pairs = share * (1 - share)
+    square, along = slope.loss / pairs, 1 - slope.lead
+    scale = max(min(along / square, beta1 / largest), 0.0) if square > 0 else 0.0
+    primal = slope.loss + beta1 * float(np.abs(w).sum())
+    dual = pairs * (2 * scale * along - scale**2 * square)
+    return max(primal - dual, 0.0) + 64 * EPS * primal
+
+
+def _blocks(X: Matrix, centre: np.ndarray | float) -> Iterator[tuple[slice, Matrix]]:
+    """Rows from `centre`, as blocks of at most 8 MB; sparse rows all at once."""
+    if sparse.issparse(X):
+        yield slice(None), X
+        return
+    size = max(1, 2**20 // max(X.shape[1], 1))
+    for start in range(0, X.shape[0], size):
+        rows = slice(start, start + size)
+        yield rows, X[rows] - centre
+
+
+def small(X: Matrix) -> bool:
+    """Whether going on to rounding costs nothing worth counting."""
+    return X.shape[0] * X.shape[1] <= 10_000
+
+
+def ball_gap(w: np.ndarray, slope: Slope, radius: float) -> float:
+    """Frank and Wolfe's gap: bounds f(w) minus the least f over ‖v‖ <= radius."""
+    noise = slope.noise
+    inner = slope.gradient @ w + noise @ np.abs(w)
+    return float(inner + radius * np.linalg.norm(np.abs(slope.gradient) + noise))

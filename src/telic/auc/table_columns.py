@@ -1,0 +1,260 @@
+"""From a table (CSV, Parquet, libsvm) to numbers: columns checked, categories one-hot encoded."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv, parquet
+from scipy import sparse
+from sklearn.datasets import load_svmlight_file
+
+from telic.auc.drawn_rows import Matrix
+from telic.errors import InputError
+
+MOST_CATEGORIES = 1000
+DENSE_COLUMNS = 500
+"""Up to here one-hot columns are kept dense, where the exact solver is fastest."""
+ODD_SHARE = 0.1
+"""A text column with no more than this share of its values unreadable as numbers is a mistake."""
+
+
+def read_table(path: str | Path) -> pa.Table | tuple[sparse.csr_matrix, np.ndarray]:
+    """Read a file by its ending: .csv, .tsv, .parquet, or libsvm (.libsvm, .svm, .txt).
+
+    Columns of libsvm are counted from 1, as its own tools do.
+
+    Returns
+    -------
+    pyarrow.Table, or (csr_matrix, labels) for libsvm
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: not found.")
+    ending = path.suffix.lower()
+    if ending in (".libsvm", ".svm", ".txt"):
+        return _read_libsvm(path)
+    try:
+        if ending == ".parquet":
+            return parquet.read_table(path)
+        if ending in (".csv", ".tsv"):
+            delimiter = "\t" if ending == ".tsv" else ","
+            return csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=delimiter))
+    except (pa.ArrowInvalid, ValueError, OSError) as error:
+        raise InputError(f"{path}: cannot be read ({str(error).splitlines()[0]}).") from None
+    raise InputError(
+        f"{path}: ending {ending!r} is not known, expected .csv, .tsv, .parquet or .libsvm."
+    )
+
+
+def _read_libsvm(path: Path) -> tuple[sparse.csr_matrix, np.ndarray]:
+    try:
+        X, y = load_svmlight_file(str(path), zero_based=False)
+    except ValueError as error:
+        raise InputError(f"{path}: {_bad_libsvm_line(path) or error}") from None
+    if not np.isfinite(y).all():
+        row = int(np.argmin(np.isfinite(y)))
+        raise InputError(f"{path}: row {row + 1}: the label is {y[row]}. Drop the row.")
+    if not np.isfinite(X.data).all():
+        place = int(np.argmin(np.isfinite(X.data)))
+        row = int(np.searchsorted(X.indptr, place, side="right"))
+        raise InputError(
+            f"{path}: row {row}, column {X.indices[place] + 1}: {X.data[place]}, expected a "
+            "finite number. Fill or drop it."
+        )
+    return X, y
+
+
+def _bad_libsvm_line(path: Path) -> str:
+    """Say which line the reader could not take; "" if each looks right by itself."""
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, start=1):
+            label, *entries = line.split("#")[0].split() or [""]
+            pairs = [entry.partition(":") for entry in entries]
+            try:
+                float(label or 0)
+                before = 0
+                for column, _, value in pairs:
+                    if column != "qid":
+                        before, last = int(column), before
+                        if before <= last:
+                            return (
+                                f"line {number}: column {column}, expected columns that count from "
+                                f"1 and grow; the one before is {last or 'none'}."
+                            )
+                        float(value)
+            except ValueError:
+                shown = line.strip()[:60]
+                return f"line {number}: expected 'label column:value …' in numbers: {shown!r}."
+    return ""
+
+
+def read_labels(table: pa.Table, label: str, positive: str | None, path: str | Path) -> Any:
+    """Return which rows are positive, and the positive label as text, see `choose_positive`."""
+    if label not in table.column_names:
+        raise InputError(
+            f"{path}: no column {label!r} for the label; there are "
+            f"{', '.join(table.column_names[:20])}."
+        )
+    column = table[label]
+    _no_nulls(column, label, path)
+    labels = np.array(column.to_pylist(), dtype=object)
+    return choose_positive(labels, positive, f"{path}: column {label!r}")
+
+
+def choose_positive(labels: np.ndarray, positive: str | None, where: str) -> Any:
+    """Return which rows are positive, and the positive label as text.
+
+    Without `positive` the rarer of the two labels is the positive one, for what is looked for is
+    rare as a rule; of two equally frequent ones it is the larger. A number may be written in any
+    way ("1" is "1.0").
+    """
+    values = sorted(set(labels.tolist()))
+    if len(values) != 2:
+        raise InputError(f"{where} holds {len(values)} different labels, expected two.")
+    if positive is None:
+        chosen = min(reversed(values), key=lambda value: int(np.sum(labels == value)))
+    else:
+        same = [value for value in values if _same_label(value, positive)]
+        if len(same) != 1:
+            names = [label_text(value) for value in values]
+            raise InputError(f"{where} holds {names}, not {positive!r}.")
+        chosen = same[0]
+    return np.array([value == chosen for value in labels.tolist()]), label_text(chosen)
+
+
+def label_text(value: Any) -> str:
+    """Write a label: whole numbers without a decimal point."""
+    whole = isinstance(value, float) and value.is_integer()
+    return str(int(value)) if whole else str(value)
+
+
+def _same_label(value: Any, text: str) -> bool:
+    if isinstance(value, bool):
+        return str(value).lower() == text.lower()
+    if isinstance(value, int | float):
+        return _reads_as_number(text) and float(text) == value
+    return str(value) == text
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Which columns become numbers, and how.
+
+    Parameters
+    ----------
+    columns : tuple of (str, tuple of str or None)
+        A numeric column has None, a categorical one its categories, one 0/1 column each.
+    """
+
+    columns: tuple[tuple[str, tuple[str, ...] | None], ...]
+
+    @classmethod
+    def fit(
+        cls, table: pa.Table, *, leave_out: set[str], one_hot: set[str], path: str | Path
+    ) -> "Encoder":
+        """Look at training columns: text and those named in `one_hot` are categories."""
+        missing = (one_hot | leave_out) - set(table.column_names)
+        if missing:
+            raise InputError(f"{path}: no column {sorted(missing)[0]!r}.")
+        columns: list[tuple[str, tuple[str, ...] | None]] = []
+        for name in table.column_names:
+            if name in leave_out:
+                continue
+            column = table[name]
+            kind = column.type
+            _no_nulls(column, name, path)
+            if name in one_hot or pa.types.is_string(kind) or pa.types.is_large_string(kind):
+                categories = sorted(str(value) for value in pc.unique(column).to_pylist())
+                if name not in one_hot:
+                    _no_odd_text(column, categories, name, path)
+                if len(categories) > MOST_CATEGORIES:
+                    raise InputError(
+                        f"{path}: column {name!r} has {len(categories)} categories, at most "
+                        f"{MOST_CATEGORIES} are encoded. Leave it out with --drop {name}."
+                    )
+                columns.append((name, tuple(categories)))
+            elif _is_number(kind):
+                columns.append((name, None))
+            else:
+                raise InputError(
+                    f"{path}: column {name!r} is of type {kind}, expected numbers or text. "
+                    f"Leave it out with --drop {name}."
+                )
+        if not columns:
+            raise InputError(f"{path}: no column is left to learn from.")
+        return cls(tuple(columns))
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the encoded columns; a category is ``column=value``."""
+        names: list[str] = []
+        for name, categories in self.columns:
+            names += [name] if categories is None else [f"{name}={c}" for c in categories]
+        return names
+
+    def apply(self, table: pa.Table, path: str | Path) -> Matrix:
+        """Encode rows; a category that training did not hold is all zeros."""
+        blocks: list[Any] = []
+        for name, categories in self.columns:
+            if name not in table.column_names:
+                raise InputError(f"{path}: no column {name!r}, which the model was fitted with.")
+            column = table[name]
+            _no_nulls(column, name, path)
+            if categories is None:
+                if not _is_number(column.type):
+                    raise InputError(
+                        f"{path}: column {name!r} is of type {column.type}, expected numbers."
+                    )
+                values = column.cast(pa.float64()).to_numpy()
+                bad = np.flatnonzero(~np.isfinite(values))
+                if bad.size:
+                    raise InputError(
+                        f"{path}: row {bad[0] + 1}: {name!r} is {values[bad[0]]}, expected a "
+                        "finite number. Fill or drop the row."
+                    )
+                blocks.append(sparse.csr_matrix(values[:, None]))
+            else:
+                index = {category: place for place, category in enumerate(categories)}
+                codes = [index.get(str(value), -1) for value in column.to_pylist()]
+                known = np.flatnonzero(np.array(codes) >= 0)
+                entries = np.ones(known.size), (known, np.array(codes)[known])
+                blocks.append(sparse.csr_matrix(entries, shape=(len(codes), len(categories))))
+        X = sparse.hstack(blocks, format="csr")
+        return X.toarray() if X.shape[1] <= DENSE_COLUMNS else X
+
+
+def _no_odd_text(column: pa.ChunkedArray, values: list[str], name: str, path: str | Path) -> None:
+    """Refuse a column of numbers that a few cells of text turned into categories."""
+    odd = {value for value in values if not _reads_as_number(value)}
+    if odd and len(odd) <= ODD_SHARE * len(values):
+        cells = column.to_pylist()
+        row = next(row for row, value in enumerate(cells) if value in odd)
+        raise InputError(
+            f"{path}: row {row + 1}: {name!r} is {cells[row]!r}, expected a number as in the other "
+            f"rows. Mend or drop the row, or take all values as categories with --one-hot {name}."
+        )
+
+
+def _reads_as_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    types = pa.types
+    return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+
+
+def _no_nulls(column: pa.ChunkedArray, name: str, path: str | Path) -> None:
+    if column.null_count:
+        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+        raise InputError(
+            f"{path}: row {row + 1}: {name!r} is empty ({column.null_count} such rows). "
+            "Fill or drop them."
+        )

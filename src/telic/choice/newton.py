@@ -1,0 +1,186 @@
+"""Batch fits of the conditional logit: Newton for all groups at once, gradient descent to study."""
+
+import os
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numba import njit
+from sklearn.exceptions import ConvergenceWarning
+
+from telic.choice.choices import Choices
+from telic.choice.logit_kernels import add_moments
+from telic.errors import InputError
+
+_MAX_NEWTON = 200
+
+
+def fit_groups(
+    choices: Choices, *, l2: float, center: np.ndarray | None = None, tol: float = 1e-10
+) -> np.ndarray:
+    """Fit one weight vector per group by Newton's method, groups in parallel.
+
+    Minimises, for each group u, the objective (2.3.6)
+    ``sum of losses over the choices of u + l2 / 2 * |w - center|^2``: a *sum*, as in the text, so
+    the penalty weighs less the more choices a group has. With `center` zero (the default) this is
+    adaQAC-Batch.
+
+    Parameters
+    ----------
+    choices : Choices
+    l2 : float > 0
+        Weight of the penalty (lambda).
+    center : array of shape (d,) or (g, d), optional
+        Where the penalty pulls to; also where the iteration starts.
+    tol : float
+        Stop when the Newton decrement, an estimate of the distance of the objective from its
+        optimum, is below ``tol * (1 + |objective|)``.
+
+    Returns
+    -------
+    float64 array of shape (g, d)
+
+    Examples
+    --------
+    >>> choices = Choices(x=[[0.0], [1.0]], offset=[0.0, 0.0], start=[0, 2], chosen=[1])
+    >>> fit_groups(choices, l2=0.1).round(4)
+    array([[1.6335]])
+    """
+    if not 0 < l2 < np.inf:
+        raise InputError(
+            f"l2 is {l2}, expected a number > 0: without it the optimum need not exist."
+        )
+    g, d = len(choices.group) - 1, choices.x.shape[1]
+    center = np.broadcast_to(np.zeros(d) if center is None else np.asarray(center, float), (g, d))
+
+    def objective(w: np.ndarray, todo: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        value, gradient, hessian = _moments(choices, w, todo)
+        value += l2 / 2 * ((w - center) ** 2).sum(axis=1)
+        return value, gradient + l2 * (w - center), hessian + l2 * np.eye(d)
+
+    w, size, todo = center.copy(), np.ones(g), np.arange(g)
+    value, gradient, hessian = objective(w, todo)
+    for _ in range(_MAX_NEWTON):
+        step = _solve(hessian, gradient)
+        decrement = (step * gradient).sum(axis=1)
+        todo = np.flatnonzero((decrement > tol * (1 + abs(value))) & (size > 1e-10))
+        if not len(todo):
+            break
+        trial = w - size[:, None] * step
+        found = objective(trial, todo)
+        better = todo[found[0][todo] <= (value - 1e-4 * size * decrement)[todo]]
+        size[todo] /= 2
+        size[better] = 1
+        w[better] = trial[better]
+        for old, new in zip((value, gradient, hessian), found, strict=True):
+            old[better] = new[better]
+    # Rounding may end the line search a hair above `tol`; only more than that is worth a word.
+    left = int((decrement > max(1e-6, tol) * (1 + abs(value))).sum())
+    if left:
+        warnings.warn(
+            f"{left} of {g} groups did not converge; scale the features to a spread of about 1.",
+            ConvergenceWarning, stacklevel=2,
+        )  # fmt: skip
+    return w
+
+
+def fit_pooled(choices: Choices, *, l2: float, tol: float = 1e-10) -> np.ndarray:
+    """Fit one weight vector, shape (d,), to the choices of all groups together."""
+    everyone = Choices(choices.x, choices.offset, choices.start, choices.chosen)
+    return fit_groups(everyone, l2=l2, tol=tol)[0]
+
+
+def leave_one_group_out(choices: Choices, pooled: np.ndarray, *, l2: float) -> np.ndarray:
+    """Fit the pooled model without each group in turn, by one Newton step from `pooled`.
+
+    The step uses the exact gradient and Hessian of the remaining groups at the optimum of all, so
+    its error is of second order in the share of the group left out.
+
+    Parameters
+    ----------
+    choices : Choices
+    pooled : array of shape (d,)
+        The optimum for all groups with the same `l2`, from `fit_pooled`.
+    l2 : float > 0
+
+    Returns
+    -------
+    float64 array of shape (g, d)
+        Row u is what `fit_pooled` finds, to that accuracy, when the choices of u are left out.
+    """
+    g, d = len(choices.group) - 1, len(pooled)
+    everywhere = np.tile(np.asarray(pooled, float), (g, 1))
+    _, gradient, hessian = _moments(choices, everywhere, np.arange(g))
+    rest_gradient = gradient.sum(axis=0) + l2 * pooled - gradient
+    rest_hessian = hessian.sum(axis=0) + l2 * np.eye(d) - hessian
+    return pooled - _solve(rest_hessian, rest_gradient)
+
+
+def descend(
+    choices: Choices, *, l2: float, iterations: int = 40, start: np.ndarray | None = None
+) -> np.ndarray:
+    """Run plain gradient descent on the first group and return every iterate.
+
+    For the convergence study (Figure 2.4). The text gives no step size; this one is 1/L with
+    ``L = l2 + sum over choices of max |x_i - x_j|^2 / 4``, a bound of the Hessian.
+
+    Returns
+    -------
+    float64 array of shape (iterations + 1, d)
+        Row 0 is `start` (zero by default; the text draws it from U(0, 0.01)).
+    """
+    first = choices.start[:-1]
+    low = np.minimum.reduceat(choices.x, first, axis=0)
+    high = np.maximum.reduceat(choices.x, first, axis=0)
+    lipschitz = l2 + ((high - low) ** 2).sum() / 4
+    w = np.zeros(choices.x.shape[1]) if start is None else np.array(start, float)
+    path = [w]
+    for _ in range(iterations):
+        w = w - choices.gradient(w, l2=l2) / lipschitz
+        path.append(w)
+    return np.array(path)
+
+
+def _solve(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """Return each Hessian's inverse times its gradient, whatever the scales of the features."""
+    unit = 1 / np.sqrt(np.diagonal(hessian, axis1=1, axis2=2))
+    scaled = hessian * unit[:, :, None] * unit[:, None, :]
+    # Where features repeat each other, l2 can drown in rounding: what is left must stay regular.
+    scaled += 1e-14 * np.eye(hessian.shape[1])
+    return unit * np.linalg.solve(scaled, (unit * gradient)[..., None])[..., 0]
+
+
+def _moments(
+    choices: Choices, w: np.ndarray, todo: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Loss, gradient and Hessian of the groups in `todo`, without penalty; w has a row a group."""
+    g, d = w.shape
+    value, gradient, hessian = np.zeros(g), np.zeros((g, d)), np.zeros((g, d, d))
+    parts = np.array_split(todo, os.cpu_count() or 1)
+
+    def fill(part: np.ndarray) -> None:
+        _moments_by_group(
+            choices.x, choices.offset, choices.start, choices.chosen, choices.group,
+            part, w, np.empty(choices.widest), value, gradient, hessian,
+        )  # fmt: skip
+
+    # The kernel releases the interpreter's lock, so threads really run side by side.
+    with ThreadPoolExecutor(len(parts)) as threads:
+        list(threads.map(fill, parts))
+    return value, gradient, hessian
+
+
+@njit(cache=True, nogil=True)
+def _moments_by_group(
+    x, offset, start, chosen, group, todo, w, p, value, gradient, hessian
+):  # fmt: skip
+    """Fill loss, gradient and Hessian of every group in todo."""
+    d = w.shape[1]
+    mean = np.empty(d)
+    for u in todo:
+        value[u] = add_moments(
+            x, offset, start, chosen, group[u], group[u + 1], w[u], p, mean, gradient[u], hessian[u]
+        )
+        for j in range(d):
+            for k in range(j):
+                hessian[u, k, j] = hessian[u, j, k]

@@ -1,0 +1,55 @@
+"""SA-ADMM: the average of the gradients last seen, kept as one scalar per row."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numba import njit
+
+from telic.optim import sampling
+from telic.optim.admm.methods.steps import State, Steps, dual, sweep, x_step
+from telic.optim.admm.problem import AdmmProblem
+from telic.optim.admm.result import Point
+from telic.optim.loss_kernels import loss_gradient
+from telic.optim.rows import row_add, row_dot
+
+
+def sa(
+    problem: AdmmProblem, steps: Steps, state: State, *, seed: np.ndarray, batch: int = 1
+) -> Iterator[Point]:
+    """Run SA-ADMM (Zhong and Kwok 2014), one point per n gradients: the last iterate.
+
+    The published table holds n gradients of d numbers. Those of a linear model are a scalar times
+    the row, so O(n) numbers suffice. The table starts at zero: filled with the gradients at the
+    start, it would push x in their direction for n steps.
+    """
+    data, constraint = problem.data, problem.constraint
+    n = data.design.n
+    table, average = np.zeros(n), np.zeros_like(state.x)
+    m = max(1, n // batch)
+    while True:
+        _run(
+            *(data.design.rows, data.y, data.loss.code, data.loss.shape, data.mass),
+            *(float(data.fit_intercept), constraint, problem.ridge, steps.eta, steps.rho),
+            *(steps.theta, steps.tau, steps.inverse, state.x, state.y, state.s, state.pull),
+            *(state.move, table, average, batch, m, seed),
+        )
+        yield Point(state.x, state.y, dual(problem, state.x, state.s, steps.rho), m * batch)
+
+
+@njit(cache=True, nogil=True)
+def _run(
+    A, y, code, shape, mass, bias, C, ridge, eta, rho, theta, tau, inverse, x, yy, s, pull, move,
+    table, average, batch, m, seed,
+):  # fmt: skip
+    """Take m steps, each with the average of the gradients last seen."""
+    n, d = y.size, x.size
+    for _ in range(m):
+        sweep(C, x, yy, s, pull, rho, tau)
+        for _ in range(batch):
+            i = int(sampling.uniform(seed) * n)
+            slope = loss_gradient(code, shape, row_dot(A, i, x) + bias * x[d - 1], y[i])
+            change = mass[i] * (slope - table[i])
+            table[i] = slope
+            row_add(A, i, change, average)
+            average[d - 1] += bias * change
+        x_step(x, average, ridge, pull, move, eta, rho, theta, inverse)

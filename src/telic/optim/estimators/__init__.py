@@ -1,0 +1,1 @@
+"""scikit-learn's estimators on top of the solvers."""

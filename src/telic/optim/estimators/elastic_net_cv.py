@@ -1,0 +1,376 @@
+"""Elastic nets whose strength is chosen by cross-validation along warm-started paths."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils.parallel import Parallel, delayed
+
+from telic.errors import InputError
+from telic.optim.design import refuse_mask
+from telic.optim.estimators.elastic_net import (
+    ElasticNetClassifier,
+    ElasticNetRegressor,
+    example_weights,
+    seed_of,
+    validated,
+)
+from telic.optim.losses import Loss
+from telic.optim.penalties import ElasticNet
+from telic.optim.problem import Problem, make_problem
+from telic.optim.result import SolveResult
+from telic.optim.solve import solve
+
+
+def solve_path(
+    problem: Problem, penalties: Iterable[ElasticNet], **options: Any
+) -> Iterator[SolveResult]:
+    """Solve the problem under one penalty after another, each from the last one's solution.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its own penalty is ignored.
+    penalties : iterable of ElasticNet
+        Best from strong to weak.
+    options
+        Of `telic.optim.solve`.
+
+    Examples
+    --------
+    >>> problem = make_problem(np.eye(3), [3.0, 2.0, 1.0], loss="squared")
+    >>> path = solve_path(problem, [ElasticNet(l1, 0.0) for l1 in (0.5, 0.1)], tol=1e-10)
+    >>> [result.coef.round(2).tolist() for result in path]
+    [[1.5, 0.5, 0.0], [2.7, 1.7, 0.7]]
+    """
+    coef, intercept = None, 0.0
+    for penalty in penalties:
+        result = solve(
+            replace(problem, penalty=penalty), coef_init=coef, intercept_init=intercept, **options
+        )
+        coef, intercept = result.coef, result.intercept
+        yield result
+
+
+def strongest(problem: Problem, l1_ratio: float) -> float:
+    """Smallest alpha at which all coefficients are zero (for l1_ratio 0.001 if it is below)."""
+    z = np.zeros(problem.design.n)
+    z += problem.best_shift(z)
+    return float(np.abs(problem.back(problem.slopes(z))).max()) / max(l1_ratio, 1e-3)
+
+
+class _PathCV:
+    """Cross-validation over (l1_ratio, alpha); the folds run in threads, each path warm-started."""
+
+    l1_ratio: Any
+    cv: Any
+    scoring: Any
+    n_jobs: int | None
+    solver: str
+    tol: float
+    max_iter: float
+    random_state: Any
+
+    def _search(
+        self,
+        X: Any,
+        y: Any,
+        weights: np.ndarray,
+        alphas_of: Callable[[list[Problem], float], np.ndarray],
+        fitted: Callable[[Sequence[SolveResult], Any], Any],
+    ) -> tuple[list[SolveResult], Any, float, int, np.ndarray, np.ndarray]:
+        """Return results on all data, classes, ratio, index of alpha, grids and scores.
+
+        alphas_of maps (problem, ratio) to a decreasing grid; fitted makes an estimator from
+        (results, classes).
+        """
+        ratios = _numbers(np.atleast_1d(self.l1_ratio))
+        if not ((ratios >= 0) & (ratios <= 1)).all() or ratios.size == 0:
+            raise InputError(f"l1_ratio is {self.l1_ratio!r}, expected numbers from 0 to 1.")
+        problems, classes = self._problems(X, y, weights)
+        grids = [alphas_of(problems, ratio) for ratio in ratios]
+        splits = list(
+            check_cv(self.cv, y, classifier=isinstance(self, ElasticNetClassifier)).split(X, y)
+        )
+        scorer = check_scoring(self, scoring=self.scoring)
+        options = {
+            "method": self.solver,
+            "tol": self.tol,
+            "max_passes": self.max_iter,
+            "random_state": seed_of(self.random_state),
+        }
+
+        def one_fold(train: np.ndarray, test: np.ndarray) -> np.ndarray:
+            inside, labels = self._problems(X[train], y[train], weights[train])
+            X_test, y_test = X[test], y[test]
+            table = np.empty((ratios.size, len(grids[0])))
+            for r, (ratio, grid) in enumerate(zip(ratios, grids, strict=True)):
+                penalties = [ElasticNet(a * ratio, a * (1.0 - ratio)) for a in grid]
+                paths = [solve_path(problem, penalties, **options) for problem in inside]
+                for k, results in enumerate(zip(*paths, strict=True)):
+                    model = fitted(results, labels)
+                    table[r, k] = scorer(model, X_test, y_test)
+            return table
+
+        scores = np.stack(
+            Parallel(n_jobs=self.n_jobs, prefer="threads")(
+                delayed(one_fold)(train, test) for train, test in splits
+            ),
+            axis=-1,
+        )
+        means = scores.mean(axis=-1)
+        if np.isnan(means).any():
+            raise InputError(
+                "a fold's score is NaN, so nothing can be chosen (R² needs two rows in each fold). "
+                "Use another scoring or cv."
+            )
+        # Ties go to the strongest penalty: the grids decrease and argmax takes the first.
+        best = np.unravel_index(means.argmax(), scores.shape[:2])
+        ratio, k = float(ratios[best[0]]), int(best[1])
+        penalties = [ElasticNet(a * ratio, a * (1.0 - ratio)) for a in grids[best[0]][: k + 1]]
+        results = [list(solve_path(problem, penalties, **options))[-1] for problem in problems]
+        return results, classes, ratio, k, np.array(grids), scores
+
+    def _problems(
+        self, X: Any, y: Any, weights: np.ndarray
+    ) -> tuple[list[Problem], np.ndarray | None]:
+        raise NotImplementedError
+
+
+class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
+    """`ElasticNetRegressor` with alpha, and if wanted l1_ratio, chosen by cross-validation.
+
+    Parameters
+    ----------
+    l1_ratio : float or list of float
+        One share of ℓ₁, or several to choose from.
+    alphas : int or array
+        Length of the grid from the strongest useful penalty down to `eps` times it, or the grid.
+    eps : float
+        Weakest alpha of an automatic grid, relative to the strongest.
+    loss, fit_intercept, solver, tol, max_iter, random_state
+        As in `ElasticNetRegressor`.
+    cv : int, splitter or None
+        5 folds by default.
+    scoring : str, callable or None
+        By default the coefficient of determination. Weights of samples enter the fits, not it.
+    n_jobs : int, optional
+        Threads over the folds.
+
+    Attributes
+    ----------
+    alpha_, l1_ratio_ : float
+        The choice.
+    alphas_ : array, shape (n_ratios, n_alphas)
+    scores_ : array, shape (n_ratios, n_alphas, n_folds)
+    coef_, intercept_, n_iter_, gap_
+        Of the fit to all data, as in `ElasticNetRegressor`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = ElasticNetRegressorCV(alphas=20).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    0.45
+    """
+
+    def __init__(
+        self,
+        *,
+        l1_ratio: Any = 0.5,
+        alphas: Any = 100,
+        eps: float = 1e-3,
+        loss: str | Loss = "squared",
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: float = 1000,
+        cv: Any = None,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.l1_ratio = l1_ratio
+        self.alphas = alphas
+        self.eps = eps
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cv = cv
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose alpha and l1_ratio, then fit to all data; parameters as in the base class."""
+        self._check_loss()
+        X, y = validated(self, X, y, y_numeric=True)
+        weights = example_weights(None, y, sample_weight)
+
+        def alphas_of(problems: list[Problem], ratio: float) -> np.ndarray:
+            return grid(self.alphas, self.eps, strongest(problems[0], ratio))
+
+        def fitted(results: Sequence[SolveResult], _: Any) -> ElasticNetRegressor:
+            model = ElasticNetRegressor(loss=self.loss)
+            model.coef_, model.intercept_ = results[0].coef, results[0].intercept
+            model.n_features_in_ = X.shape[1]
+            return model
+
+        results, _, self.l1_ratio_, best, self.alphas_, self.scores_ = self._search(
+            X, y, weights, alphas_of, fitted
+        )
+        ratios = np.atleast_1d(self.l1_ratio).tolist()
+        self.alpha_ = float(self.alphas_[ratios.index(self.l1_ratio_), best])
+        self.coef_, self.intercept_ = results[0].coef, results[0].intercept
+        self.n_iter_, self.gap_ = max(1, round(results[0].passes)), results[0].gap
+        return self
+
+    def _problems(
+        self, X: Any, y: Any, weights: np.ndarray
+    ) -> tuple[list[Problem], np.ndarray | None]:
+        problem = make_problem(
+            X, y, loss=self.loss, sample_weight=weights, fit_intercept=self.fit_intercept
+        )
+        return [problem], None
+
+
+class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
+    """`ElasticNetClassifier` with C, and if wanted l1_ratio, chosen by cross-validation.
+
+    Parameters
+    ----------
+    Cs : int or array
+        Length of a grid of C from 1e-4 to 1e4 as in scikit-learn's ``LogisticRegressionCV``, or
+        the grid. Folds keep the penalty per unit of weight, alpha = 1/(C Σ s_i) over all data.
+    l1_ratio : float or list of float
+        One share of ℓ₁, or several to choose from.
+    loss, fit_intercept, class_weight, solver, tol, max_iter, random_state
+        As in `ElasticNetClassifier`.
+    cv : int, splitter or None
+        5 stratified folds by default.
+    scoring : str, callable or None
+        By default the accuracy. Weights of samples enter the fits, not it.
+    n_jobs : int, optional
+        Threads over the folds.
+
+    Attributes
+    ----------
+    C_, l1_ratio_ : float
+        The choice.
+    Cs_ : array, shape (n_Cs,)
+        Increasing.
+    scores_ : array, shape (n_ratios, n_Cs, n_folds)
+    classes_, coef_, intercept_, n_iter_, gap_
+        Of the fit to all data, as in `ElasticNetClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = ElasticNetClassifierCV(Cs=5).fit(scale(X), y)
+    >>> round(model.C_, 3)
+    1.0
+    """
+
+    def __init__(
+        self,
+        *,
+        Cs: Any = 10,
+        l1_ratio: Any = 0.5,
+        loss: str | Loss = "logistic",
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: float = 1000,
+        cv: Any = None,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.Cs = Cs
+        self.l1_ratio = l1_ratio
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cv = cv
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose C and l1_ratio, then fit to all data; parameters as in the base class."""
+        X, y = validated(self, X, y)
+        classes = self._checked_classes(y)
+        weights = example_weights(self.class_weight, y, sample_weight)
+        self._check_both_weighted(classes, y, weights)
+        Cs = np.logspace(-4, 4, self.Cs) if _is_length(self.Cs) else np.sort(_numbers(self.Cs))
+        if not (Cs.size and Cs[0] > 0 and not np.isnan(Cs[-1])):
+            raise InputError(f"Cs is {self.Cs!r}, expected a length >= 1 or numbers > 0.")
+
+        def fitted(results: Sequence[SolveResult], labels: np.ndarray) -> ElasticNetClassifier:
+            model = ElasticNetClassifier(loss=self.loss)
+            model.classes_, model.n_features_in_ = labels, X.shape[1]
+            model.coef_ = np.array([result.coef for result in results])
+            model.intercept_ = np.array([result.intercept for result in results])
+            return model
+
+        total = weights.sum()
+        results, self.classes_, self.l1_ratio_, best, _, self.scores_ = self._search(
+            X, y, weights, lambda _, ratio: 1.0 / (Cs * total), fitted
+        )
+        self.C_, self.Cs_ = float(Cs[best]), Cs
+        self._store(results)
+        return self
+
+    def _problems(
+        self, X: Any, y: Any, weights: np.ndarray
+    ) -> tuple[list[Problem], np.ndarray | None]:
+        classes = np.unique(y)
+        positive = classes[1:] if classes.size == 2 else classes
+        common: dict[str, Any] = {"sample_weight": weights, "fit_intercept": self.fit_intercept}
+        problems = [
+            make_problem(X, np.where(y == label, 1.0, -1.0), loss=self.loss, **common)
+            for label in positive
+        ]
+        # One design for all classes: its transposed copy is made once.
+        return [replace(problem, design=problems[0].design) for problem in problems], classes
+
+
+def grid(alphas: Any, eps: float, largest: float) -> np.ndarray:
+    """Return a decreasing grid of penalties: as given, or geometric from the largest down."""
+    if _is_length(alphas):
+        if not isinstance(eps, Real) or not 0 < eps < 1:
+            raise InputError(f"alphas is {alphas!r} and eps {eps!r}: expected >= 1 and in (0, 1).")
+        largest = largest if largest > 0 else 1.0
+        return np.geomspace(largest, largest * eps, alphas)
+    values = np.sort(_numbers(alphas))[::-1]
+    if values.size == 0 or values[-1] < 0 or not np.isfinite(values).all():
+        raise InputError(f"alphas is {alphas!r}, expected a length >= 1 or numbers >= 0.")
+    return values
+
+
+def _is_length(grid: Any) -> bool:
+    """Whether a grid is given by its length."""
+    return isinstance(grid, Integral) and int(grid) >= 1
+
+
+def _numbers(grid: Any) -> np.ndarray:
+    """Return a grid that is given by its values; empty for what is none."""
+    refuse_mask("the grid", grid)
+    try:
+        values = np.asarray(grid, dtype=float)
+    except (TypeError, ValueError):
+        return np.empty(0)
+    return values if values.ndim == 1 else np.empty(0)

@@ -1,0 +1,181 @@
+"""Losses in compiled code, by their number: values, slopes, curvatures, conjugates and proxes."""
+
+import math
+
+import numpy as np
+from numba import njit
+
+BLOCK = 1024
+"""Rows whose losses are summed together, so that a sum does not depend on the threads."""
+
+
+@njit(cache=True, nogil=True)
+def loss_value(code, shape, z, y):
+    """Loss of one prediction; `losses` holds the definitions."""
+    if code == 0:
+        return 0.5 * (z - y) * (z - y)
+    if code == 1:
+        m = -y * z
+        return m + math.log1p(math.exp(-m)) if m > 0 else math.log1p(math.exp(m))
+    if code == 2:
+        m = max(0.0, 1.0 - y * z)
+        return m * m
+    if code == 3:
+        r = abs(z - y)
+        return 0.5 * r * r if r <= shape else shape * (r - 0.5 * shape)
+    constant = y * math.log(y) - y if y > 0 else 0.0
+    return math.exp(z) - y * z + constant
+
+
+@njit(cache=True, nogil=True)
+def loss_gradient(code, shape, z, y):
+    """Derivative of the loss in the prediction."""
+    if code == 0:
+        return z - y
+    if code == 1:
+        return -y / (1.0 + math.exp(y * z))
+    if code == 2:
+        return -2.0 * y * max(0.0, 1.0 - y * z)
+    if code == 3:
+        return min(shape, max(-shape, z - y))
+    return math.exp(z) - y
+
+
+@njit(cache=True, nogil=True)
+def loss_curvature(code, shape, z, y):
+    """Second derivative of the loss in the prediction."""
+    if code == 0:
+        return 1.0
+    if code == 1:
+        e = math.exp(-abs(z))
+        return e / ((1.0 + e) * (1.0 + e))
+    if code == 2:
+        return 2.0 if y * z < 1.0 else 0.0
+    if code == 3:
+        return 1.0 if abs(z - y) <= shape else 0.0
+    return math.exp(z)
+
+
+@njit(cache=True, nogil=True)
+def loss_conjugate(code, shape, a, y):
+    """Conjugate of the loss at a point of its domain."""
+    if code == 0 or code == 3:
+        return 0.5 * a * a + a * y
+    if code == 1:
+        p = min(1.0, max(0.0, -a * y))
+        total = p * math.log(p) if p > 0 else 0.0
+        return total + ((1.0 - p) * math.log1p(-p) if p < 1 else 0.0)
+    if code == 2:
+        p = -a * y
+        return 0.25 * p * p - p
+    u = max(0.0, a + y)
+    total = u * math.log(u) - u if u > 0 else 0.0
+    return total - (y * math.log(y) - y if y > 0 else 0.0)
+
+
+@njit(cache=True, nogil=True)
+def loss_prox(code, shape, c, q, y, u, left):
+    """Argmin over u of (u − c)²/2 + q loss(u, y), and the loss's derivative there.
+
+    Safeguarded Newton on r(u) = u − c + q loss'(u) from a first guess, until r is rounding or at
+    most `left` of the last move and of 1, the scale on which the logistic curvature changes.
+    """
+    if q == 0.0:
+        return c, loss_gradient(code, shape, c, y)
+    if code == 4:
+        # Far right of the root exp overflows; log bounds the root from there.
+        u = min(u, c + q * y, max(0.0, math.log(max(1.0, (c + q * y) / q))) + 1.0)
+    slope = loss_gradient(code, shape, u, y)
+    # The derivative increases, so the root lies between a point and its image.
+    low, high = min(u, c - q * slope), max(u, c - q * slope)
+    residual = u - c + q * slope
+    last = np.inf
+    for _ in range(100):
+        if residual > 0:
+            high = u
+        else:
+            low = u
+        move = residual / (1.0 + q * loss_curvature(code, shape, u, y))
+        if not (low <= u - move <= high) or abs(move) > 0.5 * last:
+            move = u - 0.5 * (low + high)
+        last = abs(move)
+        u -= move
+        slope = loss_gradient(code, shape, u, y)
+        residual = u - c + q * slope
+        if abs(residual) <= left * min(1.0, last) or last <= 1e-14 * (1.0 + abs(u)):
+            break
+    return u, slope
+
+
+@njit(cache=True, nogil=True)
+def of_row(values, i):
+    """Value of row i; all rows share one where `values` holds no more."""
+    return values[i] if values.size > 1 else values[0]
+
+
+@njit(cache=True, nogil=True)
+def losses(code, shape, z, y, mass, move, step, sums, turn, threads):
+    """Weighted sum of the losses of z + step · move in each block of rows."""
+    for block in range(turn, sums.size, threads):
+        total = 0.0
+        for i in range(block * BLOCK, min(z.size, (block + 1) * BLOCK)):
+            total += of_row(mass, i) * loss_value(code, shape, z[i] + step * move[i], y[i])
+        sums[block] = total
+
+
+@njit(cache=True, nogil=True)
+def gradients(code, shape, z, y, mass, out, turn, threads):
+    """Weighted derivatives of the losses; out may be z."""
+    for i in range(z.size * turn // threads, z.size * (turn + 1) // threads):
+        out[i] = of_row(mass, i) * loss_gradient(code, shape, z[i], y[i])
+
+
+@njit(cache=True, nogil=True)
+def curvatures(code, shape, z, y, mass, out, turn, threads):
+    """Weighted second derivatives; at least 1e-12, since a flat model would be unbounded."""
+    for i in range(z.size * turn // threads, z.size * (turn + 1) // threads):
+        out[i] = of_row(mass, i) * max(1e-12, loss_curvature(code, shape, z[i], y[i]))
+
+
+@njit(cache=True, nogil=True)
+def conjugates(code, shape, a, y, mass, scale, sums, turn, threads):
+    """Weighted sum of the conjugates at scale · a / mass (a holds weighted derivatives)."""
+    for block in range(turn, sums.size, threads):
+        total = 0.0
+        for i in range(block * BLOCK, min(a.size, (block + 1) * BLOCK)):
+            m = of_row(mass, i)
+            if m > 0:
+                total += m * loss_conjugate(code, shape, scale * a[i] / m, y[i])
+        sums[block] = total
+
+
+@njit(cache=True, nogil=True)
+def intercept_shift(code, shape, z, y, mass):
+    """Number t that minimises the weighted loss of z + t: safeguarded Newton."""
+    low, high, t = -np.inf, np.inf, 0.0
+    for k in range(100):
+        slope, bend, size = 0.0, 0.0, 0.0
+        for i in range(z.size):
+            m = of_row(mass, i)
+            g = m * loss_gradient(code, shape, z[i] + t, y[i])
+            slope += g
+            size += abs(g)
+            bend += m * loss_curvature(code, shape, z[i] + t, y[i])
+        # An overflow is no balance.
+        if abs(slope) <= 4e-16 * size < np.inf:
+            return t
+        if slope > 0:
+            high = t
+        else:
+            low = t
+        following = t - (slope / bend if bend > 1e-300 else math.copysign(np.inf, slope))
+        # Where few rows have a curvature Newton's moves are short: then every other is not its own.
+        if (k >= 20 and k % 2) or not (low < following < high):
+            if math.isinf(low) or math.isinf(high):
+                following = t - math.copysign(1.0 + abs(t), slope)
+            else:
+                following = 0.5 * (low + high)
+        if following == t:
+            return t
+        t = following
+    return t

@@ -1,0 +1,1 @@
+"""The solvers: one file for each method, which states beside its loop what it needs."""

@@ -1,0 +1,174 @@
+"""Proximal Newton on a growing working set, with the Gram matrix of the set while it is small."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from telic.errors import InputError
+from telic.optim import row_products
+from telic.optim.method import Method
+from telic.optim.methods.gram import descend
+from telic.optim.methods.line_search import backtrack
+from telic.optim.methods.prox_newton_anderson import descend_columns
+from telic.optim.methods.prox_newton_gram import WorkingGram
+from telic.optim.problem import Problem
+from telic.optim.result import Iterate
+from telic.optim.row_products import some_products, some_sums
+from telic.optim.threads import share
+
+_STALE = 0.6
+"""Share of the violation a step may leave before the curvatures are renewed."""
+
+
+def prox_newton(
+    problem: Problem,
+    *,
+    coef: np.ndarray,
+    intercept: float = 0.0,
+    start_size: int = 200,
+) -> Iterator[Iterate]:
+    """Run proximal Newton, one iterate per working set.
+
+    The set grows by the features that violate optimality most. On it the loss is replaced by its
+    quadratic model, which coordinate descent on the Gram matrix minimises; a line search takes
+    care of the rest. The Gram matrix keeps the curvatures it was formed with, since a step then
+    costs a tenth of forming it anew, until a step takes away less than 1 − `_STALE` of the
+    violation. Where the matrix would be larger than the data, `anderson.descend_columns` does
+    without it, on a set of at most twice the support.
+
+    Parameters
+    ----------
+    problem : Problem
+    coef, intercept
+        Where to start; `coef` is changed in place.
+    start_size : int
+        Features that the set grows by, or half the support if that is more.
+
+    Raises
+    ------
+    InputError
+        For a group penalty, whose blocks it does not know.
+    """
+    if problem.is_grouped:
+        raise InputError("prox_newton has no group penalty. Use method='gram' or 'saga'.")
+    columns, threads = problem.design.columns, problem.threads
+    gram = WorkingGram(problem)
+    z = problem.predict(coef, intercept)
+    a, gradient = np.empty(problem.design.n), np.empty(problem.design.d)
+    spent, risk = problem.design.n, None
+    while True:
+        intercept, risk = problem.settle(z, intercept, risk)
+        problem.slopes(z, out=a)
+        share(row_products.products, threads, columns, a, 0.0, gradient)
+        yield Iterate(coef, intercept, spent, prediction=z, slopes=a, gradient=gradient, risk=risk)
+        violation = problem.violations(gradient, coef)
+        worst = violation.max()
+        support = int(np.count_nonzero(coef))
+        # Features in use come first, then the worst violators.
+        violation[coef != 0] = np.inf
+        if _grown(gram, violation, max(start_size, support // 2), z):
+            intercept, spent, risk = _on_gram(
+                *(problem, gram, coef, intercept, z, risk, gradient, 0.1 * worst, a)
+            )
+        else:
+            wrong = int(np.count_nonzero(violation > 0))
+            size = max(min(max(start_size, 2 * support), wrong), support)
+            working = _largest(violation, size)
+            intercept, spent, risk = descend_columns(
+                *(problem, working, coef, intercept, z, risk, 0.3 * worst)
+            )
+
+
+METHOD = Method("prox_newton", prox_newton, groups=False, random=False)
+
+
+def _grown(gram: WorkingGram, violation: np.ndarray, most: int, z: np.ndarray) -> bool:
+    """Extend the matrix by the features of largest violation; False where it would be too large."""
+    outside = np.where(gram.inside, 0.0, violation)
+    count = int(np.isinf(outside).sum())
+    count = max(count, min(most, int(np.count_nonzero(outside))))
+    new = _largest(outside, count)
+    if gram.features.size and gram.features.size + count <= gram.limit:
+        if count:
+            gram.extend(new)
+        return True
+    kept = gram.features[violation[gram.features] > 0]
+    if kept.size + count > gram.limit:
+        return False
+    gram.restart(z, np.concatenate([kept, new]))
+    return True
+
+
+def _largest(values: np.ndarray, count: int) -> np.ndarray:
+    """Return the places of the largest values, in order."""
+    if count == 0:
+        return np.empty(0, np.int64)
+    return np.sort(np.argpartition(-values, count - 1)[:count]).astype(np.int64)
+
+
+def _on_gram(
+    problem: Problem,
+    gram: WorkingGram,
+    coef: np.ndarray,
+    intercept: float,
+    z: np.ndarray,
+    risk: float,
+    gradient: np.ndarray,
+    target: float,
+    move_z: np.ndarray,
+) -> tuple[float, int, float | None]:
+    """Minimise over the set until no violation exceeds target; z and coef in place.
+
+    Returns the intercept, the component gradients spent, and the risk if it is known. move_z, of
+    length n, is overwritten: with the move's predictions, then the slopes after it.
+    """
+    columns, n, l2 = problem.design.columns, problem.design.n, problem.l2
+    features, size = gram.features, gram.features.size
+    exact = problem.loss.code == 0
+    singles = np.arange(size), np.arange(size + 1), np.ones(size)
+    w, slope, slope_b = coef[features], gradient[features], 0.0
+    spent, fresh = n, False
+    worst = problem.violations(slope, w).max(initial=0.0)
+    for _ in range(20):
+        start = w.copy()
+        descend(
+            *(gram.matrix, slope - gram.means * slope_b, w, np.empty(size), *singles),
+            *(problem.l1, l2, 0.0, max(0.1 * worst, 0.3 * target), 2000),
+        )
+        move = w - start
+        move_b = -(gram.means @ move) - slope_b / gram.weights.sum()
+        if not problem.fit_intercept:
+            move_b = 0.0
+        move_z[:] = move_b
+        share(some_sums, problem.threads, columns, features, move, move_z)
+        step = 1.0
+        if not exact:
+            total = slope @ move + slope_b * move_b
+            step, risk = backtrack(problem, problem.penalty, z, move_z, start, move, total, risk)
+        # A move of nothing but rounding may be infinite.
+        if step > 0.0:
+            move_z *= step
+            z += move_z
+            w = start + step * move
+            intercept += step * move_b
+        else:
+            w = start
+        if exact:
+            break
+        a = problem.slopes(z, out=move_z)
+        share(some_products, problem.threads, columns, features, a, slope)
+        slope_b = a.sum() if problem.fit_intercept else 0.0
+        spent += n
+        last, worst = (
+            worst,
+            max(problem.violations(slope, w).max(initial=0.0), abs(slope_b)),
+        )
+        if worst <= target or (fresh and step == 0.0):
+            break
+        fresh = worst > _STALE * last or step == 0.0
+        if fresh:
+            gram.restart(z, features)
+            order = np.argsort(features)
+            features, w, slope = gram.features, w[order], slope[order]
+    coef[features] = w
+    return intercept, spent, None if exact else risk

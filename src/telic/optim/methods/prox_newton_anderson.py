@@ -1,0 +1,206 @@
+"""Proximal Newton on a working set by its columns: Anderson-accelerated coordinate descent."""
+
+import numpy as np
+from numba import njit
+
+from telic.optim.methods.line_search import backtrack
+from telic.optim.problem import Problem
+from telic.optim.prox_kernels import soft
+from telic.optim.row_products import some_products, some_sums
+from telic.optim.rows import Rows, entries, entry, row_dot
+from telic.optim.threads import share
+
+_MEMORY = 5
+"""Epochs between two extrapolations (M = 5 in Bertrand and Massias 2021)."""
+
+
+def descend_columns(
+    problem: Problem,
+    working: np.ndarray,
+    coef: np.ndarray,
+    intercept: float,
+    z: np.ndarray,
+    risk: float,
+    target: float,
+) -> tuple[float, int, float]:
+    """Minimise over the working set until no violation exceeds target; z and coef in place.
+
+    Returns the intercept, the component gradients spent, and the risk.
+    """
+    columns, n, l1, l2 = problem.design.columns, problem.design.n, problem.l1, problem.l2
+    gradient, hessian = np.empty(working.size), np.empty(working.size)
+    # One array holds the slopes, then an extrapolated move's predictions, then the move's own.
+    bent, curvature, move_z = np.empty(n), np.empty(n), np.empty(n)
+    spent = 0
+    w = coef[working]
+    for _ in range(20):
+        a = problem.slopes(z, out=move_z)
+        share(some_products, problem.threads, columns, working, a, gradient)
+        slope_b = a.sum() if problem.fit_intercept else 0.0
+        worst = max(problem.violations(gradient, w).max(initial=0.0), abs(slope_b))
+        if worst <= target:
+            break
+        gradient += l2 * w
+        problem.curvatures(z, out=curvature)
+        share(_weighted_squares, problem.threads, columns, curvature, working, hessian)
+        goal = max(0.1 * worst, 0.3 * target)
+        move, move_b = _minimise_model(
+            columns,
+            working,
+            curvature,
+            gradient,
+            slope_b,
+            hessian + l2,
+            w,
+            l1,
+            l2,
+            bent,
+            move_z,
+            goal,
+            problem.fit_intercept,
+        )
+        move_z[:] = move_b
+        share(some_sums, problem.threads, columns, working, move, move_z)
+        slope = (gradient - l2 * w) @ move + slope_b * move_b
+        step, risk = backtrack(problem, problem.penalty, z, move_z, w, move, slope, risk)
+        spent += n
+        if step == 0.0:
+            break
+        move_z *= step
+        z += move_z
+        w += step * move
+        intercept += step * move_b
+    coef[working] = w
+    return intercept, spent + n, risk
+
+
+def _minimise_model(
+    columns: Rows,
+    working: np.ndarray,
+    curvature: np.ndarray,
+    gradient: np.ndarray,
+    slope_b: float,
+    hessian: np.ndarray,
+    w: np.ndarray,
+    l1: float,
+    l2: float,
+    bent: np.ndarray,
+    other: np.ndarray,
+    goal: float,
+    has_b: bool,
+) -> tuple[np.ndarray, float]:
+    """Minimise the quadratic model over the move; Anderson extrapolation every few epochs."""
+    move, move_b = np.zeros(working.size), np.zeros(1)
+    bent[:] = 0.0
+    total = curvature.sum() if has_b else 0.0
+    trail = np.empty((_MEMORY + 1, working.size + 1))
+    active = np.ones(working.size, np.bool_)
+    for _ in range(200):
+        trail[0, :-1], trail[0, -1] = move, move_b[0]
+        for epoch in range(1, _MEMORY + 1):
+            worst = _epoch(
+                *(columns, working, active, curvature, gradient, hessian, w, move, l1, l2, bent),
+                *(move_b, slope_b, total),
+            )
+            trail[epoch, :-1], trail[epoch, -1] = move, move_b[0]
+            if worst <= goal:
+                break
+        if worst <= goal:
+            if active.all():
+                break
+            active[:] = True
+            continue
+        extrapolated = _extrapolate(trail)
+        if extrapolated is not None:
+            other[:] = extrapolated[-1]
+            share(some_sums, 1, columns, working, extrapolated[:-1], other)
+            other *= curvature
+            if _model(gradient, slope_b, w, extrapolated, other, curvature, l1, l2) < _model(
+                gradient, slope_b, w, trail[-1], bent, curvature, l1, l2
+            ):
+                move, move_b[0] = extrapolated[:-1].copy(), extrapolated[-1]
+                bent[:] = other
+        active = (w + move) != 0
+    return move, move_b[0]
+
+
+def _extrapolate(trail: np.ndarray) -> np.ndarray | None:
+    """Combination of the last iterates whose differences nearly cancel."""
+    steps = np.diff(trail, axis=0)
+    inner = steps @ steps.T
+    try:
+        c = np.linalg.solve(
+            inner + 1e-12 * np.trace(inner) * np.eye(len(inner)), np.ones(len(inner))
+        )
+    except np.linalg.LinAlgError:
+        return None
+    total = c.sum()
+    return (c / total) @ trail[1:] if np.isfinite(total) and total != 0 else None
+
+
+@njit(cache=True, nogil=True)
+def _model(gradient, slope_b, w, move, bent, curvature, l1, l2):
+    """Value of the quadratic model; bent is curvature times the move's predictions."""
+    total, bend = slope_b * move[w.size], 0.0
+    for k in range(w.size):
+        total += (gradient[k] + 0.5 * l2 * move[k]) * move[k] + l1 * abs(w[k] + move[k])
+    for i in range(bent.size):
+        bend += bent[i] * (bent[i] / curvature[i])
+    return total + 0.5 * bend
+
+
+@njit(cache=True, nogil=True)
+def _epoch(
+    columns,
+    working,
+    active,
+    curvature,
+    gradient,
+    hessian,
+    w,
+    move,
+    l1,
+    l2,
+    bent,
+    move_b,
+    slope_b,
+    total_b,
+):
+    """One round of coordinate descent on the model; returns the largest change of a gradient."""
+    worst = 0.0
+    for r in range(working.size):
+        if not active[r] or hessian[r] == 0.0:
+            continue
+        j = working[r]
+        slope = gradient[r] + row_dot(columns, j, bent) + l2 * move[r]
+        old = w[r] + move[r]
+        new = soft(old - slope / hessian[r], l1 / hessian[r])
+        change = new - old
+        if change != 0.0:
+            move[r] = new - w[r]
+            worst = max(worst, abs(change) * hessian[r])
+            start, end = entries(columns, j)
+            for p in range(start, end):
+                i, x = entry(columns, j, p)
+                bent[i] += curvature[i] * change * x
+    if total_b > 0.0:
+        change = -(slope_b + bent.sum()) / total_b
+        move_b[0] += change
+        worst = max(worst, abs(change) * total_b)
+        for i in range(bent.size):
+            bent[i] += curvature[i] * change
+    return worst
+
+
+@njit(cache=True, nogil=True)
+def _weighted_squares(columns, weights, working, out, turn, threads):
+    """Weighted squared norms of some columns."""
+    for r in range(turn, working.size, threads):
+        j = working[r]
+        total = 0.0
+        start, end = entries(columns, j)
+        for p in range(start, end):
+            i, value = entry(columns, j, p)
+            x = float(value)
+            total += weights[i] * x * x
+        out[r] = total
