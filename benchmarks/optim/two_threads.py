@@ -14,7 +14,8 @@ from numba import njit
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.optim import datasets
-from telic.optim import ElasticNetClassifierCV, linear_cv, make_problem, solve, threads
+from telic.optim import ElasticNetClassifierCV, make_problem, solve, threads
+from telic.optim.estimators import elastic_net_cv
 
 SOLVED = (
     ("l1 logistic, rcv1 shape", "rcv1", "prox_newton", 1e-4, 0.0),
@@ -86,7 +87,7 @@ def thread_rows(repeat: int = 5):
             ).fit(X, y)
 
         name = f"{folds} folds × 5 Cs, elastic-net logistic, rcv1 shape"
-        rows = _compared(search, linear_cv, "Parallel", max(1, repeat // 2))
+        rows = _compared(search, elastic_net_cv, "Parallel", max(1, repeat // 2))
         yield name, "ElasticNetClassifierCV", *rows
 
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 from typer.testing import CliRunner
 
-from telic.auc import SPAM, comparison
+from telic.auc import SPAM, compare
 from telic.auc.compare import METHODS
 from telic.cli import app
 from telic.errors import InputError
@@ -109,10 +109,10 @@ def test_what_other_code_made_is_computed_again_and_said(folder, tmp_path, monke
     assert "diabetes||unit|SPAM-L2|0 was made by other code or settings" in caplog.text
     assert runs("SPAM-L2", data._replace(digest="another file")) == 2
     assert runs("SPAM-L2") == 2
-    monkeypatch.setattr(comparison, "at_most", lambda rows, positive, most: rows[::-1])
+    monkeypatch.setattr(compare, "at_most", lambda rows, positive, most: rows[::-1])
     assert (runs("SPAM-L2"), runs("logistic")) == (2, 2)
     # A file that may not be added to holds nothing of what other code made.
-    monkeypatch.setattr(comparison, "at_most", lambda rows, positive, most: rows)
+    monkeypatch.setattr(compare, "at_most", lambda rows, positive, most: rows)
     with pytest.raises(NotStored):
         runs_of(data, "SPAM-L2", "unit", 1, Results(file, compute=False), label="")
 

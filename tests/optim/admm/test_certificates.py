@@ -20,7 +20,7 @@ from telic.optim.admm import (
     TrendFilter,
     certificate,
     consensus_admm,
-    graphs,
+    feature_graphs,
     make_admm_problem,
     minimize_admm,
     separable,
@@ -243,7 +243,7 @@ def test_the_defaults_are_right_whatever_the_unit_of_a_feature(n, level):
     X, y, rng = unequal(n, n, level=level)
     noisy = y + 0.3 * rng.normal(size=n)
     labels = np.where(2 * y + rng.normal(size=n) > 0, 1.0, -1.0)
-    mass, edges = np.full(n, 1 / n), graphs.knn(X)
+    mass, edges = np.full(n, 1 / n), feature_graphs.knn(X)
     fused = edges.incidence.toarray(), 1e-3 * edges.weights
     D = np.eye(5)[1:3] - np.eye(5)[:2]
     for target, model, loss, (A, l1) in (

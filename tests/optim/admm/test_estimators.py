@@ -18,7 +18,7 @@ from telic.optim.admm import (
     GraphFusedClassifier,
     GraphFusedRegressor,
     TrendFilter,
-    graphs,
+    feature_graphs,
 )
 
 
@@ -68,7 +68,7 @@ def test_the_graph_of_weighted_rows_is_that_of_repeated_ones():
     X, _ = fused_data(80)
     X[:, 3:] += X[:, :3]
     times = np.arange(80) % 3
-    for build in (graphs.knn, graphs.inverse_covariance):
+    for build in (feature_graphs.knn, feature_graphs.inverse_covariance):
         weighed = build(X, sample_weight=times)
         repeated = build(np.repeat(X, times, axis=0))
         assert weighed.edges.tolist() == repeated.edges.tolist()
@@ -126,13 +126,13 @@ def test_graphs():
     base = rng.normal(size=(500, 2))
     X = np.column_stack([base[:, 0], -base[:, 0], base[:, 1], base[:, 1], np.ones(500)])
     X[:, :4] += 0.3 * rng.normal(size=(500, 4))
-    for graph in (graphs.inverse_covariance(X), graphs.knn(X, neighbors=1)):
+    for graph in (feature_graphs.inverse_covariance(X), feature_graphs.knn(X, neighbors=1)):
         assert graph.edges.tolist() == [[0, 1], [2, 3]]
         assert np.unique(graph.components).size == 3
-    strength = graphs._neighbourhoods(graphs._standardised(X)[0], 0.1)
+    strength = feature_graphs._neighbourhoods(feature_graphs._standardised(X)[0], 0.1)
     assert (strength[[0, 2], [1, 3]] > 0.5).all()
     assert strength[0, 2] < 0.1
-    A = graphs.grid(2, 3).incidence
+    A = feature_graphs.grid(2, 3).incidence
     w = rng.normal(size=6)
     image = w.reshape(2, 3)
     total = np.abs(np.diff(image, axis=0)).sum() + np.abs(np.diff(image, axis=1)).sum()
@@ -155,7 +155,7 @@ def test_graphs():
 )
 def test_a_bad_graph_is_named(edges, weights, message):
     with pytest.raises(InputError, match=message):
-        graphs.as_graph(3, edges, weights)
+        feature_graphs.as_graph(3, edges, weights)
 
 
 def fused_data(n=120):
@@ -206,15 +206,15 @@ def test_an_empty_graph_is_refused_and_a_lone_feature_is_joined():
     X = rng.normal(size=(400, 5))
     y = X[:, 0]
     with pytest.raises(InputError, match="the graph is empty"):
-        graphs.inverse_covariance(X, alpha=0.9)
+        feature_graphs.inverse_covariance(X, alpha=0.9)
     with pytest.raises(InputError, match="no edges"):
         GraphFusedRegressor(np.empty((0, 2), int)).fit(X, y)
     X[:, 1] = X[:, 0] + 0.1 * rng.normal(size=400)
     X[:, 2] += 0.2 * X[:, 3]
-    graph = graphs.inverse_covariance(X, alpha=0.5)
+    graph = feature_graphs.inverse_covariance(X, alpha=0.5)
     assert np.bincount(graph.components).min() > 1
     assert [2, 3] in graph.edges.tolist()
-    alone = graphs.inverse_covariance(X, alpha=0.5, join_lone=False)
+    alone = feature_graphs.inverse_covariance(X, alpha=0.5, join_lone=False)
     assert alone.edges.tolist() == [[0, 1]]
 
 

@@ -16,10 +16,10 @@ from telic.optim.admm import (
     Optimum,
     make_admm_problem,
     minimize_admm,
-    newton,
     separable,
     solve_admm,
 )
+from telic.optim.admm.methods import newton
 from telic.optim.losses import as_loss
 
 D = np.diff(np.eye(6), axis=0)

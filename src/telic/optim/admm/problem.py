@@ -38,6 +38,18 @@ class Constraint(NamedTuple):
     high: np.ndarray
 
 
+class Terms(NamedTuple):
+    """The weighted losses of f and its ridge, the form in which kernels take them."""
+
+    code: int
+    shape: float
+    y: np.ndarray
+    mass: np.ndarray
+    bias: float
+    """1 if there is an intercept, the last entry of x; else 0."""
+    ridge: np.ndarray
+
+
 @dataclass(frozen=True, slots=True)
 class AdmmProblem:
     """Minimise f(x) + g(y) subject to Ax + By = c (5.1.1).
@@ -65,6 +77,12 @@ class AdmmProblem:
         g = self.g
         A = sparse_rows(self.A)
         return Constraint(A, sparse_rows(B), self.B is None, self.c, g.l1, g.l2, g.low, g.high)
+
+    @property
+    def terms(self) -> Terms:
+        """The weighted losses as kernels take them, with what the ridge adds to each entry of x."""
+        bias = float(self.data.fit_intercept)
+        return Terms(*self.data.terms, bias, self.ridge)
 
     @property
     def ridge(self) -> np.ndarray:

@@ -15,12 +15,8 @@ def batch_admm(problem: AdmmProblem, steps: Steps, state: State) -> Iterator[Poi
     """
     constraint, ridge = problem.constraint, problem.ridge
     while True:
-        sweep(constraint, state.x, state.y, state.s, state.pull, steps.rho, steps.tau)
-        h = problem.gradient(state.x)
-        x_step(
-            *(state.x, h, ridge, state.pull, state.move),
-            *(steps.eta, steps.rho, steps.theta, steps.inverse),
-        )
+        sweep(constraint, state, steps)
+        x_step(problem.gradient(state.x), ridge, state, steps, steps.eta)
         yield Point(
             state.x, state.y, dual(problem, state.x, state.s, steps.rho), problem.data.design.n
         )

@@ -52,22 +52,20 @@ def sdca_admm(
     squares(data.design.rows, norms)
     norms += data.fit_intercept
     span = max(squared_norm(A), 1e-12)
-    x, residual, a, u = np.zeros(size), np.zeros(size), np.zeros(n), np.zeros(k + d)
-    change, old = np.zeros(size), np.zeros(size)
+    x, a, u, residual = np.zeros(size), np.zeros(n), np.zeros(k + d), np.zeros(size)
+    point, room = (x, a, u, residual), (np.zeros(size), np.zeros(size))
+    terms = problem.terms._replace(mass=n * data.mass)
     while True:
-        _run(
-            *(data.design.rows, data.y, data.loss.code, data.loss.shape, n * data.mass),
-            *(float(data.fit_intercept), constraint, norms, span, rho),
-            *(x, residual, change, old, a, u, seed),
-        )
+        _run(data.design.rows, terms, constraint, norms, span, rho, point, room, seed)
         yield Point(x, problem.A @ x, u[:k] / n, n)
 
 
 @njit(cache=True, nogil=True)
-def _run(
-    A, y, code, shape, weight, bias, C, norms, span, rho, x, residual, change, old, a, u, seed
-):  # fmt: skip
-    """Take n steps; residual = Xᵀa + Aᵀu."""
+def _run(A, terms, C, norms, span, rho, point, room, seed):
+    """Take n steps; point = (x, a, u, Xᵀa + Aᵀu), and two vectors of x's length to write on."""
+    code, shape, y, weight, bias, _ = terms
+    x, a, u, residual = point
+    change, old = room
     n, d = y.size, x.size
     inverse = rho * span
     sigma = 1.0 / inverse

@@ -1,6 +1,6 @@
 """What the methods share: the y-step with the dual update, the x-step, and their step sizes."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -13,8 +13,7 @@ from telic.optim.prox_kernels import soft
 from telic.optim.rows import row_add, row_dot
 
 
-@dataclass(slots=True)
-class State:
+class State(NamedTuple):
     """x, y and the dual variable, with the vectors that a step writes on.
 
     The scaled dual z is kept as s = z − Ax. After the dual update z ← z + Ax + By − c that is
@@ -35,8 +34,7 @@ class State:
         return cls(x, y, z - problem.A @ x, np.zeros(x.size), np.zeros(x.size))
 
 
-@dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(NamedTuple):
     """The constants of a step."""
 
     eta: float
@@ -120,8 +118,10 @@ def prox(C, e, v, step):
 
 
 @njit(cache=True, nogil=True)
-def sweep(C, x, y, s, pull, rho, tau):
+def sweep(C, state, steps):
     """Dual update of the last step, y-step, and pull = Aᵀ(Ax + By − c + z)."""
+    x, y, s, pull, _ = state
+    rho, tau = steps.rho, steps.tau
     pull[:] = 0.0
     if C.identity:
         for e in range(s.size):
@@ -144,8 +144,10 @@ def sweep(C, x, y, s, pull, rho, tau):
 
 
 @njit(cache=True, nogil=True)
-def x_step(x, h, ridge, pull, move, eta, rho, theta, inverse):
+def x_step(h, ridge, state, steps, eta):
     """Linearised or exact x-step with the gradient estimate h of the loss."""
+    x, _, _, pull, move = state
+    _, rho, theta, _, inverse = steps
     if inverse.size == 0:
         for j in range(x.size):
             x[j] -= eta / theta[j] * (h[j] + ridge[j] * x[j] + rho * pull[j])
@@ -155,6 +157,18 @@ def x_step(x, h, ridge, pull, move, eta, rho, theta, inverse):
     for q in range(x.size):
         for j in range(x.size):
             x[j] -= inverse[q, j] * move[q]
+
+
+@njit(cache=True, nogil=True)
+def add_iterate(state, sums):
+    """Add x, y and s to their sums."""
+    # Loops: `sums[0] += x` would make a temporary array at every step.
+    for j in range(state.x.size):
+        sums[0][j] += state.x[j]
+    for e in range(state.y.size):
+        sums[1][e] += state.y[e]
+    for e in range(state.s.size):
+        sums[2][e] += state.s[e]
 
 
 def dual(problem: AdmmProblem, x: np.ndarray, s: np.ndarray, rho: float) -> np.ndarray:

@@ -22,29 +22,23 @@ def sa(
     the row, so O(n) numbers suffice. The table starts at zero: filled with the gradients at the
     start, it would push x in their direction for n steps.
     """
-    data, constraint = problem.data, problem.constraint
-    n = data.design.n
+    rows, terms, constraint = problem.data.design.rows, problem.terms, problem.constraint
+    n = problem.data.design.n
     table, average = np.zeros(n), np.zeros_like(state.x)
     m = max(1, n // batch)
     while True:
-        _run(
-            *(data.design.rows, data.y, data.loss.code, data.loss.shape, data.mass),
-            *(float(data.fit_intercept), constraint, problem.ridge, steps.eta, steps.rho),
-            *(steps.theta, steps.tau, steps.inverse, state.x, state.y, state.s, state.pull),
-            *(state.move, table, average, batch, m, seed),
-        )
+        _run(rows, terms, constraint, steps, state, table, average, batch, m, seed)
         yield Point(state.x, state.y, dual(problem, state.x, state.s, steps.rho), m * batch)
 
 
 @njit(cache=True, nogil=True)
-def _run(
-    A, y, code, shape, mass, bias, C, ridge, eta, rho, theta, tau, inverse, x, yy, s, pull, move,
-    table, average, batch, m, seed,
-):  # fmt: skip
+def _run(A, terms, C, steps, state, table, average, batch, m, seed):
     """Take m steps, each with the average of the gradients last seen."""
+    code, shape, y, mass, bias, ridge = terms
+    x = state.x
     n, d = y.size, x.size
     for _ in range(m):
-        sweep(C, x, yy, s, pull, rho, tau)
+        sweep(C, state, steps)
         for _ in range(batch):
             i = int(sampling.uniform(seed) * n)
             slope = loss_gradient(code, shape, row_dot(A, i, x) + bias * x[d - 1], y[i])
@@ -52,4 +46,4 @@ def _run(
             table[i] = slope
             row_add(A, i, change, average)
             average[d - 1] += bias * change
-        x_step(x, average, ridge, pull, move, eta, rho, theta, inverse)
+        x_step(average, ridge, state, steps, steps.eta)

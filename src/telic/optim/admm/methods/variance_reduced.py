@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from telic.optim import sampling
-from telic.optim.admm.methods.steps import State, Steps, dual, sweep, x_step
+from telic.optim.admm.methods.steps import State, Steps, add_iterate, dual, sweep, x_step
 from telic.optim.admm.problem import AdmmProblem
 from telic.optim.admm.result import Point
 from telic.optim.loss_kernels import loss_gradient
@@ -76,19 +76,14 @@ def _stage(
     stage: int,
 ) -> Generator[Point, None, tuple[np.ndarray, ...]]:
     """Take m steps around the snapshot and return the sums of x, y and s."""
-    data, constraint = problem.data, problem.constraint
-    n = data.design.n
+    rows, terms, constraint = problem.data.design.rows, problem.terms, problem.constraint
+    n = problem.data.design.n
     full = problem.gradient(anchor)
     gradients, done, h = n, 0, np.empty_like(full)
     sums = np.zeros_like(state.x), np.zeros_like(state.y), np.zeros_like(state.s)
     while done < m:
         chunk = min(m - done, max(1, n // batch))
-        _run(
-            *(data.design.rows, data.y, data.loss.code, data.loss.shape, data.mass),
-            *(float(data.fit_intercept), constraint, problem.ridge, steps.eta, steps.rho),
-            *(steps.theta, steps.tau, steps.inverse, state.x, state.y, state.s, state.pull),
-            *(state.move, h, anchor, full, *sums, batch, chunk, seed),
-        )
+        _run(rows, terms, constraint, steps, state, h, anchor, full, sums, batch, chunk, seed)
         done += chunk
         gradients += 2 * batch * chunk
         x, y, s = (total / done for total in sums)
@@ -98,14 +93,13 @@ def _stage(
 
 
 @njit(cache=True, nogil=True)
-def _run(
-    A, y, code, shape, mass, bias, C, ridge, eta, rho, theta, tau, inverse, x, yy, s, pull, move,
-    h, anchor, full, sum_x, sum_y, sum_s, batch, m, seed,
-):  # fmt: skip
+def _run(A, terms, C, steps, state, h, anchor, full, sums, batch, m, seed):
     """Take m steps with gradients h = ∇f_i(x) − ∇f_i(anchor) + ∇f(anchor), summing the iterates."""
+    code, shape, y, mass, bias, ridge = terms
+    x = state.x
     n, d = y.size, x.size
     for _ in range(m):
-        sweep(C, x, yy, s, pull, rho, tau)
+        sweep(C, state, steps)
         h[:] = full
         for _ in range(batch):
             i = int(sampling.uniform(seed) * n)
@@ -119,10 +113,5 @@ def _run(
             change *= n * mass[i] / batch
             row_add(A, i, change, h)
             h[d - 1] += bias * change
-        x_step(x, h, ridge, pull, move, eta, rho, theta, inverse)
-        for j in range(d):
-            sum_x[j] += x[j]
-        for e in range(yy.size):
-            sum_y[e] += yy[e]
-        for e in range(s.size):
-            sum_s[e] += s[e]
+        x_step(h, ridge, state, steps, steps.eta)
+        add_iterate(state, sums)
