@@ -96,13 +96,10 @@ def fit_sdca(
     v = shifted = np.zeros(choices.size)
     history = [(0.0, penalty.objective(choices, w))]
     value, gap, lower, target = history[0][1], np.inf, -np.inf, 0.0
-    wide = int(np.diff(choices.start).max())
+    room = np.empty((2, int(np.diff(choices.start).max())))
     for done in range(1, passes + 1):
-        _pass(  # type: ignore[call-arg]
-            *choices.arrays, rng.permutation(n), choices.entries, choices.first,
-            np.maximum(bold * curvature, 1e-9), shifted, p, near.l1, near.l2,
-            np.empty(wide), np.empty(wide),
-        )  # fmt: skip
+        steps, order = np.maximum(bold * curvature, 1e-9), rng.permutation(n)
+        _pass(choices.arrays, order, steps, shifted, p, near.l1, near.l2, *room)
         # Anew from p: with sums that were only kept up to date it would be no bound.
         v = choices.slope(p)
         last, w = w, near.weights(v + extra * centre if extra else v)
@@ -132,32 +129,29 @@ def fit_sdca(
 
 
 @njit(cache=True, nogil=True)
-def _pass(
-    outcome, offset, start, context_start, context_entry, context_value, shared_start,
-    shared_feature, shared_value, order, entries, first, curvature, v, p, l1, l2, linear, new,
-):  # fmt: skip
+def _pass(rows, order, curvature, v, p, l1, l2, linear, new):
     """One pass in the given order."""
     for c in order:
-        top, m, a = start[c], start[c + 1] - start[c], curvature[c]
+        top, m, a = rows.start[c], rows.start[c + 1] - rows.start[c], curvature[c]
         for k in range(m):
-            base, score = np.int64(outcome[top + k]) * entries, 0.0
-            for e in range(context_start[c], context_start[c + 1]):
-                u = v[base + context_entry[e]]
-                score += context_value[e] * (max(u - l1, 0.0) + min(u + l1, 0.0))
-            for e in range(shared_start[top + k], shared_start[top + k + 1]):
-                u = v[first + shared_feature[e]]
-                score += shared_value[e] * (max(u - l1, 0.0) + min(u + l1, 0.0))
-            linear[k] = offset[top + k] + score / l2 + a * p[top + k]
+            base, score = np.int64(rows.outcome[top + k]) * rows.entries, 0.0
+            for e in range(rows.context_start[c], rows.context_start[c + 1]):
+                u = v[base + rows.context_entry[e]]
+                score += rows.context_value[e] * (max(u - l1, 0.0) + min(u + l1, 0.0))
+            for e in range(rows.shared_start[top + k], rows.shared_start[top + k + 1]):
+                u = v[rows.first + rows.shared_feature[e]]
+                score += rows.shared_value[e] * (max(u - l1, 0.0) + min(u + l1, 0.0))
+            linear[k] = rows.offset[top + k] + score / l2 + a * p[top + k]
         new[:m] = p[top : top + m]
         _probabilities(linear[:m], a, new[:m])
         for k in range(m):
             change = (p[top + k] - new[k]) / len(order)
             p[top + k] = new[k]
-            base = np.int64(outcome[top + k]) * entries
-            for e in range(context_start[c], context_start[c + 1]):
-                v[base + context_entry[e]] += context_value[e] * change
-            for e in range(shared_start[top + k], shared_start[top + k + 1]):
-                v[first + shared_feature[e]] += shared_value[e] * change
+            base = np.int64(rows.outcome[top + k]) * rows.entries
+            for e in range(rows.context_start[c], rows.context_start[c + 1]):
+                v[base + rows.context_entry[e]] += rows.context_value[e] * change
+            for e in range(rows.shared_start[top + k], rows.shared_start[top + k + 1]):
+                v[rows.first + rows.shared_feature[e]] += rows.shared_value[e] * change
 
 
 @njit(cache=True, nogil=True)

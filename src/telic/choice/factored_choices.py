@@ -1,7 +1,7 @@
 """Choices whose features are candidate × context, kept factored: never the products."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -9,6 +9,22 @@ from scipy import sparse
 
 from telic.choice.choices import Choices
 from telic.errors import InputError
+
+
+class FactoredRows(NamedTuple):
+    """What kernels read of `FactoredChoices`."""
+
+    outcome: np.ndarray
+    offset: np.ndarray
+    start: np.ndarray
+    context_start: np.ndarray
+    context_entry: np.ndarray
+    context_value: np.ndarray
+    shared_start: np.ndarray
+    shared_feature: np.ndarray
+    shared_value: np.ndarray
+    entries: int
+    first: int
 
 
 @dataclass(frozen=True)
@@ -126,7 +142,7 @@ class FactoredChoices:
         """Return the score of every row."""
         out = np.empty(self.rows)
         w = np.ascontiguousarray(weights, float)
-        _scores(*self.arrays, w, self.entries, self.first, out)  # type: ignore[call-arg]
+        _scores(self.arrays, w, out)
         return out
 
     def probabilities(self, weights: np.ndarray) -> np.ndarray:
@@ -164,7 +180,7 @@ class FactoredChoices:
     def transposed(self, residual: np.ndarray) -> np.ndarray:
         """Return the product of the transposed features with a number per row."""
         out = np.zeros(self.size)
-        _transposed(*self.arrays, residual, self.entries, self.first, out)  # type: ignore[call-arg]
+        _transposed(self.arrays, residual, out)
         return out
 
     def take(self, choices: np.ndarray) -> "FactoredChoices":
@@ -198,12 +214,9 @@ class FactoredChoices:
         return self.outcomes * self.entries
 
     @property
-    def arrays(self) -> Any:
-        """What kernels read, in their order: a tuple of arrays."""
-        return (
-            self.outcome, self.offset, self.start, self.context_start, self.context_entry,
-            self.context_value, self.shared_start, self.shared_feature, self.shared_value,
-        )  # fmt: skip
+    def arrays(self) -> "FactoredRows":
+        """The same as kernels take it."""
+        return FactoredRows(*(getattr(self, name) for name in FactoredRows._fields))
 
 
 def squared_norms(choices: FactoredChoices) -> tuple[np.ndarray, np.ndarray]:
@@ -240,32 +253,26 @@ def _twice(start, position, size):
 
 
 @njit(cache=True, nogil=True)
-def _scores(
-    outcome, offset, start, context_start, context_entry, context_value, shared_start,
-    shared_feature, shared_value, w, entries, first, out,
-):  # fmt: skip
+def _scores(rows, w, out):
     """Write the score of every row."""
-    for c in range(len(start) - 1):
-        for r in range(start[c], start[c + 1]):
-            base = np.int64(outcome[r]) * entries
-            total = offset[r]
-            for e in range(context_start[c], context_start[c + 1]):
-                total += context_value[e] * w[base + context_entry[e]]
-            for e in range(shared_start[r], shared_start[r + 1]):
-                total += shared_value[e] * w[first + shared_feature[e]]
+    for c in range(len(rows.start) - 1):
+        for r in range(rows.start[c], rows.start[c + 1]):
+            base = np.int64(rows.outcome[r]) * rows.entries
+            total = rows.offset[r]
+            for e in range(rows.context_start[c], rows.context_start[c + 1]):
+                total += rows.context_value[e] * w[base + rows.context_entry[e]]
+            for e in range(rows.shared_start[r], rows.shared_start[r + 1]):
+                total += rows.shared_value[e] * w[rows.first + rows.shared_feature[e]]
             out[r] = total
 
 
 @njit(cache=True, nogil=True)
-def _transposed(
-    outcome, offset, start, context_start, context_entry, context_value, shared_start,
-    shared_feature, shared_value, residual, entries, first, out,
-):  # fmt: skip
+def _transposed(rows, residual, out):
     """Add every row's features, times its residual, to out."""
-    for c in range(len(start) - 1):
-        for r in range(start[c], start[c + 1]):
-            base = np.int64(outcome[r]) * entries
-            for e in range(context_start[c], context_start[c + 1]):
-                out[base + context_entry[e]] += context_value[e] * residual[r]
-            for e in range(shared_start[r], shared_start[r + 1]):
-                out[first + shared_feature[e]] += shared_value[e] * residual[r]
+    for c in range(len(rows.start) - 1):
+        for r in range(rows.start[c], rows.start[c + 1]):
+            base = np.int64(rows.outcome[r]) * rows.entries
+            for e in range(rows.context_start[c], rows.context_start[c + 1]):
+                out[base + rows.context_entry[e]] += rows.context_value[e] * residual[r]
+            for e in range(rows.shared_start[r], rows.shared_start[r + 1]):
+                out[rows.first + rows.shared_feature[e]] += rows.shared_value[e] * residual[r]

@@ -78,13 +78,10 @@ def fit_saga(
     widest = int(np.diff(choices.start).max())
     per_row = np.diff(choices.context_start).max() + np.diff(choices.shared_start).max(initial=0)
     touched = np.empty(min(batch * widest * int(per_row), choices.size), np.int64)
-    change = np.empty((batch, widest))
+    change, strengths = np.empty((batch, widest)), (penalty.l1, penalty.l2)
     for done in range(1, passes + 1):
         order = rng.permutation(n)
-        now = _pass(  # type: ignore[call-arg]
-            *choices.arrays, order, choices.entries, first, state, table, steps, batch,
-            penalty.l1, penalty.l2, touched, change,
-        )  # fmt: skip
+        now = _pass(choices.arrays, order, state, table, steps, batch, strengths, touched, change)
         _catch_up(state, steps, choices.entries, first, now, penalty.l1, penalty.l2)
         history.append((1.0 + done, penalty.objective(choices, state[:, W])))
         if progress:
@@ -171,61 +168,57 @@ def _fresh(state, j, step, now, l1, l2):
 
 
 @njit(cache=True, nogil=True)
-def _pass(
-    outcome, offset, start, context_start, context_entry, context_value, shared_start,
-    shared_feature, shared_value, order, entries, first, state, table, steps, batch, l1, l2,
-    touched, change,
-):  # fmt: skip
+def _pass(rows, order, state, table, steps, batch, strengths, touched, change):
     """One pass in the given order; return the number of steps."""
-    n = len(order)
+    n, (l1, l2) = len(order), strengths
     now = 0
     for begin in range(0, n, batch):
         size = min(batch, n - begin)
         for i in range(size):  # new probabilities, all at the same weights
             c = order[begin + i]
-            a, top = start[c], -np.inf
-            for r in range(a, start[c + 1]):
-                base, step = np.int64(outcome[r]) * entries, steps[outcome[r]]
-                score = offset[r]
-                for e in range(context_start[c], context_start[c + 1]):
-                    score += context_value[e] * _fresh(
-                        state, base + context_entry[e], step, now, l1, l2
+            a, top = rows.start[c], -np.inf
+            for r in range(a, rows.start[c + 1]):
+                base, step = np.int64(rows.outcome[r]) * rows.entries, steps[rows.outcome[r]]
+                score = rows.offset[r]
+                for e in range(rows.context_start[c], rows.context_start[c + 1]):
+                    score += rows.context_value[e] * _fresh(
+                        state, base + rows.context_entry[e], step, now, l1, l2
                     )
-                for e in range(shared_start[r], shared_start[r + 1]):
-                    j = first + shared_feature[e]
-                    score += shared_value[e] * _fresh(state, j, steps[-1], now, l1, l2)
+                for e in range(rows.shared_start[r], rows.shared_start[r + 1]):
+                    j = rows.first + rows.shared_feature[e]
+                    score += rows.shared_value[e] * _fresh(state, j, steps[-1], now, l1, l2)
                 change[i, r - a] = score
                 top = max(top, score)
             total = 0.0
-            for k in range(start[c + 1] - a):
+            for k in range(rows.start[c + 1] - a):
                 change[i, k] = np.exp(change[i, k] - top)
                 total += change[i, k]
-            for k in range(start[c + 1] - a):
+            for k in range(rows.start[c + 1] - a):
                 new = change[i, k] / total
                 change[i, k] = new - table[a + k]
                 table[a + k] = new
         found = 0
         for i in range(size):
             c = order[begin + i]
-            for r in range(start[c], start[c + 1]):
-                base, delta = np.int64(outcome[r]) * entries, change[i, r - start[c]]
-                for e in range(context_start[c], context_start[c + 1]):
-                    j = base + context_entry[e]
+            for r in range(rows.start[c], rows.start[c + 1]):
+                base, delta = np.int64(rows.outcome[r]) * rows.entries, change[i, r - rows.start[c]]
+                for e in range(rows.context_start[c], rows.context_start[c + 1]):
+                    j = base + rows.context_entry[e]
                     if state[j, LAST] == now:  # not yet in the list of this batch
                         state[j, LAST] = now + 1
                         touched[found] = j
                         found += 1
-                    state[j, CHANGE] += delta * context_value[e]
-                for e in range(shared_start[r], shared_start[r + 1]):
-                    j = first + shared_feature[e]
+                    state[j, CHANGE] += delta * rows.context_value[e]
+                for e in range(rows.shared_start[r], rows.shared_start[r + 1]):
+                    j = rows.first + rows.shared_feature[e]
                     if state[j, LAST] == now:
                         state[j, LAST] = now + 1
                         touched[found] = j
                         found += 1
-                    state[j, CHANGE] += delta * shared_value[e]
+                    state[j, CHANGE] += delta * rows.shared_value[e]
         for t in range(found):
             j = touched[t]
-            step = steps[j // entries] if j < first else steps[-1]
+            step = steps[j // rows.entries] if j < rows.first else steps[-1]
             row = state[j]
             u = row[W] - step * (row[MEAN] + row[CHANGE] / size)
             row[W] = np.sign(u) * max(abs(u) - step * l1, 0.0) / (1.0 + step * l2)

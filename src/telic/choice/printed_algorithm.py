@@ -105,22 +105,19 @@ def fit_printed(
             f"reference for at most {MAX_SIZE:,}. Use method='saga'."
         )
     batch = min(batch, n)
-    x = choices.matrix().toarray()
-    mean_lipschitz, max_lipschitz = smoothness(choices, penalty.l2)
+    rows = choices.matrix().toarray(), choices.offset, choices.start
+    average, most = smoothness(choices, penalty.l2)
     eta = step_size(
-        rule, n=n, batch=batch, mean_lipschitz=mean_lipschitz, max_lipschitz=max_lipschitz,
-        mu=penalty.l2,
-    )  # fmt: skip
+        rule, n=n, batch=batch, mean_lipschitz=average, max_lipschitz=most, mu=penalty.l2
+    )
+    rates = eta, penalty.l1, penalty.l2
     w, table = np.zeros(d), choices.probabilities(np.zeros(d))
     mean = choices.gradient(w)
     rng = np.random.default_rng(seed)
     history = [(1.0, penalty.objective(choices, w))]
     iterations = max(1, n // batch if every_coordinate else n * d // batch)
     for done in range(1, passes + 1):
-        _iterate(
-            x, choices.offset, choices.start, table, mean, w, iterations, batch, eta,
-            penalty.l1, penalty.l2, every_coordinate, rng,
-        )  # fmt: skip
+        _iterate(rows, table, mean, w, iterations, batch, rates, every_coordinate, rng)
         # A diverging run overflows: that is what it is here to show.
         with np.errstate(all="ignore"):
             history.append((1.0 + done, penalty.objective(choices, w)))
@@ -132,10 +129,9 @@ def fit_printed(
 
 
 @njit(cache=True, nogil=True)
-def _iterate(
-    x, offset, start, table, mean, w, iterations, batch, eta, l1, l2, every_coordinate, rng
-):
+def _iterate(rows, table, mean, w, iterations, batch, rates, every_coordinate, rng):
     """Run iterations of the printed algorithm, in place."""
+    (x, offset, start), (eta, l1, l2) = rows, rates
     n, d = len(start) - 1, x.shape[1]
     order = np.arange(n)
     change = np.empty(d)

@@ -80,14 +80,12 @@ def spdam(
     theta = 1 - 1 / (n / size + norm * np.sqrt(n / (size * ridge)))
     w, ahead, u = np.zeros((3, means.pos.size))
     dual = np.zeros(n)
+    centres, rates = (means.pos, means.neg), (ridge, tau, sigma, theta)
     certify: dict[str, Any] = {"beta": beta, "tol": tol, "weight": weight}
     asked = min(tol, TIGHTEST) if small(X) else tol
     for done in range(1, max_iter + 1):
         order = rng.permutation(n)
-        _pass(
-            rows, positive, factor, order, size, w, ahead, u, dual, means.pos, means.neg,
-            ridge, tau, sigma, theta,
-        )  # fmt: skip
+        _pass(rows, positive, factor, order, size, (w, ahead, u, dual), centres, rates)
         if callback is not None and callback(done, w):
             return certified(X, positive, w, done, **certify, stopped=True)
         if done % 10 == 0:
@@ -115,11 +113,10 @@ def _largest_scaled_row(
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _pass(
-    rows, positive, factor, order, size, w, ahead, u, dual, mean_pos, mean_neg, ridge, tau, sigma,
-    theta,
-):  # fmt: skip
+def _pass(rows, positive, factor, order, size, point, centres, rates):
     """One pass in batches, in place; rows are centred on their class mean implicitly."""
+    w, ahead, u, dual = point
+    (mean_pos, mean_neg), (ridge, tau, sigma, theta) = centres, rates
     n, d = order.size, w.size
     moved = np.zeros(d)
     gap_square = 0.0

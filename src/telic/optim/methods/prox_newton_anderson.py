@@ -1,5 +1,7 @@
 """Proximal Newton on a working set by its columns: Anderson-accelerated coordinate descent."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -44,21 +46,8 @@ def descend_columns(
         problem.curvatures(z, out=curvature)
         share(_weighted_squares, problem.threads, columns, curvature, working, hessian)
         goal = max(0.1 * worst, 0.3 * target)
-        move, move_b = _minimise_model(
-            columns,
-            working,
-            curvature,
-            gradient,
-            slope_b,
-            hessian + l2,
-            w,
-            l1,
-            l2,
-            bent,
-            move_z,
-            goal,
-            problem.fit_intercept,
-        )
+        model = Model(columns, working, curvature, gradient, hessian + l2, slope_b, w, l1, l2)
+        move, move_b = _minimise(model, bent, move_z, goal, problem.fit_intercept)
         move_z[:] = move_b
         share(some_sums, problem.threads, columns, working, move, move_z)
         slope = (gradient - l2 * w) @ move + slope_b * move_b
@@ -74,34 +63,37 @@ def descend_columns(
     return intercept, spent + n, risk
 
 
-def _minimise_model(
-    columns: Rows,
-    working: np.ndarray,
-    curvature: np.ndarray,
-    gradient: np.ndarray,
-    slope_b: float,
-    hessian: np.ndarray,
-    w: np.ndarray,
-    l1: float,
-    l2: float,
-    bent: np.ndarray,
-    other: np.ndarray,
-    goal: float,
-    has_b: bool,
+class Model(NamedTuple):
+    """The quadratic model of the objective on the working set, as kernels take it."""
+
+    columns: Rows
+    working: np.ndarray
+    curvature: np.ndarray
+    """Of the loss, by row."""
+    gradient: np.ndarray
+    hessian: np.ndarray
+    """Its diagonal, λ₂ included."""
+    slope_b: float
+    w: np.ndarray
+    """Where the move starts."""
+    l1: float
+    l2: float
+
+
+def _minimise(
+    model: Model, bent: np.ndarray, other: np.ndarray, goal: float, has_b: bool
 ) -> tuple[np.ndarray, float]:
     """Minimise the quadratic model over the move; Anderson extrapolation every few epochs."""
-    move, move_b = np.zeros(working.size), np.zeros(1)
+    size = model.working.size
+    move, move_b = np.zeros(size), np.zeros(1)
     bent[:] = 0.0
-    total = curvature.sum() if has_b else 0.0
-    trail = np.empty((_MEMORY + 1, working.size + 1))
-    active = np.ones(working.size, np.bool_)
+    total = model.curvature.sum() if has_b else 0.0
+    trail = np.empty((_MEMORY + 1, size + 1))
+    active = np.ones(size, np.bool_)
     for _ in range(200):
         trail[0, :-1], trail[0, -1] = move, move_b[0]
         for epoch in range(1, _MEMORY + 1):
-            worst = _epoch(
-                *(columns, working, active, curvature, gradient, hessian, w, move, l1, l2, bent),
-                *(move_b, slope_b, total),
-            )
+            worst = _epoch(model, active, move, bent, move_b, total)
             trail[epoch, :-1], trail[epoch, -1] = move, move_b[0]
             if worst <= goal:
                 break
@@ -113,14 +105,12 @@ def _minimise_model(
         extrapolated = _extrapolate(trail)
         if extrapolated is not None:
             other[:] = extrapolated[-1]
-            share(some_sums, 1, columns, working, extrapolated[:-1], other)
-            other *= curvature
-            if _model(gradient, slope_b, w, extrapolated, other, curvature, l1, l2) < _model(
-                gradient, slope_b, w, trail[-1], bent, curvature, l1, l2
-            ):
+            share(some_sums, 1, model.columns, model.working, extrapolated[:-1], other)
+            other *= model.curvature
+            if _value(model, extrapolated, other) < _value(model, trail[-1], bent):
                 move, move_b[0] = extrapolated[:-1].copy(), extrapolated[-1]
                 bent[:] = other
-        active = (w + move) != 0
+        active = (model.w + move) != 0
     return move, move_b[0]
 
 
@@ -139,8 +129,9 @@ def _extrapolate(trail: np.ndarray) -> np.ndarray | None:
 
 
 @njit(cache=True, nogil=True)
-def _model(gradient, slope_b, w, move, bent, curvature, l1, l2):
+def _value(model, move, bent):
     """Value of the quadratic model; bent is curvature times the move's predictions."""
+    _, _, curvature, gradient, _, slope_b, w, l1, l2 = model
     total, bend = slope_b * move[w.size], 0.0
     for k in range(w.size):
         total += (gradient[k] + 0.5 * l2 * move[k]) * move[k] + l1 * abs(w[k] + move[k])
@@ -150,23 +141,9 @@ def _model(gradient, slope_b, w, move, bent, curvature, l1, l2):
 
 
 @njit(cache=True, nogil=True)
-def _epoch(
-    columns,
-    working,
-    active,
-    curvature,
-    gradient,
-    hessian,
-    w,
-    move,
-    l1,
-    l2,
-    bent,
-    move_b,
-    slope_b,
-    total_b,
-):
+def _epoch(model, active, move, bent, move_b, total_b):
     """One round of coordinate descent on the model; returns the largest change of a gradient."""
+    columns, working, curvature, gradient, hessian, slope_b, w, l1, l2 = model
     worst = 0.0
     for r in range(working.size):
         if not active[r] or hessian[r] == 0.0:
