@@ -8,6 +8,7 @@ import numpy as np
 from telic.errors import InputError
 from telic.hin import Network
 from telic.privacy import attack_kernels
+from telic.privacy.attack_kernels import Known, Wanted
 from telic.privacy.auxiliary import (
     ANY_STRENGTH,
     NO_STRENGTH,
@@ -131,12 +132,15 @@ def attack(
         distance = 0
     levels = [sets]
     linked = (np.diff(friend_ptr[layers]) > 0).any(axis=0)
+    known = Known(
+        auxiliary.indptr, auxiliary.indices, auxiliary.strength, auxiliary.kind, auxiliary.signature
+    )
     limits = auxiliary.most_links + 1, int(np.diff(friend_ptr).max(initial=0)) + 1
     while distance is None or len(levels) <= distance:
         sizes = sets.sizes()
         rarest = _rarest_first(friend_ptr, friends, sizes)
-        links_now = friend_ptr, friends[rarest], low[rarest], high[rarest]
-        before, sets = sets, _refine(auxiliary, sets, linked, one, layers, noise, links_now, limits)
+        wanted = Wanted(friend_ptr, friends[rarest], low[rarest], high[rarest])
+        before, sets = sets, _refine(known, sets, linked, one, layers, noise, wanted, limits)
         if eliminate:
             sets = _eliminate(sets)
         levels.append(sets)
@@ -198,13 +202,13 @@ def _rarest_first(friend_ptr: np.ndarray, friends: np.ndarray, sizes: np.ndarray
 
 
 def _refine(
-    auxiliary: Auxiliary,
+    known: Known,
     sets: CandidateSets,
     linked: np.ndarray,
     one: np.ndarray,
     layers: np.ndarray,
     noise: float,
-    links: tuple[np.ndarray, ...],
+    wanted: Wanted,
     limits: tuple[int, int],
 ) -> CandidateSets:
     # Who has no links keeps the interval; a list that is there already is copied along.
@@ -221,11 +225,19 @@ def _refine(
         offsets -= offsets[0]
         keep, kept = np.zeros(offsets[-1], bool), np.zeros(len(batch), np.int64)
         with threads_for(len(keep)) as threads:
-            attack_kernels.refine(  # type: ignore[call-arg]
-                tuple(sets), batch, offsets, keep, kept, layers, noise, threads, *links,
-                auxiliary.indptr, auxiliary.indices, auxiliary.strength,
-                auxiliary.kind, auxiliary.signature, *limits,
-            )  # fmt: skip
+            attack_kernels.refine(
+                tuple(sets),
+                batch,
+                offsets,
+                keep,
+                kept,
+                layers,
+                noise,
+                threads,
+                wanted,
+                known,
+                limits,
+            )
         counts[batch] = kept
         lists.append(np.empty(kept.sum(), np.int32))
         attack_kernels.list_kept(tuple(sets), batch, offsets, keep, lists[-1])

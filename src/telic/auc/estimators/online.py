@@ -8,7 +8,12 @@ from scipy import sparse
 from telic.auc.drawn_rows import Matrix, as_rows
 from telic.auc.estimators.base import at_least
 from telic.auc.estimators.streaming import OnlineAUC, State, common_state
-from telic.auc.methods.oam import oam_gradient_steps, oam_sequential_steps
+from telic.auc.methods.oam import (
+    Arrivals,
+    Reservoirs,
+    oam_gradient_steps,
+    oam_sequential_steps,
+)
 from telic.auc.methods.opauc import opauc_sketch_steps, opauc_steps
 from telic.auc.methods.running_moments import move_means
 from telic.auc.methods.solam import solam_steps
@@ -263,15 +268,15 @@ class OAM(OnlineAUC):
             X, kept = X.toarray() if sparse.issparse(X) else X, s["buffer"].reshape(places, d)
         move_means(X, positive, s["counts"], s["means"], self.forgetting)
         fresh = np.full((2, self.buffer_size), -1)
-        shared = (as_rows(X), row_squares(X), positive, s["counts"], s["w"], as_rows(kept))
-        buffers = (s["squares"], fresh, s["sizes"], s["seen"], rng.random(positive.size))
+        arrivals = Arrivals(as_rows(X), row_squares(X), positive, rng.random(positive.size))
+        reservoirs = Reservoirs(as_rows(kept), s["squares"], fresh, s["sizes"], s["seen"])
+        shared = arrivals, reservoirs, s["counts"], s["w"]
         if self.update == "seq":
-            rates = float(self.C), float(self.forgetting)
-            oam_sequential_steps(*shared, *buffers, np.zeros(d), *rates)
+            oam_sequential_steps(*shared, np.zeros(d), float(self.C), float(self.forgetting))
         else:
             gathered = np.zeros(d), np.zeros(d, dtype=bool), np.arange(d)
-            steps = (float(self.forgetting), float(self.beta), float(self.step_size))
-            oam_gradient_steps(*shared, *buffers, *gathered, s["scale"], *steps)
+            rates = float(self.forgetting), float(self.beta), float(self.step_size)
+            oam_gradient_steps(*shared, gathered, s["scale"], rates)
         replaced = np.flatnonzero(fresh.ravel() >= 0)
         if sparse.issparse(kept):
             source = np.arange(places)

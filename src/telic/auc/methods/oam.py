@@ -5,53 +5,79 @@ where that is negative, row c·size + b of `kept`, the reservoirs as earlier cal
 rows may be sparse, and a step costs O(buffer size × nonzeros).
 """
 
+from typing import NamedTuple
+
+import numpy as np
 from numba import njit
 
 from telic.auc.drawn_rows import TINY, row_collect
 from telic.auc.methods.running_moments import SCARCE, count
-from telic.optim.rows import FAST, row_add, row_dot
+from telic.optim.rows import FAST, Rows, row_add, row_dot
 
 SAME_ROW = 1e-14
 """Two rows nearer than this share of their squared norms are one row."""
 
 
+class Arrivals(NamedTuple):
+    """The rows that are read, and the random numbers that decide which of them are kept."""
+
+    rows: Rows
+    squares: np.ndarray
+    """Squared norms."""
+    positive: np.ndarray
+    draws: np.ndarray
+    """One number in [0, 1) for each row."""
+
+
+class Reservoirs(NamedTuple):
+    """What is kept of each class, negatives first."""
+
+    kept: Rows
+    kept_squares: np.ndarray
+    fresh: np.ndarray
+    sizes: np.ndarray
+    seen: np.ndarray
+    """How many rows of the class have been read."""
+
+
 @njit(cache=True, nogil=True, fastmath=FAST, inline="always")
-def _keep(i, c, squares, fresh, kept_squares, sizes, seen, draw):
+def _keep(i, c, arrivals, reservoirs):
     """Reservoir sampling: every row of a class is in its buffer with the same probability."""
+    _, kept_squares, fresh, sizes, seen = reservoirs
     seen[c] += 1
     place = sizes[c]
     if place == fresh.shape[1]:
-        place = int(draw * seen[c])
+        place = int(arrivals.draws[i] * seen[c])
         if place >= fresh.shape[1]:
             return
     else:
         sizes[c] += 1
     fresh[c, place] = i
-    kept_squares[c, place] = squares[i]
+    kept_squares[c, place] = arrivals.squares[i]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, inline="always")
-def _buffered_dot(rows, kept, fresh, c, b, w):
+def _buffered_dot(rows, reservoirs, c, b, w):
     """Inner product of a buffered row with w."""
+    kept, _, fresh, _, _ = reservoirs
     if fresh[c, b] >= 0:
         return row_dot(rows, fresh[c, b], w)
     return row_dot(kept, c * fresh.shape[1] + b, w)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def oam_sequential_steps(
-    rows, squares, positive, counts, w, kept, kept_squares, fresh, sizes, seen, draws, spread, C,
-    forgetting,
-):  # fmt: skip
+def oam_sequential_steps(arrivals, reservoirs, counts, w, spread, C, forgetting):
     """One passive-aggressive step for each row of the other class's buffer, in turn.
 
     `spread` holds the row being read, in d zeros; its own share of w is added when all are done.
     """
+    rows, squares, positive, _ = arrivals
+    kept, kept_squares, fresh, sizes, seen = reservoirs
     for i in range(positive.size):
         c = 1 if positive[i] else 0
         sign = 1.0 if positive[i] else -1.0
         count(positive[i], counts, forgetting)
-        _keep(i, c, squares, fresh, kept_squares, sizes, seen, draws[i])
+        _keep(i, c, arrivals, reservoirs)
         size = sizes[1 - c]
         if size == 0:
             continue
@@ -60,8 +86,8 @@ def oam_sequential_steps(
         row_add(rows, i, 1.0, spread)
         score, share = row_dot(rows, i, w), 0.0
         for b in range(size):
-            cross = _buffered_dot(rows, kept, fresh, 1 - c, b, spread)
-            other = _buffered_dot(rows, kept, fresh, 1 - c, b, w)
+            cross = _buffered_dot(rows, reservoirs, 1 - c, b, spread)
+            other = _buffered_dot(rows, reservoirs, 1 - c, b, w)
             loss = 1 - sign * (score - other + share * (squares[i] - cross))
             both = squares[i] + kept_squares[1 - c, b]
             if loss > 0 and both - 2 * cross > SAME_ROW * both:
@@ -77,28 +103,29 @@ def oam_sequential_steps(
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def oam_gradient_steps(
-    rows, squares, positive, counts, w, kept, kept_squares, fresh, sizes, seen, draws, push,
-    marked, touched, scale, forgetting, beta, step_size,
-):  # fmt: skip
+def oam_gradient_steps(arrivals, reservoirs, counts, w, gathered, scale, rates):
     """One subgradient step on the mean hinge against the other class's buffer; w = s·v.
 
-    `push`, d zeros, gathers the subgradient; `touched` lists the columns it has, see
-    `row_collect`.
+    The first of `gathered`, d zeros, gathers the subgradient; the others say which columns it
+    has, see `row_collect`. `rates` are forgetting, the ridge's weight and the step size.
     """
+    rows, _, positive, _ = arrivals
+    kept, _, fresh, sizes, _ = reservoirs
+    push, marked, touched = gathered
+    forgetting, beta, step_size = rates
     s = 1.0
     for i in range(positive.size):
         c = 1 if positive[i] else 0
         sign = 1.0 if positive[i] else -1.0
         count(positive[i], counts, forgetting)
-        _keep(i, c, squares, fresh, kept_squares, sizes, seen, draws[i])
+        _keep(i, c, arrivals, reservoirs)
         size = sizes[1 - c]
         if size == 0 or counts[1 - c] < SCARCE:
             continue
         own = s * row_dot(rows, i, w)
         violated, columns = 0, 0
         for b in range(size):
-            other = s * _buffered_dot(rows, kept, fresh, 1 - c, b, w)
+            other = s * _buffered_dot(rows, reservoirs, 1 - c, b, w)
             if sign * (own - other) < 1:
                 violated += 1
                 if fresh[1 - c, b] >= 0:
@@ -106,10 +133,8 @@ def oam_gradient_steps(
                         rows, fresh[1 - c, b], -sign / size, push, marked, touched, columns
                     )
                 else:
-                    columns = row_collect(
-                        kept, (1 - c) * fresh.shape[1] + b, -sign / size, push, marked, touched,
-                        columns,
-                    )  # fmt: skip
+                    place = (1 - c) * fresh.shape[1] + b
+                    columns = row_collect(kept, place, -sign / size, push, marked, touched, columns)
         columns = row_collect(rows, i, sign * violated / size, push, marked, touched, columns)
         square = 0.0
         for q in range(columns):
