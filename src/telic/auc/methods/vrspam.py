@@ -138,10 +138,8 @@ def vrspam(
             order = draws.independent(rng, (max(steps // batch_size, 1), batch_size))
             visited = order.size
             new = w.copy()
-            _net_stage(
-                rows, positive, order, new, w, gradient, centre, means.pos, means.neg,
-                means.share, beta, beta1, eta,
-            )  # fmt: skip
+            centres, rates = (centre, means.pos, means.neg), (beta, beta1, eta)
+            _net_stage(rows, positive, order, new, w, gradient, centres, means.share, rates)
             w = new
         passes += 1 + visited / n
         if callback is not None and callback(passes, w):
@@ -188,10 +186,9 @@ def _l2_stage(rows, positive, order, v, centre, snapshot, anchors, p, beta, eta)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _net_stage(
-    rows, positive, order, w, snapshot, gradient, centre, mean_pos, mean_neg, p, beta, beta1, eta
-):
+def _net_stage(rows, positive, order, w, snapshot, gradient, centres, p, rates):
     """One stage with ℓ₁: mini-batches, every coordinate fresh at every step."""
+    (centre, mean_pos, mean_neg), (beta, beta1, eta) = centres, rates
     u = np.zeros(w.size)
     move = np.zeros(w.size)
     shrink, threshold = 1 / (1 + eta * beta), eta * beta1

@@ -25,7 +25,7 @@ from telic.optim.admm.methods.stochastic import stoc
 from telic.optim.admm.methods.stochastic_average import sa
 from telic.optim.admm.methods.variance_reduced import svr_d, svr_s
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
-from telic.optim.admm.result import AdmmResult, Point, Record, drive
+from telic.optim.admm.result import AdmmResult, Point, Record, Until, drive
 from telic.optim.admm.separable_penalty import Separable, separable
 from telic.optim.losses import Loss
 from telic.optim.threads import small_products
@@ -216,8 +216,7 @@ def solve_admm(
         return drive(
             problem, _as_given(points, inner, factor), start=start, certifier=Certifier(problem),
             zero=zero, method=method, rho=float(rho), step_size=float(eta), safe_step=safe,
-            tol=tol, max_passes=max_passes, max_seconds=max_seconds, callback=callback,
-            check_every=check_every,
+            until=Until(tol, max_passes, max_seconds, callback, check_every),
         )  # fmt: skip
 
 
