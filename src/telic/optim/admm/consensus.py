@@ -18,9 +18,9 @@ from telic.optim.admm.defaults import (
     balanced_rows,
     default_batch,
     default_rho,
-    safe_in,
 )
 from telic.optim.admm.duality_gap import Certifier, LocalRows, scale_of
+from telic.optim.admm.method import step_of_batches
 from telic.optim.admm.methods.steps import State, make_steps
 from telic.optim.admm.methods.variance_reduced import svr_d
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
@@ -307,7 +307,7 @@ def _step(
     """Let a shard follow the consensus: whole stages of SVR-ADMM-D, at least `passes` passes."""
     part, n = replace(part, c=c), part.data.design.n
     batch, rho = default_batch(part, metric), default_rho(part, metric)
-    eta = safe_in(metric, n, "svr-admm-d", batch)
+    eta = step_of_batches(metric, n, batch)
     steps = make_steps(part, eta=eta, rho=rho, unit=metric.unit, P=metric.P)
     state = State.start(part, x.copy(), u / rho)
     first, done = max(0.5, float(n // (8 * batch))), 0

@@ -6,11 +6,13 @@ import numpy as np
 from scipy import sparse
 
 from telic.errors import InputError
+from telic.optim.admm.method import EVERY_X_STEP
+from telic.optim.admm.methods import METHODS
 from telic.optim.admm.methods.steps import squared_norm
 from telic.optim.admm.problem import AdmmProblem
 from telic.optim.admm.x_step_metric import Metric, curvature, diagonal, units_of
 
-X_STEPS = ("auto", "linearised", "scaled", "exact", "curvature", "newton")
+X_STEPS = ("auto", *EVERY_X_STEP, "newton")
 DENSE_UP_TO = 2000
 """Most features for an x-step with a dense matrix."""
 CURVATURE_UP_TO = 300
@@ -21,15 +23,17 @@ def choose_x_step(
     problem: AdmmProblem, method: str, x_step: str, step_size: float | None = None
 ) -> str:
     """Return the x-step that "auto" stands for, and refuse one that the method has not."""
-    fixed = method in ("stoc-admm", "sdca-admm")
+    known = METHODS[method].x_steps
     if x_step == "auto":
-        if fixed or problem.size > CURVATURE_UP_TO:
-            return "linearised" if fixed else "scaled"
-        return "newton" if method == "batch-admm" and step_size is None else "curvature"
-    if fixed and x_step != "linearised":
-        raise InputError(f"{method} has no other x-step than x_step='linearised'.")
-    if x_step == "newton" and (method != "batch-admm" or step_size is not None):
+        if len(known) == 1:
+            return known[0]
+        if problem.size > CURVATURE_UP_TO:
+            return "scaled"
+        return "newton" if "newton" in known and step_size is None else "curvature"
+    if x_step == "newton" and ("newton" not in known or step_size is not None):
         raise InputError("x_step='newton' is batch-admm's alone, and takes no step_size.")
+    if x_step not in known:
+        raise InputError(f"{method} has no other x-step than x_step={known[0]!r}.")
     spread = x_step == "newton" and problem.data.design.is_sparse
     thin = x_step in ("linearised", "scaled") or spread
     if problem.size > DENSE_UP_TO and not thin:
@@ -66,19 +70,7 @@ def safe_step(
         As in `solve_admm`.
     """
     metric = metric_of(problem, choose_x_step(problem, method, x_step))
-    return safe_in(metric, problem.data.design.n, method, batch)
-
-
-def safe_in(metric: Metric, n: int, method: str, batch: int) -> float:
-    """Return the step of `safe_step` in a metric."""
-    if method == "batch-admm":
-        return 1.0 / metric.whole
-    if method == "sdca-admm":
-        return 0.3 / metric.largest
-    if n == 1:
-        return 0.5 / metric.largest
-    rare = (n - batch) / (batch * (n - 1))
-    return 0.5 / (metric.whole * (1.0 - rare) + metric.largest * rare)
+    return METHODS[method].safe_step(metric, problem.data.design.n, batch)
 
 
 def default_rho(problem: AdmmProblem, metric: Metric) -> float:

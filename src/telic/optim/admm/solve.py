@@ -7,6 +7,7 @@ import numpy as np
 
 from telic.errors import InputError
 from telic.optim import sampling
+from telic.optim.admm import methods
 from telic.optim.admm.defaults import (
     X_STEPS,
     balanced_rows,
@@ -14,23 +15,17 @@ from telic.optim.admm.defaults import (
     default_batch,
     default_rho,
     metric_of,
-    safe_in,
 )
 from telic.optim.admm.duality_gap import Certifier, origin_of
-from telic.optim.admm.methods.batch import batch_admm
 from telic.optim.admm.methods.newton import multipliers
-from telic.optim.admm.methods.sdca import sdca_admm
 from telic.optim.admm.methods.steps import State, make_steps
-from telic.optim.admm.methods.stochastic import stoc
-from telic.optim.admm.methods.stochastic_average import sa
-from telic.optim.admm.methods.variance_reduced import svr_d, svr_s
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
 from telic.optim.admm.result import AdmmResult, Point, Record, Until, drive
 from telic.optim.admm.separable_penalty import Separable, separable
 from telic.optim.losses import Loss
 from telic.optim.threads import small_products
 
-METHODS = ("svr-admm-d", "svr-admm-s", "sa-admm", "stoc-admm", "sdca-admm", "batch-admm")
+METHODS = tuple(methods.METHODS)
 PRINTED = {"step_size": 5e-3, "rho": 1e-4, "first": 1.0, "batch": 1, "x_step": "linearised"}
 """The settings printed for ijcnn1: η, ρ and m⁽⁰⁾ (with γ₁ = 1e-3), the x-step of 5.7.1."""
 
@@ -173,45 +168,36 @@ def solve_admm(
         If a setting cannot be used, or the method diverges.
     """
     _check_settings(method, x_step, first, batch, perturbation, tol, max_passes, max_seconds)
+    found = methods.METHODS[method]
     with small_products(problem.size):
         n = problem.data.design.n
         x_step = choose_x_step(problem, method, x_step, step_size)
         metric = metric_of(problem, x_step)
         batch = default_batch(problem, metric) if batch is None else min(int(batch), n)
-        safe = safe_in(metric, n, method, batch)
+        safe = found.safe_step(metric, n, batch)
         eta = safe if step_size is None else step_size
         given, factor = rho, np.ones(problem.c.size)
         if rho is None:
             factor = balanced_rows(problem, metric)
         inner = problem.with_rows(factor) if (factor != 1.0).any() else problem
         if rho is None:
-            rho = eta if method == "sdca-admm" else default_rho(inner, metric)
+            rho = eta if found.from_zero else default_rho(inner, metric)
         steps = make_steps(inner, eta=eta, rho=rho, unit=metric.unit, P=metric.P)
         best, zero = origin_of(problem)
-        if method == "sdca-admm":  # its sums begin at zero
+        if found.from_zero:
             best = np.zeros(problem.size)
         x, u = _start(problem, best if x_init is None else x_init, dual_init)
-        seed = sampling.random_state(random_state)
         state = State.start(inner, x.copy(), u / factor / rho)
-        if method == "sdca-admm":
-            if problem.B is not None or problem.c.any() or x.any() or u.any():
-                raise InputError(
-                    "sdca-admm needs B = −I, c = 0 and starts from zero. Use method='svr-admm-d'."
-                )
-            points = sdca_admm(problem, seed=seed, rho=rho, perturbation=perturbation)
-        elif x_step == "newton":
+        if x_step == "newton":
             points = multipliers(problem, x, state.y, u, rho=given)
-        elif method == "batch-admm":
-            points = batch_admm(inner, steps, state)
-        elif method == "stoc-admm":
-            points = stoc(inner, steps, state, seed=seed, batch=batch)
-        elif method == "sa-admm":
-            points = sa(inner, steps, state, seed=seed, batch=batch)
-        elif method == "svr-admm-s":
-            points = svr_s(inner, steps, state, seed=seed, batch=batch)
         else:
-            first = max(0.5, float(n // (8 * batch))) if first is None else first
-            points = svr_d(inner, steps, state, seed=seed, batch=batch, first=first)
+            settings = {
+                "seed": sampling.random_state(random_state),
+                "batch": batch,
+                "first": max(0.5, float(n // (8 * batch))) if first is None else first,
+                "perturbation": perturbation,
+            }
+            points = found.run(inner, steps, state, **{k: settings[k] for k in found.takes})
         start = next(_as_given(iter([Point(x, state.y.copy(), u / factor, 0)]), inner, factor))
         return drive(
             problem, _as_given(points, inner, factor), start=start, certifier=Certifier(problem),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from telic.optim.admm.method import EVERY_X_STEP, AdmmMethod
 from telic.optim.admm.methods.steps import State, Steps, dual, sweep, x_step
 from telic.optim.admm.problem import AdmmProblem
 from telic.optim.admm.result import Point
@@ -20,3 +21,12 @@ def batch_admm(problem: AdmmProblem, steps: Steps, state: State) -> Iterator[Poi
         yield Point(
             state.x, state.y, dual(problem, state.x, state.s, steps.rho), problem.data.design.n
         )
+
+
+METHOD = AdmmMethod(
+    "batch-admm",
+    batch_admm,
+    takes=(),
+    x_steps=(*EVERY_X_STEP, "newton"),
+    safe_step=lambda metric, n, batch: 1.0 / metric.whole,
+)

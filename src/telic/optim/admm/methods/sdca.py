@@ -6,8 +6,10 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
+from telic.errors import InputError
 from telic.optim import sampling
-from telic.optim.admm.methods.steps import prox, squared_norm
+from telic.optim.admm.method import AdmmMethod
+from telic.optim.admm.methods.steps import State, Steps, prox, squared_norm
 from telic.optim.admm.problem import AdmmProblem, Constraint
 from telic.optim.admm.result import Point
 from telic.optim.loss_kernels import loss_prox
@@ -16,11 +18,7 @@ from telic.optim.rows import row_add, row_dot, sparse_rows
 
 
 def sdca_admm(
-    problem: AdmmProblem,
-    *,
-    seed: np.ndarray,
-    rho: float,
-    perturbation: float,
+    problem: AdmmProblem, steps: Steps, state: State, *, seed: np.ndarray, perturbation: float
 ) -> Iterator[Point]:
     """Run SDCA-ADMM (Suzuki 2014), one point per n steps, from zero; B = −I and c = 0 only.
 
@@ -31,12 +29,18 @@ def sdca_admm(
 
     Parameters
     ----------
-    rho : float
-        The augmented Lagrangian's parameter, for n times the objective.
+    steps : Steps
+        Its ρ is the augmented Lagrangian's parameter, for n times the objective.
+    state : State
+        At zero.
     perturbation : float
         λ₂ >= 0.
     """
-    data = problem.data
+    if problem.B is not None or problem.c.any() or state.x.any() or state.s.any():
+        raise InputError(
+            "sdca-admm needs B = −I, c = 0 and starts from zero. Use method='svr-admm-d'."
+        )
+    data, rho = problem.data, steps.rho
     n, d, size = data.design.n, data.design.d, problem.size
     k = problem.A.shape[0]
     ridge = sparse.eye_array(d, size, format="csr")
@@ -58,6 +62,16 @@ def sdca_admm(
     while True:
         _run(data.design.rows, terms, constraint, norms, span, rho, point, room, seed)
         yield Point(x, problem.A @ x, u[:k] / n, n)
+
+
+METHOD = AdmmMethod(
+    "sdca-admm",
+    sdca_admm,
+    takes=("seed", "perturbation"),
+    x_steps=("linearised",),
+    safe_step=lambda metric, n, batch: 0.3 / metric.largest,
+    from_zero=True,
+)
 
 
 @njit(cache=True, nogil=True)

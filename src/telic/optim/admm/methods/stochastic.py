@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from telic.optim import sampling
+from telic.optim.admm.method import AdmmMethod
 from telic.optim.admm.methods.steps import State, Steps, add_iterate, dual, sweep, x_step
 from telic.optim.admm.problem import AdmmProblem
 from telic.optim.admm.result import Point
@@ -32,6 +33,9 @@ def stoc(
         done += m
         x, y, s = (total / done for total in sums)
         yield Point(x, y, dual(problem, x, s, steps.rho), m * batch)
+
+
+METHOD = AdmmMethod("stoc-admm", stoc, x_steps=("linearised",))
 
 
 @njit(cache=True, nogil=True)

@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from telic.optim import sampling
+from telic.optim.admm.method import AdmmMethod
 from telic.optim.admm.methods.steps import State, Steps, dual, sweep, x_step
 from telic.optim.admm.problem import AdmmProblem
 from telic.optim.admm.result import Point
@@ -29,6 +30,9 @@ def sa(
     while True:
         _run(rows, terms, constraint, steps, state, table, average, batch, m, seed)
         yield Point(state.x, state.y, dual(problem, state.x, state.s, steps.rho), m * batch)
+
+
+METHOD = AdmmMethod("sa-admm", sa)
 
 
 @njit(cache=True, nogil=True)

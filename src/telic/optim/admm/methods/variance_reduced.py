@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from telic.optim import sampling
+from telic.optim.admm.method import AdmmMethod
 from telic.optim.admm.methods.steps import State, Steps, add_iterate, dual, sweep, x_step
 from telic.optim.admm.problem import AdmmProblem
 from telic.optim.admm.result import Point
@@ -63,6 +64,10 @@ def svr_s(
         x, _, s = yield from _stage(problem, steps, state, anchor, m, batch, seed, stage)
         anchor = x / m
         state.x[:], state.s[:] = anchor, s / m
+
+
+DOUBLING = AdmmMethod("svr-admm-d", svr_d, takes=("seed", "batch", "first"))
+STEADY = AdmmMethod("svr-admm-s", svr_s)
 
 
 def _stage(
