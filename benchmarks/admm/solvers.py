@@ -43,7 +43,7 @@ class Family:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 result = solve_admm(
-                    best.problem, tol=0.0, max_passes=passes, check_every=np.inf, random_state=0,
+                    best.problem, tol=0.0, max_passes=passes, check_every=np.inf, seed=0,
                     **settings,
                 )  # fmt: skip
             spent = time.process_time() - began
@@ -56,7 +56,7 @@ class Family:
     def _settings(self, best: Optimum, multiple: float | None) -> dict[str, Any]:
         if multiple is None:
             return self.options
-        at = {key: self.options[key] for key in ("method", "x_step", "batch")}
+        at = {key: self.options[key] for key in ("method", "x_step", "batch_size")}
         return self.options | {"step_size": multiple * safe_step(best.problem, **at)}
 
     def _passes(
@@ -75,7 +75,7 @@ class Family:
             warnings.simplefilter("ignore", ConvergenceWarning)
             try:
                 solve_admm(
-                    best.problem, tol=0.0, max_passes=np.inf, random_state=0,
+                    best.problem, tol=0.0, max_passes=np.inf, seed=0,
                     callback=look, check_every=0.0, **self._settings(best, multiple),
                 )  # fmt: skip
             except InputError:
@@ -145,8 +145,8 @@ class Copt:
         return timed
 
 
-def _own(method: str, x_step: str, batch: int, **options: Any) -> Family:
-    return Family({"method": method, "x_step": x_step, "batch": batch, **options})
+def _own(method: str, x_step: str, batch_size: int, **options: Any) -> Family:
+    return Family({"method": method, "x_step": x_step, "batch_size": batch_size, **options})
 
 
 SOLVERS: dict[str, Any] = {

@@ -21,11 +21,11 @@ from telic.choice import (
 )
 
 BOUNDED = {
-    "sdca": lambda c, e, m: fit_sdca(c, e, passes=m, tol=1e-9),
-    "sdca, all passes": lambda c, e, m: fit_sdca(c, e, passes=m, tol=0.0),
-    "saga": lambda c, e, m: fit_saga(c, e, passes=m, batch=3),
-    "accelerated": lambda c, e, m: fit_accelerated(c, e, passes=12 + m),
-    "printed": lambda c, e, m: fit_printed(c, e, passes=min(m, 5), batch=2),
+    "sdca": lambda c, e, m: fit_sdca(c, e, max_passes=m, tol=1e-9),
+    "sdca, all passes": lambda c, e, m: fit_sdca(c, e, max_passes=m, tol=0.0),
+    "saga": lambda c, e, m: fit_saga(c, e, max_passes=m, batch_size=3),
+    "accelerated": lambda c, e, m: fit_accelerated(c, e, max_passes=12 + m),
+    "printed": lambda c, e, m: fit_printed(c, e, max_passes=min(m, 5), batch_size=2),
 }
 
 

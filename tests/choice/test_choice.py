@@ -97,7 +97,7 @@ def test_leaving_one_group_out_comes_close_to_an_exact_refit():
 
 def test_gradient_descent_never_rises_and_reaches_newton():
     choices = random_choices(3, groups=1, per_group=100)
-    path = descend(choices, l2=5.0, iterations=400)
+    path = descend(choices, l2=5.0, max_passes=400)
     losses = [choices.loss(w, l2=5.0) for w in path]
     assert (np.diff(losses) <= 1e-12).all()
     np.testing.assert_allclose(path[-1], fit_pooled(choices, l2=5.0), atol=1e-6)

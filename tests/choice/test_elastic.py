@@ -144,12 +144,12 @@ def test_all_methods_reach_one_optimum(penalty):
     choices = random_choices(3)
     best = independent_optimum(choices, penalty)
     fits = [
-        fit_accelerated(choices, penalty, passes=20_000),
-        fit_saga(choices, penalty, batch=1, passes=600),
-        fit_sdca(choices, penalty, passes=2000, tol=1e-9),
-        fit_saga(choices, penalty, batch=10, passes=600),
-        fit_saga(choices, penalty, batch=80, passes=4000),
-        fit_printed(choices, penalty, batch=5, passes=1500),
+        fit_accelerated(choices, penalty, max_passes=20_000),
+        fit_saga(choices, penalty, batch_size=1, max_passes=600),
+        fit_sdca(choices, penalty, max_passes=2000, tol=1e-9),
+        fit_saga(choices, penalty, batch_size=10, max_passes=600),
+        fit_saga(choices, penalty, batch_size=80, max_passes=4000),
+        fit_printed(choices, penalty, batch_size=5, max_passes=1500),
     ]
     for fit in fits:
         gap = (penalty.objective(choices, fit.weights) - best) / best
@@ -162,11 +162,13 @@ def test_the_printed_step_diverges_for_batches_and_the_corrected_does_not():
     choices = random_choices(1, n=60, outcomes=3, entries=6, shared=1, widest=3, correlated=True)
     penalty = Elastic(1e-4, 1e-4)
     start = penalty.objective(choices, np.zeros(choices.size))
-    wild = fit_printed(choices, penalty, batch=30, passes=30, rule="printed", every_coordinate=True)
-    tame = fit_printed(choices, penalty, batch=30, passes=300, every_coordinate=True)
+    wild = fit_printed(
+        choices, penalty, batch_size=30, max_passes=30, rule="printed", every_coordinate=True
+    )
+    tame = fit_printed(choices, penalty, batch_size=30, max_passes=300, every_coordinate=True)
     assert not wild.objective < start
     assert tame.objective < start
-    printed_single = fit_printed(choices, penalty, batch=1, passes=30, rule="printed")
+    printed_single = fit_printed(choices, penalty, batch_size=1, max_passes=30, rule="printed")
     assert printed_single.objective < start
 
 
@@ -182,14 +184,14 @@ def test_step_sizes_use_true_lipschitz_constants():
     with pytest.raises(InputError, match="method='saga'"):
         fit_printed(random_choices(n=9, outcomes=500, entries=9), Elastic())
     assert step_size(
-        "printed", n=9, batch=1, mean_lipschitz=1.0, max_lipschitz=1.0, mu=0.0
+        "printed", n=9, batch_size=1, mean_lipschitz=1.0, max_lipschitz=1.0, mu=0.0
     ) == pytest.approx(0.5)
 
 
 def test_a_strong_penalty_gives_exact_zeros_and_equal_seeds_equal_fits():
     choices = random_choices(4)
-    assert not fit_saga(choices, Elastic(10.0, 1e-3), passes=3).weights.any()
-    again = [fit_saga(choices, Elastic(), passes=3, seed=5).weights for _ in range(2)]
+    assert not fit_saga(choices, Elastic(10.0, 1e-3), max_passes=3).weights.any()
+    again = [fit_saga(choices, Elastic(), max_passes=3, seed=5).weights for _ in range(2)]
     np.testing.assert_array_equal(*again)
     with pytest.raises(InputError, match="l2 is 0"):
         Elastic(0.0, 0.0)
@@ -218,7 +220,7 @@ def test_the_dual_gap_bounds_the_true_one_after_every_pass():
     choices, penalty = random_choices(6), Elastic(1e-3, 1e-2)
     best = independent_optimum(choices, penalty)
     for passes in (1, 2, 5, 20):
-        fit = fit_sdca(choices, penalty, passes=passes, tol=0.0)
+        fit = fit_sdca(choices, penalty, max_passes=passes, tol=0.0)
         assert fit.gap >= fit.objective - best - 1e-12
     assert fit_sdca(choices, penalty, tol=1e-4).gap < 1e-4 * best
     alone = FactoredChoices(2, 0, 0, [0, 1], [0.0, 1.0], [0, 2], [1], [0, 0], [], [])
@@ -260,9 +262,9 @@ def test_no_return_is_worse_than_zero_weights(passes):
     choices, penalty = made_up_phones(n=60), Elastic(1e-5, 1e-5)
     start = penalty.objective(choices, np.zeros(choices.size))
     for fit in (
-        fit_sdca(choices, penalty, passes=passes, tol=0.0),
-        fit_saga(choices, penalty, passes=passes),
-        fit_accelerated(choices, penalty, passes=12 + passes, tol=0.0),
+        fit_sdca(choices, penalty, max_passes=passes, tol=0.0),
+        fit_saga(choices, penalty, max_passes=passes),
+        fit_accelerated(choices, penalty, max_passes=12 + passes, tol=0.0),
     ):
         assert fit.objective <= start
         assert fit.objective == pytest.approx(penalty.objective(choices, fit.weights))
@@ -277,11 +279,11 @@ def test_a_gap_that_is_missed_is_said_and_one_that_is_not_asked_for_is_not():
         lambda **options: fit_accelerated(choices, penalty, **options),
     ):
         with pytest.warns(ConvergenceWarning, match="a duality gap of .*, above the .* asked for"):
-            missed = fit(passes=14, tol=1e-12)
+            missed = fit(max_passes=14, tol=1e-12)
         assert not missed.converged
         assert missed.gap > missed.target
-        assert fit(passes=14, tol=0.0).target == 0
-        assert fit(passes=20_000, tol=1e-3).converged
+        assert fit(max_passes=14, tol=0.0).target == 0
+        assert fit(max_passes=20_000, tol=1e-3).converged
 
 
 def test_what_is_not_worth_its_penalty_converges_at_zero_weights():

@@ -117,7 +117,7 @@ def leave_one_group_out(choices: Choices, pooled: np.ndarray, *, l2: float) -> n
 
 
 def descend(
-    choices: Choices, *, l2: float, iterations: int = 40, start: np.ndarray | None = None
+    choices: Choices, *, l2: float, max_passes: int = 40, start: np.ndarray | None = None
 ) -> np.ndarray:
     """Run plain gradient descent on the first group and return every iterate.
 
@@ -126,7 +126,7 @@ def descend(
 
     Returns
     -------
-    float64 array of shape (iterations + 1, d)
+    float64 array of shape (max_passes + 1, d)
         Row 0 is `start` (zero by default; the text draws it from U(0, 0.01)).
     """
     first = choices.start[:-1]
@@ -135,7 +135,7 @@ def descend(
     lipschitz = l2 + ((high - low) ** 2).sum() / 4
     w = np.zeros(choices.x.shape[1]) if start is None else np.array(start, float)
     path = [w]
-    for _ in range(iterations):
+    for _ in range(max_passes):
         w = w - choices.gradient(w, l2=l2) / lipschitz
         path.append(w)
     return np.array(path)

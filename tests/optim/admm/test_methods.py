@@ -163,7 +163,7 @@ def test_theorem_5_5_3_bounds_q_at_each_stage_and_its_half_per_stage_is_not_vacu
             return len(found) == stages
 
         solve_admm(
-            problem, step_size=eta, rho=rho, first=m0, batch=1, tol=0.0, random_state=seed,
+            problem, step_size=eta, rho=rho, first=m0, batch_size=1, tol=0.0, seed=seed,
             max_passes=1e9, callback=keep,
         )  # fmt: skip
         total += found
@@ -188,9 +188,7 @@ def test_same_seed_same_result_and_printed_settings_run(solved):
     problem, _ = solved
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        a, b, c = (
-            solve_admm(problem, random_state=s, max_passes=50, tol=0.0).coef for s in (1, 1, 2)
-        )
+        a, b, c = (solve_admm(problem, seed=s, max_passes=50, tol=0.0).coef for s in (1, 1, 2))
         printed = solve_admm(problem, max_passes=50, tol=0.0, **PRINTED)
     np.testing.assert_array_equal(a, b)
     assert not np.array_equal(a, c)
@@ -231,7 +229,7 @@ def test_an_interrupted_run_returns_its_last_complete_stage(solved):
         ({"rho": 0.0}, "rho is 0.0"),
         ({"step_size": -1.0}, "step_size is -1.0"),
         ({"first": 0.3}, "first is 0.3"),
-        ({"batch": 0}, "batch is 0"),
+        ({"batch_size": 0}, "batch_size is 0"),
         ({"method": "admm"}, "method is 'admm'"),
         ({"x_step": "none"}, "x_step is 'none'"),
         ({"x_init": np.zeros(3)}, r"x_init has shape \(3,\)"),
@@ -292,8 +290,10 @@ def test_rows_of_skewed_norm_do_not_diverge_at_the_default_step():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 6)) * np.sqrt(1.0 + rng.pareto(1.1, size=300))[:, None]
     y = X @ np.ones(6) + rng.normal(size=300)
-    for batch in (1, None):
-        result = minimize_admm(X, y, A=D, l1=0.1, loss="squared", batch=batch, max_passes=3000)
+    for batch_size in (1, None):
+        result = minimize_admm(
+            X, y, A=D, l1=0.1, loss="squared", batch_size=batch_size, max_passes=3000
+        )
         assert result.converged
 
 

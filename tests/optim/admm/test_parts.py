@@ -140,10 +140,10 @@ def test_the_metrics_bound_the_hessian_and_the_rows(loss, storage):
     ]
     assert metric.largest == pytest.approx(max(1.0, *leverage))
     # 1/(2 L_b), L_b between L for all rows and L_M for one.
-    single, all_rows = (safe_step(problem, x_step="curvature", batch=b) for b in (1, n))
+    single, all_rows = (safe_step(problem, x_step="curvature", batch_size=b) for b in (1, n))
     assert single == pytest.approx(0.5 / metric.largest)
     assert all_rows == pytest.approx(0.5)
-    assert single < safe_step(problem, x_step="curvature", batch=5) < all_rows
+    assert single < safe_step(problem, x_step="curvature", batch_size=5) < all_rows
 
 
 @settings(deadline=None, max_examples=60, derandomize=True)

@@ -76,7 +76,7 @@ def consensus_admm(
     passes: float = 5.0,
     tol: float = 1e-4,
     max_rounds: int = 500,
-    random_state: int = 0,
+    seed: int = 0,
     callback: Callable[[Round, np.ndarray], bool | None] | None = None,
 ) -> ConsensusResult:
     """Minimise f(w) + g(Aw − c), f the mean loss over the rows of all shards, shard by shard.
@@ -100,7 +100,7 @@ def consensus_admm(
     tol : float
         Stop when the gap is at most tol times the objective at zero.
     max_rounds : int
-    random_state : int
+    seed : int
         The same seed gives the same result, whatever the executor.
     callback : callable, optional
         Called with (round, x) after each round; a true value stops.
@@ -150,9 +150,7 @@ def consensus_admm(
         if executor is None:
             executor = stack.enter_context(ThreadPoolExecutor(len(parts)))
         certifier = Certifier(whole, _Shards(parts, executor))
-        return _run(
-            parts, share, certifier, executor, passes, tol, max_rounds, random_state, callback
-        )
+        return _run(parts, share, certifier, executor, passes, tol, max_rounds, seed, callback)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,13 +304,13 @@ def _step(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Let a shard follow the consensus: whole stages of SVR-ADMM-D, at least `passes` passes."""
     part, n = replace(part, c=c), part.data.design.n
-    batch, rho = default_batch(part, metric), default_rho(part, metric)
-    eta = step_of_batches(metric, n, batch)
+    batch_size, rho = default_batch(part, metric), default_rho(part, metric)
+    eta = step_of_batches(metric, n, batch_size)
     steps = make_steps(part, eta=eta, rho=rho, unit=metric.unit, P=metric.P)
     state = State.start(part, x.copy(), u / rho)
-    first, done = max(0.5, float(n // (8 * batch))), 0
+    first, done = max(0.5, float(n // (8 * batch_size))), 0
     seeds = sampling.random_state(seed)
-    for point in svr_d(part, steps, state, seed=seeds, batch=batch, first=first):
+    for point in svr_d(part, steps, state, seed=seeds, batch_size=batch_size, first=first):
         done += point.gradients
         if point.complete and done >= passes * n:
             break

@@ -69,7 +69,7 @@ def largest_step(p: np.ndarray, constants: np.ndarray, mu: float) -> float:
         return float(0.5 * n * np.divide(p, safe, out=safe).min())
 
 
-def _safe_step(problem: Problem, sampling: str, batch: int) -> float:
+def _safe_step(problem: Problem, sampling: str, batch_size: int) -> float:
     constants = problem.row_constants()
     return largest_step(probabilities(sampling, constants, problem.l2), constants, problem.l2)
 

@@ -125,7 +125,7 @@ def convergence(
         if own is None:
             paths.append(np.zeros((iterations + 1, len(best[u]))))
             continue
-        paths.append(descend(own, l2=l2, iterations=iterations))
+        paths.append(descend(own, l2=l2, max_passes=iterations))
         lowest = own.loss(best[u], l2=l2)
         losses = np.array([own.loss(w, l2=l2) for w in paths[-1]])
         gaps.append((losses - lowest) / max(losses[0] - lowest, 1e-12))

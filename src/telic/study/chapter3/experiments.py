@@ -86,24 +86,28 @@ def convergence(*, replications: int = 5, passes: int = 15, seed: int = 0) -> li
     |C| component gradients. The printed step grows with the batch: beyond some batch it diverges.
     """
     choices = _small_problem(seed)
-    best = fit_accelerated(choices, PRINTED, passes=20_000, tol=1e-10)
+    best = fit_accelerated(choices, PRINTED, max_passes=20_000, tol=1e-10)
     methods: dict[str, Callable[..., Fit]] = {
-        f"printed, {rule} step, |B| = {batch}": partial(fit_printed, batch=batch, rule=rule)
+        f"printed, {rule} step, |B| = {batch_size}": partial(
+            fit_printed, batch_size=batch_size, rule=rule
+        )
         for rule in ("printed", "corrected")
-        for batch in (1, 100, 400)
+        for batch_size in (1, 100, 400)
     }
     methods["printed step, |B| = 100, every coordinate"] = partial(
-        fit_printed, batch=100, rule="printed", every_coordinate=True
+        fit_printed, batch_size=100, rule="printed", every_coordinate=True
     )
-    methods["SAGA on touched coordinates, |B| = 10"] = partial(fit_saga, batch=10, tol=0.0)
+    methods["SAGA on touched coordinates, |B| = 10"] = partial(fit_saga, batch_size=10, tol=0.0)
     methods["SDCA"] = partial(fit_sdca, tol=0.0)
     rows = []
     for name, fit in methods.items():
-        paths = [fit(choices, PRINTED, passes=passes, seed=s).history for s in range(replications)]
+        paths = [
+            fit(choices, PRINTED, max_passes=passes, seed=s).history for s in range(replications)
+        ]
         for step in range(len(paths[0])):
             gaps = [path[step][1] - best.objective for path in paths]
             rows.append({"method": name, "pass": step, "gap": float(np.mean(gaps))})
-    path = fit_accelerated(choices, PRINTED, passes=12 + passes, tol=0.0).history
+    path = fit_accelerated(choices, PRINTED, max_passes=12 + passes, tol=0.0).history
     rows += [
         {"method": "accelerated, all choices at once", "pass": used - path[0][0],
          "gap": value - best.objective}

@@ -176,7 +176,7 @@ def _run(problem: Problem, method: Method, step: float, passes: float, seed: int
         try:
             return solve(
                 problem, **method.options, step_size=step, tol=0.0, max_passes=passes,
-                random_state=seed, check_every=1,
+                seed=seed, check_every=1,
             ).history  # fmt: skip
         except InputError:
             return []

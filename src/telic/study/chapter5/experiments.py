@@ -59,7 +59,7 @@ def _line(name: str, method: str, x_step: str = "linearised", **options: Any) ->
 
 
 LINEARISED = [
-    _line("batch", "batch-admm"),
+    _line("batch_size", "batch-admm"),
     _line("STOC", "stoc-admm"),
     _line("SA", "sa-admm"),
     _line("SDCA", "sdca-admm", perturbation=1e-4),
@@ -159,14 +159,14 @@ def run(
         rows.append((record.passes, record.seconds, gap, lagging, q))
         return gap <= DONE or record.seconds >= seconds
 
-    options = method.options | {"batch": BATCH[method.options["x_step"]]}
-    where = {key: options[key] for key in ("method", "x_step", "batch")}
+    options = method.options | {"batch_size": BATCH[method.options["x_step"]]}
+    where = {key: options[key] for key in ("method", "x_step", "batch_size")}
     options["step_size"] = multiple * safe_step(best.problem, **where)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
             solve_admm(
-                best.problem, tol=0.0, max_passes=1e9, random_state=seed, callback=keep, **options,
+                best.problem, tol=0.0, max_passes=1e9, seed=seed, callback=keep, **options,
             )  # fmt: skip
         except InputError:
             return None

@@ -50,7 +50,7 @@ class Fitted(BaseEstimator):
             sample_weight=sample_weight, fit_intercept=self.fit_intercept,
         )  # fmt: skip
         limits: dict[str, Any] = {
-            "tol": self.tol, "random_state": seed_of(self.random_state),
+            "tol": self.tol, "seed": seed_of(self.random_state),
             "max_seconds": np.inf if self.max_seconds is None else self.max_seconds,
         }  # fmt: skip
         if self.solver != "auto":
@@ -244,7 +244,7 @@ class TrendFilter(BaseEstimator):
         )  # fmt: skip
         result = solve_admm(
             problem, method=self.solver, x_step="newton" if self.solver == "batch-admm" else "auto",
-            tol=self.tol, max_passes=self.max_iter, random_state=seed_of(self.random_state),
+            tol=self.tol, max_passes=self.max_iter, seed=seed_of(self.random_state),
             max_seconds=np.inf if self.max_seconds is None else self.max_seconds,
         )  # fmt: skip
         self.trend_ = result.coef + level

@@ -69,7 +69,7 @@ METHOD = AdmmMethod(
     sdca_admm,
     takes=("seed", "perturbation"),
     x_steps=("linearised",),
-    safe_step=lambda metric, n, batch: 0.3 / metric.largest,
+    safe_step=lambda metric, n, batch_size: 0.3 / metric.largest,
     from_zero=True,
 )
 
