@@ -36,12 +36,20 @@ def random_choices(seed=0, n=80, outcomes=5, entries=4, shared=2, widest=4, corr
     lengths = np.diff(start)
     values = rng.lognormal(0, 0.05 if correlated else 0.7, sum(map(len, context)))
     return FactoredChoices(
-        outcomes, entries, shared, np.array(outcome), rng.standard_normal(len(outcome)),
-        np.array(start), np.array(start[:-1]) + rng.integers(0, lengths),
-        np.cumsum([0, *map(len, context)]), np.concatenate([[], *context]).astype(int), values,
-        np.cumsum([0, *map(len, shares)]), np.concatenate([[], *shares]).astype(int),
+        outcomes,
+        entries,
+        shared,
+        np.array(outcome),
+        rng.standard_normal(len(outcome)),
+        np.array(start),
+        np.array(start[:-1]) + rng.integers(0, lengths),
+        np.cumsum([0, *map(len, context)]),
+        np.concatenate([[], *context]).astype(int),
+        values,
+        np.cumsum([0, *map(len, shares)]),
+        np.concatenate([[], *shares]).astype(int),
         rng.standard_normal(sum(map(len, shares))),
-    )  # fmt: skip
+    )
 
 
 def dense_scores(choices, w):
@@ -88,10 +96,17 @@ def test_scores_and_gradient_follow_the_definition(seed):
 )
 def test_bad_factored_choices_are_refused(change, message):
     good = {
-        "outcomes": 2, "entries": 1, "shared": 0, "outcome": [0, 1], "offset": [0.0, 0.0],
-        "start": [0, 2], "chosen": [1], "context_start": [0, 1], "context_entry": [0],
+        "outcomes": 2,
+        "entries": 1,
+        "shared": 0,
+        "outcome": [0, 1],
+        "offset": [0.0, 0.0],
+        "start": [0, 2],
+        "chosen": [1],
+        "context_start": [0, 1],
+        "context_entry": [0],
         "context_value": [2.0],
-    }  # fmt: skip
+    }
     with pytest.raises(InputError, match=message):
         FactoredChoices(**(good | change))
 
@@ -109,9 +124,13 @@ def test_prox_minimises_its_definition(w, step, l1, l2):
 
 
 @given(
-    w=st.floats(-3, 3), g=st.floats(-2, 2), step=st.floats(1e-3, 2), l1=st.floats(0, 1),
-    l2=st.floats(1e-5, 1), m=st.integers(0, 300),
-)  # fmt: skip
+    w=st.floats(-3, 3),
+    g=st.floats(-2, 2),
+    step=st.floats(1e-3, 2),
+    l1=st.floats(0, 1),
+    l2=st.floats(1e-5, 1),
+    m=st.integers(0, 300),
+)
 @settings(max_examples=300, deadline=None)
 @example(w=1.0, g=5e-324, step=1.0, l1=0.0, l2=1.0, m=1)
 def test_steps_made_up_in_closed_form_equal_the_steps_one_by_one(w, g, step, l1, l2, m):
@@ -133,9 +152,13 @@ def independent_optimum(choices, penalty):
 
     options = {"maxiter": 20_000, "maxfun": 20_000, "ftol": 1e-15, "gtol": 1e-10}
     found = optimize.minimize(
-        value, np.zeros(2 * d), jac=True, method="L-BFGS-B", bounds=[(0, None)] * (2 * d),
+        value,
+        np.zeros(2 * d),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0, None)] * (2 * d),
         options=options,
-    )  # fmt: skip
+    )
     return penalty.objective(choices, found.x[:d] - found.x[d:])
 
 
@@ -235,9 +258,17 @@ def made_up_phones(n=480, queries=40, apps=60, installed=30, seed=0):
     context = np.concatenate([rng.choice(apps, installed, replace=False) for _ in range(n)])
     value = np.log1p(rng.lognormal(0, 1, n * installed))
     empty = FactoredChoices(
-        queries, apps, 0, outcome, rng.normal(size=8 * n), start, start[:-1],
-        np.arange(n + 1) * installed, context, value / value.std(),
-    )  # fmt: skip
+        queries,
+        apps,
+        0,
+        outcome,
+        rng.normal(size=8 * n),
+        start,
+        start[:-1],
+        np.arange(n + 1) * installed,
+        context,
+        value / value.std(),
+    )
     truth = rng.normal(size=empty.size) * (rng.random(empty.size) < 0.05)
     noisy = empty.scores(truth) + rng.gumbel(size=empty.rows)
     return replace(empty, chosen=start[:-1] + noisy.reshape(n, 8).argmax(axis=1))
@@ -296,8 +327,21 @@ def test_what_is_not_worth_its_penalty_converges_at_zero_weights():
 
 def test_where_there_is_nothing_to_choose_from_one_look_is_enough():
     """The objective is 0 at zero weights, and so is the gap that is asked for."""
-    alone = FactoredChoices(2, 1, 0, [0, 1], [0.0, 0.0], [0, 1, 2], [0, 1], [0, 1, 2], [0, 0],
-                            [1.0, 2.0], [0, 0, 0], [], [])  # fmt: skip
+    alone = FactoredChoices(
+        2,
+        1,
+        0,
+        [0, 1],
+        [0.0, 0.0],
+        [0, 1, 2],
+        [0, 1],
+        [0, 1, 2],
+        [0, 0],
+        [1.0, 2.0],
+        [0, 0, 0],
+        [],
+        [],
+    )
     for method in (fit_sdca, fit_saga, fit_accelerated):
         fit = method(alone, Elastic(1e-4, 1e-4))
         assert fit.converged

@@ -79,8 +79,9 @@ def fit_groups(
     if left:
         warnings.warn(
             f"{left} of {g} groups did not converge; scale the features to a spread of about 1.",
-            ConvergenceWarning, stacklevel=2,
-        )  # fmt: skip
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     return w
 
 
@@ -160,9 +161,18 @@ def _moments(
 
     def fill(part: np.ndarray) -> None:
         _moments_by_group(
-            choices.x, choices.offset, choices.start, choices.chosen, choices.group,
-            part, w, np.empty(choices.widest), value, gradient, hessian,
-        )  # fmt: skip
+            choices.x,
+            choices.offset,
+            choices.start,
+            choices.chosen,
+            choices.group,
+            part,
+            w,
+            np.empty(choices.widest),
+            value,
+            gradient,
+            hessian,
+        )
 
     # The kernel releases the interpreter's lock, so threads really run side by side.
     with ThreadPoolExecutor(len(parts)) as threads:
@@ -171,9 +181,7 @@ def _moments(
 
 
 @njit(cache=True, nogil=True)
-def _moments_by_group(
-    x, offset, start, chosen, group, todo, w, p, value, gradient, hessian
-):  # fmt: skip
+def _moments_by_group(x, offset, start, chosen, group, todo, w, p, value, gradient, hessian):
     """Fill loss, gradient and Hessian of every group in todo."""
     d = w.shape[1]
     mean = np.empty(d)

@@ -72,8 +72,10 @@ def _step_sizes(choices: FactoredChoices) -> tuple[np.ndarray, int]:
     n, first = len(choices), choices.first
     rng = np.random.default_rng(0)
     v = np.abs(rng.standard_normal(choices.size)) + 0.1
-    block = np.append(np.repeat(np.arange(choices.outcomes), choices.entries),
-                      np.full(choices.shared, choices.outcomes))  # fmt: skip
+    block = np.append(
+        np.repeat(np.arange(choices.outcomes), choices.entries),
+        np.full(choices.shared, choices.outcomes),
+    )
     curvature: np.ndarray = np.zeros(choices.outcomes + 1)
     for _ in range(_POWER):
         norms = np.sqrt(np.bincount(block, v * v, choices.outcomes + 1))

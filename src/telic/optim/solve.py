@@ -25,10 +25,17 @@ from telic.optim.sampling import random_state as random_state_of
 _METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        asbcd.METHOD, gram.METHOD, mrbcd.METHOD, prox_newton.METHOD, saga.METHOD, sbcd.METHOD,
-        sdca.METHOD, sbcd.SGD, svrg.METHOD,
+        asbcd.METHOD,
+        gram.METHOD,
+        mrbcd.METHOD,
+        prox_newton.METHOD,
+        saga.METHOD,
+        sbcd.METHOD,
+        sdca.METHOD,
+        sbcd.SGD,
+        svrg.METHOD,
     )
-}  # fmt: skip
+}
 METHODS = ("auto", *_METHODS)
 """Names that `minimize` and `solve` take."""
 
@@ -343,9 +350,12 @@ class _Move:
                 stacklevel=4,
             )
         return replace(
-            result, intercept=intercept, objective=objective, gap=gap,
+            result,
+            intercept=intercept,
+            objective=objective,
+            gap=gap,
             converged=result.converged and loss <= allowed,
-        )  # fmt: skip
+        )
 
 
 def _far_centre(problem: Problem) -> float:

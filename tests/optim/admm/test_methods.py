@@ -47,10 +47,13 @@ def optimum(X, y, A, l1, loss, *, l2=0.0):
 
     rows = np.block([[-A, np.zeros((k, 1)), np.eye(k)], [A, np.zeros((k, 1)), np.eye(k)]])
     found = minimize(
-        objective, np.zeros(d + 1 + k), jac=True, method="SLSQP",
+        objective,
+        np.zeros(d + 1 + k),
+        jac=True,
+        method="SLSQP",
         constraints={"type": "ineq", "fun": lambda v: rows @ v, "jac": lambda v: rows},
         options={"maxiter": 1000, "ftol": 1e-14},
-    )  # fmt: skip
+    )
     return found.fun
 
 
@@ -88,17 +91,28 @@ def test_a_general_constraint_gives_the_optimum_of_slsqp(method, x_step):
     # t >= |y| for each of the three y.
     bounds = np.block([[np.zeros((3, 6)), s * np.eye(3), np.eye(3)] for s in (1, -1)])
     best = minimize(
-        objective, np.zeros(12), method="SLSQP",
+        objective,
+        np.zeros(12),
+        method="SLSQP",
         constraints=[
             {"type": "eq", "fun": lambda v: A @ v[:6] + B @ v[6:9] - c},
             {"type": "ineq", "fun": lambda v: bounds @ v},
         ],
         options={"maxiter": 1000, "ftol": 1e-14},
-    )  # fmt: skip
+    )
     found = minimize_admm(
-        X, y, A=A, B=B, c=c, g=separable(3, l1=0.2), loss="squared", method=method, x_step=x_step,
-        tol=1e-7, max_passes=50_000,
-    )  # fmt: skip
+        X,
+        y,
+        A=A,
+        B=B,
+        c=c,
+        g=separable(3, l1=0.2),
+        loss="squared",
+        method=method,
+        x_step=x_step,
+        tol=1e-7,
+        max_passes=50_000,
+    )
     np.testing.assert_allclose(found.coef, best.x[:6], atol=1e-4)
     np.testing.assert_allclose(A @ found.coef + B @ found.y, c, atol=1e-5)
     assert abs(found.objective - best.fun) < 1e-5
@@ -163,9 +177,16 @@ def test_theorem_5_5_3_bounds_q_at_each_stage_and_its_half_per_stage_is_not_vacu
             return len(found) == stages
 
         solve_admm(
-            problem, step_size=eta, rho=rho, first=m0, batch_size=1, tol=0.0, seed=seed,
-            max_passes=1e9, callback=keep,
-        )  # fmt: skip
+            problem,
+            step_size=eta,
+            rho=rho,
+            first=m0,
+            batch_size=1,
+            tol=0.0,
+            seed=seed,
+            max_passes=1e9,
+            callback=keep,
+        )
         total += found
     mean = total / runs
     # P = θI − ηρAᵀA, so P + ηρAᵀA of the theorem is θI.
@@ -317,9 +338,13 @@ def test_a_far_start_does_not_count_as_converged(x_step):
     problem = make_admm_problem(X, y, A=np.eye(5), g=separable(5, l1=0.01), loss="logistic")
     near = solve_admm(problem, method="batch-admm", x_step=x_step, tol=1e-6)
     far = solve_admm(
-        problem, method="batch-admm", x_step=x_step, tol=1e-6, x_init=np.full(5, 1e3),
+        problem,
+        method="batch-admm",
+        x_step=x_step,
+        tol=1e-6,
+        x_init=np.full(5, 1e3),
         max_passes=20_000,
-    )  # fmt: skip
+    )
     assert far.converged
     assert far.objective == pytest.approx(near.objective, rel=1e-5)
 

@@ -136,9 +136,15 @@ def consensus_admm(
     first = parts[0].data
     # One row of zeros carries A, c and g through the checks of the pooled problem.
     whole = make_admm_problem(
-        sparse.csr_matrix((2, first.design.d)), [-1.0, 1.0], A=A, g=g, c=c, loss=loss, l2=l2,
+        sparse.csr_matrix((2, first.design.d)),
+        [-1.0, 1.0],
+        A=A,
+        g=g,
+        c=c,
+        loss=loss,
+        l2=l2,
         fit_intercept=fit_intercept,
-    )  # fmt: skip
+    )
     if whole.size > DENSE_UP_TO:
         raise InputError(f"{whole.size} features; the consensus form takes up to {DENSE_UP_TO}.")
     counts = np.array([part.data.design.n for part in parts])
@@ -210,18 +216,30 @@ def _problems(shards: Any, loss: Any, l2: float, fit_intercept: bool) -> Iterabl
             labels[0] = -labels[0]
         try:
             part = make_admm_problem(
-                X, labels, A=sparse.eye_array(d), g=separable(d, l2=1.0), loss=loss, l2=l2,
+                X,
+                labels,
+                A=sparse.eye_array(d),
+                g=separable(d, l2=1.0),
+                loss=loss,
+                l2=l2,
                 fit_intercept=fit_intercept,
-            )  # fmt: skip
+            )
         except InputError as error:
             raise InputError(f"shard {number}: {error}") from None
         yield replace(part, data=replace(part.data, y=np.asarray(y, dtype=np.float64)))
 
 
 def _run(
-    parts: list[AdmmProblem], share: np.ndarray, certifier: Certifier, executor: Executor,
-    passes: float, tol: float, max_rounds: int, seed: int, callback: Any,
-) -> ConsensusResult:  # fmt: skip
+    parts: list[AdmmProblem],
+    share: np.ndarray,
+    certifier: Certifier,
+    executor: Executor,
+    passes: float,
+    tol: float,
+    max_rounds: int,
+    seed: int,
+    callback: Any,
+) -> ConsensusResult:
     metrics = list(executor.map(curvature, parts))
     bounds = [metric.P for metric in metrics]
     # The loss bends less than its bound; a third took the fewest rounds on a9a and 20news.
@@ -262,8 +280,11 @@ def _run(
             point = certifier(x, y / rows, rows * rho * z)
             objective, gap = point.objective, point.gap
             apart = np.sqrt(share @ np.sum(((local - x) @ L) ** 2, axis=1))
-            history.append(Round(len(history) + 1, objective, gap, float(apart),
-                                 float(np.linalg.norm(moved @ L))))  # fmt: skip
+            history.append(
+                Round(
+                    len(history) + 1, objective, gap, float(apart), float(np.linalg.norm(moved @ L))
+                )
+            )
             best, dual = point.x, rows * rho * z
             if callback is not None and callback(history[-1], x):
                 stopped = "callback"
@@ -288,9 +309,16 @@ def _run(
         )
     coef, intercept = whole.split(best)
     return ConsensusResult(
-        coef, intercept, dual, float(objective), float(gap), len(history),
-        bool(gap <= tol * zero), stopped, history,
-    )  # fmt: skip
+        coef,
+        intercept,
+        dual,
+        float(objective),
+        float(gap),
+        len(history),
+        bool(gap <= tol * zero),
+        stopped,
+        history,
+    )
 
 
 def _step(

@@ -84,9 +84,17 @@ def minimize_admm(
     if g is None:
         g = separable(np.shape(A)[0] if np.ndim(A) or hasattr(A, "shape") else 0, l1=l1)
     problem = make_admm_problem(
-        X, y, A=A, g=g, B=B, c=c, loss=loss, l2=l2,
-        sample_weight=sample_weight, fit_intercept=fit_intercept,
-    )  # fmt: skip
+        X,
+        y,
+        A=A,
+        g=g,
+        B=B,
+        c=c,
+        loss=loss,
+        l2=l2,
+        sample_weight=sample_weight,
+        fit_intercept=fit_intercept,
+    )
     return solve_admm(problem, **settings)
 
 
@@ -202,10 +210,17 @@ def solve_admm(
             points = found.run(inner, steps, state, **{k: settings[k] for k in found.takes})
         start = next(_as_given(iter([Point(x, state.y.copy(), u / factor, 0)]), inner, factor))
         return drive(
-            problem, _as_given(points, inner, factor), start=start, certifier=Certifier(problem),
-            zero=zero, method=method, rho=float(rho), step_size=float(eta), safe_step=safe,
+            problem,
+            _as_given(points, inner, factor),
+            start=start,
+            certifier=Certifier(problem),
+            zero=zero,
+            method=method,
+            rho=float(rho),
+            step_size=float(eta),
+            safe_step=safe,
             until=Until(tol, max_passes, max_seconds, callback, check_every),
-        )  # fmt: skip
+        )
 
 
 def _as_given(points: Iterator[Point], inner: AdmmProblem, factor: np.ndarray) -> Iterator[Point]:

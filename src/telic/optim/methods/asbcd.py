@@ -120,9 +120,19 @@ def incremental(
     rest = tables(step * problem.l2, min(n, d, LONGEST))
     while True:
         sparse_steps(
-            A, terms, draws, table, (nodes, total_b), b, (clock, block_of), rates, rest, state, n,
+            A,
+            terms,
+            draws,
+            table,
+            (nodes, total_b),
+            b,
+            (clock, block_of),
+            rates,
+            rest,
+            state,
+            n,
             True,
-        )  # fmt: skip
+        )
         coef[:] = nodes[:, 0]
         yield Iterate(coef, b[0], work + n)
         work = 0

@@ -68,9 +68,12 @@ def safe_step(problem: Problem, batch_size: int) -> float:
 
 
 METHOD = Method(
-    "mrbcd", mrbcd, blocks=10, batch_size=10,
+    "mrbcd",
+    mrbcd,
+    blocks=10,
+    batch_size=10,
     safe_step=lambda problem, sampling, batch_size: safe_step(problem, batch_size),
-)  # fmt: skip
+)
 
 
 @njit(cache=True, nogil=True)

@@ -109,10 +109,13 @@ def convergence(*, replications: int = 5, passes: int = 15, seed: int = 0) -> li
             rows.append({"method": name, "pass": step, "gap": float(np.mean(gaps))})
     path = fit_accelerated(choices, PRINTED, max_passes=12 + passes, tol=0.0).history
     rows += [
-        {"method": "accelerated, all choices at once", "pass": used - path[0][0],
-         "gap": value - best.objective}
+        {
+            "method": "accelerated, all choices at once",
+            "pass": used - path[0][0],
+            "gap": value - best.objective,
+        }
         for used, value in path
-    ]  # fmt: skip
+    ]
     return rows
 
 
@@ -123,9 +126,17 @@ def _small_problem(seed: int) -> FactoredChoices:
     value = np.log1p(rng.lognormal(0, 1, n * apps))
     start = np.arange(n + 1) * wide
     flat = FactoredChoices(
-        queries, apps, 0, outcome, rng.standard_normal(n * wide), start, start[:-1],
-        np.arange(n + 1) * apps, np.tile(np.arange(apps), n), value / value.std(),
-    )  # fmt: skip
+        queries,
+        apps,
+        0,
+        outcome,
+        rng.standard_normal(n * wide),
+        start,
+        start[:-1],
+        np.arange(n + 1) * apps,
+        np.tile(np.arange(apps), n),
+        value / value.std(),
+    )
     truth = rng.standard_normal(flat.size) * (rng.random(flat.size) < 0.3)
     noisy = flat.scores(truth) + rng.gumbel(size=flat.rows)
     chosen = start[:-1] + noisy.reshape(n, wide).argmax(axis=1)
@@ -154,9 +165,10 @@ def swept(replay: Replay, *, parameter: str, value: float) -> dict[str, Any]:
     else:
         settings[parameter] = int(value) if parameter == "n" else value
     (row,) = (
-        row for row in fitted(replay, **settings).rows()
+        row
+        for row in fitted(replay, **settings).rows()
         if (row["prefixes"], row["model"]) == ("all", "appaware")
-    )  # fmt: skip
+    )
     return row | {parameter: value}
 
 
@@ -166,11 +178,14 @@ def abundance(replay: Replay, minutes: Sequence[float] = (5, 10, 20, 30, 45, 60)
     for window in minutes:
         sizes = np.diff(Signals.of(replay.log, minutes=window).recent_start)
         some = sizes[sizes > 0]
-        rows.append({
-            "minutes": window, "share": float((sizes > 0).mean()),
-            "distinct": float(some.mean()) if len(some) else 0.0,
-            "most": int(sizes.max(initial=0)),
-        })  # fmt: skip
+        rows.append(
+            {
+                "minutes": window,
+                "share": float((sizes > 0).mean()),
+                "distinct": float(some.mean()) if len(some) else 0.0,
+                "most": int(sizes.max(initial=0)),
+            }
+        )
     return rows
 
 
@@ -182,9 +197,10 @@ def top_queries(replay: Replay, *, opened: bool, top: int = 5, length: int = 3) 
     """
     log, signals = replay.log, Signals.of(replay.log)
     start, app = (
-        (signals.recent_start, signals.recent_app) if opened
+        (signals.recent_start, signals.recent_app)
+        if opened
         else (signals.installed_start, signals.installed_app)
-    )  # fmt: skip
+    )
     names = replay.index.phrases(range(len(replay.index)))
     prefix = np.array([names[q][:length].lower() for q in replay.query])
     best: tuple[float, str, int] = (-1.0, "", -1)
@@ -212,8 +228,13 @@ def top_queries(replay: Replay, *, opened: bool, top: int = 5, length: int = 3) 
         counts = Counter(names[q] for q in replay.query[some])
         return [(query, times / len(some)) for query, times in counts.most_common(top)]
 
-    return {"app": log.apps[a], "prefix": text, "opened": opened,
-            "with": ranked(rows[has_app]), "without": ranked(rows[~has_app])}  # fmt: skip
+    return {
+        "app": log.apps[a],
+        "prefix": text,
+        "opened": opened,
+        "with": ranked(rows[has_app]),
+        "without": ranked(rows[~has_app]),
+    }
 
 
 def strongest_pairs(replay: Replay, models: PhoneModels, *, top: int = 20) -> list[dict]:
@@ -221,10 +242,13 @@ def strongest_pairs(replay: Replay, models: PhoneModels, *, top: int = 20) -> li
     weights = models.models["appaware"].weights
     query = np.repeat(np.arange(len(weights.start) - 1), np.diff(weights.start))
     return [
-        {"query": replay.index.phrases([int(query[e])])[0],
-         "app": replay.log.apps[weights.app[e]], "weight": float(weights.value[e])}
+        {
+            "query": replay.index.phrases([int(query[e])])[0],
+            "app": replay.log.apps[weights.app[e]],
+            "weight": float(weights.value[e]),
+        }
         for e in np.argsort(-np.abs(weights.value), kind="stable")[:top]
-    ]  # fmt: skip
+    ]
 
 
 CANNOT: dict[str, Any] = {"independent": True}
@@ -258,8 +282,11 @@ def control(
     replay = phone_replay(catalogue, seed=100 + seed, **phones)
     counts = fit_relevance(replay, relevance, way)
     models = fit_phone_models(replay, counts, way)
-    mrr = {row["model"]: row["mrr"] for row in try_phone_models(replay, models).rows()
-           if row["prefixes"] == "all"}  # fmt: skip
+    mrr = {
+        row["model"]: row["mrr"]
+        for row in try_phone_models(replay, models).rows()
+        if row["prefixes"] == "all"
+    }
     standard, gains = mrr.pop("standard"), {}
     if way.learn_relevance:
         gains["counts"] = _standard(replay, replace(models, relevance=counts, models={})) - standard
@@ -305,9 +332,12 @@ def together(replay: Replay, *, relevance: str = "mpc") -> list[dict]:
 
 
 EXPERIMENTS: dict[str, Callable[..., Any]] = {
-    "accuracy": accuracy, "abundance": abundance, "top queries": top_queries, "sweep": swept,
+    "accuracy": accuracy,
+    "abundance": abundance,
+    "top queries": top_queries,
+    "sweep": swept,
     "together": together,
-}  # fmt: skip
+}
 """Measured on a log."""
 CONTROLS: dict[str, Callable[..., Any]] = {"control": control}
 """Measured on logs simulated with a catalogue."""
