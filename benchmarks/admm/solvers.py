@@ -43,9 +43,13 @@ class Family:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 result = solve_admm(
-                    best.problem, tol=0.0, max_passes=passes, check_every=np.inf, random_state=0,
+                    best.problem,
+                    tol=0.0,
+                    max_passes=passes,
+                    check_every=np.inf,
+                    seed=0,
                     **settings,
-                )  # fmt: skip
+                )
             spent = time.process_time() - began
             if relative_gap(best, result.coef) > level:
                 raise AssertionError(f"{self.options}: the timed run missed the gap")
@@ -56,7 +60,7 @@ class Family:
     def _settings(self, best: Optimum, multiple: float | None) -> dict[str, Any]:
         if multiple is None:
             return self.options
-        at = {key: self.options[key] for key in ("method", "x_step", "batch")}
+        at = {key: self.options[key] for key in ("method", "x_step", "batch_size")}
         return self.options | {"step_size": multiple * safe_step(best.problem, **at)}
 
     def _passes(
@@ -75,9 +79,14 @@ class Family:
             warnings.simplefilter("ignore", ConvergenceWarning)
             try:
                 solve_admm(
-                    best.problem, tol=0.0, max_passes=np.inf, random_state=0,
-                    callback=look, check_every=0.0, **self._settings(best, multiple),
-                )  # fmt: skip
+                    best.problem,
+                    tol=0.0,
+                    max_passes=np.inf,
+                    seed=0,
+                    callback=look,
+                    check_every=0.0,
+                    **self._settings(best, multiple),
+                )
             except InputError:
                 return None
         return hit[0] if hit else None
@@ -122,10 +131,15 @@ class Copt:
         def solve(iterations: int) -> np.ndarray:
             loss = copt.loss.LogLoss(X, (y + 1) / 2)
             return copt.minimize_primal_dual(
-                loss.f_grad, np.zeros(X.shape[1]), None,
+                loss.f_grad,
+                np.zeros(X.shape[1]),
+                None,
                 lambda v, step: np.sign(v) * np.maximum(np.abs(v) - step * problem.g.l1, 0.0),
-                L=A, tol=0.0, max_iter=iterations, step_size=4.0 / problem.size,
-            ).x  # fmt: skip
+                L=A,
+                tol=0.0,
+                max_iter=iterations,
+                step_size=4.0 / problem.size,
+            ).x
 
         iterations = 16
         while True:
@@ -145,8 +159,8 @@ class Copt:
         return timed
 
 
-def _own(method: str, x_step: str, batch: int, **options: Any) -> Family:
-    return Family({"method": method, "x_step": x_step, "batch": batch, **options})
+def _own(method: str, x_step: str, batch_size: int, **options: Any) -> Family:
+    return Family({"method": method, "x_step": x_step, "batch_size": batch_size, **options})
 
 
 SOLVERS: dict[str, Any] = {

@@ -25,9 +25,13 @@ def xgboost_passes(fit, labels, held) -> Trace:
     pairs = xgboost.DMatrix(fit, labels.astype(float), group=[len(fit)])
     unseen = xgboost.DMatrix(held)
     options = {
-        "booster": "gblinear", "objective": "rank:pairwise", "nthread": 1, "eta": 0.5,
-        "lambdarank_pair_method": "mean", "lambdarank_num_pair_per_sample": 1,
-    }  # fmt: skip
+        "booster": "gblinear",
+        "objective": "rank:pairwise",
+        "nthread": 1,
+        "eta": 0.5,
+        "lambdarank_pair_method": "mean",
+        "lambdarank_num_pair_per_sample": 1,
+    }
     booster = xgboost.Booster(options, [pairs])
     taken = 0.0
     for step in range(100):
@@ -53,9 +57,14 @@ def libauc_passes(fit, labels, held, *, rate, batch=1000) -> Trace:
     model = torch.nn.Linear(X.shape[1], 1, bias=False)
     loss = AUCMLoss(imratio=float(labels.mean()), device="cpu")
     optimizer = PESG(
-        model.parameters(), loss_fn=loss, lr=rate, weight_decay=0.0, epoch_decay=0.0,
-        verbose=False, device="cpu",
-    )  # fmt: skip
+        model.parameters(),
+        loss_fn=loss,
+        lr=rate,
+        weight_decay=0.0,
+        epoch_decay=0.0,
+        verbose=False,
+        device="cpu",
+    )
     taken = 0.0
     for _ in range(LIBAUC_PASSES):
         start = time.process_time()
@@ -76,11 +85,12 @@ def rival_runs(repeat: int) -> Iterator[tuple[str, float, str, float]]:
     ]
     runs += [
         (
-            "libauc", f"LibAUC AUCMLoss, PESG, learning rate {rate:g}",
+            "libauc",
+            f"LibAUC AUCMLoss, PESG, learning rate {rate:g}",
             lambda *rows, rate=rate: libauc_passes(*rows, rate=rate),
         )
         for rate in (1.0, 10.0)
-    ]  # fmt: skip
+    ]
     X, positive, real = covtype()
     order = np.random.default_rng(0).permutation(len(X))
     train, test = order[:ROWS], order[ROWS : 2 * ROWS]

@@ -87,9 +87,11 @@ def dense_lines(repeat):
         class_weight="balanced", alpha=len(X) * BETA / (4 * p * (1 - p)), solver="cholesky"
     )
     ours, theirs, gram = together(
-        repeat, lambda: exact(moments(X, positive), beta=BETA), lambda: ridge.fit(X, positive),
+        repeat,
+        lambda: exact(moments(X, positive), beta=BETA),
+        lambda: ridge.fit(X, positive),
         lambda: X.T @ X,
-    )  # fmt: skip
+    )
     yield Line(f"exact, {name}", ours, "RidgeClassifier(cholesky)", theirs, "0.3")
     yield Line(f"exact, {name}", ours, "X.T @ X", gram, "2")
     v, rng = np.ones(X.shape[1]), np.random.default_rng(0)
@@ -103,21 +105,27 @@ def dense_lines(repeat):
     for beta in (1e-4, 1e-6):
         look, looked = until(X, positive, beta, 1e-3)
         fast = solver_seconds(
-            repeat, lambda look, rng, b=beta: vrspam(X, positive, beta=b, rng=rng, callback=look),
-            look, looked,
-        )  # fmt: skip
+            repeat,
+            lambda look, rng, b=beta: vrspam(X, positive, beta=b, rng=rng, callback=look),
+            look,
+            looked,
+        )
         slow = solver_seconds(
             1,
             lambda look, rng, b=beta: spam(
                 X, positive, beta=b, passes=SPAM_PASSES, rng=rng, callback=look
-            ), look, looked,
-        )  # fmt: skip
+            ),
+            look,
+            looked,
+        )
         printed = solver_seconds(
             1,
             lambda look, rng, b=beta: spam(
                 X, positive, beta=b, passes=SPAM_PASSES, center=False, rng=rng, callback=look
-            ), look, looked,
-        )  # fmt: skip
+            ),
+            look,
+            looked,
+        )
         work = f"VRSPAM to a gap of 1e-3, {name}, beta {beta:g}"
         yield Line(work, fast, f"SPAM, centred (at most {SPAM_PASSES} passes)", slow, "0.15")
         yield Line(work, fast, f"SPAM, not centred (at most {SPAM_PASSES} passes)", printed, "0.15")
@@ -134,9 +142,11 @@ def sparse_lines(repeat):
 
     def balanced(tol):
         return RidgeClassifier(
-            class_weight="balanced", alpha=n * BETA / (4 * p * (1 - p)), solver="sparse_cg",
+            class_weight="balanced",
+            alpha=n * BETA / (4 * p * (1 - p)),
+            solver="sparse_cg",
             tol=tol,
-        ).fit(X, positive)  # fmt: skip
+        ).fit(X, positive)
 
     def ridge_gap(tol):
         direction = balanced(tol).coef_.ravel()
@@ -148,17 +158,20 @@ def sparse_lines(repeat):
 
     tolerance = next(tol for tol in 10.0 ** -np.arange(1, 9, 0.5) if ridge_gap(tol) <= 1e-6)
     ours, theirs = together(
-        repeat, lambda: conjugate_gradient(X, positive, beta=BETA, tol=1e-6),
+        repeat,
+        lambda: conjugate_gradient(X, positive, beta=BETA, tol=1e-6),
         lambda: balanced(tolerance),
-    )  # fmt: skip
+    )
     reached = conjugate_gradient(X, positive, beta=BETA, tol=1e-6).coef
     assert objective(X, positive, reached, beta=BETA) / best - 1 <= 1e-6
     yield Line("cg, rcv1's shape, gap 1e-6", ours, "RidgeClassifier(sparse_cg)", theirs, "1")
     look, looked = until(X, positive, BETA, 1e-6)
     fast = solver_seconds(
-        repeat, lambda look, rng: vrspam(X, positive, beta=BETA, rng=rng, callback=look),
-        look, looked,
-    )  # fmt: skip
+        repeat,
+        lambda look, rng: vrspam(X, positive, beta=BETA, rng=rng, callback=look),
+        look,
+        looked,
+    )
     yield Line("VRSPAM-L2, rcv1's shape, gap 1e-6", fast, "cg above", ours, "3")
 
 

@@ -129,7 +129,7 @@ def against_rivals(repeat):
     rows = []
     for n, queries, apps, installed in SIZES:
         choices = made_up(n, queries, apps, installed=installed)
-        long = fit_sdca(choices, PENALTY, passes=1000, tol=1e-6)
+        long = fit_sdca(choices, PENALTY, max_passes=1000, tol=1e-6)
         best = long.objective - long.gap
         start = PENALTY.objective(choices, np.zeros(choices.size))
         found: dict[str, list[float]] = {}
@@ -149,13 +149,13 @@ def against_rivals(repeat):
 
 def telic_sdca(choices, best, start):
     trace = Trace()
-    fit = fit_sdca(choices, PENALTY, passes=1000, tol=GAP / 2, progress=trace)
+    fit = fit_sdca(choices, PENALTY, max_passes=1000, tol=GAP / 2, progress=trace)
     return trace.until(fit, best, start)[0]
 
 
 def telic_saga(choices, best, start):
     trace = Trace()
-    fit = fit_saga(choices, PENALTY, passes=40, tol=0.0, progress=trace)
+    fit = fit_saga(choices, PENALTY, max_passes=40, tol=0.0, progress=trace)
     return trace.until(fit, best, start)[0]
 
 
@@ -291,7 +291,7 @@ def main():
     parser.add_argument("--output", type=Path, help="write the table here, in Markdown")
     args = parser.parse_args()
     tiny = made_up(50, 20, 100)  # compile outside the clock
-    fit_saga(tiny, PENALTY, passes=2, tol=0.0)
+    fit_saga(tiny, PENALTY, max_passes=2, tol=0.0)
     served(fit_sdca(tiny, PENALTY).weights, tiny)
     parts = {
         "rivals": lambda: against_rivals(args.repeat),

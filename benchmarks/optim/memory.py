@@ -39,9 +39,14 @@ def memory_rows():
             # A working set's matrix is summed in a copy of itself.
             matrices = 8 * max(sizes) ** 2 * (1 if method == "gram" else 2)
             yield (
-                name, f"{n:,} × {d:,}", method, f"{peak / 2**20:.2f}", f"{limit / 2**20:.2f}",
-                f"{peak / limit:.2f}", f"{(peak - matrices) / limit:.2f}",
-            )  # fmt: skip
+                name,
+                f"{n:,} × {d:,}",
+                method,
+                f"{peak / 2**20:.2f}",
+                f"{limit / 2**20:.2f}",
+                f"{peak / limit:.2f}",
+                f"{(peak - matrices) / limit:.2f}",
+            )
 
 
 def _working_sets(sizes):

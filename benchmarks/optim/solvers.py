@@ -30,9 +30,13 @@ def telic_asbcd(objective, effort):
 def _logistic(objective, solver, effort, **options):
     n, alpha = objective.y.size, objective.l1 + objective.l2
     model = LogisticRegression(
-        C=1 / (n * alpha), l1_ratio=objective.l1 / alpha, fit_intercept=False, solver=solver,
-        **options, **effort,
-    )  # fmt: skip
+        C=1 / (n * alpha),
+        l1_ratio=objective.l1 / alpha,
+        fit_intercept=False,
+        solver=solver,
+        **options,
+        **effort,
+    )
     return model.fit(objective.X, objective.y).coef_.ravel()
 
 
@@ -58,9 +62,13 @@ def snapml(objective, effort):
     from snapml import LogisticRegression as Snap
 
     model = Snap(
-        regularizer=objective.y.size * objective.l2, fit_intercept=False, dual=True, tol=0.0,
-        max_iter=effort, n_jobs=1,
-    )  # fmt: skip
+        regularizer=objective.y.size * objective.l2,
+        fit_intercept=False,
+        dual=True,
+        tol=0.0,
+        max_iter=effort,
+        n_jobs=1,
+    )
     return np.asarray(model.fit(objective.X, objective.y).coef_).ravel()
 
 
@@ -75,9 +83,12 @@ def celer(objective, effort):
     else:
         alpha = objective.l1 + objective.l2
         model = ElasticNet(
-            alpha=alpha, l1_ratio=objective.l1 / alpha, fit_intercept=False, tol=effort,
+            alpha=alpha,
+            l1_ratio=objective.l1 / alpha,
+            fit_intercept=False,
+            tol=effort,
             max_iter=100,
-        )  # fmt: skip
+        )
     return np.ravel(model.fit(objective.columns, objective.y).coef_)
 
 

@@ -102,8 +102,9 @@ def main(users=TQQ_USERS, out="docs/privacy-speed.md"):
         f"# Speed of the privacy tools\n\nSimulated microblog, {users:,} users, {links:,} links, "
         f"unless a row says otherwise; {numba.get_num_threads()} thread; written by "
         "`python -m benchmarks.privacy`.\n\n| work | target | measured |\n|---|---|---|\n"
-        + "\n".join(rows) + "\n"
-    )  # fmt: skip
+        + "\n".join(rows)
+        + "\n"
+    )
 
 
 def _anonymise(row, small):
@@ -115,11 +116,17 @@ def _anonymise(row, small):
     for step in steps:
         spent, release = cpu(lambda step=step: apply_steps(network, step))
         lost, _ = cpu(lambda release=release: utility_loss(network, release))
-        row(f"{step[0]['method']}, {MIDDLE:,} users", "",
-            f"{spent:.1f} CPU s, and {lost:.1f} CPU s to measure what is lost")  # fmt: skip
+        row(
+            f"{step[0]['method']}, {MIDDLE:,} users",
+            "",
+            f"{spent:.1f} CPU s, and {lost:.1f} CPU s to measure what is lost",
+        )
     spent, found = cpu(lambda: advise(network, max_risk=0.05))
-    row(f"advise, {MIDDLE:,} users, risk ≤ 5 %", "",
-        f"{spent:.1f} CPU s, {found.tried} releases judged")  # fmt: skip
+    row(
+        f"advise, {MIDDLE:,} users, risk ≤ 5 %",
+        "",
+        f"{spent:.1f} CPU s, {found.tried} releases judged",
+    )
 
 
 def _compare(row, prepared, network, target, result, spent):
@@ -141,14 +148,28 @@ def _compare(row, prepared, network, target, result, spent):
     starts = np.cumsum([0, *(len(part) for part in parts)])
     indptr = np.stack([part.indptr + begin for part, begin in zip(parts, starts, strict=False)])
     strength = [np.ones(len(p), np.int32) if p.strength is None else p.strength for p in parts]
-    plain = (known, least, most, *links, indptr, np.concatenate([p.indices for p in parts]),
-             np.concatenate(strength)[:, None])  # fmt: skip
+    plain = (
+        known,
+        least,
+        most,
+        *links,
+        indptr,
+        np.concatenate([p.indices for p in parts]),
+        np.concatenate(strength)[:, None],
+    )
     # On the level method's own index: profiles reduced to one interval of sorted users.
     everyone = np.ones(target.size("user"), bool)
     sets = prepared.intervals(flatten(target, prepared.adversary), everyone)
     ranks = np.arange(prepared.size, dtype=np.int32)[:, None]
-    own = (ranks, sets.first[:, None].astype(float), sets.last[:, None] - 1.0, *links,
-           prepared.indptr, prepared.indices, prepared.strength)  # fmt: skip
+    own = (
+        ranks,
+        sets.first[:, None].astype(float),
+        sets.last[:, None] - 1.0,
+        *links,
+        prepared.indptr,
+        prepared.indices,
+        prepared.strength,
+    )
     everyone = np.arange(prepared.size)
     for name, hasty, args, order, distances in (
         ("as printed", False, plain, everyone, (1, 2, 3)),

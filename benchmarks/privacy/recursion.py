@@ -56,11 +56,23 @@ def link_match(
                     and (
                         n == 1
                         or link_match(
-                            n - 1, hasty, friend, other, values, least, most, friend_ptr,
-                            friends, low, high, indptr, indices, strength,
+                            n - 1,
+                            hasty,
+                            friend,
+                            other,
+                            values,
+                            least,
+                            most,
+                            friend_ptr,
+                            friends,
+                            low,
+                            high,
+                            indptr,
+                            indices,
+                            strength,
                         )
                     )
-                ):  # fmt: skip
+                ):
                     fits[i, b] = True
                     some = True
             if hasty and not some:
@@ -92,6 +104,18 @@ def candidates(
     """Mark the users that match target t at distance n."""
     for v in range(len(keep)):
         keep[v] = profile_match(t, v, values, least, most) and link_match(
-            n, hasty, t, v, values, least, most, friend_ptr, friends, low, high, indptr, indices,
+            n,
+            hasty,
+            t,
+            v,
+            values,
+            least,
+            most,
+            friend_ptr,
+            friends,
+            low,
+            high,
+            indptr,
+            indices,
             strength,
-        )  # fmt: skip
+        )

@@ -37,17 +37,24 @@ class Rational:
         rows = [[Fraction(float(v)) for v in row] for row in X]
         weight = [Fraction(float(v)) for v in weight]
         self.d = len(rows[0])
-        total = {side: sum(w for w, t in zip(weight, y, strict=True) if t == side)
-                 for side in (True, False)}  # fmt: skip
-        mean = {
-            side: [sum(w * r[j] for w, r, t in zip(weight, rows, y, strict=True) if t == side)
-                   / total[side] for j in range(self.d)]
+        total = {
+            side: sum(w for w, t in zip(weight, y, strict=True) if t == side)
             for side in (True, False)
-        }  # fmt: skip
+        }
+        mean = {
+            side: [
+                sum(w * r[j] for w, r, t in zip(weight, rows, y, strict=True) if t == side)
+                / total[side]
+                for j in range(self.d)
+            ]
+            for side in (True, False)
+        }
         self.pq = total[True] * total[False] / (total[True] + total[False]) ** 2
         self.delta = [a - b for a, b in zip(mean[True], mean[False], strict=True)]
-        away = [[a - m for a, m in zip(r, mean[bool(t)], strict=True)]
-                for r, t in zip(rows, y, strict=True)]  # fmt: skip
+        away = [
+            [a - m for a, m in zip(r, mean[bool(t)], strict=True)]
+            for r, t in zip(rows, y, strict=True)
+        ]
         shares = [w / total[bool(t)] for w, t in zip(weight, y, strict=True)]
         self.Q = [
             [
@@ -73,8 +80,11 @@ class Rational:
 
     def _at(self, sign):
         kept = [j for j in range(self.d) if sign[j]]
-        rows = [[2 * self.pq * self.Q[i][j] + (self.beta if i == j else 0) for j in kept]
-                + [2 * self.pq * self.delta[i] - self.beta1 * sign[i]] for i in kept]  # fmt: skip
+        rows = [
+            [2 * self.pq * self.Q[i][j] + (self.beta if i == j else 0) for j in kept]
+            + [2 * self.pq * self.delta[i] - self.beta1 * sign[i]]
+            for i in kept
+        ]
         for k in range(len(kept)):  # positive definite: no pivoting
             for i in range(len(kept)):
                 if i != k:
@@ -247,15 +257,21 @@ def test_the_pairwise_bounds_hold_against_a_dual_point(seed, loss):
     y = np.arange(40) < 15
     beta, share = 10.0 ** rng.integers(-4, 1), 15 * 25 / 1600
     phi = {
-        "hinge": lambda m: np.maximum(0, 1 - m), "squared_hinge": lambda m: np.maximum(0, 1 - m)**2,
+        "hinge": lambda m: np.maximum(0, 1 - m),
+        "squared_hinge": lambda m: np.maximum(0, 1 - m) ** 2,
         "logistic": lambda m: np.logaddexp(0, -m),
-    }[loss]  # fmt: skip
+    }[loss]
     # What the dual of each pair's loss is at t in [0, 1] (t >= 0 for the squared hinge).
     dual = {
-        "hinge": lambda t: t, "squared_hinge": lambda t: t - t**2 / 4,
-        "logistic": lambda t: -(np.where(t > 0, t * np.log(np.maximum(t, 1e-300)), 0)
-                                + np.where(t < 1, (1 - t) * np.log(np.maximum(1 - t, 1e-300)), 0)),
-    }[loss]  # fmt: skip
+        "hinge": lambda t: t,
+        "squared_hinge": lambda t: t - t**2 / 4,
+        "logistic": lambda t: (
+            -(
+                np.where(t > 0, t * np.log(np.maximum(t, 1e-300)), 0)
+                + np.where(t < 1, (1 - t) * np.log(np.maximum(1 - t, 1e-300)), 0)
+            )
+        ),
+    }[loss]
     pairs = (X[y][:, None] - X[~y][None]).reshape(-1, 3)
 
     def value(w):

@@ -30,9 +30,20 @@ X = RNG.normal(size=(600, 3))
 FRAUD = 2 * X[:, 0] + 0.4 * RNG.normal(size=600) > 2
 LABELS = np.where(FRAUD, "fraud", "sound")  # "sound" is the larger label, and the commoner one
 ALL = [
-    AUCClassifier(), ExactAUC(), ConjugateGradientAUC(), SPAM(), VRSPAM(), SPDAM(), PairwiseAUC(),
-    SOLAM(), RegSOLAM(), OPAUC(), OAM("gra"), OAM("seq"), UniExp(),
-]  # fmt: skip
+    AUCClassifier(),
+    ExactAUC(),
+    ConjugateGradientAUC(),
+    SPAM(),
+    VRSPAM(),
+    SPDAM(),
+    PairwiseAUC(),
+    SOLAM(),
+    RegSOLAM(),
+    OPAUC(),
+    OAM("gra"),
+    OAM("seq"),
+    UniExp(),
+]
 STREAMS = [SPAM(), SOLAM(), RegSOLAM(), OPAUC(), OAM("gra"), OAM("seq"), UniExp()]
 
 
@@ -42,9 +53,11 @@ def frauds_first(scores):
 
 @pytest.mark.parametrize("model", ALL, ids=str)
 def test_pos_label_ranks_its_class_first_and_is_what_the_threshold_calls(model):
-    model = clone(model).set_params(pos_label="fraud", threshold=("top_k", 40), random_state=0) \
-        if "random_state" in model.get_params() \
-        else clone(model).set_params(pos_label="fraud", threshold=("top_k", 40))  # fmt: skip
+    model = (
+        clone(model).set_params(pos_label="fraud", threshold=("top_k", 40), random_state=0)
+        if "random_state" in model.get_params()
+        else clone(model).set_params(pos_label="fraud", threshold=("top_k", 40))
+    )
     model.fit(X, LABELS)
     assert model.classes_.tolist() == ["sound", "fraud"]
     scores = model.decision_function(X)

@@ -14,8 +14,15 @@ from telic.errors import InputError
 from telic.evaluate.classification import roc_auc
 
 ONLINE = [
-    SOLAM(), RegSOLAM(), OPAUC(), OPAUC(rank=3), OAM("gra"), OAM("seq"), UniExp(), SPAM(),
-]  # fmt: skip
+    SOLAM(),
+    RegSOLAM(),
+    OPAUC(),
+    OPAUC(rank=3),
+    OAM("gra"),
+    OAM("seq"),
+    UniExp(),
+    SPAM(),
+]
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(3000, 5)) @ np.diag([1, 0.7, 0.5, 0.3, 0.2])
 POSITIVE = X @ np.array([1, -1, 1, 0, 1.0]) + RNG.normal(size=3000) > 1.2

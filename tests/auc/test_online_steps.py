@@ -144,8 +144,11 @@ def test_a_long_stream_does_not_lose_its_scale(model):
 @pytest.mark.parametrize("update", ["seq", "gra"])
 def test_a_reservoir_takes_the_other_kind_of_rows_too(update):
     coefs = []
-    for kinds in ((np.asarray, np.asarray), (np.asarray, sparse.csr_matrix),
-                  (sparse.csr_matrix, np.asarray)):  # fmt: skip
+    for kinds in (
+        (np.asarray, np.asarray),
+        (np.asarray, sparse.csr_matrix),
+        (sparse.csr_matrix, np.asarray),
+    ):
         model = OAM(update, buffer_size=7, random_state=0)
         for kind, rows in zip(kinds, (slice(0, 200), slice(200, N)), strict=True):
             model.partial_fit(kind(X[rows]), POSITIVE[rows], classes=[False, True])

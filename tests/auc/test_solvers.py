@@ -55,9 +55,11 @@ def independent_optimum(X, positive, beta):
     """Class-balanced ridge by scikit-learn gives the direction, one division the length."""
     p = positive.mean()
     ridge = RidgeClassifier(
-        class_weight="balanced", alpha=positive.size * beta / (4 * p * (1 - p)), tol=1e-14,
+        class_weight="balanced",
+        alpha=positive.size * beta / (4 * p * (1 - p)),
+        tol=1e-14,
         solver="cholesky" if not sparse.issparse(X) else "sparse_cg",
-    )  # fmt: skip
+    )
     direction = ridge.fit(X, positive).coef_.ravel()
     scores = X @ direction
     gap = scores[positive].mean() - scores[~positive].mean()
@@ -229,10 +231,13 @@ def test_pairwise_hinge_reaches_the_optimum_of_its_dual():
     D = (X[positive][:, None] - X[~positive][None]).reshape(-1, 4)
     # max Σα − ½‖Dᵀα‖² over 0 <= α <= weight/(pairs·beta), solved by scipy.
     dual = minimize(
-        lambda a: (0.5 * np.sum((D.T @ a) ** 2) - a.sum(), D @ (D.T @ a) - 1), np.zeros(len(D)),
-        jac=True, bounds=[(0, p * (1 - p) / len(D) / beta)] * len(D), method="L-BFGS-B",
+        lambda a: (0.5 * np.sum((D.T @ a) ** 2) - a.sum(), D @ (D.T @ a) - 1),
+        np.zeros(len(D)),
+        jac=True,
+        bounds=[(0, p * (1 - p) / len(D) / beta)] * len(D),
+        method="L-BFGS-B",
         options={"maxiter": 5000, "maxfun": 10**5, "ftol": 1e-14},
-    )  # fmt: skip
+    )
     w = pairwise(X, positive, beta=beta, rng=np.random.default_rng(0)).coef
     scores = X @ w
     primal = p * (1 - p) * hinge(scores[positive], scores[~positive]) + beta / 2 * w @ w

@@ -31,14 +31,28 @@ Y = X[:, 0] - X[:, 3] + RNG.normal(size=N) > 1.2
 COUNTS = RNG.integers(0, 4, size=N)
 BETA = 1e-2
 OPTIMAL = [
-    ExactAUC(BETA), ExactAUC(BETA, beta1=0.02), ConjugateGradientAUC(BETA), VRSPAM(BETA),
-    VRSPAM(BETA, beta1=0.02), SPDAM(BETA), PairwiseAUC(BETA), PairwiseAUC(BETA, loss="logistic"),
-    PairwiseAUC(BETA, loss="squared_hinge"), AUCClassifier(beta=BETA),
-]  # fmt: skip
+    ExactAUC(BETA),
+    ExactAUC(BETA, beta1=0.02),
+    ConjugateGradientAUC(BETA),
+    VRSPAM(BETA),
+    VRSPAM(BETA, beta1=0.02),
+    SPDAM(BETA),
+    PairwiseAUC(BETA),
+    PairwiseAUC(BETA, loss="logistic"),
+    PairwiseAUC(BETA, loss="squared_hinge"),
+    AUCClassifier(beta=BETA),
+]
 ROW_BY_ROW = [
-    SPAM(BETA), SPAM(BETA, beta1=0.02), SOLAM(), RegSOLAM(BETA), OPAUC(BETA), OPAUC(BETA, rank=3),
-    OAM("gra"), OAM("seq"), UniExp(BETA),
-]  # fmt: skip
+    SPAM(BETA),
+    SPAM(BETA, beta1=0.02),
+    SOLAM(),
+    RegSOLAM(BETA),
+    OPAUC(BETA),
+    OPAUC(BETA, rank=3),
+    OAM("gra"),
+    OAM("seq"),
+    UniExp(BETA),
+]
 
 
 def seeded(model):
@@ -151,8 +165,11 @@ def test_the_third_argument_is_the_weights_and_a_callback_has_its_name(model):
 
 def test_the_order_of_few_rows_does_not_matter_and_follows_nothing_in_them():
     rows, order = RNG.normal(size=(500, 3)).round(2), RNG.permutation(500)
-    read = [Draws(kind(X)).reading for kind in (np.asarray, sparse.csr_matrix)
-            for X in (rows, rows[order])]  # fmt: skip
+    read = [
+        Draws(kind(X)).reading
+        for kind in (np.asarray, sparse.csr_matrix)
+        for X in (rows, rows[order])
+    ]
     assert (read[0] == read[2]).all()
     assert (rows[read[0]] == rows[order][read[1]]).all()
     along = [np.corrcoef(rows[read[0]][:, j], np.arange(500))[0, 1] for j in range(3)]

@@ -21,11 +21,11 @@ from telic.choice import (
 )
 
 BOUNDED = {
-    "sdca": lambda c, e, m: fit_sdca(c, e, passes=m, tol=1e-9),
-    "sdca, all passes": lambda c, e, m: fit_sdca(c, e, passes=m, tol=0.0),
-    "saga": lambda c, e, m: fit_saga(c, e, passes=m, batch=3),
-    "accelerated": lambda c, e, m: fit_accelerated(c, e, passes=12 + m),
-    "printed": lambda c, e, m: fit_printed(c, e, passes=min(m, 5), batch=2),
+    "sdca": lambda c, e, m: fit_sdca(c, e, max_passes=m, tol=1e-9),
+    "sdca, all passes": lambda c, e, m: fit_sdca(c, e, max_passes=m, tol=0.0),
+    "saga": lambda c, e, m: fit_saga(c, e, max_passes=m, batch_size=3),
+    "accelerated": lambda c, e, m: fit_accelerated(c, e, max_passes=12 + m),
+    "printed": lambda c, e, m: fit_printed(c, e, max_passes=min(m, 5), batch_size=2),
 }
 
 
@@ -51,11 +51,20 @@ def extreme_choices(seed, *, widest=12):
     if rng.random() < 0.4:  # near-separable: the first entry decides
         chosen = start[:-1] + np.where(context[:, 0] > 0, lengths - 1, 0)
     return FactoredChoices(
-        outcomes, entries, shared, outcome, offset, start, chosen,
-        np.arange(n + 1) * entries, np.tile(np.arange(entries), n), context.ravel(),
-        np.arange(len(outcome) + 1) * shared, np.tile(np.arange(shared), len(outcome)),
+        outcomes,
+        entries,
+        shared,
+        outcome,
+        offset,
+        start,
+        chosen,
+        np.arange(n + 1) * entries,
+        np.tile(np.arange(entries), n),
+        context.ravel(),
+        np.arange(len(outcome) + 1) * shared,
+        np.tile(np.arange(shared), len(outcome)),
         features.ravel(),
-    )  # fmt: skip
+    )
 
 
 def extreme_penalty(seed):
@@ -91,9 +100,13 @@ def reached(choices, penalty, starts):
     nearest = min(starts, key=lambda w: penalty.objective(choices, w))
     z = np.concatenate([np.maximum(nearest, 0.0), np.maximum(-nearest, 0.0)]) / np.tile(unit, 2)
     z = optimize.minimize(
-        value, z, jac=True, method="L-BFGS-B", bounds=[(0, None)] * (2 * d),
+        value,
+        z,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0, None)] * (2 * d),
         options={"ftol": 1e-16, "gtol": 1e-13, "maxfun": 300},
-    ).x  # fmt: skip
+    ).x
     found = [*starts, unit * (z[:d] - z[d:])]
     return min(exactly(choices, penalty, w) for w in found)
 
@@ -150,11 +163,15 @@ def test_newton_is_at_the_optimum_of_every_group_or_warns(seed):
             assert not w.any()
             continue
         alone = Choices(
-            x[own], offset[own], start[group[u] : group[u + 1] + 1] - own.start,
+            x[own],
+            offset[own],
+            start[group[u] : group[u + 1] + 1] - own.start,
             choices.chosen[group[u] : group[u + 1]] - own.start,
-        )  # fmt: skip
+        )
         best = optimize.minimize(
-            lambda z, alone=alone: alone.loss(unit * z, l2=l2), w / unit,
-            jac=lambda z, alone=alone: unit * alone.gradient(unit * z, l2=l2), method="BFGS",
-        )  # fmt: skip
+            lambda z, alone=alone: alone.loss(unit * z, l2=l2),
+            w / unit,
+            jac=lambda z, alone=alone: unit * alone.gradient(unit * z, l2=l2),
+            method="BFGS",
+        )
         assert alone.loss(w, l2=l2) <= best.fun + 2e-6 * (1 + best.fun)

@@ -97,7 +97,7 @@ def test_leaving_one_group_out_comes_close_to_an_exact_refit():
 
 def test_gradient_descent_never_rises_and_reaches_newton():
     choices = random_choices(3, groups=1, per_group=100)
-    path = descend(choices, l2=5.0, iterations=400)
+    path = descend(choices, l2=5.0, max_passes=400)
     losses = [choices.loss(w, l2=5.0) for w in path]
     assert (np.diff(losses) <= 1e-12).all()
     np.testing.assert_allclose(path[-1], fit_pooled(choices, l2=5.0), atol=1e-6)
@@ -122,8 +122,9 @@ def test_online_walk_follows_the_printed_update(schedule):
 @pytest.mark.parametrize("per_group", [False, True])
 def test_online_walk_is_pulled_to_its_centre(per_group):
     """Where features say nothing the penalty alone moves the weights, from anywhere to there."""
-    choices = Choices(np.zeros((20, 2)), np.zeros(20), np.arange(0, 21, 2), np.arange(0, 20, 2),
-                      [0, 4, 10])  # fmt: skip
+    choices = Choices(
+        np.zeros((20, 2)), np.zeros(20), np.arange(0, 21, 2), np.arange(0, 20, 2), [0, 4, 10]
+    )
     center = np.array([[1.0, -2.0], [3.0, 0.5]]) if per_group else np.array([1.0, -2.0])
     path = learn_online(choices, np.zeros(2), step_size=0.5, l2=0.2, center=center)
     for u, first, last in ((0, 0, 4), (1, 5, 11)):
@@ -140,8 +141,13 @@ def test_leaving_one_group_out_is_newtons_step_on_the_others():
     sizes = [200, 3, 4]
     start = np.arange(sum(sizes) + 1) * 3
     x = 0.3 * rng.normal(size=(start[-1], 2))
-    choices = Choices(x, np.zeros(len(x)), start, start[:-1] + rng.integers(0, 3, sum(sizes)),
-                      np.cumsum([0, *sizes]))  # fmt: skip
+    choices = Choices(
+        x,
+        np.zeros(len(x)),
+        start,
+        start[:-1] + rng.integers(0, 3, sum(sizes)),
+        np.cumsum([0, *sizes]),
+    )
     l2 = 2.0
     pooled = fit_pooled(choices, l2=l2)
     quick = leave_one_group_out(choices, pooled, l2=l2)

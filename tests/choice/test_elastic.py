@@ -36,12 +36,20 @@ def random_choices(seed=0, n=80, outcomes=5, entries=4, shared=2, widest=4, corr
     lengths = np.diff(start)
     values = rng.lognormal(0, 0.05 if correlated else 0.7, sum(map(len, context)))
     return FactoredChoices(
-        outcomes, entries, shared, np.array(outcome), rng.standard_normal(len(outcome)),
-        np.array(start), np.array(start[:-1]) + rng.integers(0, lengths),
-        np.cumsum([0, *map(len, context)]), np.concatenate([[], *context]).astype(int), values,
-        np.cumsum([0, *map(len, shares)]), np.concatenate([[], *shares]).astype(int),
+        outcomes,
+        entries,
+        shared,
+        np.array(outcome),
+        rng.standard_normal(len(outcome)),
+        np.array(start),
+        np.array(start[:-1]) + rng.integers(0, lengths),
+        np.cumsum([0, *map(len, context)]),
+        np.concatenate([[], *context]).astype(int),
+        values,
+        np.cumsum([0, *map(len, shares)]),
+        np.concatenate([[], *shares]).astype(int),
         rng.standard_normal(sum(map(len, shares))),
-    )  # fmt: skip
+    )
 
 
 def dense_scores(choices, w):
@@ -88,10 +96,17 @@ def test_scores_and_gradient_follow_the_definition(seed):
 )
 def test_bad_factored_choices_are_refused(change, message):
     good = {
-        "outcomes": 2, "entries": 1, "shared": 0, "outcome": [0, 1], "offset": [0.0, 0.0],
-        "start": [0, 2], "chosen": [1], "context_start": [0, 1], "context_entry": [0],
+        "outcomes": 2,
+        "entries": 1,
+        "shared": 0,
+        "outcome": [0, 1],
+        "offset": [0.0, 0.0],
+        "start": [0, 2],
+        "chosen": [1],
+        "context_start": [0, 1],
+        "context_entry": [0],
         "context_value": [2.0],
-    }  # fmt: skip
+    }
     with pytest.raises(InputError, match=message):
         FactoredChoices(**(good | change))
 
@@ -109,9 +124,13 @@ def test_prox_minimises_its_definition(w, step, l1, l2):
 
 
 @given(
-    w=st.floats(-3, 3), g=st.floats(-2, 2), step=st.floats(1e-3, 2), l1=st.floats(0, 1),
-    l2=st.floats(1e-5, 1), m=st.integers(0, 300),
-)  # fmt: skip
+    w=st.floats(-3, 3),
+    g=st.floats(-2, 2),
+    step=st.floats(1e-3, 2),
+    l1=st.floats(0, 1),
+    l2=st.floats(1e-5, 1),
+    m=st.integers(0, 300),
+)
 @settings(max_examples=300, deadline=None)
 @example(w=1.0, g=5e-324, step=1.0, l1=0.0, l2=1.0, m=1)
 def test_steps_made_up_in_closed_form_equal_the_steps_one_by_one(w, g, step, l1, l2, m):
@@ -133,9 +152,13 @@ def independent_optimum(choices, penalty):
 
     options = {"maxiter": 20_000, "maxfun": 20_000, "ftol": 1e-15, "gtol": 1e-10}
     found = optimize.minimize(
-        value, np.zeros(2 * d), jac=True, method="L-BFGS-B", bounds=[(0, None)] * (2 * d),
+        value,
+        np.zeros(2 * d),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0, None)] * (2 * d),
         options=options,
-    )  # fmt: skip
+    )
     return penalty.objective(choices, found.x[:d] - found.x[d:])
 
 
@@ -144,12 +167,12 @@ def test_all_methods_reach_one_optimum(penalty):
     choices = random_choices(3)
     best = independent_optimum(choices, penalty)
     fits = [
-        fit_accelerated(choices, penalty, passes=20_000),
-        fit_saga(choices, penalty, batch=1, passes=600),
-        fit_sdca(choices, penalty, passes=2000, tol=1e-9),
-        fit_saga(choices, penalty, batch=10, passes=600),
-        fit_saga(choices, penalty, batch=80, passes=4000),
-        fit_printed(choices, penalty, batch=5, passes=1500),
+        fit_accelerated(choices, penalty, max_passes=20_000),
+        fit_saga(choices, penalty, batch_size=1, max_passes=600),
+        fit_sdca(choices, penalty, max_passes=2000, tol=1e-9),
+        fit_saga(choices, penalty, batch_size=10, max_passes=600),
+        fit_saga(choices, penalty, batch_size=80, max_passes=4000),
+        fit_printed(choices, penalty, batch_size=5, max_passes=1500),
     ]
     for fit in fits:
         gap = (penalty.objective(choices, fit.weights) - best) / best
@@ -162,11 +185,13 @@ def test_the_printed_step_diverges_for_batches_and_the_corrected_does_not():
     choices = random_choices(1, n=60, outcomes=3, entries=6, shared=1, widest=3, correlated=True)
     penalty = Elastic(1e-4, 1e-4)
     start = penalty.objective(choices, np.zeros(choices.size))
-    wild = fit_printed(choices, penalty, batch=30, passes=30, rule="printed", every_coordinate=True)
-    tame = fit_printed(choices, penalty, batch=30, passes=300, every_coordinate=True)
+    wild = fit_printed(
+        choices, penalty, batch_size=30, max_passes=30, rule="printed", every_coordinate=True
+    )
+    tame = fit_printed(choices, penalty, batch_size=30, max_passes=300, every_coordinate=True)
     assert not wild.objective < start
     assert tame.objective < start
-    printed_single = fit_printed(choices, penalty, batch=1, passes=30, rule="printed")
+    printed_single = fit_printed(choices, penalty, batch_size=1, max_passes=30, rule="printed")
     assert printed_single.objective < start
 
 
@@ -182,14 +207,14 @@ def test_step_sizes_use_true_lipschitz_constants():
     with pytest.raises(InputError, match="method='saga'"):
         fit_printed(random_choices(n=9, outcomes=500, entries=9), Elastic())
     assert step_size(
-        "printed", n=9, batch=1, mean_lipschitz=1.0, max_lipschitz=1.0, mu=0.0
+        "printed", n=9, batch_size=1, mean_lipschitz=1.0, max_lipschitz=1.0, mu=0.0
     ) == pytest.approx(0.5)
 
 
 def test_a_strong_penalty_gives_exact_zeros_and_equal_seeds_equal_fits():
     choices = random_choices(4)
-    assert not fit_saga(choices, Elastic(10.0, 1e-3), passes=3).weights.any()
-    again = [fit_saga(choices, Elastic(), passes=3, seed=5).weights for _ in range(2)]
+    assert not fit_saga(choices, Elastic(10.0, 1e-3), max_passes=3).weights.any()
+    again = [fit_saga(choices, Elastic(), max_passes=3, seed=5).weights for _ in range(2)]
     np.testing.assert_array_equal(*again)
     with pytest.raises(InputError, match="l2 is 0"):
         Elastic(0.0, 0.0)
@@ -218,7 +243,7 @@ def test_the_dual_gap_bounds_the_true_one_after_every_pass():
     choices, penalty = random_choices(6), Elastic(1e-3, 1e-2)
     best = independent_optimum(choices, penalty)
     for passes in (1, 2, 5, 20):
-        fit = fit_sdca(choices, penalty, passes=passes, tol=0.0)
+        fit = fit_sdca(choices, penalty, max_passes=passes, tol=0.0)
         assert fit.gap >= fit.objective - best - 1e-12
     assert fit_sdca(choices, penalty, tol=1e-4).gap < 1e-4 * best
     alone = FactoredChoices(2, 0, 0, [0, 1], [0.0, 1.0], [0, 2], [1], [0, 0], [], [])
@@ -233,9 +258,17 @@ def made_up_phones(n=480, queries=40, apps=60, installed=30, seed=0):
     context = np.concatenate([rng.choice(apps, installed, replace=False) for _ in range(n)])
     value = np.log1p(rng.lognormal(0, 1, n * installed))
     empty = FactoredChoices(
-        queries, apps, 0, outcome, rng.normal(size=8 * n), start, start[:-1],
-        np.arange(n + 1) * installed, context, value / value.std(),
-    )  # fmt: skip
+        queries,
+        apps,
+        0,
+        outcome,
+        rng.normal(size=8 * n),
+        start,
+        start[:-1],
+        np.arange(n + 1) * installed,
+        context,
+        value / value.std(),
+    )
     truth = rng.normal(size=empty.size) * (rng.random(empty.size) < 0.05)
     noisy = empty.scores(truth) + rng.gumbel(size=empty.rows)
     return replace(empty, chosen=start[:-1] + noisy.reshape(n, 8).argmax(axis=1))
@@ -260,9 +293,9 @@ def test_no_return_is_worse_than_zero_weights(passes):
     choices, penalty = made_up_phones(n=60), Elastic(1e-5, 1e-5)
     start = penalty.objective(choices, np.zeros(choices.size))
     for fit in (
-        fit_sdca(choices, penalty, passes=passes, tol=0.0),
-        fit_saga(choices, penalty, passes=passes),
-        fit_accelerated(choices, penalty, passes=12 + passes, tol=0.0),
+        fit_sdca(choices, penalty, max_passes=passes, tol=0.0),
+        fit_saga(choices, penalty, max_passes=passes),
+        fit_accelerated(choices, penalty, max_passes=12 + passes, tol=0.0),
     ):
         assert fit.objective <= start
         assert fit.objective == pytest.approx(penalty.objective(choices, fit.weights))
@@ -277,11 +310,11 @@ def test_a_gap_that_is_missed_is_said_and_one_that_is_not_asked_for_is_not():
         lambda **options: fit_accelerated(choices, penalty, **options),
     ):
         with pytest.warns(ConvergenceWarning, match="a duality gap of .*, above the .* asked for"):
-            missed = fit(passes=14, tol=1e-12)
+            missed = fit(max_passes=14, tol=1e-12)
         assert not missed.converged
         assert missed.gap > missed.target
-        assert fit(passes=14, tol=0.0).target == 0
-        assert fit(passes=20_000, tol=1e-3).converged
+        assert fit(max_passes=14, tol=0.0).target == 0
+        assert fit(max_passes=20_000, tol=1e-3).converged
 
 
 def test_what_is_not_worth_its_penalty_converges_at_zero_weights():
@@ -294,8 +327,21 @@ def test_what_is_not_worth_its_penalty_converges_at_zero_weights():
 
 def test_where_there_is_nothing_to_choose_from_one_look_is_enough():
     """The objective is 0 at zero weights, and so is the gap that is asked for."""
-    alone = FactoredChoices(2, 1, 0, [0, 1], [0.0, 0.0], [0, 1, 2], [0, 1], [0, 1, 2], [0, 0],
-                            [1.0, 2.0], [0, 0, 0], [], [])  # fmt: skip
+    alone = FactoredChoices(
+        2,
+        1,
+        0,
+        [0, 1],
+        [0.0, 0.0],
+        [0, 1, 2],
+        [0, 1],
+        [0, 1, 2],
+        [0, 0],
+        [1.0, 2.0],
+        [0, 0, 0],
+        [],
+        [],
+    )
     for method in (fit_sdca, fit_saga, fit_accelerated):
         fit = method(alone, Elastic(1e-4, 1e-4))
         assert fit.converged

@@ -198,9 +198,12 @@ def test_intervals_are_those_of_their_definition_at_any_level():
 
 
 MEASURES = [
-    roc_auc, auc_interval, partial_auc, lift_area,
+    roc_auc,
+    auc_interval,
+    partial_auc,
+    lift_area,
     lambda y, scores, **named: auc_difference(y, scores, scores**2, **named),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("measure", MEASURES)

@@ -110,8 +110,11 @@ def test_kdd_cup_files(tmp_path):
     network = read_kdd_cup_2012(tmp_path)
     assert network.nodes["user"].column("tags").to_pylist() == [2, 0]
     assert {name: len(links) for name, links in network.links.items()} == {
-        "follow": 1, "mention": 1, "retweet": 1, "comment": 1,
-    }  # fmt: skip
+        "follow": 1,
+        "mention": 1,
+        "retweet": 1,
+        "comment": 1,
+    }
     assert network.links["retweet"].strength.tolist() == [4]
     assert np.diff(network.links["retweet"].indptr).tolist() == [0, 1]
 

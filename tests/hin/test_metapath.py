@@ -25,12 +25,20 @@ def network():
     def some(n, m):
         return np.nonzero(rng.random((n, m)) < 0.3)
 
-    nodes = {"user": {"id": np.arange(6), "yob": np.arange(6)}, "tweet": {"id": np.arange(9)},
-             "comment": {"id": np.arange(5)}}  # fmt: skip
+    nodes = {
+        "user": {"id": np.arange(6), "yob": np.arange(6)},
+        "tweet": {"id": np.arange(9)},
+        "comment": {"id": np.arange(5)},
+    }
     follow = some(6, 6)
     keep = follow[0] != follow[1]
-    links = {"post": some(6, 9), "write": some(6, 5), "mention": some(9, 6), "name": some(5, 6),
-             "follow": (follow[0][keep], follow[1][keep])}  # fmt: skip
+    links = {
+        "post": some(6, 9),
+        "write": some(6, 5),
+        "mention": some(9, 6),
+        "name": some(5, 6),
+        "follow": (follow[0][keep], follow[1][keep]),
+    }
     return network_from_arrays(SCHEMA, nodes, links)
 
 

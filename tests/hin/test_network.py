@@ -25,10 +25,15 @@ SCHEMA = {
     "nodes": {"user": {"attributes": {"yob": "exact", "tweets": {"tolerance": 2}}}},
     "links": [
         {"name": "follow", "source": "user", "target": "user", "strength": None},
-        {"name": "mention", "source": "user", "target": "user", "strength": "at_least",
-         "self_links": True},
+        {
+            "name": "mention",
+            "source": "user",
+            "target": "user",
+            "strength": "at_least",
+            "self_links": True,
+        },
     ],
-}  # fmt: skip
+}
 
 
 def folder(path, *, ids=(1, 2, 10**9), follow=((1, 2),), mention=((1, 1, 5),), schema=SCHEMA):
@@ -42,8 +47,9 @@ def folder(path, *, ids=(1, 2, 10**9), follow=((1, 2),), mention=((1, 1, 5),), s
         ("mention", mention, ("source", "target", "strength")),
     ):
         filled = list(zip(*rows, strict=True)) or [pa.array([], pa.int64())] * len(columns)
-        pq.write_table(pa.table(dict(zip(columns, filled, strict=True))),
-                       path / f"links_{name}.parquet")  # fmt: skip
+        pq.write_table(
+            pa.table(dict(zip(columns, filled, strict=True))), path / f"links_{name}.parquet"
+        )
     return path
 
 
@@ -124,8 +130,9 @@ pairs = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(1, 
 def build(rows, *, duplicates="sum"):
     schema = Schema.parse({**SCHEMA, "nodes": {"user": {}}, "links": SCHEMA["links"][1:]})
     columns = list(zip(*rows, strict=True)) or [np.empty(0, int)] * 3
-    return network_from_arrays(schema, {"user": {"id": np.arange(7)}}, {"mention": columns},
-                               duplicates=duplicates)  # fmt: skip
+    return network_from_arrays(
+        schema, {"user": {"id": np.arange(7)}}, {"mention": columns}, duplicates=duplicates
+    )
 
 
 @given(rows=pairs)
@@ -177,8 +184,9 @@ def test_sampling_modes():
     ring = [(i, (i + 1) % 60) for i in range(60)]
     clique = [(i, j) for i in range(10) for j in range(10) if i != j]
     rows = sorted({*ring, *clique})
-    schema = Schema.parse({"nodes": {"user": {}}, "links": [
-        {"name": "follow", "source": "user", "target": "user"}]})  # fmt: skip
+    schema = Schema.parse(
+        {"nodes": {"user": {}}, "links": [{"name": "follow", "source": "user", "target": "user"}]}
+    )
     network = network_from_arrays(
         schema, {"user": {"id": rng.permutation(60)}}, {"follow": tuple(zip(*rows, strict=True))}
     )
@@ -202,8 +210,9 @@ def test_sampling_modes():
 def test_a_community_grows_from_any_member_to_its_clique():
     clique = [(i, j) for i in range(8) for j in range(8) if i != j]
     tail = [(i, i + 1) for i in range(7, 30)]
-    schema = Schema.parse({"nodes": {"user": {}}, "links": [
-        {"name": "follow", "source": "user", "target": "user"}]})  # fmt: skip
+    schema = Schema.parse(
+        {"nodes": {"user": {}}, "links": [{"name": "follow", "source": "user", "target": "user"}]}
+    )
     links = {"follow": tuple(zip(*sorted({*clique, *tail}), strict=True))}
     network = network_from_arrays(schema, {"user": {"id": np.arange(31)}}, links)
     best = max(

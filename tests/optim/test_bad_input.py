@@ -41,9 +41,14 @@ def test_every_method_with_intercept_weights_and_each_layout_meets_the_optimum(
         dense = X.astype(single)
         for matrix in (dense, sparse.csr_matrix(dense), sparse.csc_matrix(dense)):
             result = fitted(
-                matrix, y, loss=loss, method=method, tol=1e-9, fit_intercept=True,
+                matrix,
+                y,
+                loss=loss,
+                method=method,
+                tol=1e-9,
+                fit_intercept=True,
                 sample_weight=weight,
-            )  # fmt: skip
+            )
             assert abs(result.objective - best) <= near
 
 

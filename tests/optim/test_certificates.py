@@ -65,9 +65,14 @@ class Case:
 
     def options(self):
         return {
-            "loss": self.loss, "l1": self.l1, "l2": self.l2, "groups": self.groups,
-            "fit_intercept": self.has_b, "sample_weight": self.weight, "coef_init": self.start,
-        }  # fmt: skip
+            "loss": self.loss,
+            "l1": self.l1,
+            "l2": self.l2,
+            "groups": self.groups,
+            "fit_intercept": self.has_b,
+            "sample_weight": self.weight,
+            "coef_init": self.start,
+        }
 
     def norm(self, w, soft=0.0):
         """The norm behind λ₁, made smooth by `soft`, and its gradient."""
@@ -81,10 +86,14 @@ class Case:
         """By the definition; the predictions are exact but for one rounding each."""
         terms = [Fraction(float(v)) for v in w]
         z = [
-            float(sum((Fraction(float(x)) * t for x, t in zip(row, terms, strict=True)),
-                      Fraction(float(b))))
+            float(
+                sum(
+                    (Fraction(float(x)) * t for x, t in zip(row, terms, strict=True)),
+                    Fraction(float(b)),
+                )
+            )
             for row in self.X
-        ]  # fmt: skip
+        ]
         with np.errstate(over="ignore"):
             risk = self.loss.value(np.array(z), self.y)
         return self.mass @ risk + self.l1 * self.norm(w)[0] + self.l2 / 2 * (w @ w)
@@ -113,9 +122,13 @@ class Case:
         with np.errstate(all="ignore"):
             for soft in (1e-4, 1e-8):
                 v = optimize.minimize(
-                    value, v, (soft * unit.min(),), jac=True, method="L-BFGS-B",
+                    value,
+                    v,
+                    (soft * unit.min(),),
+                    jac=True,
+                    method="L-BFGS-B",
                     options={"ftol": 1e-16, "gtol": 1e-13, "maxfun": 150},
-                ).x  # fmt: skip
+                ).x
                 if np.isfinite(v).all():
                     values.append(self.objective(unit * v[:-1], v[-1] - c @ (unit * v[:-1])))
         return np.nanmin(values)

@@ -190,9 +190,9 @@ def test_formats_layouts_and_types_give_the_same_answer(make_data):
 def test_the_seed_decides_and_a_warm_start_saves_passes(make_data):
     X, y = make_data(kind="csr")
     terms = {"l1": 0.01, "l2": 0.05, "method": "asbcd"}
-    first, second = (minimize(X, y, random_state=7, **terms) for _ in range(2))
+    first, second = (minimize(X, y, seed=7, **terms) for _ in range(2))
     np.testing.assert_array_equal(first.coef, second.coef)
-    assert (first.coef != minimize(X, y, random_state=8, **terms).coef).any()
+    assert (first.coef != minimize(X, y, seed=8, **terms).coef).any()
     for method in ("asbcd", "sdca", "prox_newton", "gram"):
         terms["method"] = method
         cold = minimize(X, y, **terms)
@@ -290,7 +290,7 @@ def test_one_row_and_empty_columns_are_no_special_case():
         ({"method": "saga", "loss": "poisson", "y": [0.0, 1.0]}, "no Lipschitz gradient"),
         ({"method": "sdca", "l1": 0.1}, "sdca needs l2 > 0"),
         ({"method": "asbcd", "blocks": 3}, "blocks is 3, expected 1 to the 2 features"),
-        ({"method": "mrbcd", "batch": 0}, "batch is 0"),
+        ({"method": "mrbcd", "batch_size": 0}, "batch_size is 0"),
         ({"method": "gram", "step_size": 1.0}, "gram has no step_size"),
         ({"method": "sgd", "l2": 0.1, "step_size": 10.0}, "step_size of .* is safe"),
         ({"method": "gram", "sampling": "greedy"}, "sampling is 'greedy'"),
@@ -302,7 +302,7 @@ def test_one_row_and_empty_columns_are_no_special_case():
         ({"loss": 3}, "loss is 3, expected one of"),
         ({"groups": [0.0, np.nan]}, "groups contains NaN"),
         ({"method": "asbcd", "blocks": 1.5}, "blocks is 1.5"),
-        ({"method": "saga", "random_state": -1}, "random_state is -1"),
+        ({"method": "saga", "seed": -1}, "seed is -1"),
     ],
 )
 def test_bad_input_is_one_clear_line(change, message):

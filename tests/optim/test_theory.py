@@ -36,9 +36,14 @@ def distances(problem, p, step, *, blocks=1, passes, replications=40):
     for seed in range(replications):
         coef = np.zeros(best.size)
         run = incremental(
-            problem, p=p, blocks=blocks, step=step, state=sampling.random_state(seed), coef=coef,
+            problem,
+            p=p,
+            blocks=blocks,
+            step=step,
+            state=sampling.random_state(seed),
+            coef=coef,
             intercept=0.0,
-        )  # fmt: skip
+        )
         total[0] += best @ best
         for t in range(passes):
             next(run)
@@ -138,9 +143,14 @@ def test_the_kernel_takes_the_printed_steps(blocks):
         draws.append((i, int(sampling.uniform(state) * blocks) if blocks > 1 else 0))
     coef = np.zeros(6)
     run = incremental(
-        problem, p=p, blocks=blocks, step=0.05, state=sampling.random_state(5), coef=coef,
+        problem,
+        p=p,
+        blocks=blocks,
+        step=0.05,
+        state=sampling.random_state(5),
+        coef=coef,
         intercept=0.0,
-    )  # fmt: skip
+    )
     for _ in range(3):
         next(run)
     expected = asbcd_dense(

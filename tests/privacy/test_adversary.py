@@ -107,13 +107,17 @@ def test_the_slow_way_of_splitting_tells_the_same_apart_step_by_step(seed):
 
 def films(rng):
     """300 users who have seen 8 of 500 films each, all with the same profile."""
-    schema = Schema.parse({
-        "nodes": {"user": {"attributes": {"country": "exact"}}, "film": {}},
-        "links": [{"name": "saw", "source": "user", "target": "film"}],
-    })  # fmt: skip
+    schema = Schema.parse(
+        {
+            "nodes": {"user": {"attributes": {"country": "exact"}}, "film": {}},
+            "links": [{"name": "saw", "source": "user", "target": "film"}],
+        }
+    )
     seen = np.concatenate([rng.choice(500, 8, replace=False) for _ in range(300)])
-    nodes = {"user": {"id": np.arange(300), "country": np.arange(300) % 2},
-             "film": {"id": 1000 + np.arange(500)}}  # fmt: skip
+    nodes = {
+        "user": {"id": np.arange(300), "country": np.arange(300) % 2},
+        "film": {"id": 1000 + np.arange(500)},
+    }
     return network_from_arrays(schema, nodes, {"saw": (np.repeat(np.arange(300), 8), 1000 + seen)})
 
 
@@ -178,8 +182,9 @@ def test_what_is_not_there_is_named():
 
 
 def test_the_farthest_distance_is_where_nothing_changes_any_more():
-    schema = Schema.parse({"nodes": {"user": {}}, "links": [
-        {"name": "follow", "source": "user", "target": "user"}]})  # fmt: skip
+    schema = Schema.parse(
+        {"nodes": {"user": {}}, "links": [{"name": "follow", "source": "user", "target": "user"}]}
+    )
     path = network_from_arrays(
         schema, {"user": {"id": range(15)}}, {"follow": (range(14), range(1, 15))}
     )
@@ -197,9 +202,15 @@ def test_the_farthest_distance_is_where_nothing_changes_any_more():
 
 
 def test_one_friend_in_two_ways_is_not_two_friends():
-    schema = Schema.parse({"nodes": {"user": {}}, "links": [
-        {"name": "follow", "source": "user", "target": "user"},
-        {"name": "mention", "source": "user", "target": "user"}]})  # fmt: skip
+    schema = Schema.parse(
+        {
+            "nodes": {"user": {}},
+            "links": [
+                {"name": "follow", "source": "user", "target": "user"},
+                {"name": "mention", "source": "user", "target": "user"},
+            ],
+        }
+    )
     # 0 follows and mentions 2; 1 follows 3 and mentions 4; 2, 3 and 4 have only that.
     links = {"follow": ([0, 1], [2, 3]), "mention": ([0, 1], [2, 4])}
     network = network_from_arrays(schema, {"user": {"id": range(5)}}, links)

@@ -40,8 +40,11 @@ def network():
     rng = np.random.default_rng(0)
     n = 60
     source, target = np.nonzero(np.triu(rng.random((n, n)) < 0.02, 1))
-    nodes = {"id": np.arange(n), "yob": rng.integers(1950, 2000, n),
-             "city": rng.choice(["a", "b", "c"], n)}  # fmt: skip
+    nodes = {
+        "id": np.arange(n),
+        "yob": rng.integers(1950, 2000, n),
+        "city": rng.choice(["a", "b", "c"], n),
+    }
     links = {"mention": (source, target, rng.integers(1, 4, len(source)))}
     return network_from_arrays(SCHEMA, {"user": nodes}, links)
 
@@ -159,20 +162,26 @@ def test_those_who_look_alike_have_the_same_candidates(seed):
 
 def test_films_are_left_out_or_made_nameless_before_the_promise_is_given():
     rng = np.random.default_rng(1)
-    schema = Schema.parse({
-        "nodes": {"user": {"attributes": {"country": "exact"}}, "film": {}},
-        "links": [{"name": "saw", "source": "user", "target": "film"}],
-    })  # fmt: skip
-    nodes = {"user": {"id": np.arange(200), "country": np.arange(200) % 3},
-             "film": {"id": np.arange(4)}}  # fmt: skip
+    schema = Schema.parse(
+        {
+            "nodes": {"user": {"attributes": {"country": "exact"}}, "film": {}},
+            "links": [{"name": "saw", "source": "user", "target": "film"}],
+        }
+    )
+    nodes = {
+        "user": {"id": np.arange(200), "country": np.arange(200) % 3},
+        "film": {"id": np.arange(4)},
+    }
     seen = rng.integers(0, 4, 200)
     network = network_from_arrays(schema, nodes, {"saw": (np.arange(200), seen)})
     adversary = Adversary.of(network, node_type="user")
     assert advise(network, max_risk=0.06, adversary=adversary).steps == []
     found = advise(network, max_risk=0.02, adversary=adversary)
     assert found.choice == {
-        "country": "as it is", "ids of film": "as they are", "saw": "not published",
-    }  # fmt: skip
+        "country": "as it is",
+        "ids of film": "as they are",
+        "saw": "not published",
+    }
     keep = advise(network, max_risk=0.03, adversary=adversary, weights={"saw": 9.0})
     assert keep.choice["saw"] == "as it is"
     blind = replace(adversary, known_ids=())

@@ -190,8 +190,9 @@ def test_link_prediction_and_communities_notice_noise():
     size = 72
     group = np.arange(size) // 12
     rows = np.nonzero((group[:, None] == group) & ~np.eye(size, dtype=bool))
-    schema = Schema.parse({"nodes": {"user": {}}, "links": [
-        {"name": "follow", "source": "user", "target": "user"}]})  # fmt: skip
+    schema = Schema.parse(
+        {"nodes": {"user": {}}, "links": [{"name": "follow", "source": "user", "target": "user"}]}
+    )
     cliques = network_from_arrays(schema, {"user": {"id": np.arange(size)}}, {"follow": rows})
     little, much = (
         utility_loss(cliques, apply_steps(cliques, [{"method": "perturb", "share": share}]))
@@ -209,8 +210,12 @@ def lists(pairs):
     return [*source], [*target], [*pairs.values()]
 
 
-STRONG = Schema.parse({"nodes": {"user": {"attributes": {"yob": "exact"}}}, "links": [
-    {"name": "mention", "source": "user", "target": "user", "strength": "exact"}]})  # fmt: skip
+STRONG = Schema.parse(
+    {
+        "nodes": {"user": {"attributes": {"yob": "exact"}}},
+        "links": [{"name": "mention", "source": "user", "target": "user", "strength": "exact"}],
+    }
+)
 
 
 def strong(pairs, size=8, yob=None):
@@ -269,8 +274,12 @@ def test_varying_weights_cost_more_since_real_links_cannot_be_told(world):
 
 
 def test_links_to_other_nodes_count_as_losses():
-    schema = Schema.parse({"nodes": {"user": {}, "film": {"attributes": {"year": "exact"}}},
-        "links": [{"name": "saw", "source": "user", "target": "film"}]})  # fmt: skip
+    schema = Schema.parse(
+        {
+            "nodes": {"user": {}, "film": {"attributes": {"year": "exact"}}},
+            "links": [{"name": "saw", "source": "user", "target": "film"}],
+        }
+    )
     nodes = {"user": {"id": range(6)}, "film": {"id": range(4), "year": [1, 1, 2, 2]}}
     network = network_from_arrays(schema, nodes, {"saw": (range(6), [0, 1, 2, 3, 0, 1])})
     noisy = apply_steps(network, [{"method": "perturb", "share": 1.0}], node_type="user")

@@ -207,8 +207,12 @@ def test_a_value_or_link_type_that_is_not_there_is_named():
 
 
 def test_strengths_above_255_and_65535_are_compared_in_full():
-    schema = Schema.parse({"nodes": {"user": {}}, "links": [
-        {"name": "mention", "source": "user", "target": "user", "strength": "exact"}]})  # fmt: skip
+    schema = Schema.parse(
+        {
+            "nodes": {"user": {}},
+            "links": [{"name": "mention", "source": "user", "target": "user", "strength": "exact"}],
+        }
+    )
     strong = [300, 44, 65_580, 2**31 - 1]
     network = network_from_arrays(
         schema, {"user": {"id": range(8)}}, {"mention": (range(4), range(4, 8), strong)}
@@ -218,10 +222,15 @@ def test_strengths_above_255_and_65535_are_compared_in_full():
 
 
 def test_a_value_that_nobody_has_matches_nobody_in_whatever_column():
-    schema = Schema.parse({"nodes": {"user": {"attributes": {
-        "a": "exact", "b": "exact", "c": "exact"}}}, "links": []})  # fmt: skip
-    known = {"id": range(6), "a": [0, 0, 1, 1, 2, 2], "b": [5, 6, 5, 6, 5, 6],
-             "c": [1, 1, 1, 2, 2, 2]}  # fmt: skip
+    schema = Schema.parse(
+        {"nodes": {"user": {"attributes": {"a": "exact", "b": "exact", "c": "exact"}}}, "links": []}
+    )
+    known = {
+        "id": range(6),
+        "a": [0, 0, 1, 1, 2, 2],
+        "b": [5, 6, 5, 6, 5, 6],
+        "c": [1, 1, 1, 2, 2, 2],
+    }
     auxiliary = network_from_arrays(schema, {"user": known}, {})
     for column in "abc":
         for row in range(6):

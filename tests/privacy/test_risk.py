@@ -26,8 +26,12 @@ def network(seed, n=30, density=0.06):
         keep = (source != target) | link.self_links
         strength = rng.integers(1, 3, int(keep.sum()))
         links[link.name] = (source[keep], target[keep], strength)
-    nodes = {"id": np.arange(n), "yob": rng.integers(0, 3, n), "city": rng.choice(["a", None], n),
-             "note": np.arange(n)}  # fmt: skip
+    nodes = {
+        "id": np.arange(n),
+        "yob": rng.integers(0, 3, n),
+        "city": rng.choice(["a", None], n),
+        "note": np.arange(n),
+    }
     return network_from_arrays(SCHEMA, {"user": nodes}, links)
 
 

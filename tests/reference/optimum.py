@@ -26,8 +26,12 @@ def optimum(X, y, *, loss, l1, l2, fit_intercept=False, sample_weight=None):
     # L-BFGS-B stops early on flat objectives: start again from where it stopped.
     for _ in range(20):
         found = minimize(
-            objective, best, jac=True, bounds=bounds, method="L-BFGS-B",
+            objective,
+            best,
+            jac=True,
+            bounds=bounds,
+            method="L-BFGS-B",
             options={"maxiter": 10_000, "maxfun": 100_000, "ftol": 1e-16, "gtol": 1e-12},
-        )  # fmt: skip
+        )
         best = found.x
     return found.fun

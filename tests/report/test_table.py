@@ -19,16 +19,21 @@ TABLE = Table(
 def test_numbers_stay_numbers_until_they_are_shown():
     assert TABLE.cells() == [["a|b", "20.00%", "+50.00 [−10.00, +90.00]"], ["<i>", "—", "—"]]
     assert json.loads(json.dumps(TABLE.records()))[0] == {
-        "model": "a|b", "MRR": 0.2, "gain": [0.5, -0.1, 0.9],
-    }  # fmt: skip
+        "model": "a|b",
+        "MRR": 0.2,
+        "gain": [0.5, -0.1, 0.9],
+    }
 
 
 def test_each_value_of_a_template_has_a_format_of_its_own():
     rows = [[[0.0123, 0.0004]], [[-0.5, 0.25]], [[0.1, None]], [["more", 1]]]
     table = Table("", {"change": "{:100 +.2f} (p {:p})"}, rows)
     assert [cell for (cell,) in table.cells()] == [
-        "+1.23 (p < .001)", "−50.00 (p 0.250)", "+10.00 (p —)", "more (p 1.000)",
-    ]  # fmt: skip
+        "+1.23 (p < .001)",
+        "−50.00 (p 0.250)",
+        "+10.00 (p —)",
+        "more (p 1.000)",
+    ]
     assert Table("", {"a": "100 .1f"}, [[[0.5, -0.25]]]).cells() == [["50.0, −25.0"]]
 
 

@@ -198,8 +198,13 @@ def compare(
         progress(method)
         parameter = search(data, method, scaling)
         aucs = [one_run(data, method, scaling, run, parameter) for run in range(runs)]
-        found.append({
-            "method": method, "auc": float(np.mean(aucs)), "sd": float(np.std(aucs)),
-            "parameter": parameter, "positive": rows.positive_label,
-        })  # fmt: skip
+        found.append(
+            {
+                "method": method,
+                "auc": float(np.mean(aucs)),
+                "sd": float(np.std(aucs)),
+                "parameter": parameter,
+                "positive": rows.positive_label,
+            }
+        )
     return sorted(found, key=lambda row: -row["auc"])

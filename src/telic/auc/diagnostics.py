@@ -172,9 +172,12 @@ def batch_sizes(
 
 
 def _lines(
-    x: dict[str, list[float]], y: dict[str, list[float]], x_label: str, y_label: str,
+    x: dict[str, list[float]],
+    y: dict[str, list[float]],
+    x_label: str,
+    y_label: str,
     log: bool = False,
-) -> Figure:  # fmt: skip
+) -> Figure:
     figure, axes = pyplot.subplots(figsize=(6, 3.8))
     for name in x:
         axes.plot(x[name], y[name], marker=".", label=name)

@@ -145,8 +145,9 @@ def gap_bound(
         # Each term is convex in z_j, so it is largest at an end of what z_j can be.
         bounds.append(np.maximum(*(fenchel_terms(w, z, beta, beta1) for z in ends)).sum())
     elif beta1 > 0:
-        bounds.append(_scaled_dual_gap(w, slope, np.abs(np.stack(ends)).max(), positive, weight,
-                                       beta1))  # fmt: skip
+        bounds.append(
+            _scaled_dual_gap(w, slope, np.abs(np.stack(ends)).max(), positive, weight, beta1)
+        )
     if curvature is not None and curvature.modulus > 0:
         least = least_subgradient(w, slope.gradient, beta, beta1)
         in_units = np.divide(

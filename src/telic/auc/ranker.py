@@ -84,9 +84,15 @@ class Ranker:
         model.fit(measured.apply(rows.X), rows.positive)
         used = dict(parameters) | {"solver": model.solver_}
         return cls(
-            rows.encoder, measured, model.coef_[0], float(model.intercept_[0]), label,
-            rows.positive_label, rows.names, used,
-        )  # fmt: skip
+            rows.encoder,
+            measured,
+            model.coef_[0],
+            float(model.intercept_[0]),
+            label,
+            rows.positive_label,
+            rows.names,
+            used,
+        )
 
     def score(self, X: Matrix) -> np.ndarray:
         """Score encoded rows."""
@@ -158,9 +164,15 @@ class Ranker:
             )
         scaling = Scaling(meta["scaling"], arrays["offset"], arrays["factor"])
         return cls(
-            encoder, scaling, arrays["coef"], meta["intercept"], meta["label"],
-            meta["positive"], meta["names"], meta["parameters"],
-        )  # fmt: skip
+            encoder,
+            scaling,
+            arrays["coef"],
+            meta["intercept"],
+            meta["label"],
+            meta["positive"],
+            meta["names"],
+            meta["parameters"],
+        )
 
 
 def fit_measured(

@@ -197,8 +197,12 @@ def diagnosis_page(
     for figure, caption in zip(figures, captions, strict=True):
         report.figure(figure, caption)
     columns = {
-        "method": "", "passes": ".0f", "seconds": ".3f", "relative gap": ".1e", "AUC": ".4f",
-    }  # fmt: skip
+        "method": "",
+        "passes": ".0f",
+        "seconds": ".3f",
+        "relative gap": ".1e",
+        "AUC": ".4f",
+    }
     report.table(
         Table(
             "Where each method stopped (gap 1e-8, or 60 passes or stages)",

@@ -39,7 +39,7 @@ def fit_sdca(
     choices: FactoredChoices,
     penalty: Elastic,
     *,
-    passes: int = 20_000,
+    max_passes: int = 20_000,
     tol: float = 1e-5,
     seed: int = 0,
     progress: Progress | None = None,
@@ -53,7 +53,7 @@ def fit_sdca(
     ----------
     choices : FactoredChoices
     penalty : Elastic
-    passes : int
+    max_passes : int
         Most passes over the choices, before a `ConvergenceWarning`.
     tol : float
         Stop when the duality gap is at most `tol` of what the fit has gained, and of the objective.
@@ -77,8 +77,8 @@ def fit_sdca(
     >>> fit_sdca(choices, Elastic(l1=0.1, l2=0.1), tol=1e-12).weights.round(4)
     array([-0.6091,  0.6091])
     """
-    if passes < 1:
-        raise InputError(f"passes is {passes}, expected at least 1.")
+    if max_passes < 1:
+        raise InputError(f"max_passes is {max_passes}, expected at least 1.")
     n = len(choices)
     p = np.zeros(choices.rows)
     p[choices.chosen] = 1.0
@@ -97,7 +97,7 @@ def fit_sdca(
     history = [(0.0, penalty.objective(choices, w))]
     value, gap, lower, target = history[0][1], np.inf, -np.inf, 0.0
     room = np.empty((2, int(np.diff(choices.start).max())))
-    for done in range(1, passes + 1):
+    for done in range(1, max_passes + 1):
         steps, order = np.maximum(bold * curvature, 1e-9), rng.permutation(n)
         _pass(choices.arrays, order, steps, shifted, p, near.l1, near.l2, *room)
         # Anew from p: with sums that were only kept up to date it would be no bound.
@@ -110,7 +110,7 @@ def fit_sdca(
         bound = penalty.bound(choices, p, v)
         lower = max(lower, bound)
         if progress:
-            progress(done, passes)
+            progress(done, max_passes)
         target = target_gap(tol, history)
         if tol and history[-1][1] - lower <= target:
             break

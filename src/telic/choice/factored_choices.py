@@ -97,20 +97,38 @@ class FactoredChoices:
             object.__setattr__(self, "shared_feature", np.zeros(0, np.int32))
             object.__setattr__(self, "shared_value", np.zeros(0))
         for name, dtype in (
-            ("outcome", np.int32), ("offset", np.float64), ("start", np.int64),
-            ("chosen", np.int64), ("context_start", np.int64), ("context_entry", np.int32),
-            ("context_value", np.float64), ("shared_start", np.int64),
-            ("shared_feature", np.int32), ("shared_value", np.float64),
-        ):  # fmt: skip
+            ("outcome", np.int32),
+            ("offset", np.float64),
+            ("start", np.int64),
+            ("chosen", np.int64),
+            ("context_start", np.int64),
+            ("context_entry", np.int32),
+            ("context_value", np.float64),
+            ("shared_start", np.int64),
+            ("shared_feature", np.int32),
+            ("shared_value", np.float64),
+        ):
             object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), dtype))
         # The rows and the chosen ones are checked where every conditional logit is.
         Choices(np.empty((len(self.outcome), 0)), self.offset, self.start, self.chosen)
         for what, start, owners, position, value, size in (
-            ("context", self.context_start, len(self), self.context_entry, self.context_value,
-             self.entries),
-            ("shared", self.shared_start, self.rows, self.shared_feature, self.shared_value,
-             self.shared),
-        ):  # fmt: skip
+            (
+                "context",
+                self.context_start,
+                len(self),
+                self.context_entry,
+                self.context_value,
+                self.entries,
+            ),
+            (
+                "shared",
+                self.shared_start,
+                self.rows,
+                self.shared_feature,
+                self.shared_value,
+                self.shared,
+            ),
+        ):
             if len(start) != owners + 1 or start[0] != 0 or start[-1] != len(position):
                 raise InputError(f"{what}_start must run from 0 to the number of entries.")
             if len(position) != len(value) or not np.isfinite(value).all():
@@ -189,11 +207,20 @@ class FactoredChoices:
         context, context_start = _ranges(self.context_start, choices)
         shared, shared_start = _ranges(self.shared_start, rows)
         return FactoredChoices(
-            self.outcomes, self.entries, self.shared, self.outcome[rows], self.offset[rows],
-            start, start[:-1] + (self.chosen - self.start[:-1])[choices], context_start,
-            self.context_entry[context], self.context_value[context], shared_start,
-            self.shared_feature[shared], self.shared_value[shared],
-        )  # fmt: skip
+            self.outcomes,
+            self.entries,
+            self.shared,
+            self.outcome[rows],
+            self.offset[rows],
+            start,
+            start[:-1] + (self.chosen - self.start[:-1])[choices],
+            context_start,
+            self.context_entry[context],
+            self.context_value[context],
+            shared_start,
+            self.shared_feature[shared],
+            self.shared_value[shared],
+        )
 
     def matrix(self) -> sparse.csr_matrix:
         """Return the products, rows × weights: the slow definition, for small data only."""

@@ -20,8 +20,8 @@ def fit_saga(
     choices: FactoredChoices,
     penalty: Elastic,
     *,
-    batch: int = 100,
-    passes: int = 15,
+    batch_size: int = 100,
+    max_passes: int = 15,
     tol: float = 0.0,
     seed: int = 0,
     progress: Progress | None = None,
@@ -38,9 +38,9 @@ def fit_saga(
     ----------
     choices : FactoredChoices
     penalty : Elastic
-    batch : int
+    batch_size : int
         Choices per step; the text takes 100.
-    passes : int
+    max_passes : int
         Passes over the choices, after the first one that fills the table.
     tol : float
         Stop when the duality gap is at most `tol` of what the fit has gained, and of the objective;
@@ -60,14 +60,16 @@ def fit_saga(
     ...     outcomes=2, entries=1, shared=0, outcome=[0, 1], offset=[0.0, 0.0], start=[0, 2],
     ...     chosen=[1], context_start=[0, 1], context_entry=[0], context_value=[2.0],
     ... )
-    >>> fit_saga(choices, Elastic(l1=0.1, l2=0.1), passes=100).weights.round(4)
+    >>> fit_saga(choices, Elastic(l1=0.1, l2=0.1), max_passes=100).weights.round(4)
     array([-0.6091,  0.6091])
     """
-    if batch < 1 or passes < 1:
-        raise InputError(f"batch is {batch} and passes {passes}, expected at least 1.")
+    if batch_size < 1 or max_passes < 1:
+        raise InputError(
+            f"batch_size is {batch_size} and max_passes {max_passes}, expected at least 1."
+        )
     n, first = len(choices), choices.first
-    batch = min(batch, n)
-    steps = _step_sizes(choices, penalty, batch)
+    batch_size = min(batch_size, n)
+    steps = _step_sizes(choices, penalty, batch_size)
     state = np.zeros((choices.size, 4))
     table = choices.probabilities(state[:, W])
     residual = table / n
@@ -77,15 +79,17 @@ def fit_saga(
     history = [(1.0, penalty.objective(choices, state[:, W]))]
     widest = int(np.diff(choices.start).max())
     per_row = np.diff(choices.context_start).max() + np.diff(choices.shared_start).max(initial=0)
-    touched = np.empty(min(batch * widest * int(per_row), choices.size), np.int64)
-    change, strengths = np.empty((batch, widest)), (penalty.l1, penalty.l2)
-    for done in range(1, passes + 1):
+    touched = np.empty(min(batch_size * widest * int(per_row), choices.size), np.int64)
+    change, strengths = np.empty((batch_size, widest)), (penalty.l1, penalty.l2)
+    for done in range(1, max_passes + 1):
         order = rng.permutation(n)
-        now = _pass(choices.arrays, order, state, table, steps, batch, strengths, touched, change)
+        now = _pass(
+            choices.arrays, order, state, table, steps, batch_size, strengths, touched, change
+        )
         _catch_up(state, steps, choices.entries, first, now, penalty.l1, penalty.l2)
         history.append((1.0 + done, penalty.objective(choices, state[:, W])))
         if progress:
-            progress(done, passes)
+            progress(done, max_passes)
         if not history[-1][1] <= history[-2][1]:
             steps = steps / 2
         elif tol and penalty.gap(choices, state[:, W]) <= target_gap(tol, history):
@@ -98,24 +102,24 @@ def fit_saga(
     return Fit(w, "saga", history[-1][0], history, gap, target).checked()
 
 
-def _step_sizes(choices: FactoredChoices, penalty: Elastic, batch: int) -> np.ndarray:
+def _step_sizes(choices: FactoredChoices, penalty: Elastic, batch_size: int) -> np.ndarray:
     """Step of each outcome's weights, then of the shared ones."""
     n = len(choices)
     squares, shared = squared_norms(choices)
     # Twice each, where there are both, because the two kinds of weights move at once.
     both = 2.0 if shared.any() and squares.any() else 1.0
     curvature = np.empty(choices.outcomes + 1)
-    curvature[:-1] = np.bincount(
-        choices.outcome, squares[choices.choice], choices.outcomes
-    ) / (2 * n)  # fmt: skip
+    curvature[:-1] = np.bincount(choices.outcome, squares[choices.choice], choices.outcomes) / (
+        2 * n
+    )
     curvature[-1] = shared.sum() / (2 * n)
     worst = np.append(
         np.full(choices.outcomes, squares.max(initial=0.0) / 2),
         np.maximum.reduceat(shared, choices.start[:-1]).max(initial=0.0) / 2,
     )
     # The penalty is in the prox, but the table remembers for n / batch steps.
-    slack = penalty.l2 * n / batch
-    return 2 / (both * (curvature + worst / batch) + slack + 1e-300)
+    slack = penalty.l2 * n / batch_size
+    return 2 / (both * (curvature + worst / batch_size) + slack + 1e-300)
 
 
 @njit(cache=True, nogil=True)
@@ -168,12 +172,12 @@ def _fresh(state, j, step, now, l1, l2):
 
 
 @njit(cache=True, nogil=True)
-def _pass(rows, order, state, table, steps, batch, strengths, touched, change):
+def _pass(rows, order, state, table, steps, batch_size, strengths, touched, change):
     """One pass in the given order; return the number of steps."""
     n, (l1, l2) = len(order), strengths
     now = 0
-    for begin in range(0, n, batch):
-        size = min(batch, n - begin)
+    for begin in range(0, n, batch_size):
+        size = min(batch_size, n - begin)
         for i in range(size):  # new probabilities, all at the same weights
             c = order[begin + i]
             a, top = rows.start[c], -np.inf

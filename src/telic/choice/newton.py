@@ -79,8 +79,9 @@ def fit_groups(
     if left:
         warnings.warn(
             f"{left} of {g} groups did not converge; scale the features to a spread of about 1.",
-            ConvergenceWarning, stacklevel=2,
-        )  # fmt: skip
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     return w
 
 
@@ -117,7 +118,7 @@ def leave_one_group_out(choices: Choices, pooled: np.ndarray, *, l2: float) -> n
 
 
 def descend(
-    choices: Choices, *, l2: float, iterations: int = 40, start: np.ndarray | None = None
+    choices: Choices, *, l2: float, max_passes: int = 40, start: np.ndarray | None = None
 ) -> np.ndarray:
     """Run plain gradient descent on the first group and return every iterate.
 
@@ -126,7 +127,7 @@ def descend(
 
     Returns
     -------
-    float64 array of shape (iterations + 1, d)
+    float64 array of shape (max_passes + 1, d)
         Row 0 is `start` (zero by default; the text draws it from U(0, 0.01)).
     """
     first = choices.start[:-1]
@@ -135,7 +136,7 @@ def descend(
     lipschitz = l2 + ((high - low) ** 2).sum() / 4
     w = np.zeros(choices.x.shape[1]) if start is None else np.array(start, float)
     path = [w]
-    for _ in range(iterations):
+    for _ in range(max_passes):
         w = w - choices.gradient(w, l2=l2) / lipschitz
         path.append(w)
     return np.array(path)
@@ -160,9 +161,18 @@ def _moments(
 
     def fill(part: np.ndarray) -> None:
         _moments_by_group(
-            choices.x, choices.offset, choices.start, choices.chosen, choices.group,
-            part, w, np.empty(choices.widest), value, gradient, hessian,
-        )  # fmt: skip
+            choices.x,
+            choices.offset,
+            choices.start,
+            choices.chosen,
+            choices.group,
+            part,
+            w,
+            np.empty(choices.widest),
+            value,
+            gradient,
+            hessian,
+        )
 
     # The kernel releases the interpreter's lock, so threads really run side by side.
     with ThreadPoolExecutor(len(parts)) as threads:
@@ -171,9 +181,7 @@ def _moments(
 
 
 @njit(cache=True, nogil=True)
-def _moments_by_group(
-    x, offset, start, chosen, group, todo, w, p, value, gradient, hessian
-):  # fmt: skip
+def _moments_by_group(x, offset, start, chosen, group, todo, w, p, value, gradient, hessian):
     """Fill loss, gradient and Hessian of every group in todo."""
     d = w.shape[1]
     mean = np.empty(d)

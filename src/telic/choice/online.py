@@ -59,12 +59,18 @@ def learn_online(
     shape = (len(choices.group) - 1, choices.x.shape[1])
     center = np.zeros(shape[1]) if center is None else np.asarray(center, float)
     return _walk(
-        choices.x, choices.offset, choices.start, choices.chosen, choices.group,
+        choices.x,
+        choices.offset,
+        choices.start,
+        choices.chosen,
+        choices.group,
         np.ascontiguousarray(np.broadcast_to(np.asarray(initial, float), shape)),
         np.ascontiguousarray(np.broadcast_to(center, shape)),
-        float(step_size), float(l2), schedule == "annealed",
+        float(step_size),
+        float(l2),
+        schedule == "annealed",
         choices.widest,
-    )  # fmt: skip
+    )
 
 
 @njit(cache=True, nogil=True)
@@ -85,9 +91,7 @@ def step_after(step_size, t, annealed):
 
 
 @njit(cache=True, nogil=True)
-def _walk(
-    x, offset, start, chosen, group, initial, center, step_size, l2, annealed, widest
-):  # fmt: skip
+def _walk(x, offset, start, chosen, group, initial, center, step_size, l2, annealed, widest):
     """Weights before every choice and after the last one, group by group."""
     g, d = initial.shape
     path = np.empty((len(chosen) + g, d))

@@ -32,7 +32,13 @@ def smoothness(choices: FactoredChoices, l2: float) -> tuple[float, float]:
 
 
 def step_size(
-    rule: StepSize, *, n: int, batch: int, mean_lipschitz: float, max_lipschitz: float, mu: float
+    rule: StepSize,
+    *,
+    n: int,
+    batch_size: int,
+    mean_lipschitz: float,
+    max_lipschitz: float,
+    mu: float,
 ) -> float:
     """Return eta.
 
@@ -43,7 +49,7 @@ def step_size(
         "corrected" is ``1 / (4 max{L(b), (n - b) / (b (n - 1)) L_max + mu n / (4 b)})`` with
         ``L(b) = n (b - 1) / (b (n - 1)) L_F + (n - b) / (b (n - 1)) L_max``, the expected
         smoothness of a batch drawn without replacement.
-    n, batch : int
+    n, batch_size : int
     mean_lipschitz, max_lipschitz : float
         L_F and L_max, see `smoothness`.
     mu : float
@@ -51,26 +57,26 @@ def step_size(
 
     Examples
     --------
-    >>> [round(step_size("printed", n=100, batch=b, mean_lipschitz=1.0, max_lipschitz=4.0,
+    >>> [round(step_size("printed", n=100, batch_size=b, mean_lipschitz=1.0, max_lipschitz=4.0,
     ...                  mu=1e-4), 2) for b in (1, 10, 50)]
     [0.12, 1.37, 12.34]
-    >>> [round(step_size("corrected", n=100, batch=b, mean_lipschitz=1.0, max_lipschitz=4.0,
+    >>> [round(step_size("corrected", n=100, batch_size=b, mean_lipschitz=1.0, max_lipschitz=4.0,
     ...                  mu=1e-4), 2) for b in (1, 10, 50)]
     [0.06, 0.2, 0.24]
     """
     if rule == "printed":
-        return batch * (n - 1) / (2 * (max_lipschitz + n * mu) * max(n - batch, 1e-12))
-    single = (n - batch) / (batch * max(n - 1, 1)) * max_lipschitz
-    expected = n * (batch - 1) / (batch * max(n - 1, 1)) * mean_lipschitz + single
-    return 1 / (4 * max(expected, single + mu * n / (4 * batch)))
+        return batch_size * (n - 1) / (2 * (max_lipschitz + n * mu) * max(n - batch_size, 1e-12))
+    single = (n - batch_size) / (batch_size * max(n - 1, 1)) * max_lipschitz
+    expected = n * (batch_size - 1) / (batch_size * max(n - 1, 1)) * mean_lipschitz + single
+    return 1 / (4 * max(expected, single + mu * n / (4 * batch_size)))
 
 
 def fit_printed(
     choices: FactoredChoices,
     penalty: Elastic,
     *,
-    batch: int = 100,
-    passes: int = 15,
+    batch_size: int = 100,
+    max_passes: int = 15,
     rule: StepSize = "corrected",
     every_coordinate: bool = False,
     seed: int = 0,
@@ -88,7 +94,7 @@ def fit_printed(
     choices : FactoredChoices
         With at most 2,000 weights; `telic.choice.fit_saga` is for real sizes.
     penalty : Elastic
-    batch, passes : int
+    batch_size, max_passes : int
     rule : {"printed", "corrected"}
         See `step_size`.
     every_coordinate : bool
@@ -104,32 +110,32 @@ def fit_printed(
             f"{d:,} weights: the printed algorithm updates one at a step and is kept as the "
             f"reference for at most {MAX_SIZE:,}. Use method='saga'."
         )
-    batch = min(batch, n)
+    batch_size = min(batch_size, n)
     rows = choices.matrix().toarray(), choices.offset, choices.start
     average, most = smoothness(choices, penalty.l2)
     eta = step_size(
-        rule, n=n, batch=batch, mean_lipschitz=average, max_lipschitz=most, mu=penalty.l2
+        rule, n=n, batch_size=batch_size, mean_lipschitz=average, max_lipschitz=most, mu=penalty.l2
     )
     rates = eta, penalty.l1, penalty.l2
     w, table = np.zeros(d), choices.probabilities(np.zeros(d))
     mean = choices.gradient(w)
     rng = np.random.default_rng(seed)
     history = [(1.0, penalty.objective(choices, w))]
-    iterations = max(1, n // batch if every_coordinate else n * d // batch)
-    for done in range(1, passes + 1):
-        _iterate(rows, table, mean, w, iterations, batch, rates, every_coordinate, rng)
+    iterations = max(1, n // batch_size if every_coordinate else n * d // batch_size)
+    for done in range(1, max_passes + 1):
+        _iterate(rows, table, mean, w, iterations, batch_size, rates, every_coordinate, rng)
         # A diverging run overflows: that is what it is here to show.
         with np.errstate(all="ignore"):
             history.append((1.0 + done, penalty.objective(choices, w)))
         if progress:
-            progress(done, passes)
+            progress(done, max_passes)
     with np.errstate(all="ignore"):
         gap = penalty.gap(choices, w)
-    return Fit(w, f"printed ({rule} step)", 1.0 + passes, history, gap)
+    return Fit(w, f"printed ({rule} step)", 1.0 + max_passes, history, gap)
 
 
 @njit(cache=True, nogil=True)
-def _iterate(rows, table, mean, w, iterations, batch, rates, every_coordinate, rng):
+def _iterate(rows, table, mean, w, iterations, batch_size, rates, every_coordinate, rng):
     """Run iterations of the printed algorithm, in place."""
     (x, offset, start), (eta, l1, l2) = rows, rates
     n, d = len(start) - 1, x.shape[1]
@@ -139,7 +145,7 @@ def _iterate(rows, table, mean, w, iterations, batch, rates, every_coordinate, r
     p = np.empty(widest)
     for _ in range(iterations):
         change[:] = 0.0
-        for i in range(batch):
+        for i in range(batch_size):
             k = rng.integers(i, n)
             order[i], order[k] = order[k], order[i]
             c = order[i]
@@ -164,7 +170,7 @@ def _iterate(rows, table, mean, w, iterations, batch, rates, every_coordinate, r
             first = rng.integers(0, d)
             last = first + 1
         for j in range(first, last):
-            slope = change[j] / batch + mean[j] + l2 * w[j]
+            slope = change[j] / batch_size + mean[j] + l2 * w[j]
             u = w[j] - eta * slope
             w[j] = np.sign(u) * max(abs(u) - eta * l1, 0.0)
         for j in range(d):

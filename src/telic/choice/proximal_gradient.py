@@ -14,7 +14,7 @@ def fit_accelerated(
     choices: FactoredChoices,
     penalty: Elastic,
     *,
-    passes: int = 2000,
+    max_passes: int = 2000,
     tol: float = 1e-9,
     progress: Progress | None = None,
 ) -> Fit:
@@ -28,7 +28,7 @@ def fit_accelerated(
     ----------
     choices : FactoredChoices
     penalty : Elastic
-    passes : int
+    max_passes : int
         Most passes over the choices, before a `ConvergenceWarning`.
     tol : float
         Stop when the duality gap is at most `tol` of what the fit has gained, and of the objective.
@@ -40,7 +40,7 @@ def fit_accelerated(
     w = np.zeros(choices.size)
     ahead, momentum = w, 1.0
     history = [(float(used), penalty.objective(choices, w))]
-    while used < passes:
+    while used < max_passes:
         slope = choices.gradient(ahead)
         new = penalty.prox(ahead - steps * slope, steps)
         used += 1
@@ -58,7 +58,7 @@ def fit_accelerated(
             w, momentum = new, following
         history.append((float(used), min(value, history[-1][1])))
         if progress:
-            progress(used, passes)
+            progress(used, max_passes)
         if tol and len(history) % _LOOK == 0:
             used += 1
             if penalty.gap(choices, w) <= target_gap(tol, history):
@@ -72,8 +72,10 @@ def _step_sizes(choices: FactoredChoices) -> tuple[np.ndarray, int]:
     n, first = len(choices), choices.first
     rng = np.random.default_rng(0)
     v = np.abs(rng.standard_normal(choices.size)) + 0.1
-    block = np.append(np.repeat(np.arange(choices.outcomes), choices.entries),
-                      np.full(choices.shared, choices.outcomes))  # fmt: skip
+    block = np.append(
+        np.repeat(np.arange(choices.outcomes), choices.entries),
+        np.full(choices.shared, choices.outcomes),
+    )
     curvature: np.ndarray = np.zeros(choices.outcomes + 1)
     for _ in range(_POWER):
         norms = np.sqrt(np.bincount(block, v * v, choices.outcomes + 1))

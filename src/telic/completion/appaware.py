@@ -33,7 +33,7 @@ PRINTED = Elastic(1e-4, 1e-4)
 SOLVERS: dict[str, Callable[..., Fit]] = {
     "auto": fit_sdca,
     "sdca": fit_sdca,
-    "saga": partial(fit_saga, batch=100),
+    "saga": partial(fit_saga, batch_size=100),
     "accelerated": fit_accelerated,
     "printed": fit_printed,
 }

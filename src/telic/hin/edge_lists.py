@@ -16,13 +16,26 @@ from telic.hin.schema import LinkType, Rule, Schema
 
 _GROWING = Rule("at_least")
 _TITLES = {
-    "src": "source", "from": "source", "fromnodeid": "source", "from_node": "source",
-    "source_id": "source", "follower": "source",
-    "dst": "target", "to": "target", "tonodeid": "target", "to_node": "target",
-    "target_id": "target", "followee": "target",
-    "layer": "link", "weight": "strength",
-    "timestamp": "time", "ts": "time", "datetime": "time", "date": "time", "unixts": "time",
-}  # fmt: skip
+    "src": "source",
+    "from": "source",
+    "fromnodeid": "source",
+    "from_node": "source",
+    "source_id": "source",
+    "follower": "source",
+    "dst": "target",
+    "to": "target",
+    "tonodeid": "target",
+    "to_node": "target",
+    "target_id": "target",
+    "followee": "target",
+    "layer": "link",
+    "weight": "strength",
+    "timestamp": "time",
+    "ts": "time",
+    "datetime": "time",
+    "date": "time",
+    "unixts": "time",
+}
 """Other tools' names for the columns."""
 _SINCE = 100_000_000
 """Whole numbers that are all at least this large are taken for times (seconds since 1970)."""

@@ -64,9 +64,11 @@ def from_networkx(
         where[node] = (kind, row["id"])
         nodes.setdefault(kind, []).append(row)
     found: dict[str, dict[str, Any]] = {}
-    edges = graph.edges(keys=True, data=True) if graph.is_multigraph() else (
-        (s, t, None, data) for s, t, data in graph.edges(data=True)
-    )  # fmt: skip
+    edges = (
+        graph.edges(keys=True, data=True)
+        if graph.is_multigraph()
+        else ((s, t, None, data) for s, t, data in graph.edges(data=True))
+    )
     for start, end, key, data in edges:
         name = data.get("link", key if isinstance(key, str) else link)
         ways = (

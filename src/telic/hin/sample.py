@@ -95,7 +95,12 @@ def _community(around: csr_array, start: int, size: int, rng: np.random.Generato
     n = around.shape[0]
     order, inside, taken = np.empty(size, np.int64), np.zeros(n, np.int64), np.zeros(n, bool)
     grown = dense_growth(
-        around.indptr.astype(np.int64), around.indices.astype(np.int32), start, size, order,
-        inside, taken,
-    )  # fmt: skip
+        around.indptr.astype(np.int64),
+        around.indices.astype(np.int32),
+        start,
+        size,
+        order,
+        inside,
+        taken,
+    )
     return order[:grown]

@@ -26,7 +26,7 @@ class Method:
         Whether ``run`` takes the ``state`` of the random numbers.
     samples : bool
         Whether ``run`` takes the ``sampling`` of rows.
-    blocks, batch : int, optional
+    blocks, batch_size : int, optional
         Default number of coordinate blocks, and of rows of one step, where ``run`` takes them.
     """
 
@@ -37,4 +37,4 @@ class Method:
     random: bool = True
     samples: bool = False
     blocks: int | None = None
-    batch: int | None = None
+    batch_size: int | None = None

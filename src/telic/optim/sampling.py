@@ -105,7 +105,7 @@ def random_state(seed: int | np.random.Generator | None) -> np.ndarray:
     try:
         generator = np.random.default_rng(seed)
     except (TypeError, ValueError):
-        raise InputError(f"random_state is {seed!r}, expected an integer >= 0 or None.") from None
+        raise InputError(f"seed is {seed!r}, expected an integer >= 0 or None.") from None
     return generator.integers(0, 2**63, size=1, dtype=np.uint64)
 
 

@@ -25,10 +25,17 @@ from telic.optim.sampling import random_state as random_state_of
 _METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        asbcd.METHOD, gram.METHOD, mrbcd.METHOD, prox_newton.METHOD, saga.METHOD, sbcd.METHOD,
-        sdca.METHOD, sbcd.SGD, svrg.METHOD,
+        asbcd.METHOD,
+        gram.METHOD,
+        mrbcd.METHOD,
+        prox_newton.METHOD,
+        saga.METHOD,
+        sbcd.METHOD,
+        sdca.METHOD,
+        sbcd.SGD,
+        svrg.METHOD,
     )
-}  # fmt: skip
+}
 METHODS = ("auto", *_METHODS)
 """Names that `minimize` and `solve` take."""
 
@@ -44,13 +51,13 @@ def minimize(
     method: str = "auto",
     sampling: str = "optimal",
     blocks: int | None = None,
-    batch: int | None = None,
+    batch_size: int | None = None,
     step_size: float | None = None,
     fit_intercept: bool = False,
     sample_weight: Any = None,
     tol: float = 1e-6,
     max_passes: float = 1000,
-    random_state: int | np.random.Generator | None = 0,
+    seed: int | np.random.Generator | None = 0,
     coef_init: Any = None,
     intercept_init: float = 0.0,
     callback: Callable[[Record, np.ndarray, float], bool | None] | None = None,
@@ -80,7 +87,7 @@ def minimize(
         How asbcd draws rows.
     blocks : int, optional
         Number of coordinate blocks of asbcd (default 1), sbcd and mrbcd (default 10).
-    batch : int, optional
+    batch_size : int, optional
         Rows of one step of mrbcd; 10 by default.
     step_size : float, optional
         For the methods with a step; by default the one their theory gives.
@@ -94,7 +101,7 @@ def minimize(
     max_passes : float
         Stop with a `sklearn.exceptions.ConvergenceWarning` after so many times n component
         gradients.
-    random_state : int, Generator or None
+    seed : int, Generator or None
         The same seed gives the same result to the last bit.
     coef_init, intercept_init
         Where to start.
@@ -139,11 +146,11 @@ def minimize(
         method=method,
         sampling=sampling,
         blocks=blocks,
-        batch=batch,
+        batch_size=batch_size,
         step_size=step_size,
         tol=tol,
         max_passes=max_passes,
-        random_state=random_state,
+        seed=seed,
         coef_init=coef_init,
         intercept_init=intercept_init,
         callback=callback,
@@ -157,11 +164,11 @@ def solve(
     method: str = "auto",
     sampling: str = "optimal",
     blocks: int | None = None,
-    batch: int | None = None,
+    batch_size: int | None = None,
     step_size: float | None = None,
     tol: float = 1e-6,
     max_passes: float = 1000,
-    random_state: int | np.random.Generator | None = 0,
+    seed: int | np.random.Generator | None = 0,
     coef_init: Any = None,
     intercept_init: float = 0.0,
     callback: Callable[[Record, np.ndarray, float], bool | None] | None = None,
@@ -191,18 +198,20 @@ def solve(
     elif coef_init is None and intercept_init == 0.0:
         options["intercept"] = problem.best_shift(np.zeros(problem.design.n))
     if chosen.random:
-        options["state"] = random_state_of(random_state)
+        options["state"] = random_state_of(seed)
     if chosen.samples:
         options["sampling"] = sampling
     if chosen.blocks is not None:
         options["blocks"] = _count("blocks", blocks, chosen.blocks, d, "features")
-    if chosen.batch is not None:
-        options["batch"] = _count("batch", batch, chosen.batch, problem.design.n, "rows")
+    if chosen.batch_size is not None:
+        options["batch_size"] = _count(
+            "batch_size", batch_size, chosen.batch_size, problem.design.n, "rows"
+        )
     safe = None
     if chosen.safe_step is not None:
         options["step_size"] = step_size
     if step_size is not None:
-        safe = _checked_step(problem, chosen, sampling, options.get("batch", 1), step_size)
+        safe = _checked_step(problem, chosen, sampling, options.get("batch_size", 1), step_size)
     result = drive(
         problem,
         chosen.run(problem, **options),
@@ -248,13 +257,13 @@ def choose_method(problem: Problem) -> str:
 
 
 def safe_step(
-    problem: Problem, method: str, sampling: str = "optimal", batch: int | None = None
+    problem: Problem, method: str, sampling: str = "optimal", batch_size: int | None = None
 ) -> float:
     """Return the step size that the method's theory gives."""
     chosen = _METHODS[method]
     if chosen.safe_step is None:
         raise InputError(f"{method} has no step_size. {_with_step()}")
-    return chosen.safe_step(problem, sampling, batch or 1)
+    return chosen.safe_step(problem, sampling, batch_size or 1)
 
 
 def _with_step() -> str:
@@ -341,9 +350,12 @@ class _Move:
                 stacklevel=4,
             )
         return replace(
-            result, intercept=intercept, objective=objective, gap=gap,
+            result,
+            intercept=intercept,
+            objective=objective,
+            gap=gap,
             converged=result.converged and loss <= allowed,
-        )  # fmt: skip
+        )
 
 
 def _far_centre(problem: Problem) -> float:
@@ -362,10 +374,10 @@ def _far_centre(problem: Problem) -> float:
 
 
 def _checked_step(
-    problem: Problem, method: Method, sampling: str, batch: int, step_size: float
+    problem: Problem, method: Method, sampling: str, batch_size: int, step_size: float
 ) -> float:
     """Refuse a step size that cannot be used; return the safe one."""
-    safe = safe_step(problem, method.name, sampling, batch)
+    safe = safe_step(problem, method.name, sampling, batch_size)
     if not isinstance(step_size, Real) or not 0 < step_size < np.inf:
         raise InputError(f"step_size is {step_size!r}, expected a number > 0.")
     # At 1/l2 a step forgets where it came from; beyond it the coefficients change sign and grow.

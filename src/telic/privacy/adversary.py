@@ -151,18 +151,26 @@ class Adversary:
                     f"{others}."
                 )
         unseen = [
-            label for label, (kind, name, rule) in every.items()
+            label
+            for label, (kind, name, rule) in every.items()
             if rule.kind == "ignore" and name in schema.nodes[kind]
-        ]  # fmt: skip
+        ]
         unseen += [f"{name} links" for name in link_types(schema) if name not in strengths]
         unseen += [
-            f"ids of {kind}" for kind in others
+            f"ids of {kind}"
+            for kind in others
             if kind not in known_ids and kind not in schema.pseudonyms
-        ]  # fmt: skip
+        ]
         return cls(
-            node_type, seen, strengths, tuple(dict.fromkeys(known_ids)), in_links, joint, distance,
+            node_type,
+            seen,
+            strengths,
+            tuple(dict.fromkeys(known_ids)),
+            in_links,
+            joint,
+            distance,
             tuple(unseen),
-        )  # fmt: skip
+        )
 
     def with_links(self, names: Iterable[str]) -> "Adversary":
         """Return the intruder who sees only these of the link types."""
@@ -240,8 +248,12 @@ def _changed(rule: Rule | None) -> str:
     if rule is None or rule.kind == "exact":
         return ""
     within = f"within {rule.width:g}"
-    words = {"at_least": "may have grown", "at_most": "may have shrunk", "tolerance": within,
-             "ignore": "strength not seen"}  # fmt: skip
+    words = {
+        "at_least": "may have grown",
+        "at_most": "may have shrunk",
+        "tolerance": within,
+        "ignore": "strength not seen",
+    }
     return f" ({words[rule.kind]})"
 
 

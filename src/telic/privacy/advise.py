@@ -131,8 +131,9 @@ def levers(network: Network, adversary: Adversary) -> list[Lever]:
             Level("replaced", [_step("replace-ids", node_type=kind)], 1.0),
         ]
         out.append(Lever(f"ids of {kind}", kind, levels))
-    out += [Lever(name, "", _link_levels(network, name, rule)) for name, rule in
-            adversary.links.items()]  # fmt: skip
+    out += [
+        Lever(name, "", _link_levels(network, name, rule)) for name, rule in adversary.links.items()
+    ]
     return out
 
 
@@ -284,9 +285,13 @@ class _Search:
     """Judges releases from codes and strengths made once; stops where a distance fails."""
 
     def __init__(
-        self, network: Network, adversary: Adversary, fields: list[Lever], max_risk: float,
+        self,
+        network: Network,
+        adversary: Adversary,
+        fields: list[Lever],
+        max_risk: float,
         progress: Callable[[str], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.adversary, self.fields = adversary, fields
         self.max_risk, self.progress = max_risk, progress
         self.kinds = {kind: network.size(kind) for kind in adversary.attributes}

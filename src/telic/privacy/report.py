@@ -120,8 +120,10 @@ def risk_report(
     if max(r.risk for r in every) - min(r.risk for r in every) < 0.01:
         page.text("Profiles alone tell so much that links hardly change the risk.")
     elif names:
-        page.figure(_growth_figure(every), "Mean risk by the number of link types "
-                    "published and how far an attacker looks")  # fmt: skip
+        page.figure(
+            _growth_figure(every),
+            "Mean risk by the number of link types published and how far an attacker looks",
+        )
     if last.unique == 1 and not show_ids:
         page.text("All are alone of their kind, so all are at the highest risk.")
     else:
@@ -222,9 +224,14 @@ def _effects(network: Network, adversary: Adversary) -> list[tuple[str, float]]:
 
 
 def _worst_section(
-    page: Report, network: Network, last: Risk, sizes: np.ndarray, worst: int, show_ids: bool,
+    page: Report,
+    network: Network,
+    last: Risk,
+    sizes: np.ndarray,
+    worst: int,
+    show_ids: bool,
     node_type: str,
-) -> None:  # fmt: skip
+) -> None:
     ids = network.ids(node_type)
     page.table(
         Table(
@@ -252,9 +259,12 @@ def _alike(k: int) -> str:
 
 
 def _attack_section(
-    page: Report, facts: dict[str, Any], network: Network, auxiliary: Network | None,
+    page: Report,
+    facts: dict[str, Any],
+    network: Network,
+    auxiliary: Network | None,
     adversary: Adversary,
-) -> None:  # fmt: skip
+) -> None:
     known = network if auxiliary is None else auxiliary
     prepared = Auxiliary(known, adversary)
     try:
@@ -272,14 +282,23 @@ def _attack_section(
     facts["attack"] = []
     for score in scores(result, prepared.size, truth):
         low, high = bootstrap_interval(right(result, truth, score.distance))
-        rows.append([
-            score.distance, [score.unique_right, low, high], score.unique_wrong, score.empty,
-            score.mean_candidates,
-        ])  # fmt: skip
-        facts["attack"].append({
-            "distance": score.distance, "precision": score.precision,
-            "unique_wrong": score.unique_wrong, "empty": score.empty,
-        })  # fmt: skip
+        rows.append(
+            [
+                score.distance,
+                [score.unique_right, low, high],
+                score.unique_wrong,
+                score.empty,
+                score.mean_candidates,
+            ]
+        )
+        facts["attack"].append(
+            {
+                "distance": score.distance,
+                "precision": score.precision,
+                "unique_wrong": score.unique_wrong,
+                "empty": score.empty,
+            }
+        )
     source = "this network itself" if auxiliary is None else "the auxiliary network given"
     page.text(
         f"A known attack (DeHIN) was run with {source} as what the attacker knows "
@@ -293,12 +312,15 @@ def _attack_section(
         Table(
             "Users found: exactly one person fits, and it is the right one",
             {
-                "Links followed": "", "found [95 % interval]": FOUND, "wrong person": ".1%",
-                "nobody fits": ".1%", "people left on average": ".1f",
+                "Links followed": "",
+                "found [95 % interval]": FOUND,
+                "wrong person": ".1%",
+                "nobody fits": ".1%",
+                "people left on average": ".1f",
             },
             rows,
         )
-    )  # fmt: skip
+    )
 
 
 def _advice_section(page: Report, facts: dict[str, Any], found: Advice, max_risk: float) -> None:
@@ -316,9 +338,11 @@ def _advice_section(page: Report, facts: dict[str, Any], found: Advice, max_risk
         f"steps.json, then telic privacy anonymise{who} --steps steps.json{keep_ids(found)}."
     )
     facts["advice"] = {
-        "steps": found.steps, "risk": found.after[-1].risk, "loss": found.loss,
+        "steps": found.steps,
+        "risk": found.after[-1].risk,
+        "loss": found.loss,
         "attack_precision": found.attacked,
-    }  # fmt: skip
+    }
 
 
 def effects_table(found: Advice) -> Table:
@@ -326,11 +350,13 @@ def effects_table(found: Advice) -> Table:
     return Table(
         "Field by field",
         {
-            "field": "", "in the release": "", "risk today without it": ".1%",
+            "field": "",
+            "in the release": "",
+            "risk today without it": ".1%",
             "risk of the release with it in full": ".1%",
         },
         [list(effect) for effect in found.effects],
-    )  # fmt: skip
+    )
 
 
 def distances_table(found: Advice) -> Table:

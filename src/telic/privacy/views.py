@@ -286,9 +286,16 @@ class _Classes:
         """Take one step; say whether any class was split."""
         touched = np.zeros(len(self.number), bool)
         pass_on(
-            self.changed, self.old, self.number, self.begin, self.end, self.rows, self.label,
-            self.total, touched,
-        )  # fmt: skip
+            self.changed,
+            self.old,
+            self.number,
+            self.begin,
+            self.end,
+            self.rows,
+            self.label,
+            self.total,
+            touched,
+        )
         nodes = np.flatnonzero(touched)
         if not len(nodes):
             return False

@@ -53,8 +53,10 @@ class Table:
     def __post_init__(self) -> None:
         for row in self.rows:
             if len(row) != len(self.columns):
-                raise ValueError(f"{self.title!r}: {len(row)} values in a row, expected "
-                                 f"{len(self.columns)}: {', '.join(self.columns)}.")  # fmt: skip
+                raise ValueError(
+                    f"{self.title!r}: {len(row)} values in a row, expected "
+                    f"{len(self.columns)}: {', '.join(self.columns)}."
+                )
 
     def cells(self) -> list[list[str]]:
         """Return the rows as they are shown."""
@@ -157,6 +159,8 @@ def _is_word(cell: str) -> bool:
 
 def _cell(cell: str, text: bool, tag: str = "td") -> str:
     kind = " ".join(["text"] * text + ["long"] * (len(cell) > 20))
-    return f'<{tag} class="{kind}">{escape(cell)}</{tag}>' if kind else (
-        f"<{tag}>{escape(cell)}</{tag}>"
-    )  # fmt: skip
+    return (
+        f'<{tag} class="{kind}">{escape(cell)}</{tag}>'
+        if kind
+        else (f"<{tag}>{escape(cell)}</{tag}>")
+    )

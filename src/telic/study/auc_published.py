@@ -141,10 +141,17 @@ def rerun(
                     continue
             rows.append(
                 Row(
-                    *cell, float(np.mean(ours)), float(np.std(ours)), float(np.mean(exact)),
-                    float(np.std(exact)), float(np.mean(logistic)), best, rule, len(ours),
+                    *cell,
+                    float(np.mean(ours)),
+                    float(np.std(ours)),
+                    float(np.mean(exact)),
+                    float(np.std(exact)),
+                    float(np.mean(logistic)),
+                    best,
+                    rule,
+                    len(ours),
                 )
-            )  # fmt: skip
+            )
     return rows
 
 
@@ -160,19 +167,35 @@ def cells_table(title: str, rows: Sequence[Row]) -> Table:
     return Table(
         title,
         {
-            "set": "", "method": "", "published": pair, "ours": ".4f", "sd": ".4f", "runs": "",
-            "exact optimum": pair, "logistic": ".4f", "best linear": ".4f", "by": "", "": "",
+            "set": "",
+            "method": "",
+            "published": pair,
+            "ours": ".4f",
+            "sd": ".4f",
+            "runs": "",
+            "exact optimum": pair,
+            "logistic": ".4f",
+            "best linear": ".4f",
+            "by": "",
+            "": "",
         },
         [
             [
-                row.data, row.method, [row.published, row.published_sd], row.ours,
-                row.ours_sd if row.runs != 1 else None, row.runs or None,
-                None if row.exact is None else [row.exact, row.exact_sd], row.logistic,
-                row.ceiling, row.ceiling_rule or None, note(row),
+                row.data,
+                row.method,
+                [row.published, row.published_sd],
+                row.ours,
+                row.ours_sd if row.runs != 1 else None,
+                row.runs or None,
+                None if row.exact is None else [row.exact, row.exact_sd],
+                row.logistic,
+                row.ceiling,
+                row.ceiling_rule or None,
+                note(row),
             ]
             for row in rows
         ],
-    )  # fmt: skip
+    )
 
 
 def study_of(
@@ -205,10 +228,12 @@ def study_of(
         )
     stored = Results(results)
     found = [
-        (table, rerun(table, results=stored, data=data, runs=runs, only=only,
-                      progress=steps.progress))
+        (
+            table,
+            rerun(table, results=stored, data=data, runs=runs, only=only, progress=steps.progress),
+        )
         for table in tables
-    ]  # fmt: skip
+    ]
     return published_report(paper, found, runs)
 
 

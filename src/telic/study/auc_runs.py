@@ -148,15 +148,22 @@ def made_by(data: DataSet, method: str, scaling: str) -> str:
     ours = [type(model)] if isinstance(model, LinearAUC) else []
     settings = {
         "model": [type(model).__name__, model.get_params()],
-        "grid": list(way.grid), "rows": [way.most_rows, way.search_rows(data.X.shape[1])],
-        "scaling": scaling, "data": data.digest,
-    }  # fmt: skip
+        "grid": list(way.grid),
+        "rows": [way.most_rows, way.search_rows(data.X.shape[1])],
+        "scaling": scaling,
+        "data": data.digest,
+    }
     steps = (
-        compare.one_run, compare.search, compare.fitted, compare.split,
-        compare.at_most, load,
-    )  # fmt: skip
-    return fingerprint(*ours, *steps, telic.auc.scaling, telic.evaluate.classification,
-                       settings=settings)  # fmt: skip
+        compare.one_run,
+        compare.search,
+        compare.fitted,
+        compare.split,
+        compare.at_most,
+        load,
+    )
+    return fingerprint(
+        *ours, *steps, telic.auc.scaling, telic.evaluate.classification, settings=settings
+    )
 
 
 def runs_of(

@@ -8,9 +8,15 @@ from matplotlib.figure import Figure
 
 
 def lines_figure(
-    rows: Sequence[Mapping[str, Any]], x: str, ys: Sequence[str], *, label: str, ylabel: str = "",
-    by: str | None = None, log: str = "",
-) -> Figure:  # fmt: skip
+    rows: Sequence[Mapping[str, Any]],
+    x: str,
+    ys: Sequence[str],
+    *,
+    label: str,
+    ylabel: str = "",
+    by: str | None = None,
+    log: str = "",
+) -> Figure:
     """Draw some columns against another one.
 
     Parameters

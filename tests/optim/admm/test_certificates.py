@@ -116,9 +116,16 @@ def test_no_gap_is_smaller_than_the_distance_from_the_optimum(case, method, pass
     if method == "sdca-admm":
         c, start = 0.0 * c, 0.0
     problem = make_admm_problem(
-        X, y, A=A, g=separable(len(A), l1=l1), c=c, loss=loss, l2=l2, sample_weight=s,
+        X,
+        y,
+        A=A,
+        g=separable(len(A), l1=l1),
+        c=c,
+        loss=loss,
+        l2=l2,
+        sample_weight=s,
         fit_intercept=intercept,
-    )  # fmt: skip
+    )
     options = {"max_passes": passes, "tol": 1e-9}
     if start:
         options["x_init"] = start * rng.normal(size=problem.size)
@@ -150,9 +157,17 @@ def test_no_gap_of_another_b_is_too_small(seed, passes, method):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         found = minimize_admm(
-            X, y, A=A, B=B, c=c, g=separable(3, l1=l1), loss="squared", method=method,
-            max_passes=passes, tol=1e-9,
-        )  # fmt: skip
+            X,
+            y,
+            A=A,
+            B=B,
+            c=c,
+            g=separable(3, l1=l1),
+            loss="squared",
+            method=method,
+            max_passes=passes,
+            tol=1e-9,
+        )
     terms = X, y, mass, as_loss("squared"), inverse @ A, inverse @ c, l1, 0.0
     best = objective(*terms, *near_optimum(*terms, 0))
     # What is returned meets the equations, and has its objective.
@@ -178,9 +193,16 @@ def test_no_gap_under_bounds_is_too_small(seed, passes, x_step):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         found = minimize_admm(
-            X, y, A=np.eye(d), g=separable(d, low=low, high=high), loss="squared", method=method,
-            x_step=x_step, max_passes=passes, tol=1e-6,
-        )  # fmt: skip
+            X,
+            y,
+            A=np.eye(d),
+            g=separable(d, low=low, high=high),
+            loss="squared",
+            method=method,
+            x_step=x_step,
+            max_passes=passes,
+            tol=1e-6,
+        )
 
     def P(w):
         return 0.5 * np.mean((X @ w - y) ** 2)
@@ -188,8 +210,9 @@ def test_no_gap_under_bounds_is_too_small(seed, passes, x_step):
     assert not found.objective - P(best) > found.gap + 1e-9
     if x_step == "newton" and passes == 200:
         assert found.converged
-        np.testing.assert_allclose(found.coef * np.abs(X).max(axis=0), best * np.abs(X).max(axis=0),
-                                   atol=1e-5)  # fmt: skip
+        np.testing.assert_allclose(
+            found.coef * np.abs(X).max(axis=0), best * np.abs(X).max(axis=0), atol=1e-5
+        )
 
 
 @settings(deadline=None, max_examples=30, derandomize=True, phases=[Phase.generate])
@@ -203,9 +226,12 @@ def test_every_lower_bound_lies_below_every_point(seed, loss, other_b):
     y = np.where(y > 0, 1.0, -1.0) if as_loss(loss).classifies else y
     A, reach = rng.normal(size=(k, d)), np.abs(X).max(axis=0)
     g = separable(
-        k, l1=rng.choice([0.0, 1e-3, 1.0], size=k), l2=rng.choice([0.0, 1e-2], size=k),
-        low=rng.choice([-np.inf, -1.0, 0.0], size=k), high=rng.choice([0.0, 0.5, np.inf], size=k),
-    )  # fmt: skip
+        k,
+        l1=rng.choice([0.0, 1e-3, 1.0], size=k),
+        l2=rng.choice([0.0, 1e-2], size=k),
+        low=rng.choice([-np.inf, -1.0, 0.0], size=k),
+        high=rng.choice([0.0, 0.5, np.inf], size=k),
+    )
     B = rng.normal(size=(k, k)) if other_b else None
     problem = make_admm_problem(
         X, y, A=A * reach, B=B, g=g, loss=loss, l2=rng.choice([0.0, 1e-3]), fit_intercept=True

@@ -47,10 +47,13 @@ def optimum(X, y, A, l1, loss, *, l2=0.0):
 
     rows = np.block([[-A, np.zeros((k, 1)), np.eye(k)], [A, np.zeros((k, 1)), np.eye(k)]])
     found = minimize(
-        objective, np.zeros(d + 1 + k), jac=True, method="SLSQP",
+        objective,
+        np.zeros(d + 1 + k),
+        jac=True,
+        method="SLSQP",
         constraints={"type": "ineq", "fun": lambda v: rows @ v, "jac": lambda v: rows},
         options={"maxiter": 1000, "ftol": 1e-14},
-    )  # fmt: skip
+    )
     return found.fun
 
 
@@ -88,17 +91,28 @@ def test_a_general_constraint_gives_the_optimum_of_slsqp(method, x_step):
     # t >= |y| for each of the three y.
     bounds = np.block([[np.zeros((3, 6)), s * np.eye(3), np.eye(3)] for s in (1, -1)])
     best = minimize(
-        objective, np.zeros(12), method="SLSQP",
+        objective,
+        np.zeros(12),
+        method="SLSQP",
         constraints=[
             {"type": "eq", "fun": lambda v: A @ v[:6] + B @ v[6:9] - c},
             {"type": "ineq", "fun": lambda v: bounds @ v},
         ],
         options={"maxiter": 1000, "ftol": 1e-14},
-    )  # fmt: skip
+    )
     found = minimize_admm(
-        X, y, A=A, B=B, c=c, g=separable(3, l1=0.2), loss="squared", method=method, x_step=x_step,
-        tol=1e-7, max_passes=50_000,
-    )  # fmt: skip
+        X,
+        y,
+        A=A,
+        B=B,
+        c=c,
+        g=separable(3, l1=0.2),
+        loss="squared",
+        method=method,
+        x_step=x_step,
+        tol=1e-7,
+        max_passes=50_000,
+    )
     np.testing.assert_allclose(found.coef, best.x[:6], atol=1e-4)
     np.testing.assert_allclose(A @ found.coef + B @ found.y, c, atol=1e-5)
     assert abs(found.objective - best.fun) < 1e-5
@@ -163,9 +177,16 @@ def test_theorem_5_5_3_bounds_q_at_each_stage_and_its_half_per_stage_is_not_vacu
             return len(found) == stages
 
         solve_admm(
-            problem, step_size=eta, rho=rho, first=m0, batch=1, tol=0.0, random_state=seed,
-            max_passes=1e9, callback=keep,
-        )  # fmt: skip
+            problem,
+            step_size=eta,
+            rho=rho,
+            first=m0,
+            batch_size=1,
+            tol=0.0,
+            seed=seed,
+            max_passes=1e9,
+            callback=keep,
+        )
         total += found
     mean = total / runs
     # P = θI − ηρAᵀA, so P + ηρAᵀA of the theorem is θI.
@@ -188,9 +209,7 @@ def test_same_seed_same_result_and_printed_settings_run(solved):
     problem, _ = solved
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        a, b, c = (
-            solve_admm(problem, random_state=s, max_passes=50, tol=0.0).coef for s in (1, 1, 2)
-        )
+        a, b, c = (solve_admm(problem, seed=s, max_passes=50, tol=0.0).coef for s in (1, 1, 2))
         printed = solve_admm(problem, max_passes=50, tol=0.0, **PRINTED)
     np.testing.assert_array_equal(a, b)
     assert not np.array_equal(a, c)
@@ -231,7 +250,7 @@ def test_an_interrupted_run_returns_its_last_complete_stage(solved):
         ({"rho": 0.0}, "rho is 0.0"),
         ({"step_size": -1.0}, "step_size is -1.0"),
         ({"first": 0.3}, "first is 0.3"),
-        ({"batch": 0}, "batch is 0"),
+        ({"batch_size": 0}, "batch_size is 0"),
         ({"method": "admm"}, "method is 'admm'"),
         ({"x_step": "none"}, "x_step is 'none'"),
         ({"x_init": np.zeros(3)}, r"x_init has shape \(3,\)"),
@@ -292,8 +311,10 @@ def test_rows_of_skewed_norm_do_not_diverge_at_the_default_step():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 6)) * np.sqrt(1.0 + rng.pareto(1.1, size=300))[:, None]
     y = X @ np.ones(6) + rng.normal(size=300)
-    for batch in (1, None):
-        result = minimize_admm(X, y, A=D, l1=0.1, loss="squared", batch=batch, max_passes=3000)
+    for batch_size in (1, None):
+        result = minimize_admm(
+            X, y, A=D, l1=0.1, loss="squared", batch_size=batch_size, max_passes=3000
+        )
         assert result.converged
 
 
@@ -317,9 +338,13 @@ def test_a_far_start_does_not_count_as_converged(x_step):
     problem = make_admm_problem(X, y, A=np.eye(5), g=separable(5, l1=0.01), loss="logistic")
     near = solve_admm(problem, method="batch-admm", x_step=x_step, tol=1e-6)
     far = solve_admm(
-        problem, method="batch-admm", x_step=x_step, tol=1e-6, x_init=np.full(5, 1e3),
+        problem,
+        method="batch-admm",
+        x_step=x_step,
+        tol=1e-6,
+        x_init=np.full(5, 1e3),
         max_passes=20_000,
-    )  # fmt: skip
+    )
     assert far.converged
     assert far.objective == pytest.approx(near.objective, rel=1e-5)
 

@@ -79,9 +79,18 @@ def test_every_method_weighs_its_samples(method, loss):
     times = np.where(np.arange(80) < 10, 30, rng.integers(0, 3, size=80))
     D, rows = np.diff(np.eye(4), axis=0), np.repeat(np.arange(80), times)
     found = minimize_admm(
-        X, y, A=D, l1=0.02, loss=loss, sample_weight=times, fit_intercept=True, method=method,
-        x_step="curvature", tol=1e-7, max_passes=20_000,
-    )  # fmt: skip
+        X,
+        y,
+        A=D,
+        l1=0.02,
+        loss=loss,
+        sample_weight=times,
+        fit_intercept=True,
+        method=method,
+        x_step="curvature",
+        tol=1e-7,
+        max_passes=20_000,
+    )
     terms = as_loss(loss), D, np.zeros(3), np.full(3, 0.02), 0.0
     repeated = X[rows], y[rows], np.full(rows.size, 1 / rows.size), *terms
     weighted, plain = (
@@ -101,9 +110,16 @@ def test_sampling_methods_that_never_meet_a_tolerance_weigh_their_samples_too():
     for method in ("stoc-admm", "sdca-admm"):
         with pytest.warns(Warning, match="passes"):
             found = minimize_admm(
-                X, y, A=[[1.0, -1.0]], l1=1e-6, loss="squared", sample_weight=s, method=method,
-                tol=0.0, max_passes=300,
-            )  # fmt: skip
+                X,
+                y,
+                A=[[1.0, -1.0]],
+                l1=1e-6,
+                loss="squared",
+                sample_weight=s,
+                method=method,
+                tol=0.0,
+                max_passes=300,
+            )
         weighted = np.linalg.lstsq(np.sqrt(s)[:, None] * X, np.sqrt(s) * y, rcond=None)[0]
         np.testing.assert_allclose(found.coef, weighted, atol=0.1)
         assert weighted[0] < -0.5
@@ -117,9 +133,15 @@ def test_the_metrics_bound_the_hessian_and_the_rows(loss, storage):
     X = rng.normal(size=(n, d)) * [1.0, 50.0, 0.02, 3.0]
     y, s = np.where(rng.random(n) < 0.5, 1.0, -1.0), rng.uniform(0.1, 2.0, size=n)
     problem = make_admm_problem(
-        storage(X), y, A=np.eye(d), g=separable(d, l1=1.0), loss=loss, l2=0.3, sample_weight=s,
+        storage(X),
+        y,
+        A=np.eye(d),
+        g=separable(d, l1=1.0),
+        loss=loss,
+        l2=0.3,
+        sample_weight=s,
         fit_intercept=True,
-    )  # fmt: skip
+    )
     mass, smooth = s / s.sum(), as_loss(loss).smoothness
     X1 = np.column_stack([X, np.ones(n)])
     ridge = np.diag([0.3] * d + [0.0])
@@ -140,10 +162,10 @@ def test_the_metrics_bound_the_hessian_and_the_rows(loss, storage):
     ]
     assert metric.largest == pytest.approx(max(1.0, *leverage))
     # 1/(2 L_b), L_b between L for all rows and L_M for one.
-    single, all_rows = (safe_step(problem, x_step="curvature", batch=b) for b in (1, n))
+    single, all_rows = (safe_step(problem, x_step="curvature", batch_size=b) for b in (1, n))
     assert single == pytest.approx(0.5 / metric.largest)
     assert all_rows == pytest.approx(0.5)
-    assert single < safe_step(problem, x_step="curvature", batch=5) < all_rows
+    assert single < safe_step(problem, x_step="curvature", batch_size=5) < all_rows
 
 
 @settings(deadline=None, max_examples=60, derandomize=True)

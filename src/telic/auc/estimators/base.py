@@ -162,9 +162,15 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
                 row = int(np.argmax(bad))
                 raise InputError(f"y contains NaN or infinity at row {row}. Drop the row.")
         checked = validate_data(
-            self, X, y, accept_sparse="csr", dtype=np.float64, order="C", reset=reset,
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=np.float64,
+            order="C",
+            reset=reset,
             ensure_all_finite=False,
-        )  # fmt: skip
+        )
         check_values(checked if isinstance(y, str) else checked[0])
         return checked
 

@@ -69,9 +69,15 @@ class ExactAUC(LinearAUC):
     """
 
     def __init__(
-        self, beta: float = 1e-4, *, beta1: float = 0.0, tol: float = 1e-8, max_iter: int = 10_000,
-        threshold: Rule = "prior", pos_label: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        beta: float = 1e-4,
+        *,
+        beta1: float = 0.0,
+        tol: float = 1e-8,
+        max_iter: int = 10_000,
+        threshold: Rule = "prior",
+        pos_label: Any = None,
+    ) -> None:
         self.beta = beta
         self.beta1 = beta1
         self.tol = tol
@@ -99,9 +105,13 @@ class ExactAUC(LinearAUC):
             w, sweeps, asked = np.zeros(X.shape[1]), 0, self.tol
             while True:
                 part = _exact.elastic_net(
-                    found, beta=self.beta, beta1=self.beta1, tol=asked,
-                    max_iter=self.max_iter - sweeps, start=w,
-                )  # fmt: skip
+                    found,
+                    beta=self.beta,
+                    beta1=self.beta1,
+                    tol=asked,
+                    max_iter=self.max_iter - sweeps,
+                    start=w,
+                )
                 w, sweeps, asked = part.coef, sweeps + part.n_iter, asked / 10
                 solution = certified(X, positive, w, sweeps, **certify)
                 ended = sweeps >= self.max_iter or asked < 1e-8 * self.tol
@@ -123,9 +133,14 @@ class ConjugateGradientAUC(LinearAUC):
     """
 
     def __init__(
-        self, beta: float = 1e-4, *, tol: float = 1e-8, max_iter: int = 1000,
-        threshold: Rule = "prior", pos_label: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        beta: float = 1e-4,
+        *,
+        tol: float = 1e-8,
+        max_iter: int = 1000,
+        threshold: Rule = "prior",
+        pos_label: Any = None,
+    ) -> None:
         self.beta = beta
         self.tol = tol
         self.max_iter = max_iter
@@ -141,9 +156,14 @@ class ConjugateGradientAUC(LinearAUC):
     ) -> Solution:
         at_least("beta", self.beta, 0)
         return _exact.conjugate_gradient(
-            X, positive, beta=self.beta, tol=self.tol, max_iter=self.max_iter, weight=weight,
+            X,
+            positive,
+            beta=self.beta,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            weight=weight,
             callback=callback,
-        )  # fmt: skip
+        )
 
 
 @_described
@@ -175,11 +195,20 @@ class SPAM(OnlineAUC):
     """
 
     def __init__(
-        self, beta: float = 1e-4, *, beta1: float = 0.0, step: str = "linear",
-        step_size: float = 1.0, theta: float = 0.5, center: bool = True, forgetting: float = 1.0,
-        max_iter: int = 20, threshold: Rule = "prior", pos_label: Any = None,
+        self,
+        beta: float = 1e-4,
+        *,
+        beta1: float = 0.0,
+        step: str = "linear",
+        step_size: float = 1.0,
+        theta: float = 0.5,
+        center: bool = True,
+        forgetting: float = 1.0,
+        max_iter: int = 20,
+        threshold: Rule = "prior",
+        pos_label: Any = None,
         random_state: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.beta = beta
         self.beta1 = beta1
         self.step = step
@@ -203,18 +232,30 @@ class SPAM(OnlineAUC):
         at_least("beta1", self.beta1, 0)
         rng = generator(self.random_state)
         found = spam(
-            X, positive, beta=self.beta, beta1=self.beta1, step=self.step,
-            step_size=self.step_size, theta=self.theta, center=self.center,
-            passes=self.max_iter, weight=weight, rng=rng, callback=callback,
-        )  # fmt: skip
+            X,
+            positive,
+            beta=self.beta,
+            beta1=self.beta1,
+            step=self.step,
+            step_size=self.step_size,
+            theta=self.theta,
+            center=self.center,
+            passes=self.max_iter,
+            weight=weight,
+            rng=rng,
+            callback=callback,
+        )
         view = centred(X, positive, self.center, weight)
         means = view.means
-        self._rng, self._state = rng, {
-            "w": found.coef.copy(),
-            "counts": np.array([means.n_neg, means.n_pos], dtype=float),
-            "means": np.stack([means.neg, means.pos]),
-            "scale": np.array([view.bound, found.n_iter * (means.n_pos + means.n_neg)]),
-        }  # fmt: skip
+        self._rng, self._state = (
+            rng,
+            {
+                "w": found.coef.copy(),
+                "counts": np.array([means.n_neg, means.n_pos], dtype=float),
+                "means": np.stack([means.neg, means.pos]),
+                "scale": np.array([view.bound, found.n_iter * (means.n_pos + means.n_neg)]),
+            },
+        )
         return found
 
     def _start(self, d: int) -> State:
@@ -234,10 +275,19 @@ class SPAM(OnlineAUC):
         self._check_stream_step()  # again, for a stream that goes on from `fit`
         s = state
         spam_stream_steps(
-            X, positive, s["counts"], s["means"], s["w"], s["scale"], float(self.forgetting),
-            float(self.beta), float(self.beta1), float(self.step_size), self.step == "linear",
+            X,
+            positive,
+            s["counts"],
+            s["means"],
+            s["w"],
+            s["scale"],
+            float(self.forgetting),
+            float(self.beta),
+            float(self.beta1),
+            float(self.step_size),
+            self.step == "linear",
             bool(self.center),
-        )  # fmt: skip
+        )
 
 
 @_described
@@ -266,11 +316,20 @@ class VRSPAM(LinearAUC):
     """
 
     def __init__(
-        self, beta: float = 1e-4, *, beta1: float = 0.0, step_size: float = 1.0,
-        center: bool = True, batch_size: int | None = None, pairs: bool = False, tol: float = 1e-8,
-        max_iter: int = 200, threshold: Rule = "prior", pos_label: Any = None,
+        self,
+        beta: float = 1e-4,
+        *,
+        beta1: float = 0.0,
+        step_size: float = 1.0,
+        center: bool = True,
+        batch_size: int | None = None,
+        pairs: bool = False,
+        tol: float = 1e-8,
+        max_iter: int = 200,
+        threshold: Rule = "prior",
+        pos_label: Any = None,
         random_state: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.beta = beta
         self.beta1 = beta1
         self.step_size = step_size
@@ -292,11 +351,20 @@ class VRSPAM(LinearAUC):
     ) -> Solution:
         at_least("beta1", self.beta1, 0)
         return vrspam(
-            X, positive, beta=self.beta, beta1=self.beta1, step_size=self.step_size,
-            center=self.center, batch_size=self.batch_size, pairs=self.pairs,
-            tol=self.tol, max_iter=self.max_iter, weight=weight,
-            rng=generator(self.random_state), callback=callback,
-        )  # fmt: skip
+            X,
+            positive,
+            beta=self.beta,
+            beta1=self.beta1,
+            step_size=self.step_size,
+            center=self.center,
+            batch_size=self.batch_size,
+            pairs=self.pairs,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            weight=weight,
+            rng=generator(self.random_state),
+            callback=callback,
+        )
 
 
 @_described
@@ -316,10 +384,16 @@ class SPDAM(LinearAUC):
     """
 
     def __init__(
-        self, beta: float = 1e-4, *, batch_size: float = 0.01, tol: float = 1e-8,
-        max_iter: int = 5000, threshold: Rule = "prior", pos_label: Any = None,
+        self,
+        beta: float = 1e-4,
+        *,
+        batch_size: float = 0.01,
+        tol: float = 1e-8,
+        max_iter: int = 5000,
+        threshold: Rule = "prior",
+        pos_label: Any = None,
         random_state: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.beta = beta
         self.batch_size = batch_size
         self.tol = tol
@@ -336,10 +410,16 @@ class SPDAM(LinearAUC):
         callback: Callback | None,
     ) -> Solution:
         return spdam(
-            X, positive, beta=self.beta, batch_size=self.batch_size, tol=self.tol,
-            max_iter=self.max_iter, weight=weight, rng=generator(self.random_state),
+            X,
+            positive,
+            beta=self.beta,
+            batch_size=self.batch_size,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            weight=weight,
+            rng=generator(self.random_state),
             callback=callback,
-        )  # fmt: skip
+        )
 
 
 @_described
@@ -365,10 +445,17 @@ class PairwiseAUC(LinearAUC):
     """
 
     def __init__(
-        self, beta: float = 1e-4, *, loss: str = "hinge", fpr: tuple[float, float] = (0.0, 1.0),
-        tol: float = 1e-8, max_iter: int = 1000, threshold: Rule = "prior", pos_label: Any = None,
+        self,
+        beta: float = 1e-4,
+        *,
+        loss: str = "hinge",
+        fpr: tuple[float, float] = (0.0, 1.0),
+        tol: float = 1e-8,
+        max_iter: int = 1000,
+        threshold: Rule = "prior",
+        pos_label: Any = None,
         random_state: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.beta = beta
         self.loss = loss
         self.fpr: Any = fpr
@@ -386,10 +473,17 @@ class PairwiseAUC(LinearAUC):
         callback: Callback | None,
     ) -> Solution:
         return pairwise(
-            X, positive, beta=self.beta, loss=self.loss, fpr=tuple(self.fpr), tol=self.tol,
-            max_iter=self.max_iter, weight=weight, rng=generator(self.random_state),
+            X,
+            positive,
+            beta=self.beta,
+            loss=self.loss,
+            fpr=tuple(self.fpr),
+            tol=self.tol,
+            max_iter=self.max_iter,
+            weight=weight,
+            rng=generator(self.random_state),
             callback=callback,
-        )  # fmt: skip
+        )
 
     def _why_no_ranking(self) -> str:
         if tuple(self.fpr) == (0.0, 1.0):

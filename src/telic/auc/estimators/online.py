@@ -68,10 +68,16 @@ class SOLAM(OnlineAUC):
     _reads_sparse = True
 
     def __init__(
-        self, radius: float = 10.0, *, step_size: float = 1.0, forgetting: float = 1.0,
-        max_iter: int = 10, threshold: Rule = "prior", pos_label: Any = None,
+        self,
+        radius: float = 10.0,
+        *,
+        step_size: float = 1.0,
+        forgetting: float = 1.0,
+        max_iter: int = 10,
+        threshold: Rule = "prior",
+        pos_label: Any = None,
         random_state: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.radius = radius
         self.step_size = step_size
         self.forgetting = forgetting
@@ -93,9 +99,19 @@ class SOLAM(OnlineAUC):
     def _steps(self, s: State, X: Matrix, positive: np.ndarray, beta: float, radius: float) -> None:
         move_means(X, positive, s["counts"], s["means"], self.forgetting)
         solam_steps(
-            as_rows(X), row_squares(X), positive, s["counts"], s["w"], s["saddle"], s["average"],
-            s["scale"], float(self.forgetting), beta, radius, float(self.step_size),
-        )  # fmt: skip
+            as_rows(X),
+            row_squares(X),
+            positive,
+            s["counts"],
+            s["w"],
+            s["saddle"],
+            s["average"],
+            s["scale"],
+            float(self.forgetting),
+            beta,
+            radius,
+            float(self.step_size),
+        )
 
     def _weights(self, state: State) -> np.ndarray:
         return state["average"]
@@ -118,10 +134,16 @@ class RegSOLAM(SOLAM):
     """
 
     def __init__(
-        self, beta: float = 1e-4, *, step_size: float = 1.0, forgetting: float = 1.0,
-        max_iter: int = 10, threshold: Rule = "prior", pos_label: Any = None,
+        self,
+        beta: float = 1e-4,
+        *,
+        step_size: float = 1.0,
+        forgetting: float = 1.0,
+        max_iter: int = 10,
+        threshold: Rule = "prior",
+        pos_label: Any = None,
         random_state: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.beta = beta
         self.step_size = step_size
         self.forgetting = forgetting
@@ -162,10 +184,17 @@ class OPAUC(OnlineAUC):
     """
 
     def __init__(
-        self, beta: float = 1e-4, *, rank: int | None = None, step_size: float = 1.0,
-        forgetting: float = 1.0, max_iter: int = 10, threshold: Rule = "prior",
-        pos_label: Any = None, random_state: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        beta: float = 1e-4,
+        *,
+        rank: int | None = None,
+        step_size: float = 1.0,
+        forgetting: float = 1.0,
+        max_iter: int = 10,
+        threshold: Rule = "prior",
+        pos_label: Any = None,
+        random_state: Any = None,
+    ) -> None:
         self.beta = beta
         self.rank = rank
         self.step_size = step_size
@@ -227,10 +256,19 @@ class OAM(OnlineAUC):
     _reads_sparse = True
 
     def __init__(
-        self, update: str = "gra", *, C: float = 1e-4, beta: float = 1e-4, buffer_size: int = 100,
-        step_size: float = 1.0, forgetting: float = 1.0, max_iter: int = 10,
-        threshold: Rule = "prior", pos_label: Any = None, random_state: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        update: str = "gra",
+        *,
+        C: float = 1e-4,
+        beta: float = 1e-4,
+        buffer_size: int = 100,
+        step_size: float = 1.0,
+        forgetting: float = 1.0,
+        max_iter: int = 10,
+        threshold: Rule = "prior",
+        pos_label: Any = None,
+        random_state: Any = None,
+    ) -> None:
         self.update = update
         self.C = C
         self.beta = beta
@@ -305,10 +343,16 @@ class UniExp(OnlineAUC):
     _reads_sparse = True
 
     def __init__(
-        self, beta: float = 1e-4, *, step_size: float = 1.0, forgetting: float = 1.0,
-        max_iter: int = 10, threshold: Rule = "prior", pos_label: Any = None,
+        self,
+        beta: float = 1e-4,
+        *,
+        step_size: float = 1.0,
+        forgetting: float = 1.0,
+        max_iter: int = 10,
+        threshold: Rule = "prior",
+        pos_label: Any = None,
         random_state: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.beta = beta
         self.step_size = step_size
         self.forgetting = forgetting
@@ -326,6 +370,14 @@ class UniExp(OnlineAUC):
         s = state
         move_means(X, positive, s["counts"], s["means"], self.forgetting)
         uniexp_steps(
-            as_rows(X), row_squares(X), positive, s["counts"], s["w"], s["bias"], s["scale"],
-            float(self.forgetting), float(self.beta), float(self.step_size),
-        )  # fmt: skip
+            as_rows(X),
+            row_squares(X),
+            positive,
+            s["counts"],
+            s["w"],
+            s["bias"],
+            s["scale"],
+            float(self.forgetting),
+            float(self.beta),
+            float(self.step_size),
+        )

@@ -220,10 +220,20 @@ def pairwise(
     for corner in corners:
         sure = smooth and corner == corners[-1]
         found = minimize(
-            value_and_gradient, w, args=(corner,), jac=True, method="L-BFGS-B", callback=report,
-            options={"maxiter": max_iter, "maxfun": 20 * max_iter, "gtol": 0.0 if sure else 1e-12,
-                     "ftol": 0.0 if sure else tol / 10, "maxcor": 20},
-        )  # fmt: skip
+            value_and_gradient,
+            w,
+            args=(corner,),
+            jac=True,
+            method="L-BFGS-B",
+            callback=report,
+            options={
+                "maxiter": max_iter,
+                "maxfun": 20 * max_iter,
+                "gtol": 0.0 if sure else 1e-12,
+                "ftol": 0.0 if sure else tol / 10,
+                "maxcor": 20,
+            },
+        )
         w = found.x
         if stopped:
             break
@@ -234,9 +244,12 @@ def pairwise(
         parts = [X[part].toarray() if not dense else X[part] - centre for part in rows]
         share = pairs_weight * np.outer(*(counts[r] / t for r, t in zip(rows, totals, strict=True)))
         w = _newton(
-            (parts, share), partial(value_and_gradient, corner=corner), w, beta=beta,
+            (parts, share),
+            partial(value_and_gradient, corner=corner),
+            w,
+            beta=beta,
             bend_of=partial(_bend, loss, corner),
-        )  # fmt: skip
+        )
     value, slopes = slopes_at(w, corner)
     slope, noise = slope_of(X, pairs_weight * slopes)
     total = pairs_weight * value + beta / 2 * float(w @ w)

@@ -125,15 +125,32 @@ def spam(
 
 
 def spam_pass(
-    rows: Rows, positive: np.ndarray, view: Centred, w: np.ndarray, order: np.ndarray,
-    steps: np.ndarray, *, beta: float, beta1: float,
-) -> None:  # fmt: skip
+    rows: Rows,
+    positive: np.ndarray,
+    view: Centred,
+    w: np.ndarray,
+    order: np.ndarray,
+    steps: np.ndarray,
+    *,
+    beta: float,
+    beta1: float,
+) -> None:
     """Do a step on w in place for each row of the order."""
     kernel = _l2_steps if beta1 == 0 else _net_steps
     kernel(
-        rows, positive, order, w, view.centre, view.means.pos, view.means.neg, view.projected,
-        view.means.share, beta, beta1, steps,
-    )  # fmt: skip
+        rows,
+        positive,
+        order,
+        w,
+        view.centre,
+        view.means.pos,
+        view.means.neg,
+        view.projected,
+        view.means.share,
+        beta,
+        beta1,
+        steps,
+    )
 
 
 def _step_sizes(

@@ -76,7 +76,7 @@ def consensus_admm(
     passes: float = 5.0,
     tol: float = 1e-4,
     max_rounds: int = 500,
-    random_state: int = 0,
+    seed: int = 0,
     callback: Callable[[Round, np.ndarray], bool | None] | None = None,
 ) -> ConsensusResult:
     """Minimise f(w) + g(Aw − c), f the mean loss over the rows of all shards, shard by shard.
@@ -100,7 +100,7 @@ def consensus_admm(
     tol : float
         Stop when the gap is at most tol times the objective at zero.
     max_rounds : int
-    random_state : int
+    seed : int
         The same seed gives the same result, whatever the executor.
     callback : callable, optional
         Called with (round, x) after each round; a true value stops.
@@ -136,9 +136,15 @@ def consensus_admm(
     first = parts[0].data
     # One row of zeros carries A, c and g through the checks of the pooled problem.
     whole = make_admm_problem(
-        sparse.csr_matrix((2, first.design.d)), [-1.0, 1.0], A=A, g=g, c=c, loss=loss, l2=l2,
+        sparse.csr_matrix((2, first.design.d)),
+        [-1.0, 1.0],
+        A=A,
+        g=g,
+        c=c,
+        loss=loss,
+        l2=l2,
         fit_intercept=fit_intercept,
-    )  # fmt: skip
+    )
     if whole.size > DENSE_UP_TO:
         raise InputError(f"{whole.size} features; the consensus form takes up to {DENSE_UP_TO}.")
     counts = np.array([part.data.design.n for part in parts])
@@ -150,9 +156,7 @@ def consensus_admm(
         if executor is None:
             executor = stack.enter_context(ThreadPoolExecutor(len(parts)))
         certifier = Certifier(whole, _Shards(parts, executor))
-        return _run(
-            parts, share, certifier, executor, passes, tol, max_rounds, random_state, callback
-        )
+        return _run(parts, share, certifier, executor, passes, tol, max_rounds, seed, callback)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,18 +216,30 @@ def _problems(shards: Any, loss: Any, l2: float, fit_intercept: bool) -> Iterabl
             labels[0] = -labels[0]
         try:
             part = make_admm_problem(
-                X, labels, A=sparse.eye_array(d), g=separable(d, l2=1.0), loss=loss, l2=l2,
+                X,
+                labels,
+                A=sparse.eye_array(d),
+                g=separable(d, l2=1.0),
+                loss=loss,
+                l2=l2,
                 fit_intercept=fit_intercept,
-            )  # fmt: skip
+            )
         except InputError as error:
             raise InputError(f"shard {number}: {error}") from None
         yield replace(part, data=replace(part.data, y=np.asarray(y, dtype=np.float64)))
 
 
 def _run(
-    parts: list[AdmmProblem], share: np.ndarray, certifier: Certifier, executor: Executor,
-    passes: float, tol: float, max_rounds: int, seed: int, callback: Any,
-) -> ConsensusResult:  # fmt: skip
+    parts: list[AdmmProblem],
+    share: np.ndarray,
+    certifier: Certifier,
+    executor: Executor,
+    passes: float,
+    tol: float,
+    max_rounds: int,
+    seed: int,
+    callback: Any,
+) -> ConsensusResult:
     metrics = list(executor.map(curvature, parts))
     bounds = [metric.P for metric in metrics]
     # The loss bends less than its bound; a third took the fewest rounds on a9a and 20news.
@@ -264,8 +280,11 @@ def _run(
             point = certifier(x, y / rows, rows * rho * z)
             objective, gap = point.objective, point.gap
             apart = np.sqrt(share @ np.sum(((local - x) @ L) ** 2, axis=1))
-            history.append(Round(len(history) + 1, objective, gap, float(apart),
-                                 float(np.linalg.norm(moved @ L))))  # fmt: skip
+            history.append(
+                Round(
+                    len(history) + 1, objective, gap, float(apart), float(np.linalg.norm(moved @ L))
+                )
+            )
             best, dual = point.x, rows * rho * z
             if callback is not None and callback(history[-1], x):
                 stopped = "callback"
@@ -290,9 +309,16 @@ def _run(
         )
     coef, intercept = whole.split(best)
     return ConsensusResult(
-        coef, intercept, dual, float(objective), float(gap), len(history),
-        bool(gap <= tol * zero), stopped, history,
-    )  # fmt: skip
+        coef,
+        intercept,
+        dual,
+        float(objective),
+        float(gap),
+        len(history),
+        bool(gap <= tol * zero),
+        stopped,
+        history,
+    )
 
 
 def _step(
@@ -306,13 +332,13 @@ def _step(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Let a shard follow the consensus: whole stages of SVR-ADMM-D, at least `passes` passes."""
     part, n = replace(part, c=c), part.data.design.n
-    batch, rho = default_batch(part, metric), default_rho(part, metric)
-    eta = step_of_batches(metric, n, batch)
+    batch_size, rho = default_batch(part, metric), default_rho(part, metric)
+    eta = step_of_batches(metric, n, batch_size)
     steps = make_steps(part, eta=eta, rho=rho, unit=metric.unit, P=metric.P)
     state = State.start(part, x.copy(), u / rho)
-    first, done = max(0.5, float(n // (8 * batch))), 0
+    first, done = max(0.5, float(n // (8 * batch_size))), 0
     seeds = sampling.random_state(seed)
-    for point in svr_d(part, steps, state, seed=seeds, batch=batch, first=first):
+    for point in svr_d(part, steps, state, seed=seeds, batch_size=batch_size, first=first):
         done += point.gradients
         if point.complete and done >= passes * n:
             break

@@ -54,7 +54,7 @@ def metric_of(problem: AdmmProblem, x_step: str) -> Metric:
 
 
 def safe_step(
-    problem: AdmmProblem, *, method: str = "svr-admm-d", x_step: str = "auto", batch: int = 1
+    problem: AdmmProblem, *, method: str = "svr-admm-d", x_step: str = "auto", batch_size: int = 1
 ) -> float:
     """Return the step size η that `solve_admm` takes by default.
 
@@ -70,7 +70,7 @@ def safe_step(
         As in `solve_admm`.
     """
     metric = metric_of(problem, choose_x_step(problem, method, x_step))
-    return METHODS[method].safe_step(metric, problem.data.design.n, batch)
+    return METHODS[method].safe_step(metric, problem.data.design.n, batch_size)
 
 
 def default_rho(problem: AdmmProblem, metric: Metric) -> float:

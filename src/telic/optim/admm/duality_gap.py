@@ -191,9 +191,13 @@ class Certifier:
             slope = slope[: problem.size] + problem.A.T @ u
         gap = np.inf if np.isnan(gap) else max(float(gap), 0.0)
         return Certificate(
-            *problem.part(full, y), float(objective), float(objective_y), gap,
-            float(np.linalg.norm(residual)), float(np.linalg.norm(slope)),
-        )  # fmt: skip
+            *problem.part(full, y),
+            float(objective),
+            float(objective_y),
+            gap,
+            float(np.linalg.norm(residual)),
+            float(np.linalg.norm(slope)),
+        )
 
     def gradient(self, slopes: np.ndarray) -> np.ndarray:
         """Xᵀ slopes, with their sum for an intercept."""

@@ -26,7 +26,7 @@ from telic.optim.losses import Loss
 from telic.optim.threads import small_products
 
 METHODS = tuple(methods.METHODS)
-PRINTED = {"step_size": 5e-3, "rho": 1e-4, "first": 1.0, "batch": 1, "x_step": "linearised"}
+PRINTED = {"step_size": 5e-3, "rho": 1e-4, "first": 1.0, "batch_size": 1, "x_step": "linearised"}
 """The settings printed for ijcnn1: η, ρ and m⁽⁰⁾ (with γ₁ = 1e-3), the x-step of 5.7.1."""
 
 
@@ -84,9 +84,17 @@ def minimize_admm(
     if g is None:
         g = separable(np.shape(A)[0] if np.ndim(A) or hasattr(A, "shape") else 0, l1=l1)
     problem = make_admm_problem(
-        X, y, A=A, g=g, B=B, c=c, loss=loss, l2=l2,
-        sample_weight=sample_weight, fit_intercept=fit_intercept,
-    )  # fmt: skip
+        X,
+        y,
+        A=A,
+        g=g,
+        B=B,
+        c=c,
+        loss=loss,
+        l2=l2,
+        sample_weight=sample_weight,
+        fit_intercept=fit_intercept,
+    )
     return solve_admm(problem, **settings)
 
 
@@ -98,12 +106,12 @@ def solve_admm(
     rho: float | None = None,
     x_step: str = "auto",
     first: float | None = None,
-    batch: int | None = None,
+    batch_size: int | None = None,
     perturbation: float = 1e-4,
     tol: float = 1e-4,
     max_passes: float = 1000,
     max_seconds: float = np.inf,
-    random_state: int | np.random.Generator | None = 0,
+    seed: int | np.random.Generator | None = 0,
     x_init: Any = None,
     dual_init: Any = None,
     callback: Callable[[Record, Point], bool | None] | None = None,
@@ -136,7 +144,7 @@ def solve_admm(
     first : float, optional
         m⁽⁰⁾ of SVR-ADMM-D, a positive multiple of 1/2; by default the first stage takes n/2
         gradients after its full one.
-    batch : int, optional
+    batch_size : int, optional
         Rows of one stochastic step (all but SDCA and batch ADMM); see `default_batch`.
     perturbation : float
         λ₂ that SDCA-ADMM adds.
@@ -146,7 +154,7 @@ def solve_admm(
     max_passes, max_seconds : float
         Stop with a `sklearn.exceptions.ConvergenceWarning` after so many times n component
         gradients, or so many seconds.
-    random_state : int, Generator or None
+    seed : int, Generator or None
         The same seed gives the same result to the last bit.
     x_init, dual_init : array, optional
         Where to start; dual_init is u = ρz. By default zero and the best intercept. SDCA-ADMM
@@ -167,14 +175,16 @@ def solve_admm(
     InputError
         If a setting cannot be used, or the method diverges.
     """
-    _check_settings(method, x_step, first, batch, perturbation, tol, max_passes, max_seconds)
+    _check_settings(method, x_step, first, batch_size, perturbation, tol, max_passes, max_seconds)
     found = methods.METHODS[method]
     with small_products(problem.size):
         n = problem.data.design.n
         x_step = choose_x_step(problem, method, x_step, step_size)
         metric = metric_of(problem, x_step)
-        batch = default_batch(problem, metric) if batch is None else min(int(batch), n)
-        safe = found.safe_step(metric, n, batch)
+        batch_size = (
+            default_batch(problem, metric) if batch_size is None else min(int(batch_size), n)
+        )
+        safe = found.safe_step(metric, n, batch_size)
         eta = safe if step_size is None else step_size
         given, factor = rho, np.ones(problem.c.size)
         if rho is None:
@@ -192,18 +202,25 @@ def solve_admm(
             points = multipliers(problem, x, state.y, u, rho=given)
         else:
             settings = {
-                "seed": sampling.random_state(random_state),
-                "batch": batch,
-                "first": max(0.5, float(n // (8 * batch))) if first is None else first,
+                "seed": sampling.random_state(seed),
+                "batch_size": batch_size,
+                "first": max(0.5, float(n // (8 * batch_size))) if first is None else first,
                 "perturbation": perturbation,
             }
             points = found.run(inner, steps, state, **{k: settings[k] for k in found.takes})
         start = next(_as_given(iter([Point(x, state.y.copy(), u / factor, 0)]), inner, factor))
         return drive(
-            problem, _as_given(points, inner, factor), start=start, certifier=Certifier(problem),
-            zero=zero, method=method, rho=float(rho), step_size=float(eta), safe_step=safe,
+            problem,
+            _as_given(points, inner, factor),
+            start=start,
+            certifier=Certifier(problem),
+            zero=zero,
+            method=method,
+            rho=float(rho),
+            step_size=float(eta),
+            safe_step=safe,
             until=Until(tol, max_passes, max_seconds, callback, check_every),
-        )  # fmt: skip
+        )
 
 
 def _as_given(points: Iterator[Point], inner: AdmmProblem, factor: np.ndarray) -> Iterator[Point]:
@@ -217,7 +234,7 @@ def _check_settings(
     method: str,
     x_step: str,
     first: float | None,
-    batch: int | None,
+    batch_size: int | None,
     perturbation: float,
     tol: float,
     max_passes: float,
@@ -229,8 +246,8 @@ def _check_settings(
         raise InputError(f"x_step is {x_step!r}, expected one of {', '.join(X_STEPS)}.")
     if first is not None and not (first > 0 and 2 * first == int(2 * first)):
         raise InputError(f"first is {first!r}, expected a positive multiple of 1/2 (m⁽⁰⁾).")
-    if batch is not None and not (batch >= 1 and batch == int(batch)):
-        raise InputError(f"batch is {batch!r}, expected an integer >= 1.")
+    if batch_size is not None and not (batch_size >= 1 and batch_size == int(batch_size)):
+        raise InputError(f"batch_size is {batch_size!r}, expected an integer >= 1.")
     if not 0 <= perturbation < np.inf:
         raise InputError(f"perturbation is {perturbation!r}, expected a number >= 0.")
     if not 0 <= tol < np.inf or not max_passes > 0 or not max_seconds > 0:

@@ -63,7 +63,7 @@ class _Linear(BaseEstimator):
             sample_weight=sample_weight,
             tol=self.tol,
             max_passes=self.max_iter,
-            random_state=seed_of(self.random_state),
+            seed=seed_of(self.random_state),
             coef_init=coef,
             intercept_init=intercept,
             threads=effective_n_jobs(self.n_jobs),

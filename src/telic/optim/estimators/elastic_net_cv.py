@@ -101,7 +101,7 @@ class _PathCV:
             "method": self.solver,
             "tol": self.tol,
             "max_passes": self.max_iter,
-            "random_state": seed_of(self.random_state),
+            "seed": seed_of(self.random_state),
         }
 
         def one_fold(train: np.ndarray, test: np.ndarray) -> np.ndarray:

@@ -69,7 +69,7 @@ def largest_step(p: np.ndarray, constants: np.ndarray, mu: float) -> float:
         return float(0.5 * n * np.divide(p, safe, out=safe).min())
 
 
-def _safe_step(problem: Problem, sampling: str, batch: int) -> float:
+def _safe_step(problem: Problem, sampling: str, batch_size: int) -> float:
     constants = problem.row_constants()
     return largest_step(probabilities(sampling, constants, problem.l2), constants, problem.l2)
 
@@ -120,9 +120,19 @@ def incremental(
     rest = tables(step * problem.l2, min(n, d, LONGEST))
     while True:
         sparse_steps(
-            A, terms, draws, table, (nodes, total_b), b, (clock, block_of), rates, rest, state, n,
+            A,
+            terms,
+            draws,
+            table,
+            (nodes, total_b),
+            b,
+            (clock, block_of),
+            rates,
+            rest,
+            state,
+            n,
             True,
-        )  # fmt: skip
+        )
         coef[:] = nodes[:, 0]
         yield Iterate(coef, b[0], work + n)
         work = 0

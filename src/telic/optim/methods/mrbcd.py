@@ -20,7 +20,7 @@ def mrbcd(
     problem: Problem,
     *,
     blocks: int = 10,
-    batch: int = 10,
+    batch_size: int = 10,
     step_size: float | None = None,
     state: np.ndarray,
     coef: np.ndarray,
@@ -32,7 +32,7 @@ def mrbcd(
 
     Parameters
     ----------
-    batch : int
+    batch_size : int
         Rows of one step, drawn uniformly with replacement. The thesis does not give its own.
     step_size : float, optional
         By default 1/(4 𝓛), 𝓛 = L_max / batch + (1 − 1/batch) L_mean, a bound on the Lipschitz
@@ -41,8 +41,8 @@ def mrbcd(
     Other parameters as in `telic.optim.methods.asbcd.asbcd`.
     """
     n, d = problem.design.n, problem.design.d
-    step = safe_step(problem, batch) if step_size is None else step_size
-    b, chosen = np.array([intercept]), (np.empty(batch, np.int64), np.empty(batch))
+    step = safe_step(problem, batch_size) if step_size is None else step_size
+    b, chosen = np.array([intercept]), (np.empty(batch_size, np.int64), np.empty(batch_size))
     clocks = np.zeros(blocks, np.int32), np.zeros(d, np.int32), block_labels(d, blocks)
     rest, push = tables(step * problem.l2, min(n, d, LONGEST)), np.zeros(d)
     A, terms, rates = problem.design.rows, problem.terms, problem.rates(step)
@@ -58,19 +58,22 @@ def mrbcd(
             _batch_steps(
                 A, terms, table, sums, (coef, b), chosen, clocks, push, rates, rest, state, n
             )
-        yield Iterate(coef, b[0], n + n * batch)
+        yield Iterate(coef, b[0], n + n * batch_size)
 
 
-def safe_step(problem: Problem, batch: int) -> float:
+def safe_step(problem: Problem, batch_size: int) -> float:
     """1/(4 𝓛)."""
     constants = problem.row_constants()
-    return 0.25 / (constants.max() / batch + (1.0 - 1.0 / batch) * constants.mean())
+    return 0.25 / (constants.max() / batch_size + (1.0 - 1.0 / batch_size) * constants.mean())
 
 
 METHOD = Method(
-    "mrbcd", mrbcd, blocks=10, batch=10,
-    safe_step=lambda problem, sampling, batch: safe_step(problem, batch),
-)  # fmt: skip
+    "mrbcd",
+    mrbcd,
+    blocks=10,
+    batch_size=10,
+    safe_step=lambda problem, sampling, batch_size: safe_step(problem, batch_size),
+)
 
 
 @njit(cache=True, nogil=True)
@@ -83,12 +86,12 @@ def _batch_steps(A, terms, table, sums, point, chosen, clocks, push, rates, rest
     clock, last, block_of = clocks
     step, step_b, l1, l2 = rates
     powers, geometric = rest
-    n, batch = y.size, drawn.size
+    n, batch_size = y.size, drawn.size
     keep, cut = 1.0 - step * l2, step * l1
     for _ in range(count):
         j = int(sampling.uniform(state) * clock.size)
         push_b = 0.0
-        for r in range(batch):
+        for r in range(batch_size):
             i = int(sampling.uniform(state) * n)
             z = b[0]
             start, end = entries(A, i)
@@ -101,15 +104,15 @@ def _batch_steps(A, terms, table, sums, point, chosen, clocks, push, rates, rest
                     last[k] = now
                 z += x * w[k]
             slope = loss_gradient(code, shape, z, y[i])
-            drawn[r], change[r] = i, (slope - table[i]) * of_row(mass, i) * n / batch
+            drawn[r], change[r] = i, (slope - table[i]) * of_row(mass, i) * n / batch_size
             push_b += change[r]
-        for r in range(batch):
+        for r in range(batch_size):
             start, end = entries(A, drawn[r])
             for q in range(start, end):
                 k, x = entry(A, drawn[r], q)
                 if block_of[k] == j:
                     push[k] += change[r] * x
-        for r in range(batch):
+        for r in range(batch_size):
             start, end = entries(A, drawn[r])
             for q in range(start, end):
                 k, _ = entry(A, drawn[r], q)
@@ -136,18 +139,18 @@ def _group_batch_steps(A, terms, table, sums, point, chosen, groups, rates, stat
     drawn, change = chosen
     order, starts, cuts = groups
     step, step_b, l1, l2 = rates
-    n, batch, blocks = y.size, drawn.size, cuts.size - 1
+    n, batch_size, blocks = y.size, drawn.size, cuts.size - 1
     for _ in range(count):
         j = int(sampling.uniform(state) * blocks)
         push_b = total_b
-        for r in range(batch):
+        for r in range(batch_size):
             i = int(sampling.uniform(state) * n)
             slope = loss_gradient(code, shape, row_dot(A, i, w) + b[0], y[i])
-            drawn[r], change[r] = i, (slope - table[i]) * of_row(mass, i) * n / batch
+            drawn[r], change[r] = i, (slope - table[i]) * of_row(mass, i) * n / batch_size
             push_b += change[r]
-        for r in range(batch):
+        for r in range(batch_size):
             row_add(A, drawn[r], change[r], total)
         prox_groups(w, total, order, starts, cuts[j], cuts[j + 1], step, l1, l2)
-        for r in range(batch):
+        for r in range(batch_size):
             row_add(A, drawn[r], -change[r], total)
         b[0] -= step_b * push_b

@@ -42,4 +42,4 @@ def safe_step(problem: Problem) -> float:
     return 1.0 / min(2.0 * (problem.design.n * problem.l2 + largest), 3.0 * largest)
 
 
-METHOD = Method("saga", saga, safe_step=lambda problem, sampling, batch: safe_step(problem))
+METHOD = Method("saga", saga, safe_step=lambda problem, sampling, batch_size: safe_step(problem))

@@ -64,7 +64,7 @@ def safe_step(problem: Problem) -> float:
     return 0.5 / problem.row_constants().max()
 
 
-def _safe_step(problem: Problem, sampling: str, batch: int) -> float:
+def _safe_step(problem: Problem, sampling: str, batch_size: int) -> float:
     return safe_step(problem)
 
 

@@ -78,4 +78,4 @@ def safe_step(problem: Problem) -> float:
     return 0.25 / problem.row_constants().max()
 
 
-METHOD = Method("svrg", svrg, safe_step=lambda problem, sampling, batch: safe_step(problem))
+METHOD = Method("svrg", svrg, safe_step=lambda problem, sampling, batch_size: safe_step(problem))

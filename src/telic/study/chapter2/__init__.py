@@ -71,8 +71,14 @@ def study(
     facts = do("the log", run, experiment="facts")
     found: dict[str, list[Any]] = {}
     for lists, protocol, relevance in product(("own", "shown"), PROTOCOLS, NAMES):
-        part = do(f"{relevance}, {protocol} protocol, {lists} lists", run, experiment="accuracy",
-                  relevance=relevance, protocol=protocol, lists=lists)  # fmt: skip
+        part = do(
+            f"{relevance}, {protocol} protocol, {lists} lists",
+            run,
+            experiment="accuracy",
+            relevance=relevance,
+            protocol=protocol,
+            lists=lists,
+        )
         for name, values in part.items():
             found.setdefault(name, []).extend(values)
     add_evaluation(report, facts, found)
@@ -83,20 +89,23 @@ def study(
     regulariser = do("regulariser", run, experiment="regulariser")
     report.section("Convergence and regulariser")
     report.figure(
-        lines_figure(convergence, "iteration", MEASURES, label="gradient steps",
-                     ylabel="on validation"),
+        lines_figure(
+            convergence, "iteration", MEASURES, label="gradient steps", ylabel="on validation"
+        ),
         "adaQAC-Batch (TimeSense-S) against gradient steps (as Figure 2.4, left). After "
         f"{convergence[-1]['iteration']} steps {100 * convergence[-1]['gap']:.2g} % of the way to "
         "the optimum is left on average; Newton's method goes all of it.",
-    )  # fmt: skip
+    )
     report.figure(
         lines_figure(regulariser, "l2", MEASURES, label="λ", ylabel="on validation", log="x"),
         "adaQAC-Batch (TimeSense-S) against the weight of the penalty (as Figure 2.4, right).",
     )
     report.section("Re-ranking more candidates")
-    report.table(candidates_table([
-        do(f"{n} candidates", run, experiment="candidates", n=n) for n in CANDIDATES
-    ]))  # fmt: skip
+    report.table(
+        candidates_table(
+            [do(f"{n} candidates", run, experiment="candidates", n=n) for n in CANDIDATES]
+        )
+    )
     _controls(report, do, seeds)
     return report
 
@@ -105,8 +114,10 @@ def _controls(report: Report, do: Any, seeds: int) -> None:
     few = max(2, seeds // 3)
 
     def effects(logs: int, **settings: Any) -> list[dict[str, float]]:
-        words = ", ".join(f"{value:g} attention" if name == "attention" else f"{value} typists"
-                          for name, value in settings.items())  # fmt: skip
+        words = ", ".join(
+            f"{value:g} attention" if name == "attention" else f"{value} typists"
+            for name, value in settings.items()
+        )
         return [
             do(f"{words}, log {seed + 1} of {logs}", run, experiment="dwell", seed=seed, **settings)
             for seed in range(logs)
@@ -122,17 +133,27 @@ def _controls(report: Report, do: Any, seeds: int) -> None:
     report.table(controls_table({name: effects(seeds, setting=name) for name in SETTINGS}))
     known = {
         name: [
-            do(f"{name} typists, lists that know more, log {seed + 1} of {few}", run,
-               experiment="knowledge", setting=name, seed=seed)
+            do(
+                f"{name} typists, lists that know more, log {seed + 1} of {few}",
+                run,
+                experiment="knowledge",
+                setting=name,
+                seed=seed,
+            )
             for seed in range(few)
         ]
         for name in SETTINGS
-    }  # fmt: skip
+    }
     report.section("Lists by a system that knows more")
     report.text(f"{KNOWLEDGE} Means over {few} seeds.")
-    report.table(knowledge_table({
-        name: {told: [log[told] for log in logs] for told in TOLD} for name, logs in known.items()
-    }))  # fmt: skip
+    report.table(
+        knowledge_table(
+            {
+                name: {told: [log[told] for log in logs] for told in TOLD}
+                for name, logs in known.items()
+            }
+        )
+    )
     curve = [(level, effects(few, setting="calibrated", attention=level)) for level in LEVELS]
     report.section("The gain over attention")
     report.table(attention_table(curve))

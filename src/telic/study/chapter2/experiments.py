@@ -42,9 +42,14 @@ def main_log(catalogue: Path | None, min_users: int, users: int, compositions: i
 
 
 def run(
-    *, experiment: str, catalogue: Path | None, min_users: int, users: int, compositions: int,
+    *,
+    experiment: str,
+    catalogue: Path | None,
+    min_users: int,
+    users: int,
+    compositions: int,
     **options: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     """Run one of `EXPERIMENTS` on the log, or one of `CONTROLS` on logs of its own."""
     if experiment in EXPERIMENTS:
         replay = main_log(catalogue, min_users, users, compositions)
@@ -78,14 +83,22 @@ class _Batch:
         features = replay.features(train)
         design = Design.of(protocol, features, train)
         training, _ = training_choices(
-            replay, train, features, design,
-            relevance=relevance, keep_unlisted=protocol.keep_unlisted,
-        )  # fmt: skip
+            replay,
+            train,
+            features,
+            design,
+            relevance=relevance,
+            keep_unlisted=protocol.keep_unlisted,
+        )
         valid = replay.moments(relevance, replay.last_keystrokes(VALID))
         return cls(
-            training, design, replay.features(valid), valid.relevance, valid.position,
+            training,
+            design,
+            replay.features(valid),
+            valid.relevance,
+            valid.position,
             replay.log.user[valid.composition],
-        )  # fmt: skip
+        )
 
     def measures(self, weights: np.ndarray) -> dict[str, float]:
         """Accuracy on validation of one row of weights per user."""
@@ -118,14 +131,20 @@ def convergence(
     best = fit_groups(choices, l2=l2)
     for u, (first, last) in enumerate(zip(choices.group[:-1], choices.group[1:], strict=True)):
         rows = slice(choices.start[first], choices.start[last])
-        own = Choices(
-            choices.x[rows], choices.offset[rows], choices.start[first : last + 1] - rows.start,
-            choices.chosen[first:last] - rows.start,
-        ) if last > first else None  # fmt: skip
+        own = (
+            Choices(
+                choices.x[rows],
+                choices.offset[rows],
+                choices.start[first : last + 1] - rows.start,
+                choices.chosen[first:last] - rows.start,
+            )
+            if last > first
+            else None
+        )
         if own is None:
             paths.append(np.zeros((iterations + 1, len(best[u]))))
             continue
-        paths.append(descend(own, l2=l2, iterations=iterations))
+        paths.append(descend(own, l2=l2, max_passes=iterations))
         lowest = own.loss(best[u], l2=l2)
         losses = np.array([own.loss(w, l2=l2) for w in paths[-1]])
         gaps.append((losses - lowest) / max(losses[0] - lowest, 1e-12))
@@ -208,9 +227,12 @@ def knowledge(
 
 
 EXPERIMENTS: dict[str, Callable[..., Any]] = {
-    "facts": log_facts, "accuracy": accuracy, "convergence": convergence,
-    "regulariser": regulariser, "candidates": more_candidates,
-}  # fmt: skip
+    "facts": log_facts,
+    "accuracy": accuracy,
+    "convergence": convergence,
+    "regulariser": regulariser,
+    "candidates": more_candidates,
+}
 """Measured on a log."""
 CONTROLS: dict[str, Callable[..., Any]] = {"dwell": dwell_effect, "knowledge": knowledge}
 """Measured on logs simulated with a catalogue."""

@@ -26,10 +26,14 @@ def published_table(rows: Rows) -> Table:
     return Table(
         "MRR at the last keystroke in percent, simulated, beside Tables 2.3 and 2.4, which are on "
         "a search engine's private log: to be compared in kind alone",
-        {"relevance": "", "protocol": "", **dict.fromkeys(MODELS, PERCENT),
-         **{f"published, {model}": PERCENT for model in MODELS}},
+        {
+            "relevance": "",
+            "protocol": "",
+            **dict.fromkeys(MODELS, PERCENT),
+            **{f"published, {model}": PERCENT for model in MODELS},
+        },
         [[*key, *mrr, *(v / 100 for v in PUBLISHED[key[0]])] for key, mrr in found.items()],
-    )  # fmt: skip
+    )
 
 
 def candidates_table(rows: Sequence[Mapping[str, Any]]) -> Table:
@@ -47,15 +51,28 @@ def knowledge_table(found: Mapping[str, Mapping[str, Effects]]) -> Table:
     for setting, by_told in found.items():
         for told, effects in by_told.items():
             mean = over_seeds(effects)
-            rows.append([
-                setting, told, mean["shown"], mean["static"], mean["gain"],
-                [mean["dwell"], mean["low"], mean["high"]], mean["reranked"], mean["reranked gain"],
-            ])  # fmt: skip
+            rows.append(
+                [
+                    setting,
+                    told,
+                    mean["shown"],
+                    mean["static"],
+                    mean["gain"],
+                    [mean["dwell"], mean["low"], mean["high"]],
+                    mean["reranked"],
+                    mean["reranked gain"],
+                ]
+            )
     columns = {
-        "typists": "", "completer is told": "", "shown, own": "100 .1f", "static": PERCENT,
-        "feedback − static": POINTS, "log − dwell twin": "100 {:+.2f} ({:+.2f} … {:+.2f})",
-        "re-ranked static": PERCENT, "re-ranked feedback − static": POINTS,
-    }  # fmt: skip
+        "typists": "",
+        "completer is told": "",
+        "shown, own": "100 .1f",
+        "static": PERCENT,
+        "feedback − static": POINTS,
+        "log − dwell twin": "100 {:+.2f} ({:+.2f} … {:+.2f})",
+        "re-ranked static": PERCENT,
+        "re-ranked feedback − static": POINTS,
+    }
     return Table("MRR in percent, changes in points (simulated)", columns, rows)
 
 

@@ -64,8 +64,10 @@ def study(
     if seeds < 2:
         raise InputError(f"seeds is {seeds}, expected at least 2: intervals are over seeds.")
     do = partial(steps, catalogue=catalogue, users=users, compositions=compositions)
-    report = Report("Chapter 3 on simulated phones",
-                    lead=f"{users} people with {compositions} compositions each.")  # fmt: skip
+    report = Report(
+        "Chapter 3 on simulated phones",
+        lead=f"{users} people with {compositions} compositions each.",
+    )
     found = [
         do(f"{name}, {lists} lists", run, experiment="accuracy", relevance=name, lists=lists)
         for lists, name in [*product(["own"], NAMES), ("shown", "mpc")]
@@ -96,13 +98,24 @@ def study(
 
 def _controls(report: Report, do: Callable[..., Any], seeds: int) -> None:
     found = [
-        (setting, relevance, [
-            do(f"control: {setting}, {relevance}, log {seed + 1} of {seeds}", run,
-               experiment="control", relevance=relevance, protocol=protocol, seed=seed, **phones)
-            for seed in range(seeds)
-        ])
+        (
+            setting,
+            relevance,
+            [
+                do(
+                    f"control: {setting}, {relevance}, log {seed + 1} of {seeds}",
+                    run,
+                    experiment="control",
+                    relevance=relevance,
+                    protocol=protocol,
+                    seed=seed,
+                    **phones,
+                )
+                for seed in range(seeds)
+            ],
+        )
         for setting, relevance, protocol, phones in SETTINGS
-    ]  # fmt: skip
+    ]
     report.section("Controls")
     report.text(
         "Strength is the share of queries that apps cause. At 0 devices cause nothing but still "
@@ -120,12 +133,19 @@ def _controls(report: Report, do: Callable[..., Any], seeds: int) -> None:
 def _convergence(report: Report, found: list[dict[str, Any]]) -> None:
     report.section("Convergence")
     report.figure(
-        lines_figure([row for row in found if 0 < row["gap"] < 10], "pass", ["gap"], by="method",
-                     log="y", label="passes", ylabel="gap"),
+        lines_figure(
+            [row for row in found if 0 < row["gap"] < 10],
+            "pass",
+            ["gap"],
+            by="method",
+            log="y",
+            label="passes",
+            ylabel="gap",
+        ),
         "Gap of the objective (as Figure 3.3), 500 choices and 80 weights. The printed step grows "
         "with the batch: it holds for 100 choices and one coordinate at a time, and fails for 400, "
         "or for all coordinates at once. The corrected one is safe, and slow for large batches.",
-    )  # fmt: skip
+    )
     report.table(convergence_table(found))
 
 
@@ -136,12 +156,20 @@ def _signals(report: Report, do: Callable[..., Any], strongest: list[dict[str, A
         ("share", "Queries with an app opened before (as Figure 3.2a)."),
         ("distinct", "Distinct apps opened, where any (as Figure 3.2b)."),
     ):
-        report.figure(lines_figure(signals, "minutes", [column], label="minutes before the query",
-                                   ylabel=column), caption)  # fmt: skip
+        report.figure(
+            lines_figure(
+                signals, "minutes", [column], label="minutes before the query", ylabel=column
+            ),
+            caption,
+        )
     report.table(abundance_table(signals))
     for opened in (False, True):
-        top = do(f"top queries, apps {'opened' if opened else 'installed'}", run,
-                 experiment="top queries", opened=opened)  # fmt: skip
+        top = do(
+            f"top queries, apps {'opened' if opened else 'installed'}",
+            run,
+            experiment="top queries",
+            opened=opened,
+        )
         if top["app"] is not None:
             report.table(top_queries_table(top))
     report.table(pairs_table(strongest))
@@ -155,8 +183,9 @@ def _real_pairs(report: Report, steps: Steps, pairs: Path | None) -> None:
     found = []
     for unit, held_out, shuffled in product(("query", "word"), ("worker", "task"), (False, True)):
         what = f"real pairs: {unit}, {held_out}s held out{', shuffled' * shuffled}"
-        found += steps(what, held_out_study, file=file, unit=unit, held_out=held_out,
-                       shuffled=shuffled)  # fmt: skip
+        found += steps(
+            what, held_out_study, file=file, unit=unit, held_out=held_out, shuffled=shuffled
+        )
     report.section("Real query–app pairs, people held out")
     report.text(
         "Not simulated. Ranking what people of the held-out group typed, by popularity among the "

@@ -86,29 +86,36 @@ def convergence(*, replications: int = 5, passes: int = 15, seed: int = 0) -> li
     |C| component gradients. The printed step grows with the batch: beyond some batch it diverges.
     """
     choices = _small_problem(seed)
-    best = fit_accelerated(choices, PRINTED, passes=20_000, tol=1e-10)
+    best = fit_accelerated(choices, PRINTED, max_passes=20_000, tol=1e-10)
     methods: dict[str, Callable[..., Fit]] = {
-        f"printed, {rule} step, |B| = {batch}": partial(fit_printed, batch=batch, rule=rule)
+        f"printed, {rule} step, |B| = {batch_size}": partial(
+            fit_printed, batch_size=batch_size, rule=rule
+        )
         for rule in ("printed", "corrected")
-        for batch in (1, 100, 400)
+        for batch_size in (1, 100, 400)
     }
     methods["printed step, |B| = 100, every coordinate"] = partial(
-        fit_printed, batch=100, rule="printed", every_coordinate=True
+        fit_printed, batch_size=100, rule="printed", every_coordinate=True
     )
-    methods["SAGA on touched coordinates, |B| = 10"] = partial(fit_saga, batch=10, tol=0.0)
+    methods["SAGA on touched coordinates, |B| = 10"] = partial(fit_saga, batch_size=10, tol=0.0)
     methods["SDCA"] = partial(fit_sdca, tol=0.0)
     rows = []
     for name, fit in methods.items():
-        paths = [fit(choices, PRINTED, passes=passes, seed=s).history for s in range(replications)]
+        paths = [
+            fit(choices, PRINTED, max_passes=passes, seed=s).history for s in range(replications)
+        ]
         for step in range(len(paths[0])):
             gaps = [path[step][1] - best.objective for path in paths]
             rows.append({"method": name, "pass": step, "gap": float(np.mean(gaps))})
-    path = fit_accelerated(choices, PRINTED, passes=12 + passes, tol=0.0).history
+    path = fit_accelerated(choices, PRINTED, max_passes=12 + passes, tol=0.0).history
     rows += [
-        {"method": "accelerated, all choices at once", "pass": used - path[0][0],
-         "gap": value - best.objective}
+        {
+            "method": "accelerated, all choices at once",
+            "pass": used - path[0][0],
+            "gap": value - best.objective,
+        }
         for used, value in path
-    ]  # fmt: skip
+    ]
     return rows
 
 
@@ -119,9 +126,17 @@ def _small_problem(seed: int) -> FactoredChoices:
     value = np.log1p(rng.lognormal(0, 1, n * apps))
     start = np.arange(n + 1) * wide
     flat = FactoredChoices(
-        queries, apps, 0, outcome, rng.standard_normal(n * wide), start, start[:-1],
-        np.arange(n + 1) * apps, np.tile(np.arange(apps), n), value / value.std(),
-    )  # fmt: skip
+        queries,
+        apps,
+        0,
+        outcome,
+        rng.standard_normal(n * wide),
+        start,
+        start[:-1],
+        np.arange(n + 1) * apps,
+        np.tile(np.arange(apps), n),
+        value / value.std(),
+    )
     truth = rng.standard_normal(flat.size) * (rng.random(flat.size) < 0.3)
     noisy = flat.scores(truth) + rng.gumbel(size=flat.rows)
     chosen = start[:-1] + noisy.reshape(n, wide).argmax(axis=1)
@@ -150,9 +165,10 @@ def swept(replay: Replay, *, parameter: str, value: float) -> dict[str, Any]:
     else:
         settings[parameter] = int(value) if parameter == "n" else value
     (row,) = (
-        row for row in fitted(replay, **settings).rows()
+        row
+        for row in fitted(replay, **settings).rows()
         if (row["prefixes"], row["model"]) == ("all", "appaware")
-    )  # fmt: skip
+    )
     return row | {parameter: value}
 
 
@@ -162,11 +178,14 @@ def abundance(replay: Replay, minutes: Sequence[float] = (5, 10, 20, 30, 45, 60)
     for window in minutes:
         sizes = np.diff(Signals.of(replay.log, minutes=window).recent_start)
         some = sizes[sizes > 0]
-        rows.append({
-            "minutes": window, "share": float((sizes > 0).mean()),
-            "distinct": float(some.mean()) if len(some) else 0.0,
-            "most": int(sizes.max(initial=0)),
-        })  # fmt: skip
+        rows.append(
+            {
+                "minutes": window,
+                "share": float((sizes > 0).mean()),
+                "distinct": float(some.mean()) if len(some) else 0.0,
+                "most": int(sizes.max(initial=0)),
+            }
+        )
     return rows
 
 
@@ -178,9 +197,10 @@ def top_queries(replay: Replay, *, opened: bool, top: int = 5, length: int = 3) 
     """
     log, signals = replay.log, Signals.of(replay.log)
     start, app = (
-        (signals.recent_start, signals.recent_app) if opened
+        (signals.recent_start, signals.recent_app)
+        if opened
         else (signals.installed_start, signals.installed_app)
-    )  # fmt: skip
+    )
     names = replay.index.phrases(range(len(replay.index)))
     prefix = np.array([names[q][:length].lower() for q in replay.query])
     best: tuple[float, str, int] = (-1.0, "", -1)
@@ -208,8 +228,13 @@ def top_queries(replay: Replay, *, opened: bool, top: int = 5, length: int = 3) 
         counts = Counter(names[q] for q in replay.query[some])
         return [(query, times / len(some)) for query, times in counts.most_common(top)]
 
-    return {"app": log.apps[a], "prefix": text, "opened": opened,
-            "with": ranked(rows[has_app]), "without": ranked(rows[~has_app])}  # fmt: skip
+    return {
+        "app": log.apps[a],
+        "prefix": text,
+        "opened": opened,
+        "with": ranked(rows[has_app]),
+        "without": ranked(rows[~has_app]),
+    }
 
 
 def strongest_pairs(replay: Replay, models: PhoneModels, *, top: int = 20) -> list[dict]:
@@ -217,10 +242,13 @@ def strongest_pairs(replay: Replay, models: PhoneModels, *, top: int = 20) -> li
     weights = models.models["appaware"].weights
     query = np.repeat(np.arange(len(weights.start) - 1), np.diff(weights.start))
     return [
-        {"query": replay.index.phrases([int(query[e])])[0],
-         "app": replay.log.apps[weights.app[e]], "weight": float(weights.value[e])}
+        {
+            "query": replay.index.phrases([int(query[e])])[0],
+            "app": replay.log.apps[weights.app[e]],
+            "weight": float(weights.value[e]),
+        }
         for e in np.argsort(-np.abs(weights.value), kind="stable")[:top]
-    ]  # fmt: skip
+    ]
 
 
 CANNOT: dict[str, Any] = {"independent": True}
@@ -254,8 +282,11 @@ def control(
     replay = phone_replay(catalogue, seed=100 + seed, **phones)
     counts = fit_relevance(replay, relevance, way)
     models = fit_phone_models(replay, counts, way)
-    mrr = {row["model"]: row["mrr"] for row in try_phone_models(replay, models).rows()
-           if row["prefixes"] == "all"}  # fmt: skip
+    mrr = {
+        row["model"]: row["mrr"]
+        for row in try_phone_models(replay, models).rows()
+        if row["prefixes"] == "all"
+    }
     standard, gains = mrr.pop("standard"), {}
     if way.learn_relevance:
         gains["counts"] = _standard(replay, replace(models, relevance=counts, models={})) - standard
@@ -301,9 +332,12 @@ def together(replay: Replay, *, relevance: str = "mpc") -> list[dict]:
 
 
 EXPERIMENTS: dict[str, Callable[..., Any]] = {
-    "accuracy": accuracy, "abundance": abundance, "top queries": top_queries, "sweep": swept,
+    "accuracy": accuracy,
+    "abundance": abundance,
+    "top queries": top_queries,
+    "sweep": swept,
     "together": together,
-}  # fmt: skip
+}
 """Measured on a log."""
 CONTROLS: dict[str, Callable[..., Any]] = {"control": control}
 """Measured on logs simulated with a catalogue."""

@@ -100,13 +100,22 @@ def pairs_study(
     for length, folds in found.items():
         standard, own, people = (np.concatenate(arrays) for arrays in zip(*folds, strict=True))
         tested = paired_t_test(own, standard, people)
-        rows.append({
-            "unit": unit, "held_out": held_out, "shuffled": shuffled, "prefix_length": length,
-            "n": len(own), "coverage": float((standard > 0).mean()),
-            "standard": mean_reciprocal_rank(standard), "appaware": mean_reciprocal_rank(own),
-            "difference": tested.difference, "low": tested.low, "high": tested.high,
-            "p_value": tested.p_value,
-        })  # fmt: skip
+        rows.append(
+            {
+                "unit": unit,
+                "held_out": held_out,
+                "shuffled": shuffled,
+                "prefix_length": length,
+                "n": len(own),
+                "coverage": float((standard > 0).mean()),
+                "standard": mean_reciprocal_rank(standard),
+                "appaware": mean_reciprocal_rank(own),
+                "difference": tested.difference,
+                "low": tested.low,
+                "high": tested.high,
+                "p_value": tested.p_value,
+            }
+        )
     return rows
 
 
@@ -124,8 +133,9 @@ def _instances(
     chosen: dict[tuple[int, int, int], list[int]] = {}
     for key, app in zip(
         zip(pairs.worker.tolist(), pairs.task.tolist(), pairs.query.tolist(), strict=True),
-        pairs.app.tolist(), strict=True,
-    ):  # fmt: skip
+        pairs.app.tolist(),
+        strict=True,
+    ):
         if app not in (own := chosen.setdefault(key, [])):
             own.append(app)
     group, worker, texts, apps = [], [], [], []
@@ -144,9 +154,16 @@ class _Ranking:
     """Popularity, candidates and the conditional logit of one training part."""
 
     def __init__(
-        self, vocabulary: np.ndarray, text: np.ndarray, group: np.ndarray, apps: list[list[int]],
-        n_apps: int, train: np.ndarray, n: int, learned: np.ndarray | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        vocabulary: np.ndarray,
+        text: np.ndarray,
+        group: np.ndarray,
+        apps: list[list[int]],
+        n_apps: int,
+        train: np.ndarray,
+        n: int,
+        learned: np.ndarray | None = None,
+    ) -> None:
         self.text, self.group, self.apps, self.n_apps, self.n = text, group, apps, n_apps, n
         self.learned = np.zeros(len(vocabulary)) if learned is None else learned
         self.size = len(vocabulary) * n_apps + 1
@@ -190,11 +207,20 @@ class _Ranking:
         ends = np.cumsum([0, *map(len, context)])
         rows = len(outcome)
         return FactoredChoices(
-            len(self.vocabulary), self.n_apps, 1, np.array(outcome, int), np.array(offset, float),
-            np.array(start), np.array(chosen, int), ends,
-            np.array([a for own in context for a in own], int), np.ones(ends[-1]),
-            np.arange(rows + 1), np.zeros(rows, int), np.array(offset, float),
-        ), kept  # fmt: skip
+            len(self.vocabulary),
+            self.n_apps,
+            1,
+            np.array(outcome, int),
+            np.array(offset, float),
+            np.array(start),
+            np.array(chosen, int),
+            ends,
+            np.array([a for own in context for a in own], int),
+            np.ones(ends[-1]),
+            np.arange(rows + 1),
+            np.zeros(rows, int),
+            np.array(offset, float),
+        ), kept
 
     def fitted(self, penalty: Elastic) -> np.ndarray:
         lengths = np.random.default_rng(0).choice(LENGTHS, len(self.train))

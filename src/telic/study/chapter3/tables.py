@@ -50,8 +50,9 @@ def controls_table(found: Sequence[tuple[str, str, Sequence[Mapping[str, float]]
     return Table(
         f"Points of MRR with 95 % intervals over {len(logs)} logs; every keystroke, no gate "
         "(simulated)",
-        {"setting": "", "relevance": "", "model": "", "gain over Standard": GAIN}, rows,
-    )  # fmt: skip
+        {"setting": "", "relevance": "", "model": "", "gain over Standard": GAIN},
+        rows,
+    )
 
 
 def abundance_table(found: Sequence[Mapping[str, Any]]) -> Table:
@@ -60,16 +61,24 @@ def abundance_table(found: Sequence[Mapping[str, Any]]) -> Table:
     return Table(
         "Apps opened before a query (simulated)",
         {
-            "minutes before the query": "", "queries with an app opened, %": "100 .1f",
-            "distinct apps where any": ".2f", "most": "", "published, queries, %": "100 .1f",
+            "minutes before the query": "",
+            "queries with an app opened, %": "100 .1f",
+            "distinct apps where any": ".2f",
+            "most": "",
+            "published, queries, %": "100 .1f",
             "published, distinct": ".1f",
         },
         [
-            [row["minutes"], row["share"], row["distinct"], row["most"],
-             *published.get(row["minutes"], [None, None])]
+            [
+                row["minutes"],
+                row["share"],
+                row["distinct"],
+                row["most"],
+                *published.get(row["minutes"], [None, None]),
+            ]
             for row in found
         ],
-    )  # fmt: skip
+    )
 
 
 def top_queries_table(found: Mapping[str, Any]) -> Table:
@@ -129,11 +138,15 @@ def together_table(found: Rows) -> Table:
         "One fit with both kinds of signals, MPC, no gate: MRR in percent, changes in points",
         columns,
         [
-            [row["prefixes"], row["model"], row["mrr"],
-             *(row[f"{what} {key}"] for key in against for what in ("over", "p over"))]
+            [
+                row["prefixes"],
+                row["model"],
+                row["mrr"],
+                *(row[f"{what} {key}"] for key in against for what in ("over", "p over")),
+            ]
             for row in found
         ],
-    )  # fmt: skip
+    )
 
 
 def real_pairs_table(found: Rows) -> Table:
@@ -142,16 +155,32 @@ def real_pairs_table(found: Rows) -> Table:
         "MRR in percent, each row of the data alike; 0 where the query is not among the ten "
         "candidates. Change in points: each person alike",
         {
-            "ranked": "", "held out": "", "apps": "", "characters": "", "coverage": PERCENT,
-            "popularity": PERCENT, "AppAware": PERCENT, "change": POINTS, "95 % interval": INTERVAL,
+            "ranked": "",
+            "held out": "",
+            "apps": "",
+            "characters": "",
+            "coverage": PERCENT,
+            "popularity": PERCENT,
+            "AppAware": PERCENT,
+            "change": POINTS,
+            "95 % interval": INTERVAL,
             "p": "p",
         },
         [
-            [row["unit"], row["held_out"], "another's" if row["shuffled"] else "own",
-             row["prefix_length"], row["coverage"], row["standard"], row["appaware"],
-             row["difference"], [row["low"], row["high"]], row["p_value"]]
+            [
+                row["unit"],
+                row["held_out"],
+                "another's" if row["shuffled"] else "own",
+                row["prefix_length"],
+                row["coverage"],
+                row["standard"],
+                row["appaware"],
+                row["difference"],
+                [row["low"], row["high"]],
+                row["p_value"],
+            ]
             for row in found
         ],
         note="Popularity has learned a weight for each text where a training fold shows that it "
         "helps.",
-    )  # fmt: skip
+    )

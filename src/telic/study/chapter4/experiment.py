@@ -175,9 +175,14 @@ def _run(problem: Problem, method: Method, step: float, passes: float, seed: int
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
             return solve(
-                problem, **method.options, step_size=step, tol=0.0, max_passes=passes,
-                random_state=seed, check_every=1,
-            ).history  # fmt: skip
+                problem,
+                **method.options,
+                step_size=step,
+                tol=0.0,
+                max_passes=passes,
+                seed=seed,
+                check_every=1,
+            ).history
         except InputError:
             return []
 

@@ -12,12 +12,15 @@ def saving_table(found: dict[str, Any]) -> Table:
         "Gradients that ASBCD needs with uniform sampling, over those with optimal sampling",
         {"data": "", "predicted": ".2f", "measured": ".2f", "at a relative gap of": ".1e"},
         [
-            [name, *(each[f"{kind}"] for kind in ("predicted_factor", "measured_factor")),
-             each["measured_at"]]
+            [
+                name,
+                *(each[f"{kind}"] for kind in ("predicted_factor", "measured_factor")),
+                each["measured_at"],
+            ]
             for name, each in found.items()
         ],
         note="Predicted: (nμ + L_M)/(nμ + L̄).",
-    )  # fmt: skip
+    )
 
 
 def reach_table(name: str, curves: dict[str, Any]) -> Table:
@@ -26,11 +29,16 @@ def reach_table(name: str, curves: dict[str, Any]) -> Table:
     return Table(
         f"{name}: step (times theory), gradients / n and seconds to a relative gap",
         {
-            "method": "", "step": "g", "last gap": ".1e", "∇/n to 1e-3": ".3g",
-            "s to 1e-3": ".3g", "∇/n to 1e-6": ".3g", "s to 1e-6": ".3g",
+            "method": "",
+            "step": "g",
+            "last gap": ".1e",
+            "∇/n to 1e-3": ".3g",
+            "s to 1e-3": ".3g",
+            "∇/n to 1e-6": ".3g",
+            "s to 1e-6": ".3g",
         },
         [
             [method, curve["step"], curve["gap"][-1], *(needed(curve, *goal) for goal in goals)]
             for method, curve in curves.items()
         ],
-    )  # fmt: skip
+    )

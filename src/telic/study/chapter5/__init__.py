@@ -94,11 +94,14 @@ def _set(
     runs = {"case": name, "data": data, "seconds": seconds, "seed": seed}
     found = {
         method.name: steps(
-            f"{name}: {method.name}", measured, method=method.name, replications=replications,
+            f"{name}: {method.name}",
+            measured,
+            method=method.name,
+            replications=replications,
             **runs,
         )
         for method in (*LINEARISED, *CURVATURE)
-    }  # fmt: skip
+    }
     step = found["SDCA"]["multiple"]
     page.section(f"{name}: {facts['n']:,} × {facts['d']}, {facts['edges']} edges")
     page.text(f"P* = {facts['objective']:.12f}, relative error at most {facts['certified']:.1e}.")

@@ -59,7 +59,7 @@ def _line(name: str, method: str, x_step: str = "linearised", **options: Any) ->
 
 
 LINEARISED = [
-    _line("batch", "batch-admm"),
+    _line("batch_size", "batch-admm"),
     _line("STOC", "stoc-admm"),
     _line("SA", "sa-admm"),
     _line("SDCA", "sdca-admm", perturbation=1e-4),
@@ -84,8 +84,10 @@ def reach(runs: list[Any], level: float) -> tuple[float, float]:
     A run that ends for good below the level counts from its first point there. `runs` are as in
     `measured`.
     """
-    hits = [run[np.argmax(run[:, 2] <= level), :2] if (run[:, 2] <= level).any()
-            else np.full(2, np.inf) for run in map(np.asarray, runs)]  # fmt: skip
+    hits = [
+        run[np.argmax(run[:, 2] <= level), :2] if (run[:, 2] <= level).any() else np.full(2, np.inf)
+        for run in map(np.asarray, runs)
+    ]
     passes, seconds = np.median(hits, axis=0)
     return float(passes), float(seconds)
 
@@ -97,8 +99,10 @@ def last(runs: list[Any]) -> float:
 
 def fall(runs: list[Any]) -> float:
     """Return the median ratio of the gap at half of the passes to the gap at the end."""
-    halves = [run[np.searchsorted(run[:, 0], run[-1, 0] / 2), 2] / run[-1, 2]
-              for run in map(np.asarray, runs)]  # fmt: skip
+    halves = [
+        run[np.searchsorted(run[:, 0], run[-1, 0] / 2), 2] / run[-1, 2]
+        for run in map(np.asarray, runs)
+    ]
     return float(np.median(halves))
 
 
@@ -123,8 +127,9 @@ def optimum(problem: AdmmProblem) -> tuple[Optimum, float]:
     Batch ADMM with the curvature's x-step, run until its gap certifies twelve digits; no other
     run decides what counts as the optimum.
     """
-    result = solve_admm(problem, method="batch-admm", x_step="curvature", tol=1e-13,
-                        max_passes=100_000)  # fmt: skip
+    result = solve_admm(
+        problem, method="batch-admm", x_step="curvature", tol=1e-13, max_passes=100_000
+    )
     best = Optimum(problem, result.coef, result.dual)
     return best, result.gap / _scale(best)
 
@@ -138,8 +143,13 @@ def problem_and_optimum(*, case: str, data: str | None) -> dict[str, Any]:
     """Return the size of a problem, its optimum, and the bound on its relative error."""
     best, certified = _best(case, data)
     design, edges = best.problem.data.design, best.problem.A.shape[0]
-    return {"n": design.n, "d": design.d, "edges": edges, "objective": best.objective,
-            "certified": certified}  # fmt: skip
+    return {
+        "n": design.n,
+        "d": design.d,
+        "edges": edges,
+        "objective": best.objective,
+        "certified": certified,
+    }
 
 
 def _scale(best: Optimum) -> float:
@@ -159,15 +169,20 @@ def run(
         rows.append((record.passes, record.seconds, gap, lagging, q))
         return gap <= DONE or record.seconds >= seconds
 
-    options = method.options | {"batch": BATCH[method.options["x_step"]]}
-    where = {key: options[key] for key in ("method", "x_step", "batch")}
+    options = method.options | {"batch_size": BATCH[method.options["x_step"]]}
+    where = {key: options[key] for key in ("method", "x_step", "batch_size")}
     options["step_size"] = multiple * safe_step(best.problem, **where)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
             solve_admm(
-                best.problem, tol=0.0, max_passes=1e9, random_state=seed, callback=keep, **options,
-            )  # fmt: skip
+                best.problem,
+                tol=0.0,
+                max_passes=1e9,
+                seed=seed,
+                callback=keep,
+                **options,
+            )
         except InputError:
             return None
     return np.array(rows)

@@ -45,9 +45,11 @@ def _median(runs: list[Any], axis: int, measure: int) -> tuple[np.ndarray, np.nd
     runs = [np.asarray(run) for run in runs]
     start = np.median([run[1, axis] for run in runs])
     places = np.geomspace(start, max(run[-1, axis] for run in runs), 120)
-    values = np.array([
-        run[np.maximum(np.searchsorted(run[:, axis], places, side="right") - 1, 0), measure]
-        for run in runs
-    ])  # fmt: skip
+    values = np.array(
+        [
+            run[np.maximum(np.searchsorted(run[:, axis], places, side="right") - 1, 0), measure]
+            for run in runs
+        ]
+    )
     shown = places <= np.median([run[-1, axis] for run in runs])
     return places[shown], np.maximum(np.median(values, axis=0), 1e-9)[shown]

@@ -16,17 +16,25 @@ def reach_table(name: str, found: dict[str, Any]) -> Table:
     return Table(
         f"{name}: seconds (and passes) to a relative gap, median",
         {
-            "method": "", "step": "g", **{f"{level:g}": "{:.3f} ({:.0f})" for level in LEVELS},
-            "last": ".1e", "half / last": ".1f",
+            "method": "",
+            "step": "g",
+            **{f"{level:g}": "{:.3f} ({:.0f})" for level in LEVELS},
+            "last": ".1e",
+            "half / last": ".1f",
         },
         [
-            [method, one["multiple"], *(_reached(one["runs"], level) for level in LEVELS),
-             last(one["runs"]), fall(one["runs"])]
+            [
+                method,
+                one["multiple"],
+                *(_reached(one["runs"], level) for level in LEVELS),
+                last(one["runs"]),
+                fall(one["runs"]),
+            ]
             for method, one in found.items()
         ],
         note="A dash: most runs do not get there. Half / last: the gap at half of the passes over "
         "the last one.",
-    )  # fmt: skip
+    )
 
 
 def _reached(runs: list[np.ndarray], level: float) -> list[float] | None:

@@ -54,8 +54,9 @@ def study(
         "stand beside ours.",
     )
     if only in (None, "simulated"):
-        _simulated(page, steps, {"name": "simulated", "users": users, "samples": samples,
-                                 "seed": seed})  # fmt: skip
+        _simulated(
+            page, steps, {"name": "simulated", "users": users, "samples": samples, "seed": seed}
+        )
     for name in REAL:
         if only in (None, name):
             try:
@@ -86,13 +87,17 @@ def _simulated(page: Report, steps: Steps, world: dict[str, Any]) -> None:
     risk = do("Table 7.1", run, experiment="risk_by_links", density=DENSEST)
     page.section("Table 7.1: risk by link types (density 0.01)")
     page.table(by_links_table("Risk, percent (simulated)", risk, PUBLISHED_RISK))
-    page.figure(by_count_figure(risk, "risk, %"), "Figure 7.7: mean risk by number of link types "
-                "(simulated)")  # fmt: skip
+    page.figure(
+        by_count_figure(risk, "risk, %"),
+        "Figure 7.7: mean risk by number of link types (simulated)",
+    )
     found = do("Table 7.3", run, experiment="attack_by_links", density=DENSEST)
     page.section("Table 7.3: precision of DeHIN by link types")
     page.table(by_links_table("Precision, percent (simulated)", precision(found), PUBLISHED_ATTACK))
-    page.figure(by_count_figure(precision(found), "precision, %"), "Figure 7.8: mean precision by "
-                "number of link types (simulated)")  # fmt: skip
+    page.figure(
+        by_count_figure(precision(found), "precision, %"),
+        "Figure 7.8: mean precision by number of link types (simulated)",
+    )
     _releases(page, do("Tables 7.2 and 7.4", run, experiment="attack_by_density"), samples)
     losses = do("losses of the releases", run, experiment="release_losses", density=DENSEST)
     page.table(losses_table(losses))
@@ -107,8 +112,11 @@ def _simulated(page: Report, steps: Steps, world: dict[str, Any]) -> None:
         do("who has a link", run, experiment="ceiling", density=DENSEST),
         do("who is found by few links", run, experiment="found_by_links", density=DENSEST),
     )
-    _advice(page, do("advice", run, experiment="advice", density=DENSEST, max_risk=0.05),
-            "one group of 1,000 (simulated)")  # fmt: skip
+    _advice(
+        page,
+        do("advice", run, experiment="advice", density=DENSEST, max_risk=0.05),
+        "one group of 1,000 (simulated)",
+    )
     copies = world | {"name": "control", "samples": 1}
     found = steps("control", run, experiment="risk_by_links", world=copies, density=DENSEST)
     page.section("Control: four copies of the same links")
@@ -136,8 +144,10 @@ def _releases(page: Report, found: dict[str, Any], samples: int) -> None:
         "are in the next table."
     )
     page.table(releases_table(found, densest))
-    page.figure(release_figure(found), "Figure 7.9: precision at distance 3 by density and "
-                "release (simulated)")  # fmt: skip
+    page.figure(
+        release_figure(found),
+        "Figure 7.9: precision at distance 3 by density and release (simulated)",
+    )
 
 
 def _ceiling(page: Report, found: list[dict[str, Any]], few: list[dict[str, Any]]) -> None:

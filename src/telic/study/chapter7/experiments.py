@@ -136,8 +136,13 @@ def found_by_links(world: World, density: float) -> list[dict[str, Any]]:
     rows = []
     for label, low, high in LINK_COUNTS:
         inside = (count >= low) & (count <= (np.inf if high is None else high))
-        rows.append({"out_links": label, "share": float(inside.mean()),
-                     "found": float(hit[inside].mean()) if inside.any() else 0.0})  # fmt: skip
+        rows.append(
+            {
+                "out_links": label,
+                "share": float(inside.mean()),
+                "found": float(hit[inside].mean()) if inside.any() else 0.0,
+            }
+        )
     return rows
 
 
@@ -156,21 +161,31 @@ def advice(world: World, density: float, *, max_risk: float) -> dict[str, Any]:
         for around, published in ((known, release), (world.network, target))
     )
     return {
-        "max_risk": max_risk, "risk_before": found.before[-1].risk,
-        "risk_after": found.after[-1].risk, "loss": found.loss, "proven": found.proven,
-        "choice": found.choice, "attack_inside": found.attacked,
-        "attack_before": float(before.mean()), "attack_after": float(hits.mean()),
+        "max_risk": max_risk,
+        "risk_before": found.before[-1].risk,
+        "risk_after": found.after[-1].risk,
+        "loss": found.loss,
+        "proven": found.proven,
+        "choice": found.choice,
+        "attack_inside": found.attacked,
+        "attack_before": float(before.mean()),
+        "attack_after": float(hits.mean()),
         "interval": bootstrap_interval(hits),
-    }  # fmt: skip
+    }
 
 
 EXPERIMENTS: dict[str, Callable[..., Any]] = {
     each.__name__: each
     for each in (
-        risk_by_links, attack_by_links, attack_by_density, release_losses, ceiling, found_by_links,
+        risk_by_links,
+        attack_by_links,
+        attack_by_density,
+        release_losses,
+        ceiling,
+        found_by_links,
         advice,
     )
-}  # fmt: skip
+}
 
 
 def run(*, experiment: str, world: dict[str, Any], **options: Any) -> Any:

@@ -61,15 +61,22 @@ def by_density_table(
     rows: list[list[Any]] = []
     for density, samples in found.items():
         far = np.array([row[-1]["unique_right"] for row in samples])
-        rows.append([
-            float(density), *means(samples), bootstrap_interval(far),
-            means(samples, "reduction_rate")[-1],
-            *(v / 100 for v in published[float(density)]),
-        ])  # fmt: skip
+        rows.append(
+            [
+                float(density),
+                *means(samples),
+                bootstrap_interval(far),
+                means(samples, "reduction_rate")[-1],
+                *(v / 100 for v in published[float(density)]),
+            ]
+        )
     columns = {
-        "density": "", **dict.fromkeys(BY_DISTANCE, PERCENT), "95 % at n = 3": INTERVAL,
-        "reduction at n = 3": "100 .3f", **{f"published, {n}": PERCENT for n in BY_DISTANCE},
-    }  # fmt: skip
+        "density": "",
+        **dict.fromkeys(BY_DISTANCE, PERCENT),
+        "95 % at n = 3": INTERVAL,
+        "reduction at n = 3": "100 .3f",
+        **{f"published, {n}": PERCENT for n in BY_DISTANCE},
+    }
     return Table(title, columns, rows, "Intervals over samples.")
 
 
@@ -98,17 +105,26 @@ def losses_table(found: dict[str, dict[str, float]]) -> Table:
 
 def ceiling_table(found: list[dict[str, Any]]) -> Table:
     """Return who has an out-link and who of those is found."""
-    columns = ["have an out-link, %", "found at n = 3, %", "found of those, %",
-               "published: have an out-link, at least, %"]  # fmt: skip
+    columns = [
+        "have an out-link, %",
+        "found at n = 3, %",
+        "found of those, %",
+        "published: have an out-link, at least, %",
+    ]
     return Table(
         "The ceiling by link types, density 0.01 (simulated)",
         {"link types": "", **dict.fromkeys(columns, PERCENT)},
         [
-            [row["links"], row["linked"], row["found"], row["found_of_linked"],
-             (PUBLISHED_RISK[row["links"]][-1] - 1.1) / 100]
+            [
+                row["links"],
+                row["linked"],
+                row["found"],
+                row["found_of_linked"],
+                (PUBLISHED_RISK[row["links"]][-1] - 1.1) / 100,
+            ]
             for row in found
         ],
-    )  # fmt: skip
+    )
 
 
 def few_links_table(found: list[dict[str, Any]]) -> Table:
@@ -127,17 +143,25 @@ def few_links_table(found: list[dict[str, Any]]) -> Table:
 def real_table(found: dict[str, dict[str, Any]], targets: int, users: int) -> Table:
     """Return the attack's precision on a real network."""
     columns = {
-        "link types": "", **dict.fromkeys(BY_DISTANCE, PERCENT), "95 % at n = 3": INTERVAL,
-        "wrong": PERCENT, "empty": PERCENT,
-    }  # fmt: skip
+        "link types": "",
+        **dict.fromkeys(BY_DISTANCE, PERCENT),
+        "95 % at n = 3": INTERVAL,
+        "wrong": PERCENT,
+        "empty": PERCENT,
+    }
     rows = []
     for names, each in found.items():
         (by_distance,) = each["scores"]
         far = by_distance[-1]
-        rows.append([
-            names, *(score["unique_right"] for score in by_distance), each["interval"],
-            far["unique_wrong"], far["empty"],
-        ])  # fmt: skip
+        rows.append(
+            [
+                names,
+                *(score["unique_right"] for score in by_distance),
+                each["interval"],
+                far["unique_wrong"],
+                far["empty"],
+            ]
+        )
     return Table(
         f"Precision of DeHIN, percent: {targets:,} targets among {users:,} users", columns, rows
     )

@@ -79,16 +79,21 @@ def sanremo(*, users: int = 1000, share: float = 0.8, seed: int = 0) -> World:
     events = _table("sanremo2016_events")
     until = np.quantile(events.column("ts").to_numpy(), [0, 1]) @ [1 - share, share]
     everyone = _from_events(events, None, seed)
-    early = _from_events(events.filter(pc.less_equal(events.column("ts"), int(until))),
-                         everyone.nodes["user"], seed)  # fmt: skip
-    degree = sum(links.out_degree + np.bincount(links.indices, minlength=early.size("user"))
-                 for links in early.links.values())  # fmt: skip
+    early = _from_events(
+        events.filter(pc.less_equal(events.column("ts"), int(until))), everyone.nodes["user"], seed
+    )
+    degree = sum(
+        links.out_degree + np.bincount(links.indices, minlength=early.size("user"))
+        for links in early.links.values()
+    )
     chosen = np.sort(np.argsort(-degree, kind="stable")[:users])
     target = induced(early, {"user": chosen})
     return World(
-        "Sanremo 2016, real growth, simulated profiles", everyone, {0.0: [(target, chosen)]},
+        "Sanremo 2016, real growth, simulated profiles",
+        everyone,
+        {0.0: [(target, chosen)]},
         ("tags",),
-    )  # fmt: skip
+    )
 
 
 def copenhagen() -> World:
@@ -107,8 +112,9 @@ def timme(*, density: float = 0.01, seed: int = 0) -> World:
     keep = np.random.default_rng(seed).random(links.num_rows) < density / 0.072
     network = _from_links(links.filter(pa.array(keep)), nodes, without_strength=("follow",))
     everyone = np.arange(network.size("user"))
-    return World(f"TIMME thinned to {density}", network, {density: [(network, everyone)]},
-                 ("party",))  # fmt: skip
+    return World(
+        f"TIMME thinned to {density}", network, {density: [(network, everyone)]}, ("party",)
+    )
 
 
 def _table(name: str) -> pa.Table:
@@ -139,10 +145,14 @@ def _from_links(
 
 
 def _from_events(events: pa.Table, nodes: pa.Table | None, seed: int) -> Network:
-    table = pa.table({
-        "link": events.column("link"), "src": events.column("src"), "dst": events.column("dst"),
-        "weight": pa.array(np.ones(events.num_rows, np.int64)),
-    })  # fmt: skip
+    table = pa.table(
+        {
+            "link": events.column("link"),
+            "src": events.column("src"),
+            "dst": events.column("dst"),
+            "weight": pa.array(np.ones(events.num_rows, np.int64)),
+        }
+    )
     if nodes is None:
         bare = _from_links(table, None)
         size = bare.size("user")

@@ -46,11 +46,20 @@ def study(
 
     def family(catalogue: str, own: range, people: int) -> list[Case]:
         return [
-            Case.of(steps(f"{before}, then {after}, {catalogue} {seed}", changed,
-                          catalogue=catalogue, before=before, after=after, seed=seed, users=people))
+            Case.of(
+                steps(
+                    f"{before}, then {after}, {catalogue} {seed}",
+                    changed,
+                    catalogue=catalogue,
+                    before=before,
+                    after=after,
+                    seed=seed,
+                    users=people,
+                )
+            )
             for seed in own
             for before, after in FAMILY
-        ]  # fmt: skip
+        ]
 
     chosen = choose(family("letters", range(seeds), users))
     letters = family("letters", range(seeds, 2 * seeds), users)
@@ -97,8 +106,13 @@ def study(
         found[setting] = [
             counts
             for seed in range(fits)
-            for counts in steps(f"gates of {setting}, seed {seed}", openings, setting=setting,
-                                seed=seed, users=users)
-        ]  # fmt: skip
+            for counts in steps(
+                f"gates of {setting}, seed {seed}",
+                openings,
+                setting=setting,
+                seed=seed,
+                users=users,
+            )
+        ]
     report.table(openings_table(found))
     return report

@@ -122,10 +122,14 @@ def changed_users(
     train, valid, same, changed = compositions
     first = train + valid + same
     log = simulate_change(
-        catalogue, before=before, after=AFTER[after] or before, users=users,
-        compositions=(first, changed), seed=seed,
+        catalogue,
+        before=before,
+        after=AFTER[after] or before,
+        users=users,
+        compositions=(first, changed),
+        seed=seed,
         causes=other_tastes(catalogue, seed=seed) if after == "other tastes" else None,
-    )  # fmt: skip
+    )
     replay = simulated_replay(catalogue, log)
     parts = np.repeat([TRAIN, VALID, TEST], [train, valid, same + changed])
     replay.part[replay.by_user] = np.tile(parts, users)

@@ -31,19 +31,33 @@ def changes_table(cases: Sequence[Case]) -> Table:
     return Table(
         "Points after the change, with 95 % intervals over users (simulated)",
         {
-            "before": "", "after": "", "model": "", "without the check": GAIN, "with it": GAIN,
-            "held, %": "100 .0f", "worst stretch without": ".2f", "worst stretch with it": ".2f",
+            "before": "",
+            "after": "",
+            "model": "",
+            "without the check": GAIN,
+            "with it": GAIN,
+            "held, %": "100 .0f",
+            "worst stretch without": ".2f",
+            "worst stretch with it": ".2f",
         },
         [
-            [row["before"], row["after"], row["model"], gain(row, "gain"), gain(row, "checked"),
-             row["held"], row["worst"], row["worst_checked"]]
+            [
+                row["before"],
+                row["after"],
+                row["model"],
+                gain(row, "gain"),
+                gain(row, "checked"),
+                row["held"],
+                row["worst"],
+                row["worst_checked"],
+            ]
             for row in rows(cases)
             if row["gain"] or row["worst"]
         ],
         note="Held: submissions whose gain or loss the check kept away. Worst stretch: the largest "
         "sum that any user lost over any stretch of submissions, in reciprocal rank. Where the "
         "fitted gate is closed for everybody there is no row.",
-    )  # fmt: skip
+    )
 
 
 def openings_table(found: Mapping[str, Ranges]) -> Table:
@@ -51,12 +65,18 @@ def openings_table(found: Mapping[str, Ranges]) -> Table:
     return Table(
         "Fits in which any range of prefix length opens, and mean number of ranges (simulated)",
         {
-            "gains of": "", "any, each range alone": ".3f", "any, Holm": ".3f",
-            "ranges, each alone": ".2f", "ranges, Holm": ".2f",
+            "gains of": "",
+            "any, each range alone": ".3f",
+            "any, Holm": ".3f",
+            "ranges, each alone": ".2f",
+            "ranges, Holm": ".2f",
         },
         [
-            [setting, *(np.array(counts) > 0).mean(axis=0).tolist(),
-             *np.mean(counts, axis=0).tolist()]
+            [
+                setting,
+                *(np.array(counts) > 0).mean(axis=0).tolist(),
+                *np.mean(counts, axis=0).tolist(),
+            ]
             for setting, counts in found.items()
         ],
-    )  # fmt: skip
+    )

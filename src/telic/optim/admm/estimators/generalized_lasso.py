@@ -46,13 +46,20 @@ class Fitted(BaseEstimator):
         sample_weight: Any,
     ) -> AdmmResult:
         problem = make_admm_problem(
-            X, y, A=A, g=separable(A.shape[0], l1=l1), loss=loss, l2=self.l2,
-            sample_weight=sample_weight, fit_intercept=self.fit_intercept,
-        )  # fmt: skip
+            X,
+            y,
+            A=A,
+            g=separable(A.shape[0], l1=l1),
+            loss=loss,
+            l2=self.l2,
+            sample_weight=sample_weight,
+            fit_intercept=self.fit_intercept,
+        )
         limits: dict[str, Any] = {
-            "tol": self.tol, "random_state": seed_of(self.random_state),
+            "tol": self.tol,
+            "seed": seed_of(self.random_state),
             "max_seconds": np.inf if self.max_seconds is None else self.max_seconds,
-        }  # fmt: skip
+        }
         if self.solver != "auto":
             return solve_admm(problem, method=self.solver, max_passes=self.max_iter, **limits)
         if not _newton_fits(problem):
@@ -62,18 +69,25 @@ class Fitted(BaseEstimator):
         if problem.data.design.n > BATCH_UP_TO:
             worth = _newtons_passes(problem)
             sampled = solve_admm(
-                problem, method="svr-admm-d", max_passes=self.max_iter, **limits,
+                problem,
+                method="svr-admm-d",
+                max_passes=self.max_iter,
+                **limits,
                 callback=lambda record, _: record.passes >= worth,
-            )  # fmt: skip
+            )
             if sampled.stopped != "callback":
                 return sampled
             x = np.append(sampled.coef, sampled.intercept)[: problem.size]
             start, spent = {"x_init": x, "dual_init": sampled.dual}, sampled.passes
             limits["max_seconds"] = max(limits["max_seconds"] - sampled.seconds, 1e-9)
         found = solve_admm(
-            problem, method="batch-admm", x_step="newton", max_passes=self.max_iter, **limits,
+            problem,
+            method="batch-admm",
+            x_step="newton",
+            max_passes=self.max_iter,
+            **limits,
             **start,
-        )  # fmt: skip
+        )
         return replace(found, passes=spent + found.passes)
 
     def _record(self, results: list[AdmmResult]) -> None:
@@ -239,14 +253,22 @@ class TrendFilter(BaseEstimator):
         for _ in range(int(self.order) + 1):
             D = sparse.csr_array(D[1:] - D[:-1])
         problem = make_admm_problem(
-            sparse.eye_array(n, format="csr"), y - level, A=D,
-            g=separable(D.shape[0], l1=self.alpha), loss="squared", sample_weight=sample_weight,
-        )  # fmt: skip
+            sparse.eye_array(n, format="csr"),
+            y - level,
+            A=D,
+            g=separable(D.shape[0], l1=self.alpha),
+            loss="squared",
+            sample_weight=sample_weight,
+        )
         result = solve_admm(
-            problem, method=self.solver, x_step="newton" if self.solver == "batch-admm" else "auto",
-            tol=self.tol, max_passes=self.max_iter, random_state=seed_of(self.random_state),
+            problem,
+            method=self.solver,
+            x_step="newton" if self.solver == "batch-admm" else "auto",
+            tol=self.tol,
+            max_passes=self.max_iter,
+            seed=seed_of(self.random_state),
             max_seconds=np.inf if self.max_seconds is None else self.max_seconds,
-        )  # fmt: skip
+        )
         self.trend_ = result.coef + level
         self.n_iter_ = max(1, round(result.passes))
         self.gap_, self.stopped_ = result.gap, result.stopped

@@ -28,5 +28,5 @@ METHOD = AdmmMethod(
     batch_admm,
     takes=(),
     x_steps=(*EVERY_X_STEP, "newton"),
-    safe_step=lambda metric, n, batch: 1.0 / metric.whole,
+    safe_step=lambda metric, n, batch_size: 1.0 / metric.whole,
 )

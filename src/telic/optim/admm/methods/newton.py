@@ -145,9 +145,12 @@ class _Newton:
         y, _ = self._split(v)
         off = v - y
         return float(
-            self.problem.data.risk(z) + 0.5 * self.ridge @ x**2 + self.g.value(y)
-            + self.u @ off + 0.5 * self.rho @ off**2
-        )  # fmt: skip
+            self.problem.data.risk(z)
+            + 0.5 * self.ridge @ x**2
+            + self.g.value(y)
+            + self.u @ off
+            + 0.5 * self.rho @ off**2
+        )
 
     def _slope(self, slopes: np.ndarray, u: np.ndarray) -> np.ndarray:
         """Gradient of f and Aᵀu."""

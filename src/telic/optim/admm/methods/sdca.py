@@ -49,9 +49,11 @@ def sdca_admm(
     g = problem.g
     constraint = Constraint(
         *(sparse_rows(A), sparse_rows(A), True, np.zeros(k + d)),
-        np.concatenate([g.l1, zeros]), np.concatenate([g.l2, zeros + data.l2 + perturbation]),
-        np.concatenate([g.low, -free]), np.concatenate([g.high, free]),
-    )  # fmt: skip
+        np.concatenate([g.l1, zeros]),
+        np.concatenate([g.l2, zeros + data.l2 + perturbation]),
+        np.concatenate([g.low, -free]),
+        np.concatenate([g.high, free]),
+    )
     norms = np.empty(n)
     squares(data.design.rows, norms)
     norms += data.fit_intercept
@@ -69,7 +71,7 @@ METHOD = AdmmMethod(
     sdca_admm,
     takes=("seed", "perturbation"),
     x_steps=("linearised",),
-    safe_step=lambda metric, n, batch: 0.3 / metric.largest,
+    safe_step=lambda metric, n, batch_size: 0.3 / metric.largest,
     from_zero=True,
 )
 

@@ -15,7 +15,7 @@ from telic.optim.rows import row_add, row_dot
 
 
 def stoc(
-    problem: AdmmProblem, steps: Steps, state: State, *, seed: np.ndarray, batch: int = 1
+    problem: AdmmProblem, steps: Steps, state: State, *, seed: np.ndarray, batch_size: int = 1
 ) -> Iterator[Point]:
     """Run STOC-ADMM (Ouyang and others 2013), one point per n rows: the average of all iterates.
 
@@ -27,19 +27,19 @@ def stoc(
     n, done = problem.data.design.n, 0
     linearised = steps._replace(inverse=np.empty((0, 0)))
     sums = np.zeros_like(state.x), np.zeros_like(state.y), np.zeros_like(state.s)
-    h, m = np.empty_like(state.x), max(1, n // batch)
+    h, m = np.empty_like(state.x), max(1, n // batch_size)
     while True:
-        _run(rows, terms, constraint, linearised, state, h, sums, done, batch, m, seed)
+        _run(rows, terms, constraint, linearised, state, h, sums, done, batch_size, m, seed)
         done += m
         x, y, s = (total / done for total in sums)
-        yield Point(x, y, dual(problem, x, s, steps.rho), m * batch)
+        yield Point(x, y, dual(problem, x, s, steps.rho), m * batch_size)
 
 
 METHOD = AdmmMethod("stoc-admm", stoc, x_steps=("linearised",))
 
 
 @njit(cache=True, nogil=True)
-def _run(A, terms, C, steps, state, h, sums, done, batch, m, seed):
+def _run(A, terms, C, steps, state, h, sums, done, batch_size, m, seed):
     """Take m steps with a batch's gradient and the shrinking step, summing the iterates."""
     code, shape, y, mass, bias, ridge = terms
     x = state.x
@@ -47,10 +47,10 @@ def _run(A, terms, C, steps, state, h, sums, done, batch, m, seed):
     for t in range(m):
         sweep(C, state, steps)
         h[:] = 0.0
-        for _ in range(batch):
+        for _ in range(batch_size):
             i = int(sampling.uniform(seed) * n)
             slope = loss_gradient(code, shape, row_dot(A, i, x) + bias * x[d - 1], y[i])
-            slope *= n * mass[i] / batch
+            slope *= n * mass[i] / batch_size
             row_add(A, i, slope, h)
             h[d - 1] += bias * slope
         x_step(h, ridge, state, steps, steps.eta / np.sqrt(1.0 + (done + t) / m))

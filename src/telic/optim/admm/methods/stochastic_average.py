@@ -15,7 +15,7 @@ from telic.optim.rows import row_add, row_dot
 
 
 def sa(
-    problem: AdmmProblem, steps: Steps, state: State, *, seed: np.ndarray, batch: int = 1
+    problem: AdmmProblem, steps: Steps, state: State, *, seed: np.ndarray, batch_size: int = 1
 ) -> Iterator[Point]:
     """Run SA-ADMM (Zhong and Kwok 2014), one point per n gradients: the last iterate.
 
@@ -26,24 +26,24 @@ def sa(
     rows, terms, constraint = problem.data.design.rows, problem.terms, problem.constraint
     n = problem.data.design.n
     table, average = np.zeros(n), np.zeros_like(state.x)
-    m = max(1, n // batch)
+    m = max(1, n // batch_size)
     while True:
-        _run(rows, terms, constraint, steps, state, table, average, batch, m, seed)
-        yield Point(state.x, state.y, dual(problem, state.x, state.s, steps.rho), m * batch)
+        _run(rows, terms, constraint, steps, state, table, average, batch_size, m, seed)
+        yield Point(state.x, state.y, dual(problem, state.x, state.s, steps.rho), m * batch_size)
 
 
 METHOD = AdmmMethod("sa-admm", sa)
 
 
 @njit(cache=True, nogil=True)
-def _run(A, terms, C, steps, state, table, average, batch, m, seed):
+def _run(A, terms, C, steps, state, table, average, batch_size, m, seed):
     """Take m steps, each with the average of the gradients last seen."""
     code, shape, y, mass, bias, ridge = terms
     x = state.x
     n, d = y.size, x.size
     for _ in range(m):
         sweep(C, state, steps)
-        for _ in range(batch):
+        for _ in range(batch_size):
             i = int(sampling.uniform(seed) * n)
             slope = loss_gradient(code, shape, row_dot(A, i, x) + bias * x[d - 1], y[i])
             change = mass[i] * (slope - table[i])

@@ -21,7 +21,7 @@ def svr_d(
     *,
     seed: np.ndarray,
     first: float = 0.5,
-    batch: int = 1,
+    batch_size: int = 1,
 ) -> Iterator[Point]:
     """Run SVR-ADMM-D (Algorithm 2): each stage has twice the steps of the one before.
 
@@ -33,13 +33,13 @@ def svr_d(
     ----------
     first : float
         m⁽⁰⁾, a multiple of 1/2: the first stage has 2 m⁽⁰⁾ steps.
-    batch : int
+    batch_size : int
         Rows of one step; 1 is Algorithm 2. A step's work on A is paid once per batch.
     """
     m, stage, anchor = first, 0, state.x.copy()
     while True:
         m, stage = 2 * m, stage + 1
-        sums = yield from _stage(problem, steps, state, anchor, int(m), batch, seed, stage)
+        sums = yield from _stage(problem, steps, state, anchor, int(m), batch_size, seed, stage)
         anchor = sums[0] / m
 
 
@@ -50,7 +50,7 @@ def svr_s(
     *,
     seed: np.ndarray,
     inner: int | None = None,
-    batch: int = 1,
+    batch_size: int = 1,
 ) -> Iterator[Point]:
     """Run SVR-ADMM-s: stages of `inner` steps (n by default) restart from their averages.
 
@@ -58,15 +58,15 @@ def svr_s(
     all restart from the stage's averages.
     """
     n, stage, anchor = problem.data.design.n, 0, state.x.copy()
-    m = max(1, n // batch) if inner is None else inner
+    m = max(1, n // batch_size) if inner is None else inner
     while True:
         stage += 1
-        x, _, s = yield from _stage(problem, steps, state, anchor, m, batch, seed, stage)
+        x, _, s = yield from _stage(problem, steps, state, anchor, m, batch_size, seed, stage)
         anchor = x / m
         state.x[:], state.s[:] = anchor, s / m
 
 
-DOUBLING = AdmmMethod("svr-admm-d", svr_d, takes=("seed", "batch", "first"))
+DOUBLING = AdmmMethod("svr-admm-d", svr_d, takes=("seed", "batch_size", "first"))
 STEADY = AdmmMethod("svr-admm-s", svr_s)
 
 
@@ -76,7 +76,7 @@ def _stage(
     state: State,
     anchor: np.ndarray,
     m: int,
-    batch: int,
+    batch_size: int,
     seed: np.ndarray,
     stage: int,
 ) -> Generator[Point, None, tuple[np.ndarray, ...]]:
@@ -87,10 +87,10 @@ def _stage(
     gradients, done, h = n, 0, np.empty_like(full)
     sums = np.zeros_like(state.x), np.zeros_like(state.y), np.zeros_like(state.s)
     while done < m:
-        chunk = min(m - done, max(1, n // batch))
-        _run(rows, terms, constraint, steps, state, h, anchor, full, sums, batch, chunk, seed)
+        chunk = min(m - done, max(1, n // batch_size))
+        _run(rows, terms, constraint, steps, state, h, anchor, full, sums, batch_size, chunk, seed)
         done += chunk
-        gradients += 2 * batch * chunk
+        gradients += 2 * batch_size * chunk
         x, y, s = (total / done for total in sums)
         yield Point(x, y, dual(problem, x, s, steps.rho), gradients, done == m, stage)
         gradients = 0
@@ -98,7 +98,7 @@ def _stage(
 
 
 @njit(cache=True, nogil=True)
-def _run(A, terms, C, steps, state, h, anchor, full, sums, batch, m, seed):
+def _run(A, terms, C, steps, state, h, anchor, full, sums, batch_size, m, seed):
     """Take m steps with gradients h = ∇f_i(x) − ∇f_i(anchor) + ∇f(anchor), summing the iterates."""
     code, shape, y, mass, bias, ridge = terms
     x = state.x
@@ -106,7 +106,7 @@ def _run(A, terms, C, steps, state, h, anchor, full, sums, batch, m, seed):
     for _ in range(m):
         sweep(C, state, steps)
         h[:] = full
-        for _ in range(batch):
+        for _ in range(batch_size):
             i = int(sampling.uniform(seed) * n)
             now, then = bias * x[d - 1], bias * anchor[d - 1]
             start, end = entries(A, i)
@@ -115,7 +115,7 @@ def _run(A, terms, C, steps, state, h, anchor, full, sums, batch, m, seed):
                 now += value * x[j]
                 then += value * anchor[j]
             change = loss_gradient(code, shape, now, y[i]) - loss_gradient(code, shape, then, y[i])
-            change *= n * mass[i] / batch
+            change *= n * mass[i] / batch_size
             row_add(A, i, change, h)
             h[d - 1] += bias * change
         x_step(h, ridge, state, steps, steps.eta)
