@@ -263,3 +263,33 @@ def test_an_outdated_catalogue_is_written_beside_the_same_log(telic, tmp_path, c
     code, _, err = simulate("x", "--outdated")
     assert code == 2
     assert "needs --queries" in err
+
+
+def test_a_list_is_fitted_and_said_what_it_makes_possible(telic, tmp_path):
+    (tmp_path / "titles.csv").write_text("product,sold\nTea,3\nTeapot,9\n")
+    files = tmp_path / "titles.csv", tmp_path / "model"
+    code, _, err = telic("completion", "fit", *files)
+    assert code == 2
+    assert "--column phrase=NAME" in err
+    assert not files[1].exists()
+    code, _, err = telic("completion", "fit", *files, "--column", "product")
+    assert "expected ROLE=COLUMN" in err
+    columns = ("--column", "phrase=product", "--column", "weight=sold")
+    code, out, _ = telic("completion", "fit", *files, *columns)
+    assert code == 0
+    assert "popularity: yes" in out
+    assert "feedback: no: needs a log of keystrokes" in out
+    code, out, _ = telic("completion", "inspect", files[1], "--prefix", "te", "--json")
+    assert json.loads(out)["suggestions for 'te'"] == ["Teapot", "Tea"]
+
+
+def test_a_list_and_a_query_log_go_together(telic, tmp_path):
+    (tmp_path / "titles.txt").write_text("Tea\nTeapot\n")
+    (tmp_path / "log.csv").write_text("query,at,user\ntea,2026-01-01,ada\n")
+    arguments = (tmp_path / "titles.txt", tmp_path / "log.csv", tmp_path / "model", "--json")
+    code, out, _ = telic("completion", "fit", *arguments)
+    assert code == 0
+    found = json.loads(out)
+    assert found["phrases"] == 2
+    assert found["users"] == 1
+    assert len(found["files"]) == 2

@@ -20,6 +20,24 @@ app = typer.Typer(
     help="Query completion that adapts to what the user skipped.", no_args_is_help=True
 )
 
+Sources = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Lists of phrases, query logs or a composition log: CSV, TSV, JSON lines, Parquet, "
+        "text (docs/data-contracts.md, 1, 2 and 5)."
+    ),
+]
+Column = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="ROLE=COLUMN, such as phrase=product or weight=sold; a role of your own is a context "
+        "to filter by. May be repeated."
+    ),
+]
+Duplicates = Annotated[
+    Any,  # fit_files says which there are
+    typer.Option(help="A phrase listed twice with different weights: raise, add or max."),
+]
 Log = Annotated[Path, typer.Argument(help="Composition log, Parquet (docs/data-contracts.md, 1).")]
 Queries = Annotated[
     Path | None,
@@ -71,6 +89,17 @@ def protocols_of(name: str) -> "tuple[Protocol, ...]":
     if name not in PROTOCOLS:
         raise InputError(f"--protocol is {name!r}, expected {', '.join(PROTOCOLS)} or both.")
     return (PROTOCOLS[name],)
+
+
+def columns_of(given: list[str] | None) -> dict[str, str]:
+    """Read ``ROLE=COLUMN`` options."""
+    columns = {}
+    for text in given or ():
+        role, equals, column = text.partition("=")
+        if not (role and equals and column):
+            raise InputError(f"--column is {text!r}, expected ROLE=COLUMN, as in phrase=title.")
+        columns[role] = column
+    return columns
 
 
 def relevances_of(names: list[str] | None) -> tuple[str, ...]:
@@ -166,16 +195,21 @@ def simulate(
 
 @app.command()
 def fit(
-    log: Log,
+    sources: Sources,
     out: Annotated[Path, typer.Argument(help="Model folder to write.")],
     queries: Queries = None,
-    relevance: Annotated[str, typer.Option(help="Static relevance score.")] = "personal-s",
+    column: Column = None,
+    duplicates: Duplicates = "raise",
+    relevance: Annotated[
+        str, typer.Option(help="Static relevance score, with a composition log.")
+    ] = "personal-s",
     model: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="static, adaqac-unp, adaqac-batch, adaqac-online, appaware or appaware-adaqac."
+            help="With a composition log: static, adaqac-unp, adaqac-batch, adaqac-online (the "
+            "default), appaware or appaware-adaqac."
         ),
-    ] = "adaqac-online",
+    ] = None,
     protocol: Annotated[str, typer.Option(help="careful or paper.")] = "careful",
     candidates: Annotated[int, typer.Option(help="Candidates to re-rank.", min=1, max=200)] = 10,
     min_compositions: MinCompositions = 8,
@@ -185,22 +219,22 @@ def fit(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Fit a search box on a composition log and write it as a model folder."""
-    from telic.completion import fit_completer
+    """Fit a search box on lists, query logs or a composition log; write it as a model folder."""
+    from telic.completion import fit_files
     from telic.data import check_output
 
-    check_output(out, reads=[log, queries], overwrite=overwrite)
+    files = [*sources, *([queries] if queries else [])]
+    check_output(out, reads=files, overwrite=overwrite)
     (score,) = relevances_of([relevance])
     chosen = protocols_of(protocol)
     if len(chosen) > 1:
         raise InputError("--protocol is 'both', expected careful or paper: one model is fitted.")
-    replay = replay_of(
-        log, queries, skip=skip_bad_rows, min_compositions=min_compositions, min_users=min_users
-    )
     with console.status("fitting"):
-        completer = fit_completer(
-            replay, relevance=score, model=model, protocol=chosen[0], n=candidates, minutes=window
-        )
+        completer = fit_files(
+            *files, columns=columns_of(column), duplicates=duplicates, relevance=score,
+            model=model, protocol=chosen[0], n=candidates, minutes=window, min_users=min_users,
+            min_compositions=min_compositions, on_bad_row="skip" if skip_bad_rows else "raise",
+        )  # fmt: skip
     completer.save(out)
     _describe(out, completer, as_json=as_json)
 
@@ -286,7 +320,10 @@ def inspect(
 
 @app.command()
 def serve(
-    model: Annotated[Path, typer.Argument(help="Model folder.")],
+    model: Annotated[
+        list[Path],
+        typer.Argument(help="Model folder; or files to fit one on first, as fit takes them."),
+    ],
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0 takes any free one.", min=0, max=65535)] = 8000,
     database: Annotated[
@@ -297,9 +334,12 @@ def serve(
         list[str] | None,
         typer.Option(help="A further name that requests may call the service by; may be repeated."),
     ] = None,
+    column: Column = None,
+    duplicates: Duplicates = "raise",
+    min_users: MinUsers = 3,
 ) -> None:
     """Serve a model as a search box on a page of its own, until Ctrl-C."""
-    from telic.completion import Completer
+    from telic.completion import Completer, fit_files
 
     try:
         from telic.serve import Settings, run
@@ -307,14 +347,21 @@ def serve(
         raise InputError(
             f"the service needs the package {error.name}. Install it with: pip install telic[serve]"
         ) from None
-    settings = Settings.beside(model, host=host, port=port, names=tuple(name or ()))
+    settings = Settings.beside(model[0], host=host, port=port, names=tuple(name or ()))
     if database:
         settings = replace(settings, database=database)
 
     def ready(address: str) -> None:
         console.print(f"search box: {address} (Ctrl-C stops)", soft_wrap=True)
 
-    run(Completer.load(model), settings, ready=ready)
+    if len(model) == 1 and not model[0].is_file():
+        completer = Completer.load(model[0])
+    else:
+        completer = fit_files(
+            *model, columns=columns_of(column), duplicates=duplicates, min_users=min_users
+        )
+        _print_facts(completer.found, to=console)
+    run(completer, settings, ready=ready)
 
 
 def _describe(
@@ -331,5 +378,18 @@ def _describe(
         return
     out = Console(markup=False, highlight=False)
     out.print(f"{folder}", soft_wrap=True)
+    _print_facts(facts, to=out)
+
+
+def _print_facts(facts: dict[str, Any], *, to: Console) -> None:
+    """Print facts for people, those of parts on lines of their own."""
     for name, value in facts.items():
-        out.print(f"  {name}: {value}", soft_wrap=True)
+        if isinstance(value, dict) and name == "possible":
+            for part, said in value.items():
+                to.print(f"  {part}: {said}", soft_wrap=True, markup=False, highlight=False)
+            continue
+        for one in value if name == "files" else [value]:
+            to.print(
+                f"  {'file' if name == 'files' else name}: {one}", soft_wrap=True, markup=False,
+                highlight=False,
+            )  # fmt: skip

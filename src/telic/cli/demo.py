@@ -74,7 +74,7 @@ def demo(
 
         if phone:
             console.print("Two phones side by side: add /phones to the address.")
-        open_search_box(model, port=port)
+        open_search_box([model], port=port)
 
 
 def _typists(

@@ -1,6 +1,7 @@
 """Query completion that adapts while the user types: adaQAC, AppAware and their rivals."""
 
 from telic.completion.adaqac import CAREFUL, PAPER, PROTOCOLS, Protocol
+from telic.completion.cold_start import fit_files
 from telic.completion.completer import Completer, UserState
 from telic.completion.composition import Composition, Explanation, Suggestion
 from telic.completion.evaluation import Result, evaluate
@@ -29,5 +30,6 @@ __all__ = [
     "UserState",
     "evaluate",
     "fit_completer",
+    "fit_files",
     "fold",
 ]

@@ -9,11 +9,12 @@ import numpy as np
 
 from telic.choice.online import Schedule
 from telic.completion.adaqac import Design, OnlineRule
-from telic.completion.composition import Composition
+from telic.completion.composition import Composition, Suggestion
 from telic.completion.feedback import FEATURES
 from telic.completion.harm import Gate, RunningCheck
 from telic.completion.index import Place, PrefixIndex
 from telic.completion.phones import Phone, PhoneRanker
+from telic.completion.records import Records
 from telic.completion.relevance import Relevance
 from telic.data import load_model, save_model
 from telic.errors import InputError, ModelError
@@ -107,6 +108,12 @@ class Completer:
         With `step_size`, how "adaqac-online" learns: see `OnlineRule`.
     do_no_harm : bool
         Keep the static order for a user while `UserState.check` says that re-ranking harms.
+    records : Records, optional
+        One's own id and payload of each phrase.
+    merged : bool
+        Whether spellings that fold alike are one phrase; submissions then count for its spelling.
+    found : dict
+        What `telic.completion.fit_files` says of the files.
     """
 
     index: PrefixIndex
@@ -125,6 +132,9 @@ class Completer:
     l2: float = 0.0
     keep_unlisted: bool = False
     do_no_harm: bool = True
+    records: Records | None = None
+    merged: bool = False
+    found: dict[str, Any] = field(default_factory=dict)
 
     @property
     def rule(self) -> OnlineRule:
@@ -159,6 +169,15 @@ class Completer:
         """Begin a composition, on a phone if `PhoneRanker.phone` gives its signals."""
         return Composition(self, user, phone)
 
+    def suggest(self, prefix: str, *, show: int = 10) -> list[Suggestion]:
+        """Return what anybody would be shown who has typed nothing before."""
+        return self.compose(self.user()).suggest(prefix, at=0.0, show=show)
+
+    def known_as(self, text: str) -> str:
+        """Return the spelling by which a text is suggested, where near-duplicates are merged."""
+        alike = self.index.first_alike(text) if self.merged else -1
+        return text if alike < 0 else self.index.phrase(alike)
+
     def save(self, folder: str | Path) -> None:
         """Write a model folder; see `telic.data.save_model`."""
         states = list(self.users.values())
@@ -179,6 +198,8 @@ class Completer:
             "l2": self.l2,
             "keep_unlisted": self.keep_unlisted,
             "do_no_harm": self.do_no_harm,
+            "merged": self.merged,
+            "found": self.found,
         }
         arrays = {
             "deviations": self.design.deviations,
@@ -192,6 +213,8 @@ class Completer:
         if self.phones:
             arrays |= self.phones.arrays()
         mapped = {f"index.{f.name}": getattr(self.index, f.name) for f in fields(self.index)}
+        if self.records:
+            mapped |= self.records.arrays()
         save_model(folder, kind=KIND, meta=meta, arrays=arrays, mapped=mapped)
 
     @classmethod
@@ -221,6 +244,7 @@ class Completer:
             meta["n"], meta["step_size"], meta["protocol"], meta["simulated"],
             PhoneRanker.stored(meta["phones"], arrays) if meta.get("phones") else None,
             meta["schedule"], meta["l2"], meta["keep_unlisted"], meta["do_no_harm"],
+            Records.stored(arrays), meta.get("merged", False), meta.get("found", {}),
         )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ reasons for who asks.
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -44,7 +44,20 @@ class Suggestion:
     """Position, from 1, by relevance alone."""
     apps: float
     """What the phone's apps add to the relevance."""
+    _number: int = field(compare=False, repr=False)
     _keystroke: "_Keystroke" = field(compare=False, repr=False)
+
+    @property
+    def id(self) -> str | None:
+        """One's own id of the phrase; None if it has none."""
+        records = self._keystroke.completer.records
+        return records.id(self._number) if records else None
+
+    @property
+    def payload(self) -> Any:
+        """What JSON the phrase carries; None if it carries none."""
+        records = self._keystroke.completer.records
+        return records.payload(self._number) if records else None
 
     def explain(self) -> Explanation:
         """Take the feedback and the apps' part to pieces."""
@@ -166,7 +179,7 @@ class Composition:
             feedback = apps = np.zeros(len(numbers))
         added = np.array([relevance, feedback, apps])[:, shown].T.tolist()
         return [
-            Suggestion(self._text(number), r, fed_back, i + 1, from_apps, keystroke)
+            Suggestion(self._text(number), r, fed_back, i + 1, from_apps, number, keystroke)
             for i, number, (r, fed_back, from_apps) in zip(
                 shown, self._shown[1], added, strict=True
             )
@@ -193,7 +206,9 @@ class Composition:
             If the query could not be suggested later: nothing to match, too long, no valid Unicode.
         """
         checked_form(query, "query")
-        user, completer, number = self.user, self.completer, self._number(query)
+        user, completer = self.user, self.completer
+        query = completer.known_as(query)
+        number = self._number(query)
         learned = completer.model == "adaqac-online" and self._learn(query, number)
         if completer.do_no_harm and self._keystrokes:
             gains = np.array([keystroke.gain(number) for keystroke in self._keystrokes])

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from telic.errors import InputError
 
 _DIACRITICS = r"[\x{300}-\x{36f}]+"  # as in telic.completion.folding
+_ZONE = r"(?i)[T ][0-9:.]+(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"  # of a time, after its hours
 _LONGEST_LINE = 1 << 24  # bytes; a longer text is refused by the file's name alone, not by its row
 
 
@@ -80,6 +81,28 @@ def one_chunk(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
+def is_text(kind: pa.DataType) -> bool:
+    """Say whether a column of this type holds text."""
+    return (
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
+def times_of(text: pa.Array) -> pa.Array:
+    """Return times that are written as ISO 8601; one without a zone is UTC.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        If a text is no such time.
+    """
+    text = text.cast(pa.string())
+    zoned = pc.match_substring_regex(text, _ZONE)
+    with_zone = pc.if_else(zoned, text, None).cast(pa.timestamp("us", tz="UTC"))
+    without = pc.if_else(zoned, None, text).cast(pa.timestamp("us"))
+    return pc.coalesce(with_zone, pc.assume_timezone(without, "UTC"))
+
+
 def unmatchable(text: pa.Array) -> np.ndarray:
     """Tell which texts are only white space and diacritics, so that nothing is left to match."""
     letters = pc.replace_substring_regex(pc.utf8_normalize(text, "NFKD"), _DIACRITICS, "")
@@ -133,13 +156,10 @@ def _fit(array: pa.Array, kind: pa.DataType) -> pa.Array:
         return pa.StructArray.from_arrays(
             children, fields=list(kind), mask=array.is_null() if array.null_count else None
         )
-    if pa.types.is_string(kind) and not (
-        pa.types.is_string(array.type)
-        or pa.types.is_large_string(array.type)
-        or pa.types.is_string_view(array.type)
-        or pa.types.is_integer(array.type)
-    ):
+    if pa.types.is_string(kind) and not (is_text(array.type) or pa.types.is_integer(array.type)):
         raise pa.ArrowInvalid("not text")
+    if pa.types.is_timestamp(kind) and is_text(array.type):
+        return times_of(array).cast(kind)
     if pa.types.is_timestamp(kind) and pa.types.is_timestamp(array.type):
         # Nanoseconds are cut to microseconds; everything else must convert exactly.
         return array.cast(kind, safe=False)
