@@ -24,6 +24,7 @@ from telic.completion.sources import (
     read_sources,
     submissions_of,
 )
+from telic.completion.words import WordIndex
 from telic.data.phrases import OnBadRow
 from telic.errors import InputError
 
@@ -53,6 +54,7 @@ def fit_files(
     n: int = 10,
     min_compositions: int = 8,
     minutes: float = MINUTES,
+    words: bool = True,
 ) -> Completer:
     r"""Fit a search box on files: lists of phrases, query logs, composition logs, or several.
 
@@ -77,6 +79,9 @@ def fit_files(
     on_bad_row : {"raise", "skip"}
     relevance, model, protocol, n, min_compositions, minutes
         With a composition log: see `fit_completer`. `n` also without.
+    words : bool
+        Fill lists that the prefix leaves room in by the words typed, see `WordIndex`; never under a
+        protocol whose relevance is no logarithm.
 
     Raises
     ------
@@ -106,7 +111,10 @@ def fit_files(
                 replay, relevance=relevance, model=model or "adaqac-online", protocol=protocol,
                 n=n, minutes=minutes,
             )  # fmt: skip
-            return replace(fitted, found=found, records=_records_by_text(sources, fitted.index))
+            completer = replace(
+                fitted, found=found, records=_records_by_text(sources, fitted.index)
+            )
+            return with_words(completer) if words and protocol.scale == "log" else completer
         found["possible"]["feedback"] = (
             f"not yet: no user has {min_compositions} compositions (the most is {longest})"
         )
@@ -116,7 +124,14 @@ def fit_files(
         raise InputError(f"model is {model!r}, which learns from feedback; {why}.")
     gathered = Gathered(sources.listed, sources.logs, min_users=min_users, duplicates=duplicates)
     simulated = log is not None and log.simulated
-    return _cold(gathered, _learned_mix(gathered, n=n), n=n, simulated=simulated, found=found)
+    mix = _learned_mix(gathered, n=n)
+    completer = _cold(gathered, mix, n=n, simulated=simulated, found=found)
+    return with_words(completer) if words else completer
+
+
+def with_words(completer: Completer) -> Completer:
+    """Return a completer that also finds phrases by the words in them, and by mistyped ones."""
+    return replace(completer, words=WordIndex.build(completer.index))
 
 
 def _cold(

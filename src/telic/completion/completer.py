@@ -16,6 +16,7 @@ from telic.completion.index import Place, PrefixIndex
 from telic.completion.phones import Phone, PhoneRanker
 from telic.completion.records import Records
 from telic.completion.relevance import Relevance
+from telic.completion.words import WordIndex
 from telic.data import load_model, save_model
 from telic.errors import InputError, ModelError
 
@@ -112,6 +113,9 @@ class Completer:
         One's own id and payload of each phrase.
     merged : bool
         Whether spellings that fold alike are one phrase; submissions then count for its spelling.
+    words : WordIndex, optional
+        Of the index's phrases, to fill lists that the prefix leaves room in: with phrases that have
+        the typed words elsewhere, or mistyped.
     found : dict
         What `telic.completion.fit_files` says of the files.
     """
@@ -134,6 +138,7 @@ class Completer:
     do_no_harm: bool = True
     records: Records | None = None
     merged: bool = False
+    words: WordIndex | None = None
     found: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -215,6 +220,8 @@ class Completer:
         mapped = {f"index.{f.name}": getattr(self.index, f.name) for f in fields(self.index)}
         if self.records:
             mapped |= self.records.arrays()
+        if self.words:
+            mapped |= self.words.arrays()
         save_model(folder, kind=KIND, meta=meta, arrays=arrays, mapped=mapped)
 
     @classmethod
@@ -244,7 +251,8 @@ class Completer:
             meta["n"], meta["step_size"], meta["protocol"], meta["simulated"],
             PhoneRanker.stored(meta["phones"], arrays) if meta.get("phones") else None,
             meta["schedule"], meta["l2"], meta["keep_unlisted"], meta["do_no_harm"],
-            Records.stored(arrays), meta.get("merged", False), meta.get("found", {}),
+            Records.stored(arrays), meta.get("merged", False),
+            WordIndex.stored(arrays), meta.get("found", {}),
         )  # fmt: skip
 
 

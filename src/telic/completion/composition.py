@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from telic.completion.beyond import OwnWords, beyond, typed_words
 from telic.completion.feedback import FEATURES, Feedback
 from telic.completion.folding import fold
 from telic.completion.index import checked_form
@@ -38,6 +39,7 @@ class Suggestion:
 
     text: str
     relevance: float
+    """Of a phrase that does not begin with what was typed, its score: see `WordIndex.top`."""
     feedback: float
     """What implicit feedback adds to the relevance; 0 where the static order is kept."""
     static_position: int
@@ -103,6 +105,8 @@ class _Keystroke:
 
     def explain(self, i: int) -> Explanation:
         ranker, apps = self.completer.phones, {}
+        if i >= len(self.numbers):  # beyond the prefix: nothing moves it
+            return Explanation({}, {}, {})
         if self.served and ranker is not None and self.phone is not None:
             apps = ranker.reasons(self.completer.catalogued(self.numbers[i : i + 1])[0], self.phone)
         parts = _named(self.parts[i]) if self.served else {}
@@ -135,6 +139,7 @@ class Composition:
         self._feedback = Feedback(previous)
         self._own = self._own_queries()
         self._own_forms = [own.folded for own in self._own]
+        self._own_words: OwnWords | None = None
         self._shown: tuple[bytes, list[int], float] | None = None
         self._keystrokes: list[_Keystroke] = []
 
@@ -178,11 +183,36 @@ class Composition:
         if not served:
             feedback = apps = np.zeros(len(numbers))
         added = np.array([relevance, feedback, apps])[:, shown].T.tolist()
-        return [
+        begun = [
             Suggestion(self._text(number), r, fed_back, i + 1, from_apps, number, keystroke)
             for i, number, (r, fed_back, from_apps) in zip(
                 shown, self._shown[1], added, strict=True
             )
+        ]
+        if completer.words is None or len(begun) >= show or not typed:
+            return begun
+        return begun + self._beyond(prefix, typed, keystroke, show - len(begun))
+
+    def _beyond(
+        self, prefix: str, typed: bytes, keystroke: _Keystroke, wanted: int
+    ) -> list[Suggestion]:
+        """Fill the list with phrases that have the typed words elsewhere, or mistyped."""
+        there, own = len(keystroke.numbers), []
+        if self._own:
+            if self._own_words is None:
+                self._own_words = OwnWords(self._own_forms)
+            matching = map(self._own.__getitem__, self._own_words.matching(typed_words(prefix)))
+            own = [
+                (each.number, each.relevance)
+                for each in matching
+                if not each.folded.startswith(typed)
+            ]
+        found = beyond(self.completer, prefix, there=there, wanted=wanted, own=own)
+        assert self._shown is not None
+        self._shown[1].extend(found.numbers)
+        return [
+            Suggestion(self._text(number), score, 0.0, there + i, 0.0, number, keystroke)
+            for i, (number, score) in enumerate(zip(*found, strict=True), 1)
         ]
 
     def shown(self, texts: Sequence[str]) -> None:

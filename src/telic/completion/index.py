@@ -180,7 +180,7 @@ class PrefixIndex:
             *_bytes_and_offsets(folded),
             *_bytes_and_offsets(spelled),
             weights=values,
-            block_maxima=_block_maxima(values),
+            block_maxima=block_maxima(values),
             hot_ranges=np.empty((0, 2), np.int64),
             hot_ids=np.empty((0, hot_top), np.int64),
         )
@@ -351,7 +351,8 @@ def _bytes_and_offsets(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     return np.frombuffer(content, np.uint8)[: ends[-1]], ends
 
 
-def _block_maxima(weights: np.ndarray) -> np.ndarray:
+def block_maxima(weights: np.ndarray) -> np.ndarray:
+    """Give the table of range maxima that `PrefixIndex.block_maxima` describes."""
     n_blocks = -(-len(weights) // kernels.BLOCK)
     maxima = np.zeros((max(1, n_blocks.bit_length()), n_blocks), np.int64)
     kernels.fill_block_maxima(weights, maxima)
