@@ -11,7 +11,11 @@ import pyarrow.parquet as pq
 
 from telic.errors import InputError
 
-_DIACRITICS = r"[\x{300}-\x{36f}]+"  # as in telic.completion.folding
+_MARKS = (  # as in telic.completion.folding
+    r"[\x{300}-\x{36f}\x{591}-\x{5bd}\x{5bf}\x{5c1}\x{5c2}\x{5c4}\x{5c5}\x{5c7}\x{610}-\x{61a}"
+    r"\x{640}\x{64b}-\x{65f}\x{670}\x{6d6}-\x{6dc}\x{6df}-\x{6e8}\x{6ea}-\x{6ed}\x{93c}"
+    r"\x{200c}\x{200d}]+"
+)
 _ZONE = r"(?i)[T ][0-9:.]+(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"  # of a time, after its hours
 _LONGEST_LINE = 1 << 24  # bytes; a longer text is refused by the file's name alone, not by its row
 
@@ -105,7 +109,7 @@ def times_of(text: pa.Array) -> pa.Array:
 
 def unmatchable(text: pa.Array) -> np.ndarray:
     """Tell which texts are only white space and diacritics, so that nothing is left to match."""
-    letters = pc.replace_substring_regex(pc.utf8_normalize(text, "NFKD"), _DIACRITICS, "")
+    letters = pc.replace_substring_regex(pc.utf8_normalize(text, "NFKD"), _MARKS, "")
     return pc.equal(pc.utf8_trim_whitespace(letters), "").fill_null(False).to_numpy(False)
 
 
