@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from telic.completion import PrefixIndex, fold
 from telic.completion import word_kernels as kernels
+from telic.completion.contexts import Contexts, Filter
 from telic.completion.words import (
     HALF_EDIT,
     ONE_EDIT,
@@ -49,6 +50,7 @@ class BruteForce:
 
     def __init__(self, index):
         self.index = index
+        self.allowed = np.ones(len(index), bool)
         self.words = [indexed_words(index.folded(i).decode()) for i in range(len(index))]
 
     def top(self, typed, k, *, unit=1.0, typos=1, skip=(0, 0)):
@@ -63,7 +65,7 @@ class BruteForce:
                 costs = [cost_between(token, word, edits, whole) for word in words]
                 costs = [cost for cost in costs if cost is not None]
                 total = None if not costs or total is None else total + min(costs)
-            if tokens and total is not None and not skip[0] <= id < skip[1]:
+            if tokens and total is not None and self.allowed[id] and not skip[0] <= id < skip[1]:
                 found.append((-(self.index.weights[id] - unit * HALF_EDIT * total), id))
         return [(id, -score) for score, id in sorted(found)[:k]]
 
@@ -168,3 +170,23 @@ def test_nothing_to_look_for_finds_nothing(typed):
 def test_without_words_nothing_is_found(phrases):
     index = PrefixIndex.build(phrases, np.ones(len(phrases)))
     assert WordIndex.build(index).top(index, "a")[0].tolist() == []
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    entries=st.lists(
+        st.tuples(PHRASES, st.integers(0, 30).map(float), st.sampled_from(["x", "y", None])),
+        min_size=1, max_size=12, unique_by=lambda row: row[0],
+    ),
+    typed=st.lists(LETTERS, max_size=8).map("".join), asked=st.sampled_from(["x", "y", "z"]),
+)  # fmt: skip
+def test_what_does_not_pass_a_filter_is_left_out(entries, typed, asked):
+    phrases, weights, tenants = zip(*entries, strict=True)
+    index, given = PrefixIndex.build_ordered(phrases, weights)
+    contexts = Contexts.of({"tenant": [tenants[i] for i in given]})
+    words, brute = WordIndex.build(index), BruteForce(index)
+    brute.allowed = np.array([tenants[i] in (asked, None) for i in given])
+    through = Filter(index, contexts, {"tenant": asked})
+    for text in (typed, phrases[0][:3]):
+        scores = words.top(index, text, 3, through=through)[1]
+        np.testing.assert_allclose(scores, [s for _, s in brute.top(text, 3)], atol=1e-9)

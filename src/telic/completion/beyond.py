@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from telic.completion.contexts import Filter
 from telic.completion.folding import fold
 from telic.completion.words import words_of
 
@@ -62,6 +63,7 @@ def beyond(
     there: int,
     wanted: int,
     own: Sequence[tuple[int, float]] = (),
+    through: Filter | None = None,
 ) -> Found:
     """Give what to add to the phrases that begin with a prefix.
 
@@ -77,15 +79,30 @@ def beyond(
         How many are to be added.
     own : sequence of (int, float)
         Numbers and relevance of the user's own queries that have the words typed.
+    through : Filter, optional
     """
     index, words = completer.index, completer.words
     assert words is not None
-    skip, unit = index.range(prefix), float(completer.relevance.factors[[0, 2]].sum())
-    ids, scores = words.top(index, prefix, wanted, unit=unit, typos=0, skip=skip)
+    skip = index.range(prefix)
+
+    def top(typos: int) -> tuple[np.ndarray, np.ndarray]:
+        ids, scores = words.top(
+            index, prefix, wanted if through is None else 2 * wanted, unit=completer.unit,
+            typos=typos, skip=skip, through=through,
+        )  # fmt: skip
+        if through is None:
+            return ids, scores
+        scores = scores + through.boosted(ids) - index.weights[ids]
+        order = np.lexsort((ids, -scores))
+        texts = index.phrases(ids[order].tolist())
+        new = sorted({text: i for i, text in reversed(list(enumerate(texts)))}.values())[:wanted]
+        return ids[order][new], scores[order][new]
+
+    ids, scores = top(0)
     for typos in (1, 2):
         if there + len(set(ids.tolist()) | {number for number, _ in own}) >= FEW ** (2 - typos):
             break
-        ids, scores = words.top(index, prefix, wanted, unit=unit, typos=typos, skip=skip)
+        ids, scores = top(typos)
     if not own:
         return Found(ids.tolist(), scores.tolist())
     best = dict(zip(ids.tolist(), scores.tolist(), strict=True))

@@ -10,6 +10,7 @@ import numpy as np
 from telic.completion.adaqac import CAREFUL, D, Design, Protocol
 from telic.completion.appaware_signals import MINUTES
 from telic.completion.completer import Completer, UserState
+from telic.completion.contexts import Contexts
 from telic.completion.entries import Duplicates, Entries, Gathered
 from telic.completion.fitting import fit_completer
 from telic.completion.harm import PREFIX_BINS, Gate
@@ -112,7 +113,10 @@ def fit_files(
                 n=n, minutes=minutes,
             )  # fmt: skip
             completer = replace(
-                fitted, found=found, records=_records_by_text(sources, fitted.index)
+                fitted,
+                found=found,
+                records=_records_by_text(sources, fitted.index),
+                contexts=_contexts_by_text(sources, fitted.index),
             )
             return with_words(completer) if words and protocol.scale == "log" else completer
         found["possible"]["feedback"] = (
@@ -165,6 +169,7 @@ def _cold(
     return Completer(
         index, relevance, Design(np.ones(D), False), weights, users, gate, "static", n, 0.0,
         "careful", simulated, records=_records(entries, given), merged=True,
+        contexts=_contexts(entries, given),
         found=(found or {}) | _merging(entries),
     )  # fmt: skip
 
@@ -207,6 +212,34 @@ def _records(entries: Entries, given: np.ndarray) -> Records | None:
     if not any(entries.ids) and not any(entries.payloads):
         return None
     return Records.of([entries.ids[i] for i in given], [entries.payloads[i] for i in given])
+
+
+def _contexts(entries: Entries, given: np.ndarray) -> Contexts | None:
+    columns = {name: [values[i] for i in given] for name, values in entries.contexts.items()}
+    return Contexts.of(columns) if columns else None
+
+
+def _contexts_by_text(sources: Sources, index: PrefixIndex) -> Contexts | None:
+    """Give the phrases of a fitted index the contexts that a list has for their spelling."""
+    listed = sources.listed
+    if listed is None or not listed.contexts:
+        return None
+    columns: dict[str, list[str | None]] = {}
+    for name, values in listed.contexts.items():
+        column: list[str | None] = [None] * len(index)
+        columns[name] = column
+        seen: dict[int, str | None] = {}
+        for row, value in enumerate(values.to_pylist()):
+            number = index.find(listed.phrases[row].as_py())
+            if seen.setdefault(number, value) != value:
+                raise InputError(
+                    f"{listed.where(row)}: phrase {listed.phrases[row].as_py()!r} has the {name} "
+                    f"{value!r} and {seen[number]!r}; beside a composition log a phrase can be "
+                    "limited to one. Keep one."
+                )
+            if number >= 0:
+                column[number] = value
+    return Contexts.of(columns)
 
 
 def _records_by_text(sources: Sources, index: PrefixIndex) -> Records | None:

@@ -10,6 +10,7 @@ import numpy as np
 from telic.choice.online import Schedule
 from telic.completion.adaqac import Design, OnlineRule
 from telic.completion.composition import Composition, Suggestion
+from telic.completion.contexts import Contexts, Filter
 from telic.completion.feedback import FEATURES
 from telic.completion.harm import Gate, RunningCheck
 from telic.completion.index import Place, PrefixIndex
@@ -116,6 +117,8 @@ class Completer:
     words : WordIndex, optional
         Of the index's phrases, to fill lists that the prefix leaves room in: with phrases that have
         the typed words elsewhere, or mistyped.
+    contexts : Contexts, optional
+        What each phrase is limited to, such as a tenant or a language.
     found : dict
         What `telic.completion.fit_files` says of the files.
     """
@@ -139,6 +142,7 @@ class Completer:
     records: Records | None = None
     merged: bool = False
     words: WordIndex | None = None
+    contexts: Contexts | None = None
     found: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -170,18 +174,62 @@ class Completer:
         """Return ids of the catalogue as they are, and -1 for numbers beyond them."""
         return np.where(numbers < len(self.index), numbers, -1)
 
-    def compose(self, user: UserState, phone: Phone | None = None) -> Composition:
-        """Begin a composition, on a phone if `PhoneRanker.phone` gives its signals."""
-        return Composition(self, user, phone)
+    @property
+    def unit(self) -> float:
+        """How much the logarithm of popularity weighs in the catalogue's weights."""
+        return float(self.relevance.factors[[0, 2]].sum())
 
-    def suggest(self, prefix: str, *, show: int = 10) -> list[Suggestion]:
-        """Return what anybody would be shown who has typed nothing before."""
-        return self.compose(self.user()).suggest(prefix, at=0.0, show=show)
+    def compose(
+        self,
+        user: UserState,
+        phone: Phone | None = None,
+        *,
+        where: Mapping[str, str] | None = None,
+        boost: Mapping[str, Mapping[str, float]] | None = None,
+    ) -> Composition:
+        """Begin a composition.
+
+        Parameters
+        ----------
+        user : UserState
+        phone : Phone, optional
+            The signals that `PhoneRanker.phone` gives.
+        where : mapping of str to str, optional
+            Context → value: only phrases with this value, or with none, are suggested.
+        boost : mapping, optional
+            Context → value → factor by which its phrases count as more popular.
+
+        Raises
+        ------
+        InputError
+            If a context is named that the phrases do not have.
+        """
+        if self.contexts is None:
+            if where or boost:
+                raise InputError(
+                    f"filter {next(iter({**(where or {}), **(boost or {})}))!r}: the phrases of "
+                    "this model have no contexts. Fit it on a list that has such a column."
+                )
+            return Composition(self, user, phone)
+        through = Filter(self.index, self.contexts, where, boost, unit=self.unit)
+        return Composition(self, user, phone, through)
+
+    def suggest(
+        self,
+        prefix: str,
+        *,
+        show: int = 10,
+        where: Mapping[str, str] | None = None,
+        boost: Mapping[str, Mapping[str, float]] | None = None,
+    ) -> list[Suggestion]:
+        """Return what anybody would be shown who has typed nothing before; see `compose`."""
+        composition = self.compose(self.user(), where=where, boost=boost)
+        return composition.suggest(prefix, at=0.0, show=show)
 
     def known_as(self, text: str) -> str:
         """Return the spelling by which a text is suggested, where near-duplicates are merged."""
-        alike = self.index.first_alike(text) if self.merged else -1
-        return text if alike < 0 else self.index.phrase(alike)
+        alike = self.index.alike(text) if self.merged else []
+        return self.index.phrase(alike[0]) if alike else text
 
     def save(self, folder: str | Path) -> None:
         """Write a model folder; see `telic.data.save_model`."""
@@ -205,6 +253,7 @@ class Completer:
             "do_no_harm": self.do_no_harm,
             "merged": self.merged,
             "found": self.found,
+            "contexts": self.contexts.meta() if self.contexts else None,
         }
         arrays = {
             "deviations": self.design.deviations,
@@ -222,6 +271,8 @@ class Completer:
             mapped |= self.records.arrays()
         if self.words:
             mapped |= self.words.arrays()
+        if self.contexts:
+            mapped["contexts.codes"] = self.contexts.codes
         save_model(folder, kind=KIND, meta=meta, arrays=arrays, mapped=mapped)
 
     @classmethod
@@ -252,7 +303,8 @@ class Completer:
             PhoneRanker.stored(meta["phones"], arrays) if meta.get("phones") else None,
             meta["schedule"], meta["l2"], meta["keep_unlisted"], meta["do_no_harm"],
             Records.stored(arrays), meta.get("merged", False),
-            WordIndex.stored(arrays), meta.get("found", {}),
+            WordIndex.stored(arrays), Contexts.stored(meta.get("contexts"), arrays),
+            meta.get("found", {}),
         )  # fmt: skip
 
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from telic.completion.beyond import OwnWords, beyond, typed_words
+from telic.completion.contexts import Filter
 from telic.completion.feedback import FEATURES, Feedback
 from telic.completion.folding import fold
-from telic.completion.index import checked_form
+from telic.completion.index import Place, checked_form
 from telic.completion.phones import Phone
 
 if TYPE_CHECKING:
@@ -128,8 +129,13 @@ class Composition:
     """
 
     def __init__(
-        self, completer: "Completer", user: "UserState", phone: Phone | None = None
+        self,
+        completer: "Completer",
+        user: "UserState",
+        phone: Phone | None = None,
+        through: Filter | None = None,
     ) -> None:
+        self._filter = through
         self.completer = completer
         self.user = user
         self._phone = phone
@@ -207,7 +213,9 @@ class Composition:
                 for each in matching
                 if not each.folded.startswith(typed)
             ]
-        found = beyond(self.completer, prefix, there=there, wanted=wanted, own=own)
+        found = beyond(
+            self.completer, prefix, there=there, wanted=wanted, own=own, through=self._filter
+        )
         assert self._shown is not None
         self._shown[1].extend(found.numbers)
         return [
@@ -283,8 +291,11 @@ class Composition:
         where the personal part is not zero: the top of the index and the own history suffice.
         """
         index, n = self.completer.index, self.completer.n
-        ids = index.top(prefix, n)
-        weights = index.weights[ids]
+        if self._filter is not None:
+            ids, weights = self._filter.top(prefix, n)
+        else:
+            ids = index.top(prefix, n)
+            weights = index.weights[ids]
         first = last = bisect_left(self._own_forms, typed)
         while last < len(self._own) and self._own_forms[last].startswith(typed):
             last += 1
@@ -310,28 +321,39 @@ class Composition:
         known, history = user.places(completer.index), user.history
         places = [known[query] for query in history]
         numbers = [
-            place.at if place.there else self._other(query)
-            for query, place in zip(history, places, strict=True)
+            self._own_number(place, query) for query, place in zip(history, places, strict=True)
         ]
         relevance = self._relevance(numbers, list(history.values())).tolist()
+        # Own queries that a filter keeps back have no number.
         return sorted(
             _Own(place.folded, (place.at, place.there, place.folded, query), number, r)
             for query, place, number, r in zip(history, places, numbers, relevance, strict=True)
+            if number >= 0
         )
+
+    def _own_number(self, place: Place, query: str) -> int:
+        if not place.there:
+            return self._other(query)
+        return place.at if self._filter is None else self._filter.find(query)
 
     def _relevance(self, numbers: list[int], counts: list[float]) -> np.ndarray:
         """Return the relevance of numbered texts that the user has submitted so often."""
         index, relevance = self.completer.index, self.completer.relevance
         ids = self.completer.catalogued(np.array(numbers, np.int64))
         shared = np.full(len(ids), relevance.unlearned or 0.0)
-        shared[ids >= 0] = index.weights[ids[ids >= 0]]
+        there = ids >= 0
+        through = self._filter
+        shared[there] = through.boosted(ids[there]) if through else index.weights[ids[there]]
         own = np.log1p(counts) if relevance.scale == "log" else np.array(counts)
         return shared + relevance.factors[1] * own
 
     def _number(self, text: str) -> int:
         """Return a text's id in the catalogue, or a number beyond them."""
-        id = self.completer.index.find(text)
+        id = self._find(text)
         return id if id >= 0 else self._other(text)
+
+    def _find(self, text: str) -> int:
+        return self.completer.index.find(text) if self._filter is None else self._filter.find(text)
 
     def _other(self, text: str) -> int:
         if text not in self._others:

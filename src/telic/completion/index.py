@@ -287,13 +287,17 @@ class PrefixIndex:
         )  # fmt: skip
         return Place(at, there, key)
 
-    def first_alike(self, phrase: str) -> int:
-        """Give the first id whose phrase folds as this one does, or -1."""
+    def alike(self, phrase: str) -> list[int]:
+        """Give the ids whose phrases fold as this one does."""
         key = _encoded_prefix(phrase)
         lo, hi = kernels.prefix_range(
             self.folded_bytes, self.folded_offsets, np.frombuffer(key, np.uint8)
         )
-        return int(lo) if lo < hi and self.folded(lo) == key else -1
+        found = []
+        while lo < hi and self.folded(int(lo)) == key:
+            found.append(int(lo))
+            lo += 1
+        return found
 
     def folded(self, id: int) -> bytes:
         """Give the folded form of a phrase, in UTF-8."""

@@ -9,6 +9,7 @@ import heapq
 import numpy as np
 from numba import njit
 
+from telic.completion.contexts import passes
 from telic.completion.index_kernels import BLOCK
 
 EDIT, UNFINISHED = 2, 1
@@ -258,15 +259,15 @@ def _cost_of(ranges, word):
 @njit(cache=True, nogil=True)
 def best_phrases(
     weights, heads, maxima, postings, posting_start, forward, forward_start,
-    ranges, token_start, unit, skip_lo, skip_hi, budget, ids, scores,
+    ranges, token_start, unit, skip_lo, skip_hi, budget, codes, wanted, ids, scores,
 ):  # fmt: skip
     """Fill ids and scores with the best phrases that have a word for every token; count them.
 
     A phrase scores its weight less `unit` for each half edit, each token by its cheapest word.
     Token t may mean the words of ``ranges[token_start[t]:token_start[t + 1]]``. Ids from skip_lo to
-    skip_hi are left out. Candidates come from the token with the fewest, best first by what that
-    token alone costs, a bound of their score: the search ends when the bound is below the last of
-    the found, or after `budget` candidates.
+    skip_hi are left out, and what does not pass the filter. Candidates come from the token with the
+    fewest, best first by what that token alone costs, a bound of their score: the search ends when
+    the bound is below the last of the found, or after `budget` candidates.
     """
     tokens, k, found = len(token_start) - 1, len(ids), 0
     driver, fewest = 0, np.int64(2**62)
@@ -309,7 +310,7 @@ def best_phrases(
                         (unit * cost - heads[near_by], other, near_by, left, right, np.int64(0),
                          cost),
                     )  # fmt: skip
-        if skip_lo <= phrase < skip_hi:
+        if skip_lo <= phrase < skip_hi or not passes(codes, wanted, phrase):
             continue
         known = False
         for i in range(found):

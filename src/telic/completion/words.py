@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from telic.completion import word_kernels as kernels
+from telic.completion.contexts import Filter
 from telic.completion.folding import fold
 from telic.completion.index import MAX_LENGTH, PrefixIndex, block_maxima
 
@@ -26,6 +27,7 @@ BUDGET = 3_000
 SUFFIX = 12
 """Longest word, in characters, that is kept of a text without spaces, from each character on."""
 
+_ALL = np.empty((0, 1), np.int32)  # no context, no filter
 _ASCII_WORD = re.compile("[a-z0-9]+")
 _NO_SPACES = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -152,6 +154,7 @@ class WordIndex:
         unit: float = 1.0,
         typos: int = 1,
         skip: tuple[int, int] = (0, 0),
+        through: Filter | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Give the best phrases that have every typed word.
 
@@ -174,6 +177,8 @@ class WordIndex:
             may have none, one shorter than `TWO_EDITS` only one.
         skip : (int, int)
             Ids, from the first to before the second, that are left out.
+        through : Filter, optional
+            What does not pass it is left out; its boosts do not count.
 
         Returns
         -------
@@ -201,7 +206,9 @@ class WordIndex:
         found = kernels.best_phrases(
             index.weights, self.heads, self.head_maxima, self.postings, self.posting_start,
             self.forward, self.forward_start, np.concatenate(ranges), starts,
-            unit * HALF_EDIT, skip[0], skip[1], BUDGET, ids, scores,
+            unit * HALF_EDIT, skip[0], skip[1], BUDGET,
+            _ALL if through is None else through.contexts.codes,
+            _ALL[:, 0] if through is None else through.wanted, ids, scores,
         )  # fmt: skip
         return ids[:found], scores[:found]
 
