@@ -1,43 +1,23 @@
-"""`telic completion`: simulate typists, fit and evaluate models, look into them, serve them."""
+"""`telic completion simulate | evaluate`, and what its other commands share."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from telic.cli.console import Overwrite, print_json, show
 from telic.cli.progress import console, steps
 from telic.errors import InputError
 
 if TYPE_CHECKING:
-    from telic.completion import Completer, Protocol, Replay
+    from telic.completion import Protocol, Replay
     from telic.completion.report import Summary
 
 app = typer.Typer(
     help="Query completion that adapts to what the user skipped.", no_args_is_help=True
 )
 
-Sources = Annotated[
-    list[Path],
-    typer.Argument(
-        help="Lists of phrases, query logs or a composition log: CSV, TSV, JSON lines, Parquet, "
-        "text (docs/data-contracts.md, 1, 2 and 5)."
-    ),
-]
-Column = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="ROLE=COLUMN, such as phrase=product or weight=sold; a role of your own is a context "
-        "to filter by. May be repeated."
-    ),
-]
-Duplicates = Annotated[
-    Any,  # fit_files says which there are
-    typer.Option(help="A phrase listed twice with different weights: raise, add or max."),
-]
 Log = Annotated[Path, typer.Argument(help="Composition log, Parquet (docs/data-contracts.md, 1).")]
 Queries = Annotated[
     Path | None,
@@ -89,17 +69,6 @@ def protocols_of(name: str) -> "tuple[Protocol, ...]":
     if name not in PROTOCOLS:
         raise InputError(f"--protocol is {name!r}, expected {', '.join(PROTOCOLS)} or both.")
     return (PROTOCOLS[name],)
-
-
-def columns_of(given: list[str] | None) -> dict[str, str]:
-    """Read ``ROLE=COLUMN`` options."""
-    columns = {}
-    for text in given or ():
-        role, equals, column = text.partition("=")
-        if not (role and equals and column):
-            raise InputError(f"--column is {text!r}, expected ROLE=COLUMN, as in phrase=title.")
-        columns[role] = column
-    return columns
 
 
 def relevances_of(names: list[str] | None) -> tuple[str, ...]:
@@ -194,52 +163,6 @@ def simulate(
 
 
 @app.command()
-def fit(
-    sources: Sources,
-    out: Annotated[Path, typer.Argument(help="Model folder to write.")],
-    queries: Queries = None,
-    column: Column = None,
-    duplicates: Duplicates = "raise",
-    relevance: Annotated[
-        str, typer.Option(help="Static relevance score, with a composition log.")
-    ] = "personal-s",
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="With a composition log: static, adaqac-unp, adaqac-batch, adaqac-online (the "
-            "default), appaware or appaware-adaqac."
-        ),
-    ] = None,
-    protocol: Annotated[str, typer.Option(help="careful or paper.")] = "careful",
-    candidates: Annotated[int, typer.Option(help="Candidates to re-rank.", min=1, max=200)] = 10,
-    min_compositions: MinCompositions = 8,
-    min_users: MinUsers = 3,
-    window: Window = 30.0,
-    skip_bad_rows: SkipBadRows = False,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
-) -> None:
-    """Fit a search box on lists, query logs or a composition log; write it as a model folder."""
-    from telic.completion import fit_files
-    from telic.data import check_output
-
-    files = [*sources, *([queries] if queries else [])]
-    check_output(out, reads=files, overwrite=overwrite)
-    (score,) = relevances_of([relevance])
-    chosen = protocols_of(protocol)
-    if len(chosen) > 1:
-        raise InputError("--protocol is 'both', expected careful or paper: one model is fitted.")
-    with console.status("fitting"):
-        completer = fit_files(
-            *files, columns=columns_of(column), duplicates=duplicates, relevance=score,
-            model=model, protocol=chosen[0], n=candidates, minutes=window, min_users=min_users,
-            min_compositions=min_compositions, on_bad_row="skip" if skip_bad_rows else "raise",
-        )  # fmt: skip
-    completer.save(out)
-    _describe(out, completer, as_json=as_json)
-
-
-@app.command()
 def evaluate(
     log: Log,
     queries: Queries = None,
@@ -304,92 +227,3 @@ def tell(summary: "Summary", *, as_json: bool) -> None:
         return
     for table in summary.tables:
         show(table)
-
-
-@app.command()
-def inspect(
-    model: Annotated[Path, typer.Argument(help="Model folder.")],
-    prefix: Annotated[str | None, typer.Option(help="Also show the suggestions for it.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Say what a model folder holds: scores, weights, where feedback may re-rank."""
-    from telic.completion import Completer
-
-    _describe(model, Completer.load(model), as_json=as_json, prefix=prefix)
-
-
-@app.command()
-def serve(
-    model: Annotated[
-        list[Path],
-        typer.Argument(help="Model folder; or files to fit one on first, as fit takes them."),
-    ],
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0 takes any free one.", min=0, max=65535)] = 8000,
-    database: Annotated[
-        str | None,
-        typer.Option(help="SQLAlchemy URL; default: MODEL.sqlite beside the model."),
-    ] = None,
-    name: Annotated[
-        list[str] | None,
-        typer.Option(help="A further name that requests may call the service by; may be repeated."),
-    ] = None,
-    column: Column = None,
-    duplicates: Duplicates = "raise",
-    min_users: MinUsers = 3,
-) -> None:
-    """Serve a model as a search box on a page of its own, until Ctrl-C."""
-    from telic.completion import Completer, fit_files
-
-    try:
-        from telic.serve import Settings, run
-    except ImportError as error:
-        raise InputError(
-            f"the service needs the package {error.name}. Install it with: pip install telic[serve]"
-        ) from None
-    settings = Settings.beside(model[0], host=host, port=port, names=tuple(name or ()))
-    if database:
-        settings = replace(settings, database=database)
-
-    def ready(address: str) -> None:
-        console.print(f"search box: {address} (Ctrl-C stops)", soft_wrap=True)
-
-    if len(model) == 1 and not model[0].is_file():
-        completer = Completer.load(model[0])
-    else:
-        completer = fit_files(
-            *model, columns=columns_of(column), duplicates=duplicates, min_users=min_users
-        )
-        _print_facts(completer.found, to=console)
-    run(completer, settings, ready=ready)
-
-
-def _describe(
-    folder: Path, completer: "Completer", *, as_json: bool, prefix: str | None = None
-) -> None:
-    from telic.completion.findings import model_facts
-
-    facts = model_facts(completer)
-    if prefix is not None:
-        suggestions = completer.compose(completer.user()).suggest(prefix, at=0.0)
-        facts[f"suggestions for {prefix!r}"] = [s.text for s in suggestions]
-    if as_json:
-        print_json({"folder": str(folder), **facts})
-        return
-    out = Console(markup=False, highlight=False)
-    out.print(f"{folder}", soft_wrap=True)
-    _print_facts(facts, to=out)
-
-
-def _print_facts(facts: dict[str, Any], *, to: Console) -> None:
-    """Print facts for people, those of parts on lines of their own."""
-    for name, value in facts.items():
-        if isinstance(value, dict) and name == "possible":
-            for part, said in value.items():
-                to.print(f"  {part}: {said}", soft_wrap=True, markup=False, highlight=False)
-            continue
-        for one in value if name == "files" else [value]:
-            to.print(
-                f"  {'file' if name == 'files' else name}: {one}", soft_wrap=True, markup=False,
-                highlight=False,
-            )  # fmt: skip

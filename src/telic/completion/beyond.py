@@ -84,14 +84,23 @@ def beyond(
     index, words = completer.index, completer.words
     assert words is not None
     skip = index.range(prefix)
+    said = completer.synonyms.variants(prefix) if completer.synonyms else []
 
     def top(typos: int) -> tuple[np.ndarray, np.ndarray]:
-        ids, scores = words.top(
-            index, prefix, wanted if through is None else 2 * wanted, unit=completer.unit,
-            typos=typos, skip=skip, through=through,
-        )  # fmt: skip
+        asked = wanted if through is None else 2 * wanted
+        asked += len(completer.live.gone) if len(completer.live.gone) < 100 else 100
+        found = [
+            words.top(index, text, asked, unit=completer.unit, typos=t, skip=skip, through=through)
+            for text, t in [(prefix, typos), *((text, 0) for text in said)]
+        ]
+        ids, scores = (np.concatenate(columns) for columns in zip(*found, strict=True))
+        if completer.live.gone or completer.live.weights:
+            left = np.isin(ids, completer.live.left(ids))
+            ids, scores = ids[left], scores[left]
         if through is None:
-            return ids, scores
+            order = np.lexsort((ids, -scores)) if said else np.arange(len(ids))
+            order = order[np.sort(np.unique(ids[order], return_index=True)[1])] if said else order
+            return ids[order][:wanted], scores[order][:wanted]
         scores = scores + through.boosted(ids) - index.weights[ids]
         order = np.lexsort((ids, -scores))
         texts = index.phrases(ids[order].tolist())

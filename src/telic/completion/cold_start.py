@@ -129,6 +129,8 @@ def fit_files(
     gathered = Gathered(sources.listed, sources.logs, min_users=min_users, duplicates=duplicates)
     simulated = log is not None and log.simulated
     mix = _learned_mix(gathered, n=n)
+    if gathered.users:
+        found["if k users must have submitted a phrase"] = gathered.kept_back()
     completer = _cold(gathered, mix, n=n, simulated=simulated, found=found)
     return with_words(completer) if words else completer
 

@@ -9,14 +9,17 @@ import numpy as np
 
 from telic.choice.online import Schedule
 from telic.completion.adaqac import Design, OnlineRule
-from telic.completion.composition import Composition, Suggestion
+from telic.completion.composition import Composition
 from telic.completion.contexts import Contexts, Filter
 from telic.completion.feedback import FEATURES
 from telic.completion.harm import Gate, RunningCheck
 from telic.completion.index import Place, PrefixIndex
+from telic.completion.live import Live
 from telic.completion.phones import Phone, PhoneRanker
 from telic.completion.records import Records
 from telic.completion.relevance import Relevance
+from telic.completion.rules import DenyList, Synonyms, kept
+from telic.completion.suggestion import Suggestion
 from telic.completion.words import WordIndex
 from telic.data import load_model, save_model
 from telic.errors import InputError, ModelError
@@ -119,6 +122,12 @@ class Completer:
         the typed words elsewhere, or mistyped.
     contexts : Contexts, optional
         What each phrase is limited to, such as a tenant or a language.
+    deny : DenyList, optional
+        What is never suggested; what the catalogue has of it is deleted in `live`.
+    synonyms : Synonyms, optional
+        Other words to look for, where there are `words`.
+    live : Live
+        What was added, counted up or deleted since; not saved, see `Live.as_json`.
     found : dict
         What `telic.completion.fit_files` says of the files.
     """
@@ -143,7 +152,13 @@ class Completer:
     merged: bool = False
     words: WordIndex | None = None
     contexts: Contexts | None = None
+    deny: DenyList | None = None
+    synonyms: Synonyms | None = None
     found: dict[str, Any] = field(default_factory=dict)
+    live: Live = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "live", Live(self.index, self.unit or 1.0, self.deny))
 
     @property
     def rule(self) -> OnlineRule:
@@ -253,6 +268,9 @@ class Completer:
             "do_no_harm": self.do_no_harm,
             "merged": self.merged,
             "found": self.found,
+            "deny": self.deny.rules if self.deny else None,
+            "denied": sorted(self.live.gone) if self.deny else [],
+            "synonyms": self.synonyms.groups if self.synonyms else None,
             "contexts": self.contexts.meta() if self.contexts else None,
         }
         arrays = {
@@ -295,7 +313,8 @@ class Completer:
             for state, weights in zip(meta["states"], arrays["weights"], strict=True)
         ]
         reranks = np.array([state.reranks for state in states], bool)
-        return cls(
+        deny, synonyms = meta.get("deny"), meta.get("synonyms")
+        completer = cls(
             index, Relevance(**relevance), Design(arrays["deviations"], meta["learn_relevance"]),
             arrays["everyone"], dict(zip(meta["users"], states, strict=True)),
             Gate(meta["anywhere"], arrays["bins"], reranks, arrays["p_values"]), meta["model"],
@@ -304,8 +323,44 @@ class Completer:
             meta["schedule"], meta["l2"], meta["keep_unlisted"], meta["do_no_harm"],
             Records.stored(arrays), meta.get("merged", False),
             WordIndex.stored(arrays), Contexts.stored(meta.get("contexts"), arrays),
-            meta.get("found", {}),
+            DenyList(tuple(deny)) if deny else None,
+            Synonyms(tuple(map(tuple, synonyms))) if synonyms else None, meta.get("found", {}),
         )  # fmt: skip
+        completer.live.gone |= set(meta.get("denied", []))
+        return completer
+
+    def denying(self, deny: DenyList) -> Self:
+        """Return a completer that never suggests what a list denies."""
+        denied = {i for i in range(len(self.index)) if deny.denies(self.index.phrase(i))}
+        users = {
+            name: replace(
+                user,
+                history={q: c for q, c in user.history.items() if not deny.denies(q)},
+                previous=next(iter(kept([user.previous] if user.previous else [], deny)), None),
+            )
+            for name, user in self.users.items()
+        }
+        found = self.found | {"phrases denied": len(denied)}
+        completer = replace(self, deny=deny, users=users, found=found)
+        completer.live.gone |= denied
+        return completer
+
+    def without(self, user: str) -> Self:
+        """Return a completer that knows nothing of a user of the log it was fitted on.
+
+        Weights that all users share stay as they are: they are counts and means over many.
+        """
+        numbers = {name: i for i, name in enumerate(self.users)}
+        if user not in numbers:
+            raise InputError(f"the model knows no user {user!r}.")
+        keep = np.arange(len(numbers)) != numbers[user]
+        gate = self.gate
+        if len(gate.users) == len(keep):
+            gate = replace(gate, users=gate.users[keep])
+        users = {name: state for name, state in self.users.items() if name != user}
+        completer = replace(self, users=users, gate=gate)
+        completer.live.restore(self.live.as_json())
+        return completer
 
 
 def served(model: str) -> str:

@@ -175,6 +175,29 @@ class Gathered:
             last[key] = spelled
         return own
 
+    def kept_back(self) -> dict[str, str]:
+        """Say what is suggested, and of how many submissions, if k users must have submitted it.
+
+        What a list has, or a log that names nobody, is suggested at every k.
+        """
+        events, size = self.submissions, len(self.forms)
+        vouched = np.zeros(size, bool)
+        if self.listed is not None:
+            vouched[self._form_of_row] = True
+        vouched[events.query[events.user < 0]] = True
+        named = events.user >= 0
+        pairs = np.unique(events.query[named] * (len(self.users) + 1) + events.user[named])
+        people = np.bincount(pairs // (len(self.users) + 1), minlength=size)
+        count = np.bincount(events.query[named], events.count[named], size)
+        said = {}
+        for k in (1, 3, 5, 10, 20, 50, 100):
+            kept = vouched | (people >= k)
+            share = count[kept].sum() / max(count.sum(), 1e-12)
+            said[str(k)] = (
+                f"{int(kept.sum())} phrases, {share:.1%} of the submissions of named users"
+            )
+        return said
+
     def _spelled(self, before: np.ndarray) -> np.ndarray:
         """Text by which each form of the logs was submitted most, the first of equals."""
         best = np.full(len(self.forms), -1, np.int64)

@@ -48,6 +48,11 @@ class Records:
         text = self._part(2 * number + 1)
         return json.loads(text) if text else None
 
+    def take(self, numbers: np.ndarray) -> Self:
+        """Return the records of some phrases, none for -1."""
+        parts = [(self._part(2 * n), self._part(2 * n + 1)) for n in numbers.tolist()]
+        return self.of([id for id, _ in parts], [payload for _, payload in parts])
+
     def arrays(self) -> dict[str, np.ndarray]:
         """Return what a model folder keeps."""
         return {"records.text": self.text, "records.ends": self.ends}
