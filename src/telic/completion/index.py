@@ -51,9 +51,9 @@ class PrefixIndex:
     ----------
     folded_bytes : array of uint8
         The folded phrases in order of id, one after the other.
-    folded_offsets : array of int64, shape (n + 1,)
+    folded_offsets : array of int32 or int64, shape (n + 1,)
         Folded phrase i is ``folded_bytes[folded_offsets[i]:folded_offsets[i + 1]]``.
-    spelling_bytes, spelling_offsets : arrays of uint8 and int64
+    spelling_bytes, spelling_offsets : arrays of uint8 and int32 or int64
         The original spellings in the same layout; empty where it equals the folded form.
     weights : array of float64, shape (n,)
         Weight of each phrase, at least 0.
@@ -350,9 +350,14 @@ def _encoded_phrases(phrases: Iterable) -> tuple[pa.Array, pa.Array]:
 def _bytes_and_offsets(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     _, offsets, content = array.buffers()
     if not len(array):
-        return np.empty(0, np.uint8), np.zeros(1, np.int64)
+        return np.empty(0, np.uint8), np.zeros(1, np.int32)
     ends = np.frombuffer(offsets, np.int64)[: len(array) + 1]
-    return np.frombuffer(content, np.uint8)[: ends[-1]], ends
+    return np.frombuffer(content, np.uint8)[: ends[-1]], compact(ends)
+
+
+def compact(offsets: np.ndarray) -> np.ndarray:
+    """Give ascending offsets in 32 bits, if the last fits."""
+    return offsets.astype(np.int32) if offsets[-1] < 2**31 else offsets
 
 
 def block_maxima(weights: np.ndarray) -> np.ndarray:

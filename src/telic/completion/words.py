@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from telic.completion import word_kernels as kernels
 from telic.completion.contexts import Filter
 from telic.completion.folding import fold
-from telic.completion.index import MAX_LENGTH, PrefixIndex, block_maxima
+from telic.completion.index import MAX_LENGTH, PrefixIndex, block_maxima, compact
 
 HALF_EDIT = float(np.log(10))
 """What half an edit takes from a logarithm of popularity: a phrase with an edit must be a hundred
@@ -76,14 +76,14 @@ class WordIndex:
 
     Attributes
     ----------
-    word_bytes, word_offsets : arrays of uint8 and int64
+    word_bytes, word_offsets : arrays of uint8 and int32 or int64
         The words, sorted, in the layout of `PrefixIndex`.
     pairs : int32 array, shape (65537,)
         The first word that does not precede each pair of bytes.
-    posting_start : int64 array, shape (words + 1,)
+    posting_start : int32 or int64 array, shape (words + 1,)
     postings : int32 array
         Ids of the phrases that have word w, heaviest first, from ``posting_start[w]`` on.
-    forward_start : int64 array, shape (phrases + 1,)
+    forward_start : int32 or int64 array, shape (phrases + 1,)
     forward : int32 array
         The words of each phrase.
     heads : float64 array, shape (words,)
@@ -141,7 +141,8 @@ class WordIndex:
         pairs = np.empty(256 * 256 + 1, np.int32)
         kernels.fill_pairs(text, offsets, pairs)
         return cls(
-            text, offsets, pairs, posting_start, postings, forward_start,
+            text, compact(offsets), pairs, compact(posting_start), postings,
+            compact(forward_start),
             number.astype(np.int32), heads, block_maxima(heads),
         )  # fmt: skip
 
