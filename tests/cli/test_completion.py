@@ -263,3 +263,64 @@ def test_an_outdated_catalogue_is_written_beside_the_same_log(telic, tmp_path, c
     code, _, err = simulate("x", "--outdated")
     assert code == 2
     assert "needs --queries" in err
+
+
+def test_a_list_is_fitted_and_said_what_it_makes_possible(telic, tmp_path):
+    (tmp_path / "titles.csv").write_text("product,sold\nTea,3\nTeapot,9\n")
+    files = tmp_path / "titles.csv", tmp_path / "model"
+    code, _, err = telic("completion", "fit", *files)
+    assert code == 2
+    assert "--column phrase=NAME" in err
+    assert not files[1].exists()
+    code, _, err = telic("completion", "fit", *files, "--column", "product")
+    assert "expected ROLE=COLUMN" in err
+    columns = ("--column", "phrase=product", "--column", "weight=sold")
+    code, out, _ = telic("completion", "fit", *files, *columns)
+    assert code == 0
+    assert "popularity: yes" in out
+    assert "feedback: no: needs a log of keystrokes" in out
+    code, out, _ = telic("completion", "inspect", files[1], "--prefix", "te", "--json")
+    assert json.loads(out)["suggestions for 'te'"] == ["Teapot", "Tea"]
+
+
+def test_a_list_and_a_query_log_go_together(telic, tmp_path):
+    (tmp_path / "titles.txt").write_text("Tea\nTeapot\n")
+    (tmp_path / "log.csv").write_text("query,at,user\ntea,2026-01-01,ada\n")
+    arguments = (tmp_path / "titles.txt", tmp_path / "log.csv", tmp_path / "model", "--json")
+    code, out, _ = telic("completion", "fit", *arguments)
+    assert code == 0
+    found = json.loads(out)
+    assert found["phrases"] == 2
+    assert found["users"] == 1
+    assert len(found["files"]) == 2
+
+
+def test_a_user_is_forgotten_by_the_model_and_its_database(telic, tmp_path):
+    from telic.completion import Completer
+    from telic.serve.events import Events
+
+    (tmp_path / "log.csv").write_text("query,at,user\nsecret,2026-01-01,ada\ntea,2026-01-01,bob\n")
+    (tmp_path / "deny.txt").write_text("*ea*\n")
+    (tmp_path / "same.txt").write_text("secret, wish\n")
+    model = tmp_path / "model"
+    editor = ("--deny", tmp_path / "deny.txt", "--synonyms", tmp_path / "same.txt")
+    code, out, _ = telic(
+        "completion", "fit", tmp_path / "log.csv", model, "--min-users", 1, *editor
+    )
+    assert code == 0
+    assert "phrases denied: 1" in out
+    assert "if k users must have submitted a phrase: 3: 0 phrases, 0.0%" in out
+    assert Completer.load(model).suggest("wish")[0].text == "secret"
+    events = Events(f"sqlite:///{tmp_path}/model.sqlite", Completer.load(model))
+    events.record("ada", "1", "secret", learned=False, state={})
+    events.record("bob", "2", "tea", learned=False, state={})
+    code, _, err = telic("completion", "forget", model, "ada")
+    assert code == 0
+    assert "erased from the model; 2 rows erased from the database" in err
+    assert list(Completer.load(model).users) == ["bob"]
+    assert events.has("bob", "2")
+    assert not events.has("ada", "1")
+    events.close()
+    code, _, err = telic("completion", "forget", model, "ada")
+    assert code == 2
+    assert "knows this user" in err

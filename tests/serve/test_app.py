@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from sqlalchemy.exc import OperationalError
 from starlette.testclient import TestClient
 
+from telic.completion import fit_files
 from telic.serve import create_app
 from telic.serve.events import Events
 from telic.serve.sessions import Sessions
@@ -286,3 +287,27 @@ def test_every_address_is_documented(completer, settings):
     text = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
     for route in create_app(completer, settings).routes:
         assert re.search(rf"(GET|POST) {re.escape(route.path)}[^a-z]", text), route.path
+
+
+def test_ids_payloads_and_filters(tmp_path, settings):
+    (tmp_path / "titles.csv").write_text(
+        "title,views,id,url,language\nTea,9,1,/tea,en\nTee,8,2,/tee,de\n"
+    )
+    app = create_app(fit_files(tmp_path / "titles.csv"), settings)
+    with TestClient(app, base_url="http://127.0.0.1:8000") as client:
+        for more in ("", "&user=ada&composition=1"):
+            answer = client.get(f"/suggest?q=te&language=de{more}").json()
+            assert answer[1] == ["Tee"]
+            assert answer[4] == {
+                "suggestions": [{"text": "Tee", "id": "2", "payload": {"url": "/tee"}}]
+            }
+        first = client.get("/suggest?q=te&explain=1").json()[4]["suggestions"][0]
+        assert first["id"] == "1"
+        assert first["static_position"] == 1
+        assert client.get("/suggest?q=te&language=fr").json()[1] == []
+        answer = client.get(f"/suggest?q=te&language={'x' * 200}")
+        assert answer.status_code == 422
+
+
+def test_without_records_and_contexts_the_answer_has_four_parts(client):
+    assert len(client.get("/suggest?q=sa&language=de").json()) == 4

@@ -38,18 +38,23 @@ def test_a_port_in_use(monkeypatch, capsys, tmp_path, completer):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are POSIX")
-def test_it_serves_until_interrupted(tmp_path, completer):
-    completer.save(tmp_path / "model")
+@pytest.mark.parametrize("what", ["model", "titles.csv"])
+def test_it_serves_until_interrupted(tmp_path, completer, what):
+    if what == "model":
+        completer.save(tmp_path / "model")
+    else:
+        (tmp_path / what).write_text("title,views\nTea,3\nsecret tea,4\n")
     process = subprocess.Popen(
         [
             *(sys.executable, "-c", "from telic.cli import main; main()"),
-            *("completion", "serve", str(tmp_path / "model"), "--port", "0"),
+            *("completion", "serve", str(tmp_path / what), "--port", "0"),
         ],
         stderr=subprocess.PIPE,
         text=True,
     )
     try:
-        line = process.stderr.readline()
+        lines = iter(process.stderr.readline, "")
+        line = next(line for line in lines if line.startswith("search box: "))
         address = line.split()[2]
         with urllib.request.urlopen(f"{address}/suggest?q=secret", timeout=30) as answer:
             assert answer.status == 200

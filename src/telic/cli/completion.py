@@ -1,19 +1,17 @@
-"""`telic completion`: simulate typists, fit and evaluate models, look into them, serve them."""
+"""`telic completion simulate | evaluate`, and what its other commands share."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from telic.cli.console import Overwrite, print_json, show
 from telic.cli.progress import console, steps
 from telic.errors import InputError
 
 if TYPE_CHECKING:
-    from telic.completion import Completer, Protocol, Replay
+    from telic.completion import Protocol, Replay
     from telic.completion.report import Summary
 
 app = typer.Typer(
@@ -165,47 +163,6 @@ def simulate(
 
 
 @app.command()
-def fit(
-    log: Log,
-    out: Annotated[Path, typer.Argument(help="Model folder to write.")],
-    queries: Queries = None,
-    relevance: Annotated[str, typer.Option(help="Static relevance score.")] = "personal-s",
-    model: Annotated[
-        str,
-        typer.Option(
-            help="static, adaqac-unp, adaqac-batch, adaqac-online, appaware or appaware-adaqac."
-        ),
-    ] = "adaqac-online",
-    protocol: Annotated[str, typer.Option(help="careful or paper.")] = "careful",
-    candidates: Annotated[int, typer.Option(help="Candidates to re-rank.", min=1, max=200)] = 10,
-    min_compositions: MinCompositions = 8,
-    min_users: MinUsers = 3,
-    window: Window = 30.0,
-    skip_bad_rows: SkipBadRows = False,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
-) -> None:
-    """Fit a search box on a composition log and write it as a model folder."""
-    from telic.completion import fit_completer
-    from telic.data import check_output
-
-    check_output(out, reads=[log, queries], overwrite=overwrite)
-    (score,) = relevances_of([relevance])
-    chosen = protocols_of(protocol)
-    if len(chosen) > 1:
-        raise InputError("--protocol is 'both', expected careful or paper: one model is fitted.")
-    replay = replay_of(
-        log, queries, skip=skip_bad_rows, min_compositions=min_compositions, min_users=min_users
-    )
-    with console.status("fitting"):
-        completer = fit_completer(
-            replay, relevance=score, model=model, protocol=chosen[0], n=candidates, minutes=window
-        )
-    completer.save(out)
-    _describe(out, completer, as_json=as_json)
-
-
-@app.command()
 def evaluate(
     log: Log,
     queries: Queries = None,
@@ -270,66 +227,3 @@ def tell(summary: "Summary", *, as_json: bool) -> None:
         return
     for table in summary.tables:
         show(table)
-
-
-@app.command()
-def inspect(
-    model: Annotated[Path, typer.Argument(help="Model folder.")],
-    prefix: Annotated[str | None, typer.Option(help="Also show the suggestions for it.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Say what a model folder holds: scores, weights, where feedback may re-rank."""
-    from telic.completion import Completer
-
-    _describe(model, Completer.load(model), as_json=as_json, prefix=prefix)
-
-
-@app.command()
-def serve(
-    model: Annotated[Path, typer.Argument(help="Model folder.")],
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0 takes any free one.", min=0, max=65535)] = 8000,
-    database: Annotated[
-        str | None,
-        typer.Option(help="SQLAlchemy URL; default: MODEL.sqlite beside the model."),
-    ] = None,
-    name: Annotated[
-        list[str] | None,
-        typer.Option(help="A further name that requests may call the service by; may be repeated."),
-    ] = None,
-) -> None:
-    """Serve a model as a search box on a page of its own, until Ctrl-C."""
-    from telic.completion import Completer
-
-    try:
-        from telic.serve import Settings, run
-    except ImportError as error:
-        raise InputError(
-            f"the service needs the package {error.name}. Install it with: pip install telic[serve]"
-        ) from None
-    settings = Settings.beside(model, host=host, port=port, names=tuple(name or ()))
-    if database:
-        settings = replace(settings, database=database)
-
-    def ready(address: str) -> None:
-        console.print(f"search box: {address} (Ctrl-C stops)", soft_wrap=True)
-
-    run(Completer.load(model), settings, ready=ready)
-
-
-def _describe(
-    folder: Path, completer: "Completer", *, as_json: bool, prefix: str | None = None
-) -> None:
-    from telic.completion.findings import model_facts
-
-    facts = model_facts(completer)
-    if prefix is not None:
-        suggestions = completer.compose(completer.user()).suggest(prefix, at=0.0)
-        facts[f"suggestions for {prefix!r}"] = [s.text for s in suggestions]
-    if as_json:
-        print_json({"folder": str(folder), **facts})
-        return
-    out = Console(markup=False, highlight=False)
-    out.print(f"{folder}", soft_wrap=True)
-    for name, value in facts.items():
-        out.print(f"  {name}: {value}", soft_wrap=True)

@@ -1,8 +1,9 @@
 """Query completion that adapts while the user types: adaQAC, AppAware and their rivals."""
 
 from telic.completion.adaqac import CAREFUL, PAPER, PROTOCOLS, Protocol
+from telic.completion.cold_start import fit_files
 from telic.completion.completer import Completer, UserState
-from telic.completion.composition import Composition, Explanation, Suggestion
+from telic.completion.composition import Composition
 from telic.completion.evaluation import Result, evaluate
 from telic.completion.fitting import fit_completer
 from telic.completion.folding import fold
@@ -10,6 +11,8 @@ from telic.completion.index import PrefixIndex
 from telic.completion.phones import Phone, PhoneRanker
 from telic.completion.relevance import Relevance
 from telic.completion.replay import Replay
+from telic.completion.rules import DenyList, Synonyms
+from telic.completion.suggestion import Explanation, Suggestion
 
 __all__ = [
     "CAREFUL",
@@ -17,6 +20,7 @@ __all__ = [
     "PROTOCOLS",
     "Completer",
     "Composition",
+    "DenyList",
     "Explanation",
     "Phone",
     "PhoneRanker",
@@ -26,8 +30,10 @@ __all__ = [
     "Replay",
     "Result",
     "Suggestion",
+    "Synonyms",
     "UserState",
     "evaluate",
     "fit_completer",
+    "fit_files",
     "fold",
 ]

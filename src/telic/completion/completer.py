@@ -10,11 +10,17 @@ import numpy as np
 from telic.choice.online import Schedule
 from telic.completion.adaqac import Design, OnlineRule
 from telic.completion.composition import Composition
+from telic.completion.contexts import Contexts, Filter
 from telic.completion.feedback import FEATURES
 from telic.completion.harm import Gate, RunningCheck
 from telic.completion.index import Place, PrefixIndex
+from telic.completion.live import Live
 from telic.completion.phones import Phone, PhoneRanker
+from telic.completion.records import Records
 from telic.completion.relevance import Relevance
+from telic.completion.rules import DenyList, Synonyms, kept
+from telic.completion.suggestion import Suggestion
+from telic.completion.words import WordIndex
 from telic.data import load_model, save_model
 from telic.errors import InputError, ModelError
 
@@ -107,6 +113,23 @@ class Completer:
         With `step_size`, how "adaqac-online" learns: see `OnlineRule`.
     do_no_harm : bool
         Keep the static order for a user while `UserState.check` says that re-ranking harms.
+    records : Records, optional
+        One's own id and payload of each phrase.
+    merged : bool
+        Whether spellings that fold alike are one phrase; submissions then count for its spelling.
+    words : WordIndex, optional
+        Of the index's phrases, to fill lists that the prefix leaves room in: with phrases that have
+        the typed words elsewhere, or mistyped.
+    contexts : Contexts, optional
+        What each phrase is limited to, such as a tenant or a language.
+    deny : DenyList, optional
+        What is never suggested; what the catalogue has of it is deleted in `live`.
+    synonyms : Synonyms, optional
+        Other words to look for, where there are `words`.
+    live : Live
+        What was added, counted up or deleted since; not saved, see `Live.as_json`.
+    found : dict
+        What `telic.completion.fit_files` says of the files.
     """
 
     index: PrefixIndex
@@ -125,6 +148,17 @@ class Completer:
     l2: float = 0.0
     keep_unlisted: bool = False
     do_no_harm: bool = True
+    records: Records | None = None
+    merged: bool = False
+    words: WordIndex | None = None
+    contexts: Contexts | None = None
+    deny: DenyList | None = None
+    synonyms: Synonyms | None = None
+    found: dict[str, Any] = field(default_factory=dict)
+    live: Live = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "live", Live(self.index, self.unit or 1.0, self.deny))
 
     @property
     def rule(self) -> OnlineRule:
@@ -155,9 +189,62 @@ class Completer:
         """Return ids of the catalogue as they are, and -1 for numbers beyond them."""
         return np.where(numbers < len(self.index), numbers, -1)
 
-    def compose(self, user: UserState, phone: Phone | None = None) -> Composition:
-        """Begin a composition, on a phone if `PhoneRanker.phone` gives its signals."""
-        return Composition(self, user, phone)
+    @property
+    def unit(self) -> float:
+        """How much the logarithm of popularity weighs in the catalogue's weights."""
+        return float(self.relevance.factors[[0, 2]].sum())
+
+    def compose(
+        self,
+        user: UserState,
+        phone: Phone | None = None,
+        *,
+        where: Mapping[str, str] | None = None,
+        boost: Mapping[str, Mapping[str, float]] | None = None,
+    ) -> Composition:
+        """Begin a composition.
+
+        Parameters
+        ----------
+        user : UserState
+        phone : Phone, optional
+            The signals that `PhoneRanker.phone` gives.
+        where : mapping of str to str, optional
+            Context → value: only phrases with this value, or with none, are suggested.
+        boost : mapping, optional
+            Context → value → factor by which its phrases count as more popular.
+
+        Raises
+        ------
+        InputError
+            If a context is named that the phrases do not have.
+        """
+        if self.contexts is None:
+            if where or boost:
+                raise InputError(
+                    f"filter {next(iter({**(where or {}), **(boost or {})}))!r}: the phrases of "
+                    "this model have no contexts. Fit it on a list that has such a column."
+                )
+            return Composition(self, user, phone)
+        through = Filter(self.index, self.contexts, where, boost, unit=self.unit)
+        return Composition(self, user, phone, through)
+
+    def suggest(
+        self,
+        prefix: str,
+        *,
+        show: int = 10,
+        where: Mapping[str, str] | None = None,
+        boost: Mapping[str, Mapping[str, float]] | None = None,
+    ) -> list[Suggestion]:
+        """Return what anybody would be shown who has typed nothing before; see `compose`."""
+        composition = self.compose(self.user(), where=where, boost=boost)
+        return composition.suggest(prefix, at=0.0, show=show)
+
+    def known_as(self, text: str) -> str:
+        """Return the spelling by which a text is suggested, where near-duplicates are merged."""
+        alike = self.index.alike(text) if self.merged else []
+        return self.index.phrase(alike[0]) if alike else text
 
     def save(self, folder: str | Path) -> None:
         """Write a model folder; see `telic.data.save_model`."""
@@ -179,6 +266,12 @@ class Completer:
             "l2": self.l2,
             "keep_unlisted": self.keep_unlisted,
             "do_no_harm": self.do_no_harm,
+            "merged": self.merged,
+            "found": self.found,
+            "deny": self.deny.rules if self.deny else None,
+            "denied": sorted(self.live.gone) if self.deny else [],
+            "synonyms": self.synonyms.groups if self.synonyms else None,
+            "contexts": self.contexts.meta() if self.contexts else None,
         }
         arrays = {
             "deviations": self.design.deviations,
@@ -192,6 +285,12 @@ class Completer:
         if self.phones:
             arrays |= self.phones.arrays()
         mapped = {f"index.{f.name}": getattr(self.index, f.name) for f in fields(self.index)}
+        if self.records:
+            mapped |= self.records.arrays()
+        if self.words:
+            mapped |= self.words.arrays()
+        if self.contexts:
+            mapped["contexts.codes"] = self.contexts.codes
         save_model(folder, kind=KIND, meta=meta, arrays=arrays, mapped=mapped)
 
     @classmethod
@@ -214,14 +313,54 @@ class Completer:
             for state, weights in zip(meta["states"], arrays["weights"], strict=True)
         ]
         reranks = np.array([state.reranks for state in states], bool)
-        return cls(
+        deny, synonyms = meta.get("deny"), meta.get("synonyms")
+        completer = cls(
             index, Relevance(**relevance), Design(arrays["deviations"], meta["learn_relevance"]),
             arrays["everyone"], dict(zip(meta["users"], states, strict=True)),
             Gate(meta["anywhere"], arrays["bins"], reranks, arrays["p_values"]), meta["model"],
             meta["n"], meta["step_size"], meta["protocol"], meta["simulated"],
             PhoneRanker.stored(meta["phones"], arrays) if meta.get("phones") else None,
             meta["schedule"], meta["l2"], meta["keep_unlisted"], meta["do_no_harm"],
+            Records.stored(arrays), meta.get("merged", False),
+            WordIndex.stored(arrays), Contexts.stored(meta.get("contexts"), arrays),
+            DenyList(tuple(deny)) if deny else None,
+            Synonyms(tuple(map(tuple, synonyms))) if synonyms else None, meta.get("found", {}),
         )  # fmt: skip
+        completer.live.gone |= set(meta.get("denied", []))
+        return completer
+
+    def denying(self, deny: DenyList) -> Self:
+        """Return a completer that never suggests what a list denies."""
+        denied = {i for i in range(len(self.index)) if deny.denies(self.index.phrase(i))}
+        users = {
+            name: replace(
+                user,
+                history={q: c for q, c in user.history.items() if not deny.denies(q)},
+                previous=next(iter(kept([user.previous] if user.previous else [], deny)), None),
+            )
+            for name, user in self.users.items()
+        }
+        found = self.found | {"phrases denied": len(denied)}
+        completer = replace(self, deny=deny, users=users, found=found)
+        completer.live.gone |= denied
+        return completer
+
+    def without(self, user: str) -> Self:
+        """Return a completer that knows nothing of a user of the log it was fitted on.
+
+        Weights that all users share stay as they are: they are counts and means over many.
+        """
+        numbers = {name: i for i, name in enumerate(self.users)}
+        if user not in numbers:
+            raise InputError(f"the model knows no user {user!r}.")
+        keep = np.arange(len(numbers)) != numbers[user]
+        gate = self.gate
+        if len(gate.users) == len(keep):
+            gate = replace(gate, users=gate.users[keep])
+        users = {name: state for name, state in self.users.items() if name != user}
+        completer = replace(self, users=users, gate=gate)
+        completer.live.restore(self.live.as_json())
+        return completer
 
 
 def served(model: str) -> str:

@@ -6,49 +6,20 @@ reasons for who asks.
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from telic.completion.feedback import FEATURES, Feedback
+from telic.completion.beyond import OwnWords, beyond, typed_words
+from telic.completion.contexts import Filter
+from telic.completion.feedback import Feedback
 from telic.completion.folding import fold
-from telic.completion.index import checked_form
+from telic.completion.index import Place, checked_form
 from telic.completion.phones import Phone
+from telic.completion.suggestion import Keystroke, Suggestion
 
 if TYPE_CHECKING:
     from telic.completion.completer import Completer, UserState
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """What put a suggestion where it is."""
-
-    reasons: dict[str, float]
-    """Parts of `Suggestion.feedback`: feature → its share, largest first."""
-    observed: dict[str, float]
-    """What was fed back on it so far in this composition: feature → value, 0 left out."""
-    apps: dict[str, float]
-    """Parts of `Suggestion.apps`: app → its share, largest first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Suggestion:
-    """One suggestion, and where its parts put it."""
-
-    text: str
-    relevance: float
-    feedback: float
-    """What implicit feedback adds to the relevance; 0 where the static order is kept."""
-    static_position: int
-    """Position, from 1, by relevance alone."""
-    apps: float
-    """What the phone's apps add to the relevance."""
-    _keystroke: "_Keystroke" = field(compare=False, repr=False)
-
-    def explain(self) -> Explanation:
-        """Take the feedback and the apps' part to pieces."""
-        return self._keystroke.explain(self.static_position - 1)
 
 
 class _Own(NamedTuple):
@@ -61,40 +32,7 @@ class _Own(NamedTuple):
     relevance: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Keystroke:
-    """The candidates of one keystroke in the static order, and what moves them."""
-
-    completer: "Completer"
-    numbers: np.ndarray
-    relevance: np.ndarray
-    features: np.ndarray
-    columns: np.ndarray
-    parts: np.ndarray
-    """Columns times weights: what each column adds to each candidate."""
-    apps: np.ndarray
-    phone: Phone | None
-    """The phone whose apps count, if any do."""
-    order: np.ndarray
-    """The model's order."""
-    served: bool
-    """Whether the model's order was shown."""
-
-    def gain(self, number: int) -> float:
-        """Reciprocal rank of a candidate in the model's order minus that in the static order."""
-        static = np.flatnonzero(self.numbers == number)
-        if not len(static):
-            return 0.0
-        model = np.flatnonzero(self.order == static[0])
-        return float(1 / (1 + model[0]) - 1 / (1 + static[0]))
-
-    def explain(self, i: int) -> Explanation:
-        ranker, apps = self.completer.phones, {}
-        if self.served and ranker is not None and self.phone is not None:
-            apps = ranker.reasons(self.completer.catalogued(self.numbers[i : i + 1])[0], self.phone)
-        parts = _named(self.parts[i]) if self.served else {}
-        reasons = dict(sorted(parts.items(), key=lambda part: -abs(part[1])))
-        return Explanation(reasons, _named(self.features[i]), apps)
+_OTHERS = 1 << 30  # numbers of texts that only this composition knows
 
 
 class Composition:
@@ -111,19 +49,25 @@ class Composition:
     """
 
     def __init__(
-        self, completer: "Completer", user: "UserState", phone: Phone | None = None
+        self,
+        completer: "Completer",
+        user: "UserState",
+        phone: Phone | None = None,
+        through: Filter | None = None,
     ) -> None:
+        self._filter = through
         self.completer = completer
         self.user = user
         self._phone = phone
-        self._others: dict[str, int] = {}  # texts that are not in the catalogue: numbered after it
+        self._others: dict[str, int] = {}  # texts that are not in the catalogue
         self._other_texts: list[str] = []
         previous = -1 if user.previous is None else self._number(user.previous)
         self._feedback = Feedback(previous)
         self._own = self._own_queries()
         self._own_forms = [own.folded for own in self._own]
+        self._own_words: OwnWords | None = None
         self._shown: tuple[bytes, list[int], float] | None = None
-        self._keystrokes: list[_Keystroke] = []
+        self._keystrokes: list[Keystroke] = []
 
     def suggest(self, prefix: str, *, at: float, show: int = 10) -> list[Suggestion]:
         """Return what to show for a prefix, best first.
@@ -156,7 +100,7 @@ class Composition:
         feedback = parts.sum(axis=1)
         order = np.argsort(-(relevance + feedback + apps), kind="stable")
         served = not completer.do_no_harm or user.check.open
-        keystroke = _Keystroke(
+        keystroke = Keystroke(
             completer, numbers, relevance, features, columns, parts, apps, phone, order, served
         )
         self._keystrokes.append(keystroke)
@@ -165,11 +109,44 @@ class Composition:
         if not served:
             feedback = apps = np.zeros(len(numbers))
         added = np.array([relevance, feedback, apps])[:, shown].T.tolist()
-        return [
-            Suggestion(self._text(number), r, fed_back, i + 1, from_apps, keystroke)
+        begun = [
+            Suggestion(self._text(number), r, fed_back, i + 1, from_apps, number, keystroke)
             for i, number, (r, fed_back, from_apps) in zip(
                 shown, self._shown[1], added, strict=True
             )
+        ]
+        if completer.words is None or len(begun) >= show or not typed:
+            return begun
+        return begun + self._beyond(prefix, typed, keystroke, show - len(begun))
+
+    def _beyond(
+        self, prefix: str, typed: bytes, keystroke: Keystroke, wanted: int
+    ) -> list[Suggestion]:
+        """Fill the list with phrases that have the typed words elsewhere, or mistyped."""
+        there, tokens, own = len(keystroke.numbers), typed_words(prefix), []
+        if self._own:
+            if self._own_words is None:
+                self._own_words = OwnWords(self._own_forms)
+            matching = map(self._own.__getitem__, self._own_words.matching(tokens))
+            own = [
+                (each.number, each.relevance)
+                for each in matching
+                if not each.folded.startswith(typed)
+            ]
+        live, mine = self.completer.live, {number for number, _ in own}
+        own += [
+            (number, live.weight(number))
+            for form, number in live.having(tokens)
+            if not form.startswith(typed) and number not in mine and self._passes(number)
+        ]
+        found = beyond(
+            self.completer, prefix, there=there, wanted=wanted, own=own, through=self._filter
+        )
+        assert self._shown is not None
+        self._shown[1].extend(found.numbers)
+        return [
+            Suggestion(self._text(number), score, 0.0, there + i, 0.0, number, keystroke)
+            for i, (number, score) in enumerate(zip(*found, strict=True), 1)
         ]
 
     def shown(self, texts: Sequence[str]) -> None:
@@ -184,8 +161,9 @@ class Composition:
     def submit(self, query: str) -> bool:
         """End the composition; return whether the weights of the user changed.
 
-        The query joins the user's history, adaQAC-Online takes one step (2.7.2) by the completer's
-        `OnlineRule`, and the user's `RunningCheck` sees what re-ranking was worth.
+        A query on the deny list teaches nothing. Else it joins the user's history, adaQAC-Online
+        takes one step (2.7.2) by the completer's `OnlineRule`, and the user's `RunningCheck` sees
+        what re-ranking was worth.
 
         Raises
         ------
@@ -193,7 +171,12 @@ class Composition:
             If the query could not be suggested later: nothing to match, too long, no valid Unicode.
         """
         checked_form(query, "query")
-        user, completer, number = self.user, self.completer, self._number(query)
+        user, completer = self.user, self.completer
+        query = completer.known_as(query)
+        if completer.deny is not None and completer.deny.denies(query):
+            self._shown, self._keystrokes = None, []
+            return False
+        number = self._number(query)
         learned = completer.model == "adaqac-online" and self._learn(query, number)
         if completer.do_no_harm and self._keystrokes:
             gains = np.array([keystroke.gain(number) for keystroke in self._keystrokes])
@@ -237,15 +220,16 @@ class Composition:
         A sum of a shared and a personal part is largest either where the shared part is largest or
         where the personal part is not zero: the top of the index and the own history suffice.
         """
-        index, n = self.completer.index, self.completer.n
-        ids = index.top(prefix, n)
-        weights = index.weights[ids]
+        n = self.completer.n
+        ids, weights = self._heaviest(prefix, n)
         first = last = bisect_left(self._own_forms, typed)
         while last < len(self._own) and self._own_forms[last].startswith(typed):
             last += 1
-        if first == last:
+        own = self._own[first:last] + self._changed(
+            typed, {q.number for q in self._own[first:last]}
+        )
+        if not own:
             return ids, weights
-        own = self._own[first:last]
         mine = {each.number for each in own}
         # Of equally relevant ones, those of the catalogue come in its order.
         found = [
@@ -257,6 +241,39 @@ class Composition:
         found = sorted(found)[:n]
         return np.array([row[2] for row in found]), -np.array([row[0] for row in found])
 
+    def _heaviest(self, prefix: str, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the n heaviest of the catalogue that are neither deleted nor changed."""
+        index, live, k = self.completer.index, self.completer.live, n
+        while True:
+            if self._filter is not None:
+                ids, weights = self._filter.top(prefix, k)
+            else:
+                ids = index.top(prefix, k)
+                weights = index.weights[ids]
+            left = live.left(ids)
+            if len(left) == len(ids):
+                return ids[:n], weights[:n]
+            if len(left) >= n or len(ids) < k:
+                stays = np.isin(ids, left)
+                return ids[stays][:n], weights[stays][:n]
+            k *= 4
+
+    def _changed(self, typed: bytes, own: set[int]) -> list[_Own]:
+        """Return what was added or counted up since, besides own queries."""
+        live, index = self.completer.live, self.completer.index
+        return [
+            _Own(form, (number, number < len(index), form, ""), number, live.weight(number))
+            for form, number in live.changed(typed)
+            if number not in own and self._passes(number)
+        ]
+
+    def _passes(self, number: int) -> bool:
+        """Whether a phrase passes the filter; what was added since is limited to nothing."""
+        if self._filter is None or number >= len(self.completer.index):
+            return True
+        allowed = self._filter.contexts.allowed(self._filter.wanted, np.array([number]))
+        return bool(allowed[0])
+
     def _own_queries(self) -> list[_Own]:
         """Return the user's own queries by folded form, if the relevance counts them."""
         completer, user = self.completer, self.user
@@ -265,32 +282,52 @@ class Composition:
         known, history = user.places(completer.index), user.history
         places = [known[query] for query in history]
         numbers = [
-            place.at if place.there else self._other(query)
-            for query, place in zip(history, places, strict=True)
+            self._own_number(place, query) for query, place in zip(history, places, strict=True)
         ]
         relevance = self._relevance(numbers, list(history.values())).tolist()
+        # Own queries that a filter keeps back have no number.
         return sorted(
             _Own(place.folded, (place.at, place.there, place.folded, query), number, r)
             for query, place, number, r in zip(history, places, numbers, relevance, strict=True)
+            if number >= 0
         )
+
+    def _own_number(self, place: Place, query: str) -> int:
+        live = self.completer.live
+        if place.there and place.at in live.gone:
+            return -1
+        if not place.there:
+            added = live.added(query)
+            return added if added >= 0 else self._other(query)
+        return place.at if self._filter is None else self._filter.find(query)
 
     def _relevance(self, numbers: list[int], counts: list[float]) -> np.ndarray:
         """Return the relevance of numbered texts that the user has submitted so often."""
         index, relevance = self.completer.index, self.completer.relevance
         ids = self.completer.catalogued(np.array(numbers, np.int64))
         shared = np.full(len(ids), relevance.unlearned or 0.0)
-        shared[ids >= 0] = index.weights[ids[ids >= 0]]
+        there = ids >= 0
+        through = self._filter
+        shared[there] = through.boosted(ids[there]) if through else index.weights[ids[there]]
+        live = self.completer.live
+        for i, number in enumerate(numbers if live.weights else ()):
+            shared[i] = live.weights.get(number, shared[i])
         own = np.log1p(counts) if relevance.scale == "log" else np.array(counts)
         return shared + relevance.factors[1] * own
 
     def _number(self, text: str) -> int:
         """Return a text's id in the catalogue, or a number beyond them."""
-        id = self.completer.index.find(text)
+        id = self._find(text)
         return id if id >= 0 else self._other(text)
+
+    def _find(self, text: str) -> int:
+        if self._filter is not None:
+            return self._filter.find(text)
+        return self.completer.live.find(text)
 
     def _other(self, text: str) -> int:
         if text not in self._others:
-            self._others[text] = len(self.completer.index) + len(self._others)
+            self._others[text] = _OTHERS + len(self._others)
             self._other_texts.append(text)
         return self._others[text]
 
@@ -298,15 +335,12 @@ class Composition:
         index = self.completer.index
         if number < len(index):
             return index.phrase(number)
-        return self._other_texts[number - len(index)]
+        if number < _OTHERS:
+            return self.completer.live.text(number)
+        return self._other_texts[number - _OTHERS]
 
     def _folded(self, number: int) -> bytes:
         index = self.completer.index
         if number < len(index):
             return index.folded(number)
-        return fold(self._other_texts[number - len(index)]).encode()
-
-
-def _named(values: np.ndarray) -> dict[str, float]:
-    names = (*FEATURES, "Relevance")
-    return {names[i]: float(values[i]) for i in np.flatnonzero(abs(values) > 1e-9)}
+        return fold(self._text(number)).encode()

@@ -62,7 +62,7 @@ def log_facts(replay: Replay) -> dict[str, Any]:
 def model_facts(completer: Completer) -> dict[str, Any]:
     """Return what a fitted completer holds, in the words of `telic completion inspect`."""
     relevance = completer.relevance
-    facts: dict[str, Any] = {
+    facts: dict[str, Any] = completer.found | {
         "model": completer.model,
         "protocol": completer.protocol,
         "relevance": relevance.name,

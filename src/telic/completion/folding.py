@@ -3,19 +3,30 @@
 import re
 import unicodedata
 
-_DIACRITICS = re.compile("[\u0300-\u036f]+")
+_MARKS = re.compile(
+    "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f"
+    "\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u093c\u200c\u200d]+"
+)
+"""Accents; Hebrew points; Arabic vowel signs, hamzas above and below, and the stretched line; the
+Devanagari nukta; joiners. Keep `telic.data.tables.unmatchable` alike."""
+_LETTERS = str.maketrans(
+    {"ł": "l", "ø": "o", "đ": "d", "ð": "d", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe",
+     "þ": "th", "ى": "ي", "ة": "ه", "ँ": "ं"}
+)  # fmt: skip
+"""Letters that have no decomposition but are typed as others."""
 
 
 def fold(text: str) -> str:
     r"""Fold case, accents, compatibility forms and white space away.
 
-    NFKD, drop the combining diacritics U+0300–036F, Unicode case folding, NFKD and drop again
-    (case folding may yield characters that decompose), then tidy the white space.
+    NFKD, drop marks, Unicode case folding, NFKD and drop again (case folding may yield characters
+    that decompose), replace letters that have no decomposition but are typed as others (ł as l, ø
+    as o, æ as ae, ı as i, Arabic ى as ي), then tidy the white space.
 
-    Only that block of marks is dropped: elsewhere in Unicode a combining mark is a letter's
-    body rather than its accent, so Indic vowel signs, Thai tones and the voicing of kana stay.
-    Letters without a decomposition, such as ``ø`` and ``ł``, stay too. The Cyrillic ``й`` folds
-    to ``и``, its decomposition.
+    The marks that are dropped are those that people leave out as they type: accents, Hebrew points,
+    Arabic vowel signs and hamzas, the Devanagari nukta, joiners. Elsewhere a combining mark is a
+    letter's body: Indic vowel signs, Thai tones and the voicing of kana stay. The Cyrillic ``й``
+    folds to ``и``, its decomposition.
 
     The result is deliberately *not* recomposed: decomposed, the half-typed Hangul syllable ``하``
     is a prefix of ``한``, and so is ``か`` of ``が``.
@@ -35,23 +46,23 @@ def fold(text: str) -> str:
     Returns
     -------
     str
-        The folded text; empty if `text` has nothing but white space and diacritics.
+        The folded text; empty if `text` has nothing but white space and marks.
 
     Examples
     --------
     >>> fold("  São\tPAULO")
     'sao paulo'
-    >>> fold("Straße ")
-    'strasse '
+    >>> fold("Straße "), fold("Łódź, İzmir, Ærø")
+    ('strasse ', 'lodz, izmir, aero')
     """
     if text.isascii():
         text = text.lower()
     else:
-        text = _without_diacritics(_without_diacritics(text).casefold())
+        text = _without_marks(_without_marks(text).casefold()).translate(_LETTERS)
     words = text.split()
     folded = " ".join(words)
     return folded + " " if words and text[-1].isspace() else folded
 
 
-def _without_diacritics(text: str) -> str:
-    return _DIACRITICS.sub("", unicodedata.normalize("NFKD", text))
+def _without_marks(text: str) -> str:
+    return _MARKS.sub("", unicodedata.normalize("NFKD", text))

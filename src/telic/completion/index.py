@@ -51,9 +51,9 @@ class PrefixIndex:
     ----------
     folded_bytes : array of uint8
         The folded phrases in order of id, one after the other.
-    folded_offsets : array of int64, shape (n + 1,)
+    folded_offsets : array of int32 or int64, shape (n + 1,)
         Folded phrase i is ``folded_bytes[folded_offsets[i]:folded_offsets[i + 1]]``.
-    spelling_bytes, spelling_offsets : arrays of uint8 and int64
+    spelling_bytes, spelling_offsets : arrays of uint8 and int32 or int64
         The original spellings in the same layout; empty where it equals the folded form.
     weights : array of float64, shape (n,)
         Weight of each phrase, at least 0.
@@ -121,6 +121,33 @@ class PrefixIndex:
             If a phrase is not a str, is empty once folded, is too long or is not valid Unicode; if
             a weight, or the sum for a phrase, is negative or not finite; if the lengths differ.
         """
+        return cls.build_ordered(phrases, weights, hot_top=hot_top, hot_range=hot_range)[0]
+
+    @classmethod
+    def build_ordered(
+        cls,
+        phrases: Sequence[str] | pa.Array | pa.ChunkedArray,
+        weights: Sequence[float] | np.ndarray,
+        *,
+        apart: np.ndarray | None = None,
+        hot_top: int = 50,
+        hot_range: int = 1024,
+    ) -> tuple[Self, np.ndarray]:
+        """Index phrases as `build` does, and say which of those given each id is.
+
+        Parameters
+        ----------
+        phrases, weights, hot_top, hot_range
+            As of `build`.
+        apart : int array, shape (n,), optional
+            Phrases of one spelling are one entry only where this is equal too.
+
+        Returns
+        -------
+        index : PrefixIndex
+        given : int64 array, shape (len(index),)
+            The first phrase, of those given, that each id stands for.
+        """
         if hot_top < 1:
             raise InputError(f"hot_top is {hot_top!r}, expected an integer >= 1.")
         if isinstance(phrases, str):
@@ -129,15 +156,17 @@ class PrefixIndex:
         if len(phrases) != len(values):
             raise InputError(f"{len(phrases)} phrases but {len(values)} weights: one for each.")
         spelled, folded = _encoded_phrases(phrases)
-        table = pa.table({"folded": folded, "spelled": spelled})
+        apart = np.zeros(len(values), np.int64) if apart is None else np.asarray(apart, np.int64)
+        table = pa.table({"folded": folded, "spelled": spelled, "apart": apart})
         order = pc.sort_indices(
-            table, sort_keys=[("folded", "ascending"), ("spelled", "ascending")]
+            table, sort_keys=[(name, "ascending") for name in table.schema.names]
         )
-        spelled, folded, values = spelled.take(order), folded.take(order), values[order]
+        spelled, folded = spelled.take(order), folded.take(order)
+        given = order.to_numpy().astype(np.int64)
+        values, apart = values[given], apart[given]
 
-        first = np.flatnonzero(
-            np.append(True, pc.not_equal(spelled[1:], spelled[:-1]))[: len(values)]
-        )
+        new = pc.not_equal(spelled[1:], spelled[:-1]).to_numpy(zero_copy_only=False)
+        first = np.flatnonzero(np.append(True, new | (apart[1:] != apart[:-1]))[: len(values)])
         spelled, folded = spelled.take(pa.array(first)), folded.take(pa.array(first))
         with np.errstate(over="ignore"):
             values = np.add.reduceat(values, first) if len(first) else values
@@ -151,7 +180,7 @@ class PrefixIndex:
             *_bytes_and_offsets(folded),
             *_bytes_and_offsets(spelled),
             weights=values,
-            block_maxima=_block_maxima(values),
+            block_maxima=block_maxima(values),
             hot_ranges=np.empty((0, 2), np.int64),
             hot_ids=np.empty((0, hot_top), np.int64),
         )
@@ -159,7 +188,7 @@ class PrefixIndex:
         hot_ids = np.empty((len(hot_ranges), hot_top), np.int64)
         for row, (lo, hi) in enumerate(hot_ranges):
             hot_ids[row] = index.top_in_range(lo, hi, hot_top)
-        return replace(index, hot_ranges=hot_ranges, hot_ids=hot_ids)
+        return replace(index, hot_ranges=hot_ranges, hot_ids=hot_ids), given[first]
 
     def save(self, folder: str | Path) -> None:
         """Write the index to a model folder; see `telic.data.save_model`."""
@@ -258,6 +287,18 @@ class PrefixIndex:
         )  # fmt: skip
         return Place(at, there, key)
 
+    def alike(self, phrase: str) -> list[int]:
+        """Give the ids whose phrases fold as this one does."""
+        key = _encoded_prefix(phrase)
+        lo, hi = kernels.prefix_range(
+            self.folded_bytes, self.folded_offsets, np.frombuffer(key, np.uint8)
+        )
+        found = []
+        while lo < hi and self.folded(int(lo)) == key:
+            found.append(int(lo))
+            lo += 1
+        return found
+
     def folded(self, id: int) -> bytes:
         """Give the folded form of a phrase, in UTF-8."""
         return self.folded_bytes[self.folded_offsets[id] : self.folded_offsets[id + 1]].tobytes()
@@ -309,12 +350,18 @@ def _encoded_phrases(phrases: Iterable) -> tuple[pa.Array, pa.Array]:
 def _bytes_and_offsets(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     _, offsets, content = array.buffers()
     if not len(array):
-        return np.empty(0, np.uint8), np.zeros(1, np.int64)
+        return np.empty(0, np.uint8), np.zeros(1, np.int32)
     ends = np.frombuffer(offsets, np.int64)[: len(array) + 1]
-    return np.frombuffer(content, np.uint8)[: ends[-1]], ends
+    return np.frombuffer(content, np.uint8)[: ends[-1]], compact(ends)
 
 
-def _block_maxima(weights: np.ndarray) -> np.ndarray:
+def compact(offsets: np.ndarray) -> np.ndarray:
+    """Give ascending offsets in 32 bits, if the last fits."""
+    return offsets.astype(np.int32) if offsets[-1] < 2**31 else offsets
+
+
+def block_maxima(weights: np.ndarray) -> np.ndarray:
+    """Give the table of range maxima that `PrefixIndex.block_maxima` describes."""
     n_blocks = -(-len(weights) // kernels.BLOCK)
     maxima = np.zeros((max(1, n_blocks.bit_length()), n_blocks), np.int64)
     kernels.fill_block_maxima(weights, maxima)

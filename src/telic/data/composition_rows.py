@@ -24,10 +24,11 @@ def column_of(table: pa.Table, name: str) -> pa.Array:
 class BadRows:
     """Collects broken rows: the first one raises, or all are counted by reason."""
 
-    def __init__(self, source: str, n: int, on_bad_row: str) -> None:
+    def __init__(self, source: str, n: int, on_bad_row: str, *, before: int = 0) -> None:
+        """Begin with the row after the first `before` ones."""
         if on_bad_row not in ("raise", "skip"):
             raise InputError(f"on_bad_row is {on_bad_row!r}, expected 'raise' or 'skip'.")
-        self.source, self.skip = source, on_bad_row == "skip"
+        self.source, self.skip, self.before = source, on_bad_row == "skip", before
         self.rows = np.zeros(n, bool)
         self.reasons: dict[str, int] = {}
 
@@ -50,7 +51,7 @@ class BadRows:
             row = int(np.argmax(new))
             found = f"{value(row)!r} " if value else ""
             raise InputError(
-                f"{self.source}: row {row + 1}: column {column!r}: {found}{reason}. "
+                f"{self.source}: row {self.before + row + 1}: column {column!r}: {found}{reason}. "
                 f"{todo} Or skip such rows with on_bad_row='skip' (--skip-bad-rows)."
             )
         self.rows |= new

@@ -1,6 +1,6 @@
 """The query log (data contract 2): submissions that count towards popularity."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +31,8 @@ class QueryLog:
     """int32 (m,): position in `users`."""
     count: np.ndarray
     """float64 (m,): submissions that the row stands for."""
+    skipped: dict[str, int] = field(default_factory=dict)
+    """Rows left out because they could not be used: reason → count."""
 
 
 def read_queries(source: str | Path | pa.Table) -> QueryLog:

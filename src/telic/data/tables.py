@@ -11,7 +11,12 @@ import pyarrow.parquet as pq
 
 from telic.errors import InputError
 
-_DIACRITICS = r"[\x{300}-\x{36f}]+"  # as in telic.completion.folding
+_MARKS = (  # as in telic.completion.folding
+    r"[\x{300}-\x{36f}\x{591}-\x{5bd}\x{5bf}\x{5c1}\x{5c2}\x{5c4}\x{5c5}\x{5c7}\x{610}-\x{61a}"
+    r"\x{640}\x{64b}-\x{65f}\x{670}\x{6d6}-\x{6dc}\x{6df}-\x{6e8}\x{6ea}-\x{6ed}\x{93c}"
+    r"\x{200c}\x{200d}]+"
+)
+_ZONE = r"(?i)[T ][0-9:.]+(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"  # of a time, after its hours
 _LONGEST_LINE = 1 << 24  # bytes; a longer text is refused by the file's name alone, not by its row
 
 
@@ -80,9 +85,31 @@ def one_chunk(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
+def is_text(kind: pa.DataType) -> bool:
+    """Say whether a column of this type holds text."""
+    return (
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
+def times_of(text: pa.Array) -> pa.Array:
+    """Return times that are written as ISO 8601; one without a zone is UTC.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        If a text is no such time.
+    """
+    text = text.cast(pa.string())
+    zoned = pc.match_substring_regex(text, _ZONE)
+    with_zone = pc.if_else(zoned, text, None).cast(pa.timestamp("us", tz="UTC"))
+    without = pc.if_else(zoned, None, text).cast(pa.timestamp("us"))
+    return pc.coalesce(with_zone, pc.assume_timezone(without, "UTC"))
+
+
 def unmatchable(text: pa.Array) -> np.ndarray:
     """Tell which texts are only white space and diacritics, so that nothing is left to match."""
-    letters = pc.replace_substring_regex(pc.utf8_normalize(text, "NFKD"), _DIACRITICS, "")
+    letters = pc.replace_substring_regex(pc.utf8_normalize(text, "NFKD"), _MARKS, "")
     return pc.equal(pc.utf8_trim_whitespace(letters), "").fill_null(False).to_numpy(False)
 
 
@@ -133,13 +160,10 @@ def _fit(array: pa.Array, kind: pa.DataType) -> pa.Array:
         return pa.StructArray.from_arrays(
             children, fields=list(kind), mask=array.is_null() if array.null_count else None
         )
-    if pa.types.is_string(kind) and not (
-        pa.types.is_string(array.type)
-        or pa.types.is_large_string(array.type)
-        or pa.types.is_string_view(array.type)
-        or pa.types.is_integer(array.type)
-    ):
+    if pa.types.is_string(kind) and not (is_text(array.type) or pa.types.is_integer(array.type)):
         raise pa.ArrowInvalid("not text")
+    if pa.types.is_timestamp(kind) and is_text(array.type):
+        return times_of(array).cast(kind)
     if pa.types.is_timestamp(kind) and pa.types.is_timestamp(array.type):
         # Nanoseconds are cut to microseconds; everything else must convert exactly.
         return array.cast(kind, safe=False)

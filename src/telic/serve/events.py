@@ -15,6 +15,7 @@ from sqlalchemy import (
     Table,
     Text,
     create_engine,
+    delete,
     event,
     insert,
     select,
@@ -125,6 +126,14 @@ class Events:
                 connection.execute(
                     insert(USER_STATES).values(model=self.model, user=user, state=state)
                 )
+
+    def forget(self, user: str) -> int:
+        """Delete all that is stored of a user, of every model; return the number of rows."""
+        with self._engine.begin() as connection:
+            return sum(
+                connection.execute(delete(table).where(table.c.user == user)).rowcount
+                for table in (SUBMISSIONS, USER_STATES)
+            )
 
     def check(self) -> None:
         """Raise SQLAlchemyError unless the database answers."""

@@ -90,17 +90,29 @@ class Service:
             self._text(given.get(name, ""), name, self.settings.max_id)
             for name in ("user", "composition")
         )
+        contexts = self.sessions.completer.contexts
+        where = {
+            name: self._text(given[name], name, self.settings.max_id)
+            for name in (contexts.names if contexts else ())
+            if given.get(name)
+        }
         if user and composition:
             client = _seconds(given.get("t"))
             answer_now = partial(
-                self.sessions.suggest, query, user, composition, client=client, phone=phone
+                self.sessions.suggest,
+                query,
+                user,
+                composition,
+                client=client,
+                phone=phone,
+                where=where,
             )
             if self.sessions.is_open(user, composition):
                 suggestions = answer_now()
             else:  # what is stored of the user is read first
                 suggestions = await run_in_threadpool(answer_now)
         else:
-            suggestions = self.sessions.static(query, phone)
+            suggestions = self.sessions.static(query, phone, where)
         texts = [suggestion.text for suggestion in suggestions]
         answer: list[Any] = [
             query,
@@ -108,8 +120,10 @@ class Service:
             [""] * len(texts),
             [f"{request.base_url}search?q={quote(text, safe='')}" for text in texts],
         ]
-        if given.get("explain") == "1":
-            answer.append({"suggestions": [_explained(suggestion) for suggestion in suggestions]})
+        explained = given.get("explain") == "1"
+        if explained or self.sessions.completer.records:
+            told = [_carried(one) | (_explained(one) if explained else {}) for one in suggestions]
+            answer.append({"suggestions": told})
         return Response(
             json.dumps(answer),  # escaped: half a character, as typed, is no UTF-8
             media_type="application/x-suggestions+json",
@@ -255,10 +269,13 @@ def _seconds(t: str | None) -> float | None:
     return milliseconds / 1000
 
 
+def _carried(suggestion: Suggestion) -> dict[str, Any]:
+    return {"text": suggestion.text, "id": suggestion.id, "payload": suggestion.payload}
+
+
 def _explained(suggestion: Suggestion) -> dict[str, Any]:
     why = suggestion.explain()
     return {
-        "text": suggestion.text,
         "relevance": suggestion.relevance,
         "feedback": suggestion.feedback,
         "static_position": suggestion.static_position,

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
@@ -33,6 +33,7 @@ class _Open:
     """Server clock at the last request."""
     opened: float
     phone: Phone | None = None
+    where: Mapping[str, str] | None = None
     client_zero: float | None = None
     """The client's clock when the composition was opened."""
     at: float = 0.0
@@ -85,9 +86,11 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._open)
 
-    def static(self, query: str, phone: Phone | None = None) -> list[Suggestion]:
+    def static(
+        self, query: str, phone: Phone | None = None, where: Mapping[str, str] | None = None
+    ) -> list[Suggestion]:
         """Return what anybody with such a phone would be shown who has typed nothing before."""
-        nobody = self.completer.compose(self.completer.user(), phone)
+        nobody = self.completer.compose(self.completer.user(), phone, where=where)
         return nobody.suggest(query, at=0.0, show=SHOWN)
 
     def is_open(self, user: str, composition: str) -> bool:
@@ -103,6 +106,7 @@ class Sessions:
         *,
         client: float | None = None,
         phone: Phone | None = None,
+        where: Mapping[str, str] | None = None,
     ) -> list[Suggestion]:
         """Return what to show; the first call opens the composition.
 
@@ -117,17 +121,21 @@ class Sessions:
             is not counted as a keystroke. Neither is a request that repeats the one before.
         phone : Phone, optional
             Signals at the first keystroke; later ones of the composition change nothing.
+        where : mapping of str to str, optional
+            Context → value, as for `Completer.compose`; likewise that of the first keystroke.
         """
-        entry = self._entry(user, composition, phone)
+        entry = self._entry(user, composition, phone, where)
         with entry.user.lock:
             if query == entry.query:
                 return entry.shown
             at = entry.seconds(client, self._clock())
             if entry.keystrokes and at < entry.at:
-                again = self.completer.compose(entry.user.state, entry.phone)
+                again = self.completer.compose(entry.user.state, entry.phone, where=entry.where)
                 return again.suggest(query, at=0.0, show=SHOWN)
             if entry.keystrokes == self._settings.max_keystrokes:
-                entry.composition = self.completer.compose(entry.user.state, entry.phone)
+                entry.composition = self.completer.compose(
+                    entry.user.state, entry.phone, where=entry.where
+                )
                 entry.keystrokes = 0
             entry.at = max(at, entry.at)
             entry.keystrokes += 1
@@ -159,7 +167,13 @@ class Sessions:
             self._events.record(user, composition, query, learned=learned, state=stored)
             return learned, state.updates
 
-    def _entry(self, user: str, composition: str, phone: Phone | None = None) -> _Open:
+    def _entry(
+        self,
+        user: str,
+        composition: str,
+        phone: Phone | None = None,
+        where: Mapping[str, str] | None = None,
+    ) -> _Open:
         key = (user, composition)
         with self._lock:
             entry = self._find(key)
@@ -174,8 +188,8 @@ class Sessions:
             if owner is None:
                 owner = _User(self._events.state(user) or self.completer.user(user))
             now = self._clock()
-            typing = self.completer.compose(owner.state, phone)
-            entry = _Open(owner, typing, touched=now, opened=now, phone=phone)
+            typing = self.completer.compose(owner.state, phone, where=where)
+            entry = _Open(owner, typing, touched=now, opened=now, phone=phone, where=where)
             with self._lock:
                 self._users[user] = owner
                 self._open[key] = entry

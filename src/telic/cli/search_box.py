@@ -1,0 +1,257 @@
+"""`telic completion fit | inspect | serve | forget`: a search box from files, looked into, run."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from telic.cli.completion import (
+    Json,
+    MinCompositions,
+    MinUsers,
+    Queries,
+    SkipBadRows,
+    Window,
+    app,
+    protocols_of,
+    relevances_of,
+)
+from telic.cli.console import Overwrite, print_json
+from telic.cli.progress import console
+from telic.errors import InputError, ModelError
+
+if TYPE_CHECKING:
+    from telic.completion import Completer
+
+Sources = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Lists of phrases, query logs or a composition log: CSV, TSV, JSON lines, Parquet, "
+        "text (docs/data-contracts.md, 1, 2 and 5)."
+    ),
+]
+Column = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="ROLE=COLUMN, such as phrase=product or weight=sold; a role of your own is a context "
+        "to filter by. May be repeated."
+    ),
+]
+Duplicates = Annotated[
+    Any,  # fit_files says which there are
+    typer.Option(help="A phrase listed twice with different weights: raise, add or max."),
+]
+Deny = Annotated[
+    Path | None,
+    typer.Option(
+        help="Text file of what is never suggested: a phrase, *part* or /pattern/ a line."
+    ),
+]
+SynonymsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--synonyms", help="Text file of words that mean the same, by commas, a group a line."
+    ),
+]
+
+
+def columns_of(given: list[str] | None) -> dict[str, str]:
+    """Read ``ROLE=COLUMN`` options."""
+    columns = {}
+    for text in given or ():
+        role, equals, column = text.partition("=")
+        if not (role and equals and column):
+            raise InputError(f"--column is {text!r}, expected ROLE=COLUMN, as in phrase=title.")
+        columns[role] = column
+    return columns
+
+
+@app.command()
+def fit(
+    sources: Sources,
+    out: Annotated[Path, typer.Argument(help="Model folder to write.")],
+    queries: Queries = None,
+    column: Column = None,
+    duplicates: Duplicates = "raise",
+    deny: Deny = None,
+    synonyms: SynonymsFile = None,
+    relevance: Annotated[
+        str, typer.Option(help="Static relevance score, with a composition log.")
+    ] = "personal-s",
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="With a composition log: static, adaqac-unp, adaqac-batch, adaqac-online (the "
+            "default), appaware or appaware-adaqac."
+        ),
+    ] = None,
+    protocol: Annotated[str, typer.Option(help="careful or paper.")] = "careful",
+    candidates: Annotated[int, typer.Option(help="Candidates to re-rank.", min=1, max=200)] = 10,
+    min_compositions: MinCompositions = 8,
+    min_users: MinUsers = 3,
+    window: Window = 30.0,
+    skip_bad_rows: SkipBadRows = False,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Fit a search box on lists, query logs or a composition log; write it as a model folder."""
+    from telic.completion import fit_files
+    from telic.data import check_output
+
+    files = [*sources, *([queries] if queries else [])]
+    check_output(out, reads=[*files, deny, synonyms], overwrite=overwrite)
+    (score,) = relevances_of([relevance])
+    chosen = protocols_of(protocol)
+    if len(chosen) > 1:
+        raise InputError("--protocol is 'both', expected careful or paper: one model is fitted.")
+    with console.status("fitting"):
+        completer = fit_files(
+            *files, columns=columns_of(column), duplicates=duplicates, relevance=score,
+            model=model, protocol=chosen[0], n=candidates, minutes=window, min_users=min_users,
+            min_compositions=min_compositions, on_bad_row="skip" if skip_bad_rows else "raise",
+        )  # fmt: skip
+    completer = _edited(completer, deny, synonyms)
+    completer.save(out)
+    _describe(out, completer, as_json=as_json)
+
+
+def _edited(completer: "Completer", deny: Path | None, synonyms: Path | None) -> "Completer":
+    """Apply an editor's deny list and synonyms."""
+    from telic.completion import DenyList, Synonyms
+
+    if synonyms:
+        completer = replace(completer, synonyms=Synonyms.read(synonyms))
+    return completer.denying(DenyList.read(deny)) if deny else completer
+
+
+@app.command()
+def inspect(
+    model: Annotated[Path, typer.Argument(help="Model folder.")],
+    prefix: Annotated[str | None, typer.Option(help="Also show the suggestions for it.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what a model folder holds: scores, weights, where feedback may re-rank."""
+    from telic.completion import Completer
+
+    _describe(model, Completer.load(model), as_json=as_json, prefix=prefix)
+
+
+@app.command()
+def serve(
+    model: Annotated[
+        list[Path],
+        typer.Argument(help="Model folder; or files to fit one on first, as fit takes them."),
+    ],
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0 takes any free one.", min=0, max=65535)] = 8000,
+    database: Annotated[
+        str | None,
+        typer.Option(help="SQLAlchemy URL; default: MODEL.sqlite beside the model."),
+    ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(help="A further name that requests may call the service by; may be repeated."),
+    ] = None,
+    column: Column = None,
+    duplicates: Duplicates = "raise",
+    deny: Deny = None,
+    synonyms: SynonymsFile = None,
+    min_users: MinUsers = 3,
+) -> None:
+    """Serve a model as a search box on a page of its own, until Ctrl-C."""
+    from telic.completion import Completer, fit_files
+
+    try:
+        from telic.serve import Settings, run
+    except ImportError as error:
+        raise InputError(
+            f"the service needs the package {error.name}. Install it with: pip install telic[serve]"
+        ) from None
+    settings = Settings.beside(model[0], host=host, port=port, names=tuple(name or ()))
+    if database:
+        settings = replace(settings, database=database)
+
+    def ready(address: str) -> None:
+        console.print(f"search box: {address} (Ctrl-C stops)", soft_wrap=True)
+
+    if len(model) == 1 and not model[0].is_file():
+        completer = Completer.load(model[0])
+    else:
+        completer = fit_files(
+            *model, columns=columns_of(column), duplicates=duplicates, min_users=min_users
+        )
+        completer = _edited(completer, deny, synonyms)
+        _print_facts(completer.found, to=console)
+    run(completer, settings, ready=ready)
+
+
+@app.command()
+def forget(
+    model: Annotated[Path, typer.Argument(help="Model folder; written anew without the user.")],
+    user: Annotated[str, typer.Argument(help="The user's id.")],
+    database: Annotated[
+        str | None, typer.Option(help="SQLAlchemy URL; default: MODEL.sqlite beside the model.")
+    ] = None,
+) -> None:
+    """Erase a user: history and weights in the model, submissions and state in the database.
+
+    Stop the service first, and start it again: it holds the model that was. What all users share,
+    counts and means over many, stays.
+    """
+    from telic.completion import Completer
+
+    completer = Completer.load(model)
+    known = user in completer.users
+    if known:
+        completer.without(user).save(model)
+        if user in Completer.load(model).users:
+            raise ModelError(f"{model}: still knows the user. Is something else writing to it?")
+    beside = model.with_name(model.name + ".sqlite")
+    rows = 0
+    if database or beside.exists():
+        from telic.serve.events import Events
+
+        events = Events(database or f"sqlite:///{beside}", completer)
+        rows = events.forget(user)
+        left = events.forget(user)
+        events.close()
+        if left:
+            raise ModelError("the database was written to in the meantime. Stop the service first.")
+    if not known and not rows:
+        raise InputError(f"neither {model} nor its database knows this user. Check the id.")
+    said = "erased from the model" if known else "not in the model"
+    console.print(f"{said}; {rows} rows erased from the database", markup=False, highlight=False)
+
+
+def _describe(
+    folder: Path, completer: "Completer", *, as_json: bool, prefix: str | None = None
+) -> None:
+    from telic.completion.findings import model_facts
+
+    facts = model_facts(completer)
+    if prefix is not None:
+        suggestions = completer.compose(completer.user()).suggest(prefix, at=0.0)
+        facts[f"suggestions for {prefix!r}"] = [s.text for s in suggestions]
+    if as_json:
+        print_json({"folder": str(folder), **facts})
+        return
+    out = Console(markup=False, highlight=False)
+    out.print(f"{folder}", soft_wrap=True)
+    _print_facts(facts, to=out)
+
+
+def _print_facts(facts: dict[str, Any], *, to: Console) -> None:
+    """Print facts for people, those of parts on lines of their own."""
+    for name, value in facts.items():
+        if isinstance(value, dict) and name.startswith(("possible", "if k ")):
+            for part, said in value.items():
+                shown = part if name == "possible" else f"{name}: {part}"
+                to.print(f"  {shown}: {said}", soft_wrap=True, markup=False, highlight=False)
+            continue
+        for one in value if name == "files" else [value]:
+            to.print(
+                f"  {'file' if name == 'files' else name}: {one}", soft_wrap=True, markup=False,
+                highlight=False,
+            )  # fmt: skip

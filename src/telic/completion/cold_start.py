@@ -1,0 +1,267 @@
+"""A search box from the files that people have: lists, query logs, composition logs."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from telic.completion.adaqac import CAREFUL, D, Design, Protocol
+from telic.completion.appaware_signals import MINUTES
+from telic.completion.completer import Completer, UserState
+from telic.completion.contexts import Contexts
+from telic.completion.entries import Duplicates, Entries, Gathered
+from telic.completion.fitting import fit_completer
+from telic.completion.harm import PREFIX_BINS, Gate
+from telic.completion.index import PrefixIndex
+from telic.completion.records import Records
+from telic.completion.relevance import Relevance, shared_parts
+from telic.completion.replay import Replay
+from telic.completion.sources import (
+    Sources,
+    as_catalogue,
+    joined_logs,
+    read_sources,
+    submissions_of,
+)
+from telic.completion.words import WordIndex
+from telic.data.phrases import OnBadRow
+from telic.errors import InputError
+
+MIXES = tuple(
+    (popular, personal, recent)
+    for popular, recent in ((1.0, 0.0), (0.7, 0.3), (0.4, 0.6))
+    for personal in (0.0, 0.3, 1.0, 3.0)
+)
+"""Weights of popular, personal and recent that a query log chooses from."""
+HELD_OUT = 1000
+"""Most submissions, the latest of a query log, that the weights are chosen by."""
+PREFIXES = (1, 2, 3, 5, 8)
+"""Lengths of the prefixes of these that are completed."""
+DEFAULT = (1.0, 1.0, 0.0)
+"""The weights where there is no log to choose by."""
+
+
+def fit_files(
+    *paths: str | Path,
+    columns: Mapping[str, str] | None = None,
+    min_users: int = 3,
+    duplicates: Duplicates = "raise",
+    on_bad_row: OnBadRow = "raise",
+    relevance: str = "personal-s",
+    model: str | None = None,
+    protocol: Protocol = CAREFUL,
+    n: int = 10,
+    min_compositions: int = 8,
+    minutes: float = MINUTES,
+    words: bool = True,
+) -> Completer:
+    r"""Fit a search box on files: lists of phrases, query logs, composition logs, or several.
+
+    With a composition log in which some user has `min_compositions`, this is `fit_completer` with
+    the other files as what was known before. Without one nothing is invented: what all users share
+    is popularity and recency, as far as the files tell them, users of a query log bring their own
+    history, and the weights of the three are those that complete the latest submissions of the
+    query log best (mean reciprocal rank over prefixes of `PREFIXES` characters). Feedback moves
+    nothing until there is a log of it.
+
+    Parameters
+    ----------
+    *paths : path
+        CSV, TSV, JSON lines, Parquet, or text with a phrase a line.
+    columns : mapping of str to str, optional
+        Role → column, such as ``{"phrase": "product", "brand": "brand_name"}``: see
+        `telic.data.shapes.shape_of`.
+    min_users : int
+        Of a query log, only what so many users submitted is suggested to others.
+    duplicates : {"raise", "add", "max"}
+        What becomes of a phrase that a list gives twice with different weights.
+    on_bad_row : {"raise", "skip"}
+    relevance, model, protocol, n, min_compositions, minutes
+        With a composition log: see `fit_completer`. `n` also without.
+    words : bool
+        Fill lists that the prefix leaves room in by the words typed, see `WordIndex`; never under a
+        protocol whose relevance is no logarithm.
+
+    Raises
+    ------
+    InputError
+        If a file, column or row cannot be used, or there is nothing to suggest.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "titles.csv"
+    >>> _ = file.write_text("title,views\nTea,3\nTeapot,9\n")
+    >>> [suggestion.text for suggestion in fit_files(file).suggest("te")]
+    ['Teapot', 'Tea']
+    """
+    sources = read_sources(paths, columns=columns, on_bad_row=on_bad_row)
+    found: dict[str, Any] = {"files": sources.files, "possible": sources.possible()}
+    log = sources.compositions
+    if log is not None:
+        longest = int(np.bincount(log.user).max())
+        if longest >= min_compositions:
+            others = [*sources.logs, *([as_catalogue(sources.listed)] if sources.listed else [])]
+            queries = joined_logs(others) if others else None
+            replay = Replay(
+                log, queries=queries, min_compositions=min_compositions, min_users=min_users
+            )
+            fitted = fit_completer(
+                replay, relevance=relevance, model=model or "adaqac-online", protocol=protocol,
+                n=n, minutes=minutes,
+            )  # fmt: skip
+            completer = replace(
+                fitted,
+                found=found,
+                records=_records_by_text(sources, fitted.index),
+                contexts=_contexts_by_text(sources, fitted.index),
+            )
+            return with_words(completer) if words and protocol.scale == "log" else completer
+        found["possible"]["feedback"] = (
+            f"not yet: no user has {min_compositions} compositions (the most is {longest})"
+        )
+        sources.logs.append(submissions_of(log))
+    if model not in (None, "static"):
+        why = found["possible"]["feedback"]
+        raise InputError(f"model is {model!r}, which learns from feedback; {why}.")
+    gathered = Gathered(sources.listed, sources.logs, min_users=min_users, duplicates=duplicates)
+    simulated = log is not None and log.simulated
+    mix = _learned_mix(gathered, n=n)
+    if gathered.users:
+        found["if k users must have submitted a phrase"] = gathered.kept_back()
+    completer = _cold(gathered, mix, n=n, simulated=simulated, found=found)
+    return with_words(completer) if words else completer
+
+
+def with_words(completer: Completer) -> Completer:
+    """Return a completer that also finds phrases by the words in them, and by mistyped ones."""
+    return replace(completer, words=WordIndex.build(completer.index))
+
+
+def _cold(
+    gathered: Gathered,
+    mix: tuple[float, float, float],
+    *,
+    n: int,
+    until: int | None = None,
+    simulated: bool = False,
+    found: dict[str, Any] | None = None,
+) -> Completer:
+    """Put what is known at a moment behind a search box that no feedback moves."""
+    entries = gathered.entries(until=until)
+    relevance = Relevance("mpc", popular=mix[0], personal=mix[1], recent=mix[2])
+    if mix[2]:
+        relevance = replace(relevance, name="timesense")
+    if mix[1] and gathered.users:
+        relevance = replace(relevance, name="personal")
+    index, given = PrefixIndex.build_ordered(
+        entries.phrases,
+        shared_parts(entries.popular, entries.recent, relevance.factors, True),
+        apart=np.arange(len(entries)),
+    )
+    weights = np.zeros(D)
+    users = {
+        name: UserState(weights.copy(), history=history, previous=next(reversed(history), None))
+        for name, history in gathered.histories(entries, until=until).items()
+        if history
+    }
+    gate = Gate(False, np.zeros(len(PREFIX_BINS), bool), np.zeros(len(users), bool))
+    return Completer(
+        index, relevance, Design(np.ones(D), False), weights, users, gate, "static", n, 0.0,
+        "careful", simulated, records=_records(entries, given), merged=True,
+        contexts=_contexts(entries, given),
+        found=(found or {}) | _merging(entries),
+    )  # fmt: skip
+
+
+def _learned_mix(gathered: Gathered, *, n: int) -> tuple[float, float, float]:
+    """Choose the weights by the latest submissions, completed with what was known before them."""
+    events = gathered.submissions
+    held = min(HELD_OUT, len(events.at) // 4)
+    if held < 50:
+        return DEFAULT
+    split = int(events.at[-held])
+    before = int(np.searchsorted(events.at, split))
+    if not before or not events.opens[:before].any():
+        return DEFAULT
+    people = {name: i for i, name in enumerate(gathered.users)}
+    names = list(people)
+    later = range(before, len(events.at))
+
+    def accuracy(mix: tuple[float, float, float]) -> float:
+        completer = _cold(gathered, mix, n=n, until=split)
+        total = 0.0
+        for e in later:
+            user = int(events.user[e])
+            typing = completer.compose(completer.user(names[user] if user >= 0 else None))
+            wanted = completer.known_as(gathered.texts[gathered.query[e]])
+            for length in PREFIXES:
+                if length <= len(wanted):
+                    texts = [s.text for s in typing.suggest(wanted[:length], at=0.0)]
+                    total += 1 / (1 + texts.index(wanted)) if wanted in texts else 0.0
+        return total
+
+    named = bool((events.user[:before] >= 0).any())
+    mixes = [mix for mix in MIXES if named or not mix[1]]
+    if int(events.at[before - 1]) - int(events.at[0]) < 2 * 28 * 24 * 3600 * 1_000_000:
+        mixes = [mix for mix in mixes if not mix[2]]  # all of the log is recent
+    return max(mixes, key=accuracy)
+
+
+def _records(entries: Entries, given: np.ndarray) -> Records | None:
+    if not any(entries.ids) and not any(entries.payloads):
+        return None
+    return Records.of([entries.ids[i] for i in given], [entries.payloads[i] for i in given])
+
+
+def _contexts(entries: Entries, given: np.ndarray) -> Contexts | None:
+    columns = {name: [values[i] for i in given] for name, values in entries.contexts.items()}
+    return Contexts.of(columns) if columns else None
+
+
+def _contexts_by_text(sources: Sources, index: PrefixIndex) -> Contexts | None:
+    """Give the phrases of a fitted index the contexts that a list has for their spelling."""
+    listed = sources.listed
+    if listed is None or not listed.contexts:
+        return None
+    columns: dict[str, list[str | None]] = {}
+    for name, values in listed.contexts.items():
+        column: list[str | None] = [None] * len(index)
+        columns[name] = column
+        seen: dict[int, str | None] = {}
+        for row, value in enumerate(values.to_pylist()):
+            number = index.find(listed.phrases[row].as_py())
+            if seen.setdefault(number, value) != value:
+                raise InputError(
+                    f"{listed.where(row)}: phrase {listed.phrases[row].as_py()!r} has the {name} "
+                    f"{value!r} and {seen[number]!r}; beside a composition log a phrase can be "
+                    "limited to one. Keep one."
+                )
+            if number >= 0:
+                column[number] = value
+    return Contexts.of(columns)
+
+
+def _records_by_text(sources: Sources, index: PrefixIndex) -> Records | None:
+    """Give the phrases of an index the ids and payloads that a list has for their spelling."""
+    listed = sources.listed
+    if listed is None or (listed.ids is None and listed.payloads is None):
+        return None
+    ids: list[str | None] = [None] * len(index)
+    payloads: list[str | None] = [None] * len(index)
+    nothing = [None] * len(listed)
+    columns = [nothing if c is None else c.to_pylist() for c in (listed.ids, listed.payloads)]
+    for phrase, own, payload in zip(listed.phrases.to_pylist(), *columns, strict=True):
+        number = index.find(phrase)
+        if number >= 0 and ids[number] is None and payloads[number] is None:
+            ids[number], payloads[number] = own, payload
+    return Records.of(ids, payloads)
+
+
+def _merging(entries: Entries) -> dict[str, Any]:
+    return {
+        "spellings merged into others": entries.spellings - len(entries),
+        "queries kept back, too few users": entries.shy,
+    }

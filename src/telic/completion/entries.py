@@ -1,0 +1,262 @@
+"""What may be suggested, gathered from lists and query logs: spellings merged, counts added."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from telic.completion.folding import fold
+from telic.completion.relevance import WINDOW, Submissions
+from telic.data.phrases import PhraseList
+from telic.data.queries import QueryLog
+from telic.errors import InputError
+
+Duplicates = Literal["raise", "add", "max"]
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Phrases that may be suggested, one for each folded form and context.
+
+    Near-duplicates (Tokyo, Tōkyō, TOKYO) are one entry, spelled as its heaviest is.
+    """
+
+    phrases: list[str]
+    popular: np.ndarray
+    """float64 (n,): weight in the lists plus submissions."""
+    recent: np.ndarray
+    """float64 (n,): submissions in the last 28 days of the log."""
+    ids: list[str | None]
+    payloads: list[str | None]
+    """JSON."""
+    contexts: dict[str, list[str | None]]
+    spellings: int
+    """Distinct spellings that were merged into the entries."""
+    shy: int
+    """Folded forms left out because fewer than `min_users` people submitted them."""
+
+    def __len__(self) -> int:
+        return len(self.phrases)
+
+
+class Gathered:
+    """Lists and query logs by folded form, from which the entries of any moment can be made.
+
+    Parameters
+    ----------
+    listed : PhraseList, optional
+    logs : sequence of QueryLog
+    min_users : int
+        Of a query that no list has, only what so many people submitted is an entry; a log that
+        names nobody vouches for all it holds.
+    duplicates : {"raise", "add", "max"}
+        What becomes of a phrase that a list gives twice with different weights.
+
+    Raises
+    ------
+    InputError
+        If there are such phrases and `duplicates` is "raise"; naming phrase and rows.
+    """
+
+    def __init__(
+        self,
+        listed: PhraseList | None,
+        logs: Sequence[QueryLog],
+        *,
+        min_users: int = 3,
+        duplicates: Duplicates = "raise",
+    ) -> None:
+        if duplicates not in ("raise", "add", "max"):
+            raise InputError(f"duplicates is {duplicates!r}, expected raise, add or max.")
+        self.forms: dict[str, int] = {}
+        """Folded form → its number."""
+        self.listed = listed
+        if listed is not None:
+            self._rows, self._weight = _distinct_rows(listed, duplicates)
+            texts = listed.phrases.take(pa.array(self._rows)).to_pylist()
+            self._form_of_row = np.array([self._form(text) for text in texts], np.int64)
+        self.texts: list[str] = []
+        """Distinct queries of the logs."""
+        self.users: list[str] = []
+        numbers: dict[str, int] = {}
+        names: dict[str, int] = {}
+        parts = []
+        for log in logs:
+            query = np.array([numbers.setdefault(q, len(numbers)) for q in log.queries], np.int64)
+            known = [-1 if u is None else names.setdefault(u, len(names)) for u in log.users]
+            user = np.array(known, np.int64)[log.user]
+            parts.append((log.at, query[log.query], user, log.count))
+        self.texts, self.users = list(numbers), list(names)
+        self.form_of = np.array([self._form(text) for text in self.texts], np.int64)
+        if not parts:
+            parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64),
+                      np.empty(0))]  # fmt: skip
+        at, query, user, count = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        order = np.argsort(at, kind="stable")
+        self.query = query[order]
+        """int64 (m,): text of each submission, in time order."""
+        forms = self.form_of[self.query] if len(self.texts) else self.query
+        by_form = [(at[order], forms, user[order], count[order])]
+        self.submissions = Submissions.gathered(by_form, min_users=min_users)
+        """By folded form."""
+
+    def _form(self, text: str) -> int:
+        return self.forms.setdefault(fold(text), len(self.forms))
+
+    def entries(self, *, until: int | None = None) -> Entries:
+        """Make the entries as of a moment (microseconds since 1970); by default of the end."""
+        events, size = self.submissions, len(self.forms)
+        now = int(events.at.max(initial=0)) + 1 if until is None else until
+        before = events.at < now
+        recent = before & (events.at >= now - WINDOW)
+        popular = np.bincount(events.query[before], events.count[before], size)
+        lately = np.bincount(events.query[recent], events.count[recent], size)
+        opened = np.bincount(events.query[before], events.opens[before], size) > 0
+        seen = np.bincount(events.query[before], minlength=size) > 0
+        spelled = self._spelled(before)
+
+        listed = self.listed
+        in_list = np.zeros(size, bool)
+        phrases, groups = [], 0
+        weight: np.ndarray = np.empty(0)
+        form: np.ndarray = np.empty(0, np.int64)
+        first: np.ndarray = np.empty(0, np.int64)
+        if listed is not None:
+            in_list[self._form_of_row] = True
+            group = _numbered([self._form_of_row, *self._context_codes()])
+            groups = int(group.max(initial=-1)) + 1
+            weight = np.bincount(group, self._weight, groups)
+            # The heaviest row of a group gives it its spelling, id and payload.
+            order = np.lexsort((np.arange(len(group)), -self._weight, group))
+            first = order[np.unique(group[order], return_index=True)[1]]
+            form = self._form_of_row[first]
+            phrases = listed.phrases.take(pa.array(self._rows[first])).to_pylist()
+        more = np.flatnonzero(opened & ~in_list)
+        phrases += [self.texts[spelled[f]] for f in more]
+        form = np.concatenate([form, more])
+
+        def column(values: pa.Array | None) -> list[str | None]:
+            kept: list[str | None] = [None] * groups
+            if values is not None:
+                kept = values.take(pa.array(self._rows[first])).to_pylist()
+            return kept + [None] * len(more)
+
+        rows = 0 if listed is None else len(np.unique(self._spelled_rows()))
+        spellings = rows + int(np.isin(self.form_of, more).sum())
+        return Entries(
+            phrases, np.concatenate([weight, np.zeros(len(more))]) + popular[form], lately[form],
+            column(listed.ids if listed else None), column(listed.payloads if listed else None),
+            {name: column(values) for name, values in (listed.contexts if listed else {}).items()},
+            spellings, int((seen & ~opened & ~in_list).sum()),
+        )  # fmt: skip
+
+    def histories(self, entries: Entries, *, until: int | None = None) -> dict[str, dict]:
+        """Return what each user submitted before a moment: user → query → count, oldest first.
+
+        A query is spelled as its entry is, or where it is none as the user last spelled it.
+        """
+        events = self.submissions
+        shown = {fold(phrase): phrase for phrase in reversed(entries.phrases)}
+        of_text = [shown.get(fold(text)) for text in self.texts]
+        own: dict[str, dict] = {user: {} for user in self.users}
+        last: dict[tuple[int, int], str] = {}
+        chosen = events.user >= 0
+        if until is not None:
+            chosen &= events.at < until
+        for e in np.flatnonzero(chosen):
+            user, text = int(events.user[e]), int(self.query[e])
+            history = own[self.users[user]]
+            key = user, int(events.query[e])
+            spelled = of_text[text] or self.texts[text]
+            before = history.pop(last.get(key, spelled), 0.0)
+            history[spelled] = before + float(events.count[e])
+            last[key] = spelled
+        return own
+
+    def kept_back(self) -> dict[str, str]:
+        """Say what is suggested, and of how many submissions, if k users must have submitted it.
+
+        What a list has, or a log that names nobody, is suggested at every k.
+        """
+        events, size = self.submissions, len(self.forms)
+        vouched = np.zeros(size, bool)
+        if self.listed is not None:
+            vouched[self._form_of_row] = True
+        vouched[events.query[events.user < 0]] = True
+        named = events.user >= 0
+        pairs = np.unique(events.query[named] * (len(self.users) + 1) + events.user[named])
+        people = np.bincount(pairs // (len(self.users) + 1), minlength=size)
+        count = np.bincount(events.query[named], events.count[named], size)
+        said = {}
+        for k in (1, 3, 5, 10, 20, 50, 100):
+            kept = vouched | (people >= k)
+            share = count[kept].sum() / max(count.sum(), 1e-12)
+            said[str(k)] = (
+                f"{int(kept.sum())} phrases, {share:.1%} of the submissions of named users"
+            )
+        return said
+
+    def _spelled(self, before: np.ndarray) -> np.ndarray:
+        """Text by which each form of the logs was submitted most, the first of equals."""
+        best = np.full(len(self.forms), -1, np.int64)
+        if len(self.texts):
+            counts = np.bincount(self.query[before], self.submissions.count[before],
+                                 len(self.texts))  # fmt: skip
+            order = np.lexsort((np.arange(len(self.texts)), -counts))[::-1]
+            best[self.form_of[order]] = order
+        return best
+
+    def _context_codes(self) -> list[np.ndarray]:
+        assert self.listed is not None
+        return [_codes(column)[self._rows] for column in self.listed.contexts.values()]
+
+    def _spelled_rows(self) -> np.ndarray:
+        assert self.listed is not None
+        return _numbered([_codes(self.listed.phrases)[self._rows], *self._context_codes()])
+
+
+def _codes(column: pa.Array) -> np.ndarray:
+    coded = column.dictionary_encode(null_encoding="encode").indices
+    return coded.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _numbered(columns: list[np.ndarray]) -> np.ndarray:
+    """Number the distinct rows of some integer columns."""
+    number = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        number = np.unique(number * (int(column.max(initial=0)) + 1) + column,
+                           return_inverse=True)[1]  # fmt: skip
+    return number
+
+
+def _distinct_rows(listed: PhraseList, duplicates: Duplicates) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of a list that differ in phrase, context or id, and the weight of each.
+
+    Without weights, a phrase weighs as often as it comes.
+    """
+    columns = [_codes(listed.phrases), *(_codes(c) for c in listed.contexts.values())]
+    columns += [] if listed.ids is None else [_codes(listed.ids)]
+    group = _numbered(columns)
+    _, first = np.unique(group, return_index=True)
+    if listed.weights is None:
+        return first, np.bincount(group, minlength=len(first)).astype(float)
+    weights = listed.weights
+    if duplicates == "raise":
+        differs = np.flatnonzero(weights != weights[first][group])
+        if len(differs):
+            row = int(differs[0])
+            there = int(first[group[row]])
+            phrase = listed.phrases[row].as_py()
+            raise InputError(
+                f"{listed.where(row)}: phrase {phrase[:60]!r} has weight {weights[row]:g}, but "
+                f"{weights[there]:g} in {listed.where(there)}. Keep one of them, or say what to do "
+                "with --duplicates add (or max)."
+            )
+        return first, weights[first]
+    if duplicates == "add":
+        return first, np.bincount(group, weights, len(first))
+    heaviest = np.zeros(len(first))
+    np.maximum.at(heaviest, group, weights)
+    return first, heaviest

@@ -1,0 +1,160 @@
+"""The files that a search box is fitted on: what they are, and what they make possible."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from telic.data.compositions import CompositionLog, read_compositions
+from telic.data.phrases import OnBadRow, PhraseList, merged, read_list, read_query_log
+from telic.data.pieces import open_pieces
+from telic.data.queries import QueryLog
+from telic.data.shapes import Shape, shape_of
+from telic.errors import InputError
+
+DAY = 24 * 3600 * 1_000_000
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Files, read: lists of phrases, query logs, a composition log.
+
+    Make one with `read_sources`.
+    """
+
+    listed: PhraseList | None
+    logs: list[QueryLog]
+    compositions: CompositionLog | None
+    files: list[str]
+    """In a few words, what each file is."""
+    roles: set[str] = field(default_factory=set)
+    """What some column of the lists and query logs says; see `telic.data.shapes.USUAL`."""
+
+    def possible(self) -> dict[str, str]:
+        """Say what these files make possible, and of the rest what is missing."""
+        log = self.compositions
+        times = [log.submitted_at] if log else []
+        times += [one.at for one in self.logs]
+        days = (max(t.max() for t in times) - min(t.min() for t in times)) / DAY if times else 0
+        named = log is not None or any(len(one.users) > 1 for one in self.logs)
+        counted = bool(times) or (self.listed is not None and self.listed.weights is not None)
+        repeats = self.listed is not None and not counted
+        return {
+            "popularity": "yes" if counted else
+            "only how often a phrase is repeated; for more bring a weight column or a query log"
+            if repeats else "no",
+            "recency": f"yes, over {days:.0f} days" if days >= 1 else
+            "no: needs a query log with times over several days",
+            "personal history": "yes" if named else "no: needs a query log with a user column",
+            "sessions": "yes, the query before" if named else
+            "no: needs a query log with a user column",
+            "feedback": "yes" if log and len(log.shown) else
+            "no: needs a log of keystrokes with the lists that were shown (contract 1)",
+        }  # fmt: skip
+
+
+def read_sources(
+    paths: Sequence[str | Path],
+    *,
+    columns: Mapping[str, str] | None = None,
+    on_bad_row: OnBadRow = "raise",
+) -> Sources:
+    """Read files of any kind that `telic.data.shapes.shape_of` tells apart.
+
+    Parameters
+    ----------
+    paths : sequence of path
+        At least one.
+    columns : mapping of str to str, optional
+        Role → column, for the lists and query logs among them.
+    on_bad_row : {"raise", "skip"}
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read or told, or a row cannot be used.
+    """
+    if not paths:
+        raise InputError("no file was given. Name a list of phrases, a query log or both.")
+    lists: list[PhraseList] = []
+    logs: list[QueryLog] = []
+    compositions: list[Path] = []
+    files: list[str] = []
+    roles: set[str] = set()
+    for path in map(Path, paths):
+        pieces = open_pieces(path)
+        known = columns if "keystrokes" not in pieces.columns else None
+        shape = shape_of(pieces, known)
+        if shape.kind == "compositions":
+            compositions.append(path)
+            files.append(f"{path}: {shape.name}")
+            continue
+        roles |= set(shape.roles)
+        if shape.kind == "list":
+            lists.append(read_list(pieces, shape, on_bad_row=on_bad_row))
+            files.append(_said(path, shape, len(lists[-1]), lists[-1].skipped))
+        else:
+            queries = read_query_log(pieces, shape, on_bad_row=on_bad_row)
+            if not len(queries.query):
+                raise InputError(f"{path}: holds no row. Expected one submission in each.")
+            logs.append(queries)
+            files.append(_said(path, shape, len(queries.query), queries.skipped))
+    log = _composition_log(compositions, on_bad_row)
+    return Sources(merged(lists) if lists else None, logs, log, files, roles)
+
+
+def _composition_log(paths: list[Path], on_bad_row: OnBadRow) -> CompositionLog | None:
+    if len(paths) < 2:
+        return read_compositions(paths[0], on_bad_row=on_bad_row) if paths else None
+    try:
+        tables = [pq.read_table(path) for path in paths]
+        joined = pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        said = str(error).splitlines()[0][:200]
+        names = ", ".join(map(str, paths))
+        raise InputError(f"{names}: cannot be joined to one log ({said}). Fit on one.") from None
+    return read_compositions(joined, on_bad_row=on_bad_row)
+
+
+def _said(path: Path, shape: Shape, rows: int, skipped: Mapping[str, int]) -> str:
+    roles = ", ".join(f"{role} from {column!r}" for role, column in shape.roles.items())
+    what = "phrases" if shape.kind == "list" else "submissions"
+    text = f"{path}: {shape.name}, {rows} {what}; {roles}"
+    lost = "; ".join(f"{count} rows skipped: {reason}" for reason, count in skipped.items())
+    return f"{text}; {lost}" if lost else text
+
+
+def submissions_of(log: CompositionLog) -> QueryLog:
+    """Return the submissions of a composition log as a query log."""
+    used, query = np.unique(log.query, return_inverse=True)
+    return QueryLog(
+        [log.phrases[q] for q in used], query.astype(np.int32), log.submitted_at,
+        list(log.users), log.user, np.ones(len(log)),
+    )  # fmt: skip
+
+
+def as_catalogue(listed: PhraseList) -> QueryLog:
+    """Return a list as submissions that name nobody, from before every log."""
+    coded = listed.phrases.dictionary_encode()
+    weights = np.ones(len(listed)) if listed.weights is None else listed.weights
+    n = len(listed)
+    return QueryLog(
+        coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int32),
+        np.zeros(n, np.int64), [None], np.zeros(n, np.int32), weights,
+    )  # fmt: skip
+
+
+def joined_logs(logs: Sequence[QueryLog]) -> QueryLog:
+    """Join query logs."""
+    queries: dict[str, int] = {}
+    users: dict[str | None, int] = {}
+    parts = []
+    for log in logs:
+        query = np.array([queries.setdefault(q, len(queries)) for q in log.queries], np.int32)
+        user = np.array([users.setdefault(u, len(users)) for u in log.users], np.int32)
+        parts.append((query[log.query], log.at, user[log.user], log.count))
+    query, at, user, count = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return QueryLog(list(queries), query, at, list(users), user, count)

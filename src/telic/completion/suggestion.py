@@ -1,0 +1,101 @@
+"""A suggestion, what put it where it is, and what it carries."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from telic.completion.feedback import FEATURES
+from telic.completion.phones import Phone
+
+if TYPE_CHECKING:
+    from telic.completion.completer import Completer
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What put a suggestion where it is."""
+
+    reasons: dict[str, float]
+    """Parts of `Suggestion.feedback`: feature → its share, largest first."""
+    observed: dict[str, float]
+    """What was fed back on it so far in this composition: feature → value, 0 left out."""
+    apps: dict[str, float]
+    """Parts of `Suggestion.apps`: app → its share, largest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """One suggestion, and where its parts put it."""
+
+    text: str
+    relevance: float
+    """Of a phrase that does not begin with what was typed, its score: see `WordIndex.top`."""
+    feedback: float
+    """What implicit feedback adds to the relevance; 0 where the static order is kept."""
+    static_position: int
+    """Position, from 1, by relevance alone."""
+    apps: float
+    """What the phone's apps add to the relevance."""
+    _number: int = field(compare=False, repr=False)
+    _keystroke: "Keystroke" = field(compare=False, repr=False)
+
+    @property
+    def id(self) -> str | None:
+        """One's own id of the phrase; None if it has none."""
+        records = self._keystroke.completer.records
+        return records.id(self._number) if records else None
+
+    @property
+    def payload(self) -> Any:
+        """What JSON the phrase carries; None if it carries none."""
+        records = self._keystroke.completer.records
+        return records.payload(self._number) if records else None
+
+    def explain(self) -> Explanation:
+        """Take the feedback and the apps' part to pieces."""
+        return self._keystroke.explain(self.static_position - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Keystroke:
+    """The candidates of one keystroke in the static order, and what moves them."""
+
+    completer: "Completer"
+    numbers: np.ndarray
+    relevance: np.ndarray
+    features: np.ndarray
+    columns: np.ndarray
+    parts: np.ndarray
+    """Columns times weights: what each column adds to each candidate."""
+    apps: np.ndarray
+    phone: Phone | None
+    """The phone whose apps count, if any do."""
+    order: np.ndarray
+    """The model's order."""
+    served: bool
+    """Whether the model's order was shown."""
+
+    def gain(self, number: int) -> float:
+        """Reciprocal rank of a candidate in the model's order minus that in the static order."""
+        static = np.flatnonzero(self.numbers == number)
+        if not len(static):
+            return 0.0
+        model = np.flatnonzero(self.order == static[0])
+        return float(1 / (1 + model[0]) - 1 / (1 + static[0]))
+
+    def explain(self, i: int) -> Explanation:
+        """Take a candidate's score to pieces."""
+        ranker, apps = self.completer.phones, {}
+        if i >= len(self.numbers):  # beyond the prefix: nothing moves it
+            return Explanation({}, {}, {})
+        if self.served and ranker is not None and self.phone is not None:
+            apps = ranker.reasons(self.completer.catalogued(self.numbers[i : i + 1])[0], self.phone)
+        parts = _named(self.parts[i]) if self.served else {}
+        reasons = dict(sorted(parts.items(), key=lambda part: -abs(part[1])))
+        return Explanation(reasons, _named(self.features[i]), apps)
+
+
+def _named(values: np.ndarray) -> dict[str, float]:
+    names = (*FEATURES, "Relevance")
+    return {names[i]: float(values[i]) for i in np.flatnonzero(abs(values) > 1e-9)}

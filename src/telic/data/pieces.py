@@ -1,0 +1,241 @@
+"""Read a table of any size in pieces: CSV, TSV, JSON lines, Parquet, or plain text."""
+
+import gzip
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from telic.errors import InputError
+
+PIECE = 1 << 16
+"""Rows of a piece, where the format lets us choose."""
+_BLOCK = 1 << 24  # bytes; a longer line of CSV is refused
+_DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+_JSON = (".jsonl", ".ndjson", ".json")
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A file's columns, and a way through its rows."""
+
+    path: Path
+    columns: list[str]
+    """Names; empty for plain text, whose lines are read as one column ``line``."""
+    read: Callable[[Sequence[str]], Iterator[pa.Table]]
+    """Given names of columns, yields them in pieces, in the file's order."""
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Raise InputError if the file is another one at the end of the block."""
+        before = _state(self.path)
+        yield
+        if _state(self.path) != before:
+            raise InputError(
+                f"{self.path}: changed while it was read. Read it again when it rests."
+            )
+
+
+def open_pieces(source: str | Path) -> Pieces:
+    r"""Open a file by its ending.
+
+    Parameters
+    ----------
+    source : path
+        ``.csv``, ``.tsv``, ``.parquet``, JSON lines (``.jsonl``, ``.ndjson``, ``.json``), or
+        ``.txt``: tab-separated if its first line has tabs, else one phrase a line. CSV, TSV and
+        text may be compressed (``.gz``).
+
+    Raises
+    ------
+    InputError
+        If it is not there, of no such kind, or not readable as what its ending says; then with the
+        row.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "titles.csv"
+    >>> _ = file.write_text("title,views\nTea,3\n")
+    >>> open_pieces(file).columns
+    ['title', 'views']
+    """
+    path = Path(source)
+    if not path.is_file():
+        raise InputError(f"{path}: no such file. Check the path.")
+    ending = Path(path.name.removesuffix(".gz")).suffix.lower()
+    try:
+        if ending in _DELIMITERS:
+            return _delimited(path, _DELIMITERS[ending])
+        if ending == ".parquet":
+            return _parquet(path)
+        if ending in _JSON:
+            return _json_lines(path)
+        if ending in (".txt", ""):
+            with _binary(path) as stream:
+                has_tabs = b"\t" in stream.readline(_BLOCK)
+            return _delimited(path, "\t") if has_tabs else _lines(path)
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path, error) from None
+    raise InputError(
+        f"{path}: its ending {ending!r} says nothing, expected .csv, .tsv, .txt, .jsonl or "
+        ".parquet. Rename or convert it."
+    )
+
+
+def _delimited(path: Path, delimiter: str) -> Pieces:
+    parse = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=delimiter == ",")
+    if delimiter == "\t":  # a quote is a character like any other there
+        parse.quote_char = False
+    read = pyarrow.csv.ReadOptions(block_size=_BLOCK)
+    with _binary(path) as stream:
+        if not stream.read(1):
+            raise InputError(f"{path}: is empty. Expected a line of column names, then rows.")
+    try:
+        with pyarrow.csv.open_csv(path, read_options=read, parse_options=parse) as reader:
+            names = reader.schema.names
+    except pa.ArrowInvalid as error:
+        raise _unreadable(path, error) from None
+
+    def pieces(wanted: Sequence[str]) -> Iterator[pa.Table]:
+        # Text stays as it is written: "007" is no number and "nan" is a phrase.
+        convert = pyarrow.csv.ConvertOptions(
+            include_columns=list(wanted), column_types=dict.fromkeys(wanted, pa.string()),
+            null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=True,
+        )  # fmt: skip
+        try:
+            with pyarrow.csv.open_csv(
+                path, read_options=read, parse_options=parse, convert_options=convert
+            ) as reader:
+                for batch in reader:
+                    yield pa.Table.from_batches([batch])
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(path, error) from None
+
+    return Pieces(path, names, pieces)
+
+
+def _parquet(path: Path) -> Pieces:
+    file = pq.ParquetFile(path, memory_map=True)
+
+    def pieces(wanted: Sequence[str]) -> Iterator[pa.Table]:
+        try:
+            for batch in file.iter_batches(PIECE, columns=list(wanted)):
+                yield pa.Table.from_batches([batch])
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(path, error) from None
+
+    return Pieces(path, file.schema_arrow.names, pieces)
+
+
+def _json_lines(path: Path) -> Pieces:
+    """Read JSON a line at a time, by Python: payloads differ from row to row, schemas must not."""
+    names: dict[str, None] = {}
+    for number, row in enumerate(_objects(path)):
+        names |= dict.fromkeys(row)
+        if number == 1000:  # the names of later rows alone are no columns
+            break
+
+    def pieces(wanted: Sequence[str]) -> Iterator[pa.Table]:
+        held: list[dict[str, Any]] = []
+        for row in _objects(path):
+            held.append(row)
+            if len(held) == PIECE:
+                yield _texts(held, wanted)
+                held = []
+        if held:
+            yield _texts(held, wanted)
+
+    return Pieces(path, list(names), pieces)
+
+
+def _texts(rows: list[dict[str, Any]], wanted: Sequence[str]) -> pa.Table:
+    """Columns of text: text as it is, anything else as JSON."""
+    return pa.table(
+        {name: pa.array([_text(row.get(name)) for row in rows], pa.string()) for name in wanted}
+    )
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value)
+
+
+def _objects(path: Path) -> Iterator[dict[str, Any]]:
+    for number, line in _decoded(path):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            if "\\u" in line:  # half a character, escaped, is no text
+                json.dumps(row, ensure_ascii=False).encode()
+        except (ValueError, RecursionError) as error:
+            raise InputError(
+                f"{path}: row {number}: no JSON ({error}). Expected one object a line."
+            ) from None
+        if not isinstance(row, dict):
+            raise InputError(f"{path}: row {number}: expected a JSON object, one a line.")
+        yield row
+
+
+def _lines(path: Path) -> Pieces:
+    def pieces(wanted: Sequence[str]) -> Iterator[pa.Table]:
+        held: list[str] = []
+        for _, line in _decoded(path):
+            if line.strip():
+                held.append(line.rstrip("\r\n"))
+            if len(held) == PIECE:
+                yield pa.table({"line": held})
+                held = []
+        if held:
+            yield pa.table({"line": pa.array(held, pa.string())})
+
+    return Pieces(path, [], pieces)
+
+
+def _decoded(path: Path) -> Iterator[tuple[int, str]]:
+    with _binary(path) as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError:
+                raise _not_utf8(path, number) from None
+
+
+@contextmanager
+def _binary(path: Path) -> Iterator[IO[bytes]]:
+    with path.open("rb") as stream:
+        yield gzip.GzipFile(fileobj=stream) if path.suffix == ".gz" else stream  # type: ignore[misc]
+
+
+def _state(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return -1, -1
+    return found.st_size, found.st_mtime_ns
+
+
+def _not_utf8(path: Path, line: int) -> InputError:
+    return InputError(f"{path}: line {line} is not valid UTF-8. Convert the file to UTF-8.")
+
+
+def _unreadable(path: Path, error: Exception) -> InputError:
+    """Say what is wrong with a file; of text that is no UTF-8, in which line."""
+    if path.suffix.lower() != ".parquet":
+        try:
+            with _binary(path) as stream:
+                for number, line in enumerate(stream, 1):
+                    try:
+                        line.decode()
+                    except UnicodeDecodeError:
+                        return _not_utf8(path, number)
+        except OSError:
+            pass
+    said = (str(error).splitlines() or ["unknown"])[0][:200]
+    return InputError(f"{path}: cannot be read ({said}). Write it again.")

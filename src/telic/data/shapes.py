@@ -1,0 +1,122 @@
+"""What a file of phrases or queries is, told by its columns: a list, a query log, compositions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from telic.data.pieces import Pieces
+from telic.errors import InputError
+
+Kind = Literal["list", "queries", "compositions"]
+
+USUAL = {
+    "phrase": ("phrase", "query", "title", "name", "text", "term", "suggestion", "keyword",
+               "search_term", "line"),
+    "weight": ("weight", "count", "popularity", "score", "frequency", "freq", "views", "clicks"),
+    "at": ("at", "time", "timestamp", "date", "query_time", "search_time"),
+    "user": ("user", "user_id", "client_id", "session", "session_id"),
+    "id": ("id", "item_id", "product_id", "object_id", "sku"),
+    "payload": ("payload",),
+    "url": ("url", "link"),
+    "language": ("language", "lang", "locale"),
+    "tenant": ("tenant", "tenant_id", "site", "shop"),
+    "category": ("category", "department"),
+    "past": (),
+}  # fmt: skip
+"""What a column may be, and the names by which it is known; case does not count. ``past`` holds
+earlier submissions of the same user: AmazonQAC's."""
+CONTEXTS = ("language", "tenant", "category")
+"""Roles by which suggestions can be filtered. Any other name in a `Shape` is a context too."""
+_KNOWN: tuple[tuple[str, Kind, tuple[str, ...], dict[str, str]], ...] = (
+    ("composition log (contract 1)", "compositions", ("composition", "query", "keystrokes"), {}),
+    ("AmazonQAC", "queries", ("session_id", "final_search_term", "search_time"),
+     {"phrase": "final_search_term", "at": "search_time", "user": "session_id",
+      "past": "past_search_terms"}),
+    ("AOL query log", "queries", ("anonid", "query", "querytime"),
+     {"phrase": "query", "at": "querytime", "user": "anonid"}),
+    ("UBI queries", "queries", ("query_id", "user_query", "timestamp"),
+     {"phrase": "user_query", "at": "timestamp", "user": "client_id"}),
+    ("query log (contract 2)", "queries", ("query", "at"),
+     {"phrase": "query", "at": "at", "user": "user", "weight": "count"}),
+)  # fmt: skip
+"""Published forms: what they are called, their kind, the columns that tell, the roles they have."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a file is, and which column plays which role."""
+
+    name: str
+    kind: Kind
+    roles: dict[str, str]
+    """Role (a key of `USUAL`, or a context of one's own) → column."""
+
+    @property
+    def contexts(self) -> list[str]:
+        """Roles that suggestions can be filtered by."""
+        return [role for role in self.roles if role in CONTEXTS or role not in USUAL]
+
+
+def shape_of(pieces: Pieces, named: Mapping[str, str] | None = None) -> Shape:
+    """Tell what a file is.
+
+    Parameters
+    ----------
+    pieces : Pieces
+    named : mapping of str to str, optional
+        Role → column, where the usual names do not say it or say it twice. A role that is none of
+        `USUAL` is a context to filter by.
+
+    Raises
+    ------
+    InputError
+        If no column can be the phrases, if two could play one role, or if a named one is missing.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> shape_of(Pieces(Path("a.csv"), ["Title", "views"], lambda columns: iter(()))).roles
+    {'phrase': 'Title', 'weight': 'views'}
+    """
+    named = dict(named or {})
+    names = pieces.columns or ["line"]
+    for role, column in named.items():
+        if column not in names:
+            raise InputError(
+                f"{pieces.path}: has no column {column!r} for --column {role}={column}; found "
+                f"{names}."
+            )
+    lower: dict[str, str] = {}
+    for name in names:
+        lower.setdefault(name.lower(), name)
+    for called, kind, tell, roles in _KNOWN:
+        if all(column in lower for column in tell):
+            found = {role: lower[column] for role, column in roles.items() if column in lower}
+            return Shape(called, kind, found | named)
+    return _by_usual_names(pieces, names, named)
+
+
+def _by_usual_names(pieces: Pieces, names: Sequence[str], named: dict[str, str]) -> Shape:
+    roles = dict(named)
+    for role, usual in USUAL.items():
+        fits = [n for n in names if n.lower() in usual and n not in named.values()]
+        if role in roles or not fits:
+            continue
+        if len(fits) > 1:
+            either = ", ".join(repr(name) for name in fits)
+            raise InputError(
+                f"{pieces.path}: columns {either} could each be the {role}. Say which with "
+                f"--column {role}={fits[0]}."
+            )
+        roles[role] = fits[0]
+    if "phrase" not in roles:
+        alone = " A file without a line of column names is read as .txt." if len(names) == 1 else ""
+        raise InputError(
+            f"{pieces.path}: no column is named as phrases usually are "
+            f"({', '.join(USUAL['phrase'][:-1])}); found {list(names)}. Say which one it is "
+            f"with --column phrase=NAME.{alone}"
+        )
+    kind: Kind = "queries" if "at" in roles else "list"
+    called = "query log" if kind == "queries" else "list of phrases"
+    ordered = {role: roles[role] for role in [*USUAL, *roles] if role in roles}
+    return Shape(called, kind, ordered)

@@ -1,0 +1,131 @@
+"""Filters and boosts against their definition, and in a served completer."""
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from telic.completion import Completer, PrefixIndex, fit_files, fold
+from telic.completion.contexts import Contexts, Filter
+from telic.errors import InputError
+
+VALUES = st.sampled_from(["x", "y", None])
+ROWS = st.lists(
+    st.tuples(st.text("aAb", min_size=1, max_size=3), st.integers(0, 9).map(float), VALUES, VALUES),
+    min_size=1, max_size=25,
+)  # fmt: skip
+ASKED = st.dictionaries(st.sampled_from(["tenant", "language"]), st.sampled_from(["x", "y", "z"]))
+FACTORS = st.dictionaries(
+    st.sampled_from(["tenant", "language"]),
+    st.dictionaries(st.sampled_from(["x", "y", "z"]), st.sampled_from([0.2, 3.0, 50.0])),
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(rows=ROWS, where=ASKED, boost=FACTORS, prefix=st.text("ab", max_size=2), k=st.integers(1, 4))
+def test_the_best_that_pass_a_filter_by_definition(rows, where, boost, prefix, k):
+    phrases, weights, *columns = zip(*rows, strict=True)
+    index, given = PrefixIndex.build_ordered(phrases, weights, apart=np.arange(len(rows)))
+    names = ("tenant", "language")
+    held = {n: [c[i] for i in given] for n, c in zip(names, columns, strict=True)}
+    through = Filter(index, Contexts.of(held), where, boost, unit=0.5)
+    best = {}
+    for id in range(len(index)):
+        values = {name: held[name][id] for name in names}
+        if any(values[name] not in (asked, None) for name, asked in where.items()):
+            continue
+        if not fold(index.phrase(id)).startswith(fold(prefix)):
+            continue
+        factors = [boost.get(name, {}).get(values[name], 1.0) for name in names]
+        score = index.weights[id] + 0.5 * np.log(factors).sum()
+        text = index.phrase(id)
+        best[text] = max(best.get(text, -np.inf), score)
+    ids, found = through.top(prefix, k)
+    expected = sorted(best.values(), reverse=True)[:k]
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert len({index.phrase(id) for id in ids}) == len(ids)
+    for id, score in zip(ids, found, strict=True):
+        assert best[index.phrase(id)] == pytest.approx(score)
+
+
+def test_a_rare_value_is_found_in_a_large_range():
+    n = 5000
+    index = PrefixIndex.build([f"a{i:05}" for i in range(n)], np.arange(n)[::-1].astype(float))
+    tenant = ["rare" if i in (4000, 4999) else "common" for i in range(n)]
+    through = Filter(index, Contexts.of({"tenant": tenant}), {"tenant": "rare"})
+    assert through.top("a", 10)[0].tolist() == [4000, 4999]
+
+
+ROW = "title,views,language,shop,id\n"
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory):
+    file = tmp_path_factory.mktemp("box") / "titles.csv"
+    file.write_text(
+        ROW + "Tee,9,de,a,1\nTea,8,en,a,2\nTea,5,en,b,3\nTeekanne,4,de,b,4\nTeam,3,,,5\n"
+        "green Tee,2,de,b,6\n"
+    )
+    return fit_files(file)
+
+
+def found(completer, typed, **options):
+    return [(s.text, s.id) for s in completer.suggest(typed, **options)]
+
+
+def test_suggestions_are_limited_and_equal_texts_shown_once(box, tmp_path):
+    box.save(tmp_path / "model")
+    for completer in (box, Completer.load(tmp_path / "model")):
+        four = [("Tee", "1"), ("Tea", "2"), ("Teekanne", "4"), ("Team", "5")]
+        assert found(completer, "te")[:4] == four
+        only = found(completer, "tea", where={"tenant": "b"})
+        assert only[:2] == [("Tea", "3"), ("Team", "5")]
+        assert found(completer, "te", where={"tenant": "b", "language": "de"}) == [
+            ("Teekanne", "4"), ("Team", "5"), ("green Tee", "6"),
+        ]  # fmt: skip
+        assert found(completer, "te", where={"tenant": "c"}) == [("Team", "5")]
+        german = found(completer, "te", boost={"language": {"en": 0.1}})
+        assert german[:4] == [("Tee", "1"), ("Teekanne", "4"), ("Team", "5"), ("Tea", "2")]
+
+
+def test_a_tenants_own_queries_stay_with_it(box):
+    ada = box.user("ada")
+    ada.history |= {"Teekanne": 50.0, "Tee mit Milch": 40.0, "Tea": 30.0}
+
+    def texts(**where):
+        return [s.text for s in box.compose(ada, where=where).suggest("tee", at=0.0)]
+
+    assert texts(tenant="b")[:2] == ["Teekanne", "Tee mit Milch"]
+    assert "Teekanne" not in texts(tenant="a")
+    composition = box.compose(ada, where={"tenant": "b"})
+    first = composition.suggest("tea", at=0.0)[0]
+    assert (first.text, first.id) == ("Tea", "3")
+    composition.submit("Tea")
+    assert ada.history["Tea"] == 31.0
+
+
+def test_what_cannot_be_asked_is_named(box, tmp_path):
+    with pytest.raises(InputError, match="filter 'colour': the phrases have no such context"):
+        box.suggest("t", where={"colour": "red"})
+    with pytest.raises(InputError, match="no such context"):
+        box.suggest("t", boost={"colour": {"red": 2.0}})
+    with pytest.raises(InputError, match="boost of 'de' is 0"):
+        box.suggest("t", boost={"language": {"de": 0}})
+    (tmp_path / "a.txt").write_text("tea\n")
+    with pytest.raises(InputError, match="this model have no contexts"):
+        fit_files(tmp_path / "a.txt").suggest("t", where={"language": "de"})
+
+
+def test_beside_a_composition_log_a_phrase_has_one_context(make_table, tmp_path):
+    log, titles = tmp_path / "log.parquet", tmp_path / "titles.csv"
+    pq.write_table(make_table(users=3, compositions=12), log)
+    titles.write_text(ROW + "new york,3,en,a,1\nnew ulm,2,de,a,2\n")
+    completer = fit_files(log, titles, min_users=1)
+    shown = [s.text for s in completer.suggest("new ", where={"language": "de"})]
+    assert "new ulm" in shown
+    assert "new jersey" in shown
+    assert "new york" not in shown
+    titles.write_text(ROW + "new york,3,en,a,1\nnew york,3,de,a,2\n")
+    with pytest.raises(InputError, match=r"titles\.csv: row 2: phrase 'new york' has the language"):
+        fit_files(log, titles, min_users=1)

@@ -1,0 +1,183 @@
+"""Adding, counting up, deleting, denying and forgetting while a completer serves."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from telic.completion import Completer, PrefixIndex, fit_files, fold
+from telic.completion.cold_start import with_words
+from telic.completion.live import Live, compacted
+from telic.completion.rules import DenyList, Synonyms
+from telic.errors import InputError
+
+
+def box(tmp_path, text="title,views\nTea,3\nTeapot,9\nCup,5\nGreen Tea,2\n"):
+    (tmp_path / "titles.csv").write_text(text)
+    return fit_files(tmp_path / "titles.csv")
+
+
+def texts(completer, typed, **options):
+    return [suggestion.text for suggestion in completer.suggest(typed, **options)]
+
+
+PHRASES = st.sampled_from(["a", "A", "ab", "abc", "b", "á b", "ba"])
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["put", "increment", "delete"]), PHRASES, st.integers(0, 20)),
+    max_size=15,
+)  # fmt: skip
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    start=st.dictionaries(PHRASES, st.integers(0, 20), max_size=6), steps=STEPS,
+    prefix=st.sampled_from(["", "a", "ab", "b"]), n=st.integers(1, 4),
+)  # fmt: skip
+def test_changes_are_merged_into_every_list_as_if_the_index_were_built_anew(
+    start, steps, prefix, n, tmp_path_factory
+):
+    known = {phrase: float(count) for phrase, count in start.items()}
+    index = PrefixIndex.build(list(known), np.log1p(list(known.values())))
+    template = box(tmp_path_factory.mktemp("box"))
+    completer = replace(template, index=index, words=None, merged=False, n=n)
+    for step, phrase, count in steps:
+        getattr(completer.live, step)(*((phrase,) if step == "delete" else (phrase, count)))
+        if step == "delete":
+            known = {p: c for p, c in known.items() if fold(p) != fold(phrase)}
+        else:
+            known[phrase] = count + (known.get(phrase, 0.0) if step == "increment" else 0.0)
+    again = replace(completer)
+    again.live.restore(json.loads(json.dumps(completer.live.as_json())))
+    matching = [p for p in known if fold(p).startswith(fold(prefix))]
+    for one in (completer, again):
+        found = one.suggest(prefix, show=n)
+        assert {s.text for s in found} <= set(matching)
+        expected = sorted((np.log1p(known[p]) for p in matching), reverse=True)[:n]
+        np.testing.assert_allclose([s.relevance for s in found], expected, atol=1e-9)
+        assert len({s.text for s in found}) == len(found)
+
+
+def test_what_is_deleted_is_found_by_no_road(tmp_path):
+    completer = box(tmp_path)
+    completer.live.delete("TEA")
+    assert not completer.live.delete("tea")
+    assert texts(completer, "tea") == ["Teapot", "Green Tea"]
+    completer.live.delete("green tea")
+    assert "Green Tea" not in texts(completer, "tea gre") + texts(completer, "gren")
+    ada = completer.user("ada")
+    ada.history["Tea"] = 9.0
+    assert "Tea" not in [s.text for s in completer.compose(ada).suggest("te", at=0.0)]
+    completer.live.put("Tea", 100)
+    assert texts(completer, "tea")[0] == "Tea"
+
+
+def test_an_added_phrase_is_shown_and_learned_from(tmp_path):
+    completer = box(tmp_path)
+    completer.live.put("Teaspoon", 50)
+    ada = completer.user("ada")
+    composition = completer.compose(ada)
+    assert composition.suggest("tea", at=0.0)[0].text == "Teaspoon"
+    composition.suggest("teas", at=2.0)
+    composition.submit("Teaspoon")
+    assert ada.history == {"Teaspoon": 1.0}
+    again = completer.compose(ada).suggest("teas", at=0.0)
+    assert again[0].text == "Teaspoon"
+    completer.live.put("silver teaspoon", 5)
+    assert texts(completer, "teasp silv") == ["silver teaspoon"]
+
+
+def test_compaction_builds_the_changes_in(tmp_path):
+    rows = "title,views,id,language\nTea,3,1,en\nTee,9,2,de\nCup,5,3,\nTeapot,4,4,en\n"
+    completer = box(tmp_path, rows)
+    for phrase, count in (("Teaspoon", 50), ("Tea", 20)):
+        completer.live.put(phrase, count)
+    completer.live.delete("Teapot")
+    built = compacted(completer)
+    assert built.live.as_json() == {"gone": [], "changed": {}, "added": {}}
+    for typed in ("te", "tea", "cup", "teaspon", "teapot"):
+        before, after = ([(s.text, s.id, s.relevance) for s in c.suggest(typed, show=2)]
+                         for c in (completer, built))  # fmt: skip
+        assert after[:1] == before[:1] or typed == "teaspon"
+    assert texts(built, "taespoon") == ["Teaspoon"]
+    assert texts(built, "te", where={"language": "de"})[:2] == ["Teaspoon", "Tee"]
+    assert "Teapot" not in texts(built, "teapot")
+
+
+def test_what_cannot_be_put_is_named():
+    live = Live(PrefixIndex.build(["tea"], [1.0]), deny=DenyList(("bad",)))
+    for phrase, count, message in (
+        (" ", 1, "something to match"), ("x", -1, "a count is -1"), ("x", np.nan, "a count is nan"),
+        ("BAD", 1, "on the deny list"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=message):
+            live.put(phrase, count)
+    assert live.as_json() == {"gone": [], "changed": {}, "added": {}}
+
+
+def test_denied_phrases_are_never_shown_and_never_learned(tmp_path):
+    log = "query,at,user\n" + "".join(f"tea party,2026-01-0{d},ada\n" for d in (1, 2))
+    (tmp_path / "log.csv").write_text(log)
+    (tmp_path / "titles.csv").write_text("title,views\nTea,3\nTeapot,9\nTea Party,5\n")
+    fitted = fit_files(tmp_path / "titles.csv", tmp_path / "log.csv")
+    assert fitted.users["ada"].previous == "Tea Party"
+    fitted.denying(DenyList(("*party*", "/pot$/"))).save(tmp_path / "model")
+    completer = Completer.load(tmp_path / "model")
+    assert completer.found["phrases denied"] == 2
+    ada = completer.user("ada")
+    assert (ada.history, ada.previous) == ({}, None)
+    assert [s.text for s in completer.compose(ada).suggest("tea", at=0.0)] == ["Tea"]
+    composition = completer.compose(ada)
+    composition.suggest("t", at=0.0)
+    assert not composition.submit("Third Party")
+    assert ada.history == {}
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"), [("", "expected a phrase"), ("/(/", "no regular exp")]
+)
+def test_a_rule_that_is_none_is_named(rule, message):
+    with pytest.raises(InputError, match=message):
+        DenyList((rule,))
+
+
+def test_rules_and_synonyms_are_read_from_text(tmp_path):
+    (tmp_path / "deny.txt").write_text("tea\n\n*bad*\n")
+    assert DenyList.read(tmp_path / "deny.txt").rules == ("tea", "*bad*")
+    (tmp_path / "same.txt").write_text("tv, television\nnyc,new york\n")
+    assert Synonyms.read(tmp_path / "same.txt").variants("my tv ") == ["my television "]
+    (tmp_path / "same.txt").write_text("tv\n")
+    with pytest.raises(InputError, match="expected at least two"):
+        Synonyms.read(tmp_path / "same.txt")
+    (tmp_path / "deny.csv").write_text("rule\ntea\n")
+    with pytest.raises(InputError, match="expected a text file"):
+        DenyList.read(tmp_path / "deny.csv")
+
+
+def test_synonyms_fill_the_list(tmp_path):
+    completer = box(tmp_path, "title,views\nTelevision stand,3\nHotel New York,9\nTV set,1\n")
+    completer = replace(completer, synonyms=Synonyms((("tv", "television"), ("nyc", "new york"))))
+    completer.save(tmp_path / "model")
+    for one in (completer, Completer.load(tmp_path / "model")):
+        assert texts(one, "tv") == ["TV set", "Television stand"]
+        assert texts(one, "nyc hot") == ["Hotel New York"]
+        assert texts(one, "nyc") == ["Hotel New York"]
+
+
+def test_a_forgotten_user_is_nowhere_in_the_model(tmp_path):
+    log = "query,at,user\n" + "".join(f"secret wish,2026-01-0{d},ada\ntea,2026-01-01,bob\n"
+                                      for d in (1, 2))  # fmt: skip
+    (tmp_path / "log.csv").write_text(log)
+    completer = fit_files(tmp_path / "log.csv", min_users=1)
+    completer.live.put("cup", 3)
+    without = completer.without("ada")
+    without.save(tmp_path / "model")
+    assert list(without.users) == ["bob"]
+    assert without.user("ada").history == {}
+    assert texts(without, "cup") == ["cup"]
+    assert '"ada"' not in (tmp_path / "model" / "manifest.json").read_text()
+    with pytest.raises(InputError, match="knows no user 'ada'"):
+        without.without("ada")
+    assert with_words(without).words is not None

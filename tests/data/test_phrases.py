@@ -1,0 +1,188 @@
+import datetime as dt
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from telic.data.phrases import merged, read_list, read_query_log
+from telic.data.pieces import open_pieces
+from telic.data.queries import read_queries
+from telic.data.shapes import shape_of
+from telic.errors import InputError
+
+
+def opened(folder, name, text, **named):
+    file = folder / name
+    file.write_text(text)
+    pieces = open_pieces(file)
+    return pieces, shape_of(pieces, named)
+
+
+@pytest.mark.parametrize(
+    ("columns", "kind", "roles"),
+    [
+        (["Title", "Views"], "list", {"phrase": "Title", "weight": "Views"}),
+        (["name", "lang", "SKU", "url"], "list",
+         {"phrase": "name", "language": "lang", "id": "SKU", "url": "url"}),
+        (["query", "at", "count", "title"], "queries",
+         {"phrase": "query", "at": "at", "weight": "count"}),
+        (["keyword", "timestamp", "session"], "queries",
+         {"phrase": "keyword", "at": "timestamp", "user": "session"}),
+        (["AnonID", "Query", "QueryTime", "ItemRank", "ClickURL"], "queries",
+         {"phrase": "Query", "at": "QueryTime", "user": "AnonID"}),
+        (["query_id", "session_id", "final_search_term", "search_time", "popularity"], "queries",
+         {"phrase": "final_search_term", "at": "search_time", "user": "session_id"}),
+        (["query_id", "user_query", "client_id", "timestamp", "application"], "queries",
+         {"phrase": "user_query", "at": "timestamp", "user": "client_id"}),
+        (["user", "composition", "query", "submitted_at", "keystrokes"], "compositions", {}),
+    ],
+)  # fmt: skip
+def test_a_file_is_told_by_its_columns(tmp_path, columns, kind, roles):
+    shape = opened(tmp_path, "a.tsv", "\t".join(columns) + "\n")[1]
+    assert (shape.kind, shape.roles) == (kind, roles)
+
+
+def test_a_column_can_be_named_and_one_of_ones_own_is_a_context(tmp_path):
+    text = "title,name,brand,locale\nTea,tea-1,Acme,en\n"
+    pieces, shape = opened(tmp_path, "a.csv", text, phrase="title", id="name", brand="brand")
+    assert shape.contexts == ["language", "brand"]
+    found = read_list(pieces, shape)
+    assert found.ids.to_pylist() == ["tea-1"]
+    assert {k: v.to_pylist() for k, v in found.contexts.items()} == {
+        "language": ["en"], "brand": ["Acme"],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("header", "named", "message"),
+    [
+        ("title,name", {}, "columns 'title', 'name' could each be the phrase. Say which with"),
+        ("title,views,clicks", {}, "could each be the weight"),
+        ("shoe,size", {}, "no column is named as phrases usually are"),
+        ("tea", {}, "without a line of column names is read as .txt"),
+        ("title", {"weight": "sold"}, "no column 'sold'"),
+    ],
+)
+def test_columns_that_do_not_tell_are_named(tmp_path, header, named, message):
+    with pytest.raises(InputError, match=message):
+        opened(tmp_path, "a.csv", f"{header}\n", **named)
+
+
+def test_payloads_are_json_and_an_address_is_one(tmp_path):
+    rows = [
+        {"title": "a", "payload": {"url": "/own", "n": 1}, "url": "/a"},
+        {"title": "b", "url": "/b"}, {"title": "c"},
+    ]  # fmt: skip
+    pieces, shape = opened(tmp_path, "a.jsonl", "\n".join(map(json.dumps, rows)))
+    payloads = read_list(pieces, shape).payloads.to_pylist()
+    assert [p and json.loads(p) for p in payloads] == [{"url": "/own", "n": 1}, {"url": "/b"}, None]
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"title": ["a"], "payload": [{"n": [1, 2]}]}), file)
+    pieces = open_pieces(file)
+    assert json.loads(read_list(pieces, shape_of(pieces)).payloads[0].as_py()) == {"n": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (" ,1", "row 2: column 'title': is empty"),
+        (",1", "row 2: column 'title': is empty"),
+        ("´,1", "row 2: column 'title': is empty or all white space"),
+        ("x" * 1001 + ",1", "row 2: column 'title': is longer than 1000"),
+        ("x,-1", "row 2: column 'views': '-1' is not a number from 0"),
+        ("x,nan", "row 2: column 'views': 'nan' is not a number"),
+        ("x,many", "row 2: column 'views': 'many' is not a number"),
+        ("x,inf", "row 2: column 'views': 'inf' is not a number"),
+    ],
+)
+def test_a_bad_row_is_named_or_skipped_and_counted(tmp_path, row, message):
+    pieces, shape = opened(tmp_path, "a.csv", f"title,views\nTea,3\n{row}\nCup,\n")
+    with pytest.raises(InputError, match=message):
+        read_list(pieces, shape)
+    found = read_list(pieces, shape, on_bad_row="skip")
+    assert found.phrases.to_pylist() == ["Tea", "Cup"]
+    assert found.weights.tolist() == [3.0, 1.0]
+    assert found.rows.tolist() == [1, 3]
+    assert list(found.skipped.values()) == [1]
+
+
+def test_other_bad_columns_are_named(tmp_path):
+    pieces, shape = opened(tmp_path, "a.csv", 'title,payload\nTea,"{"\n')
+    with pytest.raises(InputError, match="row 1: column 'payload': is no JSON"):
+        read_list(pieces, shape)
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"title": [1.5]}), file)
+    pieces = open_pieces(file)
+    with pytest.raises(InputError, match="column 'title': is double, expected text"):
+        read_list(pieces, shape_of(pieces))
+    pieces, shape = opened(tmp_path, "b.csv", "title\n")
+    with pytest.raises(InputError, match="holds no row"):
+        read_list(pieces, shape)
+    pieces, shape = opened(tmp_path, "c.csv", "query,at\ntea,2026-01-01\ncup,noon\n")
+    with pytest.raises(InputError, match="row 2: column 'at': is no time"):
+        read_query_log(pieces, shape)
+
+
+def test_joined_lists_say_where_a_row_came_from(tmp_path):
+    one = read_list(*opened(tmp_path, "one.csv", "title,views\nTea,3\nCup,4\n"))
+    two = read_list(*opened(tmp_path, "two.txt", "Pot\nTea\n"))
+    both = merged([one, two])
+    assert both.phrases.to_pylist() == ["Tea", "Cup", "Pot", "Tea"]
+    assert both.weights.tolist() == [3, 4, 1, 1]
+    assert both.where(3).endswith("two.txt: row 2")
+    assert both.where(1).endswith("one.csv: row 2")
+
+
+def hour(n):
+    return int(dt.datetime(2006, 3, 1, n, tzinfo=dt.UTC).timestamp() * 1e6)
+
+
+def test_aol_counts_a_search_once_however_many_results_were_opened(tmp_path):
+    lines = ["AnonID\tQuery\tQueryTime\tItemRank\tClickURL"]
+    lines += [f"7\ttea\t2006-03-01 0{h}:00:00\t{rank}\thttp://a" for h, rank in
+              ((1, 1), (1, 2), (2, 1))]  # fmt: skip
+    lines += ["8\ttea\t2006-03-01 02:00:00\t\t", '8\t"tea\t2006-03-01 03:00:00\t\t']
+    log = read_query_log(*opened(tmp_path, "user-ct-01.txt", "\n".join(lines) + "\n"))
+    assert [log.queries[q] for q in log.query] == ["tea", "tea", "tea", '"tea']
+    assert [log.users[u] for u in log.user] == ["7", "7", "8", "8"]
+    assert log.at.tolist() == [hour(1), hour(2), hour(2), hour(3)]
+
+
+CARD_TEST = {
+    "query_id": "23", "session_id": "783",
+    "past_search_terms": [["robot toys", "2006-03-01 01:00:00"], ["magnus", "2006-03-01 02:00:00"]],
+    "prefix": "rob", "prefix_typed_time": "2006-03-01T03:00:00.256Z",
+    "final_search_term": "robots", "search_time": "2006-03-01 04:00:00",
+}  # fmt: skip
+
+
+def test_amazon_qac_brings_past_searches_and_times_without_a_zone(tmp_path):
+    pieces, shape = opened(tmp_path, "test.jsonl", json.dumps(CARD_TEST))
+    log = read_query_log(pieces, shape)
+    assert [(log.queries[q], t) for q, t in zip(log.query, log.at, strict=True)] == [
+        ("robot toys", hour(1)), ("magnus", hour(2)), ("robots", hour(4)),
+    ]  # fmt: skip
+    assert {log.users[u] for u in log.user} == {"783"}
+    file = tmp_path / "test.parquet"
+    pq.write_table(pa.Table.from_pylist([CARD_TEST]), file)
+    pieces = open_pieces(file)
+    again = read_query_log(pieces, shape_of(pieces))
+    np.testing.assert_array_equal(again.at, log.at)
+    bad = CARD_TEST | {"past_search_terms": [["robot toys"]]}
+    pieces, shape = opened(tmp_path, "bad.jsonl", json.dumps(bad))
+    with pytest.raises(InputError, match="row 1: column 'past_search_terms'"):
+        read_query_log(pieces, shape)
+
+
+def test_contract_2_reads_the_same_as_in_one_piece(tmp_path):
+    text = "query,at,user,count\nface,2026-01-01T00:00:00+01:00,,3\nface,2026-01-02,u,\n"
+    pieces, shape = opened(tmp_path, "q.csv", text)
+    in_pieces, whole = read_query_log(pieces, shape), read_queries(tmp_path / "q.csv")
+    for log in (in_pieces, whole):
+        assert [log.queries[q] for q in log.query] == ["face", "face"]
+        assert [log.users[u] for u in log.user] == [None, "u"]
+        assert log.count.tolist() == [3.0, 1.0]
+    assert in_pieces.at.tolist() == whole.at.tolist()
+    assert (in_pieces.at[0] + 3_600_000_000) % (24 * 3_600_000_000) == 0

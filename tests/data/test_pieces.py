@@ -1,0 +1,120 @@
+import gzip
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from telic.data import pieces as module
+from telic.data.pieces import open_pieces
+from telic.errors import InputError
+
+ROWS = [{"title": "007", "views": "3"}, {"title": 'say "nan", twice', "views": None}]
+
+
+def written(folder, ending, rows=ROWS):
+    file = folder / f"titles{ending}"
+    if ending == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), file)
+    elif ending == ".jsonl":
+        file.write_text("\n\n".join(map(json.dumps, rows)))
+    else:
+        between = "," if ending == ".csv" else "\t"
+        lines = ["title" + between + "views"]
+        for row in rows:
+            title = row["title"]
+            if ending == ".csv":
+                title = '"' + title.replace('"', '""') + '"'
+            lines.append(f"{title}{between}{row['views'] or ''}")
+        file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".txt", ".jsonl", ".parquet"])
+def test_every_format_holds_the_same(tmp_path, ending):
+    pieces = open_pieces(written(tmp_path, ending))
+    assert pieces.columns == ["title", "views"]
+    assert pa.concat_tables(pieces.read(["views", "title"])).to_pylist() == [
+        {"views": row["views"], "title": row["title"]} for row in ROWS
+    ]
+
+
+def test_text_without_tabs_is_a_phrase_a_line(tmp_path):
+    file = tmp_path / "titles.txt"
+    file.write_text('\ufefftea\n\n "quoted", it is\r\n')
+    pieces = open_pieces(file)
+    assert pieces.columns == []
+    assert pa.concat_tables(pieces.read(["line"]))["line"].to_pylist() == [
+        "tea", ' "quoted", it is',
+    ]  # fmt: skip
+
+
+def test_compressed_text_is_read(tmp_path):
+    file = tmp_path / "titles.csv.gz"
+    file.write_bytes(gzip.compress(b"title\ntea\n"))
+    (table,) = open_pieces(file).read(["title"])
+    assert table["title"].to_pylist() == ["tea"]
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".txt", ".parquet", ".csv"])
+def test_a_large_file_comes_in_pieces(tmp_path, ending, monkeypatch):
+    monkeypatch.setattr(module, "PIECE", 10)
+    monkeypatch.setattr(module, "_BLOCK", 100)
+    texts = [f"phrase {i}" for i in range(95)]
+    file = tmp_path / f"many{ending}"
+    if ending == ".txt":
+        file.write_text("\n".join(texts))
+    elif ending == ".csv":
+        file.write_text("\n".join(["title", *texts]))
+    elif ending == ".jsonl":
+        file.write_text("\n".join(json.dumps({"title": text}) for text in texts))
+    else:
+        pq.write_table(pa.table({"title": texts}), file)
+    pieces = open_pieces(file)
+    read = list(pieces.read(pieces.columns or ["line"]))
+    assert len(read) >= 10
+    assert pa.concat_tables(read).column(0).to_pylist() == texts
+
+
+def test_what_is_no_text_in_json_lines_is_json(tmp_path):
+    file = tmp_path / "a.ndjson"
+    file.write_text('{"title": "tea", "more": {"a": [1]}}\n{"title": "cup", "views": 3}\n')
+    pieces = open_pieces(file)
+    assert pieces.columns == ["title", "more", "views"]
+    (table,) = pieces.read(["title", "more", "views"])
+    assert table["more"].to_pylist() == ['{"a": [1]}', None]
+    assert table["views"].to_pylist() == [None, "3"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", b"", "is empty"),
+        ("a.csv", b"title,views\ntea,1\nc\xff,2\n", "line 3 is not valid UTF-8"),
+        ("a.csv", b"title,views\ntea,1,5\n", "cannot be read"),
+        ("a.txt", b"tea\nc\xff\n", "line 2 is not valid UTF-8"),
+        ("a.jsonl", b'{"title": "tea"}\n{"title"\n', "row 2: no JSON"),
+        ("a.jsonl", b'{"title": "tea"}\n["cup"]\n', "row 2: expected a JSON object"),
+        ("a.jsonl", b'{"title": "\\ud800"}\n', "row 1: no JSON"),
+        ("a.jsonl", b'{"title": "\xff"}\n', "line 1 is not valid UTF-8"),
+        ("a.jsonl", b"[" * 100_000, "row 1: no JSON"),
+        ("a.parquet", b"tea", "cannot be read"),
+        ("a.xlsx", b"tea", "its ending '.xlsx' says nothing"),
+    ],
+)
+def test_what_cannot_be_read_is_named(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        for _ in (opened := open_pieces(tmp_path / name)).read(opened.columns or ["line"]):
+            pass
+    with pytest.raises(InputError, match="no such file"):
+        open_pieces(tmp_path / "nowhere.csv")
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path):
+    file = written(tmp_path, ".csv")
+    pieces = open_pieces(file)
+    with pytest.raises(InputError, match="changed while it was read"), pieces.unchanged():
+        file.write_text(file.read_text() + "one more,1\n")
+    with pieces.unchanged():
+        list(pieces.read(["title"]))
