@@ -190,6 +190,22 @@ def test_a_submission_teaches_the_user_and_nobody_else():
     assert UserState.from_json(json.loads(json.dumps(user.as_json()))).as_json() == user.as_json()
 
 
+def test_a_lesson_changes_nothing_until_it_is_taught_and_may_be_taught_elsewhere():
+    completer = make_completer(["facebook", "facetime"], [1.0, 0.9], sink=0.5)
+    here, elsewhere = completer.user("ada"), completer.user("ada")
+    for query in ("facetime", "facebook", "fax machine"):
+        composition = completer.compose(here)
+        for second, prefix in enumerate(["fac", "face"]):
+            composition.suggest(prefix, at=2.0 * second, show=1)
+        before = json.dumps(here.as_json())
+        lesson = composition.lesson(query)
+        assert json.dumps(here.as_json()) == before
+        assert completer.teach(elsewhere, lesson) == composition.submit(query)
+        assert here.as_json() == elsewhere.as_json()
+        assert json.dumps(here.as_json()) != before
+    assert here.check.recent != 0
+
+
 def test_a_query_that_was_no_candidate_joins_the_history_but_teaches_nothing():
     completer = make_completer(["facebook"], [1.0])
     user = completer.user()

@@ -2,7 +2,7 @@
 
 from telic.completion.adaqac import CAREFUL, PAPER, PROTOCOLS, Protocol
 from telic.completion.completer import Completer, UserState
-from telic.completion.composition import Composition, Explanation, Suggestion
+from telic.completion.composition import Composition, Explanation, Lesson, Suggestion
 from telic.completion.evaluation import Result, evaluate
 from telic.completion.fitting import fit_completer
 from telic.completion.folding import fold
@@ -18,6 +18,7 @@ __all__ = [
     "Completer",
     "Composition",
     "Explanation",
+    "Lesson",
     "Phone",
     "PhoneRanker",
     "PrefixIndex",

@@ -9,7 +9,7 @@ import numpy as np
 
 from telic.choice.online import Schedule
 from telic.completion.adaqac import Design, OnlineRule
-from telic.completion.composition import Composition
+from telic.completion.composition import Composition, Lesson
 from telic.completion.feedback import FEATURES
 from telic.completion.harm import Gate, RunningCheck
 from telic.completion.index import Place, PrefixIndex
@@ -158,6 +158,18 @@ class Completer:
     def compose(self, user: UserState, phone: Phone | None = None) -> Composition:
         """Begin a composition, on a phone if `PhoneRanker.phone` gives its signals."""
         return Composition(self, user, phone)
+
+    def teach(self, user: UserState, lesson: Lesson) -> bool:
+        """Add what a composition taught to a state; return whether the weights changed."""
+        x, relevance = lesson.columns, lesson.relevance
+        if learned := x is not None and relevance is not None:
+            self.rule.learn(x, relevance, lesson.chosen, user.weights, user.updates)
+            user.updates += 1
+        if lesson.gains is not None:
+            user.check.observe(*lesson.gains)
+        user.history[lesson.query] = user.history.get(lesson.query, 0.0) + 1.0
+        user.previous = lesson.query
+        return learned
 
     def save(self, folder: str | Path) -> None:
         """Write a model folder; see `telic.data.save_model`."""

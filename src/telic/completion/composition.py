@@ -51,6 +51,25 @@ class Suggestion:
         return self._keystroke.explain(self.static_position - 1)
 
 
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What one submitted composition teaches, whatever its user's state has become meanwhile.
+
+    `Completer.teach` adds it to a state, so states that see the same lessons in the same order are
+    the same, wherever they are kept.
+    """
+
+    query: str
+    chosen: int = -1
+    """Row of the submitted query among the candidates; -1 if adaQAC-Online takes no step."""
+    columns: np.ndarray | None = None
+    """Columns of the candidates at the last keystroke, shape (n, d)."""
+    relevance: np.ndarray | None = None
+    """Their relevance, shape (n,)."""
+    gains: tuple[float, float] | None = None
+    """What `RunningCheck.observe` takes, or None if it sees nothing."""
+
+
 class _Own(NamedTuple):
     """A user's own query among candidates."""
 
@@ -192,36 +211,40 @@ class Composition:
         InputError
             If the query could not be suggested later: nothing to match, too long, no valid Unicode.
         """
-        checked_form(query, "query")
-        user, completer, number = self.user, self.completer, self._number(query)
-        learned = completer.model == "adaqac-online" and self._learn(query, number)
-        if completer.do_no_harm and self._keystrokes:
-            gains = np.array([keystroke.gain(number) for keystroke in self._keystrokes])
-            served = gains * [keystroke.served for keystroke in self._keystrokes]
-            user.check.observe(float(gains.mean()), float(served.mean()))
-        user.history[query] = user.history.get(query, 0.0) + 1.0
-        user.previous = query
+        learned = self.completer.teach(self.user, self.lesson(query))
         self._shown = None
         self._keystrokes = []
         return learned
 
-    def _learn(self, query: str, number: int) -> bool:
-        """Take a step of adaQAC-Online, if the submitted query is, or may join, the candidates."""
+    def lesson(self, query: str) -> Lesson:
+        """Say what submitting a query now would teach; nothing is changed.
+
+        Raises
+        ------
+        InputError
+            As `submit`.
+        """
+        checked_form(query, "query")
         if not self._keystrokes:
-            return False
-        last, user, rule = self._keystrokes[-1], self.user, self.completer.rule
+            return Lesson(query)
+        number, gains = self._number(query), None
+        if self.completer.do_no_harm:
+            gain = np.array([keystroke.gain(number) for keystroke in self._keystrokes])
+            served = gain * [keystroke.served for keystroke in self._keystrokes]
+            gains = float(gain.mean()), float(served.mean())
+        if self.completer.model != "adaqac-online":
+            return Lesson(query, gains=gains)
+        last = self._keystrokes[-1]
         columns, relevance = last.columns, last.relevance
         chosen = np.flatnonzero(last.numbers == number)
         if not len(chosen):
-            if not rule.keep_unlisted:
-                return False
-            own = self._relevance([number], [user.history.get(query, 0.0)])
+            if not self.completer.rule.keep_unlisted:
+                return Lesson(query, gains=gains)
+            own = self._relevance([number], [self.user.history.get(query, 0.0)])
             features = self._feedback.features([number])
             chosen, relevance = np.array([len(relevance)]), np.concatenate([relevance, own])
             columns = np.vstack([columns, self.completer.design.columns(features, own)])
-        rule.learn(columns, relevance, int(chosen[0]), user.weights, user.updates)
-        user.updates += 1
-        return True
+        return Lesson(query, int(chosen[0]), columns, relevance, gains)
 
     def _observe(self, at: float) -> None:
         if self._shown is not None:
