@@ -10,6 +10,7 @@ from telic.completion.adaqac import Design
 from telic.completion.feedback import FEATURES
 from telic.completion.harm import Gate
 from telic.serve import Settings, create_app
+from telic.serve.store import Store
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 LAUNCH = (
@@ -56,6 +57,13 @@ def completer():
 @pytest.fixture
 def settings(tmp_path):
     return Settings.beside(tmp_path / "model")
+
+
+@pytest.fixture
+def store(completer, settings):
+    store = Store(settings.database, completer)
+    yield store
+    store.close()
 
 
 @pytest.fixture

@@ -54,6 +54,11 @@ class UserState:
                 known[query] = index.place(query)
         return known
 
+    def become(self, other: "UserState") -> None:
+        """Take over another state in place: compositions that are open go on with it."""
+        for name in ("weights", "updates", "history", "previous", "reranks", "check"):
+            setattr(self, name, getattr(other, name))
+
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON; `from_json` reads it back."""
         return {

@@ -7,21 +7,23 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 
 import uvicorn
-from sqlalchemy.exc import SQLAlchemyError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.types import Receive, Scope, Send
 
 from telic.completion import Completer
 from telic.errors import InputError
-from telic.serve.events import Events
-from telic.serve.guard import Guard, on_crash, on_http_error, on_no_database
-from telic.serve.routes import Service
-from telic.serve.sessions import Sessions
+from telic.serve.guard import Guard, Hosts, on_crash, on_http_error, on_no_store
+from telic.serve.journal import Journal
+from telic.serve.keystroke import Keystroke
+from telic.serve.routes import Addresses
+from telic.serve.sessions import SHOWN, Sessions
 from telic.serve.settings import Settings
+from telic.serve.store import Store, StoreError
 
 
-def create_app(completer: Completer, settings: Settings) -> Starlette:
+def create_app(completer: Completer, settings: Settings) -> "Service":
     """Return the service for a fitted completer.
 
     Parameters
@@ -39,25 +41,50 @@ def create_app(completer: Completer, settings: Settings) -> Starlette:
     Whoever names a user id gets that user's suggestions, which show what the user searched for:
     ids are secrets, and anything but this machine belongs behind a proxy that checks them.
     """
-    events = Events(settings.database, completer)
-    sessions = Sessions(completer, events, settings)
+    store = Store(settings.database, completer, max_history=settings.max_history)
+    return Service(completer, store, settings)
+
+
+class Service(Starlette):
+    """The service: keystrokes are answered at once, all else goes through Starlette."""
+
+    def __init__(self, completer: Completer, store: Store, settings: Settings) -> None:
+        self.journal = Journal(store, settings)
+        sessions = Sessions(completer, self.journal, settings)
+        names = {"127.0.0.1", "localhost", "::1", settings.host, *settings.names}
+        hosts = Hosts(names)
+        self.keystroke = Keystroke(sessions, hosts, settings)
+        super().__init__(
+            routes=Addresses(sessions, self.journal, self.keystroke, settings).routes(),
+            middleware=[Middleware(Guard, hosts=hosts)],
+            exception_handlers={
+                HTTPException: on_http_error, StoreError: on_no_store, Exception: on_crash
+            },
+            lifespan=self._lifespan,
+        )  # fmt: skip
+        self.router.redirect_slashes = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection."""
+        if scope["type"] == "http" and scope["path"] == "/suggest" and scope["method"] == "GET":
+            return await self.keystroke(scope, receive, send)
+        await super().__call__(scope, receive, send)
 
     @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        self.journal.start()
         yield
-        events.close()
+        await self.journal.close()
 
-    hosts = {"127.0.0.1", "localhost", "::1", settings.host, *settings.names}
-    app = Starlette(
-        routes=Service(sessions, events, settings).routes(),
-        middleware=[Middleware(Guard, hosts=hosts)],
-        exception_handlers={
-            HTTPException: on_http_error, SQLAlchemyError: on_no_database, Exception: on_crash
-        },
-        lifespan=lifespan,
-    )  # fmt: skip
-    app.router.redirect_slashes = False
-    return app
+
+def warm(completer: Completer) -> None:
+    """Compile or load every kernel of a keystroke and of a lesson, on a user of no name."""
+    user = completer.user()
+    for _ in range(2):
+        composition = completer.compose(user)
+        for at, prefix in enumerate(("", "a", "an", "and", "an")):
+            found = composition.suggest(prefix, at=float(at), show=SHOWN)
+        composition.submit(found[0].text if found else "and")
 
 
 def run(
@@ -107,6 +134,7 @@ def _server(
     completer: Completer, settings: Settings
 ) -> Iterator[tuple[uvicorn.Server, socket.socket, str]]:
     """Give a server that is ready to run, the socket it is to run on, and its address."""
+    warm(completer)
     with _listen(settings) as listener:
         config = uvicorn.Config(
             create_app(completer, settings),

@@ -35,6 +35,16 @@ class Settings:
     """Keystrokes of one composition; one more begins it anew."""
     max_history: int = 1_000
     """Distinct queries remembered of a user; one more forgets the one submitted longest ago."""
+    max_users: int = 1_000
+    """Users whose state is kept at hand after their last composition."""
+    max_waiting: int = 10_000
+    """Submissions that wait for the database; one more is refused."""
+    read_seconds: float = 1.0
+    """What a first keystroke waits for the user's state; then it is answered without."""
+    fresh_seconds: float = 1.0
+    """A user's state that was read so lately is not read again for the next composition."""
+    write_seconds: float = 10.0
+    """What a submission waits for the database; then it is refused."""
     idle_seconds: float = 1_800.0
     """An open composition that is idle for so long is forgotten."""
 
