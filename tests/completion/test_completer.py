@@ -1,5 +1,6 @@
 import json
 import sys
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -188,6 +189,35 @@ def test_a_submission_teaches_the_user_and_nobody_else():
     assert not completer.everyone.any()
     assert user.history == {"facetime": 1.0}
     assert UserState.from_json(json.loads(json.dumps(user.as_json()))).as_json() == user.as_json()
+
+
+def test_a_composition_stays_small_however_long_it_is_typed():
+    """A thousand keystrokes on the way to a phrase and back, by a user with a long history."""
+    phrases = [f"p{i:03}" for i in range(300)]
+    completer = make_completer(phrases, np.arange(300.0), sink=0.1)
+    user = completer.user()
+    user.history = {f"p{i:03} of my own": 1.0 for i in range(1_000)}
+    for traced in (False, True):  # at first the user's own table is made, and kernels are loaded
+        if traced:
+            tracemalloc.start()
+        composition = completer.compose(user)
+        for at in range(1_000):
+            composition.suggest("p123"[: 1 + abs(at % 6 - 3)], at=float(at))
+    whole, _ = tracemalloc.get_traced_memory()
+    del composition
+    rest, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert 1_000 < whole - rest < 20_000
+
+
+def test_own_queries_are_looked_up_anew_once_they_have_changed():
+    completer = make_completer(["tea"], [1.0])
+    user = completer.user()
+    for query in ("tea cup", "tea time", "tea cup"):
+        completer.compose(user).submit(query)
+        found = texts(completer.compose(user).suggest("tea ", at=0.0))
+        assert set(found) == set(user.history)
+    assert found == ["tea cup", "tea time"]  # by how often
 
 
 def test_a_lesson_changes_nothing_until_it_is_taught_and_may_be_taught_elsewhere():

@@ -13,6 +13,7 @@ from telic.completion.composition import Composition, Lesson
 from telic.completion.feedback import FEATURES
 from telic.completion.harm import Gate, RunningCheck
 from telic.completion.index import Place, PrefixIndex
+from telic.completion.own_queries import OwnQueries
 from telic.completion.phones import Phone, PhoneRanker
 from telic.completion.relevance import Relevance
 from telic.data import load_model, save_model
@@ -44,6 +45,10 @@ class UserState:
         default=(None, {}), repr=False, compare=False
     )
 
+    _own: tuple[tuple[PrefixIndex, Relevance, int, float] | None, OwnQueries] = field(
+        default=(None, OwnQueries([], [], {}, [])), repr=False, compare=False
+    )
+
     def places(self, index: PrefixIndex) -> dict[str, Place]:
         """Return where the own queries belong in a catalogue; each is looked up once."""
         if self._placed[0] is not index:
@@ -53,6 +58,21 @@ class UserState:
             if query not in known:
                 known[query] = index.place(query)
         return known
+
+    def own_queries(self, completer: "Completer") -> OwnQueries:
+        """Return the own queries as a completer's candidates; made anew where they have changed."""
+        made_of = (
+            completer.index, completer.relevance, len(self.history), sum(self.history.values())
+        )  # fmt: skip
+        known = self._own[0]
+        if (
+            known is None
+            or known[0] is not made_of[0]
+            or known[1] is not made_of[1]
+            or known[2:] != made_of[2:]
+        ):
+            self._own = made_of, OwnQueries.of(completer, self)
+        return self._own[1]
 
     def become(self, other: "UserState") -> None:
         """Take over another state in place: compositions that are open go on with it."""
@@ -140,7 +160,7 @@ class Completer:
         """Return a fresh copy of what is known of a user; of nobody for an unknown name or None."""
         known = self.users.get(name) if name is not None else None
         known = known or UserState(self.everyone)
-        known.places(self.index)  # of which the copies then know
+        known.own_queries(self)  # which the copies then know
         return replace(
             known, weights=known.weights.copy(), history=dict(known.history),
             check=replace(known.check),

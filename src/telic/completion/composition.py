@@ -4,16 +4,16 @@ A keystroke is ids and arrays until its list is returned; texts are made for wha
 reasons for who asks.
 """
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from telic.completion.feedback import FEATURES, Feedback
 from telic.completion.folding import fold
 from telic.completion.index import checked_form
+from telic.completion.own_queries import own_relevance
 from telic.completion.phones import Phone
 
 if TYPE_CHECKING:
@@ -70,16 +70,6 @@ class Lesson:
     """What `RunningCheck.observe` takes, or None if it sees nothing."""
 
 
-class _Own(NamedTuple):
-    """A user's own query among candidates."""
-
-    folded: bytes
-    order: tuple[int, bool, bytes, str]
-    """Sorts own queries among catalogue ids: its place, and what tells those of one place apart."""
-    number: int
-    relevance: float
-
-
 @dataclass(frozen=True, slots=True)
 class _Keystroke:
     """The candidates of one keystroke in the static order, and what moves them."""
@@ -89,29 +79,18 @@ class _Keystroke:
     relevance: np.ndarray
     features: np.ndarray
     columns: np.ndarray
-    parts: np.ndarray
-    """Columns times weights: what each column adds to each candidate."""
-    apps: np.ndarray
+    parts: np.ndarray | None
+    """Columns times weights: what each column adds to each candidate, if feedback may."""
     phone: Phone | None
     """The phone whose apps count, if any do."""
-    order: np.ndarray
-    """The model's order."""
     served: bool
     """Whether the model's order was shown."""
-
-    def gain(self, number: int) -> float:
-        """Reciprocal rank of a candidate in the model's order minus that in the static order."""
-        static = np.flatnonzero(self.numbers == number)
-        if not len(static):
-            return 0.0
-        model = np.flatnonzero(self.order == static[0])
-        return float(1 / (1 + model[0]) - 1 / (1 + static[0]))
 
     def explain(self, i: int) -> Explanation:
         ranker, apps = self.completer.phones, {}
         if self.served and ranker is not None and self.phone is not None:
             apps = ranker.reasons(self.completer.catalogued(self.numbers[i : i + 1])[0], self.phone)
-        parts = _named(self.parts[i]) if self.served else {}
+        parts = _named(self.parts[i]) if self.served and self.parts is not None else {}
         reasons = dict(sorted(parts.items(), key=lambda part: -abs(part[1])))
         return Explanation(reasons, _named(self.features[i]), apps)
 
@@ -135,14 +114,18 @@ class Composition:
         self.completer = completer
         self.user = user
         self._phone = phone
-        self._others: dict[str, int] = {}  # texts that are not in the catalogue: numbered after it
+        self._own = user.own_queries(completer)
+        self._first_other = len(completer.index) + len(self._own.others)
+        self._others: dict[str, int] = {}  # further texts that are not in the catalogue
         self._other_texts: list[str] = []
         previous = -1 if user.previous is None else self._number(user.previous)
         self._feedback = Feedback(previous)
-        self._own = self._own_queries()
-        self._own_forms = [own.folded for own in self._own]
         self._shown: tuple[bytes, list[int], float] | None = None
-        self._keystrokes: list[_Keystroke] = []
+        self._last: _Keystroke | None = None
+        self._keystrokes = 0
+        # Sums over the keystrokes, by candidate: what the model's order gained over the static one
+        # in reciprocal rank, and the part of that which was shown. Left out are zeros.
+        self._gains: dict[int, list[float]] = {}
 
     def suggest(self, prefix: str, *, at: float, show: int = 10) -> list[Suggestion]:
         """Return what to show for a prefix, best first.
@@ -167,28 +150,31 @@ class Composition:
         may_rerank = (
             completer.model != "static" and user.reranks and completer.gate.open_at(len(prefix))
         )
-        parts = columns * user.weights if may_rerank else np.zeros_like(columns)
-        phone = self._phone if may_rerank and completer.phones is not None else None
-        apps = np.zeros(len(numbers))
-        if completer.phones is not None and phone is not None:
-            apps = completer.phones.added(completer.catalogued(numbers), phone)
-        feedback = parts.sum(axis=1)
-        order = np.argsort(-(relevance + feedback + apps), kind="stable")
         served = not completer.do_no_harm or user.check.open
-        keystroke = _Keystroke(
-            completer, numbers, relevance, features, columns, parts, apps, phone, order, served
-        )
-        self._keystrokes.append(keystroke)
-        shown = order[:show].tolist() if served else list(range(min(show, len(order))))
-        self._shown = typed, numbers[shown].tolist(), at
+        phone = self._phone if may_rerank and completer.phones is not None else None
+        parts, order = None, list(range(len(numbers)))
+        feedback = apps = np.zeros(len(numbers))
+        if may_rerank:
+            parts = columns * user.weights
+            added = feedback = parts.sum(axis=1)
+            if completer.phones is not None and phone is not None:
+                apps = completer.phones.added(completer.catalogued(numbers), phone)
+                added = feedback + apps
+            order = np.argsort(-(relevance + added), kind="stable").tolist()
+        ids = numbers.tolist()
+        self._count(ids, order, served)
         if not served:
-            feedback = apps = np.zeros(len(numbers))
-        added = np.array([relevance, feedback, apps])[:, shown].T.tolist()
+            order, feedback = list(range(len(ids))), np.zeros(len(ids))
+            apps = feedback
+        last = self._last = _Keystroke(
+            completer, numbers, relevance, features, columns, parts, phone, served
+        )
+        rows = order[:show]
+        self._shown = typed, [ids[i] for i in rows], at
+        base, fed_back, from_apps = relevance.tolist(), feedback.tolist(), apps.tolist()
         return [
-            Suggestion(self._text(number), r, fed_back, i + 1, from_apps, keystroke)
-            for i, number, (r, fed_back, from_apps) in zip(
-                shown, self._shown[1], added, strict=True
-            )
+            Suggestion(self._text(ids[i]), base[i], fed_back[i], i + 1, from_apps[i], last)
+            for i in rows
         ]
 
     def shown(self, texts: Sequence[str]) -> None:
@@ -212,8 +198,8 @@ class Composition:
             If the query could not be suggested later: nothing to match, too long, no valid Unicode.
         """
         learned = self.completer.teach(self.user, self.lesson(query))
-        self._shown = None
-        self._keystrokes = []
+        self._shown = self._last = None
+        self._keystrokes, self._gains = 0, {}
         return learned
 
     def lesson(self, query: str) -> Lesson:
@@ -225,34 +211,44 @@ class Composition:
             As `submit`.
         """
         checked_form(query, "query")
-        if not self._keystrokes:
+        last, number, gains = self._last, self._number(query), None
+        if last is None:
             return Lesson(query)
-        number, gains = self._number(query), None
         if self.completer.do_no_harm:
-            gain = np.array([keystroke.gain(number) for keystroke in self._keystrokes])
-            served = gain * [keystroke.served for keystroke in self._keystrokes]
-            gains = float(gain.mean()), float(served.mean())
+            gain, served = self._gains.get(number, (0.0, 0.0))
+            gains = gain / self._keystrokes, served / self._keystrokes
         if self.completer.model != "adaqac-online":
             return Lesson(query, gains=gains)
-        last = self._keystrokes[-1]
         columns, relevance = last.columns, last.relevance
         chosen = np.flatnonzero(last.numbers == number)
         if not len(chosen):
             if not self.completer.rule.keep_unlisted:
                 return Lesson(query, gains=gains)
-            own = self._relevance([number], [self.user.history.get(query, 0.0)])
+            own = own_relevance(self.completer, [number], [self.user.history.get(query, 0.0)])
             features = self._feedback.features([number])
             chosen, relevance = np.array([len(relevance)]), np.concatenate([relevance, own])
             columns = np.vstack([columns, self.completer.design.columns(features, own)])
         return Lesson(query, int(chosen[0]), columns, relevance, gains)
 
+    def _count(self, ids: list[int], order: list[int], served: bool) -> None:
+        self._keystrokes += 1
+        for place, i in enumerate(order):
+            if place != i:
+                gain = 1 / (1 + place) - 1 / (1 + i)
+                sums = self._gains.setdefault(ids[i], [0.0, 0.0])
+                sums[0] += gain
+                sums[1] += gain * served
+
     def _observe(self, at: float) -> None:
-        if self._shown is not None:
-            prefix, numbers, since = self._shown
-            self._feedback.observe(
-                prefix, numbers, dwell=at - since,
-                texts=[self._folded(number) for number in numbers],
-            )  # fmt: skip
+        if self._shown is None:
+            return
+        prefix, numbers, since = self._shown
+        index = self.completer.index
+        if all(number < len(index) for number in numbers):
+            self._feedback.observe_phrases(prefix, numbers, dwell=at - since, index=index)
+        else:
+            texts = [self._folded(number) for number in numbers]
+            self._feedback.observe(prefix, numbers, dwell=at - since, texts=texts)
 
     def _candidates(self, prefix: str, typed: bytes) -> tuple[np.ndarray, np.ndarray]:
         """Return the numbers of the n most relevant candidates and their relevance, best first.
@@ -263,12 +259,9 @@ class Composition:
         index, n = self.completer.index, self.completer.n
         ids = index.top(prefix, n)
         weights = index.weights[ids]
-        first = last = bisect_left(self._own_forms, typed)
-        while last < len(self._own) and self._own_forms[last].startswith(typed):
-            last += 1
-        if first == last:
+        own = self._own.starting(typed)
+        if not own:
             return ids, weights
-        own = self._own[first:last]
         mine = {each.number for each in own}
         # Of equally relevant ones, those of the catalogue come in its order.
         found = [
@@ -280,54 +273,29 @@ class Composition:
         found = sorted(found)[:n]
         return np.array([row[2] for row in found]), -np.array([row[0] for row in found])
 
-    def _own_queries(self) -> list[_Own]:
-        """Return the user's own queries by folded form, if the relevance counts them."""
-        completer, user = self.completer, self.user
-        if completer.relevance.factors[1] <= 0:
-            return []
-        known, history = user.places(completer.index), user.history
-        places = [known[query] for query in history]
-        numbers = [
-            place.at if place.there else self._other(query)
-            for query, place in zip(history, places, strict=True)
-        ]
-        relevance = self._relevance(numbers, list(history.values())).tolist()
-        return sorted(
-            _Own(place.folded, (place.at, place.there, place.folded, query), number, r)
-            for query, place, number, r in zip(history, places, numbers, relevance, strict=True)
-        )
-
-    def _relevance(self, numbers: list[int], counts: list[float]) -> np.ndarray:
-        """Return the relevance of numbered texts that the user has submitted so often."""
-        index, relevance = self.completer.index, self.completer.relevance
-        ids = self.completer.catalogued(np.array(numbers, np.int64))
-        shared = np.full(len(ids), relevance.unlearned or 0.0)
-        shared[ids >= 0] = index.weights[ids[ids >= 0]]
-        own = np.log1p(counts) if relevance.scale == "log" else np.array(counts)
-        return shared + relevance.factors[1] * own
-
     def _number(self, text: str) -> int:
         """Return a text's id in the catalogue, or a number beyond them."""
         id = self.completer.index.find(text)
         return id if id >= 0 else self._other(text)
 
     def _other(self, text: str) -> int:
-        if text not in self._others:
-            self._others[text] = len(self.completer.index) + len(self._others)
+        number = self._own.others.get(text, self._others.get(text, -1))
+        if number < 0:
+            number = self._others[text] = self._first_other + len(self._other_texts)
             self._other_texts.append(text)
-        return self._others[text]
+        return number
 
     def _text(self, number: int) -> str:
         index = self.completer.index
         if number < len(index):
             return index.phrase(number)
-        return self._other_texts[number - len(index)]
+        if number < self._first_other:
+            return self._own.other_texts[number - len(index)]
+        return self._other_texts[number - self._first_other]
 
     def _folded(self, number: int) -> bytes:
         index = self.completer.index
-        if number < len(index):
-            return index.folded(number)
-        return fold(self._other_texts[number - len(index)]).encode()
+        return index.folded(number) if number < len(index) else fold(self._text(number)).encode()
 
 
 def _named(values: np.ndarray) -> dict[str, float]:
