@@ -12,7 +12,7 @@ from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
-from sqlalchemy import event
+from sqlalchemy import create_engine, event
 from sqlalchemy.exc import OperationalError
 from starlette.testclient import TestClient
 
@@ -57,55 +57,62 @@ def test_another_models_weights_are_not_taken_over(completer, make_completer, se
     assert answer["updates"] == 2
 
 
+@pytest.fixture
+def any_store(completer, any_settings):
+    store = Store(any_settings.database, completer)
+    yield store
+    store.close()
+
+
 def submission(user, composition, query="soup"):
     return Submission(user, composition, Lesson(query))
 
 
-def test_a_submission_and_its_state_are_written_together(store):
-    (outcome,) = store.record([submission("ada", "c")])
+def test_a_submission_and_its_state_are_written_together(any_store):
+    (outcome,) = any_store.record([submission("ada", "c")])
     assert (outcome.learned, outcome.updates, outcome.stored.version) == (False, 0, 1)
-    stored = store.read("ada")
+    stored = any_store.read("ada")
     assert stored.version == 1
     assert stored.state.as_json() == outcome.stored.state.as_json()
     assert stored.state.history == {"saffron": 40.0, "soup": 1.0}
-    assert store.read("ada", 1) is None  # nothing newer
-    assert store.read("nobody") is None
+    assert any_store.read("ada", 1) is None  # nothing newer
+    assert any_store.read("nobody") is None
 
 
-def test_a_submission_counts_once_however_often_it_comes(store):
+def test_a_submission_counts_once_however_often_it_comes(any_store):
     lesson = Lesson("soup", 0, np.ones((1, len(FEATURES))), np.zeros(1))
     twice = [Submission("ada", "c", lesson)] * 2
-    first, second = store.record(twice)
+    first, second = any_store.record(twice)
     assert (first.learned, first.updates) == (second.learned, second.updates) == (True, 1)
-    (again,) = store.record([submission("ada", "c", "sage")])
+    (again,) = any_store.record([submission("ada", "c", "sage")])
     assert (again.learned, again.updates, again.stored) == (True, 1, None)
-    assert store.read("ada").state.history == {"saffron": 40.0, "soup": 1.0}
+    assert any_store.read("ada").state.history == {"saffron": 40.0, "soup": 1.0}
 
 
-def test_of_a_batch_that_cannot_be_written_whole_nothing_is(store, completer, monkeypatch):
-    store.record([submission("ada", "a")])
+def test_of_a_batch_that_cannot_be_written_whole_nothing_is(any_store, completer, monkeypatch):
+    any_store.record([submission("ada", "a")])
 
     def teach(user, lesson):
         raise RuntimeError("broken")
 
     broken = replace(completer)
     object.__setattr__(broken, "teach", teach)
-    monkeypatch.setattr(store, "_completer", broken)
+    monkeypatch.setattr(any_store, "_completer", broken)
     with pytest.raises(RuntimeError):
-        store.record([submission("ada", "a"), submission("bob", "b")])
-    assert store.read("bob") is None
-    assert store.read("ada").version == 1
+        any_store.record([submission("ada", "a"), submission("bob", "b")])
+    assert any_store.read("bob") is None
+    assert any_store.read("ada").version == 1
 
 
-def test_a_history_forgets_what_was_submitted_longest_ago(completer, settings):
-    store = Store(settings.database, completer, max_history=2)
+def test_a_history_forgets_what_was_submitted_longest_ago(completer, any_settings):
+    store = Store(any_settings.database, completer, max_history=2)
     for i, query in enumerate(["soup", "sage", "soup", "salad"]):
         store.record([submission("u", f"c{i}", query)])
     assert store.read("u").state.history == {"soup": 2.0, "salad": 1.0}
     store.close()
 
 
-def test_eight_writers_lose_nothing_and_agree_with_one(completer, settings, tmp_path):
+def test_eight_writers_lose_nothing_and_agree_with_one(completer, any_settings):
     """Eight stores on one file, for three users; then one store, in the order of their numbers."""
     rng = np.random.default_rng(0)
 
@@ -115,7 +122,7 @@ def test_eight_writers_lose_nothing_and_agree_with_one(completer, settings, tmp_
 
     lessons = {f"c{i}": lesson(f"query {i % 5}") for i in range(160)}
     work = [Submission(f"u{i % 3}", key, each) for i, (key, each) in enumerate(lessons.items())]
-    stores = [Store(settings.database, completer) for _ in range(8)]
+    stores = [Store(any_settings.database, completer) for _ in range(8)]
 
     def write(i):
         for each in work[i::8]:
@@ -126,11 +133,12 @@ def test_eight_writers_lose_nothing_and_agree_with_one(completer, settings, tmp_
         list(pool.map(write, range(8)))
     for store in stores[1:]:
         store.close()
-    with sqlite3.connect(tmp_path / "model.sqlite") as connection:
-        rows = connection.execute(
+    engine = create_engine(any_settings.database)
+    with engine.connect() as connection:
+        rows = connection.exec_driver_sql(
             'SELECT "user", composition, number, updates FROM submissions ORDER BY "user", number'
         ).fetchall()
-    connection.close()
+    engine.dispose()
     assert len(rows) == len(work)
     for user in ("u0", "u1", "u2"):
         own = [row for row in rows if row[0] == user]
@@ -233,6 +241,22 @@ def test_what_is_acknowledged_has_reached_the_disk(store):
     with store._engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+
+
+def test_what_was_acknowledged_outlives_a_server_that_is_killed(completer, postgresql):
+    store = Store(postgresql.url, completer)
+    kept = []
+    for n in range(3):
+        kept.append(store.record([submission("ada", f"c{n}")])[0].stored.version)
+        postgresql.kill()
+        with pytest.raises(StoreError):
+            store.record([submission("ada", "lost")])
+        with pytest.raises(StoreError):
+            store.read("ada")
+        postgresql.start()
+    assert kept == [1, 2, 3]
+    assert store.read("ada").version == 3
+    store.close()
 
 
 def test_the_file_of_an_older_version_is_refused(completer, tmp_path):
