@@ -1,10 +1,12 @@
 """The service as an ASGI application, and the server that runs it."""
 
+import math
 import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -14,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from telic.completion import Completer
 from telic.errors import InputError
+from telic.serve.connections import Connections, reserve_files
 from telic.serve.guard import Guard, Hosts, on_crash, on_http_error, on_no_store
 from telic.serve.journal import Journal
 from telic.serve.keystroke import Keystroke
@@ -49,6 +52,7 @@ class Service(Starlette):
     """The service: keystrokes are answered at once, all else goes through Starlette."""
 
     def __init__(self, completer: Completer, store: Store, settings: Settings) -> None:
+        self.connections = Connections(settings)
         self.journal = Journal(store, settings)
         sessions = Sessions(completer, self.journal, settings)
         names = {"127.0.0.1", "localhost", "::1", settings.host, *settings.names}
@@ -134,10 +138,16 @@ def _server(
     completer: Completer, settings: Settings
 ) -> Iterator[tuple[uvicorn.Server, socket.socket, str]]:
     """Give a server that is ready to run, the socket it is to run on, and its address."""
+    reserve_files(settings.max_connections)
     warm(completer)
     with _listen(settings) as listener:
+        app = create_app(completer, settings)
+        speaks: Any = (
+            app.connections.protocol
+        )  # uvicorn calls it, and takes more than its type says
         config = uvicorn.Config(
-            create_app(completer, settings),
+            app, http=speaks, timeout_keep_alive=math.ceil(settings.keep_seconds),
+            backlog=settings.max_connections,
             # Addresses hold queries: nothing of a request is logged.
             access_log=False, log_level="warning", server_header=False, ws="none",
             timeout_graceful_shutdown=2,

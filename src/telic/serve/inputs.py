@@ -6,7 +6,7 @@ import unicodedata
 from typing import Any
 from urllib.parse import unquote_plus
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from telic.completion import Phone, PhoneRanker, fold
 from telic.errors import InputError
@@ -40,13 +40,16 @@ async def json_object(request: Request, settings: Settings) -> dict[str, Any]:
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         raise Problem(415, "not_json", "The content type is not application/json.", "Send JSON.")
     body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > settings.max_body:
-            raise Problem(
-                413, "too_large", f"The body has over {settings.max_body} bytes.",
-                "Send only what this address takes.",
-            )  # fmt: skip
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > settings.max_body:
+                raise Problem(
+                    413, "too_large", f"The body has over {settings.max_body} bytes.",
+                    "Send only what this address takes.",
+                )  # fmt: skip
+    except ClientDisconnect:  # nobody reads the answer, but nothing of ours has gone wrong
+        raise Problem(400, "cut_short", "The body ended too soon.", "Send all of it.") from None
     try:
         given = json.loads(body)
     except (ValueError, RecursionError):

@@ -29,6 +29,16 @@ class Settings:
     """Characters of a user's or composition's id."""
     max_body: int = 64 * 1024
     """Bytes of a request's body, and of its query string."""
+    max_head: int = 64 * 1024
+    """Bytes of a request's first line and headers."""
+    max_connections: int = 1_000
+    """Open connections; one more ends the one that has been waiting longest."""
+    request_seconds: float = 10.0
+    """What a client may take to send a request, from its first byte or from connecting."""
+    answer_seconds: float = 30.0
+    """What an answer may take, the client's taking it included."""
+    keep_seconds: float = 60.0
+    """How long a connection may do nothing between two requests."""
     max_open: int = 10_000
     """Open compositions; one more ends the one that has been idle longest."""
     max_keystrokes: int = 1_000
