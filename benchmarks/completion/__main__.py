@@ -297,6 +297,8 @@ def main():
     parser.add_argument("--repeat", type=int, default=3, help="runs of each rival; the median")
     parser.add_argument("--only", choices=PARTS, help="one part; by default all but the service")
     parser.add_argument("--seconds", type=float, default=10.0, help="of each run of the service")
+    parser.add_argument("--phrases", type=int, default=33_000, help="that the service serves")
+    parser.add_argument("--postgresql", help="URL of a store to time beside SQLite")
     parser.add_argument("--output", type=Path, help="write the table here, in Markdown")
     args = parser.parse_args()
     tiny = made_up(50, 20, 100)  # compile outside the clock
@@ -306,7 +308,9 @@ def main():
         "rivals": lambda: against_rivals(args.repeat),
         "full": lambda: full_size(args.scale),
         "keystrokes": keystrokes,
-        "service": lambda: service.rows(*made_up_completer(), seconds=args.seconds),
+        "service": lambda: service.rows(
+            *made_up_completer(args.phrases), seconds=args.seconds, postgresql=args.postgresql
+        ),
     }
     # The service's table is a page of its own.
     asked = [args.only] if args.only else PARTS[:-1]

@@ -4,6 +4,8 @@ Each application is served by a process of its own, just as `telic.serve.run` wo
 this one over plain sockets. Processor time is the serving process's own, from /proc (Linux).
 """
 
+import itertools
+import json
 import os
 import selectors
 import socket
@@ -23,13 +25,17 @@ BODY = 900
 """Bytes of the fixed routes' answers: about what a list of ten takes."""
 
 
-def requests(targets, *, user=None, explain=False):
-    """Give every keystroke towards each target as the bytes of a request, in order."""
+def requests(targets, *, user=None, explain=False, new=False, tag=""):
+    """Give every keystroke towards each target as the bytes of a request, in order.
+
+    With `new` each target has a user of its own, whom the service has never seen.
+    """
     for number, target in enumerate(targets):
+        user = f"{tag}n{number}" if new else user
         for typed in range(1, min(len(target), 8) + 1):
             query = f"/suggest?q={quote(target[:typed], safe='')}"
             if user:
-                query += f"&user={user}&composition=c{number}&t={300 * typed}"
+                query += f"&user={user}&composition={tag}c{number}&t={300 * typed}"
             if explain:
                 query += "&explain=1"
             yield request(query)
@@ -37,6 +43,21 @@ def requests(targets, *, user=None, explain=False):
 
 def request(path):
     return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: */*\r\n\r\n".encode()
+
+
+def submissions(tag, users=500):
+    """Give submissions without end, of many users."""
+    for number in itertools.count():
+        given = {
+            "user": f"u{number % users}",
+            "composition": f"{tag}-{number}",
+            "query": f"q{number % 7}",
+        }
+        body = json.dumps(given).encode()
+        yield (
+            b"POST /submit HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+            b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+        )
 
 
 class Connection:
@@ -122,8 +143,10 @@ def served(kind, model, database) -> Iterator[tuple[int, int]]:
         process.wait(30)
 
 
-def fixed(kind):
+def fixed(kind, settings):
     """Return an application that answers everything with the same body."""
+    from telic.serve.connections import Connections
+
     body = b"x" * BODY
     if kind == "starlette":
         from starlette.applications import Starlette
@@ -133,7 +156,9 @@ def fixed(kind):
         async def answer(request):
             return Response(body)
 
-        return Starlette(routes=[Route("/suggest", answer)])
+        app = Starlette(routes=[Route("/suggest", answer)])
+        app.connections = Connections(settings)
+        return app
 
     async def raw(scope, receive, send):
         if scope["type"] != "http":
@@ -142,17 +167,18 @@ def fixed(kind):
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
+    raw.connections = Connections(settings)
     return raw
 
 
 def child(kind, model, database):
     """Serve what `kind` names until terminated; print the port."""
     from telic.completion import Completer
-    from telic.serve import Settings, app, run
+    from telic.serve import Settings, run, server
 
     if kind != "service":
-        app.create_app = lambda completer, settings: fixed(kind)
-    settings = Settings(f"sqlite:///{database}", port=0)
+        server.create_app = lambda completer, settings: fixed(kind, settings)
+    settings = Settings(database, port=0)
     run(
         Completer.load(model), settings,
         ready=lambda address: print(address.rpartition(":")[2], flush=True),
@@ -163,7 +189,7 @@ def measured(kind, model, phrases, *, seconds, **asked):
     """Return microseconds of processor time of a request, and latencies in milliseconds."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        served(kind, model, f"{folder}/store.sqlite") as (pid, port),
+        served(kind, model, f"sqlite:///{folder}/store.sqlite") as (pid, port),
     ):
         stream = requests(phrases * 100, **asked)
         drive(port, [stream], seconds=min(seconds, 2.0))
@@ -173,7 +199,7 @@ def measured(kind, model, phrases, *, seconds, **asked):
         return micro, 1e3 * latencies
 
 
-def rows(completer, phrases, *, seconds):
+def rows(completer, phrases, *, seconds, postgresql=None):
     """Return the table's rows: work, target, measured."""
     typist = {"user": "ada"}
     runs = [
@@ -182,20 +208,72 @@ def rows(completer, phrases, *, seconds):
         ("keystroke, static", "≤ 1.3× Starlette", "service", {}),
         ("keystroke, feedback and 95 past queries", "≤ 2× Starlette", "service", typist),
         ("the same, explained", "–", "service", typist | {"explain": True}),
+        ("each query by somebody new", "–", "service", {"new": True, "user": "somebody"}),
     ]
     found, base = [], None
     with tempfile.TemporaryDirectory() as folder:
-        completer.save(f"{folder}/model")
+        model = f"{folder}/model"
+        completer.save(model)
         for work, target, kind, asked in runs:
-            micro, ms = measured(kind, f"{folder}/model", phrases[::7], seconds=seconds, **asked)
+            micro, ms = measured(kind, model, phrases[::7], seconds=seconds, **asked)
             base = micro if kind == "starlette" else base
             times = f", {micro / base:.2f}×" if base else ""
-            p50, p99 = np.percentile(ms, [50, 99])
-            found.append((
-                work, target,
-                f"{micro:.0f} µs of processor time{times}; p50 {p50:.2f} ms, p99 {p99:.2f} ms",
-            ))  # fmt: skip
+            found.append((work, target, f"{micro:.0f} µs of processor time{times}; {shown(ms)}"))
+        found += under_load(model, phrases, seconds=seconds, rate=0.7e6 / micro)
+        urls = {"SQLite": f"sqlite:///{folder}/durable.sqlite"}
+        if postgresql:
+            urls["PostgreSQL"] = postgresql
+        for name, url in urls.items():
+            found.append(durable(model, name, url, seconds=seconds))
     return found
+
+
+def shown(ms):
+    p50, p99 = np.percentile(ms, [50, 99])
+    return f"p50 {p50:.2f} ms, p99 {p99:.2f} ms"
+
+
+def under_load(model, phrases, *, seconds, rate):
+    """Return rows on four connections at once, on starting and on memory."""
+    began = time.perf_counter()
+    database = f"sqlite:///{model}-load.sqlite"
+    with served("service", model, database) as (pid, port):
+        first = Connection(port)
+        started = time.perf_counter() - began
+        first.ask(next(requests(phrases, user="ada", tag="first")))
+        while (took := first.answered()) is None:
+            pass
+        streams = [
+            requests(phrases[i::4] * 100, user="ada", tag=f"{i}") for i in range(4)
+        ]  # fmt: skip
+        ms = 1e3 * drive(port, streams, seconds=seconds, rate=rate)
+        status = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        private = sum(
+            int(line.split()[1]) for line in status.splitlines() if line.startswith("Private")
+        )
+    return [
+        (
+            f"4 connections, {rate:.0f} keystrokes a second in all (70 % of one processor)",
+            "p50 ≤ 2 ms, p99 ≤ 10 ms", shown(ms),
+        ),
+        (
+            f"start to ready, {len(phrases):,} phrases, and the first answer", "≤ 3 s, ≤ 50 ms",
+            f"{started:.1f} s, {1e3 * took:.1f} ms",
+        ),
+        ("memory of its own", "≤ 150 MB", f"{private / 1e3:.0f} MB"),
+    ]  # fmt: skip
+
+
+def durable(model, name, url, *, seconds):
+    """Return the row on submissions that were on disk when they were acknowledged."""
+    with served("service", model, url) as (_, port):
+        tag = os.urandom(4).hex()
+        streams = [submissions(f"{tag}-{i}") for i in range(64)]
+        ms = 1e3 * drive(port, streams, seconds=seconds)
+    target = "≥ 500 a second" if name == "SQLite" else "≥ 1,000 a second"
+    return f"submissions on disk, {name}, 64 connections", target, (
+        f"{len(ms) / seconds:.0f} a second; {shown(ms)}"
+    )  # fmt: skip
 
 
 HEAD = """# Speed of the service

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from telic.cli import main
-from telic.serve.app import _listen
+from telic.serve.server import listen
 
 
 def command(monkeypatch, capsys, *arguments):
@@ -43,7 +43,7 @@ def test_a_port_in_use(monkeypatch, capsys, tmp_path, completer):
 def test_no_answer_waits_for_an_acknowledgement(completer, settings, host):
     """Nagle's algorithm holds an answer's second packet back until the first is acknowledged."""
     with (
-        _listen(replace(settings, host=host, port=0)) as listener,
+        listen(replace(settings, host=host, port=0)) as listener,
         socket.create_connection(listener.getsockname()[:2]),
         listener.accept()[0] as accepted,
     ):

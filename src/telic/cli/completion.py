@@ -297,12 +297,13 @@ def serve(
         list[str] | None,
         typer.Option(help="A further name that requests may call the service by; may be repeated."),
     ] = None,
+    workers: Annotated[int, typer.Option(help="Processes that answer.", min=1, max=64)] = 1,
 ) -> None:
     """Serve a model as a search box on a page of its own, until Ctrl-C."""
     from telic.completion import Completer
 
     try:
-        from telic.serve import Settings, run
+        from telic.serve import Settings, run, run_workers
     except ImportError as error:
         raise InputError(
             f"the service needs the package {error.name}. Install it with: pip install telic[serve]"
@@ -314,7 +315,10 @@ def serve(
     def ready(address: str) -> None:
         console.print(f"search box: {address} (Ctrl-C stops)", soft_wrap=True)
 
-    run(Completer.load(model), settings, ready=ready)
+    if workers > 1:
+        run_workers(model, settings, workers=workers, ready=ready)
+    else:
+        run(Completer.load(model), settings, ready=ready)
 
 
 def _describe(

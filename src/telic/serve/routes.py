@@ -11,6 +11,7 @@ from starlette.staticfiles import StaticFiles
 import telic
 from telic.completion.harm import gate_facts
 from telic.serve import inputs
+from telic.serve.desk import Desk
 from telic.serve.guard import Problem, refuse_other_origins
 from telic.serve.journal import Journal
 from telic.serve.keystroke import MEDIA_TYPE, Keystroke
@@ -35,9 +36,14 @@ class Addresses:
     """The answers, one method for each address."""
 
     def __init__(
-        self, sessions: Sessions, journal: Journal, keystroke: Keystroke, settings: Settings
+        self,
+        sessions: Sessions,
+        journal: Journal,
+        desk: Desk,
+        keystroke: Keystroke,
+        settings: Settings,
     ) -> None:
-        self.sessions, self.journal = sessions, journal
+        self.sessions, self.journal, self.desk = sessions, journal, desk
         self.keystroke, self.settings = keystroke, settings
 
     def routes(self) -> list[BaseRoute]:
@@ -66,15 +72,14 @@ class Addresses:
         refuse_other_origins(request.headers)
         given = await inputs.json_object(request, self.settings)
         given = {name: value for name, value in given.items() if value is not None}
-        ranker = self.sessions.completer.phones
-        phone = inputs.phone(ranker, given.pop("installed", {}), given.pop("opened", []))
+        apps = [given.pop("installed", {}), given.pop("opened", [])]
         for name in ("q", "user", "composition"):
             if not isinstance(given.get(name, ""), str):
                 raise Problem(422, "bad_text", f"'{name}' must be a string.", "Send a JSON string.")
         if given.get("explain") is True:
             given["explain"] = "1"
         strings = {name: str(value) for name, value in given.items()}
-        body = await self.keystroke.answer(strings, str(request.base_url), phone)
+        body = await self.desk.suggest(strings, str(request.base_url), apps)
         return Response(body, media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"})
 
     async def submit(self, request: Request) -> Response:
@@ -84,7 +89,7 @@ class Addresses:
         query = inputs.required(given, "query", self.settings.max_query)
         user = inputs.required(given, "user", self.settings.max_id)
         composition = inputs.required(given, "composition", self.settings.max_id)
-        outcome = await self.sessions.submit(query, user, composition)
+        outcome = await self.desk.submit(query, user, composition)
         return JSONResponse({"learned": outcome.learned, "updates": outcome.updates})
 
     async def page(self, request: Request) -> Response:
