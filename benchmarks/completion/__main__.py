@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.completion import service
 from benchmarks.completion.engine import engine_rows
 from telic.choice import Elastic, FactoredChoices, fit_saga, fit_sdca
 from telic.completion import Completer, Phone, PhoneRanker, PrefixIndex, Relevance, UserState
@@ -160,15 +161,16 @@ def telic_saga(choices, best, start):
     return trace.until(fit, best, start)[0]
 
 
-def keystrokes():
-    """Processor time of a keystroke, by a user with a history in a large catalogue."""
+def made_up_completer(size=33_000):
+    """Return a completer over made-up phrases, one of whose users has a history; the phrases."""
     rng = np.random.default_rng(0)
     syllables = [a + b for a in "bcdfghklmnprstvw" for b in "aeiou"]
+    drawn = size + size // 5
     phrases = [
         " ".join("".join(rng.choice(syllables, rng.integers(1, 4))) for _ in range(words))
-        for words in rng.integers(1, 4, 40_000)
+        for words in rng.integers(1, 4, drawn)
     ]
-    phrases = list(dict.fromkeys(phrases))[:33_000]
+    phrases = list(dict.fromkeys(phrases))[:size]
     index = PrefixIndex.build(phrases, np.log1p(rng.zipf(1.3, len(phrases)).clip(0, 1e6)))
     weights = rng.normal(scale=0.1, size=17)
     relevance = Relevance("personal-s", popular=0.5, personal=0.5)
@@ -178,6 +180,12 @@ def keystrokes():
         {"ada": UserState(weights.copy(), history=history)}, Gate.always(1), "adaqac-online", 10,
         0.1, "careful", False,
     )  # fmt: skip
+    return completer, phrases
+
+
+def keystrokes():
+    """Processor time of a keystroke, by a user with a history in a large catalogue."""
+    completer, phrases = made_up_completer()
     micro = []
     for target in phrases[::100]:
         began = time.process_time()
@@ -186,7 +194,7 @@ def keystrokes():
             composition.suggest(target[: typed + 1], at=0.3 * typed)
         micro.append(1e6 * (time.process_time() - began) / 8)
     return [(
-        f"keystroke in process, {len(phrases):,} phrases, {len(history)} past queries", "≤ 150 µs",
+        f"keystroke in process, {len(phrases):,} phrases, 95 past queries", "≤ 150 µs",
         f"{np.median(micro):.0f} µs of processor time",
     )]  # fmt: skip
 
@@ -281,17 +289,20 @@ METHODS = {
 }
 
 
-PARTS = ("rivals", "full", "keystrokes", "engine")
+PARTS = ("rivals", "full", "keystrokes", "engine", "service")
 
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m benchmarks completion", description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="part of the 411,000 choices")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each rival; the median")
-    parser.add_argument("--only", choices=PARTS, help="one part")
+    parser.add_argument("--only", choices=PARTS, help="one part; else the first three")
     parser.add_argument("--names", type=int, default=1_100_000, help="names that are looked up")
     parser.add_argument("--queries", type=int, default=1000, help="look-ups of each kind")
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="for quality")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each run of the service")
+    parser.add_argument("--phrases", type=int, default=33_000, help="that the service serves")
+    parser.add_argument("--postgresql", help="URL of a store to time beside SQLite")
     parser.add_argument("--output", type=Path, help="write the table here, in Markdown")
     args = parser.parse_args()
     if args.only == "engine":
@@ -309,15 +320,21 @@ def main():
         "rivals": lambda: against_rivals(args.repeat),
         "full": lambda: full_size(args.scale),
         "keystrokes": keystrokes,
+        "service": lambda: service.rows(
+            *made_up_completer(args.phrases), seconds=args.seconds, postgresql=args.postgresql
+        ),
     }
-    rows = [row for part in parts if args.only in (None, part) for row in parts[part]()]
+    # The engine's and the service's tables are pages of their own.
+    asked = [args.only] if args.only else PARTS[:3]
+    rows = [row for part in asked for row in parts[part]()]
     text = "\n".join(
         ["| work | target | measured |", "|---|---|---|"]
         + [f"| {work} | {target} | {seen} |" for work, target, seen in rows]
     )
     print(text)
     if args.output:
-        args.output.write_text(f"{HEAD}\n\n{text}\n", encoding="utf-8")
+        head = service.HEAD if args.only == "service" else HEAD
+        args.output.write_text(f"{head}\n\n{text}\n", encoding="utf-8")
 
 
 HEAD = """# Speed of completion

@@ -296,8 +296,8 @@ def test_a_list_and_a_query_log_go_together(telic, tmp_path):
 
 
 def test_a_user_is_forgotten_by_the_model_and_its_database(telic, tmp_path):
-    from telic.completion import Completer
-    from telic.serve.events import Events
+    from telic.completion import Completer, Lesson
+    from telic.serve.store import Store, Submission
 
     (tmp_path / "log.csv").write_text("query,at,user\nsecret,2026-01-01,ada\ntea,2026-01-01,bob\n")
     (tmp_path / "deny.txt").write_text("*ea*\n")
@@ -311,16 +311,17 @@ def test_a_user_is_forgotten_by_the_model_and_its_database(telic, tmp_path):
     assert "phrases denied: 1" in out
     assert "if k users must have submitted a phrase: 3: 0 phrases, 0.0%" in out
     assert Completer.load(model).suggest("wish")[0].text == "secret"
-    events = Events(f"sqlite:///{tmp_path}/model.sqlite", Completer.load(model))
-    events.record("ada", "1", "secret", learned=False, state={})
-    events.record("bob", "2", "tea", learned=False, state={})
+    store = Store(f"sqlite:///{tmp_path}/model.sqlite", Completer.load(model))
+    store.record([
+        Submission("ada", "1", Lesson("secret")), Submission("bob", "2", Lesson("tea"))
+    ])  # fmt: skip
     code, _, err = telic("completion", "forget", model, "ada")
     assert code == 0
     assert "erased from the model; 2 rows erased from the database" in err
     assert list(Completer.load(model).users) == ["bob"]
-    assert events.has("bob", "2")
-    assert not events.has("ada", "1")
-    events.close()
+    assert store.read("bob") is not None
+    assert store.read("ada") is None
+    store.close()
     code, _, err = telic("completion", "forget", model, "ada")
     assert code == 2
     assert "knows this user" in err

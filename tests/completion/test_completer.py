@@ -1,5 +1,6 @@
 import json
 import sys
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -188,6 +189,51 @@ def test_a_submission_teaches_the_user_and_nobody_else():
     assert not completer.everyone.any()
     assert user.history == {"facetime": 1.0}
     assert UserState.from_json(json.loads(json.dumps(user.as_json()))).as_json() == user.as_json()
+
+
+def test_a_composition_stays_small_however_long_it_is_typed():
+    """A thousand keystrokes on the way to a phrase and back, by a user with a long history."""
+    phrases = [f"p{i:03}" for i in range(300)]
+    completer = make_completer(phrases, np.arange(300.0), sink=0.1)
+    user = completer.user()
+    user.history = {f"p{i:03} of my own": 1.0 for i in range(1_000)}
+    for traced in (False, True):  # at first the user's own table is made, and kernels are loaded
+        if traced:
+            tracemalloc.start()
+        composition = completer.compose(user)
+        for at in range(1_000):
+            composition.suggest("p123"[: 1 + abs(at % 6 - 3)], at=float(at))
+    whole, _ = tracemalloc.get_traced_memory()
+    del composition
+    rest, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert 1_000 < whole - rest < 20_000
+
+
+def test_own_queries_are_looked_up_anew_once_they_have_changed():
+    completer = make_completer(["tea"], [1.0])
+    user = completer.user()
+    for query in ("tea cup", "tea time", "tea cup"):
+        completer.compose(user).submit(query)
+        found = texts(completer.compose(user).suggest("tea ", at=0.0))
+        assert set(found) == set(user.history)
+    assert found == ["tea cup", "tea time"]  # by how often
+
+
+def test_a_lesson_changes_nothing_until_it_is_taught_and_may_be_taught_elsewhere():
+    completer = make_completer(["facebook", "facetime"], [1.0, 0.9], sink=0.5)
+    here, elsewhere = completer.user("ada"), completer.user("ada")
+    for query in ("facetime", "facebook", "fax machine"):
+        composition = completer.compose(here)
+        for second, prefix in enumerate(["fac", "face"]):
+            composition.suggest(prefix, at=2.0 * second, show=1)
+        before = json.dumps(here.as_json())
+        lesson = composition.lesson(query)
+        assert json.dumps(here.as_json()) == before
+        assert completer.teach(elsewhere, lesson) == composition.submit(query)
+        assert here.as_json() == elsewhere.as_json()
+        assert json.dumps(here.as_json()) != before
+    assert here.check.recent != 0
 
 
 def test_a_query_that_was_no_candidate_joins_the_history_but_teaches_nothing():

@@ -1,8 +1,13 @@
+import secrets
 import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from playwright.sync_api import sync_playwright
+from sqlalchemy import create_engine
 from starlette.testclient import TestClient
 
 from telic.completion import Completer, PrefixIndex, Relevance, UserState
@@ -10,6 +15,10 @@ from telic.completion.adaqac import Design
 from telic.completion.feedback import FEATURES
 from telic.completion.harm import Gate
 from telic.serve import Settings, create_app
+from telic.serve.store import Store
+
+sys.path.insert(0, str(Path(__file__).parent))
+import postgresql_server
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 LAUNCH = (
@@ -56,6 +65,35 @@ def completer():
 @pytest.fixture
 def settings(tmp_path):
     return Settings.beside(tmp_path / "model")
+
+
+@pytest.fixture(scope="session")
+def postgresql():
+    if postgresql_server.programs() is None:
+        pytest.skip("no PostgreSQL server here: apt-get install postgresql")
+    with postgresql_server.running() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def any_settings(request, settings):
+    """Settings of a store of each kind, with nothing in it."""
+    if request.param == "sqlite":
+        return settings
+    server = request.getfixturevalue("postgresql")
+    name = f"t{secrets.token_hex(8)}"
+    engine = create_engine(server.url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    engine.dispose()
+    return replace(settings, database=server.url.rpartition("/")[0] + f"/{name}")
+
+
+@pytest.fixture
+def store(completer, settings):
+    store = Store(settings.database, completer)
+    yield store
+    store.close()
 
 
 @pytest.fixture

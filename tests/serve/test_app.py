@@ -17,8 +17,8 @@ from starlette.testclient import TestClient
 
 from telic.completion import fit_files
 from telic.serve import create_app
-from telic.serve.events import Events
 from telic.serve.sessions import Sessions
+from telic.serve.store import Store
 
 ADA = {"user": "ada", "composition": "c1"}
 
@@ -83,8 +83,10 @@ def test_a_list_that_was_passed_over_sinks_and_says_why(client):
 def test_submit_learns_once(client):
     for t, query in enumerate(["s", "sa", "sal"]):
         client.get("/suggest", params=ADA | {"q": query, "t": str(1000 * t)})
-    assert submit(client, "salad").json() == {"learned": True, "updates": 1}
-    assert submit(client, "salad").json() == {"learned": False, "updates": 1}
+    first = {"learned": True, "updates": 1}
+    assert submit(client, "salad").json() == first
+    assert submit(client, "salad").json() == first  # the same again answers the same
+    assert submit(client, "sage").json() == first  # a composition ends once
     assert submit(client, "new words", composition="c2").json() == {"learned": False, "updates": 1}
 
 
@@ -225,13 +227,13 @@ def test_our_own_errors_say_nothing_of_the_request(completer, settings, monkeypa
         raise OperationalError("SELECT 'secret'", {"query": "secret"}, Exception("disk"))
 
     monkeypatch.setattr(Sessions, "static", crash)
-    monkeypatch.setattr(Events, "check", no_database)
-    monkeypatch.setattr(Events, "state", no_database)
     app = create_app(completer, settings)
+    monkeypatch.setattr(Store, "_record", no_database)
     with TestClient(app, "http://localhost", raise_server_exceptions=False) as client:
         error_of(client.get("/suggest?q=secret"), 500, "internal")
-        error_of(client.get("/healthz"), 503, "no_database")
-        error_of(client.get("/suggest", params=ADA | {"q": "secret"}), 503, "no_database")
+        message = error_of(submit(client, "secret"), 503, "no_store")
+        assert "disk" in message
+        assert "secret" not in message
     assert "secret" not in caplog.text
 
 

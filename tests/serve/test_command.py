@@ -6,10 +6,12 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from dataclasses import replace
 
 import pytest
 
 from telic.cli import main
+from telic.serve.server import listen
 
 
 def command(monkeypatch, capsys, *arguments):
@@ -35,6 +37,17 @@ def test_a_port_in_use(monkeypatch, capsys, tmp_path, completer):
     assert f"port {port}" in error
     assert "--port" in error
     assert "\n" not in error
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_no_answer_waits_for_an_acknowledgement(completer, settings, host):
+    """Nagle's algorithm holds an answer's second packet back until the first is acknowledged."""
+    with (
+        listen(replace(settings, host=host, port=0)) as listener,
+        socket.create_connection(listener.getsockname()[:2]),
+        listener.accept()[0] as accepted,
+    ):
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are POSIX")

@@ -1,18 +1,18 @@
 """Open compositions: their clock, their bounds, and requests that come twice or too late."""
 
+import asyncio
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
+from sqlalchemy.exc import OperationalError
 
-import telic.serve.sessions
-from telic.completion import Composition
-from telic.serve.events import Events
+from telic.serve.journal import Journal
 from telic.serve.sessions import Sessions
+from telic.serve.store import DamagedStateError, Store, StoreError
 
 
 class Clock:
@@ -28,23 +28,65 @@ def clock():
     return Clock()
 
 
+class Box:
+    """Sessions with a journal, whose event loop runs while one of these is called."""
+
+    def __init__(self, completer, settings, clock):
+        self.loop = asyncio.new_event_loop()
+        self.store = Store(settings.database, completer, max_history=settings.max_history)
+        self.journal = Journal(self.store, settings)
+        self.sessions = Sessions(completer, self.journal, settings, clock=clock)
+        self.loop.call_soon(self.journal.start)
+
+    def run(self, *calls):
+        async def all_of_them():
+            return await asyncio.wait_for(asyncio.gather(*calls), 30)
+
+        return self.loop.run_until_complete(all_of_them())
+
+    async def type(self, query, user, composition, *, client=None):
+        typing = await self.sessions.open(user, composition)
+        return self.sessions.suggest(typing, query, client=client)
+
+    def suggest(self, *request, **options):
+        return self.run(self.type(*request, **options))[0]
+
+    def submit(self, *request):
+        (outcome,) = self.run(self.sessions.submit(*request))
+        return outcome.learned, outcome.updates
+
+    def is_open(self, *key):
+        return self.sessions.find(*key) is not None
+
+    def __len__(self):
+        return len(self.sessions)
+
+    def close(self):
+        self.run(self.journal.close())
+        self.loop.run_until_complete(self.loop.shutdown_default_executor())
+        self.loop.close()
+
+
 @pytest.fixture
 def make(completer, settings, clock):
     opened = []
 
     def made(served=completer, **changes):
-        limited = replace(settings, **changes)
-        opened.append(Events(limited.database, served))
-        return Sessions(served, opened[-1], limited, clock=clock)
+        opened.append(Box(served, replace(settings, **changes), clock))
+        return opened[-1]
 
     yield made
-    for events in opened:
-        events.close()
+    for box in opened:
+        box.close()
 
 
 def directly(completer, keystrokes):
     """What the library itself suggests at the last of (prefix, at)."""
-    composition = completer.compose(completer.user("u"))
+    return directly_of(completer, "u", keystrokes)
+
+
+def directly_of(completer, user, keystrokes):
+    composition = completer.compose(completer.user(user))
     return [composition.suggest(prefix, at=at) for prefix, at in keystrokes][-1]
 
 
@@ -120,7 +162,7 @@ def test_the_longest_idle_makes_room_and_the_idle_expire(make, clock, requests, 
         touched[composition] = clock.now
         touched = dict(list(touched.items())[-max_open:])
         assert len(sessions) == len(touched)
-    everything = {name for name in "abcdef" if ("u", name) in sessions._open}
+    everything = {name for name in "abcdef" if ("u", name) in sessions.sessions._open}
     assert everything == set(touched)
 
 
@@ -152,87 +194,165 @@ def test_compositions_of_a_user_share_what_was_learned(make):
     assert not sessions.is_open("u", "a")
 
 
-def test_a_history_forgets_what_was_submitted_longest_ago(make, completer, settings):
-    sessions = make(max_history=2)
-    for i, query in enumerate(["soup", "sage", "soup", "salad"]):
-        sessions.submit(query, "u", f"c{i}")
-    events = Events(settings.database, completer)
-    assert events.state("u").history == {"soup": 2.0, "salad": 1.0}
-    events.close()
-
-
-class Turnstile:
-    """Stands in for `Composition.suggest`, and lets nobody out before told to."""
-
-    def __init__(self, monkeypatch):
-        self.inside, self.entered, self.leave = 0, threading.Semaphore(0), threading.Event()
-        monkeypatch.setattr(Composition, "suggest", self.suggest)
-
-    def suggest(self, *arguments, **options):
-        self.inside += 1
-        self.entered.release()
-        assert self.leave.wait(30)
-        self.inside -= 1
-        return []
-
-
-@pytest.mark.parametrize("second", ["suggest", "another composition", "submit"])
-def test_one_request_at_a_time_works_on_a_users_state(make, monkeypatch, second):
-    sessions = make()
-    for composition in "cd":
-        sessions.suggest("s", "u", composition, client=0.0)
-    turnstile = Turnstile(monkeypatch)
-    learned = []
-    monkeypatch.setattr(
-        Composition, "submit", lambda self, query: learned.append(turnstile.inside) or True
-    )
-    monkeypatch.setattr(telic.serve.sessions, "_forget_oldest", lambda *state: None)
-    calls = {
-        "suggest": lambda: sessions.suggest("sal", "u", "c", client=2.0),
-        "another composition": lambda: sessions.suggest("sal", "u", "d", client=2.0),
-        "submit": lambda: sessions.submit("salad", "u", "c"),
-    }
-    with ThreadPoolExecutor(2) as pool:
-        pool.submit(sessions.suggest, "sa", "u", "c", client=1.0)
-        assert turnstile.entered.acquire(timeout=30)
-        waiting = pool.submit(calls[second])
-        assert not turnstile.entered.acquire(timeout=0.2)
-        assert not learned
-        turnstile.leave.set()
-        waiting.result(30)
-    assert learned == [0] * (second == "submit")
-
-
-def test_users_do_not_wait_for_each_other(make, monkeypatch):
-    sessions = make()
-    for user in "uv":
-        sessions.suggest("s", user, "c", client=0.0)
-    turnstile = Turnstile(monkeypatch)
-    with ThreadPoolExecutor(2) as pool:
-        for user in "uv":
-            pool.submit(sessions.suggest, "sa", user, "c", client=1.0)
-        assert turnstile.entered.acquire(timeout=30)
-        assert turnstile.entered.acquire(timeout=30)
-        turnstile.leave.set()
-
-
-def test_threads_lose_no_submission(make, completer, settings):
+def test_threads_of_the_store_lose_no_submission(make):
     sessions = make(max_open=3)  # compositions close and reopen all the time
 
-    def search(i):
-        sessions.suggest("sa", f"u{i % 3}", f"c{i}", client=0.0)
-        sessions.suggest("sal", f"u{i % 3}", f"c{i}", client=0.5)
-        sessions.submit("salad", f"u{i % 3}", f"c{i}")
+    async def search(i):
+        await sessions.type("sa", f"u{i % 3}", f"c{i}", client=0.0)
+        await sessions.type("sal", f"u{i % 3}", f"c{i}", client=0.5)
+        await sessions.sessions.submit("salad", f"u{i % 3}", f"c{i}")
 
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(search, range(30)))
-    events = Events(settings.database, completer)
-    assert [events.state(f"u{i}").history["salad"] for i in range(3)] == [10.0] * 3
-    events.close()
+    sessions.run(*(search(i) for i in range(30)))
+    assert [sessions.store.read(f"u{i}").state.history["salad"] for i in range(3)] == [10.0] * 3
+
+
+class Gate:
+    """Stands in for a call of the store, and lets nobody through before told to."""
+
+    def __init__(self, monkeypatch, store, name):
+        self.entered, self.leave, self.call = threading.Event(), threading.Event(), None
+        self.call = getattr(store, name)
+        monkeypatch.setattr(store, name, self)
+
+    def __call__(self, *arguments):
+        self.entered.set()
+        assert self.leave.wait(30)
+        return self.call(*arguments)
+
+
+def test_a_slow_write_makes_nobody_else_wait(make, monkeypatch):
+    """Not who types on, nor who begins, known or not; eight submissions wait for the disk."""
+    sessions = make()
+    for user in ("known", "busy"):
+        sessions.suggest("s", user, "c")
+    gate = Gate(monkeypatch, sessions.store, "record")
+
+    async def others():
+        writes = [
+            asyncio.create_task(sessions.sessions.submit("soup", "busy", f"c{i}")) for i in range(8)
+        ]
+        await asyncio.to_thread(gate.entered.wait)
+        found = [await sessions.type("sa", user, "d") for user in ("known", "busy", "new")]
+        found.append(await sessions.type("sa", "busy", "c"))
+        waiting = [task.done() for task in writes]
+        gate.leave.set()
+        await asyncio.gather(*writes)
+        return found, waiting
+
+    ((found, waiting),) = sessions.run(others())
+    assert all(found)
+    assert not any(waiting)
+
+
+def test_a_known_user_does_not_wait_for_a_slow_read(make, monkeypatch, clock):
+    sessions = make()
+    sessions.suggest("s", "u", "c")
+    clock.now += 60
+    gate = Gate(monkeypatch, sessions.store, "read")
+    assert sessions.suggest("s", "u", "d")
+    assert sessions.is_open("u", "d")
+    gate.leave.set()
+
+
+def test_requests_that_come_together_open_a_composition_once(make, monkeypatch, completer):
+    sessions = make()
+    asked = []
+    read = sessions.store.read
+    monkeypatch.setattr(sessions.store, "read", lambda *key: asked.append(key) or read(*key))
+    found = sessions.run(
+        *(sessions.type(prefix, "u", "c", client=at) for prefix, at in (("s", 0.0), ("sa", 1.0)))
+    )
+    assert len(asked) == 1
+    assert found[1] == directly(completer, [("s", 0.0), ("sa", 1.0)])
+
+
+def test_what_another_process_wrote_is_seen_at_the_next_composition(make, clock):
+    here, there = make(), make()
+    for box in (here, there):
+        before = [suggestion.text for suggestion in box.suggest("sa", "u", "a")]
+    for i in range(3):
+        there.submit("samosa", "u", f"c{i}")
+    clock.now += 2.0
+    here.suggest("sa", "u", "b")  # answered at once; what is newer comes after
+    here.run(asyncio.sleep(0.1))
+    assert here.sessions._users["u"].version == 3
+    after = [suggestion.text for suggestion in here.suggest("sa", "u", "d")]
+    assert after.index("samosa") < before.index("samosa")
+
+
+def test_a_refused_submission_teaches_nothing_and_counts_once_when_sent_again(make, monkeypatch):
+    sessions = make()
+    for at, prefix in enumerate(["s", "sa"]):
+        sessions.suggest(prefix, "u", "c", client=float(at))
+    whole = sessions.store._record
+
+    def no_disk(*arguments):
+        whole(*arguments)
+        raise OperationalError(None, None, Exception("disk I/O error"))
+
+    monkeypatch.setattr(sessions.store, "_record", no_disk)
+    for _ in range(2):
+        with pytest.raises(StoreError, match="disk I/O error"):
+            sessions.submit("salad", "u", "c")
+    assert sessions.sessions._users["u"].state.updates == 0
+    assert sessions.journal.problem == "disk I/O error"
+    monkeypatch.undo()
+    assert sessions.submit("salad", "u", "c") == (True, 1)  # the composition was kept
+    assert sessions.submit("salad", "u", "c") == (True, 1)
+    assert sessions.journal.problem is None
+    assert sessions.store.read("u").state.history == {"salad": 1.0}
+
+
+def test_a_store_that_fails_makes_one_begin_with_what_is_known(
+    make, monkeypatch, completer, caplog
+):
+    sessions = make()
+
+    def gone(*key):
+        raise StoreError("the server is gone")
+
+    monkeypatch.setattr(sessions.store, "read", gone)
+    for user in ("ada", "bob", "cy"):
+        assert sessions.suggest("sa", user, "c") == directly_of(completer, user, [("sa", 0.0)])
+    assert caplog.text.count("the server is gone") == 1  # and not for each
+    monkeypatch.undo()
+    monkeypatch.setattr("telic.serve.journal.EVERY", 0.0)
+    for _ in range(200):
+        if sessions.journal.problem is None:
+            break
+        sessions.run(asyncio.sleep(0.05))
+    assert sessions.journal.problem is None
+
+
+def test_a_user_whose_state_is_damaged_is_no_trouble_to_others(make, monkeypatch):
+    sessions = make()
+    record = sessions.store.record
+
+    def damaged(submissions):
+        if any(each.user == "u" for each in submissions):
+            raise DamagedStateError("damaged")
+        return record(submissions)
+
+    monkeypatch.setattr(sessions.store, "record", damaged)
+    gate = Gate(monkeypatch, sessions.store, "record")
+
+    async def together():
+        writes = [
+            asyncio.create_task(sessions.sessions.submit("soup", user, "c")) for user in "xuv"
+        ]
+        await asyncio.to_thread(gate.entered.wait)
+        await asyncio.sleep(0)
+        gate.leave.set()
+        return await asyncio.gather(*writes, return_exceptions=True)
+
+    ((one, two, three),) = sessions.run(together())
+    assert (one.updates, three.updates) == (0, 0)
+    assert isinstance(two, DamagedStateError)
+    assert sessions.journal.problem is None
 
 
 def test_a_served_paper_model_is_the_librarys_over_restarts_in_order_of_submission(
-    make, make_completer, settings
+    make, make_completer
 ):
     """Two compositions at a time, submitted the other way round; a new process for each pair."""
     printed = make_completer(
@@ -249,10 +369,8 @@ def test_a_served_paper_model_is_the_librarys_over_restarts_in_order_of_submissi
         for i in (1, 0):
             assert typing[i].submit(queries[i])
             assert sessions.submit(queries[i], "u", f"{n}-{i}") == (True, user.updates)
-    events = Events(settings.database, printed)
-    assert events.state("u").as_json() == user.as_json()
+    assert sessions.store.read("u").state.as_json() == user.as_json()
     assert user.updates == 6
-    events.close()
 
 
 def test_what_the_running_check_saw_outlives_the_process(make, make_completer):

@@ -159,12 +159,13 @@ def serve(
     deny: Deny = None,
     synonyms: SynonymsFile = None,
     min_users: MinUsers = 3,
+    workers: Annotated[int, typer.Option(help="Processes that answer.", min=1, max=64)] = 1,
 ) -> None:
     """Serve a model as a search box on a page of its own, until Ctrl-C."""
     from telic.completion import Completer, fit_files
 
     try:
-        from telic.serve import Settings, run
+        from telic.serve import Settings, run, run_workers
     except ImportError as error:
         raise InputError(
             f"the service needs the package {error.name}. Install it with: pip install telic[serve]"
@@ -176,7 +177,13 @@ def serve(
     def ready(address: str) -> None:
         console.print(f"search box: {address} (Ctrl-C stops)", soft_wrap=True)
 
-    if len(model) == 1 and not model[0].is_file():
+    fitted = len(model) == 1 and not model[0].is_file()
+    if workers > 1:
+        if not fitted:
+            raise InputError("--workers needs a model folder. Fit one with: telic completion fit")
+        run_workers(model[0], settings, workers=workers, ready=ready)
+        return
+    if fitted:
         completer = Completer.load(model[0])
     else:
         completer = fit_files(
@@ -211,12 +218,15 @@ def forget(
     beside = model.with_name(model.name + ".sqlite")
     rows = 0
     if database or beside.exists():
-        from telic.serve.events import Events
+        from telic.serve.store import Store, StoreError
 
-        events = Events(database or f"sqlite:///{beside}", completer)
-        rows = events.forget(user)
-        left = events.forget(user)
-        events.close()
+        store = Store(database or f"sqlite:///{beside}", completer)
+        try:
+            rows, left = store.forget(user), store.forget(user)
+        except StoreError as error:
+            raise InputError(f"the database: {error}.") from None
+        finally:
+            store.close()
         if left:
             raise ModelError("the database was written to in the meantime. Stop the service first.")
     if not known and not rows:

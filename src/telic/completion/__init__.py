@@ -3,7 +3,7 @@
 from telic.completion.adaqac import CAREFUL, PAPER, PROTOCOLS, Protocol
 from telic.completion.cold_start import fit_files
 from telic.completion.completer import Completer, UserState
-from telic.completion.composition import Composition
+from telic.completion.composition import Composition, Lesson
 from telic.completion.evaluation import Result, evaluate
 from telic.completion.fitting import fit_completer
 from telic.completion.folding import fold
@@ -22,6 +22,7 @@ __all__ = [
     "Composition",
     "DenyList",
     "Explanation",
+    "Lesson",
     "Phone",
     "PhoneRanker",
     "PrefixIndex",

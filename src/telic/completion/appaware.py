@@ -121,7 +121,7 @@ def fit_appaware(
     design: Design | None = None,
     n: int = 10,
     solver: str = "auto",
-    passes: int = 20_000,
+    max_passes: int = 20_000,
     tol: float = 1e-3,
 ) -> AppAware:
     """Learn the weights at the last keystrokes of the training part.
@@ -144,7 +144,7 @@ def fit_appaware(
         Pre-indexed queries N.
     solver : {"auto", "sdca", "saga", "accelerated", "printed"}
         "saga" and "printed" draw batches of 100 as the text does, which stops after 15 passes.
-    passes : int
+    max_passes : int
         Most passes over the compositions.
     tol : float
         The duality gap asked for, relative to what the fit gains; a `ConvergenceWarning` says where
@@ -168,7 +168,7 @@ def fit_appaware(
         fit = Fit(np.zeros(problem.choices.size), "none", 0.0, [(0.0, 0.0)], gap=0.0)
     else:
         extra = {} if solver == "printed" else {"tol": tol}
-        fit = SOLVERS[solver](problem.choices, penalty, passes=passes, **extra)
+        fit = SOLVERS[solver](problem.choices, penalty, max_passes=max_passes, **extra)
     return problem.model(fit, penalty, shares, len(replay.index))
 
 

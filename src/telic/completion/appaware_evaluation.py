@@ -143,7 +143,7 @@ def fit_phone_models(
 
     def fit(signals: Signals, penalty: Elastic) -> AppAware:
         # The text's batches and passes, wherever those end, or the solver that gets there.
-        printed: dict[str, Any] = {"solver": "saga", "passes": 15, "tol": 0.0}
+        printed: dict[str, Any] = {"solver": "saga", "max_passes": 15, "tol": 0.0}
         if protocol.name != "paper":
             printed = {}
         return fit_appaware(

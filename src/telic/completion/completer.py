@@ -9,12 +9,13 @@ import numpy as np
 
 from telic.choice.online import Schedule
 from telic.completion.adaqac import Design, OnlineRule
-from telic.completion.composition import Composition
+from telic.completion.composition import Composition, Lesson
 from telic.completion.contexts import Contexts, Filter
 from telic.completion.feedback import FEATURES
 from telic.completion.harm import Gate, RunningCheck
 from telic.completion.index import Place, PrefixIndex
 from telic.completion.live import Live
+from telic.completion.own_queries import OwnQueries
 from telic.completion.phones import Phone, PhoneRanker
 from telic.completion.records import Records
 from telic.completion.relevance import Relevance
@@ -50,6 +51,10 @@ class UserState:
         default=(None, {}), repr=False, compare=False
     )
 
+    _own: tuple[tuple[PrefixIndex, Relevance, int, int, float] | None, OwnQueries] = field(
+        default=(None, OwnQueries([], [], {}, [])), repr=False, compare=False
+    )
+
     def places(self, index: PrefixIndex) -> dict[str, Place]:
         """Return where the own queries belong in a catalogue; each is looked up once."""
         if self._placed[0] is not index:
@@ -59,6 +64,30 @@ class UserState:
             if query not in known:
                 known[query] = index.place(query)
         return known
+
+    def own_queries(self, completer: "Completer") -> OwnQueries:
+        """Return the own queries as a completer's candidates; made anew where they have changed."""
+        made_of = (
+            completer.index,
+            completer.relevance,
+            completer.live.version,
+            len(self.history),
+            sum(self.history.values()),
+        )
+        known = self._own[0]
+        if (
+            known is None
+            or known[0] is not made_of[0]
+            or known[1] is not made_of[1]
+            or known[2:] != made_of[2:]
+        ):
+            self._own = made_of, OwnQueries.of(completer, self)
+        return self._own[1]
+
+    def become(self, other: "UserState") -> None:
+        """Take over another state in place: compositions that are open go on with it."""
+        for name in ("weights", "updates", "history", "previous", "reranks", "check"):
+            setattr(self, name, getattr(other, name))
 
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON; `from_json` reads it back."""
@@ -169,7 +198,7 @@ class Completer:
         """Return a fresh copy of what is known of a user; of nobody for an unknown name or None."""
         known = self.users.get(name) if name is not None else None
         known = known or UserState(self.everyone)
-        known.places(self.index)  # of which the copies then know
+        known.own_queries(self)  # which the copies then know
         return replace(
             known, weights=known.weights.copy(), history=dict(known.history),
             check=replace(known.check),
@@ -245,6 +274,20 @@ class Completer:
         """Return the spelling by which a text is suggested, where near-duplicates are merged."""
         alike = self.index.alike(text) if self.merged else []
         return self.index.phrase(alike[0]) if alike else text
+
+    def teach(self, user: UserState, lesson: Lesson) -> bool:
+        """Add what a composition taught to a state; return whether the weights changed."""
+        if lesson.denied:
+            return False
+        x, relevance = lesson.columns, lesson.relevance
+        if learned := x is not None and relevance is not None:
+            self.rule.learn(x, relevance, lesson.chosen, user.weights, user.updates)
+            user.updates += 1
+        if lesson.gains is not None:
+            user.check.observe(*lesson.gains)
+        user.history[lesson.query] = user.history.get(lesson.query, 0.0) + 1.0
+        user.previous = lesson.query
+        return learned
 
     def save(self, folder: str | Path) -> None:
         """Write a model folder; see `telic.data.save_model`."""

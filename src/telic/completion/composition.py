@@ -4,17 +4,18 @@ A keystroke is ids and arrays until its list is returned; texts are made for wha
 reasons for who asks.
 """
 
-from bisect import bisect_left
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from telic.completion.beyond import OwnWords, beyond, typed_words
+from telic.completion.beyond import beyond, typed_words
 from telic.completion.contexts import Filter
 from telic.completion.feedback import Feedback
 from telic.completion.folding import fold
-from telic.completion.index import Place, checked_form
+from telic.completion.index import checked_form
+from telic.completion.own_queries import OTHERS, OwnQueries, OwnQuery, own_relevance
 from telic.completion.phones import Phone
 from telic.completion.suggestion import Keystroke, Suggestion
 
@@ -22,17 +23,25 @@ if TYPE_CHECKING:
     from telic.completion.completer import Completer, UserState
 
 
-class _Own(NamedTuple):
-    """A user's own query among candidates."""
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What one submitted composition teaches, whatever its user's state has become meanwhile.
 
-    folded: bytes
-    order: tuple[int, bool, bytes, str]
-    """Sorts own queries among catalogue ids: its place, and what tells those of one place apart."""
-    number: int
-    relevance: float
+    `Completer.teach` adds it to a state, so states that see the same lessons in the same order are
+    the same, wherever they are kept.
+    """
 
-
-_OTHERS = 1 << 30  # numbers of texts that only this composition knows
+    query: str
+    chosen: int = -1
+    """Row of the submitted query among the candidates; -1 if adaQAC-Online takes no step."""
+    columns: np.ndarray | None = None
+    """Columns of the candidates at the last keystroke, shape (n, d)."""
+    relevance: np.ndarray | None = None
+    """Their relevance, shape (n,)."""
+    gains: tuple[float, float] | None = None
+    """What `RunningCheck.observe` takes, or None if it sees nothing."""
+    denied: bool = False
+    """Whether the query is on the deny list: then it teaches nothing."""
 
 
 class Composition:
@@ -59,15 +68,23 @@ class Composition:
         self.completer = completer
         self.user = user
         self._phone = phone
-        self._others: dict[str, int] = {}  # texts that are not in the catalogue
+        # A filter's own table is not kept: every composition may have another.
+        self._own = (
+            user.own_queries(completer)
+            if through is None
+            else OwnQueries.of(completer, user, through)
+        )
+        self._first_other = OTHERS + len(self._own.others)
+        self._others: dict[str, int] = {}  # further texts that are not in the catalogue
         self._other_texts: list[str] = []
         previous = -1 if user.previous is None else self._number(user.previous)
         self._feedback = Feedback(previous)
-        self._own = self._own_queries()
-        self._own_forms = [own.folded for own in self._own]
-        self._own_words: OwnWords | None = None
         self._shown: tuple[bytes, list[int], float] | None = None
-        self._keystrokes: list[Keystroke] = []
+        self._last: Keystroke | None = None
+        self._keystrokes = 0
+        # Sums over the keystrokes, by candidate: what the model's order gained over the static one
+        # in reciprocal rank, and the part of that which was shown. Left out are zeros.
+        self._gains: dict[int, list[float]] = {}
 
     def suggest(self, prefix: str, *, at: float, show: int = 10) -> list[Suggestion]:
         """Return what to show for a prefix, best first.
@@ -92,47 +109,46 @@ class Composition:
         may_rerank = (
             completer.model != "static" and user.reranks and completer.gate.open_at(len(prefix))
         )
-        parts = columns * user.weights if may_rerank else np.zeros_like(columns)
-        phone = self._phone if may_rerank and completer.phones is not None else None
-        apps = np.zeros(len(numbers))
-        if completer.phones is not None and phone is not None:
-            apps = completer.phones.added(completer.catalogued(numbers), phone)
-        feedback = parts.sum(axis=1)
-        order = np.argsort(-(relevance + feedback + apps), kind="stable")
         served = not completer.do_no_harm or user.check.open
-        keystroke = Keystroke(
-            completer, numbers, relevance, features, columns, parts, apps, phone, order, served
-        )
-        self._keystrokes.append(keystroke)
-        shown = order[:show].tolist() if served else list(range(min(show, len(order))))
-        self._shown = typed, numbers[shown].tolist(), at
+        phone = self._phone if may_rerank and completer.phones is not None else None
+        parts, order = None, list(range(len(numbers)))
+        feedback = apps = np.zeros(len(numbers))
+        if may_rerank:
+            parts = columns * user.weights
+            added = feedback = parts.sum(axis=1)
+            if completer.phones is not None and phone is not None:
+                apps = completer.phones.added(completer.catalogued(numbers), phone)
+                added = feedback + apps
+            order = np.argsort(-(relevance + added), kind="stable").tolist()
+        ids = numbers.tolist()
+        self._count(ids, order, served)
         if not served:
-            feedback = apps = np.zeros(len(numbers))
-        added = np.array([relevance, feedback, apps])[:, shown].T.tolist()
+            order, feedback = list(range(len(ids))), np.zeros(len(ids))
+            apps = feedback
+        last = self._last = Keystroke(
+            completer, numbers, relevance, features, columns, parts, phone, served
+        )
+        rows = order[:show]
+        self._shown = typed, [ids[i] for i in rows], at
+        base, fed_back, from_apps = relevance.tolist(), feedback.tolist(), apps.tolist()
         begun = [
-            Suggestion(self._text(number), r, fed_back, i + 1, from_apps, number, keystroke)
-            for i, number, (r, fed_back, from_apps) in zip(
-                shown, self._shown[1], added, strict=True
-            )
+            Suggestion(self._text(ids[i]), base[i], fed_back[i], i + 1, from_apps[i], ids[i], last)
+            for i in rows
         ]
         if completer.words is None or len(begun) >= show or not typed:
             return begun
-        return begun + self._beyond(prefix, typed, keystroke, show - len(begun))
+        return begun + self._beyond(prefix, typed, last, show - len(begun))
 
     def _beyond(
         self, prefix: str, typed: bytes, keystroke: Keystroke, wanted: int
     ) -> list[Suggestion]:
         """Fill the list with phrases that have the typed words elsewhere, or mistyped."""
-        there, tokens, own = len(keystroke.numbers), typed_words(prefix), []
-        if self._own:
-            if self._own_words is None:
-                self._own_words = OwnWords(self._own_forms)
-            matching = map(self._own.__getitem__, self._own_words.matching(tokens))
-            own = [
-                (each.number, each.relevance)
-                for each in matching
-                if not each.folded.startswith(typed)
-            ]
+        there, tokens = len(keystroke.numbers), typed_words(prefix)
+        own = [
+            (each.number, each.relevance)
+            for each in self._own.having(tokens)
+            if not each.folded.startswith(typed)
+        ]
         live, mine = self.completer.live, {number for number, _ in own}
         own += [
             (number, live.weight(number))
@@ -170,49 +186,62 @@ class Composition:
         InputError
             If the query could not be suggested later: nothing to match, too long, no valid Unicode.
         """
-        checked_form(query, "query")
-        user, completer = self.user, self.completer
-        query = completer.known_as(query)
-        if completer.deny is not None and completer.deny.denies(query):
-            self._shown, self._keystrokes = None, []
-            return False
-        number = self._number(query)
-        learned = completer.model == "adaqac-online" and self._learn(query, number)
-        if completer.do_no_harm and self._keystrokes:
-            gains = np.array([keystroke.gain(number) for keystroke in self._keystrokes])
-            served = gains * [keystroke.served for keystroke in self._keystrokes]
-            user.check.observe(float(gains.mean()), float(served.mean()))
-        user.history[query] = user.history.get(query, 0.0) + 1.0
-        user.previous = query
-        self._shown = None
-        self._keystrokes = []
+        learned = self.completer.teach(self.user, self.lesson(query))
+        self._shown = self._last = None
+        self._keystrokes, self._gains = 0, {}
         return learned
 
-    def _learn(self, query: str, number: int) -> bool:
-        """Take a step of adaQAC-Online, if the submitted query is, or may join, the candidates."""
-        if not self._keystrokes:
-            return False
-        last, user, rule = self._keystrokes[-1], self.user, self.completer.rule
+    def lesson(self, query: str) -> Lesson:
+        """Say what submitting a query now would teach; nothing is changed.
+
+        Raises
+        ------
+        InputError
+            As `submit`.
+        """
+        checked_form(query, "query")
+        query, deny = self.completer.known_as(query), self.completer.deny
+        if deny is not None and deny.denies(query):
+            return Lesson(query, denied=True)
+        last, number, gains = self._last, self._number(query), None
+        if last is None:
+            return Lesson(query)
+        if self.completer.do_no_harm:
+            gain, served = self._gains.get(number, (0.0, 0.0))
+            gains = gain / self._keystrokes, served / self._keystrokes
+        if self.completer.model != "adaqac-online":
+            return Lesson(query, gains=gains)
         columns, relevance = last.columns, last.relevance
         chosen = np.flatnonzero(last.numbers == number)
         if not len(chosen):
-            if not rule.keep_unlisted:
-                return False
-            own = self._relevance([number], [user.history.get(query, 0.0)])
+            if not self.completer.rule.keep_unlisted:
+                return Lesson(query, gains=gains)
+            times = self.user.history.get(query, 0.0)
+            own = own_relevance(self.completer, [number], [times], self._filter)
             features = self._feedback.features([number])
             chosen, relevance = np.array([len(relevance)]), np.concatenate([relevance, own])
             columns = np.vstack([columns, self.completer.design.columns(features, own)])
-        rule.learn(columns, relevance, int(chosen[0]), user.weights, user.updates)
-        user.updates += 1
-        return True
+        return Lesson(query, int(chosen[0]), columns, relevance, gains)
+
+    def _count(self, ids: list[int], order: list[int], served: bool) -> None:
+        self._keystrokes += 1
+        for place, i in enumerate(order):
+            if place != i:
+                gain = 1 / (1 + place) - 1 / (1 + i)
+                sums = self._gains.setdefault(ids[i], [0.0, 0.0])
+                sums[0] += gain
+                sums[1] += gain * served
 
     def _observe(self, at: float) -> None:
-        if self._shown is not None:
-            prefix, numbers, since = self._shown
-            self._feedback.observe(
-                prefix, numbers, dwell=at - since,
-                texts=[self._folded(number) for number in numbers],
-            )  # fmt: skip
+        if self._shown is None:
+            return
+        prefix, numbers, since = self._shown
+        index = self.completer.index
+        if all(number < len(index) for number in numbers):
+            self._feedback.observe_phrases(prefix, numbers, dwell=at - since, index=index)
+        else:
+            texts = [self._folded(number) for number in numbers]
+            self._feedback.observe(prefix, numbers, dwell=at - since, texts=texts)
 
     def _candidates(self, prefix: str, typed: bytes) -> tuple[np.ndarray, np.ndarray]:
         """Return the numbers of the n most relevant candidates and their relevance, best first.
@@ -222,12 +251,8 @@ class Composition:
         """
         n = self.completer.n
         ids, weights = self._heaviest(prefix, n)
-        first = last = bisect_left(self._own_forms, typed)
-        while last < len(self._own) and self._own_forms[last].startswith(typed):
-            last += 1
-        own = self._own[first:last] + self._changed(
-            typed, {q.number for q in self._own[first:last]}
-        )
+        own = self._own.starting(typed)
+        own = own + self._changed(typed, {each.number for each in own})
         if not own:
             return ids, weights
         mine = {each.number for each in own}
@@ -258,11 +283,11 @@ class Composition:
                 return ids[stays][:n], weights[stays][:n]
             k *= 4
 
-    def _changed(self, typed: bytes, own: set[int]) -> list[_Own]:
+    def _changed(self, typed: bytes, own: set[int]) -> list[OwnQuery]:
         """Return what was added or counted up since, besides own queries."""
         live, index = self.completer.live, self.completer.index
         return [
-            _Own(form, (number, number < len(index), form, ""), number, live.weight(number))
+            OwnQuery(form, (number, number < len(index), form, ""), number, live.weight(number))
             for form, number in live.changed(typed)
             if number not in own and self._passes(number)
         ]
@@ -273,47 +298,6 @@ class Composition:
             return True
         allowed = self._filter.contexts.allowed(self._filter.wanted, np.array([number]))
         return bool(allowed[0])
-
-    def _own_queries(self) -> list[_Own]:
-        """Return the user's own queries by folded form, if the relevance counts them."""
-        completer, user = self.completer, self.user
-        if completer.relevance.factors[1] <= 0:
-            return []
-        known, history = user.places(completer.index), user.history
-        places = [known[query] for query in history]
-        numbers = [
-            self._own_number(place, query) for query, place in zip(history, places, strict=True)
-        ]
-        relevance = self._relevance(numbers, list(history.values())).tolist()
-        # Own queries that a filter keeps back have no number.
-        return sorted(
-            _Own(place.folded, (place.at, place.there, place.folded, query), number, r)
-            for query, place, number, r in zip(history, places, numbers, relevance, strict=True)
-            if number >= 0
-        )
-
-    def _own_number(self, place: Place, query: str) -> int:
-        live = self.completer.live
-        if place.there and place.at in live.gone:
-            return -1
-        if not place.there:
-            added = live.added(query)
-            return added if added >= 0 else self._other(query)
-        return place.at if self._filter is None else self._filter.find(query)
-
-    def _relevance(self, numbers: list[int], counts: list[float]) -> np.ndarray:
-        """Return the relevance of numbered texts that the user has submitted so often."""
-        index, relevance = self.completer.index, self.completer.relevance
-        ids = self.completer.catalogued(np.array(numbers, np.int64))
-        shared = np.full(len(ids), relevance.unlearned or 0.0)
-        there = ids >= 0
-        through = self._filter
-        shared[there] = through.boosted(ids[there]) if through else index.weights[ids[there]]
-        live = self.completer.live
-        for i, number in enumerate(numbers if live.weights else ()):
-            shared[i] = live.weights.get(number, shared[i])
-        own = np.log1p(counts) if relevance.scale == "log" else np.array(counts)
-        return shared + relevance.factors[1] * own
 
     def _number(self, text: str) -> int:
         """Return a text's id in the catalogue, or a number beyond them."""
@@ -326,21 +310,22 @@ class Composition:
         return self.completer.live.find(text)
 
     def _other(self, text: str) -> int:
-        if text not in self._others:
-            self._others[text] = _OTHERS + len(self._others)
+        number = self._own.others.get(text, self._others.get(text, -1))
+        if number < 0:
+            number = self._others[text] = self._first_other + len(self._other_texts)
             self._other_texts.append(text)
-        return self._others[text]
+        return number
 
     def _text(self, number: int) -> str:
         index = self.completer.index
         if number < len(index):
             return index.phrase(number)
-        if number < _OTHERS:
+        if number < OTHERS:
             return self.completer.live.text(number)
-        return self._other_texts[number - _OTHERS]
+        if number < self._first_other:
+            return self._own.other_texts[number - OTHERS]
+        return self._other_texts[number - self._first_other]
 
     def _folded(self, number: int) -> bytes:
         index = self.completer.index
-        if number < len(index):
-            return index.folded(number)
-        return fold(self._text(number)).encode()
+        return index.folded(number) if number < len(index) else fold(self._text(number)).encode()

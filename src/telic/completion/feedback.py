@@ -4,8 +4,13 @@ The kernels here are the only place that computes them: training and replay call
 `telic.completion.replay`, the service through `Feedback`.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numba import njit
+
+if TYPE_CHECKING:
+    from telic.completion.index import PrefixIndex
 
 FEATURES = (
     "DwellT-M",
@@ -125,8 +130,8 @@ class Feedback:
 
     def __init__(self, previous: int = -1) -> None:
         self.previous = previous
-        self._ids = np.empty(32, np.int32)
-        self._table = np.empty((32, WIDTH))
+        self._ids = np.empty(16, np.int32)
+        self._table = np.empty((16, WIDTH))
         self._used = 0
 
     def observe(
@@ -146,11 +151,31 @@ class Feedback:
             Folded UTF-8 text of each suggestion in `shown`.
         """
         shown = np.asarray(shown, np.int32)
+        offsets = np.cumsum([0, *map(len, texts)])
+        offsets.flags.writeable = False  # as an index's: the kernel is compiled once
+        blob = np.frombuffer(b"".join(texts), np.uint8)
+        self._observe(prefix, shown, np.arange(len(shown), dtype=np.int32), dwell, blob, offsets)
+
+    def observe_phrases(
+        self, prefix: bytes, shown: list[int] | np.ndarray, *, dwell: float, index: "PrefixIndex"
+    ) -> None:
+        """As `observe`, for phrases of a catalogue, which are numbered by its ids."""
+        shown = np.asarray(shown, np.int32)
+        self._observe(prefix, shown, shown, dwell, index.folded_bytes, index.folded_offsets)
+
+    def _observe(
+        self,
+        prefix: bytes,
+        shown: np.ndarray,
+        texts: np.ndarray,
+        dwell: float,
+        blob: np.ndarray,
+        offsets: np.ndarray,
+    ) -> None:
         self._reserve(len(shown))
         self._used = observe_list(
-            self._ids, self._table, self._used, shown, np.arange(len(shown), dtype=np.int32),
-            dwell, np.frombuffer(prefix, np.uint8), np.frombuffer(b"".join(texts), np.uint8),
-            np.cumsum([0, *map(len, texts)]),
+            self._ids, self._table, self._used, shown, texts, dwell,
+            np.frombuffer(prefix, np.uint8), blob, offsets,
         )  # fmt: skip
 
     def features(self, wanted: list[int] | np.ndarray) -> np.ndarray:
@@ -161,6 +186,9 @@ class Feedback:
         return out[:, : len(FEATURES)]
 
     def _reserve(self, more: int) -> None:
-        while self._used + more > len(self._ids):
-            self._ids = np.concatenate([self._ids, np.empty_like(self._ids)])
-            self._table = np.concatenate([self._table, np.empty_like(self._table)])
+        needed = self._used + more
+        if needed > len(self._ids):
+            rows = max(needed, len(self._ids) * 5 // 4)
+            ids, table = self._ids[: self._used], self._table[: self._used]
+            self._ids, self._table = np.empty(rows, np.int32), np.empty((rows, WIDTH))
+            self._ids[: self._used], self._table[: self._used] = ids, table

@@ -35,6 +35,8 @@ class Live:
         Ids that are deleted.
     weights : dict of int to float
         New weights, by number: of ids, and of added phrases, numbered from ``len(index)`` on.
+    version : int
+        Counts the changes: what was derived before the last is out of date.
 
     Examples
     --------
@@ -49,6 +51,7 @@ class Live:
     deny: "DenyList | None" = None
     gone: set[int] = field(default_factory=set)
     weights: dict[int, float] = field(default_factory=dict)
+    version: int = 0
     _texts: list[str] = field(default_factory=list)
     _numbers: dict[str, int] = field(default_factory=dict)
     _forms: list[tuple[bytes, int]] = field(default_factory=list)
@@ -87,6 +90,7 @@ class Live:
             for number in [*found, *added]:
                 self._forget(form, number)
             self.gone |= set(found)
+            self.version += 1
             return bool(found or added)
 
     def find(self, phrase: str) -> int:
@@ -143,6 +147,7 @@ class Live:
         """Take over what `as_json` gave for the same index."""
         with self._lock:
             self.gone |= set(stored["gone"])
+            self.version += 1
             for id, weight in stored["changed"].items():
                 self._put(self.index.phrase(int(id)), weight)
             for text, weight in stored["added"].items():
@@ -162,6 +167,7 @@ class Live:
             insort(self._forms, (form, number))
         self.weights[number] = float(weight)
         self._words = None
+        self.version += 1
 
     def _forget(self, form: bytes, number: int) -> None:
         self._words = None

@@ -66,23 +66,12 @@ class Keystroke:
     relevance: np.ndarray
     features: np.ndarray
     columns: np.ndarray
-    parts: np.ndarray
-    """Columns times weights: what each column adds to each candidate."""
-    apps: np.ndarray
+    parts: np.ndarray | None
+    """Columns times weights: what each column adds to each candidate, if feedback may."""
     phone: Phone | None
     """The phone whose apps count, if any do."""
-    order: np.ndarray
-    """The model's order."""
     served: bool
     """Whether the model's order was shown."""
-
-    def gain(self, number: int) -> float:
-        """Reciprocal rank of a candidate in the model's order minus that in the static order."""
-        static = np.flatnonzero(self.numbers == number)
-        if not len(static):
-            return 0.0
-        model = np.flatnonzero(self.order == static[0])
-        return float(1 / (1 + model[0]) - 1 / (1 + static[0]))
 
     def explain(self, i: int) -> Explanation:
         """Take a candidate's score to pieces."""
@@ -91,7 +80,7 @@ class Keystroke:
             return Explanation({}, {}, {})
         if self.served and ranker is not None and self.phone is not None:
             apps = ranker.reasons(self.completer.catalogued(self.numbers[i : i + 1])[0], self.phone)
-        parts = _named(self.parts[i]) if self.served else {}
+        parts = _named(self.parts[i]) if self.served and self.parts is not None else {}
         reasons = dict(sorted(parts.items(), key=lambda part: -abs(part[1])))
         return Explanation(reasons, _named(self.features[i]), apps)
 

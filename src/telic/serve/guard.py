@@ -1,7 +1,7 @@
 """What every answer carries, whom we answer, and the one shape of an error."""
 
-import logging
 import re
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -21,13 +21,18 @@ SECURITY_HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-_log = logging.getLogger("telic.serve")
+RAW_SECURITY_HEADERS = [
+    (name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()
+]
+MAX_KNOWN = 100
+"""Spellings of our own names, with ports, that are not looked at again."""
 _HOST = re.compile(r"(?P<name>[^:@/\[\]]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?", re.IGNORECASE)
 _DEFAULTS = {
     400: ("bad_request", "Look at the request again."),
     404: (
         "not_found",
-        "See /, /phones, /suggest, /submit, /search, /about, /healthz, /opensearch.xml.",
+        "See /, /phones, /suggest, /submit, /search, /about, /healthz, /readyz, /livez, "
+        "/opensearch.xml.",
     ),
     405: ("method_not_allowed", "The Allow header names the methods of this address."),
 }
@@ -40,6 +45,10 @@ class Problem(HTTPException):
         super().__init__(status, message)
         self.code, self.hint = code, hint
 
+    def response(self) -> JSONResponse:
+        """Return it as an answer."""
+        return problem(self.status_code, self.code, self.detail, self.hint)
+
 
 def problem(status: int, code: str, message: str, hint: str) -> JSONResponse:
     """Return the one shape that errors have."""
@@ -51,26 +60,31 @@ def on_http_error(request: Request, error: Exception) -> JSONResponse:
     """Answer a `Problem`, or what Starlette raises for unknown addresses and methods."""
     assert isinstance(error, HTTPException)
     if isinstance(error, Problem):
-        return problem(error.status_code, error.code, error.detail, error.hint)
+        return error.response()
     code, hint = _DEFAULTS.get(error.status_code, _DEFAULTS[400])
     response = problem(error.status_code, code, error.detail + ".", hint)
     response.headers.update(error.headers or {})
     return response
 
 
-def on_no_database(request: Request, error: Exception) -> JSONResponse:
-    """Answer an error of the database; its kind goes to the log, without the request."""
-    _log.error("the database fails: %s", type(error).__name__)
+def on_no_store(request: Request, error: Exception) -> JSONResponse:
+    """Answer that the store fails, and how."""
     return problem(
-        503, "no_database", "The database does not answer.", "Look at its disk or server."
-    )
+        503, "no_store", f"The store fails: {error}.",
+        "Nothing was kept: send the same again. If it stays, look at the store's disk or server.",
+    )  # fmt: skip
 
 
-def on_crash(request: Request, error: Exception) -> JSONResponse:
+def crash() -> JSONResponse:
     """Answer an error of ours; the traceback goes to the log, without the request."""
     return problem(
         500, "internal", "Something went wrong on our side.", "Try again; if it stays, report it."
     )
+
+
+def on_crash(request: Request, error: Exception) -> JSONResponse:
+    """Answer an error of ours."""
+    return crash()
 
 
 def refuse_other_origins(headers: Headers) -> None:
@@ -84,15 +98,40 @@ def refuse_other_origins(headers: Headers) -> None:
         )
 
 
-class Guard:
-    """Middleware: answers only to our own names (against DNS rebinding), adds security headers.
+class Hosts:
+    """The names that requests may call us by: only those are answered, against DNS rebinding.
 
-    Starlette's TrustedHostMiddleware does the first too, but its errors are plain text.
+    Starlette's TrustedHostMiddleware does this too, but its errors are plain text.
     """
 
-    def __init__(self, app: ASGIApp, *, hosts: set[str]) -> None:
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = {name.lower() for name in names}
+        self._known: set[str] = set()
+
+    def named(self, scope: Scope) -> str:
+        """Return the host that a request calls us by, with its port; raise `Problem` if not us."""
+        given = ""
+        for name, value in scope["headers"]:
+            if name == b"host":
+                given = value.decode("latin-1")
+        if given not in self._known:
+            host = _HOST.fullmatch(given)
+            if host is None or host["name"].lower().strip("[]") not in self._names:
+                raise Problem(
+                    400, "unknown_host", "This service does not go by that name.",
+                    "Use 127.0.0.1 or localhost, or start it with --host.",
+                )  # fmt: skip
+            if len(self._known) < MAX_KNOWN:
+                self._known.add(given)
+        return given
+
+
+class Guard:
+    """Middleware: answers only to our own names, and adds security headers."""
+
+    def __init__(self, app: ASGIApp, *, hosts: Hosts) -> None:
         self.app = app
-        self.hosts = {host.lower() for host in hosts}
+        self.hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
@@ -106,11 +145,8 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
-        host = _HOST.fullmatch(Headers(scope=scope).get("host", ""))
-        if host is None or host["name"].lower().strip("[]") not in self.hosts:
-            answer = problem(
-                400, "unknown_host", "This service does not go by that name.",
-                "Use 127.0.0.1 or localhost, or start it with --host.",
-            )  # fmt: skip
-            return await answer(scope, receive, send)
+        try:
+            self.hosts.named(scope)
+        except Problem as error:
+            return await error.response()(scope, receive, send)
         await self.app(scope, receive, send_with_headers)

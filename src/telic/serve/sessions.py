@@ -1,6 +1,10 @@
-"""Open compositions: who is typing what, on whose clock, and what it teaches in the end."""
+"""Open compositions: who is typing what, on whose clock, and what it teaches in the end.
 
-import threading
+Everything here belongs to one event loop: nothing is locked, and only what waits for the database
+is awaited.
+"""
+
+import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -8,23 +12,33 @@ from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
 from telic.completion import Completer, Composition, Phone, Suggestion, UserState
-from telic.serve.events import Events
+from telic.serve.journal import Journal
 from telic.serve.settings import Settings
+from telic.serve.store import Outcome, Stored, StoreError, Submission
 
 SHOWN = 10
 """Suggestions in a list."""
 
 
-@dataclass
+@dataclass(slots=True, weakref_slot=True)
 class _User:
-    """A user with open compositions. They share one state, so the lock is the user's."""
+    """A user's state, which all open compositions of the user share."""
 
     state: UserState
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    version: int = 0
+    """Submissions that the state holds."""
+    read_at: float = 0.0
+    """When the store was asked last."""
+
+    def take(self, stored: Stored | None) -> None:
+        """Take over what is stored, if anything was read."""
+        if stored is not None:
+            self.state.become(stored.state)
+            self.version = stored.version
 
 
-@dataclass
-class _Open:
+@dataclass(slots=True)
+class OpenComposition:
     """One open composition, and the clock that its keystrokes are stamped with."""
 
     user: _User
@@ -53,12 +67,12 @@ class _Open:
 
 
 class Sessions:
-    """Open compositions by user and composition: bounded, expiring, safe to use from threads.
+    """Open compositions by user and composition: bounded and expiring.
 
     Parameters
     ----------
     completer : Completer
-    events : Events
+    journal : Journal
     settings : Settings
     clock : callable
         Seconds, never running backwards.
@@ -67,137 +81,44 @@ class Sessions:
     def __init__(
         self,
         completer: Completer,
-        events: Events,
+        journal: Journal,
         settings: Settings,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.completer = completer
-        self._events = events
+        self._journal = journal
         self._settings = settings
         self._clock = clock
-        self._lock = threading.Lock()  # of the two tables below; never held while waiting
-        self._open: OrderedDict[tuple[str, str], _Open] = OrderedDict()
-        # A user's state lives here as long as one of the user's compositions is open.
+        self._open: OrderedDict[tuple[str, str], OpenComposition] = OrderedDict()
+        # A user's state lives here as long as one of the user's compositions is open, and as long
+        # as the user is among the latest.
         self._users: WeakValueDictionary[str, _User] = WeakValueDictionary()
-        # Between reading a state and writing it back nobody else may do the same.
-        self._storing = threading.RLock()
+        self._latest: OrderedDict[str, _User] = OrderedDict()
+        self._reading: dict[str, asyncio.Task[_User]] = {}
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def static(
+    @property
+    def plain(self) -> bool:
+        """Whether lists are the index's alone: no words, no changes, nothing to carry."""
+        completer = self.completer
+        return completer.words is None and not completer.live.version and not completer.records
+
+    def static(self, query: str) -> list[str]:
+        """Return the static order: what the catalogue has most of."""
+        index = self.completer.index
+        return index.phrases(index.top(query, min(self.completer.n, SHOWN)))
+
+    def nobody(
         self, query: str, phone: Phone | None = None, where: Mapping[str, str] | None = None
     ) -> list[Suggestion]:
         """Return what anybody with such a phone would be shown who has typed nothing before."""
-        nobody = self.completer.compose(self.completer.user(), phone, where=where)
-        return nobody.suggest(query, at=0.0, show=SHOWN)
+        typing = self.completer.compose(self.completer.user(), phone, where=where)
+        return typing.suggest(query, at=0.0, show=SHOWN)
 
-    def is_open(self, user: str, composition: str) -> bool:
-        """Whether `suggest` can answer without reading the database."""
-        with self._lock:
-            return self._find((user, composition)) is not None
-
-    def suggest(
-        self,
-        query: str,
-        user: str,
-        composition: str,
-        *,
-        client: float | None = None,
-        phone: Phone | None = None,
-        where: Mapping[str, str] | None = None,
-    ) -> list[Suggestion]:
-        """Return what to show; the first call opens the composition.
-
-        Parameters
-        ----------
-        query : str
-            What stands in the box now.
-        user, composition : str
-        client : float, optional
-            Seconds on the client's clock at the keystroke. Dwell is then free of network jitter,
-            and a request that was overtaken by a later keystroke is known: it is answered, but
-            is not counted as a keystroke. Neither is a request that repeats the one before.
-        phone : Phone, optional
-            Signals at the first keystroke; later ones of the composition change nothing.
-        where : mapping of str to str, optional
-            Context → value, as for `Completer.compose`; likewise that of the first keystroke.
-        """
-        entry = self._entry(user, composition, phone, where)
-        with entry.user.lock:
-            if query == entry.query:
-                return entry.shown
-            at = entry.seconds(client, self._clock())
-            if entry.keystrokes and at < entry.at:
-                again = self.completer.compose(entry.user.state, entry.phone, where=entry.where)
-                return again.suggest(query, at=0.0, show=SHOWN)
-            if entry.keystrokes == self._settings.max_keystrokes:
-                entry.composition = self.completer.compose(
-                    entry.user.state, entry.phone, where=entry.where
-                )
-                entry.keystrokes = 0
-            entry.at = max(at, entry.at)
-            entry.keystrokes += 1
-            entry.query = query
-            entry.shown = entry.composition.suggest(query, at=entry.at, show=SHOWN)
-            return entry.shown
-
-    def submit(self, query: str, user: str, composition: str) -> tuple[bool, int]:
-        """End a composition and keep what it taught.
-
-        Returns
-        -------
-        learned : bool
-            False also if this composition was submitted before: it counts once.
-        updates : int
-            Submissions that the user's weights have learned from online.
-        """
-        with self._storing:
-            entry = self._entry(user, composition)
-            with self._lock:
-                self._open.pop((user, composition), None)
-            state = entry.user.state
-            if self._events.has(user, composition):
-                return False, state.updates
-            with entry.user.lock:
-                learned = entry.composition.submit(query)
-                _forget_oldest(state, query, self._settings.max_history)
-                stored = state.as_json()
-            self._events.record(user, composition, query, learned=learned, state=stored)
-            return learned, state.updates
-
-    def _entry(
-        self,
-        user: str,
-        composition: str,
-        phone: Phone | None = None,
-        where: Mapping[str, str] | None = None,
-    ) -> _Open:
-        key = (user, composition)
-        with self._lock:
-            entry = self._find(key)
-        if entry is not None:
-            return entry
-        with self._storing:
-            with self._lock:
-                known = self._find(key)
-                owner = self._users.get(user)
-            if known is not None:  # opened by another thread in the meantime
-                return known
-            if owner is None:
-                owner = _User(self._events.state(user) or self.completer.user(user))
-            now = self._clock()
-            typing = self.completer.compose(owner.state, phone, where=where)
-            entry = _Open(owner, typing, touched=now, opened=now, phone=phone, where=where)
-            with self._lock:
-                self._users[user] = owner
-                self._open[key] = entry
-                while len(self._open) > self._settings.max_open:
-                    self._open.popitem(last=False)
-            return entry
-
-    def _find(self, key: tuple[str, str]) -> _Open | None:
+    def find(self, user: str, composition: str) -> OpenComposition | None:
         """Drop what has been idle for too long, then look a composition up and touch it."""
         now = self._clock()
         while self._open:
@@ -205,15 +126,106 @@ class Sessions:
             if now - oldest.touched <= self._settings.idle_seconds:
                 break
             self._open.popitem(last=False)
-        entry = self._open.get(key)
-        if entry is not None:
-            entry.touched = now
-            self._open.move_to_end(key)
-        return entry
+        found = self._open.get((user, composition))
+        if found is not None:
+            found.touched = now
+            self._open.move_to_end((user, composition))
+        return found
 
+    async def open(
+        self,
+        user: str,
+        composition: str,
+        phone: Phone | None = None,
+        where: Mapping[str, str] | None = None,
+    ) -> OpenComposition:
+        """Return the composition, begun now on what is stored of the user if it is not open.
 
-def _forget_oldest(state: UserState, query: str, limit: int) -> None:
-    history = state.history
-    history[query] = history.pop(query)  # to the end: submitted last
-    while len(history) > limit:
-        del history[next(iter(history))]
+        Where the store does not answer it begins on what is known of the user here.
+        """
+        if found := self.find(user, composition):
+            return found
+        owner = self._users.get(user)
+        if owner is None or self._clock() - owner.read_at > self._settings.fresh_seconds:
+            if user not in self._reading:
+                self._reading[user] = asyncio.create_task(self._read(user))
+            if owner is None:  # a user who is known need not wait for what others may have written
+                owner = await asyncio.shield(self._reading[user])
+        if found := self.find(user, composition):  # opened by another request in the meantime
+            return found
+        now = self._clock()
+        typing = self.completer.compose(owner.state, phone, where=where)
+        opened = OpenComposition(owner, typing, touched=now, opened=now, phone=phone, where=where)
+        self._open[user, composition] = opened
+        while len(self._open) > self._settings.max_open:
+            self._open.popitem(last=False)
+        return opened
+
+    def suggest(
+        self, typing: OpenComposition, query: str, *, client: float | None = None
+    ) -> list[Suggestion]:
+        """Return what to show.
+
+        Parameters
+        ----------
+        typing : OpenComposition
+        query : str
+            What stands in the box now.
+        client : float, optional
+            Seconds on the client's clock at the keystroke. Dwell is then free of network jitter,
+            and a request that was overtaken by a later keystroke is known: it is answered, but
+            is not counted as a keystroke. Neither is a request that repeats the one before.
+        """
+        if query == typing.query:
+            return typing.shown
+        at = typing.seconds(client, self._clock())
+        if typing.keystrokes and at < typing.at:
+            again = self.completer.compose(typing.user.state, typing.phone, where=typing.where)
+            return again.suggest(query, at=0.0, show=SHOWN)
+        if typing.keystrokes == self._settings.max_keystrokes:
+            typing.composition = self.completer.compose(
+                typing.user.state, typing.phone, where=typing.where
+            )
+            typing.keystrokes = 0
+        typing.at = max(at, typing.at)
+        typing.keystrokes += 1
+        typing.query = query
+        typing.shown = typing.composition.suggest(query, at=typing.at, show=SHOWN)
+        return typing.shown
+
+    async def submit(self, query: str, user: str, composition: str) -> Outcome:
+        """End a composition and keep what it taught: once it is stored, and once.
+
+        Raises
+        ------
+        StoreError
+            If it is not stored; then nothing was learned, and it may be submitted again.
+        """
+        typing = self.find(user, composition)
+        typed = typing.composition if typing else self.completer.compose(self.completer.user())
+        lesson = typed.lesson(query)
+        outcome = await self._journal.write(Submission(user, composition, lesson))
+        self._open.pop((user, composition), None)
+        if owner := self._users.get(user):
+            owner.take(outcome.stored)
+        return outcome
+
+    async def _read(self, user: str) -> _User:
+        """Return the user as the store knows him now, or else as he is known here."""
+        try:
+            owner = self._users.get(user) or _User(self.completer.user(user))
+            known = owner.version
+            try:
+                stored = await self._journal.read(user, known)
+            except StoreError:
+                stored = None
+            owner.read_at = self._clock()
+            if owner.version == known:  # else a submission brought what is newer
+                owner.take(stored)
+            self._users[user] = self._latest[user] = owner
+            self._latest.move_to_end(user)
+            while len(self._latest) > self._settings.max_users:
+                self._latest.popitem(last=False)
+            return owner
+        finally:
+            del self._reading[user]

@@ -1,0 +1,116 @@
+"""How a database is opened, and what its kind needs so that a commit means: it is on disk."""
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+
+from telic.errors import InputError
+
+LOCKED_SECONDS = 2.0
+"""How long a transaction waits for a lock that somebody else holds."""
+POSTGRESQL = {
+    "connect_timeout": 3,
+    "options": f"-c lock_timeout={LOCKED_SECONDS:.0f}s -c statement_timeout=10s",
+}
+
+
+class Gone(SQLAlchemyError):
+    """A database's file is not the one that was opened: what is written there is lost."""
+
+
+def open_engine(url: str) -> Engine:
+    """Return an engine for the store; it holds no connection yet.
+
+    Transactions of ``engine.execution_options(writes=True)`` lock SQLite's file from their
+    beginning, so that what they read stays true until they write.
+
+    Raises
+    ------
+    InputError
+        If the URL is none, its driver is missing, or it names no place that outlives the process.
+    """
+    try:
+        parsed = make_url(url)
+        if parsed.get_backend_name() == "sqlite":
+            return _sqlite(parsed)
+        # Parameters hold queries, which must not reach a log through an error.
+        return create_engine(
+            parsed, hide_parameters=True, pool_pre_ping=True,
+            connect_args=POSTGRESQL if parsed.get_driver_name() == "psycopg" else {},
+        )  # fmt: skip
+    except InputError:
+        raise
+    except (ArgumentError, NoSuchModuleError, ValueError):
+        raise InputError(
+            "the database is no SQLAlchemy URL. Write sqlite:///FILE.sqlite or "
+            "postgresql+psycopg://USER@HOST/NAME."
+        ) from None
+    except ImportError as error:
+        raise InputError(
+            f"{shown(url)}: needs the package {error.name}. Install it, for PostgreSQL with: "
+            "pip install telic[postgresql]"
+        ) from None
+
+
+def shown(url: str) -> str:
+    """Return a URL without its password; drivers take one among the options too."""
+    return make_url(url).set(query={}).render_as_string(hide_password=True)
+
+
+def _sqlite(url: URL) -> Engine:
+    if url.database in (None, "", ":memory:"):
+        raise InputError("the database is in memory and would be forgotten. Name a file.")
+    if url.query:
+        raise InputError("the database's URL has options, which SQLite's takes none of here.")
+    file = Path(str(url.database)).absolute()
+    try:
+        file.touch(mode=0o600)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be opened ({error.strerror}).") from None
+
+    def connect() -> sqlite3.Connection:
+        # Only a file that is there: one that was deleted must not come back empty.
+        return sqlite3.connect(
+            f"{file.as_uri()}?mode=rw", uri=True, timeout=LOCKED_SECONDS, isolation_level=None,
+            check_same_thread=False,
+        )  # fmt: skip
+
+    def prepare(connection: sqlite3.Connection, record: Any) -> None:
+        connection.execute("PRAGMA journal_mode=WAL").close()
+        connection.execute("PRAGMA synchronous=FULL").close()
+        connection.execute("SELECT 1 FROM sqlite_master").close()  # makes the log's file
+        record.info.update(file=file, files=_identity(file))
+
+    def begin(connection: Connection) -> None:
+        check_file(connection)
+        if connection.get_execution_options().get("writes"):
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    engine = create_engine(url, creator=connect, hide_parameters=True)
+    event.listen(engine, "connect", prepare)
+    event.listen(engine, "begin", begin)
+    return engine
+
+
+def check_file(connection: Connection) -> None:
+    """Raise `Gone` if SQLite's file is not the one that this connection writes."""
+    info = connection.info
+    if "file" in info and info["files"] != _identity(info["file"]):
+        raise Gone("its file was deleted or replaced")
+
+
+def _identity(file: Path) -> list[tuple[int, int] | None]:
+    """Tell which files a path and its write-ahead log are now."""
+    found: list[tuple[int, int] | None] = []
+    for path in (file, Path(f"{file}-wal")):
+        try:
+            at = os.stat(path)
+            found.append((at.st_dev, at.st_ino))
+        except OSError:
+            found.append(None)
+    return found

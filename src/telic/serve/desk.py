@@ -1,0 +1,137 @@
+"""Keystrokes and submissions answered, here or by the process that owns the user."""
+
+import json
+from functools import lru_cache, partial
+from typing import Any
+from urllib.parse import quote
+
+from telic.completion import Suggestion
+from telic.serve import inputs
+from telic.serve.guard import Problem
+from telic.serve.peers import PeerError, Peers, Place
+from telic.serve.sessions import Sessions
+from telic.serve.settings import Settings
+from telic.serve.store import Outcome, StoreError
+
+_quoted = lru_cache(maxsize=1 << 14)(partial(quote, safe=""))
+
+
+class Desk:
+    """Answers what requests ask, once they have been read.
+
+    Parameters
+    ----------
+    sessions : Sessions
+    settings : Settings
+    place : Place
+    """
+
+    def __init__(self, sessions: Sessions, settings: Settings, place: Place) -> None:
+        self._sessions, self._settings = sessions, settings
+        self.peers = Peers(place, self._for_a_peer)
+
+    async def suggest(
+        self, given: dict[str, str], base: str, apps: list[Any] | None = None
+    ) -> bytes:
+        """Return the body that answers a keystroke.
+
+        Parameters
+        ----------
+        given : dict of str to str
+            The request's parameters.
+        base : str
+            The address that results' addresses begin with.
+        apps : list, optional
+            What a phone says is installed and was opened.
+        """
+        user = given.get("user", "")
+        if user and given.get("composition"):
+            owner = self.peers.elsewhere(user)
+            if owner is not None:
+                try:
+                    kind, *answer = await self.peers.ask(owner, ["suggest", given, base, apps])
+                except PeerError:
+                    pass  # it is being started anew: its compositions begin again, here
+                else:
+                    if kind == "problem":
+                        raise Problem(*answer)
+                    return str(answer[0]).encode()
+        return await self._suggest(given, base, apps)
+
+    async def submit(self, query: str, user: str, composition: str) -> Outcome:
+        """Return what became of a submission; raise StoreError if it is not stored."""
+        owner = self.peers.elsewhere(user)
+        if owner is not None:
+            try:
+                request = ["submit", query, user, composition]
+                kind, *answer = await self.peers.ask(owner, request)
+            except PeerError:
+                pass  # whether it was stored is not known; it counts once
+            else:
+                if kind == "problem":
+                    raise StoreError(answer[0])
+                return Outcome(*answer)
+        return await self._sessions.submit(query, user, composition)
+
+    async def _for_a_peer(self, request: list[Any]) -> list[Any]:
+        kind, *asked = request
+        try:
+            if kind == "suggest":
+                return ["answer", (await self._suggest(*asked)).decode()]
+            outcome = await self._sessions.submit(*asked)
+            return ["answer", outcome.learned, outcome.updates]
+        except Problem as error:
+            return ["problem", error.status_code, error.code, error.detail, error.hint]
+        except StoreError as error:
+            return ["problem", str(error)]
+
+    async def _suggest(self, given: dict[str, str], base: str, apps: list[Any] | None) -> bytes:
+        sessions, limit = self._sessions, self._settings.max_id
+        query = inputs.text(given.get("q", ""), "q", self._settings.max_query)
+        user = inputs.storable(given.get("user", ""), "user", limit)
+        composition = inputs.storable(given.get("composition", ""), "composition", limit)
+        phone = inputs.phone(sessions.completer.phones, *apps) if apps else None
+        explain = given.get("explain") == "1"
+        contexts, records = sessions.completer.contexts, sessions.completer.records
+        where = {
+            name: inputs.text(given[name], name, limit)
+            for name in (contexts.names if contexts else ())
+            if given.get(name)
+        }
+        suggestions: list[Suggestion] | None = None
+        if user and composition:
+            client = inputs.seconds(given.get("t"))
+            typing = sessions.find(user, composition)
+            if typing is None:
+                typing = await sessions.open(user, composition, phone, where)
+            suggestions = sessions.suggest(typing, query, client=client)
+        elif explain or phone or where or not sessions.plain:
+            suggestions = sessions.nobody(query, phone, where)
+        texts = (
+            sessions.static(query) if suggestions is None else [each.text for each in suggestions]
+        )
+        search = f"{base}search?q="
+        answer: list[Any] = [
+            query, texts, [""] * len(texts), [search + _quoted(text) for text in texts]
+        ]  # fmt: skip
+        if suggestions is not None and (explain or records):
+            told = [_carried(each) | (_explained(each) if explain else {}) for each in suggestions]
+            answer.append({"suggestions": told})
+        return json.dumps(answer).encode()  # escaped: half a character, as typed, is no UTF-8
+
+
+def _carried(suggestion: Suggestion) -> dict[str, Any]:
+    return {"text": suggestion.text, "id": suggestion.id, "payload": suggestion.payload}
+
+
+def _explained(suggestion: Suggestion) -> dict[str, Any]:
+    why = suggestion.explain()
+    return {
+        "relevance": suggestion.relevance,
+        "feedback": suggestion.feedback,
+        "static_position": suggestion.static_position,
+        "reasons": why.reasons,
+        "observed": why.observed,
+        "apps": suggestion.apps,
+        "app_reasons": why.apps,
+    }

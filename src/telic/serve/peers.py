@@ -1,0 +1,154 @@
+"""Worker processes that know each other: what one of them cannot answer, the owner does.
+
+An open composition lives in one process, the one that its user's id leads to. A connection may end
+in any process, so requests are handed over: a line of JSON on a Unix socket, and a line back.
+"""
+
+import asyncio
+import json
+import zlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+Handler = Callable[[list[Any]], Awaitable[Any]]
+
+
+class PeerError(Exception):
+    """The process that owns a user does not answer; any other may do so in its place."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which of several worker processes this one is."""
+
+    index: int = 0
+    workers: int = 1
+    folder: str = ""
+    """Where the processes' sockets are, which nobody else may enter."""
+
+    def address(self, index: int) -> str:
+        """Return the socket of a process."""
+        return str(Path(self.folder) / f"{index}.sock")
+
+
+class Peers:
+    """The other processes, as one of them sees them.
+
+    Parameters
+    ----------
+    place : Place
+    answer : callable
+        Awaits the answer, of JSON's types, to what another process hands over.
+    """
+
+    def __init__(self, place: Place, answer: Handler) -> None:
+        self._place = place
+        self._answer = answer
+        self._links: dict[int, _Link] = {}
+
+    async def start(self) -> None:
+        """Listen to the others."""
+        if self._place.workers > 1:
+            address = self._place.address(self._place.index)
+            Path(address).unlink(missing_ok=True)  # of a process that was killed
+            loop = asyncio.get_running_loop()
+            self._server = await loop.create_unix_server(lambda: _Ear(self._answer), address)
+
+    def close(self) -> None:
+        """Stop listening, and hang up."""
+        if self._place.workers > 1:
+            self._server.close()
+        for link in self._links.values():
+            link.transport.close()
+
+    def elsewhere(self, user: str) -> int | None:
+        """Return the process that owns a user, or None if it is this one."""
+        if self._place.workers == 1:
+            return None
+        owner = zlib.crc32(user.encode(errors="surrogatepass")) % self._place.workers
+        return None if owner == self._place.index else owner
+
+    async def ask(self, owner: int, request: list[Any]) -> Any:
+        """Return another process's answer.
+
+        Raises
+        ------
+        PeerError
+            If it has none to give: it is just being started anew.
+        """
+        link = self._links.get(owner)
+        if link is None or link.transport.is_closing():
+            try:
+                _, link = await asyncio.get_running_loop().create_unix_connection(
+                    _Link, self._place.address(owner)
+                )
+            except OSError:
+                raise PeerError from None
+            self._links[owner] = link
+        return await link.ask(request)
+
+
+class _Lines(asyncio.Protocol):
+    """Reads whole lines, whatever pieces they come in."""
+
+    _rest = b""
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport  # uvloop's, which is none of asyncio's classes
+
+    def data_received(self, data: bytes) -> None:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self.line(json.loads(line))
+
+    def line(self, message: Any) -> None:
+        raise NotImplementedError
+
+    def send(self, message: Any) -> None:
+        self.transport.write(json.dumps(message).encode() + b"\n")
+
+
+class _Link(_Lines):
+    """The asking end."""
+
+    def __init__(self) -> None:
+        self._numbers = count()
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+
+    async def ask(self, request: list[Any]) -> Any:
+        number = next(self._numbers)
+        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        self.send([number, request])
+        try:
+            return await answer
+        finally:
+            self._waiting.pop(number, None)
+
+    def line(self, message: Any) -> None:
+        number, answer = message
+        if number in self._waiting and not self._waiting[number].done():
+            self._waiting[number].set_result(answer)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(PeerError())
+
+
+class _Ear(_Lines):
+    """The answering end."""
+
+    def __init__(self, answer: Handler) -> None:
+        self._answer = answer
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def line(self, message: Any) -> None:
+        task = asyncio.get_running_loop().create_task(self._reply(*message))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _reply(self, number: int, request: list[Any]) -> None:
+        self.send([number, await self._answer(request)])

@@ -1,0 +1,151 @@
+"""Several worker processes behind one port: started together, and anew when one dies."""
+
+import logging
+import multiprocessing
+import os
+import signal
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from telic.completion import Completer
+from telic.errors import InputError
+from telic.serve.peers import Place
+from telic.serve.server import listen, serve_on, shown_address
+from telic.serve.settings import Settings
+from telic.serve.store import Store
+
+SHORTEST_LIFE = 5.0
+"""Seconds: a worker that dies sooner is not started a third time."""
+_log = logging.getLogger("telic.serve")
+
+
+def run_workers(
+    model: str | Path,
+    settings: Settings,
+    *,
+    workers: int,
+    ready: Callable[[str], None] | None = None,
+) -> None:
+    """Serve a model folder from several processes until interrupted.
+
+    They share the port, the store and the memory-mapped index. A user's compositions live in one
+    of them, to which the others hand the user's requests over.
+
+    Parameters
+    ----------
+    model : path
+    settings : Settings
+        Limits hold for each process.
+    workers : int
+        At least 2.
+    ready : callable, optional
+        Called with the address once all of them answer.
+
+    Raises
+    ------
+    InputError
+        If the model, the address or the store cannot be used, or on a system without Unix sockets.
+    """
+    if not hasattr(socket, "AF_UNIX") or os.name == "nt":
+        raise InputError("several workers need a POSIX system. Leave --workers out.")
+    # What is wrong is said once, here, and not by each of them.
+    Store(settings.database, Completer.load(model)).close()
+    with (
+        listen(settings) as listener,
+        tempfile.TemporaryDirectory(prefix="telic-") as folder,
+    ):
+        places = [Place(index, workers, folder) for index in range(workers)]
+        crew = [_Worker(model, settings, listener, place) for place in places]
+        stopping = threading.Event()
+        before = signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+        try:
+            with suppress(KeyboardInterrupt):
+                for worker in crew:
+                    worker.start()
+                if all(worker.comes_up() for worker in crew) and ready:
+                    ready(shown_address(settings, listener))
+                while not stopping.is_set():
+                    wait([worker.process.sentinel for worker in crew], timeout=0.2)
+                    for worker in crew:
+                        if not worker.process.is_alive() and not stopping.is_set():
+                            worker.start_anew()
+        finally:
+            for worker in crew:
+                worker.stop()
+            signal.signal(signal.SIGTERM, before)
+
+
+@dataclass
+class _Worker:
+    model: str | Path
+    settings: Settings
+    listener: socket.socket
+    place: Place
+    process: BaseProcess = field(init=False)
+    _up: Connection = field(init=False)
+    _started: float = 0.0
+    _short: int = 0
+
+    def start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._up, up = context.Pipe(duplex=False)
+        self.process = context.Process(
+            target=_work, args=(self.model, self.settings, self.listener, self.place, up)
+        )
+        self.process.start()
+        up.close()
+        self._started = time.monotonic()
+
+    def comes_up(self) -> bool:
+        """Wait until it answers, or has died."""
+        try:
+            return bool(self._up.recv())
+        except EOFError:
+            return False
+
+    def start_anew(self) -> None:
+        lived = time.monotonic() - self._started
+        self._short = self._short + 1 if lived < SHORTEST_LIFE else 0
+        if self._short > 1:
+            raise InputError(f"worker {self.place.index} dies as soon as it is started.")
+        _log.error("worker %d died and is started anew", self.place.index)
+        self.start()
+
+    def stop(self) -> None:
+        if not hasattr(self, "process"):
+            return
+        self.process.terminate()
+        self.process.join(self.settings.write_seconds + 5)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+
+
+def _work(
+    model: str | Path, settings: Settings, listener: socket.socket, place: Place, up: Connection
+) -> None:
+    """Serve, as a process of its own."""
+    completer = Completer.load(model)
+    parent = multiprocessing.parent_process()
+
+    def end_with_parent() -> None:
+        if parent is not None:
+            parent.join()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+
+    def ready() -> None:
+        up.send(True)
+        up.close()
+
+    with suppress(KeyboardInterrupt):
+        serve_on(completer, settings, listener, place=place, ready=ready)

@@ -1,0 +1,160 @@
+"""Clients that stall, flood or hang up: they are cut and counted, and the others are answered."""
+
+import http.client
+import json
+import logging
+import socket
+import time
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+import pytest
+
+from telic.errors import InputError
+from telic.serve import serving
+from telic.serve.connections import Connections, reserve_files
+
+HEAD = b"POST /submit HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+
+
+@pytest.fixture
+def limited(completer, settings, monkeypatch):
+    """Serve with changed settings; give a way to ask, one to connect, and what counts the cut."""
+    made = []
+    init = Connections.__init__
+
+    def remember(self, given):
+        made.append(self)
+        init(self, given)
+
+    monkeypatch.setattr(Connections, "__init__", remember)
+
+    @contextmanager
+    def served(**changes):
+        with (
+            ExitStack() as stack,
+            serving(completer, replace(settings, port=0, **changes)) as address,
+        ):
+            at = urlsplit(address)
+
+            def connect(sent=b""):
+                connection = socket.create_connection((at.hostname, at.port), timeout=30)
+                stack.enter_context(connection)
+                connection.sendall(sent)
+                return connection
+
+            def ask(path="/suggest?q=s"):
+                asked = http.client.HTTPConnection(at.hostname, at.port, timeout=30)
+                asked.request("GET", path)
+                answer = asked.getresponse()
+                asked.close()
+                return answer.status
+
+            yield ask, connect, made[-1]
+
+    return served
+
+
+def ended(connection):
+    """Whether the other side ends a connection, which may come as a reset."""
+    try:
+        while connection.recv(1 << 16):
+            pass
+    except ConnectionError:
+        pass
+    return True
+
+
+def test_two_hundred_that_stall_take_nothing_from_who_asks(limited):
+    with limited(max_connections=20) as (ask, connect, connections):
+        stalled = [connect(b"GET /sug" * (i % 2)) for i in range(200)]
+        assert ask() == 200
+        assert connections.cut["too many"] >= 180
+        assert len(connections) <= 20
+        assert all(ended(connection) for connection in stalled[:150])
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"", b"GET /suggest HTTP/1.1\r\nX-a: b\r\n", HEAD + b'Content-Length: 99\r\n\r\n{"user":'],
+    ids=["nothing", "half a head", "half a body"],
+)
+def test_a_request_that_does_not_come_to_its_end_is_cut(limited, sent, caplog):
+    with limited(request_seconds=0.2) as (ask, connect, connections):
+        assert ended(connect(sent))
+        assert connections.cut == {"slow request": 1}
+        assert ask() == 200
+    assert "Traceback" not in caplog.text
+
+
+def test_a_head_that_comes_a_byte_at_a_time_is_cut(limited):
+    with limited(request_seconds=0.3) as (_, connect, connections):
+        connection = connect(b"GET /suggest HTTP/1.1\r\n")
+        drips = (connection.sendall(b"x") or time.sleep(0.05) for _ in range(600))
+        with pytest.raises(OSError, match=r"reset|Broken pipe"):
+            list(drips)
+        assert connections.cut == {"slow request": 1}
+
+
+def test_a_head_without_end_is_cut(limited):
+    with limited(max_head=10_000) as (ask, connect, connections):
+        with pytest.raises(OSError, match=r"reset|Broken pipe"):
+            connect(b"GET / HTTP/1.1\r\n" + b"X-a: " + b"b" * 1_000_000 + b"\r\n").sendall(
+                b"c" * 10**7
+            )
+        assert connections.cut["head too large"] == 1
+        assert ask() == 200
+
+
+def test_who_hangs_up_in_the_middle_leaves_nothing_behind(limited, caplog):
+    with limited() as (ask, connect, connections):
+        for sent in (b"GET /sugg", HEAD + b"Content-Length: 99\r\n\r\n{", b""):
+            connect(sent).close()
+        assert ask() == 200
+        for _ in range(100):
+            if not len(connections):
+                break
+            time.sleep(0.05)
+        assert len(connections) == 0
+        assert not connections.cut
+    assert "Traceback" not in caplog.text
+
+
+def test_what_was_cut_is_said_in_one_line(limited, caplog):
+    with (
+        caplog.at_level(logging.WARNING, "telic.serve"),
+        limited(request_seconds=0.2) as (_, connect, _),
+    ):
+        stalled = [connect(b"GET /secret") for _ in range(10)]
+        assert all(ended(connection) for connection in stalled)
+        for _ in range(100):
+            if caplog.records:
+                break
+            time.sleep(0.05)
+    lines = [record.getMessage() for record in caplog.records if "cut" in record.getMessage()]
+    assert len(lines) == 1
+    assert lines[0].endswith("slow request")
+    assert "secret" not in caplog.text
+
+
+def test_a_kept_connection_is_kept_while_it_is_used(limited):
+    with limited(request_seconds=0.2) as (_, connect, connections):
+        connection = connect()
+        body = json.dumps({"user": "u", "composition": "c", "query": "soup"}).encode()
+        post = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
+        for _ in range(4):
+            connection.sendall(post)
+            assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200")
+            time.sleep(0.3)
+        assert not connections.cut
+
+
+def test_more_connections_than_files_may_be_open_are_refused():
+    resource = pytest.importorskip("resource")
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY:
+        pytest.skip("any number of files may be open here")
+    reserve_files(10)
+    with pytest.raises(InputError, match=f"the system allows {hard}"):
+        reserve_files(hard)

@@ -1,0 +1,178 @@
+"""Processes that are killed under load: whatever was acknowledged is there, once."""
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from telic.serve import Settings
+from telic.serve.store import Store
+
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/task").is_dir(), reason="finds child processes in Linux's /proc"
+)
+
+
+@contextmanager
+def service(model, *options):
+    """Serve in a process of its own; give it and its address."""
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-c", "from telic.cli import main; main()"),
+            *("completion", "serve", str(model), "--port", "0", *options),
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        line = process.stderr.readline()
+        assert "search box: http" in line, line
+        yield process, urlsplit(line.split()[2])
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def workers_of(process):
+    """Ids of the worker processes; multiprocessing's own tracker is none."""
+    ids = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [
+        int(pid)
+        for pid in ids
+        if "resource_tracker" not in Path(f"/proc/{pid}/cmdline").read_text()
+    ]
+
+
+def ask(address, path, given=None):
+    """Give an answer's status and content; 0 where there is none."""
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=30)
+    headers = {"content-type": "application/json"}
+    try:
+        if given is None:
+            connection.request("GET", path)
+        else:
+            connection.request("POST", path, json.dumps(given), headers)
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    except (OSError, http.client.HTTPException):
+        return 0, None
+    finally:
+        connection.close()
+
+
+class Load:
+    """Users who submit, and send again what was not acknowledged, until told to stop."""
+
+    def __init__(self):
+        self.address, self.acknowledged = None, Counter()
+        self._stop = threading.Event()
+
+    def user(self, name):
+        n = 0
+        while not self._stop.is_set():
+            given = {"user": name, "composition": f"{name}-{n}", "query": "samosa"}
+            if ask(self.address, "/submit", given)[0] == 200:
+                self.acknowledged[name] += 1
+                n += 1
+
+    @contextmanager
+    def running(self, address):
+        self.address = address
+        with ThreadPoolExecutor(4) as pool:
+            users = [pool.submit(self.user, f"u{i}") for i in range(4)]
+            yield
+            self._stop.set()
+        for user in users:
+            user.result()
+
+    def reach(self, more):
+        """Wait until so many more were acknowledged."""
+        wanted = self.acknowledged.total() + more
+        deadline = time.monotonic() + 60
+        while self.acknowledged.total() < wanted:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+
+def test_killed_workers_lose_nothing_that_was_acknowledged(completer, tmp_path):
+    completer.save(tmp_path / "model")
+    load = Load()
+    with service(tmp_path / "model", "--workers", "2") as (process, address):
+        with load.running(address):
+            for victim in (0, 1):
+                load.reach(20)
+                before = workers_of(process)
+                os.kill(before[victim], signal.SIGKILL)
+                load.reach(20)
+                while len(workers_of(process)) < 2 or set(workers_of(process)) == set(before):
+                    time.sleep(0.05)
+        assert ask(address, "/healthz")[0] == 200
+    store = Store(Settings.beside(tmp_path / "model").database, completer)
+    for name, count in load.acknowledged.items():
+        stored = store.read(name)
+        assert stored.state.history == {"samosa": float(count)}
+        assert stored.version == count
+    store.close()
+
+
+def test_a_killed_service_comes_back_with_all_that_was_acknowledged(completer, tmp_path):
+    completer.save(tmp_path / "model")
+    acknowledged = 0
+    for _ in range(2):
+        with service(tmp_path / "model") as (process, address):
+            done = threading.Event()
+
+            def submit(address=address, done=done, first=acknowledged):
+                for n in range(first, 10_000):
+                    given = {"user": "u", "composition": f"c{n}", "query": "sage"}
+                    if ask(address, "/submit", given)[0] != 200:
+                        return n
+                    if n == first + 30:
+                        done.set()
+
+            with ThreadPoolExecutor(1) as pool:
+                submitting = pool.submit(submit)
+                assert done.wait(60)
+                process.kill()
+                acknowledged = submitting.result()
+    store = Store(Settings.beside(tmp_path / "model").database, completer)
+    # The last may have been stored when its acknowledgement was cut off; it was then sent again.
+    assert store.read("u").version - acknowledged in (0, 1)
+    store.close()
+
+
+def test_a_composition_is_one_whichever_process_its_keystrokes_reach(completer, tmp_path):
+    """Each request on a connection of its own, of two workers; beside the library."""
+    completer.save(tmp_path / "model")
+    with service(tmp_path / "model", "--workers", "2") as (_, address):
+        for user in ("ada", "bob", "cy", "dee"):
+            state = completer.user(user)
+            for c in range(2):
+                composition = completer.compose(state)
+                for at, prefix in enumerate(["s", "sa", "sal", "sa"]):
+                    path = f"/suggest?q={prefix}&user={user}&composition={c}&t={1000 * at}"
+                    expected = [s.text for s in composition.suggest(prefix, at=float(at))]
+                    for _ in range(3):  # the same again is no keystroke
+                        status, answer = ask(address, path)
+                        assert status == 200, answer
+                        assert answer[1] == expected
+                learned = composition.submit("salad")
+                given = {"user": user, "composition": f"{c}", "query": "salad"}
+                for _ in range(3):
+                    answer = {"learned": learned, "updates": state.updates}
+                    assert ask(address, "/submit", given) == (200, answer)
+        status, error = ask(address, "/suggest?q=s&user=ada&composition=c&t=soon")
+        assert (status, error["error"]["code"]) == (422, "bad_time")

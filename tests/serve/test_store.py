@@ -1,0 +1,365 @@
+"""What the service learned survives it, and belongs to the model that learned it."""
+
+import os
+import sqlite3
+import stat
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from unittest.mock import MagicMock
+
+import numpy as np
+import pytest
+from sqlalchemy import create_engine, event
+from sqlalchemy.exc import OperationalError
+from starlette.testclient import TestClient
+
+from telic.completion import Lesson, Relevance
+from telic.completion.adaqac import Design
+from telic.completion.feedback import FEATURES
+from telic.errors import InputError
+from telic.serve import Settings, create_app
+from telic.serve.store import (
+    DamagedStateError,
+    Store,
+    StoreError,
+    Submission,
+    fingerprint,
+)
+
+
+def search(app, composition):
+    """Search as bob; return the answer to the submission and the texts shown first."""
+    with TestClient(app, "http://localhost") as client:
+        keys = {"user": "bob", "composition": composition}
+        texts = client.get("/suggest", params=keys | {"q": "sa"}).json()[1]
+        return client.post("/submit", json=keys | {"query": "samosa"}).json(), texts
+
+
+def test_what_was_learned_survives_a_restart(completer, settings):
+    places = []
+    for n in (1, 2, 3):
+        answer, texts = search(create_app(completer, settings), f"c{n}")
+        assert answer == {"learned": True, "updates": n}
+        places.append(texts.index("samosa"))
+    assert places[-1] < places[0]  # an own search, so it is more relevant
+
+
+def test_another_models_weights_are_not_taken_over(completer, make_completer, settings):
+    search(create_app(completer, settings), "c1")
+    other = make_completer(everyone=completer.everyone * 2)
+    assert fingerprint(other) != fingerprint(completer)
+    answer, _ = search(create_app(other, settings), "c2")
+    assert answer["updates"] == 1
+    answer, _ = search(create_app(completer, settings), "c3")
+    assert answer["updates"] == 2
+
+
+@pytest.fixture
+def any_store(completer, any_settings):
+    store = Store(any_settings.database, completer)
+    yield store
+    store.close()
+
+
+def submission(user, composition, query="soup"):
+    return Submission(user, composition, Lesson(query))
+
+
+def test_a_submission_and_its_state_are_written_together(any_store):
+    (outcome,) = any_store.record([submission("ada", "c")])
+    assert (outcome.learned, outcome.updates, outcome.stored.version) == (False, 0, 1)
+    stored = any_store.read("ada")
+    assert stored.version == 1
+    assert stored.state.as_json() == outcome.stored.state.as_json()
+    assert stored.state.history == {"saffron": 40.0, "soup": 1.0}
+    assert any_store.read("ada", 1) is None  # nothing newer
+    assert any_store.read("nobody") is None
+
+
+def test_a_submission_counts_once_however_often_it_comes(any_store):
+    lesson = Lesson("soup", 0, np.ones((1, len(FEATURES))), np.zeros(1))
+    twice = [Submission("ada", "c", lesson)] * 2
+    first, second = any_store.record(twice)
+    assert (first.learned, first.updates) == (second.learned, second.updates) == (True, 1)
+    (again,) = any_store.record([submission("ada", "c", "sage")])
+    assert (again.learned, again.updates, again.stored) == (True, 1, None)
+    assert any_store.read("ada").state.history == {"saffron": 40.0, "soup": 1.0}
+
+
+def test_of_a_batch_that_cannot_be_written_whole_nothing_is(any_store, completer, monkeypatch):
+    any_store.record([submission("ada", "a")])
+
+    def teach(user, lesson):
+        raise RuntimeError("broken")
+
+    broken = replace(completer)
+    object.__setattr__(broken, "teach", teach)
+    monkeypatch.setattr(any_store, "_completer", broken)
+    with pytest.raises(RuntimeError):
+        any_store.record([submission("ada", "a"), submission("bob", "b")])
+    assert any_store.read("bob") is None
+    assert any_store.read("ada").version == 1
+
+
+def test_a_history_forgets_what_was_submitted_longest_ago(completer, any_settings):
+    store = Store(any_settings.database, completer, max_history=2)
+    for i, query in enumerate(["soup", "sage", "soup", "salad"]):
+        store.record([submission("u", f"c{i}", query)])
+    assert store.read("u").state.history == {"soup": 2.0, "salad": 1.0}
+    store.close()
+
+
+def test_eight_writers_lose_nothing_and_agree_with_one(completer, any_settings):
+    """Eight stores on one file, for three users; then one store, in the order of their numbers."""
+    rng = np.random.default_rng(0)
+
+    def lesson(query):
+        x = rng.normal(size=(3, len(FEATURES)))
+        return Lesson(query, int(rng.integers(3)), x, rng.normal(size=3), (0.1, -0.05))
+
+    lessons = {f"c{i}": lesson(f"query {i % 5}") for i in range(160)}
+    work = [Submission(f"u{i % 3}", key, each) for i, (key, each) in enumerate(lessons.items())]
+    stores = [Store(any_settings.database, completer) for _ in range(8)]
+
+    def write(i):
+        for each in work[i::8]:
+            stores[i].record([each])
+            stores[i].record([each, work[0]])  # again, beside what another wrote
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(8)))
+    for store in stores[1:]:
+        store.close()
+    engine = create_engine(any_settings.database)
+    with engine.connect() as connection:
+        rows = connection.exec_driver_sql(
+            'SELECT "user", composition, number, updates FROM submissions ORDER BY "user", number'
+        ).fetchall()
+    engine.dispose()
+    assert len(rows) == len(work)
+    for user in ("u0", "u1", "u2"):
+        own = [row for row in rows if row[0] == user]
+        assert [row[2:] for row in own] == [(n, n) for n in range(1, len(own) + 1)]
+        state = completer.user(user)
+        for _, composition, *_ in own:
+            completer.teach(state, lessons[composition])
+        found = stores[0].read(user).state
+        assert found.weights.tobytes() == state.weights.tobytes()
+        assert (found.history, found.check) == (state.history, state.check)
+    stores[0].close()
+
+
+def test_a_damaged_state_is_said_to_be(store, tmp_path):
+    store.record([submission("ada", "c")])
+    with sqlite3.connect(tmp_path / "model.sqlite") as connection:
+        connection.execute("UPDATE user_states SET state = '[1]'")
+    connection.close()
+    with pytest.raises(DamagedStateError):
+        store.read("ada")
+
+
+def test_an_error_of_the_database_says_nothing_of_what_was_searched_for(store, monkeypatch):
+    secret = "".join(["ill", "ness"])
+
+    def no_disk(connection, submissions):
+        connection.exec_driver_sql("INSERT INTO nowhere VALUES (?)", (secret,))
+
+    monkeypatch.setattr(store, "_record", no_disk)
+    with pytest.raises(StoreError) as error:
+        store.record([submission("ada", "c", secret)])
+    text = "".join(traceback.format_exception(error.value))
+    assert "nowhere" in text
+    assert secret not in text
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["gone", "another in its place"])
+def test_what_is_written_to_a_deleted_file_is_not_stored(store, tmp_path, back):
+    file = tmp_path / "model.sqlite"
+    store.record([submission("ada", "a")])
+    content = file.read_bytes()
+    file.unlink()
+    if back:
+        file.write_bytes(content)
+    for call in (store.check, partial(store.record, [submission("ada", "b")])):
+        with pytest.raises(StoreError):
+            call()
+        if back:
+            break
+    if back:  # from now on it is that one's
+        store.record([submission("ada", "b")])
+    assert file.exists() == back
+
+
+def test_a_file_that_vanishes_between_write_and_commit_keeps_nothing(store, tmp_path, monkeypatch):
+    whole = store._record
+
+    def vanish(connection, submissions):
+        outcomes = whole(connection, submissions)
+        (tmp_path / "model.sqlite").unlink()
+        return outcomes
+
+    monkeypatch.setattr(store, "_record", vanish)
+    with pytest.raises(StoreError, match="deleted or replaced"):
+        store.record([submission("ada", "a")])
+
+
+def test_a_locked_store_says_so_and_a_reader_does_not_wait(store, tmp_path, monkeypatch):
+    store.record([submission("ada", "a")])
+    other = sqlite3.connect(tmp_path / "model.sqlite", isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(StoreError, match="locked"):
+        store.record([submission("ada", "b")])
+    assert store.read("ada").version == 1
+    other.execute("ROLLBACK")
+    other.close()
+    store.record([submission("ada", "b")])
+    assert store.read("ada").version == 2
+
+
+def test_a_full_disk_says_so_and_what_was_kept_is_kept(completer, settings, monkeypatch):
+    store = Store(settings.database, completer)
+
+    def small(connection, record):
+        connection.execute("PRAGMA max_page_count = 12").close()
+
+    event.listen(store._engine, "connect", small)
+    submissions = (submission(f"u{i}", "c", "x" * 200) for i in range(1_000))
+    kept = []
+    with pytest.raises(StoreError, match="full"):
+        kept.extend(store.record([each])[0].stored.version for each in submissions)
+    assert kept
+    assert store.read(f"u{len(kept) - 1}") is not None
+    assert store.read(f"u{len(kept)}") is None
+    store.close()
+
+
+def test_what_is_acknowledged_has_reached_the_disk(store):
+    """SQLite waits for the disk at each commit, which it does not in WAL mode by default."""
+    with store._engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+
+
+def test_what_was_acknowledged_outlives_a_server_that_is_killed(completer, postgresql):
+    store = Store(postgresql.url, completer)
+    kept = []
+    for n in range(3):
+        kept.append(store.record([submission("ada", f"c{n}")])[0].stored.version)
+        postgresql.kill()
+        with pytest.raises(StoreError):
+            store.record([submission("ada", "lost")])
+        with pytest.raises(StoreError):
+            store.read("ada")
+        postgresql.start()
+    assert kept == [1, 2, 3]
+    assert store.read("ada").version == 3
+    store.close()
+
+
+def test_the_file_of_an_older_version_is_refused(completer, tmp_path):
+    with sqlite3.connect(tmp_path / "x.sqlite") as connection:
+        connection.execute('CREATE TABLE submissions ("user" TEXT, composition TEXT, query TEXT)')
+    connection.close()
+    with pytest.raises(InputError, match=r"lacks at, learned, number, updates"):
+        Store(f"sqlite:///{tmp_path}/x.sqlite", completer)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql+psycopg://bob:hunter2@host/x",
+        "postgresql+psycopg://host/x?user=bob&password=hunter2",
+        "nosuch://bob:hunter2@host/x",
+        "postgresql+psycopg://bob:hunter2@host:port/x",
+        "sqlite://bob:hunter2@host/x",
+    ],
+)
+def test_no_error_shows_the_databases_password(completer, url):
+    with pytest.raises(InputError) as error:
+        Store(url, completer)
+    assert "hunter2" not in "".join(traceback.format_exception(error.value))
+
+
+def test_a_server_that_refuses_is_named_without_the_password(completer, monkeypatch):
+    def refuse(engine):
+        raise OperationalError(None, None, Exception("the server is down"))
+
+    monkeypatch.setattr("telic.serve.store._TABLES.create_all", refuse)
+    monkeypatch.setattr("telic.serve.store.open_engine", lambda url: MagicMock())
+    with pytest.raises(InputError, match=r"host/x: cannot be opened.*the server is down") as error:
+        Store("postgresql+psycopg://bob:hunter2@host/x?sslpassword=hunter2", completer)
+    assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model": "adaqac-batch"},
+        {"protocol": "paper"},
+        {"everyone": np.ones(len(FEATURES))},
+        {"design": Design(np.full(len(FEATURES), 2.0), False)},
+        {"relevance": Relevance("personal-s", popular=1.0, personal=1.0)},
+        {"relevance": Relevance("personal", popular=2.0, personal=1.0)},
+        {"relevance": Relevance("personal", popular=1.0, personal=2.0)},
+        {"relevance": Relevance("personal", 1.0, 1.0, deviations=(1.0, 2.0, 1.0))},
+    ],
+    ids=str,
+)
+def test_weights_are_kept_apart_by_all_that_gives_them_their_meaning(
+    completer, make_completer, change
+):
+    assert fingerprint(make_completer()) == fingerprint(completer)
+    assert fingerprint(make_completer(**change)) != fingerprint(completer)
+
+
+def holds_open(folder):
+    """Whether a descriptor of this process leads to a file in a folder."""
+    descriptors = Path("/proc/self/fd")
+    if not descriptors.is_dir():
+        pytest.skip("needs Linux's /proc")
+    files = [os.path.realpath(descriptor) for descriptor in descriptors.iterdir()]
+    return any(file.startswith(f"{folder}/") for file in files)
+
+
+def test_an_application_that_is_never_started_holds_no_connection(completer, settings, tmp_path):
+    app = create_app(completer, settings)
+    assert not holds_open(tmp_path)
+    with TestClient(app, "http://localhost") as client:
+        assert client.get("/healthz").status_code == 200
+        assert holds_open(tmp_path)
+    assert not holds_open(tmp_path)
+
+
+def test_sqlite_runs_in_wal_mode_and_is_its_owners_alone(completer, tmp_path):
+    settings = Settings.beside(tmp_path / "places.model")
+    Store(settings.database, completer).close()
+    file = tmp_path / "places.model.sqlite"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    with sqlite3.connect(file) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("nonsense", "no SQLAlchemy URL"),
+        ("nosuch://x", "no SQLAlchemy URL"),
+        ("postgresql+psycopg://bob@host:port/x", "no SQLAlchemy URL"),
+        ("sqlite://", "in memory"),
+        ("sqlite:////nowhere/at/all.sqlite", "cannot be opened"),
+    ],
+)
+def test_a_database_that_cannot_be_used(completer, url, says):
+    with pytest.raises(InputError, match=says) as error:
+        Store(url, completer)
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_that_is_no_database(completer, tmp_path):
+    (tmp_path / "x.sqlite").write_text("not a database, but long enough to be looked at " * 99)
+    with pytest.raises(InputError, match="cannot be opened"):
+        Store(f"sqlite:///{tmp_path}/x.sqlite", completer)
