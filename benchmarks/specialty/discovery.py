@@ -247,8 +247,8 @@ without specialising and, for residuals, hospitals whose accesses were moved amo
 every cluster there is false. Percentages with Wilson's 95 % interval. CPU seconds: median, one
 run, one thread."""
 CHOICE = """One constant at a time, on even seeds of “panels” and “problem lists”, with the null of
-users who lean. Differences of a few points are noise: the steps were kept where they were unless a
-change was worth more than that, and a change that gains F1 by clusters on nulls was not taken."""
+users who lean. Differences of a few points are noise: a step was changed where that
+was worth more (the shares of naming), and not where it gains F1 by clusters on nulls."""
 LIMITS = """
 ## Limits
 

@@ -74,7 +74,8 @@ def test_naming_by_its_definition(declared, data):
         (["a"] * 6, ["b"] * 20, True),
         (["a"], ["b"] * 20, False),  # one is no group, rare as the code is
         (["a"] * 2, ["a"] + ["b"] * 5, False),  # 2 of 3 by chance: 3/28
-        (["a"] * 2 + ["b"] * 2, ["b"] * 3 + ["a"] + ["c"] * 10, False),  # p .027 for each of two
+        (["a"] * 2 + ["b"], ["c"] * 9, False),  # 1/22, but two codes were tried
+        (["a"] * 2, ["c"] * 9, True),
         (["a"] * 6, ["a"] * 18 + ["b"] * 80, True),
         (["a"] * 6, ["a"] * 19 + ["b"] * 80, False),  # over-represented, but 6 of 25 users
         (["a"] * 5 + ["c"] * 10, ["b"] * 80 + ["c"] * 41, True),
