@@ -24,9 +24,9 @@ simulate_hospital(folder, scale=0.05)
 log = read_log(folder)
 
 # %%
-# Topics of patients, averaged over each user's patients. Users whose largest topic does not stand
-# out belong to no specialty.
-found = discover(log, n_topics=40, restarts=1)
+# What users see beyond chance, with chance measured by dealing their patients at random. Users
+# without a practice that stands out belong to no specialty.
+found = discover(log, restarts=1)
 without_code = [one for one in found.specialties if one.listed_code is None]
 for one in without_code:
     print(f"{len(one.users)} users: {one.name}")

@@ -53,7 +53,7 @@ def pipeline(folder):
 
     def everything():
         log = stage("read", lambda: read_log(folder))
-        found = stage("discover (topics chosen, 3 + 2 runs)", lambda: discover(log))
+        found = stage("discover (3 + 2 runs)", lambda: discover(log))
         alerts = stage("alarms", lambda: judge(log, found))
         counted = effect(log, found, alerts)
         scores = stage("recognition, beside shuffled data", lambda: recognise_found(log, found)[0])

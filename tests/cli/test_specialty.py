@@ -25,7 +25,7 @@ def run(*arguments):
 
 @pytest.fixture(scope="module")
 def file(folder):
-    found = run("discover", folder / "log", "--topics", 35, "--restarts", 1, "--json")
+    found = run("discover", folder / "log", "--restarts", 1, "--json")
     file = folder / "found.json"
     file.write_text(found.stdout)
     return file

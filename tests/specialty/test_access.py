@@ -228,4 +228,4 @@ def test_parquet_with_integer_ids_reads_the_same(tmp_path):
 
 def test_a_tiny_log_is_said_to_be_one(make_log):
     with pytest.raises(InputError, match="<11 patients have two diagnoses or more; to choose"):
-        discover(read_log(make_log()))
+        discover(read_log(make_log()), method="lda")

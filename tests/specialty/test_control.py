@@ -27,7 +27,7 @@ def specialty(users):
 
 
 def test_a_found_specialty_is_far_from_a_cluster_of_nothing(log):
-    found = discover(log, n_topics=40, restarts=1)
+    found = discover(log, method="lda", n_topics=40, restarts=1)
     recognised, notes = recognise_found(log, found, pipeline=PIPELINE)
     assert recognised
     assert {len(one.of_pipelines) for one in recognised.values()} == {1}

@@ -9,8 +9,9 @@ from scipy import sparse
 
 from telic.errors import InputError
 from telic.simulate.hospital import Difficulty, simulate_hospital
+from telic.simulate.hospital_practices import HIDDEN_SIZES
 from telic.specialty.access import read_log
-from telic.specialty.discover import _code_of, discover
+from telic.specialty.discover import discover
 from telic.specialty.discovery import lifts, read_discovery
 from telic.specialty.effect import effect, known_snooping, together
 from telic.specialty.explain import COVERED, SHRINK, Pseudonyms, judge, lines
@@ -45,7 +46,7 @@ def fine_hospital(hospital):
 
 @pytest.fixture(scope="module")
 def found(hospital):
-    return discover(hospital[0], n_topics=40, restarts=2, threads=2)
+    return discover(hospital[0], method="lda", n_topics=40, restarts=2, threads=2)
 
 
 def test_a_hidden_specialty_is_found_and_has_no_listed_code(hospital, found):
@@ -132,9 +133,27 @@ def test_a_discovery_is_read_for_its_own_log_only(tmp_path, hospital, found):
         read_discovery(file, moved)
 
 
+def test_the_default_finds_both_hidden_specialties(hospital):
+    log, practice, _ = hospital
+    found = discover(log, restarts=1)
+    assert found.method == "residuals"
+    for name in HIDDEN_SIZES:
+        real = set(np.flatnonzero(practice == name))
+        assert (
+            max(
+                2 * len(real & set(one.users)) / (len(real) + len(one.users))
+                for one in found.specialties
+                if one.listed_code is None
+            )
+            > 0.7
+        )
+    assert sum(one.listed_code == "Urology" for one in found.specialties) == 1
+
+
 def test_nothing_is_found_where_nobody_specialises(tmp_path):
     simulate_hospital(tmp_path / "flat", scale=0.05, difficulty=Difficulty(focus=0.0))
-    flat = discover(read_log(tmp_path / "flat"), n_topics=30, restarts=1)
+    assert discover(read_log(tmp_path / "flat"), restarts=1).specialties == []
+    flat = discover(read_log(tmp_path / "flat"), method="lda", n_topics=30, restarts=1)
     assert sum(len(one.users) for one in flat.specialties) < 0.01 * 3269
 
 
@@ -151,13 +170,6 @@ def test_pathselclus_finds_a_hidden_specialty_on_the_fine_view(fine_hospital):
     assert best.stability_sizes > 0.4
 
 
-def test_a_code_names_a_cluster_by_its_users_in_view():
-    # Ten declare the code; six never appear in the view, three of the other four are together.
-    taxonomy, users = np.array(["Urology"] * 10 + [""] * 5), np.array([0, 1, 2, 10])
-    assert _code_of(taxonomy, users, None) == ("Urology", False)
-    assert _code_of(taxonomy, users, np.array([0, 1, 2, 3, 10, 11])) == ("Urology", True)
-
-
 def test_full_paths_are_user_by_user(fine_hospital):
     log, _ = fine_hospital
     patient, diagnosis = links_of(log, "fine")
@@ -172,22 +184,28 @@ def test_full_paths_are_user_by_user(fine_hospital):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "kmeans"}, "method is 'kmeans'"),
+        ({"method": "kmeans", "n_topics": None}, "method is 'kmeans'"),
         ({"document": "page"}, "document is 'page'"),
-        ({"method": "pathselclus", "view": "x"}, "view is 'x'"),
-        ({"method": "pathselclus", "paths": ["U-X"]}, "paths names 'U-X'"),
-        ({"method": "pathselclus", "free": 0}, "free is 0"),
+        ({"method": "pathselclus", "n_topics": None, "view": "x"}, "view is 'x'"),
+        ({"method": "pathselclus", "n_topics": None, "paths": ["U-X"]}, "paths names 'U-X'"),
+        ({"method": "pathselclus", "n_topics": None, "free": 0}, "free is 0"),
         ({"restarts": 0}, "restarts is 0"),
         ({"n_topics": 0}, "n_topics is 0"),
         ({"n_topics": 604}, "n_topics is 604, expected at most 603"),
         ({"view": "fine"}, "view is 'fine', but method 'lda'"),
+        ({"method": "residuals", "n_topics": 3}, "only method 'lda' has topics"),
+        ({"naming": "guess"}, "naming is 'guess'"),
+        ({"n_topics": "many"}, "n_topics is 'many'"),
         ({"method": "pathselclus", "n_topics": 3}, "only method 'lda' has topics"),
-        ({"method": "pathselclus", "document": "user"}, "only method 'lda' has documents"),
+        (
+            {"method": "pathselclus", "n_topics": None, "document": "user"},
+            "only method 'lda' has documents",
+        ),
     ],
 )
 def test_bad_options_are_named(hospital, options, message):
     with pytest.raises(InputError, match=message):
-        discover(hospital[0], **({"n_topics": 2} | options if "method" not in options else options))
+        discover(hospital[0], **({"method": "lda", "n_topics": 2} | options))
 
 
 def test_lift_by_hand():
@@ -218,7 +236,7 @@ def test_no_diagnosis_of_few_patients_is_shown(hospital, found):
 
 
 def test_a_tiny_topic_run_measures_no_stability(hospital):
-    found = discover(hospital[0], n_topics=2, restarts=1)
+    found = discover(hospital[0], method="lda", n_topics=2, restarts=1)
     assert all(one.stability is None for one in found.specialties)
 
 

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from telic.specialty.report import NONE_DECLARED, SMALL_CODES, _added, declared_codes
+from telic.specialty.declared import NONE_DECLARED, SMALL_CODES, declared_codes
+from telic.specialty.report import _added
 
 
 class Log:

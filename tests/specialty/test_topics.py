@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from telic.simulate.hospital_families import simulate_family
 from telic.specialty.access import AccessLog
-from telic.specialty.discover import _describe, _mean_overlap, _ordered
+from telic.specialty.discover import _describe, _mean_overlap, _ordered, discover
 from telic.specialty.discovery import Grouping, Specialty
 from telic.specialty.report import _months
 from telic.specialty.tfidf import TopConditions
@@ -164,3 +165,22 @@ def test_the_naive_classifier_breaks_ties_by_use_and_else_takes_the_largest_clas
     assert model.predict([[0, 4, 4, 0, 0]]).tolist() == ["eye"]
     # More shared conditions count before any use.
     assert model.predict([[0, 0, 4, 4, 0]]).tolist() == ["eye"]
+
+
+def test_topics_of_encounters_and_as_many_as_there_are_practices():
+    hospital = simulate_family("referrals", 0)
+    log = hospital.log
+    opened = log.user_encounter()
+    for user in (0, 7):
+        own = np.unique(log.access_encounter[log.access_user == user])
+        np.testing.assert_array_equal(np.flatnonzero(opened[[user]].toarray()[0]), own)
+    assert opened.max() == 1
+    found = discover(log, method="lda", document="encounter", n_topics="measured", restarts=1)
+    assert found.details["document"] == "encounter"
+    beyond_chance = discover(log, restarts=1).details["n_practices"]
+    assert found.details["n_topics"] == beyond_chance > 2
+    practices = {hospital.practice[one.users][0] for one in found.specialties}
+    assert len(practices) >= 2
+    nothing = simulate_family("referrals", 0, control="moved").log
+    found = discover(nothing, method="lda", n_topics="measured", restarts=1)
+    assert found.details["n_topics"] == 2  # one topic would take everybody in

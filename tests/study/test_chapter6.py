@@ -40,7 +40,7 @@ def test_summary_and_topics_have_the_tables_shape(log):
 
 
 def test_truth_and_alarms_count_what_they_say(log):
-    found = discover(log, n_topics=30, restarts=1)
+    found = discover(log, method="lda", n_topics=30, restarts=1)
     practice = np.full(len(log.users), "none", dtype=object)
     practice[found.specialties[0].users] = "Obesity"
     obesity = list(HIDDEN_SIZES).index("Obesity")

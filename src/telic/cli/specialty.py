@@ -37,7 +37,14 @@ Pipeline = Annotated[
         "name."
     ),
 ]
-Method = Annotated[str, typer.Option(help="lda or pathselclus.")]
+Method = Annotated[str, typer.Option(help="residuals, lda or pathselclus.")]
+Naming = Annotated[
+    str,
+    typer.Option(
+        help="When a listed code names a cluster: tested (declared more often than by chance) or "
+        "overlap (half of the code's users, as the study of chapter 6)."
+    ),
+]
 
 
 @app.command()
@@ -58,9 +65,15 @@ def simulate(
 @app.command()
 def discover(
     log: Log,
-    method: Method = "lda",
-    topics: Annotated[int | None, typer.Option(help="LDA's K; else by perplexity.")] = None,
-    document: Annotated[str, typer.Option(help="LDA's documents: patient or user.")] = "patient",
+    method: Method = "residuals",
+    naming: Naming = "tested",
+    topics: Annotated[
+        str | None,
+        typer.Option(help="LDA's K, or measured (as residuals does); else by perplexity."),
+    ] = None,
+    document: Annotated[
+        str, typer.Option(help="LDA's documents: patient, encounter or user.")
+    ] = "patient",
     view: Annotated[str | None, typer.Option(help="PathSelClus: fine or general.")] = None,
     free: Annotated[int, typer.Option(help="PathSelClus: clusters without seeds.")] = 3,
     paths: Annotated[
@@ -71,7 +84,7 @@ def discover(
             "that of a permuted copy."
         ),
     ] = "U-P-D",
-    restarts: Annotated[int, typer.Option(help="Runs; the best is used.")] = 3,
+    restarts: Annotated[int, typer.Option(help="Runs, for the stability.")] = 3,
     seed: Seed = 0,
     threads: Threads = 1,
     skip_bad_rows: SkipBad = False,
@@ -87,7 +100,8 @@ def discover(
         found = find(
             records,
             method=method,
-            n_topics=topics,
+            naming=naming,
+            n_topics=int(topics) if topics and topics.isdecimal() else topics,
             document=document,
             view=view,
             free=free,
@@ -102,7 +116,7 @@ def discover(
         return
     if not found.specialties:
         typer.echo("no group of users with a practice of its own was found", err=True)
-    show(specialties_table(found))
+    show(specialties_table(records, found))
 
 
 def _read(folder: Path, skip_bad_rows: bool, code_table: Path | None) -> "AccessLog":
@@ -117,7 +131,7 @@ def _read(folder: Path, skip_bad_rows: bool, code_table: Path | None) -> "Access
 def recognise(
     log: Log,
     found: Found = None,
-    method: Method = "lda",
+    method: Method = "residuals",
     classifier: Annotated[str, typer.Option(help="Or 'all'.")] = "SVM",
     pipeline: Pipeline = "chosen",
     seed: Seed = 0,
@@ -161,7 +175,7 @@ def recognise(
 def explain(
     log: Log,
     found: Found = None,
-    method: Method = "lda",
+    method: Method = "residuals",
     limit: Annotated[int, typer.Option(min=0, help="Lines of the queue.")] = 20,
     status: Annotated[
         str, typer.Option(help="Alarms to list: open, explained, or all (open ones first).")
@@ -204,7 +218,7 @@ def report(
     log: Log,
     out: Annotated[Path, typer.Option(help="HTML file to write.")] = Path("specialties.html"),
     found: Found = None,
-    method: Method = "lda",
+    method: Method = "residuals",
     pipeline: Pipeline = "chosen",
     show_ids: ShowIds = False,
     seed: Seed = 0,

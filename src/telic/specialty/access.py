@@ -60,6 +60,13 @@ class AccessLog:
         matrix.data[:] = 1
         return matrix
 
+    def user_encounter(self, rows: np.ndarray | slice = slice(None)) -> sparse.csr_array:
+        """Users × encounters: 1 where the user opened a record of the encounter."""
+        shape = (len(self.users), len(self.encounters))
+        matrix = _count(self.access_user[rows], self.access_encounter[rows], shape)
+        matrix.data[:] = 1
+        return matrix
+
     def patient_diagnosis(self) -> sparse.csr_array:
         """Patients × codes: encounters of the patient with the diagnosis (P–D)."""
         belongs = _count(

@@ -7,14 +7,14 @@ import numpy as np
 from telic.errors import InputError
 from telic.specialty.access import AccessLog
 from telic.specialty.discovery import Discovery, Grouping, Specialty, lifts
+from telic.specialty.evidence import NAMINGS, evidence_of, shares_shown
+from telic.specialty.practices import MIN_USERS
+from telic.specialty.residuals import group_by_residuals
 from telic.specialty.seeded import group_by_seeds
-from telic.specialty.topics import group_by_topics
+from telic.specialty.topics import MEASURED, group_by_topics
+from telic.specialty.units import units_of
 
-METHODS = ("lda", "pathselclus")
-MIN_USERS = 5
-"""Smaller clusters are not reported; their users count as without a concentrated practice."""
-
-
+METHODS = ("residuals", "lda", "pathselclus")
 MIN_LIFT = 2.0
 """A cluster none of whose diagnoses has this lift is no practice, and is not reported either:
 PathSelClus's seeded clusters of cross-cutting codes are such."""
@@ -23,8 +23,9 @@ PathSelClus's seeded clusters of cross-cutting codes are such."""
 def discover(
     log: AccessLog,
     *,
-    method: str = "lda",
-    n_topics: int | None = None,
+    method: str = "residuals",
+    naming: str = "tested",
+    n_topics: int | str | None = None,
     document: str = "patient",
     view: str | None = None,
     paths: Sequence[str] = ("U-P-D",),
@@ -39,12 +40,16 @@ def discover(
     Parameters
     ----------
     log : AccessLog
-    method : {"lda", "pathselclus"}
-        Topics of patients averaged per user (section 6.4.3), or seeded clustering over
-        meta-paths (section 6.4.2).
-    n_topics : int, optional
+    method : {"residuals", "lda", "pathselclus"}
+        What users see beyond chance (`telic.specialty.residuals`), topics of patients averaged per
+        user (section 6.4.3), or seeded clustering over meta-paths (section 6.4.2).
+    naming : {"tested", "overlap"}
+        When a listed code names a cluster: by `over_represented` or by `by_overlap` of
+        `telic.specialty.evidence`.
+    n_topics : int or "measured", optional
         LDA's K; chosen by held-out perplexity if not given (the dissertation's choice was 30).
-    document : {"patient", "user"}
+        "measured": as many practices as "residuals" looks for, and at least 2.
+    document : {"patient", "encounter", "user"}
         LDA's documents. "user" is the dissertation's negative control.
     view : {"fine", "general"}, optional
         PathSelClus: diagnoses tied to the access, or all diagnoses of the patients. The
@@ -57,8 +62,8 @@ def discover(
     free : int
         PathSelClus: δ, clusters without seeds.
     restarts : int
-        Runs from other random numbers; the best is used, the others give the stability. With 1 no
-        stability but that over months is measured.
+        Runs from other random numbers; the best is used ("residuals": the first), the others give
+        the stability. With 1 no stability but that over months is measured.
     seed, threads : int
     on_step : callable
         Called with the name of each step when it is done, for a progress bar.
@@ -76,15 +81,21 @@ def discover(
     """
     if method not in METHODS:
         raise InputError(f"method is {method!r}, expected one of {', '.join(METHODS)}.")
-    if method == "lda" and view is not None:
-        raise InputError(f"view is {view!r}, but method 'lda' has the general view only.")
+    if naming not in NAMINGS:
+        raise InputError(f"naming is {naming!r}, expected one of {', '.join(NAMINGS)}.")
+    if method != "pathselclus" and view is not None:
+        raise InputError(f"view is {view!r}, but method {method!r} has the general view only.")
     if method != "lda" and n_topics is not None:
         raise InputError(f"n_topics is {n_topics}, but only method 'lda' has topics.")
     if method != "lda" and document != "patient":
         raise InputError(f"document is {document!r}, but only method 'lda' has documents.")
     if restarts < 1:
         raise InputError(f"restarts is {restarts}, expected at least 1.")
-    if method == "lda":
+    if isinstance(n_topics, str) and n_topics != MEASURED:
+        raise InputError(f"n_topics is {n_topics!r}, expected a number or {MEASURED!r}.")
+    if method == "residuals":
+        grouping = group_by_residuals(log, restarts=restarts, seed=seed, on_step=on_step)
+    elif method == "lda":
         grouping = group_by_topics(
             log,
             n_topics=n_topics,
@@ -105,7 +116,7 @@ def discover(
             threads=threads,
             on_step=on_step,
         )
-    found = _describe(log, grouping)
+    found = _describe(log, grouping, naming=naming, seed=seed)
     return _ordered(method, found, grouping)
 
 
@@ -122,9 +133,16 @@ def _months(
     return found
 
 
-def _describe(log: AccessLog, grouping: Grouping) -> dict[int, Specialty]:
+def _describe(
+    log: AccessLog, grouping: Grouping, *, naming: str = "tested", seed: int = 0
+) -> dict[int, Specialty]:
+    if (grouping.cluster < 0).all():
+        return {}
     cluster = grouping.cluster
     months = _months(log, grouping.by_month)
+    share, by_chance = shares_shown(
+        units_of(log), cluster, grouping.n_clusters, np.random.default_rng(seed)
+    )
     counts = log.user_diagnosis()
     overall = np.asarray(counts.sum(axis=0)).ravel()
     found = {}
@@ -137,7 +155,8 @@ def _describe(log: AccessLog, grouping: Grouping) -> dict[int, Specialty]:
         if not diagnoses or diagnoses[0][1] < MIN_LIFT:
             continue
         named = [(str(log.codes[d]), lift) for d, lift in diagnoses]
-        nearest, listed = _code_of(log.taxonomy, users, grouping.in_view)
+        nearest, names = NAMINGS[naming](log.taxonomy, users, grouping.in_view)
+        listed = nearest if names else None
         kept = [
             (best[np.isin(active, users)] == k).mean()
             for active, best in months
@@ -145,34 +164,16 @@ def _describe(log: AccessLog, grouping: Grouping) -> dict[int, Specialty]:
         ]
         found[k] = Specialty(
             name=" / ".join(log.label(code) for code, _ in named[:3]),
-            listed_code=nearest if listed else None,
+            listed_code=listed,
             nearest_code=nearest,
             users=users,
             diagnoses=named,
             stability=_mean_overlap(users, grouping.restarts),
             stability_sizes=_mean_overlap(users, grouping.sizes),
             stability_months=float(np.mean(kept)),
+            evidence=evidence_of(log.taxonomy, users, listed, float(share[k]), by_chance[:, k]),
         )
     return found
-
-
-def _code_of(
-    taxonomy: np.ndarray, users: np.ndarray, in_view: np.ndarray | None
-) -> tuple[str | None, bool]:
-    """The code that overlaps a cluster most, and whether it names it.
-
-    It does if at least half of the code's users in view are in the cluster and at least a fifth of
-    the cluster's coded users declare it.
-    """
-    own = taxonomy[users]
-    codes, here = np.unique(own[own != ""], return_counts=True)
-    if not len(codes):
-        return None, False
-    seen = taxonomy if in_view is None else taxonomy[in_view]
-    size = np.array([(seen == code).sum() for code in codes])
-    best = int(np.argmax(2 * here / (size + here.sum())))
-    named = here[best] >= 0.5 * size[best] and here[best] >= 0.2 * here.sum()
-    return str(codes[best]), bool(named)
 
 
 def _mean_overlap(users: np.ndarray, others: list[np.ndarray]) -> float | None:

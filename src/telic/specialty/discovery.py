@@ -11,6 +11,7 @@ import numpy as np
 
 from telic.errors import InputError
 from telic.specialty.access import AccessLog
+from telic.specialty.evidence import Evidence, evidence_from
 from telic.specialty.small_cells import SMALL_CELL
 
 
@@ -21,9 +22,9 @@ class Specialty:
     name: str
     """Proposed: the three diagnoses of highest lift."""
     listed_code: str | None
-    """The code that names it: most of the code's users are here, and it is frequent here."""
+    """The code that names it, by a rule of `telic.specialty.evidence.NAMINGS`."""
     nearest_code: str | None
-    """The code whose users overlap most (F1), listed or not."""
+    """The code whose users overlap most (F1), whether it names it or not."""
     users: np.ndarray
     """Indices into `AccessLog.users`."""
     diagnoses: list[tuple[str, float]]
@@ -35,6 +36,8 @@ class Specialty:
     """The same overlap where there are fewer or more clusters (δ ± 1, or K ± a quarter)."""
     stability_months: float | None
     """Mean share of its users who, month by month, practise it more than anything else."""
+    evidence: Evidence | None = None
+    """None if it was read from a file that does not tell."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +93,7 @@ class Discovery:
                     "stability": rounded(one.stability),
                     "stability_sizes": rounded(one.stability_sizes),
                     "stability_months": rounded(one.stability_months),
+                    "evidence": one.evidence.as_json() if one.evidence else None,
                 }
                 for one in self.specialties
             ],
@@ -177,6 +181,7 @@ def discovery_from(
                     _share(one["stability"]),
                     _share(one.get("stability_sizes")),
                     _share(one.get("stability_months")),
+                    evidence_from(one["evidence"]) if one.get("evidence") else None,
                 )
             )
         method, details = content.get("method", "unknown"), dict(content.get("details") or {})

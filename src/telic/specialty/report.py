@@ -9,6 +9,7 @@ from telic.report import Report, Table
 from telic.report.table import shown as written
 from telic.specialty.access import AccessLog
 from telic.specialty.control import DE_FACTO, recognise_found
+from telic.specialty.declared import NONE_DECLARED, declaration, declared_codes
 from telic.specialty.discovery import Discovery, Specialty
 from telic.specialty.effect import Effect, effect
 from telic.specialty.explain import Alerts, Pseudonyms, judge, lines
@@ -21,7 +22,7 @@ from telic.specialty.report_tables import (
     snooping_table,
     specialties_table,
 )
-from telic.specialty.small_cells import SMALL_CELL, cell, cells, shown
+from telic.specialty.small_cells import SMALL_CELL, cell, shown
 
 ROW = (
     "“row” counts the rows of the accesses table from 1; in a CSV file neither the header nor "
@@ -107,7 +108,7 @@ def specialty_report(
     if log.simulated:
         report.note("Simulated: the hospital, its users and its accesses are invented.")
     report.section("What was found")
-    report.table(specialties_table(discovery))
+    report.table(specialties_table(log, discovery))
     if log.notes:
         report.table(
             Table("What was dropped or assumed", {"note": ""}, [[note] for note in log.notes])
@@ -155,6 +156,13 @@ def _specialty(
         else f"The listed code whose users overlap most is {one.nearest_code or 'none'}; it does "
         "not name the group."
     )
+    named += f" {declaration(log, one)}."
+    if one.evidence:
+        named += (
+            f" The practice explains {one.evidence.share:.0%} of what its median member sees, on "
+            f"patients that did not form it; where patients are dealt at random "
+            f"{one.evidence.by_chance:.0%}, {one.evidence.deviations:.0f} standard deviations less."
+        )
     member = np.zeros(len(log.users), dtype=bool)
     member[one.users] = True
     patients = log.n_patients(member[log.access_user])
@@ -182,26 +190,6 @@ def _specialty(
         report.table(Table("", {"users": ""}, [[", ".join(names)]]))
     if recognition is not None:
         _recognition(report, recognition)
-
-
-NONE_DECLARED = "none declared"
-SMALL_CODES = f"other codes, fewer than {SMALL_CELL} users each"
-
-
-def declared_codes(log: AccessLog, one: Specialty) -> dict[str, int | str]:
-    """What a specialty's users declare, and how many, as it may be shown.
-
-    The code that names the specialty comes first, then the frequent ones, the rest and none.
-    """
-    declared = log.taxonomy[one.users]
-    codes, counts = np.unique(declared[declared != ""], return_counts=True)
-    size = {str(codes[i]): int(counts[i]) for i in np.argsort(-counts, kind="stable")}
-    listed = one.listed_code
-    numbers = {listed: size.pop(listed, 0)} if listed else {}
-    numbers |= {code: n for code, n in size.items() if n >= SMALL_CELL}
-    numbers[SMALL_CODES] = sum(n for n in size.values() if n < SMALL_CELL)
-    numbers[NONE_DECLARED] = int((declared == "").sum())
-    return dict(zip(numbers, cells(list(numbers.values())), strict=True))
 
 
 def _added(counts: Sequence[int | str]) -> int | str:

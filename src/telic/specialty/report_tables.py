@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from telic.report import Table
-from telic.specialty.discovery import Discovery
+from telic.specialty.access import AccessLog
+from telic.specialty.declared import declaration
+from telic.specialty.discovery import Discovery, Specialty
 from telic.specialty.effect import Caught, Effect, together
 from telic.specialty.small_cells import cell
 
@@ -15,20 +17,29 @@ CAUGHT = {
 """Columns of `caught_rows`, after the kind."""
 
 
-def specialties_table(discovery: Discovery) -> Table:
-    """Return the specialties that were found, with how stable they are."""
+def specialties_table(log: AccessLog, discovery: Discovery) -> Table:
+    """Return the specialties that were found, with the evidence and how stable they are."""
+
+    def row(one: Specialty) -> list[Any]:
+        shown = one.evidence
+        return [
+            one.name, cell(len(one.users)), one.listed_code or "none", declaration(log, one),
+            shown and shown.share, shown and shown.by_chance, shown and shown.deviations,
+            one.stability, one.stability_sizes, one.stability_months,
+        ]  # fmt: skip
+
     return Table(
         "Specialties",
         {
-            "specialty": "", "users": ",", "listed code": "", "nearest code": "",
+            "specialty": "", "users": ",", "listed code": "", "declared": "", "share": ".2f",
+            "by chance": ".2f", "deviations": ".0f",
             "stability": ".2f", "other sizes": ".2f", "by month": ".2f",
         },
-        [
-            [one.name, cell(len(one.users)), one.listed_code or "none", one.nearest_code or "none",
-             one.stability, one.stability_sizes, one.stability_months]
-            for one in discovery.specialties
-        ],
-        note="Stability: overlap (Jaccard) with the nearest cluster of other runs. Other sizes: "
+        [row(one) for one in discovery.specialties],
+        note="Share: of the practice in its median member's work, on patients that did not form "
+        "it; by chance: where patients are dealt to users at random, and by how many standard "
+        "deviations of the deals the share lies above. "
+        "Stability: overlap (Jaccard) with the nearest cluster of other runs. Other sizes: "
         "the same where fewer or more clusters are looked for. By month: share of users who "
         "practise it more than anything else in a month.",
     )  # fmt: skip

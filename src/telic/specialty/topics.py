@@ -10,13 +10,17 @@ from telic.errors import InputError
 from telic.specialty.access import AccessLog
 from telic.specialty.discovery import Grouping
 from telic.specialty.lda import GibbsLDA, choose_n_topics
+from telic.specialty.residuals import signal
 from telic.specialty.small_cells import shown
+from telic.specialty.units import units_of
 
 TOPIC_CANDIDATES = [20, 30, 40, 50]
 SAMPLE = 40_000
 """Documents used to choose the number of topics."""
 FEWEST = 50
 """Documents with something to hold out, below which no number of topics is chosen."""
+MEASURED = "measured"
+"""For as many topics as there are practices beyond chance (`telic.specialty.residuals`)."""
 CONCENTRATION = 6.0
 """Robust standard deviations by which a user's share of a topic must exceed the median user's."""
 
@@ -24,7 +28,7 @@ CONCENTRATION = 6.0
 def group_by_topics(
     log: AccessLog,
     *,
-    n_topics: int | None,
+    n_topics: int | str | None,
     document: str,
     restarts: int,
     seed: int,
@@ -38,36 +42,20 @@ def group_by_topics(
     details: dict[str, Any] = {"document": document}
     if document == "patient":
         documents = log.patient_diagnosis()
+    elif document == "encounter":
+        documents = log.diagnosis
     elif document == "user":
         documents = log.user_diagnosis().sign()  # the dissertation's is a set of diagnoses
     else:
-        raise InputError(f"document is {document!r}, expected 'patient' or 'user'.")
-    if n_topics is None:
-        several = int((np.asarray(documents.sum(axis=1)).ravel() >= 2).sum())
-        if several < FEWEST:
-            raise InputError(
-                f"{shown(several)} {document}s have two diagnoses or more; to choose the number of "
-                f"topics {FEWEST} are needed. Give a longer log or the number (n_topics, --topics)."
-            )
-        rng = np.random.default_rng(seed)
-        rows = rng.permutation(documents.shape[0])[:SAMPLE]
-        n_topics, perplexity = choose_n_topics(
-            documents[np.sort(rows)], TOPIC_CANDIDATES, seed=seed, threads=threads
-        )
-        details["perplexity"] = {str(k): round(value, 2) for k, value in perplexity.items()}
-        on_step("number of topics")
-    elif n_topics > len(log.codes):
-        raise InputError(
-            f"n_topics is {n_topics}, expected at most {len(log.codes)}, the number of diagnosis "
-            "categories."
-        )
-    details["n_topics"] = n_topics
-    opened = log.user_patient()
+        raise InputError(f"document is {document!r}, expected 'patient', 'encounter' or 'user'.")
+    n_topics = _number(log, documents, n_topics, details, seed, threads, on_step)
+    opened_in = log.user_encounter if document == "encounter" else log.user_patient
+    opened = opened_in()
 
     def run(n: int, seed: int) -> tuple[float, np.ndarray, np.ndarray, GibbsLDA]:
         model = GibbsLDA(n_topics=n, seed=seed, threads=threads).fit(documents)
         topics = model.transform(documents)
-        if document == "patient":
+        if document != "user":
             patients = np.maximum(np.asarray(opened.sum(axis=1)), 1)[:, None]
             share = mean_share(opened, topics)
             cluster = concentrated_cluster(share, topics.var(axis=0) / patients)
@@ -87,7 +75,7 @@ def group_by_topics(
     def by_month(rows: np.ndarray) -> np.ndarray:
         if document == "user":
             return model.transform(log.user_diagnosis(rows).sign())
-        return mean_share(log.user_patient(rows), topics)
+        return mean_share(opened_in(rows), topics)
 
     return Grouping(
         cluster,
@@ -97,6 +85,45 @@ def group_by_topics(
         by_month=by_month,
         details=details,
     )
+
+
+def _number(
+    log: AccessLog,
+    documents: sparse.csr_array,
+    n_topics: int | str | None,
+    details: dict[str, Any],
+    seed: int,
+    threads: int,
+    on_step: Callable[[str], None],
+) -> int:
+    """Return the number of topics, chosen if it is not given; `details` gets what it rests on."""
+    document = details["document"]
+    if isinstance(n_topics, str):
+        chosen = max(2, signal(units_of(log), np.random.default_rng(seed)).n_practices)
+        on_step("number of topics")
+    elif n_topics is None:
+        several = int((np.asarray(documents.sum(axis=1)).ravel() >= 2).sum())
+        if several < FEWEST:
+            raise InputError(
+                f"{shown(several)} {document}s have two diagnoses or more; to choose the number of "
+                f"topics {FEWEST} are needed. Give a longer log or the number (n_topics, --topics)."
+            )
+        rng = np.random.default_rng(seed)
+        rows = rng.permutation(documents.shape[0])[:SAMPLE]
+        chosen, perplexity = choose_n_topics(
+            documents[np.sort(rows)], TOPIC_CANDIDATES, seed=seed, threads=threads
+        )
+        details["perplexity"] = {str(k): round(value, 2) for k, value in perplexity.items()}
+        on_step("number of topics")
+    elif n_topics > len(log.codes):
+        raise InputError(
+            f"n_topics is {n_topics}, expected at most {len(log.codes)}, the number of diagnosis "
+            "categories."
+        )
+    else:
+        chosen = n_topics
+    details["n_topics"] = chosen
+    return chosen
 
 
 def concentrated_cluster(share: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:

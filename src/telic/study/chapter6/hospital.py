@@ -54,10 +54,17 @@ def hidden_index(practice: np.ndarray) -> np.ndarray:
     return index
 
 
-def found_in(*, scale: float, seed: int, threads: int = 1, **options: Any) -> dict[str, Any]:
+NAMING = "overlap"
+"""When a listed code names a cluster, in this study: the rule that its results were found with."""
+
+
+def found_in(
+    *, scale: float, seed: int, method: str = "lda", threads: int = 1, **options: Any
+) -> dict[str, Any]:
     """Return what `discover` finds, in the form of `Discovery.as_json`."""
     log, _ = hospital(scale, seed)
-    return discover(log, seed=seed, threads=threads, **options).as_json(log)
+    found = discover(log, method=method, naming=NAMING, seed=seed, threads=threads, **options)
+    return found.as_json(log)
 
 
 def f1(truth: set, found: set) -> float:

@@ -97,6 +97,7 @@ def shuffled_clusters(
     rng = np.random.default_rng(seed)
     concentrated = discover(
         replace(log, access_encounter=rng.permutation(log.access_encounter)),
+        method="lda",
         n_topics=n_topics,
         restarts=1,
         seed=seed,

@@ -10,7 +10,14 @@ from telic.specialty.discover import discover
 from telic.specialty.discovery import Discovery, discovery_from
 from telic.specialty.effect import effect
 from telic.specialty.explain import judge
-from telic.study.chapter6.hospital import Truth, hidden_index, hospital, in_view, nearest
+from telic.study.chapter6.hospital import (
+    NAMING,
+    Truth,
+    hidden_index,
+    hospital,
+    in_view,
+    nearest,
+)
 
 
 def hidden_found(*, scale: float, seed: int, found: dict[str, Any]) -> list[dict[str, Any]]:
@@ -64,6 +71,6 @@ def counted_alarms(log: AccessLog, found: Discovery, truth: Truth) -> dict[str, 
 def recovery(*, scale: float, seed: int, method: str, threads: int = 1) -> dict[str, Any]:
     """Return, on one hospital, each hidden specialty's F1 and `counted_alarms`."""
     log, truth = hospital(scale, seed)
-    found = discover(log, method=method, restarts=1, seed=seed, threads=threads)
+    found = discover(log, method=method, naming=NAMING, restarts=1, seed=seed, threads=threads)
     scores = {row["hidden"]: row["f1"] for row in nearest_found(log, truth, found)}
     return {"seed": seed, "f1": scores, **counted_alarms(log, found, truth)}
