@@ -13,11 +13,11 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit
 
-from telic.optim.admm import GraphFusedClassifier, graphs
+from telic.optim.admm import GraphFusedClassifier, feature_graphs
 
 digits = load_digits()
 X, y = digits.data / 16.0, digits.target
-grid = graphs.grid(8, 8)
+grid = feature_graphs.grid(8, 8)
 print(len(grid.edges), "edges between", grid.size, "pixels")
 
 # %%

@@ -53,7 +53,7 @@ def compare(log: AccessLog) -> list[list[str]]:
     out = np.random.default_rng(0).random(counts.shape[0]) < 0.1
     train, test = counts[~out], counts[out]
     GibbsLDA(n_topics=3, sweeps=1).fit(train[:50]).transform(train[:5])  # compile
-    fits = [clock(lambda seed=seed: GibbsLDA(seed=seed).fit(train)) for seed in SEEDS]
+    fits = [clock(lambda seed=seed: GibbsLDA(random_state=seed).fit(train)) for seed in SEEDS]
     model, seconds = fits[0][0], float(np.median([own for _, own in fits]))
     _, folding = clock(lambda: model.transform(counts))
     ours = [fitted.perplexity(test) for fitted, _ in fits]

@@ -41,7 +41,7 @@ def test_where_nothing_is_to_find_a_cluster_is_near_a_cluster_of_nothing(log):
     rng = np.random.default_rng(7)
     empty = replace(log, access_encounter=rng.permutation(log.access_encounter))
     documents = empty.patient_diagnosis()
-    topics = GibbsLDA(n_topics=40, seed=5).fit_transform(documents)
+    topics = GibbsLDA(n_topics=40, random_state=5).fit_transform(documents)
     share = mean_share(empty.user_patient(), topics)
     clusters = [
         specialty(np.argsort(-share[:, k])[:size]) for k, size in ((3, 60), (8, 60), (5, 200))

@@ -116,10 +116,10 @@ def test_topics_are_averaged_over_the_last_ten_sweeps():
 
 def test_the_same_at_any_number_of_threads(planted):
     counts = planted[1]
-    one, three = (GibbsLDA(n_topics=4, sweeps=8, threads=t).fit(counts) for t in (1, 3))
+    one, three = (GibbsLDA(n_topics=4, sweeps=8, n_jobs=t).fit(counts) for t in (1, 3))
     np.testing.assert_array_equal(one.components_, three.components_)
     np.testing.assert_array_equal(one.transform(counts), three.transform(counts))
-    other = GibbsLDA(n_topics=4, sweeps=8, seed=1).fit(counts)
+    other = GibbsLDA(n_topics=4, sweeps=8, random_state=1).fit(counts)
     assert not np.array_equal(one.components_, other.components_)
 
 

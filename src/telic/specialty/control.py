@@ -125,7 +125,7 @@ def shuffle(
     rng = np.random.default_rng(seed)
     documents = log.patient_diagnosis()
     sample = np.sort(rng.permutation(documents.shape[0])[:SAMPLE])
-    model = GibbsLDA(n_topics=n_topics, seed=seed, threads=threads).fit(documents[sample])
+    model = GibbsLDA(n_topics=n_topics, random_state=seed, n_jobs=threads).fit(documents[sample])
     mixed = replace(log, access_encounter=rng.permutation(log.access_encounter))
     rows, counts = np.arange(len(log.access_user)), None
     if fine and log.fine is not None:

@@ -151,8 +151,8 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
         Dirichlet prior of a topic's words, > 0.
     sweeps : int
         Passes over all tokens.
-    seed : int
-    threads : int
+    random_state : int
+    n_jobs : int
         Does not change the result.
     on_sweep : callable, optional
         Called after each sweep, for a progress bar.
@@ -178,16 +178,16 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
         alpha: float = 0.1,
         beta: float = 0.01,
         sweeps: int = 100,
-        seed: int = 0,
-        threads: int = 1,
+        random_state: int = 0,
+        n_jobs: int = 1,
         on_sweep: Callable[[], None] | None = None,
     ) -> None:
         self.n_topics = n_topics
         self.alpha = alpha
         self.beta = beta
         self.sweeps = sweeps
-        self.seed = seed
-        self.threads = threads
+        self.random_state = random_state
+        self.n_jobs = n_jobs
         self.on_sweep = on_sweep
 
     def fit(self, X: Any, y: None = None) -> "GibbsLDA":
@@ -206,17 +206,17 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
         if not len(words):
             raise InputError("no document has a word, so there are no topics to find.")
         topics = np.empty(len(words), dtype=np.int16)
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.random_state)
         seeds = rng.integers(0, 2**62, self.sweeps + 1)
         blocks = np.linspace(0, n_documents, min(BLOCKS, n_documents) + 1).astype(int)
-        share_out = [np.linspace(a, b, self.threads + 1).astype(int) for a, b in pairwise(blocks)]
+        share_out = [np.linspace(a, b, self.n_jobs + 1).astype(int) for a, b in pairwise(blocks)]
         scratch = [
             (
                 np.zeros((n_words, self.n_topics), np.int32),
                 np.zeros(self.n_topics, np.int32),
                 np.empty(self.n_topics, np.int16),
             )
-            for _ in range(self.threads)
+            for _ in range(self.n_jobs)
         ]
         _start_topics(0, n_documents, start, topics, self.n_topics, seeds[-1])
         count = np.zeros((n_words, self.n_topics), np.int64)
@@ -230,8 +230,8 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
             own = (start, words, topics, *tables, change, in_document, active, seed)
             _sample_documents(parts[t], parts[t + 1], *own)
 
-        threads = range(self.threads)
-        with ThreadPoolExecutor(self.threads) as pool:
+        threads = range(self.n_jobs)
+        with ThreadPoolExecutor(self.n_jobs) as pool:
             for sweep in range(self.sweeps):
                 for parts in share_out:
                     tables = self._tables(count)
@@ -272,7 +272,7 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
         shares = np.empty((X.shape[0], self.n_topics))
         weight = np.ascontiguousarray(self.components_.T)
         prior = np.full(self.n_topics, float(self.alpha))
-        parts = np.linspace(0, X.shape[0], self.threads + 1).astype(int)
+        parts = np.linspace(0, X.shape[0], self.n_jobs + 1).astype(int)
         start, words, times = X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data
 
         def fold(t: int) -> None:
@@ -289,18 +289,18 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
                 np.empty(self.n_topics),
             )
 
-        with ThreadPoolExecutor(self.threads) as pool:
-            list(pool.map(fold, range(self.threads)))
+        with ThreadPoolExecutor(self.n_jobs) as pool:
+            list(pool.map(fold, range(self.n_jobs)))
         return shares
 
-    def perplexity(self, X: Any, *, seed: int = 0) -> float:
+    def perplexity(self, X: Any, *, random_state: int = 0) -> float:
         """Document-completion perplexity: half of each document is given, the other half scored.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_documents, n_words)
             Documents held out of `fit`.
-        seed : int
+        random_state : int
             Fixes the halves.
 
         Raises
@@ -310,7 +310,7 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
         """
         X = _counts(X)
         given = X.copy()
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(random_state)
         given.data = rng.binomial(X.data.astype(np.int64), 0.5).astype(float)
         scored = (X - given).tocsr()
         scored.eliminate_zeros()
@@ -335,7 +335,7 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
         return weight, np.cumsum(self.alpha * weight, axis=1), keep
 
     def _check(self) -> None:
-        for name in ("n_topics", "sweeps", "threads"):
+        for name in ("n_topics", "sweeps", "n_jobs"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}, expected at least 1.")
         for name in ("alpha", "beta"):
@@ -367,7 +367,7 @@ def choose_n_topics(
     X = _counts(X)
     out = np.random.default_rng(seed).random(X.shape[0]) < held_out
     found = {
-        k: GibbsLDA(n_topics=k, seed=seed, **options).fit(X[~out]).perplexity(X[out])  # type: ignore[arg-type]
+        k: GibbsLDA(n_topics=k, random_state=seed, **options).fit(X[~out]).perplexity(X[out])  # type: ignore[arg-type]
         for k in candidates
     }
     return min(found, key=lambda k: found[k]), found

@@ -53,7 +53,7 @@ def group_by_topics(
     opened = opened_in()
 
     def run(n: int, seed: int) -> tuple[float, np.ndarray, np.ndarray, GibbsLDA]:
-        model = GibbsLDA(n_topics=n, seed=seed, threads=threads).fit(documents)
+        model = GibbsLDA(n_topics=n, random_state=seed, n_jobs=threads).fit(documents)
         topics = model.transform(documents)
         if document != "user":
             patients = np.maximum(np.asarray(opened.sum(axis=1)), 1)[:, None]
@@ -111,7 +111,7 @@ def _number(
         rng = np.random.default_rng(seed)
         rows = rng.permutation(documents.shape[0])[:SAMPLE]
         chosen, perplexity = choose_n_topics(
-            documents[np.sort(rows)], TOPIC_CANDIDATES, seed=seed, threads=threads
+            documents[np.sort(rows)], TOPIC_CANDIDATES, seed=seed, n_jobs=threads
         )
         details["perplexity"] = {str(k): round(value, 2) for k, value in perplexity.items()}
         on_step("number of topics")

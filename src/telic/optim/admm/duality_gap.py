@@ -16,6 +16,10 @@ from telic.optim.loss_kernels import loss_conjugate, loss_value, of_row
 
 FEASIBLE = 1e-12
 """How far, of the size of its parts, a sum may be from zero that is zero but for rounding."""
+FAINT = 1e-4
+"""Most of a penalty's own strength that rounding may stand for."""
+ROUNDING = 1e-15
+"""Of the size of its parts, what a sum cannot be known below."""
 MOST_SETTLED = 512
 """Most directions, unseen by A, along which a point is settled."""
 DENSE_DIRECTIONS = 8
@@ -146,6 +150,7 @@ class Certifier:
         low, high = self.plain.g.domain
         self.width = np.minimum(-low, high)
         self.soft = np.flatnonzero(self.width > 0)
+        self.force = self.magnitude.T @ self.width
 
     @cached_property
     def span(self) -> Span | None:
@@ -234,8 +239,12 @@ class Certifier:
         left = left + self.plain.A.T @ u
         parts = np.linalg.norm(slopes) * self.lengths
         parts += self.magnitude.T @ np.maximum(abs(u), np.nan_to_num(self.width, posinf=0.0))
+        # Along a direction that the data do not see a penalty alone holds x: what is left of the
+        # balance must be less than it, or than what can be known.
+        allowed = np.clip(FAINT * self.force, ROUNDING * parts, FEASIBLE * parts)
+        allowed[self.force == 0] = FEASIBLE * parts[self.force == 0]
         free = self.ridge == 0
-        if not (abs(left) <= FEASIBLE * parts)[free].all():
+        if not (abs(left) <= allowed)[free].all():
             return np.inf
         share = self.plain.g.room(u)
         loss = data.loss.code, data.loss.shape

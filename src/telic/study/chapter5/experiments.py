@@ -59,7 +59,7 @@ def _line(name: str, method: str, x_step: str = "linearised", **options: Any) ->
 
 
 LINEARISED = [
-    _line("batch_size", "batch-admm"),
+    _line("batch", "batch-admm"),
     _line("STOC", "stoc-admm"),
     _line("SA", "sa-admm"),
     _line("SDCA", "sdca-admm", perturbation=1e-4),

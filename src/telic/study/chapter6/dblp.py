@@ -48,7 +48,7 @@ def held_out(*, folder: Path, seed: int = 0, threads: int = 1) -> list[dict[str,
         np.searchsorted(papers, termed), np.searchsorted(terms, term), (len(papers), len(terms))
     )
     paths = {"A-P-T": opened @ documents, "A-P": opened}
-    model = GibbsLDA(n_topics=len(AREAS), seed=seed, threads=threads).fit(documents)
+    model = GibbsLDA(n_topics=len(AREAS), random_state=seed, n_jobs=threads).fit(documents)
     topic = (opened @ model.transform(documents)).argmax(axis=1)
     rng = np.random.default_rng(seed)
     rows = []

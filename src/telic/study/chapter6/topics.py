@@ -20,7 +20,7 @@ def urologists_topic(
         ("user documents", log.user_diagnosis().sign()),
         ("patient documents", log.patient_diagnosis()),
     ):
-        model = GibbsLDA(n_topics=n_topics, seed=seed, threads=threads).fit(documents)
+        model = GibbsLDA(n_topics=n_topics, random_state=seed, n_jobs=threads).fit(documents)
         topics = model.transform(documents)
         share = topics if name == "user documents" else log.user_patient() @ topics
         share = share / np.maximum(share.sum(axis=1, keepdims=True), 1e-12)
