@@ -69,6 +69,14 @@ def test_a_list_is_served_by_weight_with_its_ids_and_payloads(write, tmp_path):
         assert completer.found["possible"]["feedback"].startswith("no: needs a log")
 
 
+def test_what_it_was_made_from_is_said(write):
+    names = fit_files(write("a.csv", "title,views\nTea,3\n"))
+    assert names.trained_on == "a list of phrases, no searches"
+    assert names.order_summary() == "the static order everywhere: the model has no feedback"
+    log = fit_files(write("b.csv", "query,at,user\ntea,2026-01-01,bob\n"), min_users=1)
+    assert log.trained_on == "a log of real searches"
+
+
 def test_without_records_there_are_no_ids(write):
     (found,) = fit_files(write("a.txt", "tea\n")).suggest("t")
     assert (found.id, found.payload) == (None, None)

@@ -145,6 +145,7 @@ def test_about_and_health(client):
     about = client.get("/about").json()
     assert about["model"] == "adaqac-online"
     assert about["simulated"] is True
+    assert about["trained_on"] == "simulated people, not real ones"
     assert about["feedback"] == "re-ranks everywhere"
     client.get("/suggest", params=ADA | {"q": "s"})
     assert client.get("/healthz").json() == {"status": "ok", "open_compositions": 1}

@@ -99,6 +99,8 @@ def fit_files(
     """
     sources = read_sources(paths, columns=columns, on_bad_row=on_bad_row)
     found: dict[str, Any] = {"files": sources.files, "possible": sources.possible()}
+    if not sources.logs and sources.compositions is None:
+        found["trained on"] = "a list of phrases, no searches"
     log = sources.compositions
     if log is not None:
         longest = int(np.bincount(log.user).max())

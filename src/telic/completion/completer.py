@@ -219,6 +219,19 @@ class Completer:
         return np.where(numbers < len(self.index), numbers, -1)
 
     @property
+    def trained_on(self) -> str:
+        """What it was made from, for the people who see its suggestions."""
+        if self.simulated:
+            return "simulated people, not real ones"
+        return str(self.found.get("trained on", "a log of real searches"))
+
+    def order_summary(self) -> str:
+        """Say in a few words where feedback moves suggestions."""
+        if self.model == "static":
+            return "the static order everywhere: the model has no feedback"
+        return self.gate.summary()
+
+    @property
     def unit(self) -> float:
         """How much the logarithm of popularity weighs in the catalogue's weights."""
         return float(self.relevance.factors[[0, 2]].sum())

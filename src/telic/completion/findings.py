@@ -74,7 +74,7 @@ def model_facts(completer: Completer) -> dict[str, Any]:
         "phrases": len(completer.index),
         "users": len(completer.users),
         "trained on simulated people": completer.simulated,
-        "order": completer.gate.summary(),
+        "order": completer.order_summary(),
         "running check": completer.check_summary(),
         "gate": gate_facts(completer.gate),
         "feature weights (everyone)": {

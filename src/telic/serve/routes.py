@@ -24,7 +24,7 @@ OPENSEARCH = """\
 <?xml version="1.0" encoding="UTF-8"?>
 <OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">
   <ShortName>telic</ShortName>
-  <Description>A search box that learns while you type</Description>
+  <Description>Suggestions while you type</Description>
   <InputEncoding>UTF-8</InputEncoding>
   <Url type="text/html" template="{base}search?q={{searchTerms}}"/>
   <Url type="application/x-suggestions+json" template="{base}suggest?q={{searchTerms}}"/>
@@ -118,7 +118,8 @@ class Addresses:
                 "phrases": len(completer.index),
                 "apps": completer.phones.telling() if completer.phones else [],
                 "simulated": completer.simulated,
-                "feedback": completer.gate.summary(),
+                "trained_on": completer.trained_on,
+                "feedback": completer.order_summary(),
                 "gate": gate_facts(completer.gate),
                 "running_check": completer.do_no_harm,
                 "version": telic.__version__,

@@ -4,7 +4,7 @@ import { explain, summarise } from "./reasons.js";
 const $ = (id) => document.getElementById(id);
 const input = $("q"), list = $("list");
 
-const introduction = $("summary").textContent;
+let introduction = $("summary").textContent;
 const state = {
   user: storedUser(),
   composition: null, // of the query being typed; a new one after each submission
@@ -106,7 +106,7 @@ function drawPanel() {
   $("key").hidden = !state.suggestions.length;
   $("summary").textContent = state.suggestions.length
     ? summarise(state.suggestions)
-    : input.value ? "Nothing in the catalogue begins like this." : introduction;
+    : input.value ? "Nothing in the catalogue is like this." : introduction;
 }
 
 function activate(i) {
@@ -284,11 +284,15 @@ const MODELS = {
   "appaware-adaqac": "AppAware with adaQAC-UnP, for phones",
 };
 const about = await answerOf(await fetch("/about"));
-const people = about.simulated ? "simulated people, not real ones" : "a log of real searches";
 const kept = about.feedback[0].toUpperCase() + about.feedback.slice(1);
+if (about.model === "static") {
+  $("tagline").textContent = "Suggestions while you type";
+  $("hint").textContent = "Searches of yours are remembered. What you pass over moves nothing.";
+  introduction = $("summary").textContent = "Each suggestion has a relevance: how popular it is, and how often you searched for it.";
+}
 $("about").replaceChildren(
   element("b", {}, "Model: "), `${MODELS[about.model]}, over ${about.phrases.toLocaleString("en")} phrases. `,
-  element("b", {}, "Trained on: "), `${people}. `,
+  element("b", {}, "Trained on: "), `${about.trained_on}. `,
   element("b", {}, "Where it acts: "), `${kept}.`,
 );
 if (input.value) {

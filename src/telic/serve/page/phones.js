@@ -69,7 +69,6 @@ if (!shown.length) {
 }
 for (const id of Object.keys(phones)) draw(id);
 input.addEventListener("input", () => Object.keys(phones).forEach(suggest));
-const people = about.simulated ? "simulated people, not real ones" : "a log of real searches";
-$("about").textContent = `Trained on ${people}, ${about.phrases.toLocaleString("en")} phrases. Where apps act: ${about.feedback}.`;
+$("about").textContent = `Trained on ${about.trained_on}, ${about.phrases.toLocaleString("en")} phrases. Where apps act: ${about.feedback}.`;
 input.value ||= "real";
 Object.keys(phones).forEach(suggest);
