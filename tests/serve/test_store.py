@@ -1,5 +1,6 @@
 """What the service learned survives it, and belongs to the model that learned it."""
 
+import gc
 import os
 import sqlite3
 import stat
@@ -341,6 +342,23 @@ def test_sqlite_runs_in_wal_mode_and_is_its_owners_alone(completer, tmp_path):
     with sqlite3.connect(file) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     connection.close()
+
+
+def test_a_connection_in_use_while_the_store_closes_is_closed_when_it_comes_back(store):
+    with store._engine.connect() as connection:
+        raw = connection.connection.dbapi_connection
+        store.close()
+        assert connection.exec_driver_sql("SELECT 1").scalar() == 1
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        raw.execute("SELECT 1")
+
+
+def test_a_file_that_is_no_database_leaves_no_connection_open(completer, tmp_path, recwarn):
+    (tmp_path / "x.sqlite").write_bytes(b"no database" * 1_000)
+    with pytest.raises(InputError, match="not a database"):
+        Store(f"sqlite:///{tmp_path}/x.sqlite", completer)
+    gc.collect()
+    assert not recwarn.list
 
 
 @pytest.mark.parametrize(

@@ -252,16 +252,21 @@ def _describe(
     _print_facts(facts, to=out)
 
 
-def _print_facts(facts: dict[str, Any], *, to: Console) -> None:
-    """Print facts for people, those of parts on lines of their own."""
+def _print_facts(facts: dict[str, Any], *, to: Console, indent: str = "  ") -> None:
+    """Print facts for people, those that have parts with each part on a line of its own."""
+
+    def line(text: str) -> None:
+        to.print(indent + text, soft_wrap=True, markup=False, highlight=False)
+
     for name, value in facts.items():
-        if isinstance(value, dict) and name.startswith(("possible", "if k ")):
-            for part, said in value.items():
-                shown = part if name == "possible" else f"{name}: {part}"
-                to.print(f"  {shown}: {said}", soft_wrap=True, markup=False, highlight=False)
-            continue
-        for one in value if name == "files" else [value]:
-            to.print(
-                f"  {'file' if name == 'files' else name}: {one}", soft_wrap=True, markup=False,
-                highlight=False,
-            )  # fmt: skip
+        if isinstance(value, dict):
+            line(f"{name}:")
+            _print_facts(value, to=to, indent=indent + "  ")
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            line(f"{name}:")
+            for one in value:
+                line("  " + ", ".join(f"{part} {said}" for part, said in one.items()))
+        elif isinstance(value, list):
+            line(f"{name}: {', '.join(map(str, value))}")
+        else:
+            line(f"{name}: {value}")

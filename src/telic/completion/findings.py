@@ -67,7 +67,9 @@ def model_facts(completer: Completer) -> dict[str, Any]:
         "protocol": completer.protocol,
         "relevance": relevance.name,
         "weights of popular, personal, recent": [
-            relevance.popular, relevance.personal, relevance.recent
+            relevance.popular,
+            relevance.personal,
+            relevance.recent,
         ],
         "learned popularity of each query": relevance.unlearned is not None,
         "candidates": completer.n,
@@ -75,15 +77,17 @@ def model_facts(completer: Completer) -> dict[str, Any]:
         "users": len(completer.users),
         "trained on simulated people": completer.simulated,
         "order": completer.order_summary(),
-        "running check": completer.check_summary(),
-        "gate": gate_facts(completer.gate),
-        "feature weights (everyone)": {
-            name: round(float(weight), 4)
-            for name, weight in zip(
-                (*FEATURES, "Relevance"), completer.everyone, strict=False
-            )
-        },
-    }  # fmt: skip
+    }
+    if completer.model != "static":
+        names = (*FEATURES, "Relevance")
+        facts |= {
+            "running check": completer.check_summary(),
+            "gate": gate_facts(completer.gate),
+            "feature weights (everyone)": {
+                name: round(float(weight), 4)
+                for name, weight in zip(names, completer.everyone, strict=False)
+            },
+        }
     if completer.phones:
         facts |= {
             "apps": len(completer.phones.apps),

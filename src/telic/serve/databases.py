@@ -75,16 +75,26 @@ def _sqlite(url: URL) -> Engine:
 
     def connect() -> sqlite3.Connection:
         # Only a file that is there: one that was deleted must not come back empty.
-        return sqlite3.connect(
-            f"{file.as_uri()}?mode=rw", uri=True, timeout=LOCKED_SECONDS, isolation_level=None,
-            check_same_thread=False,
-        )  # fmt: skip
+        address = f"{file.as_uri()}?mode=rw"
+        connection = sqlite3.connect(
+            address, uri=True, timeout=LOCKED_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA journal_mode=WAL").close()
+            connection.execute("PRAGMA synchronous=FULL").close()
+            connection.execute("SELECT 1 FROM sqlite_master").close()  # makes the log's file
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
 
-    def prepare(connection: sqlite3.Connection, record: Any) -> None:
-        connection.execute("PRAGMA journal_mode=WAL").close()
-        connection.execute("PRAGMA synchronous=FULL").close()
-        connection.execute("SELECT 1 FROM sqlite_master").close()  # makes the log's file
-        record.info.update(file=file, files=_identity(file))
+    def opened(_: sqlite3.Connection, record: Any) -> None:
+        record.info.update(file=file, files=_identity(file), pool=engine.pool)
+
+    def returned(connection: sqlite3.Connection | None, record: Any) -> None:
+        # One that was in use while its pool was disposed of would stay open for ever.
+        if connection and record.info.get("pool") is not engine.pool:
+            connection.close()
 
     def begin(connection: Connection) -> None:
         check_file(connection)
@@ -92,7 +102,8 @@ def _sqlite(url: URL) -> Engine:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     engine = create_engine(url, creator=connect, hide_parameters=True)
-    event.listen(engine, "connect", prepare)
+    event.listen(engine, "connect", opened)
+    event.listen(engine, "checkin", returned)
     event.listen(engine, "begin", begin)
     return engine
 

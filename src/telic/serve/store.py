@@ -7,6 +7,7 @@ write for one user come to the state that one would have come to.
 
 import hashlib
 import json
+import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -32,7 +33,7 @@ from sqlalchemy import (
     tuple_,
     update,
 )
-from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError, SQLAlchemyError
 
 from telic.completion import Completer, Lesson, UserState
 from telic.errors import InputError
@@ -302,6 +303,7 @@ def _reason(error: Exception) -> str:
     """Say what is wrong with a database; other errors than its own could quote what was sent."""
     if isinstance(error, Gone):
         return str(error)
-    if isinstance(error, OperationalError) and (said := str(error.orig).strip()):
+    damaged = type(error) is DatabaseError and isinstance(error.orig, sqlite3.DatabaseError)
+    if (damaged or isinstance(error, OperationalError)) and (said := str(error.orig).strip()):
         return said.splitlines()[0]
     return type(error).__name__
