@@ -303,7 +303,9 @@ def _reason(error: Exception) -> str:
     """Say what is wrong with a database; other errors than its own could quote what was sent."""
     if isinstance(error, Gone):
         return str(error)
-    damaged = type(error) is DatabaseError and isinstance(error.orig, sqlite3.DatabaseError)
-    if (damaged or isinstance(error, OperationalError)) and (said := str(error.orig).strip()):
-        return said.splitlines()[0]
+    if isinstance(error, DatabaseError):
+        damaged = type(error) is DatabaseError and isinstance(error.orig, sqlite3.Error)
+        said = str(error.orig).strip()
+        if said and (damaged or isinstance(error, OperationalError)):
+            return said.splitlines()[0]
     return type(error).__name__
