@@ -28,9 +28,17 @@ def completer(relevance):
     weights = np.array([WEIGHTS.get(name, 0.0) for name in FEATURES])
     return Completer(
         PrefixIndex.build(list(relevance), list(relevance.values())),
-        Relevance.named("mpc"), Design(np.ones(len(FEATURES)), learn_relevance=False), weights, {},
-        Gate.always(0), "adaqac-unp", 10, 0.1, "careful", simulated=False,
-    )  # fmt: skip
+        Relevance.named("mpc"),
+        Design(np.ones(len(FEATURES)), learn_relevance=False),
+        weights,
+        {},
+        Gate.always(0),
+        "adaqac-unp",
+        10,
+        0.1,
+        "careful",
+        simulated=False,
+    )
 
 
 # %%
@@ -46,19 +54,29 @@ CASES = {
     ),
     "Reformulation": (
         {"detroit red wings": 3.0, "detroit lions": 2.6, "detroit tigers": 1.6},
-        [("detroit red", 0.4), ("detroit re", 0.3), ("detroit r", 0.9), ("detroit ", 0.3),
-         ("detroit", 0.0)],
+        [
+            ("detroit red", 0.4),
+            ("detroit re", 0.3),
+            ("detroit r", 0.9),
+            ("detroit ", 0.3),
+            ("detroit", 0.0),
+        ],
         "detroit red wings",
         "detroit lions",
     ),
     "Smoothing over-sense": (
         {"russia attack ukraine": 3.0, "russia attack georgia": 2.0, "russia today": 1.8},
-        [("russia", 0.3), ("russia ", 0.4), ("russia a", 0.6), ("russia at", 0.8),
-         ("russia att", 0.0)],
+        [
+            ("russia", 0.3),
+            ("russia ", 0.4),
+            ("russia a", 0.6),
+            ("russia at", 0.8),
+            ("russia att", 0.0),
+        ],
         None,
         "russia attack georgia",
     ),
-}  # fmt: skip
+}
 
 # %%
 # Replay them. The static order never moves; the adaptive one lets what was passed over sink.

@@ -19,8 +19,10 @@ network, (members,) = microblog(users=20_000, communities=[Community(density=0.0
 group = induced(network, {"user": members})
 
 found = advise(group, max_risk=0.05)
-print(f"risk {found.before[-1].risk:.1%} → {found.after[-1].risk:.1%}, "
-      f"{found.loss:.0%} of the information lost")  # fmt: skip
+print(
+    f"risk {found.before[-1].risk:.1%} → {found.after[-1].risk:.1%}, "
+    f"{found.loss:.0%} of the information lost"
+)
 print(json.dumps(found.steps, indent=1))
 
 # %%

@@ -37,5 +37,7 @@ axes.legend(frameon=False)
 known = Auxiliary(network, Adversary.of(release))
 result = attack(known, release, distance=3)
 for score in scores(result, network.size("user"), members):
-    print(f"distance {score.distance}: {score.precision:.1%} found, "
-          f"{score.mean_candidates:.1f} candidates on average")  # fmt: skip
+    print(
+        f"distance {score.distance}: {score.precision:.1%} found, "
+        f"{score.mean_candidates:.1f} candidates on average"
+    )

@@ -55,9 +55,16 @@ for rows, name, style in ((X, "rows of norm 1", "--"), (skewed, "skewed norms", 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             result = minimize(
-                rows, y, l1=1e-4, l2=1e-4, method="asbcd", sampling=sampling, max_passes=60,
-                tol=1e-9, check_every=1,
-            )  # fmt: skip
+                rows,
+                y,
+                l1=1e-4,
+                l2=1e-4,
+                method="asbcd",
+                sampling=sampling,
+                max_passes=60,
+                tol=1e-9,
+                check_every=1,
+            )
         passes = [record.passes for record in result.history]
         axes.semilogy(
             passes, [record.gap for record in result.history], style, label=f"{sampling}, {name}"

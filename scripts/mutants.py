@@ -28,9 +28,17 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = Path("src/telic")
 LIMIT = 1200  # seconds; a change that makes a loop endless is seen by the clock
 FLIPPED = {
-    ast.Lt: ">", ast.Gt: "<", ast.LtE: ">", ast.GtE: "<", ast.Eq: "!=", ast.NotEq: "==",
-    ast.In: "not in", ast.NotIn: "in", ast.Is: "is not", ast.IsNot: "is",
-}  # fmt: skip
+    ast.Lt: ">",
+    ast.Gt: "<",
+    ast.LtE: ">",
+    ast.GtE: "<",
+    ast.Eq: "!=",
+    ast.NotEq: "==",
+    ast.In: "not in",
+    ast.NotIn: "in",
+    ast.Is: "is not",
+    ast.IsNot: "is",
+}
 SWAPPED = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.FloorDiv: "*", ast.Pow: "*"}
 
 
@@ -77,10 +85,24 @@ def changes(path: Path) -> list[Change]:
         if at >= 0:
             add(at, at + len(old), new)
 
-    symbols = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//",
-               ast.Pow: "**", ast.Lt: "<", ast.Gt: ">", ast.LtE: "<=", ast.GtE: ">=", ast.Eq: "==",
-               ast.NotEq: "!=", ast.In: "in", ast.NotIn: "not in", ast.Is: "is",
-               ast.IsNot: "is not"}  # fmt: skip
+    symbols = {
+        ast.Add: "+",
+        ast.Sub: "-",
+        ast.Mult: "*",
+        ast.Div: "/",
+        ast.FloorDiv: "//",
+        ast.Pow: "**",
+        ast.Lt: "<",
+        ast.Gt: ">",
+        ast.LtE: "<=",
+        ast.GtE: ">=",
+        ast.Eq: "==",
+        ast.NotEq: "!=",
+        ast.In: "in",
+        ast.NotIn: "not in",
+        ast.Is: "is",
+        ast.IsNot: "is not",
+    }
     tree = ast.parse(text)
     words = [part for part in map(_words, ast.walk(tree)) if part]
     counted = {id(inner) for node in ast.walk(tree) for inner in _numbers(node)}
@@ -234,8 +256,12 @@ def run(
     }
     return subprocess.run(
         [sys.executable, "-m", "pytest", *options, "-q", "-p", "no:cacheprovider", *tests],
-        cwd=tree, env=environment, capture_output=True, text=True, timeout=limit,
-    )  # fmt: skip
+        cwd=tree,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=limit,
+    )
 
 
 def seen(change: Change, tree: Path, reach: Reach) -> str:

@@ -12,9 +12,15 @@ from telic.simulate import geonames_catalogue, simulate_typists, simulated_repla
 
 IMAGE = Path(__file__).resolve().parent.parent / "docs" / "images" / "search-box.png"
 CHROMIUM_ARGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 TYPED, SECONDS = "san", 0.9
 """What is typed, and how long each list is looked at: long enough to show moves."""
 

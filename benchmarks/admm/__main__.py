@@ -35,6 +35,40 @@ TARGETS = [
 ]
 tell = Console(stderr=True).print
 
+PAGE = """\
+# Speed of telic.optim.admm
+
+Written by `make bench ARGS="admm --write"`; do not edit. Problem (5.7.3) as in \
+[the study](results-chapter-5.md): γ = 1e-3, the same graph. CPU seconds on one thread \
+({processor}), median of {repeat}, setting up included, compilation excluded, to a gap relative to \
+P(0) − P*. Every method of the family has its best step of one grid; SVR-D starts with the printed \
+m⁽⁰⁾ = 1, which was chosen on an earlier run, hence the default's column beside it; "as shipped" \
+is SVR-ADMM-D with all settings left at their defaults.
+
+## Ratios: our seconds over the rival's
+
+A rival that is not there within the limit counts as the limit (<).
+
+{ratios}
+
+The rivals have their best step of the grid; as shipped, SVR-ADMM-D takes a safe one, which the \
+single row with the most leverage bounds. Most of what it may miss by is that step: the seconds \
+below say what the default step, four times as much, other batches and another first stage take \
+with the rest as in the row SVR-D, default first stage.
+
+## Seconds
+
+{seconds}
+
+## Memory of SVR-ADMM-D
+
+Peak of the allocations of one fit, in thousand bytes, beyond the data. One number for each row \
+would be the fourth column: a look at the gap takes a few of these. Beside them the linearised \
+x-step keeps O(d + k), the curvature's one d × d matrix and what it takes to invert it.
+
+{memory}
+"""
+
 
 def times(name: str, repeat: int, limit: float) -> dict[tuple[str, float], float | None]:
     """Median CPU seconds of each solver to each level; None where the limit comes first."""
@@ -129,39 +163,25 @@ def main() -> None:
                 for ours in OURS:
                     own = found[name][ours, level]
                     ratio = None if own is None else own / other
-                    cells.append("–" if ratio is None else ("" if reached else "< ") +
-                                 f"{ratio:.3f}" + _verdict(ratio, target))  # fmt: skip
-                ratios.append([label, name, f"{level:g}", "" if target is None else f"{target:g}",
-                               *cells])  # fmt: skip
-    text = "\n\n".join([
-        "# Speed of telic.optim.admm",
-        "Written by `make bench ARGS=\"admm --write\"`; do not edit. Problem (5.7.3) as in "
-        "[the study](results-chapter-5.md): γ = 1e-3, the same graph. CPU seconds on one thread "
-        f"({platform.processor() or platform.machine()}), median of {repeat}, setting up "
-        "included, compilation excluded, to a gap relative to P(0) − P*. Every method of the "
-        "family has its best step of one grid; SVR-D starts with the printed m⁽⁰⁾ = 1, which "
-        "was chosen on an earlier run, hence the default's column beside it; "
-        "\"as shipped\" is SVR-ADMM-D with all "
-        "settings left at their defaults.",
-        "## Ratios: our seconds over the rival's",
-        "A rival that is not there within the limit counts as the limit (<).",
-        table(["rival", "set", "gap", "target", *OURS], ratios),
-        "The rivals have their best step of the grid; as shipped, SVR-ADMM-D takes a safe one, "
-        "which the single row with the most leverage bounds. Most of what it may miss by is that "
-        "step: the seconds below say what the default step, four times as much, other batches and "
-        "another first stage take with the rest as in the row SVR-D, default first stage.",
-        "## Seconds",
-        table(["set", "solver", *(f"to {level:g}" for level in LEVELS)], seconds),
-        "## Memory of SVR-ADMM-D",
-        "Peak of the allocations of one fit, in thousand bytes, beyond the data. One number for "
-        "each row would be the fourth column: a look at the gap takes a few of these. Beside "
-        "them the linearised x-step keeps O(d + k), the curvature's one d × d matrix and what it "
-        "takes to invert it.",
-        table(["n", "d", "k", "8 n", "linearised", "curvature"], memory()),
-    ])  # fmt: skip
+                    cells.append(
+                        "–"
+                        if ratio is None
+                        else ("" if reached else "< ") + f"{ratio:.3f}" + _verdict(ratio, target)
+                    )
+                ratios.append(
+                    [label, name, f"{level:g}", "" if target is None else f"{target:g}", *cells]
+                )
+    processor = platform.processor() or platform.machine()
+    text = PAGE.format(
+        processor=processor,
+        repeat=repeat,
+        ratios=table(["rival", "set", "gap", "target", *OURS], ratios),
+        seconds=table(["set", "solver", *(f"to {level:g}" for level in LEVELS)], seconds),
+        memory=table(["n", "d", "k", "8 n", "linearised", "curvature"], memory()),
+    )
     print(text)
     if arguments.write:
-        OUT.write_text(text + "\n", encoding="utf-8")
+        OUT.write_text(text, encoding="utf-8")
 
 
 def _verdict(ratio: float, target: float | None) -> str:

@@ -53,9 +53,17 @@ def made_up(n, queries, apps, installed=95, candidates=10, seed=0):
     truth *= rng.standard_normal(len(truth), np.float32)
     start = np.arange(n + 1) * candidates
     choices = FactoredChoices(
-        queries, apps, 0, outcome, offset, start, start[:-1],
-        np.concatenate([[0], np.cumsum(lengths)]), has, value,
-    )  # fmt: skip
+        queries,
+        apps,
+        0,
+        outcome,
+        offset,
+        start,
+        start[:-1],
+        np.concatenate([[0], np.cumsum(lengths)]),
+        has,
+        value,
+    )
     score = choices.scores(truth) + rng.gumbel(size=len(offset))
     chosen = start[:-1] + score.reshape(n, candidates).argmax(axis=1)
     return FactoredChoices(
@@ -142,10 +150,13 @@ def against_rivals(repeat):
         ours = min(seconds[name] for name in seconds if name.startswith("telic"))
         rival = min(seconds[name] for name in seconds if not name.startswith("telic"))
         shown = ", ".join(f"{name} {s:.2f} s" for name, s in seconds.items())
-        rows.append((
-            f"{n:,} choices, {choices.size:,} weights: to gap 1e-4", "≤ 0.2× the better rival",
-            f"{ours / rival:.2f}× ({shown})",
-        ))  # fmt: skip
+        rows.append(
+            (
+                f"{n:,} choices, {choices.size:,} weights: to gap 1e-4",
+                "≤ 0.2× the better rival",
+                f"{ours / rival:.2f}× ({shown})",
+            )
+        )
     return rows
 
 
@@ -176,10 +187,18 @@ def made_up_completer(size=33_000):
     relevance = Relevance("personal-s", popular=0.5, personal=0.5)
     history = dict.fromkeys([*phrases[:85], *(f"b own {i}" for i in range(10))], 1.0)
     completer = Completer(
-        index, relevance, Design(np.ones(16), True), weights,
-        {"ada": UserState(weights.copy(), history=history)}, Gate.always(1), "adaqac-online", 10,
-        0.1, "careful", False,
-    )  # fmt: skip
+        index,
+        relevance,
+        Design(np.ones(16), True),
+        weights,
+        {"ada": UserState(weights.copy(), history=history)},
+        Gate.always(1),
+        "adaqac-online",
+        10,
+        0.1,
+        "careful",
+        False,
+    )
     return completer, phrases
 
 
@@ -193,10 +212,13 @@ def keystrokes():
         for typed in range(8):
             composition.suggest(target[: typed + 1], at=0.3 * typed)
         micro.append(1e6 * (time.process_time() - began) / 8)
-    return [(
-        f"keystroke in process, {len(phrases):,} phrases, 95 past queries", "≤ 150 µs",
-        f"{np.median(micro):.0f} µs of processor time",
-    )]  # fmt: skip
+    return [
+        (
+            f"keystroke in process, {len(phrases):,} phrases, 95 past queries",
+            "≤ 150 µs",
+            f"{np.median(micro):.0f} µs of processor time",
+        )
+    ]
 
 
 class Reached(Exception):
@@ -231,9 +253,13 @@ def scipy_lbfgsb(choices, best, start):
     began = time.perf_counter()
     try:
         optimize.minimize(
-            value, np.zeros(2 * d), jac=True, method="L-BFGS-B", bounds=[(0, None)] * (2 * d),
+            value,
+            np.zeros(2 * d),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(0, None)] * (2 * d),
             options={"maxiter": 3000, "maxfun": 5000, "ftol": 1e-15, "gtol": 1e-12},
-        )  # fmt: skip
+        )
     except Reached:
         return time.perf_counter() - began
     return np.inf
@@ -249,9 +275,11 @@ def torch_proximal(choices, best, start):
 
     def tensor(m):
         return torch.sparse_csr_tensor(
-            torch.from_numpy(m.indptr), torch.from_numpy(m.indices), torch.from_numpy(m.data),
+            torch.from_numpy(m.indptr),
+            torch.from_numpy(m.indices),
+            torch.from_numpy(m.data),
             size=m.shape,
-        )  # fmt: skip
+        )
 
     x, xt = tensor(matrix), tensor(matrix.T.tocsr())
     offset, n, wide = torch.from_numpy(choices.offset), len(choices), int(choices.start[1])

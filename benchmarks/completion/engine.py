@@ -15,9 +15,18 @@ import pyarrow.parquet as pq
 from telic.completion import fit_files, fold
 
 ENGLISH = (
-    "United States", "United Kingdom", "Canada", "Australia", "New Zealand", "Ireland", "India",
-    "South Africa", "Singapore", "Philippines", "Nigeria",
-)  # fmt: skip
+    "United States",
+    "United Kingdom",
+    "Canada",
+    "Australia",
+    "New Zealand",
+    "Ireland",
+    "India",
+    "South Africa",
+    "Singapore",
+    "Philippines",
+    "Nigeria",
+)
 LENGTHS = (1, 4, 7, 10)
 
 
@@ -41,8 +50,11 @@ def telic(phrases, weights):
         began = time.process_time()
         completer = fit_files(file, duplicates="add")
         seconds = time.process_time() - began
-    arrays = [getattr(part, name) for part in (completer.index, completer.words)
-              for name in part.__dataclass_fields__]  # fmt: skip
+    arrays = [
+        getattr(part, name)
+        for part in (completer.index, completer.words)
+        for name in part.__dataclass_fields__
+    ]
     size = sum(array.nbytes for array in arrays)
     return lambda text: [s.text for s in completer.suggest(text)], size, seconds
 
@@ -50,8 +62,10 @@ def telic(phrases, weights):
 def completr(phrases, weights):
     import completr as engine
 
-    rows = [{"id": i, "text": p, "popularity": float(w)}
-            for i, (p, w) in enumerate(zip(phrases, weights, strict=True))]  # fmt: skip
+    rows = [
+        {"id": i, "text": p, "popularity": float(w)}
+        for i, (p, w) in enumerate(zip(phrases, weights, strict=True))
+    ]
     began = time.process_time()
     index = engine.Index.from_documents(rows)
     seconds = time.process_time() - began
@@ -87,9 +101,11 @@ def mistyped(text, rng):
     """One letter left out, doubled, changed or swapped with its neighbour."""
     i = int(rng.integers(0, len(text) - 1))
     kinds = (
-        text[:i] + text[i + 1 :], text[:i] + text[i] + text[i:], text[:i] + "e" + text[i + 1 :],
+        text[:i] + text[i + 1 :],
+        text[:i] + text[i] + text[i:],
+        text[:i] + "e" + text[i + 1 :],
         text[:i] + text[i + 1] + text[i] + text[i + 2 :],
-    )  # fmt: skip
+    )
     return kinds[rng.integers(len(kinds))]
 
 
@@ -102,12 +118,13 @@ def asked(phrases, weights, queries):
     uniform = [phrases[i] for i in rng.choice(plain, queries)]
     worded = [p for p in uniform if len(p.split()) > 1 and p.split()[-1].isalpha()]
     return {
-        "prefix of 1 to 6 characters, by popularity":
-            [(p[: rng.integers(1, 7)], p) for p in by_weight],
+        "prefix of 1 to 6 characters, by popularity": [
+            (p[: rng.integers(1, 7)], p) for p in by_weight
+        ],
         "prefix of 6 characters, uniform": [(p[:6], p) for p in uniform],
         "last word alone": [(p.split()[-1], p) for p in worded],
         "whole, with one typo": [(mistyped(p, rng), p) for p in uniform],
-    }  # fmt: skip
+    }
 
 
 def engines(phrases, weights, queries):
@@ -129,10 +146,12 @@ def engines(phrases, weights, queries):
                 micro.append(1e6 * (time.process_time() - began))
                 found += fold(meant) in map(fold, texts)
             median, tail = np.quantile(micro, [0.5, 0.99])
-            rows.append((
-                f"{name}: {work}",
-                f"median {median:.0f} µs, p99 {tail:.0f} µs, found {found / len(pairs):.0%}",
-            ))  # fmt: skip
+            rows.append(
+                (
+                    f"{name}: {work}",
+                    f"median {median:.0f} µs, p99 {tail:.0f} µs, found {found / len(pairs):.0%}",
+                )
+            )
     return rows
 
 
@@ -160,8 +179,13 @@ def quality(data, most=1500):
                     total, kept = total + weight / rank, kept + weight
             means.append(f"{total / kept:.3f}")
         lengths = ", ".join(map(str, LENGTHS))
-        rows.append((f"{name}: MRR at prefixes of {lengths} characters, Bing's searches after "
-                     "26 January 2020", ", ".join(means)))  # fmt: skip
+        rows.append(
+            (
+                f"{name}: MRR at prefixes of {lengths} characters, Bing's searches after "
+                "26 January 2020",
+                ", ".join(means),
+            )
+        )
     return rows
 
 

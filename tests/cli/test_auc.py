@@ -195,8 +195,9 @@ def test_the_rarer_label_is_positive_and_every_output_names_it(tmp_path):
     assert "positives (fraud)" in report.read_text(encoding="utf-8")
     assert "called fraud" in report.read_text(encoding="utf-8")
     assert json.loads((model / "manifest.json").read_text())["meta"]["positive"] == "fraud"
-    ranked = list(csv.DictReader(run("rank", table, "--model", model, "--column", "label")
-                                 .splitlines()))  # fmt: skip
+    ranked = list(
+        csv.DictReader(run("rank", table, "--model", model, "--column", "label").splitlines())
+    )
     assert {row["positive"] for row in ranked} == {"fraud"}
     assert [row["label"] for row in ranked[:20]].count("fraud") > 12
     evaluated = json.loads(run("evaluate", table, "--model", model, "--json"))
@@ -206,8 +207,18 @@ def test_the_rarer_label_is_positive_and_every_output_names_it(tmp_path):
     assert other["positive"] == "ok"
     assert other["auc"] == pytest.approx(found["auc"], abs=0.02)
     diagnosis = tmp_path / "d.html"
-    run("diagnose", table, "--label", "label", "--scaling", "standard", "--beta", 0.1,
-        "--report", diagnosis)  # fmt: skip
+    run(
+        "diagnose",
+        table,
+        "--label",
+        "label",
+        "--scaling",
+        "standard",
+        "--beta",
+        0.1,
+        "--report",
+        diagnosis,
+    )
     assert "positive label fraud" in diagnosis.read_text(encoding="utf-8")
 
 

@@ -28,28 +28,53 @@ def log(tmp_path_factory, catalogue_file):
 
     folder = tmp_path_factory.mktemp("log")
     subprocess.run(
-        [sys.executable, "-m", "telic", "completion", "simulate", folder / "log.parquet",
-         "--users", "8", "--compositions", "24", "--catalogue", catalogue_file,
-         "--queries", folder / "queries.parquet"],
+        [
+            sys.executable,
+            "-m",
+            "telic",
+            "completion",
+            "simulate",
+            folder / "log.parquet",
+            "--users",
+            "8",
+            "--compositions",
+            "24",
+            "--catalogue",
+            catalogue_file,
+            "--queries",
+            folder / "queries.parquet",
+        ],
         check=True,
-    )  # fmt: skip
+    )
     return folder / "log.parquet"
 
 
 @pytest.fixture(scope="module")
 def catalogue_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("catalogue") / "catalogue.csv"
-    lines = [f"{a}{b}{c} street,{i + 1}" for i, (a, b, c) in enumerate(
-        (a, b, c) for a in "abcd" for b in "aeiou" for c in "mnrst")]  # fmt: skip
+    lines = [
+        f"{a}{b}{c} street,{i + 1}"
+        for i, (a, b, c) in enumerate((a, b, c) for a in "abcd" for b in "aeiou" for c in "mnrst")
+    ]
     path.write_text("query,count\n" + "\n".join(lines) + "\n")
     return path
 
 
 def test_evaluate_prints_the_contract(telic, log):
     code, out, err = telic(
-        "completion", "evaluate", log, "--json", "--relevance", "mpc", "--relevance", "timesense-s",
-        "--protocol", "both", "--candidates", 5,
-    )  # fmt: skip
+        "completion",
+        "evaluate",
+        log,
+        "--json",
+        "--relevance",
+        "mpc",
+        "--relevance",
+        "timesense-s",
+        "--protocol",
+        "both",
+        "--candidates",
+        5,
+    )
     assert code == 0, err
     found = json.loads(out)
     assert found["simulated"] is True
@@ -57,8 +82,9 @@ def test_evaluate_prints_the_contract(telic, log):
     assert {"relevance", "protocol", "N", "keystrokes", "95 % interval", "p"} < {*found["rows"][0]}
     assert {row["N"] for row in found["rows"]} == {5}
     assert {(row["list"], row["model"]) for row in found["rows"]} >= {
-        ("own", "static"), ("shown", "re-rank the shown list: static"),
-    }  # fmt: skip
+        ("own", "static"),
+        ("shown", "re-rank the shown list: static"),
+    }
     assert {row["protocol"] for row in found["rows"]} == {"paper", "careful"}
     static = [row for row in found["rows"] if "static" in row["model"]]
     assert all(row["change"] is None and row["95 % interval"] is None for row in static)
@@ -180,9 +206,16 @@ def test_brackets_in_a_file_name_are_printed_as_they_are(telic, tmp_path, catalo
     (tmp_path / "a[").mkdir()
     file = tmp_path / "a[" / "b].parquet"
     code, _, err = telic(
-        "completion", "simulate", file, "--users", 1, "--compositions", 2,
-        "--catalogue", catalogue_file,
-    )  # fmt: skip
+        "completion",
+        "simulate",
+        file,
+        "--users",
+        1,
+        "--compositions",
+        2,
+        "--catalogue",
+        catalogue_file,
+    )
     assert code == 0
     assert str(file) in err.replace("\n", "")
 
@@ -193,10 +226,23 @@ def phone_log(tmp_path_factory, catalogue_file):
 
     folder = tmp_path_factory.mktemp("phones")
     subprocess.run(
-        [sys.executable, "-m", "telic", "completion", "simulate", folder / "log.parquet",
-         "--users", "8", "--compositions", "24", "--catalogue", catalogue_file, "--phones"],
+        [
+            sys.executable,
+            "-m",
+            "telic",
+            "completion",
+            "simulate",
+            folder / "log.parquet",
+            "--users",
+            "8",
+            "--compositions",
+            "24",
+            "--catalogue",
+            catalogue_file,
+            "--phones",
+        ],
         check=True,
-    )  # fmt: skip
+    )
     return folder / "log.parquet"
 
 
@@ -232,7 +278,7 @@ def test_a_model_with_apps_is_fitted_and_inspected(telic, phone_log, tmp_path, m
     assert 0 <= fit["gap"] <= 1e-3 * fit["objective"]
     assert json.loads(said).items() <= facts.items()
     code, out, _ = telic("completion", "inspect", tmp_path / "m")
-    assert f"'gap': {fit['gap']}" in out
+    assert f"    gap: {fit['gap']}\n" in out
 
 
 @pytest.mark.parametrize("more", [["--pairs", "y"], ["--independent"], ["--strength", "0.9"]])
@@ -309,12 +355,11 @@ def test_a_user_is_forgotten_by_the_model_and_its_database(telic, tmp_path):
     )
     assert code == 0
     assert "phrases denied: 1" in out
-    assert "if k users must have submitted a phrase: 3: 0 phrases, 0.0%" in out
+    assert "if k users must have submitted a phrase:\n" in out
+    assert "    3: 0 phrases, 0.0%" in out
     assert Completer.load(model).suggest("wish")[0].text == "secret"
     store = Store(f"sqlite:///{tmp_path}/model.sqlite", Completer.load(model))
-    store.record([
-        Submission("ada", "1", Lesson("secret")), Submission("bob", "2", Lesson("tea"))
-    ])  # fmt: skip
+    store.record([Submission("ada", "1", Lesson("secret")), Submission("bob", "2", Lesson("tea"))])
     code, _, err = telic("completion", "forget", model, "ada")
     assert code == 0
     assert "erased from the model; 2 rows erased from the database" in err

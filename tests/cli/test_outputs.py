@@ -96,9 +96,16 @@ def test_what_is_read_stays(telic, tmp_path, monkeypatch, name):
     (tmp_path / "link").symlink_to(folder)
     (tmp_path / "hard").hardlink_to(folder / "schema.json")
     before = kept(tmp_path)
-    for read, out in [("net", "net"), ("net", "./net/../net"), ("link", "net"), ("net", "link"),
-                      ("net", "net/inside"), ("net", "hard"), ("table.csv", "table.csv"),
-                      ("table.csv", tmp_path / "table.csv")]:  # fmt: skip
+    for read, out in [
+        ("net", "net"),
+        ("net", "./net/../net"),
+        ("link", "net"),
+        ("net", "link"),
+        ("net", "net/inside"),
+        ("net", "hard"),
+        ("table.csv", "table.csv"),
+        ("table.csv", tmp_path / "table.csv"),
+    ]:
         assert "is read by this command" in telic(name, IN=read, OUT=out)
         assert kept(tmp_path) == before
 
@@ -142,8 +149,11 @@ def test_finished_runs_are_added_to_no_other_file(tmp_path, monkeypatch, capsys)
     notes = tmp_path / "notes.txt"
     notes.write_text("mine\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["telic", "study", "paper-001", "--data", str(tmp_path),
-                                      "--results", str(notes)])  # fmt: skip
+    monkeypatch.setattr(
+        sys,
+        "argv",
+        ["telic", "study", "paper-001", "--data", str(tmp_path), "--results", str(notes)],
+    )
     with pytest.raises(SystemExit) as end:
         cli.main()
     assert end.value.code == 2

@@ -38,9 +38,12 @@ def phones(catalogue):
     # Each app makes people want one phrase: something to be found in a small log.
     apps = 120
     affinity = Affinity(
-        [f"app {i}" for i in range(apps)], np.ones(apps), np.arange(apps + 1),
-        np.arange(apps) % 60, np.ones(apps),
-    )  # fmt: skip
+        [f"app {i}" for i in range(apps)],
+        np.ones(apps),
+        np.arange(apps + 1),
+        np.arange(apps) % 60,
+        np.ones(apps),
+    )
     log = simulate_phones(
         catalogue, affinity=affinity, users=40, compositions=40, strength=0.9, seed=1
     )
@@ -126,8 +129,12 @@ def misled(catalogue):
     wanted, counted = rng.lognormal(0, 2, (2, len(catalogue.phrases)))
     log = simulate_phones(
         replace(catalogue, weights=wanted),
-        users=40, compositions=80, strength=0.5, independent=True, seed=2,
-    )  # fmt: skip
+        users=40,
+        compositions=80,
+        strength=0.5,
+        independent=True,
+        seed=2,
+    )
     misleading = replace(catalogue, weights=100 * counted).as_queries(log)
     return Replay(read_compositions(log), queries=read_queries(misleading))
 
@@ -170,8 +177,10 @@ def test_recounting_is_left_out_where_validation_shows_no_gain(phones):
     found = recounted(phones, counts)
     moments = phones.moments(found, phones.every_keystroke(VALID))
     plain = phones.moments(counts, phones.every_keystroke(VALID))
-    assert (reciprocal_ranks(moments.relevance, moments.position).mean()
-            >= reciprocal_ranks(plain.relevance, plain.position).mean())  # fmt: skip
+    assert (
+        reciprocal_ranks(moments.relevance, moments.position).mean()
+        >= reciprocal_ranks(plain.relevance, plain.position).mean()
+    )
     if found.learned is not None:
         assert found.learned.min() == 0
         assert found.unlearned is not None
@@ -243,9 +252,13 @@ def test_an_app_opened_fifty_times_counts_once_and_48_orders_are_kept(phones):
 def test_a_training_composition_is_not_in_its_own_share():
     # app 0 was opened in compositions 0, 1, 2, which submitted queries 5, 5, 6; app 1 in 2 alone
     signals = Signals(
-        2, np.zeros(4, int), np.zeros(0, int), np.zeros(0), np.array([0, 1, 2, 4]),
+        2,
+        np.zeros(4, int),
+        np.zeros(0, int),
+        np.zeros(0),
+        np.array([0, 1, 2, 4]),
         np.array([0, 0, 0, 1]),
-    )  # fmt: skip
+    )
     shares = OpenedShares.counted(signals, np.array([5, 5, 6]), np.arange(3))
     np.testing.assert_allclose(shares.values, [2 / 3, 1 / 3, 1.0])
     query, app = np.array([5, 5, 6, 6]), np.array([0, 0, 0, 1])
@@ -269,9 +282,11 @@ def test_an_app_is_recent_for_less_than_the_window_in_fits_and_when_served(phone
     begin, n = log.at[log.keystroke_start[0]], len(log)
     back = np.array([0, 5, 12, 12, 30 * 60 * 1_000_000 - 1, 30 * 60 * 1_000_000])
     one = replace(
-        log, opened_start=np.r_[0, np.full(n, len(back))], opened_at=begin - back,
+        log,
+        opened_start=np.r_[0, np.full(n, len(back))],
+        opened_at=begin - back,
         opened_app=np.array([3, 7, 7, 2, 9, 4], np.int32),
-    )  # fmt: skip
+    )
     signals = Signals.of(one)
     recent = [log.apps[a] for a in signals.recent_app[: signals.recent_start[1]]]
     assert recent == [log.apps[a] for a in (3, 7, 2, 9)]

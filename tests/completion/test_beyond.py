@@ -13,9 +13,15 @@ from telic.completion.beyond import OwnWords
 from telic.completion.words import words_of
 
 TITLES = {
-    "Apple iPhone 14": 50, "Apple iPhone 14 Pro": 40, "iPhone case": 5, "San Francisco": 90,
-    "Santa Fe": 3, "Sana": 1, "Nokia 3310": 70, "Sannai": 2,
-}  # fmt: skip
+    "Apple iPhone 14": 50,
+    "Apple iPhone 14 Pro": 40,
+    "iPhone case": 5,
+    "San Francisco": 90,
+    "Santa Fe": 3,
+    "Sana": 1,
+    "Nokia 3310": 70,
+    "Sannai": 2,
+}
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +82,9 @@ def test_own_queries_are_found_by_their_words_and_weigh_more(box):
     ada.history |= {"my phone is broken": 1.0, "Apple iPhone 14 Pro": 3.0}
     assert texts(personal.compose(ada).suggest("phone", at=0.0))[0] == "my phone is broken"
     assert texts(personal.compose(ada).suggest("iphone 14", at=0.0)) == [
-        "Apple iPhone 14 Pro", "Apple iPhone 14",
-    ]  # fmt: skip
+        "Apple iPhone 14 Pro",
+        "Apple iPhone 14",
+    ]
 
 
 @given(
@@ -88,9 +95,10 @@ def test_own_queries_are_found_by_their_words_and_weigh_more(box):
 def test_own_words_by_their_definition(own, typed):
     tokens = words_of(typed)
     expected = [
-        i for i, text in enumerate(own)
+        i
+        for i, text in enumerate(own)
         if tokens and all(any(w.startswith(t) for w in words_of(text)) for t in tokens)
-    ]  # fmt: skip
+    ]
     assert OwnWords([text.encode() for text in own]).matching(tokens) == expected
 
 

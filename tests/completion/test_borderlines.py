@@ -14,9 +14,14 @@ from telic.completion.replay import Moments
 def moments_of(candidates):
     t, n = candidates.shape
     return Moments(
-        np.arange(t), np.arange(t), candidates, np.zeros((t, n)), np.zeros((t, n, 3)),
-        np.zeros(t, int), candidates >= 0,
-    )  # fmt: skip
+        np.arange(t),
+        np.arange(t),
+        candidates,
+        np.zeros((t, n)),
+        np.zeros((t, n, 3)),
+        np.zeros(t, int),
+        candidates >= 0,
+    )
 
 
 @pytest.mark.parametrize(("dwell", "drops"), [(0.2999, False), (3 * 0.1, True), (0.3, True)])
@@ -53,9 +58,12 @@ def test_users_without_training_data_do_not_count_in_the_average():
     rng = np.random.default_rng(0)
     start = np.arange(0, 91, 3)
     choices = Choices(
-        rng.normal(size=(90, 2)), np.zeros(90), start, start[:-1] + rng.integers(0, 3, 30),
+        rng.normal(size=(90, 2)),
+        np.zeros(90),
+        start,
+        start[:-1] + rng.integers(0, 3, 30),
         [0, 10, 10, 20, 30],
-    )  # fmt: skip
+    )
     everyone, without = unpersonalised(choices, l2=1.0, variant="average")
     own = fit_groups(choices, l2=1.0)
     np.testing.assert_allclose(everyone, own[[0, 2, 3]].mean(axis=0))

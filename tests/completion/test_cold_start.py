@@ -37,8 +37,15 @@ def listed(rows, **contexts):
     phrases, weights = zip(*rows, strict=True)
     columns = {name: pa.array(values, pa.string()) for name, values in contexts.items()}
     n = len(rows)
-    return PhraseList("list", pa.array(phrases), np.array(weights, float), None, None, columns,
-                      np.arange(1, n + 1))  # fmt: skip
+    return PhraseList(
+        "list",
+        pa.array(phrases),
+        np.array(weights, float),
+        None,
+        None,
+        columns,
+        np.arange(1, n + 1),
+    )
 
 
 def logged(rows):
@@ -46,24 +53,29 @@ def logged(rows):
     queries = list(dict.fromkeys(q for q, _, _ in rows))
     users = list(dict.fromkeys(u for _, _, u in rows))
     return QueryLog(
-        queries, np.array([queries.index(q) for q, _, _ in rows], np.int32),
-        np.array([t * SECOND for _, t, _ in rows], np.int64), users,
-        np.array([users.index(u) for _, _, u in rows], np.int32), np.ones(len(rows)),
-    )  # fmt: skip
+        queries,
+        np.array([queries.index(q) for q, _, _ in rows], np.int32),
+        np.array([t * SECOND for _, t, _ in rows], np.int64),
+        users,
+        np.array([users.index(u) for _, _, u in rows], np.int32),
+        np.ones(len(rows)),
+    )
 
 
 def test_a_list_is_served_by_weight_with_its_ids_and_payloads(write, tmp_path):
     rows = [
         {"title": "Tea", "views": 3, "id": "t1", "payload": {"price": [1, "€"]}},
-        {"title": "Teapot", "views": 9, "id": "t2"}, {"title": "Cup", "views": 5},
-    ]  # fmt: skip
+        {"title": "Teapot", "views": 9, "id": "t2"},
+        {"title": "Cup", "views": 5},
+    ]
     fitted = fit_files(write("titles.jsonl", "\n".join(map(json.dumps, rows))))
     fitted.save(tmp_path / "model")
     for completer in (fitted, Completer.load(tmp_path / "model")):
         found = completer.suggest("TE")
         assert [(s.text, s.id, s.payload) for s in found] == [
-            ("Teapot", "t2", None), ("Tea", "t1", {"price": [1, "€"]}),
-        ]  # fmt: skip
+            ("Teapot", "t2", None),
+            ("Tea", "t1", {"price": [1, "€"]}),
+        ]
         assert completer.suggest("c")[0].id is None
         assert completer.found["possible"]["popularity"] == "yes"
         assert completer.found["possible"]["feedback"].startswith("no: needs a log")
@@ -104,8 +116,9 @@ def test_duplicates_with_different_weights_are_named_added_or_the_heavier_kept(w
     file = write("a.csv", "title,views\nTea,3\nTea,3\nCup,4\nTea,5\n")
     with pytest.raises(InputError, match=r"a\.csv: row 4: phrase 'Tea' has weight 5, but 3 in"):
         fit_files(file)
-    weights = {how: fit_files(file, duplicates=how).suggest("tea")[0].relevance
-               for how in ("add", "max")}  # fmt: skip
+    weights = {
+        how: fit_files(file, duplicates=how).suggest("tea")[0].relevance for how in ("add", "max")
+    }
     assert weights == {"add": pytest.approx(np.log1p(11)), "max": pytest.approx(np.log1p(5))}
     with pytest.raises(InputError, match="duplicates is 'drop'"):
         fit_files(file, duplicates="drop")
@@ -126,8 +139,9 @@ def test_a_query_log_is_popularity_history_and_privacy(write):
     assert texts(completer.compose(ada).suggest("tea", at=0.0)) == ["teapot", "tea"]
     assert completer.found["possible"]["personal history"] == "yes"
     assert texts(fit_files(write("log.csv", "\n".join(rows)), min_users=2).suggest("tea")) == [
-        "tea", "teapot",
-    ]  # fmt: skip
+        "tea",
+        "teapot",
+    ]
 
 
 def test_a_list_and_a_log_count_together(write):
@@ -135,8 +149,10 @@ def test_a_list_and_a_log_count_together(write):
     log = write("log.csv", "query,at\n" + "tea house,2026-01-01\n" * 5 + "tea tin,2026-01-01\n")
     found = fit_files(catalogue, log).suggest("tea")
     assert [(s.text, s.payload) for s in found] == [
-        ("Tea House", {"url": "/h"}), ("Teapot", {"url": "/p"}), ("tea tin", None),
-    ]  # fmt: skip
+        ("Tea House", {"url": "/h"}),
+        ("Teapot", {"url": "/p"}),
+        ("tea tin", None),
+    ]
     assert found[0].relevance == pytest.approx(np.log1p(7))
 
 
@@ -157,8 +173,9 @@ def test_entries_and_histories_by_their_definition(rows, events, until, min_user
     now = until * SECOND if until is not None else None
     entries = gathered.entries(until=now)
     end = max((t for _, t, _ in events), default=0) * SECOND + 1 if now is None else now
-    before = [(q, t * SECOND, u) for q, t, u in sorted(events, key=lambda e: e[1])
-              if t * SECOND < end]  # fmt: skip
+    before = [
+        (q, t * SECOND, u) for q, t, u in sorted(events, key=lambda e: e[1]) if t * SECOND < end
+    ]
     expected = {}
     for form in {fold(q) for q, _ in rows} | {fold(q) for q, _, _ in before}:
         own = [(q, w) for q, w in rows if fold(q) == form]
@@ -222,8 +239,9 @@ def test_a_composition_log_is_fitted_as_ever_and_a_list_joins_it(composed, write
     rows = "title,views,url\nnew york,3,/ny\nnew delhi,1000000,/nd\n"
     both = fit_files(composed, write("titles.csv", rows), min_users=1)
     assert set(both.index.phrases(range(len(both.index)))) == {
-        *alone.index.phrases(range(len(alone.index))), "new delhi",
-    }  # fmt: skip
+        *alone.index.phrases(range(len(alone.index))),
+        "new delhi",
+    }
     found = {s.text: s.payload for s in both.suggest("new ")}
     assert found["new york"] == {"url": "/ny"}
     assert found["new delhi"] == {"url": "/nd"}

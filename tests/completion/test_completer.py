@@ -40,9 +40,18 @@ def make_completer(phrases, weights, *, sink=0.0, model="adaqac-online", n=10):
     feedback[DWELL] = -sink
     relevance = Relevance("personal-s", popular=0.5, personal=0.5)
     return Completer(
-        PrefixIndex.build(phrases, weights), relevance, Design(np.ones(16), False), feedback, {},
-        Gate.always(0), model, n, 0.1, "careful", False,
-    )  # fmt: skip
+        PrefixIndex.build(phrases, weights),
+        relevance,
+        Design(np.ones(16), False),
+        feedback,
+        {},
+        Gate.always(0),
+        model,
+        n,
+        0.1,
+        "careful",
+        False,
+    )
 
 
 def texts(suggestions):

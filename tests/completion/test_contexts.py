@@ -13,8 +13,9 @@ from telic.errors import InputError
 VALUES = st.sampled_from(["x", "y", None])
 ROWS = st.lists(
     st.tuples(st.text("aAb", min_size=1, max_size=3), st.integers(0, 9).map(float), VALUES, VALUES),
-    min_size=1, max_size=25,
-)  # fmt: skip
+    min_size=1,
+    max_size=25,
+)
 ASKED = st.dictionaries(st.sampled_from(["tenant", "language"]), st.sampled_from(["x", "y", "z"]))
 FACTORS = st.dictionaries(
     st.sampled_from(["tenant", "language"]),
@@ -82,8 +83,10 @@ def test_suggestions_are_limited_and_equal_texts_shown_once(box, tmp_path):
         only = found(completer, "tea", where={"tenant": "b"})
         assert only[:2] == [("Tea", "3"), ("Team", "5")]
         assert found(completer, "te", where={"tenant": "b", "language": "de"}) == [
-            ("Teekanne", "4"), ("Team", "5"), ("green Tee", "6"),
-        ]  # fmt: skip
+            ("Teekanne", "4"),
+            ("Team", "5"),
+            ("green Tee", "6"),
+        ]
         assert found(completer, "te", where={"tenant": "c"}) == [("Team", "5")]
         german = found(completer, "te", boost={"language": {"en": 0.1}})
         assert german[:4] == [("Tee", "1"), ("Teekanne", "4"), ("Team", "5"), ("Tea", "2")]

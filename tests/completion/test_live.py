@@ -28,14 +28,16 @@ PHRASES = st.sampled_from(["a", "A", "ab", "abc", "b", "á b", "ba"])
 STEPS = st.lists(
     st.tuples(st.sampled_from(["put", "increment", "delete"]), PHRASES, st.integers(0, 20)),
     max_size=15,
-)  # fmt: skip
+)
 
 
 @settings(deadline=None, max_examples=200)
 @given(
-    start=st.dictionaries(PHRASES, st.integers(0, 20), max_size=6), steps=STEPS,
-    prefix=st.sampled_from(["", "a", "ab", "b"]), n=st.integers(1, 4),
-)  # fmt: skip
+    start=st.dictionaries(PHRASES, st.integers(0, 20), max_size=6),
+    steps=STEPS,
+    prefix=st.sampled_from(["", "a", "ab", "b"]),
+    n=st.integers(1, 4),
+)
 def test_changes_are_merged_into_every_list_as_if_the_index_were_built_anew(
     start, steps, prefix, n, tmp_path_factory
 ):
@@ -98,8 +100,10 @@ def test_compaction_builds_the_changes_in(tmp_path):
     built = compacted(completer)
     assert built.live.as_json() == {"gone": [], "changed": {}, "added": {}}
     for typed in ("te", "tea", "cup", "teaspon", "teapot"):
-        before, after = ([(s.text, s.id, s.relevance) for s in c.suggest(typed, show=2)]
-                         for c in (completer, built))  # fmt: skip
+        before, after = (
+            [(s.text, s.id, s.relevance) for s in c.suggest(typed, show=2)]
+            for c in (completer, built)
+        )
         assert after[:1] == before[:1] or typed == "teaspon"
     assert texts(built, "taespoon") == ["Teaspoon"]
     assert texts(built, "te", where={"language": "de"})[:2] == ["Teaspoon", "Tee"]
@@ -109,9 +113,11 @@ def test_compaction_builds_the_changes_in(tmp_path):
 def test_what_cannot_be_put_is_named():
     live = Live(PrefixIndex.build(["tea"], [1.0]), deny=DenyList(("bad",)))
     for phrase, count, message in (
-        (" ", 1, "something to match"), ("x", -1, "a count is -1"), ("x", np.nan, "a count is nan"),
+        (" ", 1, "something to match"),
+        ("x", -1, "a count is -1"),
+        ("x", np.nan, "a count is nan"),
         ("BAD", 1, "on the deny list"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(InputError, match=message):
             live.put(phrase, count)
     assert live.as_json() == {"gone": [], "changed": {}, "added": {}}
@@ -167,8 +173,9 @@ def test_synonyms_fill_the_list(tmp_path):
 
 
 def test_a_forgotten_user_is_nowhere_in_the_model(tmp_path):
-    log = "query,at,user\n" + "".join(f"secret wish,2026-01-0{d},ada\ntea,2026-01-01,bob\n"
-                                      for d in (1, 2))  # fmt: skip
+    log = "query,at,user\n" + "".join(
+        f"secret wish,2026-01-0{d},ada\ntea,2026-01-01,bob\n" for d in (1, 2)
+    )
     (tmp_path / "log.csv").write_text(log)
     completer = fit_files(tmp_path / "log.csv", min_users=1)
     completer.live.put("cup", 3)

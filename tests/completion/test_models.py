@@ -50,9 +50,14 @@ def moments_of(position, n=3):
     relevance = np.tile(-np.arange(float(n)), (t, 1))
     ids = np.tile(np.arange(n, dtype=np.int32), (t, 1))
     return Moments(
-        np.arange(t), np.arange(t), ids, relevance, np.zeros((t, n, 3)), np.array(position),
+        np.arange(t),
+        np.arange(t),
+        ids,
+        relevance,
+        np.zeros((t, n, 3)),
+        np.array(position),
         np.ones((t, n), bool),
-    )  # fmt: skip
+    )
 
 
 def test_filtering_drops_what_was_high_and_long():
@@ -104,9 +109,13 @@ def test_average_of_personal_weights_leaves_one_out(readers):
     last = readers.moments(relevance, readers.last_keystrokes(TRAIN))
     features = readers.features(last)
     choices, _ = training_choices(
-        readers, last, features, Design.of(CAREFUL, features, last), relevance=relevance,
+        readers,
+        last,
+        features,
+        Design.of(CAREFUL, features, last),
+        relevance=relevance,
         keep_unlisted=False,
-    )  # fmt: skip
+    )
     everyone, without = unpersonalised(choices, l2=1.0, variant="average")
     np.testing.assert_allclose(without.mean(axis=0), everyone)
     pooled, left = unpersonalised(choices, l2=1.0)
@@ -119,9 +128,13 @@ def test_online_scores_each_composition_before_it_learns_from_it(readers):
     last = readers.moments(relevance, readers.last_keystrokes(VALID, TEST))
     features = readers.features(last)
     choices, row = training_choices(
-        readers, last, features, Design.of(CAREFUL, features, last), relevance=relevance,
+        readers,
+        last,
+        features,
+        Design.of(CAREFUL, features, last),
+        relevance=relevance,
         keep_unlisted=False,
-    )  # fmt: skip
+    )
     users = readers.log.user[last.composition]
     initial = np.zeros((len(readers.log.users), choices.x.shape[1]))
     weights, latest = online(choices, row, users, initial, l2=0.0, step_size=0.1, schedule="steady")

@@ -68,9 +68,11 @@ def test_training_replay_serving_and_the_definition_give_the_same_features(make_
             at, prefix, shown = strokes[j]
             dwell = strokes[j + 1][0] - at if j + 1 < len(strokes) else 0.0
             serving.observe(
-                fold(prefix).encode(), [replay.index.find(q) for q in shown],
-                dwell=dwell, texts=[fold(q).encode() for q in shown],
-            )  # fmt: skip
+                fold(prefix).encode(),
+                [replay.index.find(q) for q in shown],
+                dwell=dwell,
+                texts=[fold(q).encode() for q in shown],
+            )
     assert (nonzero > 0).all()  # the comparison has seen every feature at work
 
 
@@ -123,9 +125,17 @@ def test_candidates_by_definition(make_table, name, catalogue, lists):
         _, prefix, shown = strokes_of(log, c)[k - log.keystroke_start[c]]
         now, user = log.at[log.keystroke_start[c]], log.users[log.user[c]]
         best, scores = reference.candidates(
-            events, now, user, prefix, shown if lists == "shown" else None, 3, WINDOW,
-            lambda *counts: float(np.log1p(counts) @ f), 4, own=name == "personal",
-        )  # fmt: skip
+            events,
+            now,
+            user,
+            prefix,
+            shown if lists == "shown" else None,
+            3,
+            WINDOW,
+            lambda *counts: float(np.log1p(counts) @ f),
+            4,
+            own=name == "personal",
+        )
         found = [texts[q] for q in moments.candidates[t] if q >= 0]
         assert found == best
         np.testing.assert_allclose(moments.relevance[t, : len(best)], scores, atol=1e-9)
@@ -236,9 +246,17 @@ def test_the_submitted_query_joins_with_the_relevance_that_it_has_then(make_tabl
             continue
         now, user = log.at[log.keystroke_start[c]], log.users[log.user[c]]
         every, scores = reference.candidates(
-            events, now, user, wanted, None, 3, WINDOW,
-            lambda *counts: float(np.log1p(counts) @ relevance.factors), 99, own=True,
-        )  # fmt: skip
+            events,
+            now,
+            user,
+            wanted,
+            None,
+            3,
+            WINDOW,
+            lambda *counts: float(np.log1p(counts) @ relevance.factors),
+            99,
+            own=True,
+        )
         expected = dict(zip(every, scores, strict=True)).get(wanted, 0.0)
         assert joined.relevance[t, -1] == pytest.approx(expected)
         high += expected > 0

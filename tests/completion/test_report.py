@@ -72,8 +72,10 @@ def test_what_is_found_can_be_joined_and_kept_as_json(replay, results):
     for result, one in zip(results, whole["users"], strict=True):
         last = result.slices["last"]
         for model, means in one["mrr"].items():
-            per_user = [result.ranks[model][last & (result.user == u)].mean()
-                        for u in np.unique(result.user[last])]  # fmt: skip
+            per_user = [
+                result.ranks[model][last & (result.user == u)].mean()
+                for u in np.unique(result.user[last])
+            ]
             np.testing.assert_allclose(means, per_user)
     gated = {(gate["protocol"], gate["lists"]) for gate in whole["gates"]}
     assert gated == {("careful", "own"), ("careful", "shown")}

@@ -84,8 +84,9 @@ def test_the_evaluation_reports_what_is_served(typed, name, protocol):
     models = fit_models(typed, fit_relevance(typed, name, protocol, n=5), protocol, n=5)
     if protocol is CAREFUL:  # some users and lengths open, some closed, whatever was found
         bins, users = np.arange(5) % 2 == 0, np.arange(8) % 3 > 0
-        gates = {m: replace(g, anywhere=True, bins=bins, users=users)
-                 for m, g in models.gates.items()}  # fmt: skip
+        gates = {
+            m: replace(g, anywhere=True, bins=bins, users=users) for m, g in models.gates.items()
+        }
         models = replace(models, gates=gates)
     result = evaluate_models(typed, models)
     for model in ("static", "adaqac-unp", "adaqac-batch", "adaqac-online"):
@@ -105,9 +106,12 @@ def test_the_evaluation_reports_what_is_served(typed, name, protocol):
 def carried(catalogue):
     apps = 120
     affinity = Affinity(
-        [f"app {i}" for i in range(apps)], np.ones(apps), np.arange(apps + 1),
-        np.arange(apps) % len(catalogue.phrases), np.ones(apps),
-    )  # fmt: skip
+        [f"app {i}" for i in range(apps)],
+        np.ones(apps),
+        np.arange(apps + 1),
+        np.arange(apps) % len(catalogue.phrases),
+        np.ones(apps),
+    )
     log = simulate_phones(
         catalogue, affinity=affinity, users=8, compositions=24, strength=0.9, seed=1
     )
@@ -137,9 +141,13 @@ def phone_of(replay):
 @pytest.mark.parametrize("together", [False, True])
 def test_the_evaluation_reports_what_is_served_with_apps(carried, together, protocol):
     models = fit_phone_models(
-        carried, fit_relevance(carried, "personal", protocol), protocol, variants=("appaware",),
-        penalty=Elastic(1e-3, 1e-3), together=together,
-    )  # fmt: skip
+        carried,
+        fit_relevance(carried, "personal", protocol),
+        protocol,
+        variants=("appaware",),
+        penalty=Elastic(1e-3, 1e-3),
+        together=together,
+    )
     if protocol is CAREFUL:
         gate = models.gates["appaware"]
         bins, users = np.arange(5) % 2 == 0, np.arange(8) % 3 > 0
@@ -191,10 +199,13 @@ def test_what_the_logged_lists_know_does_not_reach_a_completers_row(catalogue, t
     log = simulate_typists(catalogue, setting="readers", users=8, compositions=24, seed=1)
     kind = log.schema.field("submitted_at").type
     early = [log["submitted_at"][0].as_py().replace(year=2020)] * told
-    queries = pa.table({
-        "query": pa.array(catalogue.phrases[:told], pa.string()), "at": pa.array(early, kind),
-        "count": np.arange(1.0, told + 1),
-    })  # fmt: skip
+    queries = pa.table(
+        {
+            "query": pa.array(catalogue.phrases[:told], pa.string()),
+            "at": pa.array(early, kind),
+            "count": np.arange(1.0, told + 1),
+        }
+    )
     read = read_compositions(log)
     replay = Replay(read, queries=read_queries(queries) if told else None)
     counted, mrr = counted_ranks(log, queries, n=10), {}

@@ -78,9 +78,12 @@ PHRASES = st.lists(LETTERS, min_size=1, max_size=14).map("".join).filter(fold)
 @given(
     entries=st.lists(st.tuples(PHRASES, st.integers(0, 30).map(float)), min_size=1, max_size=12),
     typed=st.lists(LETTERS, max_size=12).map("".join),
-    cut=st.integers(1, 14), k=st.integers(1, 5), unit=st.sampled_from([0.5, 1.0]),
-    typos=st.integers(0, 2), skipped=st.tuples(st.integers(0, 12), st.integers(0, 12)),
-)  # fmt: skip
+    cut=st.integers(1, 14),
+    k=st.integers(1, 5),
+    unit=st.sampled_from([0.5, 1.0]),
+    typos=st.integers(0, 2),
+    skipped=st.tuples(st.integers(0, 12), st.integers(0, 12)),
+)
 def test_the_word_index_equals_brute_force(entries, typed, cut, k, unit, typos, skipped):
     index = PrefixIndex.build([p for p, _ in entries], [w for _, w in entries])
     words, brute = WordIndex.build(index), BruteForce(index)
@@ -97,8 +100,10 @@ def test_the_word_index_equals_brute_force(entries, typed, cut, k, unit, typos, 
 @settings(deadline=None, max_examples=300)
 @given(
     words=st.sets(st.text("abcé字", min_size=1, max_size=9), min_size=1, max_size=40),
-    token=st.text("abcé字", min_size=1, max_size=9), edits=st.integers(0, 3), whole=st.booleans(),
-)  # fmt: skip
+    token=st.text("abcé字", min_size=1, max_size=9),
+    edits=st.integers(0, 3),
+    whole=st.booleans(),
+)
 def test_words_near_a_token_are_all_found_with_their_least_cost(words, token, edits, whole):
     ordered = sorted(words, key=str.encode)
     encoded = [word.encode() for word in ordered]
@@ -106,10 +111,14 @@ def test_words_near_a_token_are_all_found_with_their_least_cost(words, token, ed
     pairs = np.empty(256 * 256 + 1, np.int32)
     kernels.fill_pairs(text, offsets, pairs)
     ranges = kernels.near(
-        text, offsets, pairs,
-        np.frombuffer(token.encode(), np.uint8), np.cumsum([len(c.encode()) for c in token]),
-        edits, whole,
-    )  # fmt: skip
+        text,
+        offsets,
+        pairs,
+        np.frombuffer(token.encode(), np.uint8),
+        np.cumsum([len(c.encode()) for c in token]),
+        edits,
+        whole,
+    )
     found = {ordered[i]: cost for lo, hi, cost in ranges.tolist() for i in range(lo, hi)}
     assert sum(hi - lo for lo, hi, _ in ranges.tolist()) == len(found)  # disjoint
     costs = {word: cost_between(token, word, edits, whole) for word in ordered}
@@ -141,12 +150,19 @@ def test_large_ranges_equal_brute_force(many, typed):
 @pytest.mark.parametrize(
     ("typed", "wanted"),
     [
-        ("iphone", "Apple iPhone 14"), ("sna fran", "San Francisco"), ("fran san", "San Francisco"),
-        ("aple", "Apple iPhone 14"), ("ipohne 14", "Apple iPhone 14"), ("タワー", "東京タワー"),
-        ("京タ", "東京タワー"), ("xan francisco", "San Francisco"), ("chatuea", "Château d'Ell"),
-        ("महा हिन्द", "हिन्द महासागर"), ("fransicso", "San Francisco"),
+        ("iphone", "Apple iPhone 14"),
+        ("sna fran", "San Francisco"),
+        ("fran san", "San Francisco"),
+        ("aple", "Apple iPhone 14"),
+        ("ipohne 14", "Apple iPhone 14"),
+        ("タワー", "東京タワー"),
+        ("京タ", "東京タワー"),
+        ("xan francisco", "San Francisco"),
+        ("chatuea", "Château d'Ell"),
+        ("महा हिन्द", "हिन्द महासागर"),
+        ("fransicso", "San Francisco"),
     ],
-)  # fmt: skip
+)
 def test_what_people_type_finds_what_they_mean(typed, wanted):
     phrases = ["Apple iPhone 14", "San Francisco", "東京タワー", "Château d'Ell", "हिन्द महासागर"]
     index = PrefixIndex.build(phrases, np.ones(len(phrases)))
@@ -176,10 +192,13 @@ def test_without_words_nothing_is_found(phrases):
 @given(
     entries=st.lists(
         st.tuples(PHRASES, st.integers(0, 30).map(float), st.sampled_from(["x", "y", None])),
-        min_size=1, max_size=12, unique_by=lambda row: row[0],
+        min_size=1,
+        max_size=12,
+        unique_by=lambda row: row[0],
     ),
-    typed=st.lists(LETTERS, max_size=8).map("".join), asked=st.sampled_from(["x", "y", "z"]),
-)  # fmt: skip
+    typed=st.lists(LETTERS, max_size=8).map("".join),
+    asked=st.sampled_from(["x", "y", "z"]),
+)
 def test_what_does_not_pass_a_filter_is_left_out(entries, typed, asked):
     phrases, weights, tenants = zip(*entries, strict=True)
     index, given = PrefixIndex.build_ordered(phrases, weights)

@@ -123,8 +123,9 @@ def logs(draw):
         now, keystrokes = draw(st.integers(0, 3)), []
         openings = st.builds(
             lambda app, before, now=now: {"app": app, "at": at(now - before)},
-            st.sampled_from(["maps", "mail"]), st.integers(0, 2),
-        )  # fmt: skip
+            st.sampled_from(["maps", "mail"]),
+            st.integers(0, 2),
+        )
         apps = draw(
             st.dictionaries(st.sampled_from(["maps", "mail", "news"]), st.floats(0, 9, width=32))
         )
@@ -134,14 +135,18 @@ def logs(draw):
             keystrokes.append({"at": at(now), "prefix": draw(texts), "suggestions": shown})
             now += draw(st.integers(0, 1))
         shown = keystrokes[-1]["suggestions"] or [None]
-        rows.append({
-            "user": draw(st.sampled_from("vua")), "composition": f"c{i}", "query": draw(texts),
-            "submitted_at": draw(st.sampled_from([keystrokes[-1]["at"], at(9)])),
-            "selected": draw(st.none() | st.integers(1, len(shown))) if shown[0] else None,
-            "keystrokes": keystrokes,
-            "installed": [{"app": app, "daily_opens": opens} for app, opens in apps.items()],
-            "opened": opened,
-        })  # fmt: skip
+        rows.append(
+            {
+                "user": draw(st.sampled_from("vua")),
+                "composition": f"c{i}",
+                "query": draw(texts),
+                "submitted_at": draw(st.sampled_from([keystrokes[-1]["at"], at(9)])),
+                "selected": draw(st.none() | st.integers(1, len(shown))) if shown[0] else None,
+                "keystrokes": keystrokes,
+                "installed": [{"app": app, "daily_opens": opens} for app, opens in apps.items()],
+                "opened": opened,
+            }
+        )
     return rows
 
 
@@ -167,12 +172,15 @@ def rows_of(log):
 
     return [
         {
-            "user": log.users[log.user[c]], "composition": log.ids[c],
-            "query": log.phrases[log.query[c]], "submitted_at": time(log.submitted_at[c]),
+            "user": log.users[log.user[c]],
+            "composition": log.ids[c],
+            "query": log.phrases[log.query[c]],
+            "submitted_at": time(log.submitted_at[c]),
             "selected": int(log.selected[c]) or None,
             "keystrokes": [
                 {
-                    "at": time(log.at[k]), "prefix": log.prefixes[log.prefix[k]],
+                    "at": time(log.at[k]),
+                    "prefix": log.prefixes[log.prefix[k]],
                     "suggestions": [log.phrases[log.shown[s]] for s in part(log.list_start, k)],
                 }
                 for k in part(log.keystroke_start, c)
@@ -187,7 +195,7 @@ def rows_of(log):
             ],
         }
         for c in range(len(log))
-    ]  # fmt: skip
+    ]
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -247,8 +255,11 @@ def test_what_is_not_a_log_is_named(tmp_path):
     with pytest.raises(InputError, match=r"broken\.parquet: not a readable Parquet file"):
         read_compositions(broken)
     with pytest.raises(InputError, match="column 'keystrokes' is missing"):
-        read_compositions(pa.table({name: ["x"] for name in ("user", "composition", "query")}
-                                   | {"submitted_at": [NOW]}))  # fmt: skip
+        read_compositions(
+            pa.table(
+                {name: ["x"] for name in ("user", "composition", "query")} | {"submitted_at": [NOW]}
+            )
+        )
     wrong = pa.Table.from_pylist([row() | {"submitted_at": "yesterday"}])
     table = pa.Table.from_pylist([row()], schema=SCHEMA)
     with pytest.raises(InputError, match="column 'user' comes more than once"):

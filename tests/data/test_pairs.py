@@ -13,8 +13,14 @@ NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
 
 
 def test_unimobile_pairs_are_read():
-    table = pa.table({"WorkerId": [7, 7, 3], "TaskId": [1, 1, 2], "q": ["a b", "a b", "c"],
-                      "app": ["maps", "mail", "mail"]})  # fmt: skip
+    table = pa.table(
+        {
+            "WorkerId": [7, 7, 3],
+            "TaskId": [1, 1, 2],
+            "q": ["a b", "a b", "c"],
+            "app": ["maps", "mail", "mail"],
+        }
+    )
     pairs = read_pairs(table)
     assert pairs.workers == ["7", "3"]
     assert [pairs.tasks[t] for t in pairs.task] == ["1", "1", "2"]
@@ -61,9 +67,13 @@ def test_an_lsapp_row_without_an_app_is_named(tmp_path):
 
 def amazon(**change):
     return {
-        "session_id": "s", "query_id": 1, "prefixes": ["t", "te"], "final_search_term": "tea",
-        "first_prefix_typed_time": NOON, "search_time": NOON + dt.timedelta(seconds=4),
-    } | change  # fmt: skip
+        "session_id": "s",
+        "query_id": 1,
+        "prefixes": ["t", "te"],
+        "final_search_term": "tea",
+        "first_prefix_typed_time": NOON,
+        "search_time": NOON + dt.timedelta(seconds=4),
+    } | change
 
 
 def test_amazon_qac_becomes_a_composition_log():
@@ -80,11 +90,14 @@ def test_amazon_times_out_of_order_are_named():
 
 
 CARD = {
-    "query_id": "12", "session_id": "354", "prefixes": ["s", "si", "sin", "sink"],
+    "query_id": "12",
+    "session_id": "354",
+    "prefixes": ["s", "si", "sin", "sink"],
     "first_prefix_typed_time": "2023-09-04T20:46:14.293Z",
-    "final_search_term": "sink rack for bottom of sink", "search_time": "2023-09-04T20:46:27",
+    "final_search_term": "sink rack for bottom of sink",
+    "search_time": "2023-09-04T20:46:27",
     "popularity": 125,
-}  # fmt: skip
+}
 
 
 def test_amazon_times_may_be_text_without_a_zone(tmp_path):
@@ -100,10 +113,14 @@ def test_amazon_times_may_be_text_without_a_zone(tmp_path):
 
 def test_amazon_test_rows_are_compositions_of_one_keystroke():
     row = {
-        "query_id": "23", "session_id": "783", "past_search_terms": [["a", "2023-10-07 13:03:54"]],
-        "prefix": "transf", "prefix_typed_time": "2023-10-11T16:42:34.256Z",
-        "final_search_term": "transformers legacy", "search_time": "2023-10-11 16:42:34",
-    }  # fmt: skip
+        "query_id": "23",
+        "session_id": "783",
+        "past_search_terms": [["a", "2023-10-07 13:03:54"]],
+        "prefix": "transf",
+        "prefix_typed_time": "2023-10-11T16:42:34.256Z",
+        "final_search_term": "transformers legacy",
+        "search_time": "2023-10-11 16:42:34",
+    }
     log = read_compositions(read_amazon_qac(pa.Table.from_pylist([row])))
     assert [log.prefixes[p] for p in log.prefix] == ["transf"]
     assert log.submitted_at[0] == log.at[0]  # searches are published to the second only
@@ -132,8 +149,9 @@ def test_istas_is_read_with_what_was_used_before(tmp_path, by_rows):
     assert table["at"].to_pylist()[0] == dt.datetime(2018, 4, 17, 20, 28, 43, 438000, dt.UTC)
     assert table["at"].to_pylist()[1] == dt.datetime(2018, 4, 8, 16, 46, 43, 674000, dt.UTC)
     assert table["used"].to_pylist() == [
-        [{"app": "mail", "seconds": 60.0}, {"app": "maps", "seconds": 1.5}], [],
-    ]  # fmt: skip
+        [{"app": "mail", "seconds": 60.0}, {"app": "maps", "seconds": 1.5}],
+        [],
+    ]
     pairs = read_pairs(file)
     assert pairs.apps == ["pinterest", "weather"]
     assert pairs.workers == ["225", "219"]

@@ -24,21 +24,39 @@ def opened(folder, name, text, **named):
     ("columns", "kind", "roles"),
     [
         (["Title", "Views"], "list", {"phrase": "Title", "weight": "Views"}),
-        (["name", "lang", "SKU", "url"], "list",
-         {"phrase": "name", "language": "lang", "id": "SKU", "url": "url"}),
-        (["query", "at", "count", "title"], "queries",
-         {"phrase": "query", "at": "at", "weight": "count"}),
-        (["keyword", "timestamp", "session"], "queries",
-         {"phrase": "keyword", "at": "timestamp", "user": "session"}),
-        (["AnonID", "Query", "QueryTime", "ItemRank", "ClickURL"], "queries",
-         {"phrase": "Query", "at": "QueryTime", "user": "AnonID"}),
-        (["query_id", "session_id", "final_search_term", "search_time", "popularity"], "queries",
-         {"phrase": "final_search_term", "at": "search_time", "user": "session_id"}),
-        (["query_id", "user_query", "client_id", "timestamp", "application"], "queries",
-         {"phrase": "user_query", "at": "timestamp", "user": "client_id"}),
+        (
+            ["name", "lang", "SKU", "url"],
+            "list",
+            {"phrase": "name", "language": "lang", "id": "SKU", "url": "url"},
+        ),
+        (
+            ["query", "at", "count", "title"],
+            "queries",
+            {"phrase": "query", "at": "at", "weight": "count"},
+        ),
+        (
+            ["keyword", "timestamp", "session"],
+            "queries",
+            {"phrase": "keyword", "at": "timestamp", "user": "session"},
+        ),
+        (
+            ["AnonID", "Query", "QueryTime", "ItemRank", "ClickURL"],
+            "queries",
+            {"phrase": "Query", "at": "QueryTime", "user": "AnonID"},
+        ),
+        (
+            ["query_id", "session_id", "final_search_term", "search_time", "popularity"],
+            "queries",
+            {"phrase": "final_search_term", "at": "search_time", "user": "session_id"},
+        ),
+        (
+            ["query_id", "user_query", "client_id", "timestamp", "application"],
+            "queries",
+            {"phrase": "user_query", "at": "timestamp", "user": "client_id"},
+        ),
         (["user", "composition", "query", "submitted_at", "keystrokes"], "compositions", {}),
     ],
-)  # fmt: skip
+)
 def test_a_file_is_told_by_its_columns(tmp_path, columns, kind, roles):
     shape = opened(tmp_path, "a.tsv", "\t".join(columns) + "\n")[1]
     assert (shape.kind, shape.roles) == (kind, roles)
@@ -51,8 +69,9 @@ def test_a_column_can_be_named_and_one_of_ones_own_is_a_context(tmp_path):
     found = read_list(pieces, shape)
     assert found.ids.to_pylist() == ["tea-1"]
     assert {k: v.to_pylist() for k, v in found.contexts.items()} == {
-        "language": ["en"], "brand": ["Acme"],
-    }  # fmt: skip
+        "language": ["en"],
+        "brand": ["Acme"],
+    }
 
 
 @pytest.mark.parametrize(
@@ -73,8 +92,9 @@ def test_columns_that_do_not_tell_are_named(tmp_path, header, named, message):
 def test_payloads_are_json_and_an_address_is_one(tmp_path):
     rows = [
         {"title": "a", "payload": {"url": "/own", "n": 1}, "url": "/a"},
-        {"title": "b", "url": "/b"}, {"title": "c"},
-    ]  # fmt: skip
+        {"title": "b", "url": "/b"},
+        {"title": "c"},
+    ]
     pieces, shape = opened(tmp_path, "a.jsonl", "\n".join(map(json.dumps, rows)))
     payloads = read_list(pieces, shape).payloads.to_pylist()
     assert [p and json.loads(p) for p in payloads] == [{"url": "/own", "n": 1}, {"url": "/b"}, None]
@@ -141,8 +161,9 @@ def hour(n):
 
 def test_aol_counts_a_search_once_however_many_results_were_opened(tmp_path):
     lines = ["AnonID\tQuery\tQueryTime\tItemRank\tClickURL"]
-    lines += [f"7\ttea\t2006-03-01 0{h}:00:00\t{rank}\thttp://a" for h, rank in
-              ((1, 1), (1, 2), (2, 1))]  # fmt: skip
+    lines += [
+        f"7\ttea\t2006-03-01 0{h}:00:00\t{rank}\thttp://a" for h, rank in ((1, 1), (1, 2), (2, 1))
+    ]
     lines += ["8\ttea\t2006-03-01 02:00:00\t\t", '8\t"tea\t2006-03-01 03:00:00\t\t']
     log = read_query_log(*opened(tmp_path, "user-ct-01.txt", "\n".join(lines) + "\n"))
     assert [log.queries[q] for q in log.query] == ["tea", "tea", "tea", '"tea']
@@ -151,19 +172,24 @@ def test_aol_counts_a_search_once_however_many_results_were_opened(tmp_path):
 
 
 CARD_TEST = {
-    "query_id": "23", "session_id": "783",
+    "query_id": "23",
+    "session_id": "783",
     "past_search_terms": [["robot toys", "2006-03-01 01:00:00"], ["magnus", "2006-03-01 02:00:00"]],
-    "prefix": "rob", "prefix_typed_time": "2006-03-01T03:00:00.256Z",
-    "final_search_term": "robots", "search_time": "2006-03-01 04:00:00",
-}  # fmt: skip
+    "prefix": "rob",
+    "prefix_typed_time": "2006-03-01T03:00:00.256Z",
+    "final_search_term": "robots",
+    "search_time": "2006-03-01 04:00:00",
+}
 
 
 def test_amazon_qac_brings_past_searches_and_times_without_a_zone(tmp_path):
     pieces, shape = opened(tmp_path, "test.jsonl", json.dumps(CARD_TEST))
     log = read_query_log(pieces, shape)
     assert [(log.queries[q], t) for q, t in zip(log.query, log.at, strict=True)] == [
-        ("robot toys", hour(1)), ("magnus", hour(2)), ("robots", hour(4)),
-    ]  # fmt: skip
+        ("robot toys", hour(1)),
+        ("magnus", hour(2)),
+        ("robots", hour(4)),
+    ]
     assert {log.users[u] for u in log.user} == {"783"}
     file = tmp_path / "test.parquet"
     pq.write_table(pa.Table.from_pylist([CARD_TEST]), file)

@@ -45,8 +45,9 @@ def test_text_without_tabs_is_a_phrase_a_line(tmp_path):
     pieces = open_pieces(file)
     assert pieces.columns == []
     assert pa.concat_tables(pieces.read(["line"]))["line"].to_pylist() == [
-        "tea", ' "quoted", it is',
-    ]  # fmt: skip
+        "tea",
+        ' "quoted", it is',
+    ]
 
 
 def test_compressed_text_is_read(tmp_path):

@@ -82,8 +82,9 @@ def test_an_edit_follows_at_once_with_a_sibling_of_the_last_query():
 
 def test_a_recently_opened_app_causes_as_documented():
     # Apps 0 to 3 cause a phrase each, app 4 none.
-    affinity = Affinity(list("abcde"), np.ones(5), np.array([0, 1, 2, 3, 4, 4]),
-                        np.arange(4), np.ones(4))  # fmt: skip
+    affinity = Affinity(
+        list("abcde"), np.ones(5), np.array([0, 1, 2, 3, 4, 4]), np.arange(4), np.ones(4)
+    )
     rng = np.random.default_rng(5)
     devices = _Devices(affinity, 1, rng)
     assert sorted(devices.owned[0]) == [0, 1, 2, 3, 4]

@@ -39,12 +39,18 @@ def test_marginals_by_hand():
             ),
             # Begins by a backspace, never shown, typed in full.
             composition(
-                2, "tea", None, ("to", ["toy"]), ("t", ["toy"]), ("te", []), ("tea", []),
+                2,
+                "tea",
+                None,
+                ("to", ["toy"]),
+                ("t", ["toy"]),
+                ("te", []),
+                ("tea", []),
                 dwells=[0.1, 0.3, 0.4, 1.0],
             ),
         ],
         schema=schema,
-    )  # fmt: skip
+    )
     found = marginals(table)
     assert found["shown_but_skipped"] == 0.5
     assert found["final_prefix"] == 2.5

@@ -72,8 +72,9 @@ def test_the_whole_chapter_is_one_page_and_goes_on_where_it_stopped(
     overview, accuracy, every = report.tables[:3]
     assert [row["relevance"] for row in overview.records()] == ["mpc", "personal-s"] * 4
     assert {row["protocol"] for row in every.records()} == {"careful", "paper"}
-    static = {(row["relevance"], row["protocol"], row["model"]): row["MRR"]
-              for row in accuracy.records()}  # fmt: skip
+    static = {
+        (row["relevance"], row["protocol"], row["model"]): row["MRR"] for row in accuracy.records()
+    }
     for row in overview.records():
         name = "static" if row["list"] == "own" else "re-rank the shown list: static"
         assert row["static"] == static[row["relevance"], row["protocol"], name]

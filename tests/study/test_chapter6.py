@@ -32,8 +32,10 @@ def log():
 def test_summary_and_topics_have_the_tables_shape(log):
     table = tables.counts_table(counts(**SMALL))
     assert table.records()[0] == {
-        "": "accesses", "simulated": len(log.access_user), "published": 4_829_376
-    }  # fmt: skip
+        "": "accesses",
+        "simulated": len(log.access_user),
+        "published": 4_829_376,
+    }
     table = tables.urologists_table(urologists_topic(**SMALL, n_topics=30))
     assert len(table.rows) == 10
     assert list(table.columns) == ["user documents", "patient documents"]
@@ -82,9 +84,7 @@ def test_tables_of_recognition_show_published_means_and_every_pipeline(log, monk
 
     monkeypatch.setattr("telic.study.chapter6.recognition.recognise", naive)
     monkeypatch.setattr("telic.specialty.control.recognise", naive)
-    found = recognised(
-        log, shuffle(log, n_topics=4), one, fine=False, pipeline="printed", seed=3
-    )  # fmt: skip
+    found = recognised(log, shuffle(log, n_topics=4), one, fine=False, pipeline="printed", seed=3)
     assert {method for method, _ in asked} == set(CLASSIFIERS[1:])
     assert all(o["pipeline"] == "printed" and o["seed"] == 3 for _, o in asked)
     scores, _, differences, by_pipeline = tables.recognition_tables("Table 6.7", found)

@@ -35,9 +35,13 @@ SMALL = 0.004
 
 def case(after):
     return changed_users(
-        letters_catalogue(SEED), "readers", after, seed=SEED, users=20,
+        letters_catalogue(SEED),
+        "readers",
+        after,
+        seed=SEED,
+        users=20,
         compositions=(40, 20, 20, 240),
-    )  # fmt: skip
+    )
 
 
 def after_change(case, gains):
@@ -90,9 +94,13 @@ def test_what_the_end_of_a_log_shows_holds_from_the_first_suggestion(after, few)
     """The change falls into the last quarter of the log, which no weight or gate was fitted on."""
     catalogue = letters_catalogue(SEED)
     log = simulate_change(
-        catalogue, before="readers", after=AFTER[after] or "readers", users=20,
-        compositions=(75, 25), seed=SEED,
-    )  # fmt: skip
+        catalogue,
+        before="readers",
+        after=AFTER[after] or "readers",
+        users=20,
+        compositions=(75, 25),
+        seed=SEED,
+    )
     replay = Replay(read_compositions(log), queries=read_queries(catalogue.as_queries(log)))
     completer = fit_completer(replay, relevance="mpc", model="adaqac-batch")
     checks = [user.check for user in completer.users.values() if user.reranks]
@@ -186,8 +194,11 @@ def test_the_page_reports_on_other_seeds_than_the_rule_was_chosen_on():
         )
     openings = report.tables[-1].records()
     assert [row["gains of"] for row in openings] == [
-        "draws at random", "inattentive", "calibrated", "readers",
-    ]  # fmt: skip
+        "draws at random",
+        "inattentive",
+        "calibrated",
+        "readers",
+    ]
     assert (RULE.forgetting != 0.97) == ("serves another one" in report.markdown())
 
 

@@ -36,9 +36,14 @@ def folder(tmp_path):
     y = np.where(X.toarray()[:, 0] + rng.normal(size=300) > 0.5, 1, -1)
     (tmp_path / "ml").mkdir()
     np.savez(
-        tmp_path / "ml" / "diabetes.npz", data=X.data, indices=X.indices, indptr=X.indptr,
-        shape=X.shape, y=y, y_raw=y,
-    )  # fmt: skip
+        tmp_path / "ml" / "diabetes.npz",
+        data=X.data,
+        indices=X.indices,
+        indptr=X.indptr,
+        shape=X.shape,
+        y=y,
+        y_raw=y,
+    )
     return tmp_path
 
 
@@ -159,9 +164,13 @@ def test_labels_follow_the_named_rule(tmp_path):
     (tmp_path / "ml").mkdir()
     np.savez(
         tmp_path / "ml" / "covtype.npz",
-        data=X.data, indices=X.indices, indptr=X.indptr, shape=X.shape,
-        y=np.array([-1, 1, -1, -1]), y_raw=np.array([1, 2, 3, 4]),
-    )  # fmt: skip
+        data=X.data,
+        indices=X.indices,
+        indptr=X.indptr,
+        shape=X.shape,
+        y=np.array([-1, 1, -1, -1]),
+        y_raw=np.array([1, 2, 3, 4]),
+    )
     assert load("covtype", tmp_path).positive.tolist() == [False, True, False, False]
     assert load("covtype", tmp_path, "even").positive.tolist() == [False, True, False, True]
 

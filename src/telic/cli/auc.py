@@ -77,9 +77,18 @@ def fit(
     )
     with steps("fit", len(BETAS) * (given is None) + 2) as tell:
         final, truth, scores = fit_measured(
-            rows, label=label, beta=given, scaling=scaling, test=test, seed=seed, progress=tell,
-            solver=solver, penalty=penalty, beta1=beta1, threshold=rule,
-        )  # fmt: skip
+            rows,
+            label=label,
+            beta=given,
+            scaling=scaling,
+            test=test,
+            seed=seed,
+            progress=tell,
+            solver=solver,
+            penalty=penalty,
+            beta1=beta1,
+            threshold=rule,
+        )
     final.save(model)
     if report is not None:
         made = final.settings() | {"rows fitted": rows.positive.size, "held out": truth.size}
@@ -88,9 +97,15 @@ def fit(
             "was then fitted to all rows."
         )
         page(
-            "A ranking by AUC", lead, truth, scores, label=rows.positive_label, settings=made,
-            features=final.features(), seed=seed,
-        ).write(report)  # fmt: skip
+            "A ranking by AUC",
+            lead,
+            truth,
+            scores,
+            label=rows.positive_label,
+            settings=made,
+            features=final.features(),
+            seed=seed,
+        ).write(report)
     found = {"positive": rows.positive_label} | measures(truth, scores)
     _print(found | {"beta": final.parameters["beta"], "model": str(model)}, as_json)
 
@@ -159,16 +174,24 @@ def evaluate(
         check_output(report, reads=[table, model], overwrite=overwrite)
     ranker = Ranker.load(model)
     rows = read_labelled(
-        table, label=ranker.label, positive=ranker.positive_label, encoder=ranker.encoder,
+        table,
+        label=ranker.label,
+        positive=ranker.positive_label,
+        encoder=ranker.encoder,
         width=ranker.coef.size,
-    )  # fmt: skip
+    )
     scores = ranker.score(rows.X)
     if report is not None:
         page(
-            "A ranking by AUC", f"{table.name}: every row of the file.", rows.positive, scores,
-            label=ranker.positive_label, settings=ranker.settings(),
-            features=ranker.features(), seed=seed,
-        ).write(report)  # fmt: skip
+            "A ranking by AUC",
+            f"{table.name}: every row of the file.",
+            rows.positive,
+            scores,
+            label=ranker.positive_label,
+            settings=ranker.settings(),
+            features=ranker.features(),
+            seed=seed,
+        ).write(report)
     _print({"positive": ranker.positive_label} | measures(rows.positive, scores), as_json)
 
 

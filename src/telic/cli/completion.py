@@ -143,9 +143,12 @@ def simulate(
         else (read_catalogue(catalogue, min_users=min_users), None)
     )
     common: dict[str, Any] = {
-        "users": users, "compositions": compositions, "seed": seed, "setting": setting,
+        "users": users,
+        "compositions": compositions,
+        "seed": seed,
+        "setting": setting,
         "attention": attention,
-    }  # fmt: skip
+    }
     with console.status("simulating typists"):
         if phones:
             log = simulate_phones(

@@ -262,10 +262,11 @@ def _print_facts(facts: dict[str, Any], *, to: Console, indent: str = "  ") -> N
         if isinstance(value, dict):
             line(f"{name}:")
             _print_facts(value, to=to, indent=indent + "  ")
-        elif isinstance(value, list) and value and isinstance(value[0], dict):
+        elif isinstance(value, list) and not all(isinstance(one, float) for one in value):
             line(f"{name}:")
             for one in value:
-                line("  " + ", ".join(f"{part} {said}" for part, said in one.items()))
+                parts = one.items() if isinstance(one, dict) else ()
+                line("  " + (", ".join(f"{part} {said}" for part, said in parts) or str(one)))
         elif isinstance(value, list):
             line(f"{name}: {', '.join(map(str, value))}")
         else:

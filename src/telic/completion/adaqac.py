@@ -60,16 +60,29 @@ class Protocol:
 
 
 PAPER = Protocol(
-    "paper", scale="count", learn_relevance=False, keep_unlisted=True, pooling="average",
-    pull_to="zero", l2=(0.01,),
-    schedule="annealed", step_sizes=(0.01, 0.03, 0.1, 0.3), do_no_harm=False,
-)  # fmt: skip
+    "paper",
+    scale="count",
+    learn_relevance=False,
+    keep_unlisted=True,
+    pooling="average",
+    pull_to="zero",
+    l2=(0.01,),
+    schedule="annealed",
+    step_sizes=(0.01, 0.03, 0.1, 0.3),
+    do_no_harm=False,
+)
 CAREFUL = Protocol(
-    "careful", scale="log", learn_relevance=True, keep_unlisted=False, pooling="pooled",
+    "careful",
+    scale="log",
+    learn_relevance=True,
+    keep_unlisted=False,
+    pooling="pooled",
     pull_to="unpersonalised",
-    l2=(0.01, 0.1, 1.0, 10.0, 100.0), schedule="steady", step_sizes=(0.003, 0.01, 0.03, 0.1),
+    l2=(0.01, 0.1, 1.0, 10.0, 100.0),
+    schedule="steady",
+    step_sizes=(0.003, 0.01, 0.03, 0.1),
     do_no_harm=True,
-)  # fmt: skip
+)
 PROTOCOLS = {protocol.name: protocol for protocol in (CAREFUL, PAPER)}
 
 
@@ -117,9 +130,17 @@ class OnlineRule:
         """
         step = step_after(self.step_size, updates, self.schedule == "annealed")
         online_step(
-            x, relevance, 0, len(x), chosen, weights, np.zeros_like(weights), step, self.l2,
+            x,
+            relevance,
+            0,
+            len(x),
+            chosen,
+            weights,
+            np.zeros_like(weights),
+            step,
+            self.l2,
             np.empty(len(x)),
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True)

@@ -101,11 +101,16 @@ class AppAware:
         # A completer knows no apps of a query that is not in its catalogue.
         known = np.where(moments.known, moments.candidates, -1)
         _score_moments(
-            moments.composition, known, signals.apps, signals.installed_start,
-            signals.installed_app, signals.installed_value, signals.recent_start,
-            signals.recent_app, self.weights.start, self.weights.app, self.weights.value,
-            self.shares.start, self.shares.app, self.shares.value, self.recency, added,
-        )  # fmt: skip
+            moments.composition,
+            known,
+            signals.apps,
+            (signals.installed_start, signals.installed_app, signals.installed_value),
+            (signals.recent_start, signals.recent_app),
+            (self.weights.start, self.weights.app, self.weights.value),
+            (self.shares.start, self.shares.app, self.shares.value),
+            self.recency,
+            added,
+        )
         if feedback is not None and design is not None:
             added += (feedback[..., : len(FEATURES)] / design.deviations) @ self.feedback
         return moments.relevance + added / self.relevance_weight
@@ -185,9 +190,15 @@ class _Problem:
 
     @classmethod
     def of(
-        cls, replay: Replay, moments: Moments, signals: Signals, shares: OpenedShares,
-        protocol: Protocol, feedback: np.ndarray | None, design: Design | None,
-    ) -> "_Problem":  # fmt: skip
+        cls,
+        replay: Replay,
+        moments: Moments,
+        signals: Signals,
+        shares: OpenedShares,
+        protocol: Protocol,
+        feedback: np.ndarray | None,
+        design: Design | None,
+    ) -> "_Problem":
         there = moments.candidates >= 0
         # Only differences count; a large constant in the learned weight's column would slow a fit.
         relevance = moments.relevance - moments.relevance.max(axis=1, keepdims=True)
@@ -203,8 +214,9 @@ class _Problem:
         recent, row = entries_of(signals.recent_start, row_composition)
         order = recent - signals.recent_start[row_composition][row]
         query = candidate[row]
-        y = shares.of(query, signals.recent_app[recent],
-                      query == replay.query[row_composition][row])  # fmt: skip
+        y = shares.of(
+            query, signals.recent_app[recent], query == replay.query[row_composition][row]
+        )
         scales = (standard_deviation(value), standard_deviation(y))
         parts = [(row, order, y / scales[1])]
         width = MOST_RECENT
@@ -222,11 +234,20 @@ class _Problem:
         row, feature, shared = row[used], feature[used], shared[used]
         by_row = np.lexsort((feature, row))
         choices = FactoredChoices(
-            len(queries), signals.apps, width, outcome, relevance[there], start, chosen,
-            np.searchsorted(owner, np.arange(len(moments) + 1)), signals.installed_app[where],
-            value / scales[0], np.searchsorted(row[by_row], np.arange(len(candidate) + 1)),
-            feature[by_row], shared[by_row],
-        )  # fmt: skip
+            len(queries),
+            signals.apps,
+            width,
+            outcome,
+            relevance[there],
+            start,
+            chosen,
+            np.searchsorted(owner, np.arange(len(moments) + 1)),
+            signals.installed_app[where],
+            value / scales[0],
+            np.searchsorted(row[by_row], np.arange(len(candidate) + 1)),
+            feature[by_row],
+            shared[by_row],
+        )
         return cls(choices, queries, scales, protocol.learn_relevance)
 
     def model(self, fit: Fit, penalty: Elastic, shares: OpenedShares, queries: int) -> AppAware:
@@ -237,23 +258,26 @@ class _Problem:
             AppTable.of(
                 self.queries[pair // apps], pair % apps, fit.weights[pair] / self.scales[0], queries
             ),
-            AppTable.of(shares.pair // max(shares.apps, 1), shares.pair % max(shares.apps, 1),
-                        shares.values, queries),
+            AppTable.of(
+                shares.pair // max(shares.apps, 1),
+                shares.pair % max(shares.apps, 1),
+                shares.values,
+                queries,
+            ),
             shared[:MOST_RECENT] / self.scales[1],
             shared[MOST_RECENT + 1 :].copy(),
             # Below a tenth the relevance would hardly count; data with a sense never ask for it.
             max(1 + float(shared[MOST_RECENT]), 0.1),
             penalty,
             replace(fit, weights=fit.weights[:0]),
-        )  # fmt: skip
+        )
 
 
 @njit(cache=True, nogil=True)
-def score_candidates(
-    candidates, value, order, weight_start, weight_app, weight, share_start, share_app, share,
-    recency, out,
-):  # fmt: skip
+def score_candidates(candidates, value, order, weights, shares, recency, out):
     """Add each candidate's app score; value: by app, order: by app, -1 if not recently opened."""
+    weight_start, weight_app, weight = weights
+    share_start, share_app, share = shares
     for j in range(len(candidates)):
         q = candidates[j]
         if q < 0 or q >= len(weight_start) - 1:
@@ -269,11 +293,10 @@ def score_candidates(
 
 
 @njit(cache=True, nogil=True)
-def _score_moments(
-    composition, candidates, apps, installed_start, installed_app, installed_value, recent_start,
-    recent_app, weight_start, weight_app, weight, share_start, share_app, share, recency, out,
-):  # fmt: skip
+def _score_moments(composition, candidates, apps, installed, recent, weights, shares, recency, out):
     """Score the candidates of every moment; moments of one composition stand together."""
+    installed_start, installed_app, installed_value = installed
+    recent_start, recent_app = recent
     value, order = np.zeros(apps), np.full(apps, -1)
     now = -1
     for t in range(len(composition)):
@@ -289,7 +312,4 @@ def _score_moments(
             for e in range(recent_start[c], recent_start[c + 1]):
                 order[recent_app[e]] = e - recent_start[c]
             now = c
-        score_candidates(
-            candidates[t], value, order, weight_start, weight_app, weight, share_start, share_app,
-            share, recency, out[t],
-        )  # fmt: skip
+        score_candidates(candidates[t], value, order, weights, shares, recency, out[t])

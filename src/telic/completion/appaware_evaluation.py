@@ -180,9 +180,12 @@ def try_phone_models(replay: Replay, models: PhoneModels) -> PhoneResult:
     """Rank the candidates at every keystroke of the test part."""
     moments = replay.moments(models.relevance, replay.every_keystroke(TEST), n=models.n)
     return PhoneResult(
-        models, models.reciprocal_ranks(replay, moments), replay.log.user[moments.composition],
-        slices_of(replay, moments), replay.lists,
-    )  # fmt: skip
+        models,
+        models.reciprocal_ranks(replay, moments),
+        replay.log.user[moments.composition],
+        slices_of(replay, moments),
+        replay.lists,
+    )
 
 
 def evaluate_phones(

@@ -59,9 +59,13 @@ class Signals:
         place = np.arange(len(kept)) - np.searchsorted(owner[kept], owner[kept])
         kept = kept[place < MOST_RECENT]
         return cls(
-            len(log.apps), log.installed_start, log.installed_app, np.log1p(log.daily_opens),
-            np.searchsorted(owner[kept], np.arange(n + 1)), log.opened_app[kept],
-        )  # fmt: skip
+            len(log.apps),
+            log.installed_start,
+            log.installed_app,
+            np.log1p(log.daily_opens),
+            np.searchsorted(owner[kept], np.arange(n + 1)),
+            log.opened_app[kept],
+        )
 
     def variant(self, name: str) -> "Signals":
         """Return what a variant of 3.4.3 may see: "i", "o", "c", "a", or "s" for nothing."""
@@ -71,9 +75,11 @@ class Signals:
         everything, nothing = np.ones(n, bool), np.zeros(n, bool)
         opened = np.diff(self.recent_start) > 0
         installed, recent = {
-            "s": (nothing, nothing), "i": (everything, nothing), "o": (nothing, everything),
+            "s": (nothing, nothing),
+            "i": (everything, nothing),
+            "o": (nothing, everything),
             "c": (~opened, opened),
-        }[name]  # fmt: skip
+        }[name]
         keep = np.repeat(installed, np.diff(self.installed_start))
         also = np.repeat(recent, np.diff(self.recent_start))
         return replace(

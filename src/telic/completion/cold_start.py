@@ -111,9 +111,13 @@ def fit_files(
                 log, queries=queries, min_compositions=min_compositions, min_users=min_users
             )
             fitted = fit_completer(
-                replay, relevance=relevance, model=model or "adaqac-online", protocol=protocol,
-                n=n, minutes=minutes,
-            )  # fmt: skip
+                replay,
+                relevance=relevance,
+                model=model or "adaqac-online",
+                protocol=protocol,
+                n=n,
+                minutes=minutes,
+            )
             completer = replace(
                 fitted,
                 found=found,
@@ -171,11 +175,22 @@ def _cold(
     }
     gate = Gate(False, np.zeros(len(PREFIX_BINS), bool), np.zeros(len(users), bool))
     return Completer(
-        index, relevance, Design(np.ones(D), False), weights, users, gate, "static", n, 0.0,
-        "careful", simulated, records=_records(entries, given), merged=True,
+        index,
+        relevance,
+        Design(np.ones(D), False),
+        weights,
+        users,
+        gate,
+        "static",
+        n,
+        0.0,
+        "careful",
+        simulated,
+        records=_records(entries, given),
+        merged=True,
         contexts=_contexts(entries, given),
         found=(found or {}) | _merging(entries),
-    )  # fmt: skip
+    )
 
 
 def _learned_mix(gathered: Gathered, *, n: int) -> tuple[float, float, float]:

@@ -26,9 +26,7 @@ from telic.data import load_model, save_model
 from telic.errors import InputError, ModelError
 
 KIND = "completer"
-SERVED = (
-    "static", "adaqac-unp", "adaqac-batch", "adaqac-online", "appaware", "appaware-adaqac",
-)  # fmt: skip
+SERVED = ("static", "adaqac-unp", "adaqac-batch", "adaqac-online", "appaware", "appaware-adaqac")
 """Models that a completer can serve."""
 
 
@@ -200,9 +198,11 @@ class Completer:
         known = known or UserState(self.everyone)
         known.own_queries(self)  # which the copies then know
         return replace(
-            known, weights=known.weights.copy(), history=dict(known.history),
+            known,
+            weights=known.weights.copy(),
+            history=dict(known.history),
             check=replace(known.check),
-        )  # fmt: skip
+        )
 
     def check_summary(self) -> str:
         """Say in a few words for whom the running check keeps the static order."""
@@ -371,17 +371,30 @@ class Completer:
         reranks = np.array([state.reranks for state in states], bool)
         deny, synonyms = meta.get("deny"), meta.get("synonyms")
         completer = cls(
-            index, Relevance(**relevance), Design(arrays["deviations"], meta["learn_relevance"]),
-            arrays["everyone"], dict(zip(meta["users"], states, strict=True)),
-            Gate(meta["anywhere"], arrays["bins"], reranks, arrays["p_values"]), meta["model"],
-            meta["n"], meta["step_size"], meta["protocol"], meta["simulated"],
+            index,
+            Relevance(**relevance),
+            Design(arrays["deviations"], meta["learn_relevance"]),
+            arrays["everyone"],
+            dict(zip(meta["users"], states, strict=True)),
+            Gate(meta["anywhere"], arrays["bins"], reranks, arrays["p_values"]),
+            meta["model"],
+            meta["n"],
+            meta["step_size"],
+            meta["protocol"],
+            meta["simulated"],
             PhoneRanker.stored(meta["phones"], arrays) if meta.get("phones") else None,
-            meta["schedule"], meta["l2"], meta["keep_unlisted"], meta["do_no_harm"],
-            Records.stored(arrays), meta.get("merged", False),
-            WordIndex.stored(arrays), Contexts.stored(meta.get("contexts"), arrays),
+            meta["schedule"],
+            meta["l2"],
+            meta["keep_unlisted"],
+            meta["do_no_harm"],
+            Records.stored(arrays),
+            meta.get("merged", False),
+            WordIndex.stored(arrays),
+            Contexts.stored(meta.get("contexts"), arrays),
             DenyList(tuple(deny)) if deny else None,
-            Synonyms(tuple(map(tuple, synonyms))) if synonyms else None, meta.get("found", {}),
-        )  # fmt: skip
+            Synonyms(tuple(map(tuple, synonyms))) if synonyms else None,
+            meta.get("found", {}),
+        )
         completer.live.gone |= set(meta.get("denied", []))
         return completer
 

@@ -91,8 +91,9 @@ class Gathered:
         self.texts, self.users = list(numbers), list(names)
         self.form_of = np.array([self._form(text) for text in self.texts], np.int64)
         if not parts:
-            parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64),
-                      np.empty(0))]  # fmt: skip
+            parts = [
+                (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+            ]
         at, query, user, count = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         order = np.argsort(at, kind="stable")
         self.query = query[order]
@@ -146,11 +147,15 @@ class Gathered:
         rows = 0 if listed is None else len(np.unique(self._spelled_rows()))
         spellings = rows + int(np.isin(self.form_of, more).sum())
         return Entries(
-            phrases, np.concatenate([weight, np.zeros(len(more))]) + popular[form], lately[form],
-            column(listed.ids if listed else None), column(listed.payloads if listed else None),
+            phrases,
+            np.concatenate([weight, np.zeros(len(more))]) + popular[form],
+            lately[form],
+            column(listed.ids if listed else None),
+            column(listed.payloads if listed else None),
             {name: column(values) for name, values in (listed.contexts if listed else {}).items()},
-            spellings, int((seen & ~opened & ~in_list).sum()),
-        )  # fmt: skip
+            spellings,
+            int((seen & ~opened & ~in_list).sum()),
+        )
 
     def histories(self, entries: Entries, *, until: int | None = None) -> dict[str, dict]:
         """Return what each user submitted before a moment: user → query → count, oldest first.
@@ -202,8 +207,9 @@ class Gathered:
         """Text by which each form of the logs was submitted most, the first of equals."""
         best = np.full(len(self.forms), -1, np.int64)
         if len(self.texts):
-            counts = np.bincount(self.query[before], self.submissions.count[before],
-                                 len(self.texts))  # fmt: skip
+            counts = np.bincount(
+                self.query[before], self.submissions.count[before], len(self.texts)
+            )
             order = np.lexsort((np.arange(len(self.texts)), -counts))[::-1]
             best[self.form_of[order]] = order
         return best
@@ -226,8 +232,9 @@ def _numbered(columns: list[np.ndarray]) -> np.ndarray:
     """Number the distinct rows of some integer columns."""
     number = np.zeros(len(columns[0]), np.int64)
     for column in columns:
-        number = np.unique(number * (int(column.max(initial=0)) + 1) + column,
-                           return_inverse=True)[1]  # fmt: skip
+        number = np.unique(number * (int(column.max(initial=0)) + 1) + column, return_inverse=True)[
+            1
+        ]
     return number
 
 

@@ -93,10 +93,14 @@ def evaluate_models(replay: Replay, models: Models) -> Result:
     """
     moments = replay.moments(models.relevance, replay.every_keystroke(TEST), n=models.n)
     return Result(
-        models, moments, models.reciprocal_ranks(replay, moments),
-        replay.log.user[moments.composition], slices_of(replay, moments), replay.lists,
+        models,
+        moments,
+        models.reciprocal_ranks(replay, moments),
+        replay.log.user[moments.composition],
+        slices_of(replay, moments),
+        replay.lists,
         replay.shown_share(moments),
-    )  # fmt: skip
+    )
 
 
 def slices_of(replay: Replay, moments: Moments) -> dict[str, np.ndarray]:

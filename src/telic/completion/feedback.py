@@ -174,9 +174,16 @@ class Feedback:
     ) -> None:
         self._reserve(len(shown))
         self._used = observe_list(
-            self._ids, self._table, self._used, shown, texts, dwell,
-            np.frombuffer(prefix, np.uint8), blob, offsets,
-        )  # fmt: skip
+            self._ids,
+            self._table,
+            self._used,
+            shown,
+            texts,
+            dwell,
+            np.frombuffer(prefix, np.uint8),
+            blob,
+            offsets,
+        )
 
     def features(self, wanted: list[int] | np.ndarray) -> np.ndarray:
         """Return the features of the suggestions `wanted`, shape (len(wanted), 16)."""

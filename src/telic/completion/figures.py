@@ -18,9 +18,13 @@ def users_figure(found: Sequence[Mapping[str, Any]]) -> Figure:
     for place, one in enumerate(found):
         for i, mrr in enumerate(one["mrr"].values()):
             box = axes.boxplot(
-                mrr, positions=[place + (i - 1) * 0.25], widths=0.2, patch_artist=True,
-                flierprops={"markersize": 2}, medianprops={"color": "black"},
-            )  # fmt: skip
+                mrr,
+                positions=[place + (i - 1) * 0.25],
+                widths=0.2,
+                patch_artist=True,
+                flierprops={"markersize": 2},
+                medianprops={"color": "black"},
+            )
             box["boxes"][0].set_facecolor(f"C{i}")
     names = [
         one["relevance"] + (f"\nN = {one['candidates']}" if one["candidates"] != 10 else "")

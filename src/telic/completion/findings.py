@@ -26,8 +26,12 @@ def findings(results: Sequence[Result]) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {"rows": [], "gates": [], "shown": [], "users": []}
     for result in results:
         models = result.models
-        about = {"relevance": models.relevance.name, "protocol": models.protocol.name,
-                 "candidates": models.n, "lists": result.lists}  # fmt: skip
+        about = {
+            "relevance": models.relevance.name,
+            "protocol": models.protocol.name,
+            "candidates": models.n,
+            "lists": result.lists,
+        }
         found["rows"] += result.rows()
         found["gates"] += [
             about | {"model": row_name(model, result.lists), "decision": gate.summary()}

@@ -109,11 +109,23 @@ def completer_of(
     if protocol.do_no_harm and model != "static":
         _walk_checks(replay, models, model, states, now)
     return Completer(
-        index, replace(relevance, learned=None), design, everyone,
-        states, gate, model, models.n, step_size, protocol.name, replay.log.simulated, ranker,
-        schedule=protocol.schedule, l2=l2, keep_unlisted=protocol.keep_unlisted,
+        index,
+        replace(relevance, learned=None),
+        design,
+        everyone,
+        states,
+        gate,
+        model,
+        models.n,
+        step_size,
+        protocol.name,
+        replay.log.simulated,
+        ranker,
+        schedule=protocol.schedule,
+        l2=l2,
+        keep_unlisted=protocol.keep_unlisted,
         do_no_harm=protocol.do_no_harm,
-    )  # fmt: skip
+    )
 
 
 def _walk_checks(

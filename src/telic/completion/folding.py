@@ -10,9 +10,22 @@ _MARKS = re.compile(
 """Accents; Hebrew points; Arabic vowel signs, hamzas above and below, and the stretched line; the
 Devanagari nukta; joiners. Keep `telic.data.tables.unmatchable` alike."""
 _LETTERS = str.maketrans(
-    {"ł": "l", "ø": "o", "đ": "d", "ð": "d", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe",
-     "þ": "th", "ى": "ي", "ة": "ه", "ँ": "ं"}
-)  # fmt: skip
+    {
+        "ł": "l",
+        "ø": "o",
+        "đ": "d",
+        "ð": "d",
+        "ħ": "h",
+        "ŧ": "t",
+        "ı": "i",
+        "æ": "ae",
+        "œ": "oe",
+        "þ": "th",
+        "ى": "ي",
+        "ة": "ه",
+        "ँ": "ं",
+    }
+)
 """Letters that have no decomposition but are typed as others."""
 
 

@@ -281,10 +281,13 @@ class PrefixIndex:
         """Tell where a phrase, in exactly this spelling, stands among the ids or would."""
         key = _encoded_prefix(phrase)
         at, there = kernels.place(
-            self.folded_bytes, self.folded_offsets, self.spelling_bytes, self.spelling_offsets,
+            self.folded_bytes,
+            self.folded_offsets,
+            self.spelling_bytes,
+            self.spelling_offsets,
             np.frombuffer(key, np.uint8),
             np.frombuffer(phrase.encode(errors="surrogatepass"), np.uint8),
-        )  # fmt: skip
+        )
         return Place(at, there, key)
 
     def alike(self, phrase: str) -> list[int]:

@@ -72,10 +72,20 @@ def recounted(replay: Replay, relevance: Relevance, *, n: int = 10) -> Relevance
     score = (moments.relevance - moments.relevance.max(axis=1, keepdims=True))[there]
     rows, ones = np.arange(len(outcome)), np.ones(len(moments))
     choices = FactoredChoices(
-        len(queries), 1, 1, outcome, score, start, start[:-1] + moments.position,
-        np.arange(len(ones) + 1), np.zeros(len(ones), int), ones,
-        np.arange(len(rows) + 1), np.zeros(len(rows), int), score,
-    )  # fmt: skip
+        len(queries),
+        1,
+        1,
+        outcome,
+        score,
+        start,
+        start[:-1] + moments.position,
+        np.arange(len(ones) + 1),
+        np.zeros(len(ones), int),
+        ones,
+        np.arange(len(rows) + 1),
+        np.zeros(len(rows), int),
+        score,
+    )
 
     def fitted(penalty: Elastic) -> Relevance:
         weights = fit_sdca(choices, penalty, tol=1e-3).weights
@@ -175,9 +185,13 @@ def fit_models(replay: Replay, relevance: Relevance, protocol: Protocol, *, n: i
 
     def choices(rows: np.ndarray) -> tuple[Choices, np.ndarray]:
         return adaqac.training_choices(
-            replay, last.where(rows), features[rows], design,
-            relevance=relevance, keep_unlisted=protocol.keep_unlisted,
-        )  # fmt: skip
+            replay,
+            last.where(rows),
+            features[rows],
+            design,
+            relevance=relevance,
+            keep_unlisted=protocol.keep_unlisted,
+        )
 
     def accuracy(weights: np.ndarray) -> float:
         """MRR on validation with a row of weights for each of its compositions."""
@@ -194,10 +208,22 @@ def fit_models(replay: Replay, relevance: Relevance, protocol: Protocol, *, n: i
         nothing = np.zeros((users, d))
         closed = Gate(False, np.zeros(5, bool), np.zeros(users, bool))
         return Models(
-            relevance, protocol, n, design, Filtering(3.0, 1), np.zeros(d), nothing, nothing,
-            np.zeros((len(log), d)), np.zeros(len(log), int), nothing, np.zeros(users, int), {},
-            protocol.step_sizes[0], dict.fromkeys(MODELS[1:], closed),
-        )  # fmt: skip
+            relevance,
+            protocol,
+            n,
+            design,
+            Filtering(3.0, 1),
+            np.zeros(d),
+            nothing,
+            nothing,
+            np.zeros((len(log), d)),
+            np.zeros(len(log), int),
+            nothing,
+            np.zeros(users, int),
+            {},
+            protocol.step_sizes[0],
+            dict.fromkeys(MODELS[1:], closed),
+        )
     pooled = {
         l2: adaqac.unpersonalised(training, l2=l2, variant=protocol.pooling) for l2 in protocol.l2
     }
@@ -221,9 +247,15 @@ def fit_models(replay: Replay, relevance: Relevance, protocol: Protocol, *, n: i
     def path(step: float) -> tuple[np.ndarray, np.ndarray]:
         """Online weights before each composition of the log, and each user's last."""
         before, latest = adaqac.online(
-            walked, row, walkers, without, done=done,
-            l2=protocol.online_l2(best_pooled), step_size=step, schedule=protocol.schedule,
-        )  # fmt: skip
+            walked,
+            row,
+            walkers,
+            without,
+            done=done,
+            l2=protocol.online_l2(best_pooled),
+            step_size=step,
+            schedule=protocol.schedule,
+        )
         online = np.full((len(log), without.shape[1]), np.nan)
         online[composition] = before
         return online, latest
@@ -239,10 +271,22 @@ def fit_models(replay: Replay, relevance: Relevance, protocol: Protocol, *, n: i
 
     filtering, _ = tune_filtering(features[valid], last.where(valid))
     models = Models(
-        relevance, protocol, n, design, filtering, everyone, without, own[best_own], online, steps,
-        latest, np.diff(walked.group), {"adaqac-unp": best_pooled, "adaqac-batch": best_own},
-        step_size, {},
-    )  # fmt: skip
+        relevance,
+        protocol,
+        n,
+        design,
+        filtering,
+        everyone,
+        without,
+        own[best_own],
+        online,
+        steps,
+        latest,
+        np.diff(walked.group),
+        {"adaqac-unp": best_pooled, "adaqac-batch": best_own},
+        step_size,
+        {},
+    )
     return replace(models, gates=_gates(replay, models)) if protocol.do_no_harm else models
 
 

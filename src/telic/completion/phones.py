@@ -53,9 +53,14 @@ class PhoneRanker:
 
     @classmethod
     def of(
-        cls, model: AppAware, apps: list[str], phrases: list[str], index: PrefixIndex,
-        *, minutes: float,
-    ) -> "PhoneRanker":  # fmt: skip
+        cls,
+        model: AppAware,
+        apps: list[str],
+        phrases: list[str],
+        index: PrefixIndex,
+        *,
+        minutes: float,
+    ) -> "PhoneRanker":
         """Renumber the queries of a model, `phrases`, as those of a catalogue's index."""
         number = np.array([index.find(phrase) for phrase in phrases])
 
@@ -120,11 +125,9 @@ class PhoneRanker:
     def added(self, queries: np.ndarray, phone: Phone) -> np.ndarray:
         """Return what the phone adds to the relevance of phrases (-1: not of the catalogue)."""
         out = np.zeros(len(queries))
-        score_candidates(
-            queries, phone.value, phone.order, self.weights.start, self.weights.app,
-            self.weights.value, self.shares.start, self.shares.app, self.shares.value,
-            self.recency, out,
-        )  # fmt: skip
+        weights = (self.weights.start, self.weights.app, self.weights.value)
+        shares = (self.shares.start, self.shares.app, self.shares.value)
+        score_candidates(queries, phone.value, phone.order, weights, shares, self.recency, out)
         return out
 
     def reasons(self, query: int, phone: Phone) -> dict[str, float]:
@@ -156,8 +159,11 @@ class PhoneRanker:
         """Return what a model folder keeps of it, beside `meta`."""
         parts = {"recency": self.recency}
         for name, table in (("weights", self.weights), ("shares", self.shares)):
-            parts |= {f"{name}.start": table.start, f"{name}.app": table.app,
-                      f"{name}.value": table.value}  # fmt: skip
+            parts |= {
+                f"{name}.start": table.start,
+                f"{name}.app": table.app,
+                f"{name}.value": table.value,
+            }
         return {f"phones.{name}": array for name, array in parts.items()}
 
     def meta(self) -> dict[str, Any]:
@@ -174,9 +180,13 @@ class PhoneRanker:
             )
 
         return cls(
-            list(meta["apps"]), table("weights"), table("shares"), arrays["phones.recency"],
-            float(meta["minutes"]), meta.get("fit", {}),
-        )  # fmt: skip
+            list(meta["apps"]),
+            table("weights"),
+            table("shares"),
+            arrays["phones.recency"],
+            float(meta["minutes"]),
+            meta.get("fit", {}),
+        )
 
 
 def _number(value: Any) -> float:

@@ -132,11 +132,7 @@ def _opening(query, user, first_of_user, min_users):
 
 
 @njit(cache=True, nogil=True)
-def gather_candidates(
-    size, at, query, user, count, opens, by_user, user_start, target, owner, start_at, owner_user,
-    list_start, shown, with_lists, low, high, factors, learned, unlearned, logarithm,
-    candidates, known, relevance, counts,
-):  # fmt: skip
+def gather_candidates(size, submissions, own, compositions, targets, lists, score, out):
     """Write the most relevant candidates of every target keystroke, as of its composition's start.
 
     Targets come in order of start_at. A candidate begins with the prefix (it lies in low:high) and
@@ -145,6 +141,13 @@ def gather_candidates(
     too and counts as known, and ties go to the order of the list. Other ties go to the order of the
     catalogue. Slots without a candidate hold -1. counts[t, j] holds the three transformed counts.
     """
+    at, query, count, opens = submissions
+    by_user, user_start = own  # a user's own: by_user[user_start[u] : user_start[u + 1]], by time
+    start_at, owner_user = compositions
+    target, owner, low, high = targets
+    list_start, shown, with_lists = lists
+    factors, learned, unlearned, logarithm = score
+    candidates, known, relevance, counts = out
     n = candidates.shape[1]
     popular, recent, mine = np.zeros(size), np.zeros(size), np.zeros(size)
     shared, open_now = learned.copy(), np.zeros(size, np.bool_)

@@ -50,9 +50,14 @@ class Moments:
     def where(self, rows: np.ndarray | slice) -> "Moments":
         """Return some of the rows (a mask, positions or a slice)."""
         return Moments(
-            self.keystroke[rows], self.composition[rows], self.candidates[rows],
-            self.relevance[rows], self.counts[rows], self.position[rows], self.known[rows],
-        )  # fmt: skip
+            self.keystroke[rows],
+            self.composition[rows],
+            self.candidates[rows],
+            self.relevance[rows],
+            self.counts[rows],
+            self.position[rows],
+            self.known[rows],
+        )
 
 
 class Replay:
@@ -243,13 +248,15 @@ class Replay:
         score, counts = np.full(shape, -np.inf), np.empty((*shape, 3))
         learned = np.zeros(len(self.index)) + relevance.learned_of(np.arange(len(self.index)))
         gather_candidates(
-            len(self.index), submissions.at, submissions.query, submissions.user,
-            submissions.count, submissions.opens, by_user, user_start,
-            target, composition, self.start_at, log.user, log.list_start, self.shown,
-            self.lists == "shown", low[log.prefix[target]], high[log.prefix[target]],
-            relevance.factors, learned, relevance.unlearned or 0.0, relevance.scale == "log",
-            candidates, known, score, counts,
-        )  # fmt: skip
+            len(self.index),
+            (submissions.at, submissions.query, submissions.count, submissions.opens),
+            (by_user, user_start),
+            (self.start_at, log.user),
+            (target, composition, low[log.prefix[target]], high[log.prefix[target]]),
+            (log.list_start, self.shown, self.lists == "shown"),
+            (relevance.factors, learned, relevance.unlearned or 0.0, relevance.scale == "log"),
+            (candidates, known, score, counts),
+        )
         hit = (candidates == self.query[composition][:, None]) & (candidates >= 0)
         position = np.where(hit.any(axis=1), hit.argmax(axis=1), -1)
         found = Moments(target, composition, candidates, score, counts, position, known)
@@ -292,11 +299,14 @@ class Replay:
         score = np.full((t, 1), -np.inf)
         score[added, 0] = self.relevance_of(relevance, query[added], moments.composition[added])
         return Moments(
-            moments.keystroke, moments.composition, np.hstack([moments.candidates, own]),
+            moments.keystroke,
+            moments.composition,
+            np.hstack([moments.candidates, own]),
             np.hstack([moments.relevance, score]),
             np.concatenate([moments.counts, np.zeros((t, 1, 3))], axis=1),
-            np.where(added, n, moments.position), np.hstack([moments.known, added[:, None]]),
-        )  # fmt: skip
+            np.where(added, n, moments.position),
+            np.hstack([moments.known, added[:, None]]),
+        )
 
     def features(self, moments: Moments, extra: np.ndarray | None = None) -> np.ndarray:
         """Return the feedback on every candidate, shape (T, N, 26): see `feedback.WIDTH`.
@@ -315,21 +325,25 @@ class Replay:
         texts = self._prefix_texts
         out = np.empty((*wanted.shape, WIDTH))
         _replay_feedback(
-            log.keystroke_start, log.at, log.prefix, log.list_start, self.shown,
-            np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)]),
-            np.asarray(self.index.folded_bytes), np.asarray(self.index.folded_offsets),
-            self.previous, moments.keystroke[order], moments.composition[order],
-            np.ascontiguousarray(wanted[order]), order, out,
-        )  # fmt: skip
+            (log.keystroke_start, log.at, log.prefix, self.previous),
+            (log.list_start, self.shown),
+            (np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)])),
+            (np.asarray(self.index.folded_bytes), np.asarray(self.index.folded_offsets)),
+            (moments.keystroke[order], moments.composition[order], order),
+            np.ascontiguousarray(wanted[order]),
+            out,
+        )
         return out
 
 
 @njit(cache=True, nogil=True)
-def _replay_feedback(
-    keystroke_start, at, prefix, list_start, shown, prefix_bytes, prefix_offsets, blob, offsets,
-    previous, target, owner, wanted, row, out,
-):  # fmt: skip
+def _replay_feedback(typed, lists, prefixes, phrases, targets, wanted, out):
     """Fill out[row[t]] with the feedback on wanted[t] before keystroke target[t] (ascending)."""
+    keystroke_start, at, prefix, previous = typed
+    list_start, shown = lists
+    prefix_bytes, prefix_offsets = prefixes
+    blob, offsets = phrases
+    target, owner, row = targets
     ids, table = np.empty(64, np.int32), np.empty((64, WIDTH))
     t = 0
     while t < len(target):
@@ -347,9 +361,16 @@ def _replay_feedback(
                 at_list = shown[list_start[k] : list_start[k + 1]]
                 p = prefix[k]
                 used = observe_list(
-                    ids, table, used, at_list, at_list, (at[k + 1] - at[k]) / 1e6,
-                    prefix_bytes[prefix_offsets[p] : prefix_offsets[p + 1]], blob, offsets,
-                )  # fmt: skip
+                    ids,
+                    table,
+                    used,
+                    at_list,
+                    at_list,
+                    (at[k + 1] - at[k]) / 1e6,
+                    prefix_bytes[prefix_offsets[p] : prefix_offsets[p + 1]],
+                    blob,
+                    offsets,
+                )
                 k += 1
             read_rows(ids, table, used, previous[c], wanted[t], out[row[t]])
             t += 1

@@ -125,11 +125,15 @@ def overview_table(rows: Rows, prefixes: str, *, simulated: bool = False) -> Tab
         {"relevance": "", "protocol": "", "N": "", "list": "", "static": PERCENT}
         | dict.fromkeys(MODELS[1:], CHANGE),
         [
-            [*key[:3], LISTS[key[3]], static["mrr"],
-             *([row["difference"], row["p_value"]] for row in others)]
+            [
+                *key[:3],
+                LISTS[key[3]],
+                static["mrr"],
+                *([row["difference"], row["p_value"]] for row in others),
+            ]
             for key, (static, *others) in groups.items()
         ],
-    )  # fmt: skip
+    )
 
 
 def accuracy_table(rows: Rows, prefixes: str | None = None, *, simulated: bool = False) -> Table:
@@ -140,9 +144,8 @@ def accuracy_table(rows: Rows, prefixes: str | None = None, *, simulated: bool =
     columns = {
         name: (keys, form)
         for name, (keys, form) in COLUMNS.items()
-        if not any(keys[0] not in row for row in rows)
-        and not (prefixes and name in FOR_PROGRAMS)
-    }  # fmt: skip
+        if not any(keys[0] not in row for row in rows) and not (prefixes and name in FOR_PROGRAMS)
+    }
 
     def value(row: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
         values = [row[key] for key in keys]
@@ -241,8 +244,11 @@ def add_evaluation(
         report.table(gates_table(found["gates"]))
     report.section("Users")
     first = found["users"][0]
-    alike = [one for one in found["users"]
-             if all(one[key] == first[key] for key in ("protocol", "lists"))]  # fmt: skip
+    alike = [
+        one
+        for one in found["users"]
+        if all(one[key] == first[key] for key in ("protocol", "lists"))
+    ]
     report.figure(
         users_figure(alike), "MRR of individual users at the last keystroke (as Figure 2.5)."
     )

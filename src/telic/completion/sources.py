@@ -42,18 +42,21 @@ class Sources:
         named = log is not None or any(len(one.users) > 1 for one in self.logs)
         counted = bool(times) or (self.listed is not None and self.listed.weights is not None)
         repeats = self.listed is not None and not counted
+        popularity = "yes" if counted else "no"
+        if repeats:
+            popularity = (
+                "only how often a phrase is repeated; for more bring a weight column or a query log"
+            )
+        no_user = "no: needs a query log with a user column"
+        no_days = "no: needs a query log with times over several days"
+        no_lists = "no: needs a log of keystrokes with the lists that were shown (contract 1)"
         return {
-            "popularity": "yes" if counted else
-            "only how often a phrase is repeated; for more bring a weight column or a query log"
-            if repeats else "no",
-            "recency": f"yes, over {days:.0f} days" if days >= 1 else
-            "no: needs a query log with times over several days",
-            "personal history": "yes" if named else "no: needs a query log with a user column",
-            "sessions": "yes, the query before" if named else
-            "no: needs a query log with a user column",
-            "feedback": "yes" if log and len(log.shown) else
-            "no: needs a log of keystrokes with the lists that were shown (contract 1)",
-        }  # fmt: skip
+            "popularity": popularity,
+            "recency": f"yes, over {days:.0f} days" if days >= 1 else no_days,
+            "personal history": "yes" if named else no_user,
+            "sessions": "yes, the query before" if named else no_user,
+            "feedback": "yes" if log and len(log.shown) else no_lists,
+        }
 
 
 def read_sources(
@@ -131,9 +134,13 @@ def submissions_of(log: CompositionLog) -> QueryLog:
     """Return the submissions of a composition log as a query log."""
     used, query = np.unique(log.query, return_inverse=True)
     return QueryLog(
-        [log.phrases[q] for q in used], query.astype(np.int32), log.submitted_at,
-        list(log.users), log.user, np.ones(len(log)),
-    )  # fmt: skip
+        [log.phrases[q] for q in used],
+        query.astype(np.int32),
+        log.submitted_at,
+        list(log.users),
+        log.user,
+        np.ones(len(log)),
+    )
 
 
 def as_catalogue(listed: PhraseList) -> QueryLog:
@@ -142,9 +149,13 @@ def as_catalogue(listed: PhraseList) -> QueryLog:
     weights = np.ones(len(listed)) if listed.weights is None else listed.weights
     n = len(listed)
     return QueryLog(
-        coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int32),
-        np.zeros(n, np.int64), [None], np.zeros(n, np.int32), weights,
-    )  # fmt: skip
+        coded.dictionary.to_pylist(),
+        coded.indices.to_numpy().astype(np.int32),
+        np.zeros(n, np.int64),
+        [None],
+        np.zeros(n, np.int32),
+        weights,
+    )
 
 
 def joined_logs(logs: Sequence[QueryLog]) -> QueryLog:

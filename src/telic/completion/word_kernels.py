@@ -257,10 +257,7 @@ def _cost_of(ranges, word):
 
 
 @njit(cache=True, nogil=True)
-def best_phrases(
-    weights, heads, maxima, postings, posting_start, forward, forward_start,
-    ranges, token_start, unit, skip_lo, skip_hi, budget, codes, wanted, ids, scores,
-):  # fmt: skip
+def best_phrases(bounds, lists, words, wanted_words, unit, skip, budget, filtered, out):
     """Fill ids and scores with the best phrases that have a word for every token; count them.
 
     A phrase scores its weight less `unit` for each half edit, each token by its cheapest word.
@@ -269,6 +266,13 @@ def best_phrases(
     fewest, best first by what that token alone costs, a bound of their score: the search ends when
     the bound is below the last of the found, or after `budget` candidates.
     """
+    weights, heads, maxima = bounds
+    postings, posting_start = lists
+    forward, forward_start = words
+    ranges, token_start = wanted_words
+    skip_lo, skip_hi = skip
+    codes, wanted = filtered
+    ids, scores = out
     tokens, k, found = len(token_start) - 1, len(ids), 0
     driver, fewest = 0, np.int64(2**62)
     for t in range(tokens):
@@ -297,19 +301,15 @@ def best_phrases(
         following = posting_start[word] + place + 1
         if following < posting_start[word + 1]:
             other = np.int64(postings[following])
-            heapq.heappush(
-                heap, (unit * cost - weights[other], other, word, word, word, place + 1, cost)
-            )
+            minus = unit * cost - weights[other]
+            heapq.heappush(heap, (minus, other, word, word, word, place + 1, cost))
         if lo < hi:
             for left, right in ((lo, word), (word + 1, hi)):
                 if left < right:
                     near_by = _heaviest_word(heads, maxima, left, right)
                     other = np.int64(postings[posting_start[near_by]])
-                    heapq.heappush(
-                        heap,
-                        (unit * cost - heads[near_by], other, near_by, left, right, np.int64(0),
-                         cost),
-                    )  # fmt: skip
+                    minus = unit * cost - heads[near_by]
+                    heapq.heappush(heap, (minus, other, near_by, left, right, np.int64(0), cost))
         if skip_lo <= phrase < skip_hi or not passes(codes, wanted, phrase):
             continue
         known = False

@@ -141,10 +141,16 @@ class WordIndex:
         pairs = np.empty(256 * 256 + 1, np.int32)
         kernels.fill_pairs(text, offsets, pairs)
         return cls(
-            text, compact(offsets), pairs, compact(posting_start), postings,
+            text,
+            compact(offsets),
+            pairs,
+            compact(posting_start),
+            postings,
             compact(forward_start),
-            number.astype(np.int32), heads, block_maxima(heads),
-        )  # fmt: skip
+            number.astype(np.int32),
+            heads,
+            block_maxima(heads),
+        )
 
     def top(
         self,
@@ -204,13 +210,20 @@ class WordIndex:
                 return nothing
         starts = np.cumsum([0, *map(len, ranges)])
         ids, scores = np.empty(k, np.int64), np.empty(k)
+        filtered = (_ALL, _ALL[:, 0])
+        if through is not None:
+            filtered = through.contexts.codes, through.wanted
         found = kernels.best_phrases(
-            index.weights, self.heads, self.head_maxima, self.postings, self.posting_start,
-            self.forward, self.forward_start, np.concatenate(ranges), starts,
-            unit * HALF_EDIT, skip[0], skip[1], BUDGET,
-            _ALL if through is None else through.contexts.codes,
-            _ALL[:, 0] if through is None else through.wanted, ids, scores,
-        )  # fmt: skip
+            (index.weights, self.heads, self.head_maxima),
+            (self.postings, self.posting_start),
+            (self.forward, self.forward_start),
+            (np.concatenate(ranges), starts),
+            unit * HALF_EDIT,
+            skip,
+            BUDGET,
+            filtered,
+            (ids, scores),
+        )
         return ids[:found], scores[:found]
 
     def _near(self, token: str, edits: int, whole: bool) -> np.ndarray:
@@ -222,7 +235,7 @@ class WordIndex:
         letters = np.frombuffer(encoded, np.uint8)
         return kernels.near(
             self.word_bytes, self.word_offsets, self.pairs, letters, ends, edits, whole
-        )  # fmt: skip
+        )
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return what a model folder keeps."""

@@ -98,14 +98,19 @@ class Unfolded:
         repeated = np.ones(n, bool)
         repeated[first] = False
         bad.add(
-            repeated & (codes >= 0), "composition", "repeats an id, expected it unique",
-            "Give every composition its own.", lambda row: str(table["composition"][row]),
-        )  # fmt: skip
+            repeated & (codes >= 0),
+            "composition",
+            "repeats an id, expected it unique",
+            "Give every composition its own.",
+            lambda row: str(table["composition"][row]),
+        )
         length = lengths_of(table["query"])
         bad.add(
-            unmatchable(column_of(table, "query")), "query",
-            "is empty or all white space and diacritics, expected text", "Fill it in.",
-        )  # fmt: skip
+            unmatchable(column_of(table, "query")),
+            "query",
+            "is empty or all white space and diacritics, expected text",
+            "Fill it in.",
+        )
         bad.add(length > MAX_TEXT, "query", f"is longer than {MAX_TEXT} characters", "Shorten it.")
         count = np.diff(self.keystroke_start)
         bad.add(count == 0, "keystrokes", "is empty, expected at least one keystroke", "Add it.")
@@ -118,10 +123,12 @@ class Unfolded:
             last[has] = self.list_lengths[self.keystroke_start[1:][has] - 1]
             given = table["selected"].is_valid().to_numpy()
             bad.add(
-                given & ((selected < 1) | (selected > last)), "selected",
-                "is not a position in the last list (1 is the first)", "Use null if typed in full.",
+                given & ((selected < 1) | (selected > last)),
+                "selected",
+                "is not a position in the last list (1 is the first)",
+                "Use null if typed in full.",
                 lambda row: int(selected[row]),
-            )  # fmt: skip
+            )
 
     def _check_keystrokes(self, bad: BadRows) -> None:
         def rows(mask: np.ndarray) -> np.ndarray:
@@ -133,25 +140,29 @@ class Unfolded:
         bad.add(rows(nulls), "keystrokes.prefix", "is null, expected text", "Fill it in.")
         length = lengths_of(self.prefix)
         bad.add(
-            rows(length > MAX_TEXT), "keystrokes.prefix",
-            f"is longer than {MAX_TEXT} characters", "Shorten it.",
-        )  # fmt: skip
+            rows(length > MAX_TEXT),
+            "keystrokes.prefix",
+            f"is longer than {MAX_TEXT} characters",
+            "Shorten it.",
+        )
         start, end = self.keystroke_start[:-1], self.keystroke_start[1:]
         first = np.zeros(len(self.owner), bool)
         first[start[end > start]] = True
         bad.add(
-            rows(first & (length == 0)), "keystrokes.prefix",
+            rows(first & (length == 0)),
+            "keystrokes.prefix",
             "is empty at the first keystroke, expected the first character",
             "Start the row at the first character (a backspace to '' later is fine).",
-        )  # fmt: skip
+        )
         at = micros_of(self.at)
         earlier = np.zeros(len(at), bool)
         earlier[1:] = at[1:] < at[:-1]
         bad.add(
-            rows(earlier & ~first), "keystrokes.at",
+            rows(earlier & ~first),
+            "keystrokes.at",
             "is earlier than the keystroke before it, expected times in order",
             "Sort the keystrokes by time.",
-        )  # fmt: skip
+        )
         late = np.zeros(len(self.table), bool)
         has = end > start
         late[has] = micros_of(column_of(self.table, "submitted_at"))[has] < at[end[has] - 1]
@@ -163,19 +174,23 @@ class Unfolded:
             lambda row: str(self.table["submitted_at"][row]),
         )
         bad.add(
-            rows(self.list_lengths > MAX_LIST), "keystrokes.suggestions",
-            f"holds more than {MAX_LIST} suggestions", "Keep those that were shown.",
-        )  # fmt: skip
+            rows(self.list_lengths > MAX_LIST),
+            "keystrokes.suggestions",
+            f"holds more than {MAX_LIST} suggestions",
+            "Keep those that were shown.",
+        )
         keystroke = np.repeat(np.arange(len(self.list_lengths)), self.list_lengths)
         texts = self.shown.dictionary_encode()
         unusable = unmatchable(texts.dictionary) | (lengths_of(texts.dictionary) > MAX_TEXT)
         code = texts.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         wrong = np.append(unusable, True)[code]  # null is the last
         bad.add(
-            rows(np.isin(np.arange(len(self.owner)), keystroke[wrong])), "keystrokes.suggestions",
+            rows(np.isin(np.arange(len(self.owner)), keystroke[wrong])),
+            "keystrokes.suggestions",
             f"holds a null, an empty text, one of white space and diacritics alone or one of over "
-            f"{MAX_TEXT} characters", "Remove it.",
-        )  # fmt: skip
+            f"{MAX_TEXT} characters",
+            "Remove it.",
+        )
 
     def _check_apps(self, bad: BadRows) -> None:
         for name, start, apps in (
@@ -184,25 +199,30 @@ class Unfolded:
         ):
             owner = owners_of(start)
             bad.add(
-                _rows(lengths_of(apps) == 0, owner, len(self.table)), f"{name}.app",
-                "is null or empty, expected the name of an app", "Remove the entry.",
-            )  # fmt: skip
+                _rows(lengths_of(apps) == 0, owner, len(self.table)),
+                f"{name}.app",
+                "is null or empty, expected the name of an app",
+                "Remove the entry.",
+            )
         owner = owners_of(self.installed_start)
         opens = self.daily_opens.fill_null(np.nan).to_numpy(zero_copy_only=False)
         bad.add(
             _rows(~((opens >= 0) & (opens <= MAX_DAILY_OPENS)), owner, len(self.table)),
-            "installed.daily_opens", f"is not a number from 0 to {MAX_DAILY_OPENS:.0f}",
+            "installed.daily_opens",
+            f"is not a number from 0 to {MAX_DAILY_OPENS:.0f}",
             "Give the average number of openings a day.",
-        )  # fmt: skip
+        )
         codes = self.installed.dictionary_encode().indices.fill_null(-1)
         pairs = np.stack([owner, codes.to_numpy(zero_copy_only=False)])
         _, first = np.unique(pairs, axis=1, return_index=True)
         again = np.ones(len(owner), bool)
         again[first] = False
         bad.add(
-            _rows(again, owner, len(self.table)), "installed.app", "lists an app twice",
+            _rows(again, owner, len(self.table)),
+            "installed.app",
+            "lists an app twice",
             "List every installed app once.",
-        )  # fmt: skip
+        )
         owner = owners_of(self.opened_start)
         nulls = self.opened_at.is_null().to_numpy(zero_copy_only=False)
         bad.add(_rows(nulls, owner, len(self.table)), "opened.at", "is null", "Fill it in.")
@@ -210,10 +230,11 @@ class Unfolded:
         typed = np.diff(self.keystroke_start) > 0
         begin[typed] = micros_of(self.at)[self.keystroke_start[:-1][typed]]
         bad.add(
-            _rows(micros_of(self.opened_at) > begin[owner], owner, len(self.table)), "opened.at",
+            _rows(micros_of(self.opened_at) > begin[owner], owner, len(self.table)),
+            "opened.at",
             "is later than the first keystroke, expected openings before the query",
             "Leave such openings out.",
-        )  # fmt: skip
+        )
 
 
 def lengths_of(text: pa.Array) -> np.ndarray:

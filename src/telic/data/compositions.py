@@ -124,10 +124,7 @@ def read_compositions(
         )
     if len(keep) < len(table):
         parts = Unfolded(table := table.take(keep))
-    return _log(
-        parts,
-        table, source=name, simulated=_says_simulated(table), skipped=bad.reasons
-    )  # fmt: skip
+    return _log(parts, table, source=name, simulated=_says_simulated(table), skipped=bad.reasons)
 
 
 def _says_simulated(table: pa.Table) -> bool:

@@ -81,7 +81,8 @@ def _code(text: str) -> str:
         body = getattr(node, "body", None)
         if isinstance(body, list):
             node.body = [  # type: ignore[attr-defined]
-                part for part in body
+                part
+                for part in body
                 if not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
-            ]  # fmt: skip
+            ]
     return ast.dump(tree)

@@ -61,8 +61,9 @@ def read_pairs(source: str | Path | pa.Table) -> QueryAppPairs:
     """
     named = [("WorkerId", "user"), ("TaskId", "task"), ("q", "query"), ("app", "app")]
     text = pa.schema([(name, pa.string()) for pair in named for name in dict.fromkeys(pair)])
-    text = pa.schema([text.field(i) for i in sorted({text.get_all_field_indices(n)[0]
-                                                     for n in text.names})])  # fmt: skip
+    text = pa.schema(
+        [text.field(i) for i in sorted({text.get_all_field_indices(n)[0] for n in text.names})]
+    )
     if not isinstance(source, pa.Table) and Path(source).suffix.lower() == ".json":
         source = read_istas(source)
     table = read_table(source, text, optional=set(text.names) - {"app"})
@@ -136,18 +137,29 @@ def read_istas(source: str | Path) -> pa.Table:
                 raise ValueError("a duration must be a number >= 0")
             if not isinstance(row["Query"], str) or not isinstance(row["App"], str):
                 raise TypeError("the query and the app must be strings")
-            rows.append({
-                "user": str(row["UserID"]), "at": _moment(row["timestamp"]), "query": row["Query"],
-                "app": row["App"],
-                "used": [{"app": app, "seconds": float(ms) / 1000} for app, ms in longest],
-            })  # fmt: skip
+            rows.append(
+                {
+                    "user": str(row["UserID"]),
+                    "at": _moment(row["timestamp"]),
+                    "query": row["Query"],
+                    "app": row["App"],
+                    "used": [{"app": app, "seconds": float(ms) / 1000} for app, ms in longest],
+                }
+            )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InputError(
                 f"{source}: row {number}: expected {', '.join(names)} ({error!r}). Correct the row."
             ) from None
     used_type = pa.list_(pa.struct([("app", pa.string()), ("seconds", pa.float64())]))
-    schema = pa.schema([("user", pa.string()), ("at", TIMESTAMP), ("query", pa.string()),
-                        ("app", pa.string()), ("used", used_type)])  # fmt: skip
+    schema = pa.schema(
+        [
+            ("user", pa.string()),
+            ("at", TIMESTAMP),
+            ("query", pa.string()),
+            ("app", pa.string()),
+            ("used", used_type),
+        ]
+    )
     return pa.Table.from_pylist(rows, schema=schema)
 
 
@@ -160,8 +172,12 @@ def read_app_usage(source: str | Path | pa.Table) -> pa.Table:
         Parquet, CSV or LSApp's tab-separated file with the columns ``user_id``, ``session_id``,
         ``timestamp``, ``app_name``, ``event_type``. Only the events "Opened" are openings.
     """
-    kinds = [("user_id", pa.string()), ("timestamp", TIMESTAMP), ("app_name", pa.string()),
-             ("event_type", pa.string())]  # fmt: skip
+    kinds = [
+        ("user_id", pa.string()),
+        ("timestamp", TIMESTAMP),
+        ("app_name", pa.string()),
+        ("event_type", pa.string()),
+    ]
     table = read_table(_tab_separated(source), pa.schema(kinds), optional={"event_type"})
     for name in ("user_id", "timestamp", "app_name"):
         column = table[name]
@@ -208,11 +224,16 @@ def read_amazon_qac(source: str | Path | pa.Table) -> pa.Table:
         pieces = open_pieces(source).read(named)
     else:
         pieces = iter(tables or [pa.table(dict.fromkeys(held, pa.nulls(0)))])
-    schema = pa.schema([
-        ("session_id", pa.string()), ("query_id", pa.string()),
-        ("prefix", pa.string()) if test else ("prefixes", pa.list_(pa.string())),
-        (first, TIMESTAMP), ("final_search_term", pa.string()), ("search_time", TIMESTAMP),
-    ])  # fmt: skip
+    schema = pa.schema(
+        [
+            ("session_id", pa.string()),
+            ("query_id", pa.string()),
+            ("prefix", pa.string()) if test else ("prefixes", pa.list_(pa.string())),
+            (first, TIMESTAMP),
+            ("final_search_term", pa.string()),
+            ("search_time", TIMESTAMP),
+        ]
+    )
     out, number = [], 0
     columns = [f for f in COMPOSITIONS if f.name not in ("selected", "installed", "opened")]
     for piece in pieces:
@@ -245,9 +266,12 @@ def _amazon_composition(row: dict[str, Any], first: str, where: str) -> dict[str
         for i, prefix in enumerate(typed)
     ]
     return {
-        "user": row["session_id"], "composition": row["query_id"],
-        "query": row["final_search_term"], "submitted_at": end, "keystrokes": strokes,
-    }  # fmt: skip
+        "user": row["session_id"],
+        "composition": row["query_id"],
+        "query": row["final_search_term"],
+        "submitted_at": end,
+        "keystrokes": strokes,
+    }
 
 
 def _moment(at: str | int) -> dt.datetime:

@@ -77,11 +77,15 @@ def read_list(pieces: Pieces, shape: Shape, *, on_bad_row: OnBadRow = "raise") -
     columns = {name: one_chunk(whole[name]) for name in whole.column_names}
     weights = columns.get("weight")
     return PhraseList(
-        str(pieces.path), columns["phrase"],
+        str(pieces.path),
+        columns["phrase"],
         None if weights is None else weights.to_numpy(zero_copy_only=False),
-        columns.get("id"), columns.get("payload"),
-        {name: columns[name] for name in shape.contexts}, np.concatenate(numbers), skipped,
-    )  # fmt: skip
+        columns.get("id"),
+        columns.get("payload"),
+        {name: columns[name] for name in shape.contexts},
+        np.concatenate(numbers),
+        skipped,
+    )
 
 
 def read_query_log(pieces: Pieces, shape: Shape, *, on_bad_row: OnBadRow = "raise") -> QueryLog:
@@ -173,10 +177,15 @@ def _checked(piece: pa.Table, roles: Mapping[str, str], bad: BadRows) -> pa.Tabl
             columns[role] = _texts(column, name, bad)
     text, name = columns["phrase"], roles["phrase"]
     nulls = text.is_null().to_numpy(zero_copy_only=False)
-    bad.add(nulls | unmatchable(text), name, "is empty or all white space and marks, expected text",
-            "Fill it in.")  # fmt: skip
-    bad.add(lengths_of(text) > MAX_TEXT, name, f"is longer than {MAX_TEXT} characters",
-            "Shorten it.")  # fmt: skip
+    bad.add(
+        nulls | unmatchable(text),
+        name,
+        "is empty or all white space and marks, expected text",
+        "Fill it in.",
+    )
+    bad.add(
+        lengths_of(text) > MAX_TEXT, name, f"is longer than {MAX_TEXT} characters", "Shorten it."
+    )
     if "url" in columns:  # an address is a payload
         columns["payload"] = _with_url(columns.get("payload"), columns.pop("url"))
     return pa.table(columns)
@@ -221,9 +230,13 @@ def _numbers(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
         values = pa.array([_number(one.as_py()) for one in column], pa.float64())
     values = values.fill_null(1.0)
     given = values.to_numpy(zero_copy_only=False)
-    bad.add(~((given >= 0) & (given <= MAX_COUNT)), name,
-            f"is not a number from 0 to {MAX_COUNT:g}", "Correct it.",
-            lambda row: column[row].as_py())  # fmt: skip
+    bad.add(
+        ~((given >= 0) & (given <= MAX_COUNT)),
+        name,
+        f"is not a number from 0 to {MAX_COUNT:g}",
+        "Correct it.",
+        lambda row: column[row].as_py(),
+    )
     return values
 
 
@@ -237,8 +250,9 @@ def _number(value: str | None) -> float | None:
 def _payloads(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
     """JSON as text: what is text must be JSON already, anything else becomes it."""
     if not is_text(column.type):
-        return pa.array([None if v is None else json.dumps(v) for v in column.to_pylist()],
-                        pa.string())  # fmt: skip
+        return pa.array(
+            [None if v is None else json.dumps(v) for v in column.to_pylist()], pa.string()
+        )
     wrong = np.zeros(len(column), bool)
     for row, text in enumerate(column.to_pylist()):
         try:
@@ -285,19 +299,23 @@ def merged(lists: list[PhraseList]) -> PhraseList:
     def joined(columns: list[pa.Array | None]) -> pa.Array | None:
         if all(column is None for column in columns):
             return None
-        return pa.concat_arrays([
-            pa.nulls(len(one), pa.string()) if column is None else column
-            for one, column in zip(lists, columns, strict=True)
-        ])  # fmt: skip
+        return pa.concat_arrays(
+            [
+                pa.nulls(len(one), pa.string()) if column is None else column
+                for one, column in zip(lists, columns, strict=True)
+            ]
+        )
 
     starts = np.cumsum([0, *(len(one) for one in lists[:-1])])
     weights = [np.ones(len(one)) if one.weights is None else one.weights for one in lists]
     return replace(
-        lists[0], source=", ".join(one.source for one in lists),
+        lists[0],
+        source=", ".join(one.source for one in lists),
         phrases=pa.concat_arrays([one.phrases for one in lists]),
         weights=None if all(one.weights is None for one in lists) else np.concatenate(weights),
-        ids=joined([one.ids for one in lists]), payloads=joined([one.payloads for one in lists]),
+        ids=joined([one.ids for one in lists]),
+        payloads=joined([one.payloads for one in lists]),
         contexts={name: joined([one.contexts.get(name) for one in lists]) for name in names},
         rows=np.concatenate([one.rows for one in lists]),
         files=tuple(zip(starts.tolist(), (one.source for one in lists), strict=True)),
-    )  # fmt: skip
+    )

@@ -106,9 +106,12 @@ def _delimited(path: Path, delimiter: str) -> Pieces:
     def pieces(wanted: Sequence[str]) -> Iterator[pa.Table]:
         # Text stays as it is written: "007" is no number and "nan" is a phrase.
         convert = pyarrow.csv.ConvertOptions(
-            include_columns=list(wanted), column_types=dict.fromkeys(wanted, pa.string()),
-            null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=True,
-        )  # fmt: skip
+            include_columns=list(wanted),
+            column_types=dict.fromkeys(wanted, pa.string()),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=True,
+        )
         try:
             with pyarrow.csv.open_csv(
                 path, read_options=read, parse_options=parse, convert_options=convert

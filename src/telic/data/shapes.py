@@ -10,8 +10,18 @@ from telic.errors import InputError
 Kind = Literal["list", "queries", "compositions"]
 
 USUAL = {
-    "phrase": ("phrase", "query", "title", "name", "text", "term", "suggestion", "keyword",
-               "search_term", "line"),
+    "phrase": (
+        "phrase",
+        "query",
+        "title",
+        "name",
+        "text",
+        "term",
+        "suggestion",
+        "keyword",
+        "search_term",
+        "line",
+    ),
     "weight": ("weight", "count", "popularity", "score", "frequency", "freq", "views", "clicks"),
     "at": ("at", "time", "timestamp", "date", "query_time", "search_time"),
     "user": ("user", "user_id", "client_id", "session", "session_id"),
@@ -22,23 +32,43 @@ USUAL = {
     "tenant": ("tenant", "tenant_id", "site", "shop"),
     "category": ("category", "department"),
     "past": (),
-}  # fmt: skip
+}
 """What a column may be, and the names by which it is known; case does not count. ``past`` holds
 earlier submissions of the same user: AmazonQAC's."""
 CONTEXTS = ("language", "tenant", "category")
 """Roles by which suggestions can be filtered. Any other name in a `Shape` is a context too."""
 _KNOWN: tuple[tuple[str, Kind, tuple[str, ...], dict[str, str]], ...] = (
     ("composition log (contract 1)", "compositions", ("composition", "query", "keystrokes"), {}),
-    ("AmazonQAC", "queries", ("session_id", "final_search_term", "search_time"),
-     {"phrase": "final_search_term", "at": "search_time", "user": "session_id",
-      "past": "past_search_terms"}),
-    ("AOL query log", "queries", ("anonid", "query", "querytime"),
-     {"phrase": "query", "at": "querytime", "user": "anonid"}),
-    ("UBI queries", "queries", ("query_id", "user_query", "timestamp"),
-     {"phrase": "user_query", "at": "timestamp", "user": "client_id"}),
-    ("query log (contract 2)", "queries", ("query", "at"),
-     {"phrase": "query", "at": "at", "user": "user", "weight": "count"}),
-)  # fmt: skip
+    (
+        "AmazonQAC",
+        "queries",
+        ("session_id", "final_search_term", "search_time"),
+        {
+            "phrase": "final_search_term",
+            "at": "search_time",
+            "user": "session_id",
+            "past": "past_search_terms",
+        },
+    ),
+    (
+        "AOL query log",
+        "queries",
+        ("anonid", "query", "querytime"),
+        {"phrase": "query", "at": "querytime", "user": "anonid"},
+    ),
+    (
+        "UBI queries",
+        "queries",
+        ("query_id", "user_query", "timestamp"),
+        {"phrase": "user_query", "at": "timestamp", "user": "client_id"},
+    ),
+    (
+        "query log (contract 2)",
+        "queries",
+        ("query", "at"),
+        {"phrase": "query", "at": "at", "user": "user", "weight": "count"},
+    ),
+)
 """Published forms: what they are called, their kind, the columns that tell, the roles they have."""
 
 

@@ -54,9 +54,12 @@ def made_up_affinity(catalogue: Catalogue, *, apps: int = 300, seed: int = 0) ->
     phrase = [rng.choice(len(draw), size, replace=False, p=draw) for _ in range(apps)]
     names = [f"app {i:0{len(str(apps - 1))}d}" for i in range(apps)]
     return Affinity(
-        names, np.arange(1, apps + 1) ** -0.8, np.arange(apps + 1) * size,
-        np.concatenate(phrase), np.tile(1 / np.arange(1, size + 1), apps),
-    )  # fmt: skip
+        names,
+        np.arange(1, apps + 1) ** -0.8,
+        np.arange(apps + 1) * size,
+        np.concatenate(phrase),
+        np.tile(1 / np.arange(1, size + 1), apps),
+    )
 
 
 def affinity_of_pairs(source: str | Path | pa.Table) -> tuple[Catalogue, Affinity]:
@@ -67,13 +70,14 @@ def affinity_of_pairs(source: str | Path | pa.Table) -> tuple[Catalogue, Affinit
     """
     pairs = read_pairs(source)
     counts = np.bincount(pairs.query).astype(float)
-    key, times = np.unique(
-        np.stack([pairs.app, pairs.query]), axis=1, return_counts=True
-    )  # fmt: skip
+    key, times = np.unique(np.stack([pairs.app, pairs.query]), axis=1, return_counts=True)
     return Catalogue(pairs.queries, counts), Affinity(
-        pairs.apps, np.bincount(pairs.app).astype(float),
-        np.searchsorted(key[0], np.arange(len(pairs.apps) + 1)), key[1], times.astype(float),
-    )  # fmt: skip
+        pairs.apps,
+        np.bincount(pairs.app).astype(float),
+        np.searchsorted(key[0], np.arange(len(pairs.apps) + 1)),
+        key[1],
+        times.astype(float),
+    )
 
 
 def example_phones() -> tuple[Catalogue, Affinity]:
@@ -91,18 +95,36 @@ def example_phones() -> tuple[Catalogue, Affinity]:
     names = [*_EXAMPLE, *(f"tool {i}" for i in range(200))]
     start = np.searchsorted([a for a, _ in pairs], np.arange(len(names) + 1))
     return Catalogue(list(phrases), np.array(list(phrases.values()))), Affinity(
-        names, np.ones(len(names)), start, np.array([number[phrase] for _, phrase in pairs]),
+        names,
+        np.ones(len(names)),
+        start,
+        np.array([number[phrase] for _, phrase in pairs]),
         np.ones(len(pairs)),
-    )  # fmt: skip
+    )
 
 
 _EVERYBODY = {
-    "real estate": 60.0, "realtor.com": 50.0, "real simple": 20.0, "chicago tribune": 45.0,
-    "chicago weather": 40.0, "chicago craigslist": 25.0, "sugar cookie recipe": 30.0,
-    "sugar glider": 25.0, "sugar bowl": 20.0, "facebook": 90.0, "weather": 80.0, "maps": 60.0,
-    "news today": 50.0, "restaurants near me": 40.0, "train times": 35.0, "translate": 45.0,
-    "barbecue": 18.0, "barber near me": 25.0, "madrid flights": 15.0, "champagne": 12.0,
-}  # fmt: skip
+    "real estate": 60.0,
+    "realtor.com": 50.0,
+    "real simple": 20.0,
+    "chicago tribune": 45.0,
+    "chicago weather": 40.0,
+    "chicago craigslist": 25.0,
+    "sugar cookie recipe": 30.0,
+    "sugar glider": 25.0,
+    "sugar bowl": 20.0,
+    "facebook": 90.0,
+    "weather": 80.0,
+    "maps": 60.0,
+    "news today": 50.0,
+    "restaurants near me": 40.0,
+    "train times": 35.0,
+    "translate": 45.0,
+    "barbecue": 18.0,
+    "barber near me": 25.0,
+    "madrid flights": 15.0,
+    "champagne": 12.0,
+}
 _EXAMPLE = {
     "Football Live": ("real madrid", "barcelona score", "champions league", "chelsea news"),
     "Basketball": ("chicago bulls", "real plus minus", "basketball scores"),

@@ -57,9 +57,14 @@ def simulate_change(
     )
     end = pc.max(first["submitted_at"].cast(pa.int64())).as_py()
     then = simulate_typists(
-        catalogue, setting=after, users=users, compositions=compositions[1], seed=2 * seed + 1,
-        causes=causes, begin=max(np.datetime64(end, "us"), BEGIN) + np.timedelta64(1, "D"),
-    )  # fmt: skip
+        catalogue,
+        setting=after,
+        users=users,
+        compositions=compositions[1],
+        seed=2 * seed + 1,
+        causes=causes,
+        begin=max(np.datetime64(end, "us"), BEGIN) + np.timedelta64(1, "D"),
+    )
     place = then.schema.get_field_index("composition")
     ids = pc.binary_join_element_wise(then["composition"], "after", "-")
     then = then.set_column(place, then.schema.field(place), ids)

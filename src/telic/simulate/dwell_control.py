@@ -40,9 +40,13 @@ def dwell_effect(
         tested on the twin, where dwell times are permuted within each user.
     """
     log = simulate_typists(
-        catalogue, setting=setting, attention=attention, seed=seed, users=users,
+        catalogue,
+        setting=setting,
+        attention=attention,
+        seed=seed,
+        users=users,
         compositions=compositions,
-    )  # fmt: skip
+    )
     twin = dwell_twin(log, seed=seed)
     return against_twin(*(tried(simulated_replay(catalogue, table)) for table in (log, twin)))
 
@@ -123,13 +127,26 @@ def controls_table(effects: Mapping[str, Sequence[Mapping[str, float]]]) -> Tabl
     rows = []
     for setting, own in effects.items():
         mean = over_seeds(own)
-        rows.append([
-            setting, len(own), mean["static"], mean["gain"], mean["dwell"],
-            [mean["low"], mean["high"]], mean["low"] > 0,
-        ])  # fmt: skip
+        rows.append(
+            [
+                setting,
+                len(own),
+                mean["static"],
+                mean["gain"],
+                mean["dwell"],
+                [mean["low"], mean["high"]],
+                mean["low"] > 0,
+            ]
+        )
     columns = {
-        "typists": "", "seeds": "", "static MRR": "100 .2f", "feedback − static": "100 +.2f",
-        "log − dwell twin": "100 +.2f", "95 % interval": "100 {:+.2f} … {:+.2f}", "dwell helps": "",
-    }  # fmt: skip
-    return Table("SIMULATED people: do dwell times help? MRR in percent, changes in points",
-                 columns, rows)  # fmt: skip
+        "typists": "",
+        "seeds": "",
+        "static MRR": "100 .2f",
+        "feedback − static": "100 +.2f",
+        "log − dwell twin": "100 +.2f",
+        "95 % interval": "100 {:+.2f} … {:+.2f}",
+        "dwell helps": "",
+    }
+    return Table(
+        "SIMULATED people: do dwell times help? MRR in percent, changes in points", columns, rows
+    )

@@ -182,8 +182,11 @@ def microblog(
     built: dict[str, Links] = {}
     for number, (name, share) in enumerate(zip(LINK_NAMES, SHARES, strict=True)):
         if copies and number:
-            built[name] = Links(built["follow"].indptr, built["follow"].indices,
-                                np.ones(len(built["follow"]), np.int32))  # fmt: skip
+            built[name] = Links(
+                built["follow"].indptr,
+                built["follow"].indices,
+                np.ones(len(built["follow"]), np.int32),
+            )
             continue
         wanted = activity * (links * share / activity.sum())
         counts = np.minimum(wanted + rng.random(users), users / 4).astype(np.int64)

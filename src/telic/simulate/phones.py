@@ -86,8 +86,12 @@ def simulate_phones(
     openings = [devices.openings(u, rng) for u in range(users) for _ in range(compositions)]
 
     def causes(intents: Intents) -> Intents:
-        app = np.array([devices.cause(i // compositions, openings[i], rng)
-                        for i in range(users * compositions)])  # fmt: skip
+        app = np.array(
+            [
+                devices.cause(i // compositions, openings[i], rng)
+                for i in range(users * compositions)
+            ]
+        )
         phrase = table_of_apps.caused(app, rng)
         caused = ((rng.random(len(phrase)) < strength) & (phrase >= 0)).reshape(users, compositions)
         wanted = np.where(caused, phrase.reshape(users, compositions), intents.wanted)
@@ -117,10 +121,12 @@ def phone_marginals(log: pa.Table) -> dict[str, float]:
     distinct_a_day = np.bincount(owner, 1 - np.exp(-rate), len(log))
     opened = log["opened"].to_pylist()
     begins = [strokes[0]["at"] for strokes in log["keystrokes"].to_pylist()]
-    distinct = np.array([
-        len({o["app"] for o in own if (begin - o["at"]).total_seconds() <= 60 * WITHIN})
-        for own, begin in zip(opened, begins, strict=True)
-    ])  # fmt: skip
+    distinct = np.array(
+        [
+            len({o["app"] for o in own if (begin - o["at"]).total_seconds() <= 60 * WITHIN})
+            for own, begin in zip(opened, begins, strict=True)
+        ]
+    )
     some = distinct > 0
     return {
         "installed": float(installed.mean()),
@@ -178,9 +184,11 @@ class _Devices:
     def column(self, users: np.ndarray) -> pa.Array:
         """Return the column `installed` for compositions of these users."""
         sizes = np.array([len(owned) for owned in self.owned])[users]
-        entries = [{"app": self.apps[a], "daily_opens": r}
-                   for owned, rate in zip(self.owned, self.rate, strict=True)
-                   for a, r in zip(owned, rate, strict=True)]  # fmt: skip
+        entries = [
+            {"app": self.apps[a], "daily_opens": r}
+            for owned, rate in zip(self.owned, self.rate, strict=True)
+            for a, r in zip(owned, rate, strict=True)
+        ]
         kind = COMPOSITIONS.field("installed").type
         begins = np.concatenate([[0], np.cumsum([len(owned) for owned in self.owned])])
         ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)

@@ -120,10 +120,12 @@ def study(
         )
         page.table(
             knob_table(
-                [steps(f"knob {size:g} {tilt:g}", knob, scale=size, tilt=tilt)
-                 for size, tilt in tilts]
+                [
+                    steps(f"knob {size:g} {tilt:g}", knob, scale=size, tilt=tilt)
+                    for size, tilt in tilts
+                ]
             )
-        )  # fmt: skip
+        )
     return page
 
 
@@ -143,8 +145,16 @@ def _tables(
     lda = steps("LDA", found, **hospital)
     n_topics = lda["details"]["n_topics"]
     page.section("Tables 6.3 to 6.6: what is found")
-    page.table(urologists_table(steps("Table 6.3", partial(urologists_topic, threads=threads),
-                                      n_topics=n_topics, **hospital)))  # fmt: skip
+    page.table(
+        urologists_table(
+            steps(
+                "Table 6.3",
+                partial(urologists_topic, threads=threads),
+                n_topics=n_topics,
+                **hospital,
+            )
+        )
+    )
     views = {
         view: steps(f"PathSelClus {view}", found, method="pathselclus", view=view, **hospital)
         for view in ("fine", "general")
@@ -163,10 +173,12 @@ def _tables(
         page.table(unlisted_table(title, clusters))
     page.table(
         hidden_table(
-            {name: steps(f"truth of {name}", hidden_found, found=discovery, **hospital)
-             for name, discovery in discoveries.items()}
+            {
+                name: steps(f"truth of {name}", hidden_found, found=discovery, **hospital)
+                for name, discovery in discoveries.items()
+            }
         )
-    )  # fmt: skip
+    )
     page.table(paths_table(views))
     _recognition(page, steps, hospital, threads, lda, views["fine"], pipeline)
     page.section("Alarms")

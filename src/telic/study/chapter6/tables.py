@@ -37,10 +37,12 @@ def contrast_table(found: Found) -> Table:
     rows = [
         [
             method if method == "Naive" else f"{method}, {SAID.get(pipeline, pipeline)}",
-            name, f1, PUBLISHED_CONTRAST[method][name] / 100,
+            name,
+            f1,
+            PUBLISHED_CONTRAST[method][name] / 100,
         ]
         for method, pipeline, name, f1 in found["f1"]
-    ]  # fmt: skip
+    ]
     return Table(
         f"Section 6.2 (calibration); {found['dropped']} classes under {MIN_CLASS} users dropped",
         {"classifier": "", "class": "", "F1 simulated": "100 .2f", "F1 published": "100 .2f"},
@@ -62,16 +64,27 @@ def unlisted_table(title: str, clusters: list[Found]) -> Table:
     return Table(
         f"{title}: clusters without a listed code",
         {"users": ",", "top 10": "", "stability": ".2f", "other sizes": ".2f", "by month": ".2f"},
-        [[one["users"], "; ".join(one["top"]), one["stability"], one["stability_sizes"],
-          one["stability_months"]] for one in clusters],
-    )  # fmt: skip
+        [
+            [
+                one["users"],
+                "; ".join(one["top"]),
+                one["stability"],
+                one["stability_sizes"],
+                one["stability_months"],
+            ]
+            for one in clusters
+        ],
+    )
 
 
 def hidden_table(found: dict[str, list[Found]]) -> Table:
     """Return the F1 of each discovery's nearest cluster to each hidden specialty."""
     columns = {
-        "discovery": "", "hidden specialty": "", "F1": ".3f", "listed code of the cluster": "",
-    }  # fmt: skip
+        "discovery": "",
+        "hidden specialty": "",
+        "F1": ".3f",
+        "listed code of the cluster": "",
+    }
     return Table(
         "Hidden specialties against the simulator's truth (fine-grained: users in that view)",
         columns,
@@ -88,16 +101,24 @@ def paths_table(found: dict[str, Found]) -> Table:
     return Table(
         "PathSelClus: path quality α, and α against a copy with permuted rows (θ held fixed)",
         {
-            "view": "", "users in view": ",", "path": "", "share of Σα": ".2f",
+            "view": "",
+            "users in view": ",",
+            "path": "",
+            "share of Σα": ".2f",
             "against permuted": ".2f",
         },
         [
-            [view, one["details"]["users_in_view"], path, share,
-             one["details"]["path_contrast"][path]]
+            [
+                view,
+                one["details"]["users_in_view"],
+                path,
+                share,
+                one["details"]["path_contrast"][path],
+            ]
             for view, one in found.items()
             for path, share in one["details"]["path_share"].items()
         ],
-    )  # fmt: skip
+    )
 
 
 def recognition_tables(name: str, found: Found) -> list[Table]:
@@ -107,7 +128,8 @@ def recognition_tables(name: str, found: Found) -> list[Table]:
     scores = Table(
         f"{name}: recognition of “{found['name']}” ({found['users']} users)",
         {
-            "class": "", "classifier": "",
+            "class": "",
+            "classifier": "",
             **dict.fromkeys(("precision", "recall", "F1"), PERCENT),
             **{f"published {measure}": PERCENT for measure in ("precision", "recall", "F1")},
             "F1 in shuffled data": PERCENT,
@@ -121,7 +143,7 @@ def recognition_tables(name: str, found: Found) -> list[Table]:
             ]
         ],
         note="In shuffled data: as many users of largest share of a topic.",
-    )  # fmt: skip
+    )
     core = [label for label in next(iter(classifiers.values()))["scores"] if label != DE_FACTO]
     by_class = Table(
         f"{name}: precision / recall / F1 of the core classes",
@@ -137,16 +159,26 @@ def recognition_tables(name: str, found: Found) -> list[Table]:
     pipelines = Table(
         f"{name}: F1 by pipeline",
         {
-            "classifier": "", "pipeline": "", "F1 de facto": PERCENT, "F1 core": PERCENT,
-            "core macro-F1": PERCENT, "chosen in": "",
+            "classifier": "",
+            "pipeline": "",
+            "F1 de facto": PERCENT,
+            "F1 core": PERCENT,
+            "core macro-F1": PERCENT,
+            "chosen in": "",
         },
         [
-            [c, p["pipeline"], p["f1"], p["core_f1"], p["core_macro_f1"],
-             ", ".join(p["chosen_in"]) or None]
+            [
+                c,
+                p["pipeline"],
+                p["f1"],
+                p["core_f1"],
+                p["core_macro_f1"],
+                ", ".join(p["chosen_in"]) or None,
+            ]
             for c, one in classifiers.items()
             for p in one["pipelines"]
         ],
-    )  # fmt: skip
+    )
     return [scores, by_class, differences, pipelines]
 
 
@@ -164,8 +196,12 @@ def alarms_table(counted: Found) -> Table:
     """Return the alarms with and without de facto specialties."""
 
     def row(words: str, alarms: str, explained: str) -> list[Any]:
-        return [words, counted[alarms], counted[explained],
-                counted[explained] / max(counted[alarms], 1)]  # fmt: skip
+        return [
+            words,
+            counted[alarms],
+            counted[explained],
+            counted[explained] / max(counted[alarms], 1),
+        ]
 
     return Table(
         "Alarms with and without de facto specialties",
@@ -175,10 +211,11 @@ def alarms_table(counted: Found) -> Table:
             row("of users of unlisted specialties", "unlisted_alerts", "unlisted_explained"),
             row(
                 "planted: of true hidden users, found or missed, on their encounters",
-                "planted", "planted_explained",
+                "planted",
+                "planted_explained",
             ),
         ],
-    )  # fmt: skip
+    )
 
 
 def snooping_table(counted: Found) -> Table:
@@ -193,9 +230,12 @@ def snooping_table(counted: Found) -> Table:
 def dblp_table(areas: list[Found]) -> Table:
     """Return what is found of the research areas left without seeds."""
     columns = {
-        "area left unseeded": "", "authors": ",", "PathSelClus F1": ".3f", "LDA F1": ".3f",
+        "area left unseeded": "",
+        "authors": ",",
+        "PathSelClus F1": ".3f",
+        "LDA F1": ".3f",
         "share of A–P–T in Σα": ".2f",
-    }  # fmt: skip
+    }
     rows = [[row[key] for key in ("area", "authors", "seeded", "lda", "share")] for row in areas]
     return Table("Held-out discovery on DBLP four-area (real data)", columns, rows)
 
@@ -232,8 +272,11 @@ def recovery_tables(name: str, seeds: Sequence[Found]) -> list[Table]:
         Table(
             f"Recovery by {name}",
             {
-                "seed": "", **{f"F1 {hidden}": ".3f" for hidden in HIDDEN_SIZES},
-                "planted alarms": ",", "explained": ",", "share": ".1%",
+                "seed": "",
+                **{f"F1 {hidden}": ".3f" for hidden in HIDDEN_SIZES},
+                "planted alarms": ",",
+                "explained": ",",
+                "share": ".1%",
             },
             rows,
         ),
@@ -242,7 +285,7 @@ def recovery_tables(name: str, seeds: Sequence[Found]) -> list[Table]:
             {"seed": "", "snooping": "", **CAUGHT},
             [[seed, *row] for seed, kinds in by_seed for row in caught_rows(kinds)],
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _kinds(counted: Found) -> dict[str, Caught]:
@@ -253,27 +296,38 @@ def diagnosis_table(scale: float, found: dict[str, Found]) -> Table:
     """Return what PathSelClus's results rest on."""
     paths = list(dict.fromkeys(path for one in found.values() for path in one["ratios"]))
     columns = {
-        "": "", **{f"F1 {hidden}": ".3f" for hidden in HIDDEN_SIZES},
-        f"in free clusters, of {len(HIDDEN_SIZES)}": "", "J": ",.0f", "largest share": ".2f",
+        "": "",
+        **{f"F1 {hidden}": ".3f" for hidden in HIDDEN_SIZES},
+        f"in free clusters, of {len(HIDDEN_SIZES)}": "",
+        "J": ",.0f",
+        "largest share": ".2f",
         **{f"α ratio of {path}": ".2f" for path in paths},
-    }  # fmt: skip
+    }
     return Table(
         f"What PathSelClus rests on (scale {scale:g}, seed 0 unless said; F1 among users in view)",
         columns,
         [
-            [name, *one["f1"].values(), one["in_free"], one["objective"], one["largest_share"],
-             *(one["ratios"].get(path) for path in paths)]
+            [
+                name,
+                *one["f1"].values(),
+                one["in_free"],
+                one["objective"],
+                one["largest_share"],
+                *(one["ratios"].get(path) for path in paths),
+            ]
             for name, one in found.items()
         ],
-    )  # fmt: skip
+    )
 
 
 def knob_table(found: list[Found]) -> Table:
     """Return Section 6.2 by the simulator's knob."""
     classes = [f"{c}, {name}" for c in ("Naive", "SVM") for name in ("Urology", "Anesthesiology")]
     columns = {
-        "scale": "g", "surgical tilt": "g", **dict.fromkeys(classes, "100 .2f"),
+        "scale": "g",
+        "surgical tilt": "g",
+        **dict.fromkeys(classes, "100 .2f"),
         "diagnoses a user has opened, of all": ".0%",
-    }  # fmt: skip
+    }
     rows = [[one["scale"], one["tilt"], *one["f1"], one["opened"]] for one in found]
     return Table("Section 6.2 by the simulator's knob (seed 0; F1)", columns, rows)
