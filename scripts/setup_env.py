@@ -95,6 +95,8 @@ def main():
         *(python, "-m", "pip", "install", "-q", "--require-hashes", "--no-deps", "-r", str(pins)),
     )
     uv = str(BIN / "uv")
+    # Once here, and not at every start where Python may write none (PYTHONDONTWRITEBYTECODE).
+    os.environ["UV_COMPILE_BYTECODE"] = "1"
     leave_out_unwritable_cache(uv)
     run(
         failed,

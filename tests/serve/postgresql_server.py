@@ -42,7 +42,8 @@ class Server:
         self.call("initdb", "--username=telic", "--auth=trust", "--no-sync", "--encoding=UTF8")
 
     def start(self):
-        options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories="
+        # Processes are killed here, not the machine: the system keeps what they wrote.
+        options = f"-F -p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories="
         self.call("pg_ctl", "-w", "-l", self.folder / "log", "-o", options, "start")
 
     def kill(self):

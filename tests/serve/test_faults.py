@@ -107,20 +107,51 @@ class Load:
             time.sleep(0.02)
 
 
-def test_killed_workers_lose_nothing_that_was_acknowledged(completer, tmp_path):
-    completer.save(tmp_path / "model")
+@pytest.fixture(scope="module")
+def two_workers(completer, tmp_path_factory):
+    """Give a service of two worker processes, its address and its model folder."""
+    model = tmp_path_factory.mktemp("workers") / "model"
+    completer.save(model)
+    with service(model, "--workers", "2") as (process, address):
+        yield process, address, model
+
+
+def test_a_composition_is_one_whichever_process_its_keystrokes_reach(completer, two_workers):
+    """Each request on a connection of its own, of two workers; beside the library."""
+    _, address, _ = two_workers
+    for user in ("ada", "bob", "cy", "dee"):
+        state = completer.user(user)
+        for c in range(2):
+            composition = completer.compose(state)
+            for at, prefix in enumerate(["s", "sa", "sal", "sa"]):
+                path = f"/suggest?q={prefix}&user={user}&composition={c}&t={1000 * at}"
+                expected = [s.text for s in composition.suggest(prefix, at=float(at))]
+                for _ in range(3):  # the same again is no keystroke
+                    status, answer = ask(address, path)
+                    assert status == 200, answer
+                    assert answer[1] == expected
+            learned = composition.submit("salad")
+            given = {"user": user, "composition": f"{c}", "query": "salad"}
+            for _ in range(3):
+                answer = {"learned": learned, "updates": state.updates}
+                assert ask(address, "/submit", given) == (200, answer)
+    status, error = ask(address, "/suggest?q=s&user=ada&composition=c&t=soon")
+    assert (status, error["error"]["code"]) == (422, "bad_time")
+
+
+def test_killed_workers_lose_nothing_that_was_acknowledged(completer, two_workers):
+    process, address, model = two_workers
     load = Load()
-    with service(tmp_path / "model", "--workers", "2") as (process, address):
-        with load.running(address):
-            for victim in (0, 1):
-                load.reach(20)
-                before = workers_of(process)
-                os.kill(before[victim], signal.SIGKILL)
-                load.reach(20)
-                while len(workers_of(process)) < 2 or set(workers_of(process)) == set(before):
-                    time.sleep(0.05)
-        assert ask(address, "/healthz")[0] == 200
-    store = Store(Settings.beside(tmp_path / "model").database, completer)
+    with load.running(address):
+        for victim in (0, 1):
+            load.reach(20)
+            before = workers_of(process)
+            os.kill(before[victim], signal.SIGKILL)
+            load.reach(20)
+            while len(workers_of(process)) < 2 or set(workers_of(process)) == set(before):
+                time.sleep(0.05)
+    assert ask(address, "/healthz")[0] == 200
+    store = Store(Settings.beside(model).database, completer)
     for name, count in load.acknowledged.items():
         stored = store.read(name)
         assert stored.state.history == {"samosa": float(count)}
@@ -152,27 +183,3 @@ def test_a_killed_service_comes_back_with_all_that_was_acknowledged(completer, t
     # The last may have been stored when its acknowledgement was cut off; it was then sent again.
     assert store.read("u").version - acknowledged in (0, 1)
     store.close()
-
-
-def test_a_composition_is_one_whichever_process_its_keystrokes_reach(completer, tmp_path):
-    """Each request on a connection of its own, of two workers; beside the library."""
-    completer.save(tmp_path / "model")
-    with service(tmp_path / "model", "--workers", "2") as (_, address):
-        for user in ("ada", "bob", "cy", "dee"):
-            state = completer.user(user)
-            for c in range(2):
-                composition = completer.compose(state)
-                for at, prefix in enumerate(["s", "sa", "sal", "sa"]):
-                    path = f"/suggest?q={prefix}&user={user}&composition={c}&t={1000 * at}"
-                    expected = [s.text for s in composition.suggest(prefix, at=float(at))]
-                    for _ in range(3):  # the same again is no keystroke
-                        status, answer = ask(address, path)
-                        assert status == 200, answer
-                        assert answer[1] == expected
-                learned = composition.submit("salad")
-                given = {"user": user, "composition": f"{c}", "query": "salad"}
-                for _ in range(3):
-                    answer = {"learned": learned, "updates": state.updates}
-                    assert ask(address, "/submit", given) == (200, answer)
-        status, error = ask(address, "/suggest?q=s&user=ada&composition=c&t=soon")
-        assert (status, error["error"]["code"]) == (422, "bad_time")

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import scipy
-from sklearn.exceptions import ConvergenceWarning
 
 from telic.choice.factored_choices import FactoredChoices
 from telic.errors import InputError
@@ -129,6 +128,8 @@ class Fit:
     def checked(self) -> "Fit":
         """Return the fit itself, after a `ConvergenceWarning` where a gap was asked for in vain."""
         if self.target and not self.converged:
+            from sklearn.exceptions import ConvergenceWarning  # scikit-learn takes seconds
+
             other = "" if self.method == "sdca" else "use sdca, "
             warnings.warn(
                 f"{self.method} stopped after {self.passes:.4g} passes with a duality gap of "

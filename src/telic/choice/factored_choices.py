@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numba import njit
-from scipy import sparse
 
 from telic.choice.choices import Choices
 from telic.errors import InputError
@@ -222,7 +222,7 @@ class FactoredChoices:
             self.shared_value[shared],
         )
 
-    def matrix(self) -> sparse.csr_matrix:
+    def matrix(self) -> "scipy.sparse.csr_matrix":
         """Return the products, rows × weights: the slow definition, for small data only."""
         counts = np.diff(self.context_start)[self.choice]
         context, _ = _ranges(self.context_start, self.choice)
@@ -233,7 +233,7 @@ class FactoredChoices:
             [pair + self.context_entry[context], self.first + self.shared_feature]
         )
         value = np.concatenate([self.context_value[context], self.shared_value])
-        return sparse.csr_matrix((value, (row, column)), shape=(self.rows, self.size))
+        return scipy.sparse.csr_matrix((value, (row, column)), shape=(self.rows, self.size))
 
     @property
     def first(self) -> int:

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numba import njit
-from sklearn.exceptions import ConvergenceWarning
 
 from telic.choice.choices import Choices
 from telic.choice.logit_kernels import add_moments
@@ -77,6 +76,8 @@ def fit_groups(
     # Rounding may end the line search a hair above `tol`; only more than that is worth a word.
     left = int((decrement > max(1e-6, tol) * (1 + abs(value))).sum())
     if left:
+        from sklearn.exceptions import ConvergenceWarning  # scikit-learn takes seconds
+
         warnings.warn(
             f"{left} of {g} groups did not converge; scale the features to a spread of about 1.",
             ConvergenceWarning,

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+import scipy  # its parts load when they are used: they take seconds
 
 
 class PairedTest(NamedTuple):
@@ -49,8 +49,8 @@ def paired_t_test(
     if error == 0:
         return PairedTest(difference, 1.0 if difference == 0 else 0.0, difference, difference)
     freedom = len(means) - 1
-    p_value = float(2 * stats.t.sf(abs(difference) / error, freedom))
-    half = float(stats.t.ppf(0.5 + level / 2, freedom) * error)
+    p_value = float(2 * scipy.stats.t.sf(abs(difference) / error, freedom))
+    half = float(scipy.stats.t.ppf(0.5 + level / 2, freedom) * error)
     return PairedTest(difference, p_value, difference - half, difference + half)
 
 
@@ -79,9 +79,9 @@ def paired_proportions(only_a: int, only_b: int, total: int, *, level: float = 0
     if total == 0:
         return PairedTest(0.0, np.nan, np.nan, np.nan)
     discordant = only_a + only_b
-    p_value = stats.binomtest(only_a, discordant).pvalue if discordant else 1.0
+    p_value = scipy.stats.binomtest(only_a, discordant).pvalue if discordant else 1.0
     centre = (only_a - only_b) / (total + 2)
     spread = np.sqrt((discordant + 1) / (total + 2) - centre**2) / np.sqrt(total + 2)
-    half = float(stats.norm.ppf(0.5 + level / 2) * spread)
+    half = float(scipy.stats.norm.ppf(0.5 + level / 2) * spread)
     difference = (only_a - only_b) / total
     return PairedTest(difference, float(p_value), centre - half, centre + half)
