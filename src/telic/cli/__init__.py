@@ -12,6 +12,7 @@ from telic.cli import (
     privacy,
     privacy_networks,  # noqa: F401 (adds to privacy)
     search_box,  # noqa: F401 (adds to completion)
+    search_service,  # noqa: F401 (adds to completion)
     specialty,
     study,
 )

@@ -70,11 +70,11 @@ def demo(
     tell(replace(summary, facts=summary.facts | {"seconds": seconds}), as_json=as_json)
     console.print(f"{seconds:.0f} s; log, model and report are in {out}/ (open {page})")
     if serve:
-        from telic.cli.search_box import serve as open_search_box
+        from telic.cli.search_service import serve as open_search_box
 
         if phone:
             console.print("Two phones side by side: add /phones to the address.")
-        open_search_box([model], port=port)
+        open_search_box([str(model), "--port", str(port)])
 
 
 def _typists(

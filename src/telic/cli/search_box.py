@@ -1,4 +1,4 @@
-"""`telic completion fit | inspect | serve | forget`: a search box from files, looked into, run."""
+"""`telic completion fit | inspect | forget`: a search box from files, looked into."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -112,12 +112,12 @@ def fit(
             model=model, protocol=chosen[0], n=candidates, minutes=window, min_users=min_users,
             min_compositions=min_compositions, on_bad_row="skip" if skip_bad_rows else "raise",
         )  # fmt: skip
-    completer = _edited(completer, deny, synonyms)
+    completer = edited(completer, deny, synonyms)
     completer.save(out)
     _describe(out, completer, as_json=as_json)
 
 
-def _edited(completer: "Completer", deny: Path | None, synonyms: Path | None) -> "Completer":
+def edited(completer: "Completer", deny: Path | None, synonyms: Path | None) -> "Completer":
     """Apply an editor's deny list and synonyms."""
     from telic.completion import DenyList, Synonyms
 
@@ -136,62 +136,6 @@ def inspect(
     from telic.completion import Completer
 
     _describe(model, Completer.load(model), as_json=as_json, prefix=prefix)
-
-
-@app.command()
-def serve(
-    model: Annotated[
-        list[Path],
-        typer.Argument(help="Model folder; or files to fit one on first, as fit takes them."),
-    ],
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0 takes any free one.", min=0, max=65535)] = 8000,
-    database: Annotated[
-        str | None,
-        typer.Option(help="SQLAlchemy URL; default: MODEL.sqlite beside the model."),
-    ] = None,
-    name: Annotated[
-        list[str] | None,
-        typer.Option(help="A further name that requests may call the service by; may be repeated."),
-    ] = None,
-    column: Column = None,
-    duplicates: Duplicates = "raise",
-    deny: Deny = None,
-    synonyms: SynonymsFile = None,
-    min_users: MinUsers = 3,
-    workers: Annotated[int, typer.Option(help="Processes that answer.", min=1, max=64)] = 1,
-) -> None:
-    """Serve a model as a search box on a page of its own, until Ctrl-C."""
-    from telic.completion import Completer, fit_files
-
-    try:
-        from telic.serve import Settings, run, run_workers
-    except ImportError as error:
-        raise InputError(
-            f"the service needs the package {error.name}. Install it with: pip install telic[serve]"
-        ) from None
-    settings = Settings.beside(model[0], host=host, port=port, names=tuple(name or ()))
-    if database:
-        settings = replace(settings, database=database)
-
-    def ready(address: str) -> None:
-        console.print(f"search box: {address} (Ctrl-C stops)", soft_wrap=True)
-
-    fitted = len(model) == 1 and not model[0].is_file()
-    if workers > 1:
-        if not fitted:
-            raise InputError("--workers needs a model folder. Fit one with: telic completion fit")
-        run_workers(model[0], settings, workers=workers, ready=ready)
-        return
-    if fitted:
-        completer = Completer.load(model[0])
-    else:
-        completer = fit_files(
-            *model, columns=columns_of(column), duplicates=duplicates, min_users=min_users
-        )
-        completer = _edited(completer, deny, synonyms)
-        _print_facts(completer.found, to=console)
-    run(completer, settings, ready=ready)
 
 
 @app.command()
@@ -249,10 +193,10 @@ def _describe(
         return
     out = Console(markup=False, highlight=False)
     out.print(f"{folder}", soft_wrap=True)
-    _print_facts(facts, to=out)
+    print_facts(facts, to=out)
 
 
-def _print_facts(facts: dict[str, Any], *, to: Console, indent: str = "  ") -> None:
+def print_facts(facts: dict[str, Any], *, to: Console, indent: str = "  ") -> None:
     """Print facts for people, those that have parts with each part on a line of its own."""
 
     def line(text: str) -> None:
@@ -261,7 +205,7 @@ def _print_facts(facts: dict[str, Any], *, to: Console, indent: str = "  ") -> N
     for name, value in facts.items():
         if isinstance(value, dict):
             line(f"{name}:")
-            _print_facts(value, to=to, indent=indent + "  ")
+            print_facts(value, to=to, indent=indent + "  ")
         elif isinstance(value, list) and not all(isinstance(one, float) for one in value):
             line(f"{name}:")
             for one in value:

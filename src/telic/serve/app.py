@@ -9,12 +9,14 @@ from starlette.middleware import Middleware
 from starlette.types import Receive, Scope, Send
 
 from telic.completion import Completer
+from telic.serve.access import Access
 from telic.serve.connections import Connections
 from telic.serve.desk import Desk
-from telic.serve.guard import Guard, Hosts, on_crash, on_http_error, on_no_store
+from telic.serve.guard import Guard, Hosts
 from telic.serve.journal import Journal
 from telic.serve.keystroke import Keystroke
 from telic.serve.peers import Place
+from telic.serve.problems import on_crash, on_http_error, on_no_store
 from telic.serve.routes import Addresses
 from telic.serve.sessions import SHOWN, Sessions
 from telic.serve.settings import Settings
@@ -42,15 +44,16 @@ def create_app(
     Raises
     ------
     InputError
-        If the database cannot be opened.
+        If the database cannot be opened, or there are no keys where others could ask.
 
     Notes
     -----
-    Whoever names a user id gets that user's suggestions, which show what the user searched for:
-    ids are secrets, and anything but this machine belongs behind a proxy that checks them.
+    Without keys whoever names a user id gets that user's suggestions, which show what the user
+    searched for; so without keys it is for this machine alone.
     """
+    access = Access(settings)
     store = Store(settings.database, completer, max_history=settings.max_history)
-    return Service(completer, store, settings, place or Place(), ready)
+    return Service(completer, store, access, settings, place or Place(), ready)
 
 
 class Service(Starlette):
@@ -60,6 +63,7 @@ class Service(Starlette):
         self,
         completer: Completer,
         store: Store,
+        access: Access,
         settings: Settings,
         place: Place,
         ready: Callable[[], None] | None,
@@ -70,11 +74,14 @@ class Service(Starlette):
         sessions = Sessions(completer, self.journal, settings)
         names = {"127.0.0.1", "localhost", "::1", settings.host, *settings.names}
         hosts = Hosts(names)
+        self.access = access
         self.desk = Desk(sessions, settings, place)
-        self.keystroke = Keystroke(self.desk, hosts, settings)
+        self.keystroke = Keystroke(self.desk, hosts, access, settings)
         super().__init__(
-            routes=Addresses(sessions, self.journal, self.desk, self.keystroke, settings).routes(),
-            middleware=[Middleware(Guard, hosts=hosts)],
+            routes=Addresses(
+                sessions, self.journal, self.desk, self.keystroke, access, settings
+            ).routes(),
+            middleware=[Middleware(Guard, hosts=hosts, access=access)],
             exception_handlers={
                 HTTPException: on_http_error, StoreError: on_no_store, Exception: on_crash
             },

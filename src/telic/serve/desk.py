@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from telic.completion import Suggestion
 from telic.serve import inputs
-from telic.serve.guard import Problem
 from telic.serve.peers import PeerError, Peers, Place
+from telic.serve.problems import Problem
 from telic.serve.sessions import Sessions
 from telic.serve.settings import Settings
 from telic.serve.store import Outcome, StoreError
@@ -88,7 +88,7 @@ class Desk:
     async def _suggest(self, given: dict[str, str], base: str, apps: list[Any] | None) -> bytes:
         sessions, limit = self._sessions, self._settings.max_id
         query = inputs.text(given.get("q", ""), "q", self._settings.max_query)
-        user = inputs.storable(given.get("user", ""), "user", limit)
+        user = given.get("user", "")
         composition = inputs.storable(given.get("composition", ""), "composition", limit)
         phone = inputs.phone(sessions.completer.phones, *apps) if apps else None
         explain = given.get("explain") == "1"

@@ -1,101 +1,52 @@
-"""What every answer carries, whom we answer, and the one shape of an error."""
+"""Whom we answer: requests to our own names, from our own pages and those that may ask."""
 
 import re
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.datastructures import MutableHeaders
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-SECURITY_HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
-RAW_SECURITY_HEADERS = [
-    (name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()
-]
+from telic.serve.access import Access
+from telic.serve.problems import SECURITY_HEADERS, Problem
+
 MAX_KNOWN = 100
 """Spellings of our own names, with ports, that are not looked at again."""
 _HOST = re.compile(r"(?P<name>[^:@/\[\]]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?", re.IGNORECASE)
-_DEFAULTS = {
-    400: ("bad_request", "Look at the request again."),
-    404: (
-        "not_found",
-        "See /, /phones, /suggest, /submit, /search, /about, /healthz, /readyz, /livez, "
-        "/opensearch.xml.",
-    ),
-    405: ("method_not_allowed", "The Allow header names the methods of this address."),
-}
+PREFLIGHT_SECONDS = 7_200
+"""How long a browser remembers what another site's page may do here."""
+Headers = dict[bytes, bytes]
 
 
-class Problem(HTTPException):
-    """An answer that says what is wrong and what to do about it."""
-
-    def __init__(self, status: int, code: str, message: str, hint: str) -> None:
-        super().__init__(status, message)
-        self.code, self.hint = code, hint
-
-    def response(self) -> JSONResponse:
-        """Return it as an answer."""
-        return problem(self.status_code, self.code, self.detail, self.hint)
-
-
-def problem(status: int, code: str, message: str, hint: str) -> JSONResponse:
-    """Return the one shape that errors have."""
-    error = {"code": code, "message": message, "hint": hint}
-    return JSONResponse({"error": error}, status, {**SECURITY_HEADERS, "Cache-Control": "no-store"})
-
-
-def on_http_error(request: Request, error: Exception) -> JSONResponse:
-    """Answer a `Problem`, or what Starlette raises for unknown addresses and methods."""
-    assert isinstance(error, HTTPException)
-    if isinstance(error, Problem):
-        return error.response()
-    code, hint = _DEFAULTS.get(error.status_code, _DEFAULTS[400])
-    response = problem(error.status_code, code, error.detail + ".", hint)
-    response.headers.update(error.headers or {})
-    return response
-
-
-def on_no_store(request: Request, error: Exception) -> JSONResponse:
-    """Answer that the store fails, and how."""
-    return problem(
-        503, "no_store", f"The store fails: {error}.",
-        "Nothing was kept: send the same again. If it stays, look at the store's disk or server.",
-    )  # fmt: skip
-
-
-def crash() -> JSONResponse:
-    """Answer an error of ours; the traceback goes to the log, without the request."""
-    return problem(
-        500, "internal", "Something went wrong on our side.", "Try again; if it stays, report it."
-    )
-
-
-def on_crash(request: Request, error: Exception) -> JSONResponse:
-    """Answer an error of ours."""
-    return crash()
-
-
-def refuse_other_origins(headers: Headers) -> None:
-    """Raise `Problem` if a browser says that another site's page sent this."""
-    origin = headers.get("origin")
-    site = headers.get("sec-fetch-site", "same-origin")
-    foreign = origin is not None and urlsplit(origin).netloc != headers.get("host")
-    if foreign or site not in ("same-origin", "none"):
+def refuse_other_origins(access: Access, headers: Headers) -> None:
+    """Raise `Problem` if a browser says that a page sent this which may not ask."""
+    origin = headers.get(b"origin")
+    site = headers.get(b"sec-fetch-site", b"same-origin")
+    if origin is not None:
+        said = origin.decode("latin-1")
+        if access.admits(said):
+            return
+        foreign = urlsplit(said).netloc.encode("latin-1") != headers.get(b"host")
+    if (origin is not None and foreign) or site not in (b"same-origin", b"none"):
         raise Problem(
-            403, "cross_origin", "Posts from other sites are refused.", "Post from our own page."
-        )
+            403, "cross_origin", "Posts from this page's site are refused.",
+            "Post from our own page, or name the page's origin in the settings.",
+        )  # fmt: skip
+
+
+def cors_headers(access: Access, headers: Headers) -> list[tuple[bytes, bytes]]:
+    """Return what lets a browser show our answer to another site's page, if that may ask."""
+    origin = headers.get(b"origin")
+    if origin is None:
+        return []
+    if not access.admits(origin.decode("latin-1")):
+        return [(b"vary", b"Origin")]
+    return [
+        (b"vary", b"Origin"),
+        (b"access-control-allow-origin", origin),
+        (b"access-control-expose-headers", b"Retry-After"),
+    ]
 
 
 class Hosts:
@@ -108,12 +59,9 @@ class Hosts:
         self._names = {name.lower() for name in names}
         self._known: set[str] = set()
 
-    def named(self, scope: Scope) -> str:
+    def named(self, headers: Headers) -> str:
         """Return the host that a request calls us by, with its port; raise `Problem` if not us."""
-        given = ""
-        for name, value in scope["headers"]:
-            if name == b"host":
-                given = value.decode("latin-1")
+        given = headers.get(b"host", b"").decode("latin-1")
         if given not in self._known:
             host = _HOST.fullmatch(given)
             if host is None or host["name"].lower().strip("[]") not in self._names:
@@ -127,26 +75,39 @@ class Hosts:
 
 
 class Guard:
-    """Middleware: answers only to our own names, and adds security headers."""
+    """Middleware: answers only to our own names, adds headers, answers browsers that ask first."""
 
-    def __init__(self, app: ASGIApp, *, hosts: Hosts) -> None:
-        self.app = app
-        self.hosts = hosts
+    def __init__(self, app: ASGIApp, *, hosts: Hosts, access: Access) -> None:
+        self.app, self.hosts, self.access = app, hosts, access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
+        given: Headers = dict(scope["headers"])
+        shared = cors_headers(self.access, given)
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
+                message["headers"] = [*message["headers"], *shared]
             await send(message)
 
         try:
-            self.hosts.named(scope)
+            self.hosts.named(given)
         except Problem as error:
             return await error.response()(scope, receive, send)
+        if scope["method"] == "OPTIONS" and b"access-control-request-method" in given:
+            return await _preflight(len(shared) > 1)(scope, receive, send_with_headers)
         await self.app(scope, receive, send_with_headers)
+
+
+def _preflight(may: bool) -> Response:
+    allowed = {
+        "Access-Control-Allow-Methods": "GET, POST",
+        "Access-Control-Allow-Headers": "Authorization, Content-Type",
+        "Access-Control-Max-Age": str(PREFLIGHT_SECONDS),
+    }
+    return Response(status_code=204, headers=allowed if may else None)

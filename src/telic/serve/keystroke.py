@@ -5,8 +5,10 @@ import logging
 from starlette.types import Receive, Scope, Send
 
 from telic.serve import inputs
+from telic.serve.access import Access
 from telic.serve.desk import Desk
-from telic.serve.guard import RAW_SECURITY_HEADERS, Hosts, Problem, crash
+from telic.serve.guard import Hosts, cors_headers
+from telic.serve.problems import RAW_SECURITY_HEADERS, Problem, crash
 from telic.serve.settings import Settings
 
 MEDIA_TYPE = "application/x-suggestions+json"
@@ -23,21 +25,28 @@ class Keystroke:
     so it does without them.
     """
 
-    def __init__(self, desk: Desk, hosts: Hosts, settings: Settings) -> None:
-        self._desk, self._hosts, self._settings = desk, hosts, settings
+    def __init__(self, desk: Desk, hosts: Hosts, access: Access, settings: Settings) -> None:
+        self._desk, self._hosts, self._access, self._settings = desk, hosts, access, settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
+        headers = dict(scope["headers"])
+        shared = cors_headers(self._access, headers)
         try:
-            base = f"{scope['scheme']}://{self._hosts.named(scope)}{scope['root_path']}/"
+            base = f"{scope['scheme']}://{self._hosts.named(headers)}{scope['root_path']}/"
+            caller = self._access.caller(scope, headers)
             given = inputs.parameters(scope["query_string"], self._settings)
+            self._access.identify(caller, given)
             body = await self._desk.suggest(given, base)
-        except Problem as error:
-            return await error.response()(scope, receive, send)
-        except Exception:
-            _log.exception("a keystroke went unanswered")
-            return await crash()(scope, receive, send)
+        except Exception as error:
+            if not isinstance(error, Problem):
+                _log.exception("a keystroke went unanswered")
+            answer = error.response() if isinstance(error, Problem) else crash()
+            answer.raw_headers += shared
+            return await answer(scope, receive, send)
         length = (b"content-length", b"%d" % len(body))
-        head = {"type": "http.response.start", "status": 200, "headers": [length, *_HEADERS]}
+        head = {
+            "type": "http.response.start", "status": 200, "headers": [length, *_HEADERS, *shared]
+        }  # fmt: skip
         await send(head)
         await send({"type": "http.response.body", "body": body})

@@ -11,10 +11,12 @@ from starlette.staticfiles import StaticFiles
 import telic
 from telic.completion.harm import gate_facts
 from telic.serve import inputs
+from telic.serve.access import Access, Caller
 from telic.serve.desk import Desk
-from telic.serve.guard import Problem, refuse_other_origins
+from telic.serve.guard import refuse_other_origins
 from telic.serve.journal import Journal
 from telic.serve.keystroke import MEDIA_TYPE, Keystroke
+from telic.serve.problems import Problem
 from telic.serve.sessions import Sessions
 from telic.serve.settings import Settings
 from telic.serve.store import StoreError
@@ -41,10 +43,11 @@ class Addresses:
         journal: Journal,
         desk: Desk,
         keystroke: Keystroke,
+        access: Access,
         settings: Settings,
     ) -> None:
         self.sessions, self.journal, self.desk = sessions, journal, desk
-        self.keystroke, self.settings = keystroke, settings
+        self.keystroke, self.access, self.settings = keystroke, access, settings
 
     def routes(self) -> list[BaseRoute]:
         """Return the addresses."""
@@ -55,6 +58,7 @@ class Addresses:
             Route("/suggest", self.suggest_on_phone, methods=["POST"]),
             Route("/phones", self.phones),
             Route("/submit", self.submit, methods=["POST"]),
+            Route("/visitor", self.visitor, methods=["POST"]),
             Route("/about", self.about),
             Route("/healthz", self.healthz),
             Route("/readyz", self.readyz),
@@ -69,7 +73,7 @@ class Addresses:
         The same names as in the address, and ``installed`` (app → openings a day) and ``opened``
         (pairs of an app and minutes since).
         """
-        refuse_other_origins(request.headers)
+        caller = self._caller(request)
         given = await inputs.json_object(request, self.settings)
         given = {name: value for name, value in given.items() if value is not None}
         apps = [given.pop("installed", {}), given.pop("opened", [])]
@@ -79,18 +83,32 @@ class Addresses:
         if given.get("explain") is True:
             given["explain"] = "1"
         strings = {name: str(value) for name, value in given.items()}
+        self.access.identify(caller, strings)
         body = await self.desk.suggest(strings, str(request.base_url), apps)
         return Response(body, media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"})
 
     async def submit(self, request: Request) -> Response:
         """Learn from a submission, once it is stored."""
-        refuse_other_origins(request.headers)
+        caller = self._caller(request)
         given = await inputs.json_object(request, self.settings)
         query = inputs.required(given, "query", self.settings.max_query)
-        user = inputs.required(given, "user", self.settings.max_id)
+        user = caller.user if "user" not in given else None
+        user = caller.names(user or inputs.required(given, "user", self.settings.max_id))
         composition = inputs.required(given, "composition", self.settings.max_id)
         outcome = await self.desk.submit(query, user, composition)
         return JSONResponse({"learned": outcome.learned, "updates": outcome.updates})
+
+    async def visitor(self, request: Request) -> Response:
+        """Make somebody a user, of a random id that nobody else can be."""
+        refuse_other_origins(self.access, dict(request.scope["headers"]))
+        made = self.access.visitor(request.scope, dict(request.scope["headers"]))
+        return JSONResponse(made, headers={"Cache-Control": "no-store"})
+
+    def _caller(self, request: Request) -> Caller:
+        """Return who asks, from a page that may."""
+        headers = dict(request.scope["headers"])
+        refuse_other_origins(self.access, headers)
+        return self.access.caller(request.scope, headers)
 
     async def page(self, request: Request) -> Response:
         """Return the page."""
@@ -107,6 +125,7 @@ class Addresses:
 
     async def about(self, request: Request) -> Response:
         """Say what serves here, for people to judge what they see."""
+        self.access.caller(request.scope, dict(request.scope["headers"]))
         completer = self.sessions.completer
         return JSONResponse(
             {

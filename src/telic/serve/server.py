@@ -88,7 +88,8 @@ def _server(app: Service, settings: Settings) -> uvicorn.Server:
         backlog=settings.max_connections,
         # Addresses hold queries: nothing of a request is logged.
         access_log=False, log_level="warning", server_header=False, ws="none",
-        timeout_graceful_shutdown=2,
+        timeout_graceful_shutdown=math.ceil(settings.stop_seconds),
+        forwarded_allow_ips=list(settings.proxies),
     )  # fmt: skip
     return uvicorn.Server(config)
 

@@ -1,0 +1,272 @@
+"""Who may ask: keys, tokens, tenants, origins and rates."""
+
+import base64
+import hashlib
+import hmac
+import time
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.testclient import TestClient
+
+from telic.errors import InputError
+from telic.serve import Settings, create_app
+from telic.serve.rates import Rates, network_of
+from telic.serve.store import Store
+from telic.serve.tenants import add_key, read_tenants
+from telic.serve.tokens import TokenError, digest_of, read_token, sign_user
+
+SHOP, FORUM = "https://shop.example", "https://forum.example"
+
+
+@pytest.fixture
+def keys(tmp_path):
+    """Two tenants' keys, and the file that the service knows them by."""
+    file = tmp_path / "keys.toml"
+    shop = add_key(file, "shop", origins=[SHOP], visitors=True)
+    return file, shop, add_key(file, "forum", origins=[FORUM])
+
+
+@pytest.fixture
+def locked(completer, settings, keys):
+    """Give a client of a service with keys."""
+    app = create_app(completer, replace(settings, keys=str(keys[0])))
+    with TestClient(app, base_url="http://127.0.0.1:8000") as client:
+        yield client
+
+
+def bearer(proof):
+    return {"authorization": f"Bearer {proof}"}
+
+
+def refused(response, status, code):
+    assert response.status_code == status, response.text
+    assert response.json()["error"]["code"] == code
+    assert ("www-authenticate" in response.headers) == (status == 401)
+
+
+def signed_by_definition(key, user, expires):
+    """The token as its documentation says it, with nothing of ours."""
+
+    def letters(content):
+        return base64.urlsafe_b64encode(content).decode().rstrip("=")
+
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    said = f"t1.{digest[:16]}.{expires}.{letters(user.encode())}"
+    mac = hmac.new(digest.encode(), said.encode(), hashlib.sha256).digest()
+    return f"{said}.{letters(mac)}"
+
+
+@given(st.text(min_size=1, max_size=40).filter(lambda s: s.isprintable()), st.integers(1, 10**6))
+def test_a_token_is_what_its_documentation_says(user, seconds):
+    token = sign_user("telic_k", user, seconds=seconds, now=0.0)
+    assert token == signed_by_definition("telic_k", user, seconds)
+    digest = digest_of("telic_k")
+    assert read_token(token, {digest[:16]: digest}, seconds - 1) == (digest, user)
+    with pytest.raises(TokenError, match="expired"):
+        read_token(token, {digest[:16]: digest}, seconds)
+
+
+@given(st.data())
+def test_a_token_that_was_changed_anywhere_proves_nothing(data):
+    token = sign_user("telic_k", "ada", seconds=60, now=0.0)
+    at = data.draw(st.integers(0, len(token) - 1))
+    other = data.draw(st.characters(max_codepoint=0x2FF).filter(lambda c: c != token[at]))
+    digest = digest_of("telic_k")
+    with pytest.raises(TokenError):
+        read_token(token[:at] + other + token[at + 1 :], {digest[:16]: digest}, 0.0)
+
+
+@pytest.mark.parametrize("proof", [None, "", "telic_guessed", "t1.0.0.0.0", "é", "t1...."])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/suggest?q=s"), ("POST", "/suggest"), ("POST", "/submit"), ("GET", "/about")],
+)
+def test_without_proof_nothing_is_answered(locked, method, path, proof):
+    headers = {} if proof is None else {"authorization": f"Bearer {proof}".encode("latin-1")}
+    body = {"json": {"q": "s"}} if method == "POST" else {}
+    code = "no_key" if proof is None else "bad_token"
+    refused(locked.request(method, path, headers=headers, **body), 401, code)
+
+
+def test_anothers_token_reads_and_trains_nothing(locked, completer, settings, keys):
+    _, shop, _ = keys
+    ada = {"user": "ada", "composition": "c", "query": "soup"}
+    assert locked.post("/submit", json=ada, headers=bearer(shop)).status_code == 200
+    mallory = bearer(sign_user(shop, "mallory"))
+    expired = bearer(sign_user(shop, "ada", seconds=-1))
+    forged = bearer(signed_by_definition("telic_other", "ada", int(time.time()) + 60))
+    for headers, status, code in (
+        (mallory, 403, "another_user"),
+        (expired, 401, "bad_token"),
+        (forged, 401, "bad_token"),
+    ):
+        refused(locked.get("/suggest?q=s&user=ada&composition=x", headers=headers), status, code)
+        for path in ("/suggest", "/submit"):
+            refused(locked.post(path, json=ada, headers=headers), status, code)
+    store = Store(settings.database, completer)
+    assert store.read("shop:ada").version == 1
+    assert store.read("shop:mallory") is store.read("ada") is None
+    store.close()
+
+
+def test_a_token_says_who_asks(locked, keys):
+    token = bearer(sign_user(keys[1], "ada"))
+    search = {"composition": "c", "query": "soup"}
+    assert locked.post("/submit", json=search, headers=token).json()["updates"] == 0
+    answer = locked.get("/suggest?q=s&composition=d&explain=1", headers=token).json()
+    assert answer[1][0] == "soup"
+    by_key = locked.get("/suggest?q=s&composition=e&user=ada", headers=bearer(keys[1])).json()
+    assert by_key[1] == answer[1]
+
+
+def test_tenants_users_are_apart(locked, completer, settings, keys):
+    _, shop, forum = keys
+    given = {"user": "ada", "composition": "c", "query": "soup"}
+    for key in (shop, forum):
+        assert locked.post("/submit", json=given, headers=bearer(key)).status_code == 200
+    store = Store(settings.database, completer)
+    assert store.read("shop:ada").version == store.read("forum:ada").version == 1
+    assert store.forget("forum:ada") == 2
+    store.close()
+
+
+def test_pages_of_named_origins_may_ask(locked, keys):
+    for origin, may in ((SHOP, True), (FORUM, True), ("https://evil.example", False)):
+        asks = {"origin": origin, "access-control-request-method": "POST"}
+        answer = locked.options("/suggest", headers=asks)
+        assert answer.status_code == 204
+        assert (answer.headers.get("access-control-allow-origin") == origin) == may
+        assert ("access-control-allow-methods" in answer.headers) == may
+        assert "access-control-allow-credentials" not in answer.headers
+        for response in (
+            locked.get("/suggest?q=s", headers=bearer(keys[1]) | {"origin": origin}),
+            locked.get("/suggest?q=s", headers={"origin": origin}),
+            locked.get("/livez", headers={"origin": origin}),
+        ):
+            assert (response.headers.get("access-control-allow-origin") == origin) == may
+            assert "origin" in response.headers["vary"].lower()
+        from_page = bearer(keys[1]) | {"origin": origin, "sec-fetch-site": "cross-site"}
+        response = locked.post("/suggest", json={"q": "s"}, headers=from_page)
+        assert response.status_code == (200 if may else 403)
+
+
+def test_visitors_are_users_of_a_random_id(locked, keys):
+    one, two = (locked.post("/visitor", headers={"origin": SHOP}).json() for _ in range(2))
+    assert one["user"] != two["user"]
+    given = {"composition": "c", "query": "soup"}
+    assert locked.post("/submit", json=given, headers=bearer(one["token"])).status_code == 200
+    taken = given | {"user": one["user"]}
+    refused(locked.post("/submit", json=taken, headers=bearer(two["token"])), 403, "another_user")
+    refused(locked.post("/visitor", headers={"origin": FORUM}), 403, "no_visitors")
+    refused(locked.post("/visitor"), 403, "no_visitors")
+    refused(
+        locked.post("/visitor", headers={"origin": "https://evil.example"}), 403, "cross_origin"
+    )
+
+
+def test_who_asks_too_often_is_told_to_wait(completer, settings, keys):
+    limits = replace(settings, keys=str(keys[0]), rate=0.01, burst=2, key_rate=0.01)
+    with TestClient(create_app(completer, limits), base_url="http://127.0.0.1:8000") as client:
+        for headers, first in ((bearer("guess"), 401), (bearer(keys[1]), 200)):
+            answers = [client.get("/suggest?q=s", headers=headers) for _ in range(3)]
+            assert [answer.status_code for answer in answers] == [first, first, 429]
+            assert int(answers[-1].headers["retry-after"]) in range(90, 101)
+        # Another key's requests, and another address's, are their own.
+        assert client.get("/suggest?q=s", headers=bearer(keys[2])).status_code == 200
+        other = TestClient(client.app, base_url="http://localhost", client=("192.0.2.9", 1))
+        assert other.post("/visitor", headers={"origin": SHOP}).status_code == 200
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 3), st.sampled_from("ab")), max_size=60),
+    st.floats(0.1, 5),
+    st.integers(1, 4),
+)
+def test_rates_are_token_buckets(steps, rate, burst):
+    now = 0.0
+    rates = Rates(rate, burst, 10, clock=lambda: now)
+    buckets = dict.fromkeys("ab", (float(burst), 0.0))
+    for pause, who in steps:
+        now += pause
+        tokens, then = buckets[who]
+        tokens = min(burst, tokens + (now - then) * rate)
+        wait = rates.wait(who)
+        if abs(tokens - 1) > 1e-6:  # else rounding decides
+            assert (wait == 0) == (tokens >= 1)
+        if wait == 0:
+            tokens -= 1
+        else:
+            assert (wait - 1) * rate < 1 - tokens + 1e-6 <= wait * rate + 1e-5
+        buckets[who] = (tokens, now)
+
+
+def test_rates_take_bounded_memory():
+    rates = Rates(1.0, 1, 100)
+    for i in range(1_000):
+        rates.wait(str(i))
+    assert len(rates) == 100
+    assert rates.wait("999") > 0
+
+
+def test_a_subscribers_addresses_are_one():
+    assert network_of("2001:db8::1") == network_of("2001:db8::ffff:1") != network_of("2001:db9::1")
+    assert network_of("::ffff:192.0.2.1") == "192.0.2.1"
+
+
+def test_without_keys_only_this_machine_is_listened_to(completer, settings):
+    with pytest.raises(InputError, match=r"0\.0\.0\.0 without keys.*--without-keys"):
+        create_app(completer, replace(settings, host="0.0.0.0"))
+    create_app(
+        completer, replace(settings, host="0.0.0.0", without_keys=True)
+    ).journal._store.close()
+
+
+def test_the_file_of_keys_holds_no_key_and_is_its_owners(keys):
+    file, shop, forum = keys
+    text = file.read_text()
+    assert shop not in text
+    assert forum not in text
+    assert file.stat().st_mode & 0o077 == 0
+    second = add_key(file, "shop")
+    assert second != shop
+    tenant = read_tenants(file)["shop"]
+    assert tenant.keys == (digest_of(shop), digest_of(second))
+    assert (tenant.origins, tenant.visitors, tenant.admin) == ((SHOP,), True, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[shop", "is no TOML"),
+        ("[Shop]", r"\[Shop\]: expected a table named"),
+        ("shop = 1", r"\[shop\]: expected a table"),
+        ("[shop]\nkey = []", "'key' is unknown, expected admin, keys, origins, visitors"),
+        ("[shop]\nkeys = ['secret']", "no SHA-256"),
+        ("[shop]\nvisitors = 1", "'visitors' is 1, expected true or false"),
+        ("[shop]\norigins = 'x'", "'origins' is 'x', expected a list"),
+        ("[shop]\norigins = ['https://a.example/b']", "no origin"),
+        ("[shop]\norigins = ['*']", "no origin"),
+    ],
+)
+def test_a_wrong_file_of_keys_is_said_to_be(tmp_path, text, said):
+    file = tmp_path / "keys.toml"
+    file.write_text(text)
+    file.chmod(0o600)
+    with pytest.raises(InputError, match=said):
+        read_tenants(file)
+
+
+def test_a_file_of_keys_that_others_can_read_is_refused(keys):
+    keys[0].chmod(0o644)
+    with pytest.raises(InputError, match="chmod 600"):
+        read_tenants(keys[0])
+    with pytest.raises(InputError, match="cannot be read"):
+        read_tenants(keys[0].with_name("none.toml"))
+
+
+def test_origins_may_be_named_without_keys(completer):
+    with pytest.raises(InputError, match="no origin"):
+        create_app(completer, Settings.beside("box", origins=("shop.example",)))
