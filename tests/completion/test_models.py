@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from telic.choice import fit_pooled
-from telic.completion import CAREFUL, PAPER, Replay, evaluate
+from telic.completion import CAREFUL, PAPER, Replay, evaluate, models
 from telic.completion.adaqac import Design, online, training_choices, unpersonalised
 from telic.completion.evaluation import PREFIXES, evaluate_models, measures, slices_of
 from telic.completion.feedback import LONGEST_AT, WIDTH
 from telic.completion.filtering import Filtering, tune_filtering
 from telic.completion.harm import PREFIX_BINS, Gate, bin_of
-from telic.completion.models import MODELS, fit_models, fit_relevance
+from telic.completion.models import LEAST, MODELS, fit_models, fit_relevance
 from telic.completion.relevance import Relevance
 from telic.completion.replay import TEST, TRAIN, VALID, Moments
 from telic.data.compositions import read_compositions
@@ -69,6 +69,23 @@ def test_filtering_drops_what_was_high_and_long():
     assert dropped.tolist() == [[True, False, False]]
     dropped = np.isneginf(Filtering(1.3, 3).scores(features, relevance))
     assert dropped.tolist() == [[False, True, False]]
+
+
+@pytest.mark.parametrize(("worth", "kept"), [(0.0, 1.0), (-1.0, LEAST)])
+def test_popularity_keeps_some_weight_and_wins_ties(readers, monkeypatch, worth, kept):
+    """However little popularity helps here, those without a history need it."""
+    tried = []
+    moments = Replay.moments
+
+    def seen(replay, relevance, *arguments, **options):
+        tried.append(relevance.popular)
+        return moments(replay, relevance, *arguments, **options)
+
+    monkeypatch.setattr(Replay, "moments", seen)
+    monkeypatch.setattr(models, "mean_reciprocal_rank", lambda ranks: worth * tried[-1])
+    found = fit_relevance(readers, "personal-s", CAREFUL)
+    assert found.popular == pytest.approx(kept)
+    assert found.personal == pytest.approx(1 - kept)
 
 
 def test_filtering_is_tuned_on_all_300_pairs():

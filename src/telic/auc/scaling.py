@@ -7,6 +7,7 @@ from scipy import sparse
 
 from telic.auc.drawn_rows import Matrix
 from telic.errors import InputError
+from telic.evaluate import standard_deviations
 
 SCALINGS = ("raw", "unit", "minmax", "minmax+unit", "standard", "standard+unit")
 
@@ -49,14 +50,12 @@ class Scaling:
                 spread = np.maximum(np.abs(low), np.abs(high))
             else:
                 offset, spread = (low + high) / 2, (high - low) / 2
+            spread = np.where(spread <= 1e-12 * np.abs(offset), 1.0, spread)
         elif name.startswith("standard"):
-            mean = _flat(X.mean(axis=0))
-            if sparse.issparse(X):
-                spread = np.sqrt(np.maximum(_flat(X.multiply(X).mean(axis=0)) - mean**2, 0))
-            else:
-                offset, spread = mean, X.std(axis=0)
-        constant = spread <= 1e-12 * np.maximum(np.abs(offset), 1)
-        return cls(name, offset, np.where(constant, 1.0, 1 / np.where(constant, 1.0, spread)))
+            spread = standard_deviations(X)
+            if not sparse.issparse(X):
+                offset = X.mean(axis=0)
+        return cls(name, offset, 1 / spread)
 
     def apply(self, X: Matrix) -> Matrix:
         """Scale rows; a row of zeros stays as it is."""

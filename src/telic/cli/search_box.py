@@ -145,8 +145,11 @@ def forget(
     database: Annotated[
         str | None, typer.Option(help="SQLAlchemy URL; default: MODEL.sqlite beside the model.")
     ] = None,
+    recorded: Annotated[
+        Path | None, typer.Option(help="Folder that the service recorded to, if it did.")
+    ] = None,
 ) -> None:
-    """Erase a user: history and weights in the model, submissions and state in the database.
+    """Erase a user: from the model, from the database, and from what the service recorded.
 
     Stop the service first, and start it again: it holds the model that was. What all users share,
     counts and means over many, stays.
@@ -173,10 +176,48 @@ def forget(
             store.close()
         if left:
             raise ModelError("the database was written to in the meantime. Stop the service first.")
-    if not known and not rows:
+    records = 0
+    if recorded:
+        from telic.serve.recorder import erase
+
+        records = erase(recorded, user)
+    if not known and not rows and not records:
         raise InputError(f"neither {model} nor its database knows this user. Check the id.")
     said = "erased from the model" if known else "not in the model"
-    console.print(f"{said}; {rows} rows erased from the database", markup=False, highlight=False)
+    said += f"; {rows} rows erased from the database"
+    if recorded:
+        said += f"; {records} records erased from {recorded}"
+    console.print(said, markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command()
+def export_log(
+    recorded: Annotated[Path, typer.Argument(help="Folder that the service recorded to.")],
+    out: Annotated[Path, typer.Argument(help="Composition log to write: a .parquet file.")],
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Make a composition log (contract 1) of what the service recorded, for fit and evaluate."""
+    import pyarrow.parquet as pq
+
+    from telic.data import atomic_path, check_output
+    from telic.data.ubi import read_ubi
+
+    if out.suffix.lower() != ".parquet":
+        raise InputError(f"{out}: a composition log is a .parquet file. Name one.")
+    check_output(out, reads=[recorded], overwrite=overwrite)
+    table, left_out = read_ubi(recorded)
+    with atomic_path(out) as temporary:
+        pq.write_table(table, temporary)
+    facts = {
+        "compositions": len(table),
+        "users": len(table["user"].unique()),
+        "left out": left_out or "nothing",
+    }
+    if as_json:
+        print_json({"log": str(out), **facts})
+    else:
+        print_facts({"log": out, **facts}, to=Console(markup=False, highlight=False))
 
 
 def _describe(

@@ -13,6 +13,7 @@ from telic.choice.online import Schedule, online_step, step_after
 from telic.completion.feedback import FEATURES
 from telic.completion.relevance import Relevance, Scale
 from telic.completion.replay import Moments, Replay
+from telic.evaluate import standard_deviations
 
 D = len(FEATURES)
 
@@ -155,8 +156,7 @@ class Design:
     def of(cls, protocol: Protocol, features: np.ndarray, moments: Moments) -> "Design":
         """Measure the standard deviations; a feature that never varies keeps the scale 1."""
         rows = features[..., :D][moments.candidates >= 0]
-        deviations = rows.std(axis=0) if len(rows) else np.zeros(D)
-        return cls(np.where(deviations > 0, deviations, 1.0), protocol.learn_relevance)
+        return cls(standard_deviations(rows), protocol.learn_relevance)
 
     def columns(self, features: np.ndarray, relevance: np.ndarray) -> np.ndarray:
         """Return the columns x of ``p = r + x @ weights``: (..., 16), or 17 with r at the end.

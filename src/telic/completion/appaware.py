@@ -22,12 +22,12 @@ from telic.completion.appaware_signals import (
     OpenedShares,
     Signals,
     entries_of,
-    standard_deviation,
 )
 from telic.completion.feedback import FEATURES
 from telic.completion.relevance import Relevance
 from telic.completion.replay import TRAIN, Moments, Replay
 from telic.errors import InputError
+from telic.evaluate import standard_deviations
 
 PRINTED = Elastic(1e-4, 1e-4)
 SOLVERS: dict[str, Callable[..., Fit]] = {
@@ -217,7 +217,10 @@ class _Problem:
         y = shares.of(
             query, signals.recent_app[recent], query == replay.query[row_composition][row]
         )
-        scales = (standard_deviation(value), standard_deviation(y))
+        scales = (
+            float(standard_deviations(value[:, None])[0]),
+            float(standard_deviations(y[:, None])[0]),
+        )
         parts = [(row, order, y / scales[1])]
         width = MOST_RECENT
         if protocol.learn_relevance:

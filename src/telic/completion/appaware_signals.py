@@ -148,11 +148,5 @@ def entries_of(start: np.ndarray, owners: np.ndarray) -> tuple[np.ndarray, np.nd
     return np.arange(begins[-1]) + (start[:-1][owners] - begins[:-1])[owner], owner
 
 
-def standard_deviation(values: np.ndarray) -> float:
-    """Return the standard deviation, or 1 where nothing varies."""
-    deviation = float(values.std()) if len(values) else 0.0
-    return deviation if deviation > 1e-12 else 1.0
-
-
 def _starts(lengths: np.ndarray) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

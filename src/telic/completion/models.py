@@ -11,11 +11,13 @@ from telic.completion.filtering import Filtering, tune_filtering
 from telic.completion.harm import Gate, run_checks
 from telic.completion.relevance import Relevance
 from telic.completion.replay import TEST, TRAIN, VALID, Moments, Replay
-from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
+from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks, standard_deviations
 
 MODELS = ("static", "filtering", "adaqac-batch", "adaqac-unp", "adaqac-online")
 RECOUNTS = (Elastic(1e-3, 1e-3), Elastic(2e-4, 1e-4), Elastic(3e-5, 1e-5))
 """Penalties that `recounted` chooses from."""
+LEAST = 0.02
+"""Least weight of popularity in a tuned score."""
 CHUNK = 20_000
 """Keystrokes whose features are held in memory at once."""
 
@@ -24,13 +26,15 @@ def fit_relevance(replay: Replay, name: str, protocol: Protocol, *, n: int = 10)
     """Fix a relevance score's scales on the training part and its weight on validation MRR.
 
     The deviations are those of the candidates that MPC gives at the last keystrokes of training.
+    Popularity keeps some weight, and of weights that do equally well the larger: else those who
+    have no history yet would be given an order that means nothing.
     """
     plain = Relevance.named("mpc", scale=protocol.scale)
     training = replay.moments(plain, replay.last_keystrokes(TRAIN), n=n)
     seen = training.counts[training.candidates >= 0]
-    deviations = seen.std(axis=0) if len(seen) else np.zeros(3)
-    deviations = tuple(float(s) if s > 0 else 1.0 for s in deviations)
-    relevance = replace(Relevance.named(name, scale=protocol.scale), deviations=deviations)
+    popular, personal, recent = map(float, standard_deviations(seen))
+    plain = Relevance.named(name, scale=protocol.scale)
+    relevance = replace(plain, deviations=(popular, personal, recent))
     if not relevance.tuned:
         return relevance
     validation = replay.last_keystrokes(VALID)
@@ -39,9 +43,8 @@ def fit_relevance(replay: Replay, name: str, protocol: Protocol, *, n: int = 10)
         moments = replay.moments(relevance.mixed(alpha), validation, n=n)
         return mean_reciprocal_rank(reciprocal_ranks(moments.relevance, moments.position))
 
-    grid = np.round(np.arange(0, 1.0001, 0.1), 2)
-    coarse = max(grid, key=accuracy)
-    fine = np.round(np.clip(coarse + np.arange(-0.08, 0.0801, 0.02), 0, 1), 2)
+    coarse = max([*np.round(np.arange(1, 0.05, -0.1), 2), LEAST], key=accuracy)
+    fine = np.round(np.clip(coarse + np.arange(0.08, -0.0801, -0.02), LEAST, 1), 2)
     return relevance.mixed(float(max(fine, key=accuracy)))
 
 

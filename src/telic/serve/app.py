@@ -17,6 +17,7 @@ from telic.serve.journal import Journal
 from telic.serve.keystroke import Keystroke
 from telic.serve.peers import Place
 from telic.serve.problems import on_crash, on_http_error, on_no_store
+from telic.serve.recorder import Recorder
 from telic.serve.routes import Addresses
 from telic.serve.sessions import SHOWN, Sessions
 from telic.serve.settings import Settings
@@ -71,7 +72,12 @@ class Service(Starlette):
         self._ready = ready
         self.connections = Connections(settings)
         self.journal = Journal(store, settings)
-        sessions = Sessions(completer, self.journal, settings)
+        self.recorder: Recorder | None = None
+        if settings.record:
+            self.recorder = Recorder(
+                settings.record, days=settings.record_days, megabytes=settings.record_megabytes
+            )
+        sessions = Sessions(completer, self.journal, settings, self.recorder)
         names = {"127.0.0.1", "localhost", "::1", settings.host, *settings.names}
         hosts = Hosts(names)
         self.access = access
@@ -98,12 +104,16 @@ class Service(Starlette):
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
         self.journal.start()
+        if self.recorder:
+            self.recorder.start()
         await self.desk.peers.start()
         if self._ready:
             self._ready()
         yield
         self.desk.peers.close()
         await self.journal.close()
+        if self.recorder:
+            self.recorder.close()
 
 
 def warm(completer: Completer) -> None:

@@ -103,7 +103,8 @@ class Desk:
             client = inputs.seconds(given.get("t"))
             typing = sessions.find(user, composition)
             if typing is None:
-                typing = await sessions.open(user, composition, phone, where)
+                consent = self._settings.record_unasked or given.get("consent") == "1"
+                typing = await sessions.open(user, composition, phone, where, consent=consent)
             suggestions = sessions.suggest(typing, query, client=client)
         elif explain or phone or where or not sessions.plain:
             suggestions = sessions.nobody(query, phone, where)

@@ -141,9 +141,16 @@ class Addresses:
                 "feedback": completer.order_summary(),
                 "gate": gate_facts(completer.gate),
                 "running_check": completer.do_no_harm,
+                "records": self._records(),
                 "version": telic.__version__,
             }
         )
+
+    def _records(self) -> str:
+        """Say whose compositions are recorded: nobody's, those of who consents, or everybody's."""
+        if not self.settings.record:
+            return "nobody"
+        return "everybody" if self.settings.record_unasked else "who consents"
 
     async def healthz(self, request: Request) -> Response:
         """Say whether the service does all of its work, or what is wrong: for people and alarms."""

@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 from telic.completion import Completer, Composition, Phone, Suggestion, UserState
 from telic.serve.journal import Journal
+from telic.serve.recorder import Recorder, Recording
 from telic.serve.settings import Settings
 from telic.serve.store import Outcome, Stored, StoreError, Submission
 
@@ -55,6 +56,7 @@ class OpenComposition:
     keystrokes: int = 0
     query: str | None = None
     shown: list[Suggestion] = field(default_factory=list)
+    recording: Recording | None = None
 
     def seconds(self, client: float | None, now: float) -> float:
         """Return seconds since opening, by the client's clock if it gives one."""
@@ -74,6 +76,8 @@ class Sessions:
     completer : Completer
     journal : Journal
     settings : Settings
+    recorder : Recorder, optional
+        Records the compositions that are opened with consent.
     clock : callable
         Seconds, never running backwards.
     """
@@ -83,12 +87,14 @@ class Sessions:
         completer: Completer,
         journal: Journal,
         settings: Settings,
+        recorder: Recorder | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.completer = completer
         self._journal = journal
         self._settings = settings
+        self._recorder = recorder
         self._clock = clock
         self._open: OrderedDict[tuple[str, str], OpenComposition] = OrderedDict()
         # A user's state lives here as long as one of the user's compositions is open, and as long
@@ -138,6 +144,8 @@ class Sessions:
         composition: str,
         phone: Phone | None = None,
         where: Mapping[str, str] | None = None,
+        *,
+        consent: bool = False,
     ) -> OpenComposition:
         """Return the composition, begun now on what is stored of the user if it is not open.
 
@@ -156,6 +164,8 @@ class Sessions:
         now = self._clock()
         typing = self.completer.compose(owner.state, phone, where=where)
         opened = OpenComposition(owner, typing, touched=now, opened=now, phone=phone, where=where)
+        if self._recorder and consent:
+            opened.recording = self._recorder.begin(user)
         self._open[user, composition] = opened
         while len(self._open) > self._settings.max_open:
             self._open.popitem(last=False)
@@ -187,10 +197,15 @@ class Sessions:
                 typing.user.state, typing.phone, where=typing.where
             )
             typing.keystrokes = 0
+            if self._recorder and typing.recording:
+                typing.recording = self._recorder.begin(typing.recording.user, at)
         typing.at = max(at, typing.at)
         typing.keystrokes += 1
         typing.query = query
         typing.shown = typing.composition.suggest(query, at=typing.at, show=SHOWN)
+        if self._recorder and typing.recording:
+            texts = [suggestion.text for suggestion in typing.shown]
+            self._recorder.keystroke(typing.recording, query, typing.at, texts)
         return typing.shown
 
     async def submit(self, query: str, user: str, composition: str) -> Outcome:
@@ -206,6 +221,8 @@ class Sessions:
         lesson = typed.lesson(query)
         outcome = await self._journal.write(Submission(user, composition, lesson))
         self._open.pop((user, composition), None)
+        if self._recorder and typing and typing.recording:
+            self._recorder.submission(typing.recording, query)
         if owner := self._users.get(user):
             owner.take(outcome.stored)
         return outcome

@@ -108,6 +108,16 @@ class Settings:
     stop_seconds: float = setting(
         5.0, "what requests under way may take after the service was told to stop", least=0
     )
+    record: str = setting(
+        "", "folder to record keystrokes, lists and submissions in, to learn from; empty: none"
+    )
+    record_unasked: bool = setting(
+        False, "record also requests without consent=1; only where people agreed to it elsewhere"
+    )
+    record_days: float = setting(90.0, "days for which a record is kept", least=0.001)
+    record_megabytes: float = setting(
+        10_000.0, "megabytes of records; beyond that the oldest are deleted", least=1
+    )
     log_json: bool = setting(False, "write the log as JSON, an object a line")
 
     @classmethod

@@ -1,0 +1,248 @@
+"""Keystrokes and submissions in the form of User Behavior Insights (UBI), and back from it.
+
+Version 1.3.0 of https://www.ubisearch.dev: one query record for each keystroke, one event for each
+submission, a JSON object a line. What UBI leaves open is used like this. A keystroke's
+`query_attributes` name its composition and its number in it; the objects that are returned are the
+phrases of the list, best first. A submission's event carries the `query_id` of the composition's
+last keystroke and the query as its `message`; it is a `click` at an ordinal position of that list
+where the query was taken from it, a `submit` where it was typed in full.
+"""
+
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json
+
+from telic.data.contracts import COMPOSITIONS, KEYSTROKE, TIMESTAMP
+from telic.data.tables import times_of
+from telic.errors import InputError
+
+VERSION = "1.3.0"
+APPLICATION = "type-ahead"
+MAX_ID = 100
+"""Longest id, in characters."""
+QUERIES_GLOB, EVENTS_GLOB = "queries-*.jsonl", "events-*.jsonl"
+"""The names of the files of a folder."""
+
+_QUERY = pa.schema(
+    [
+        ("query_id", pa.string()),
+        ("client_id", pa.string()),
+        ("user_query", pa.string()),
+        ("timestamp", pa.string()),
+        ("query_response_hit_ids", pa.list_(pa.string())),
+        (
+            "query_attributes",
+            pa.struct([("composition", pa.string()), ("keystroke", pa.int64())]),
+        ),
+    ]
+)
+_EVENT = pa.schema(
+    [
+        ("query_id", pa.string()),
+        ("message", pa.string()),
+        ("timestamp", pa.string()),
+        (
+            "event_attributes",
+            pa.struct([("position", pa.struct([("ordinal", pa.int64())]))]),
+        ),
+    ]
+)
+
+
+def keystroke_record(
+    *, composition: str, number: int, user: str, prefix: str, at: datetime, shown: list[str]
+) -> dict[str, Any]:
+    """Return the query record of one keystroke, the first being number 1."""
+    return {
+        "application": APPLICATION,
+        "query_id": f"{composition}.{number}",
+        "client_id": user,
+        "user_query": prefix,
+        "timestamp": _written(at),
+        "object_id_field": "phrase",
+        "query_response_hit_ids": shown,
+        "query_attributes": {"composition": composition, "keystroke": number},
+    }
+
+
+def submission_record(
+    *, composition: str, number: int, user: str, query: str, at: datetime, selected: int | None
+) -> dict[str, Any]:
+    """Return the event of a submission after keystroke `number`.
+
+    `selected` is the query's place in that keystroke's list, 1 being the first, or None where it
+    was typed in full.
+    """
+    record: dict[str, Any] = {
+        "application": APPLICATION,
+        "action_name": "click" if selected else "submit",
+        "query_id": f"{composition}.{number}",
+        "client_id": user,
+        "timestamp": _written(at),
+        "message_type": "QUERY",
+        "message": query,
+    }
+    if selected:
+        record["event_attributes"] = {
+            "object": {"object_id": query, "object_id_field": "phrase"},
+            "position": {"ordinal": selected},
+        }
+    return record
+
+
+def read_ubi(folder: str | Path) -> tuple[pa.Table, dict[str, int]]:
+    r"""Read what a service recorded as a composition log (data contract 1).
+
+    Parameters
+    ----------
+    folder : path
+        Of ``queries-*.jsonl`` and ``events-*.jsonl``.
+
+    Returns
+    -------
+    compositions : pyarrow.Table
+        In the order of their submission, with the schema `telic.data.contracts.COMPOSITIONS` less
+        the columns of apps, which UBI has no place for.
+    left_out : dict of str to int
+        Why what is recorded is not in it → how often.
+
+    Raises
+    ------
+    InputError
+        If there is no such folder, it holds no submission, or a file is none of UBI's.
+
+    Examples
+    --------
+    >>> import json, tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> at = datetime(2026, 1, 1, tzinfo=UTC)
+    >>> typed = keystroke_record(
+    ...     composition="c", number=1, user="ada", prefix="te", at=at, shown=["tea", "ten"]
+    ... )
+    >>> sent = submission_record(
+    ...     composition="c", number=1, user="ada", query="ten", at=at, selected=2
+    ... )
+    >>> _ = (folder / "queries-1.jsonl").write_text(json.dumps(typed) + "\n")
+    >>> _ = (folder / "events-1.jsonl").write_text(json.dumps(sent) + "\n")
+    >>> table, left_out = read_ubi(folder)
+    >>> table.select(["user", "query", "selected"]).to_pylist(), left_out
+    ([{'user': 'ada', 'query': 'ten', 'selected': 2}], {})
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder. Name the one that the service records to.")
+    left_out: Counter[str] = Counter()
+    queries = _read_all(folder, QUERIES_GLOB, _QUERY, left_out)
+    events = _read_all(folder, EVENTS_GLOB, _EVENT, left_out)
+    if not len(events):
+        raise InputError(f"{folder}: holds no submission, so there is nothing to export yet.")
+    named = pc.struct_field(queries["query_attributes"], "composition")
+    number = pc.struct_field(queries["query_attributes"], "keystroke")
+    usable = pc.and_(pc.is_valid(named), pc.greater(number, 0)).fill_null(False)
+    left_out["queries that name no composition"] += len(queries) - pc.sum(usable).as_py()
+    queries = (
+        queries.append_column("composition", named)
+        .append_column("number", number)
+        .filter(usable)
+        .sort_by([("composition", "ascending"), ("number", "ascending")])
+        .combine_chunks()
+    )
+    try:
+        found = _joined(queries, events, left_out)
+    except pa.ArrowException as error:
+        raise InputError(f"{folder}: holds a time or text that is none ({error}).") from None
+    return found, {why: n for why, n in left_out.items() if n}
+
+
+def _joined(queries: pa.Table, events: pa.Table, left_out: Counter[str]) -> pa.Table:
+    """Return a composition for each event whose keystrokes are all there."""
+    code = pc.rank(queries["composition"], tiebreaker="dense").to_numpy().astype(np.int64) - 1
+    number = queries["number"].to_numpy()
+    start = np.searchsorted(code, np.arange(code.max(initial=-1) + 2))
+    last = pc.index_in(events["query_id"], value_set=queries["query_id"].combine_chunks())
+    row = last.fill_null(-1).to_numpy()
+    blank = pc.equal(pc.fill_null(queries["user_query"], ""), "").to_numpy()
+    order = np.lexsort((row, times_of(events["timestamp"].combine_chunks()).cast(pa.int64())))
+    seen: set[int] = set()
+    kept, firsts, lasts = [], [], []
+    for e in order:
+        if row[e] < 0:
+            left_out["submissions without keystrokes"] += 1
+            continue
+        c = code[row[e]]
+        first, end = start[c], row[e] + 1
+        while first < end and blank[first]:
+            first += 1  # a composition begins at its first character
+        if first == end:
+            left_out["submissions of which nothing was typed"] += 1
+        elif number[row[e]] - number[start[c]] != row[e] - start[c] or number[start[c]] != 1:
+            left_out["submissions with a keystroke missing"] += 1
+        elif c in seen:
+            left_out["submissions that are repeated"] += 1
+        else:
+            seen.add(c)
+            kept.append(e)
+            firsts.append(first)
+            lasts.append(end)
+    first, end = np.array(firsts, np.int64), np.array(lasts, np.int64)
+    each = np.concatenate([np.arange(a, b) for a, b in zip(first, end, strict=True)] or [first])
+    strokes, sent = queries.take(each).combine_chunks(), events.take(pa.array(kept, pa.int64()))
+    keystrokes = pa.StructArray.from_arrays(
+        [
+            times_of(strokes["timestamp"].combine_chunks()).cast(TIMESTAMP),
+            strokes["user_query"].combine_chunks(),
+            strokes["query_response_hit_ids"].combine_chunks(),
+        ],
+        fields=list(KEYSTROKE),
+    )
+    offsets = pa.array(np.concatenate([[0], np.cumsum(end - first)]), pa.int32())
+    position = pc.struct_field(pc.struct_field(sent["event_attributes"], "position"), "ordinal")
+    of = queries.take(first)
+    return pa.table(
+        {
+            "user": of["client_id"],
+            "composition": of["composition"],
+            "query": sent["message"],
+            "submitted_at": times_of(sent["timestamp"].combine_chunks()).cast(TIMESTAMP),
+            "selected": position.cast(pa.int16()),
+            "keystrokes": pa.ListArray.from_arrays(offsets, keystrokes),
+        },
+        schema=pa.schema([f for f in COMPOSITIONS if f.name not in ("installed", "opened")]),
+    )
+
+
+def _read_all(folder: Path, names: str, schema: pa.Schema, left_out: Counter[str]) -> pa.Table:
+    tables = [_read(file, schema, left_out) for file in sorted(folder.glob(names))]
+    return pa.concat_tables([schema.empty_table(), *tables]).combine_chunks()
+
+
+def _read(file: Path, schema: pa.Schema, left_out: Counter[str]) -> pa.Table:
+    content = file.read_bytes()
+    whole = content.rfind(b"\n") + 1
+    left_out["half-written lines at a file's end"] += whole < len(content)
+    if not whole:
+        return schema.empty_table()
+    options = pyarrow.json.ParseOptions(
+        explicit_schema=schema, unexpected_field_behavior="ignore", newlines_in_values=False
+    )
+    try:
+        return pyarrow.json.read_json(
+            pa.BufferReader(pa.py_buffer(content).slice(0, whole)),
+            read_options=pyarrow.json.ReadOptions(block_size=max(1 << 20, whole)),
+            parse_options=options,
+        ).select(schema.names)
+    except pa.ArrowException as error:
+        reason = str(error).splitlines()[0][:200]
+        raise InputError(
+            f"{file}: is not UBI {VERSION} in JSON lines ({reason}). Move it out of the folder."
+        ) from None
+
+
+def _written(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

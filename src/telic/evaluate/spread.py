@@ -1,0 +1,52 @@
+"""How widely the columns of a table are spread, for scaling them."""
+
+import numpy as np
+from scipy import sparse
+
+_ROUNDING = 1e-12
+"""A spread that is smaller, relative to the column's largest value, is rounding."""
+
+
+def standard_deviations(X: np.ndarray | sparse.sparray | sparse.spmatrix) -> np.ndarray:
+    """Return the standard deviation of each column, or 1 where a column is constant.
+
+    A column is constant if it varies by no more than rounding: dividing by what is left of such a
+    column would make huge features of nothing.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+        With n = 0, every column counts as constant.
+
+    Returns
+    -------
+    float64 array of shape (d,)
+
+    Examples
+    --------
+    >>> standard_deviations(np.array([[0.1, 1e-20], [0.1, 3e-20], [0.1, 5e-20]])) / [1, 1e-20]
+    array([1.        , 1.63299316])
+    """
+    n, d = X.shape
+    if not n:
+        return np.ones(d)
+    if sparse.issparse(X):
+        columns = sparse.csc_matrix(X)
+        stored = np.diff(columns.indptr)
+        largest = np.asarray(abs(columns).max(axis=0).todense(), float).ravel()
+        unit = _power_of_two(largest)
+        values = columns.data / np.repeat(unit, stored)
+        column = np.repeat(np.arange(d), stored)
+        mean = np.bincount(column, values, d) / n
+        squares = np.bincount(column, (values - mean[column]) ** 2, d)
+        spread = unit * np.sqrt((squares + (n - stored) * mean**2) / n)
+    else:
+        largest = np.abs(X).max(axis=0)
+        unit = _power_of_two(largest)
+        spread = unit * (X / unit).std(axis=0)
+    return np.where(spread > _ROUNDING * largest, spread, 1.0)
+
+
+def _power_of_two(largest: np.ndarray) -> np.ndarray:
+    """Return what to divide by so that squares neither vanish nor overflow, and nothing rounds."""
+    return np.ldexp(1.0, np.frexp(largest)[1])

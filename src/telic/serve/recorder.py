@@ -1,0 +1,208 @@
+"""What people type and are shown, recorded in files for learning again; off unless asked for."""
+
+import json
+import logging
+import os
+import queue
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from telic.data import atomic_path
+from telic.data.ubi import EVENTS_GLOB, MAX_ID, QUERIES_GLOB, keystroke_record, submission_record
+from telic.errors import InputError
+
+MAX_WAITING = 10_000
+"""Records that wait for the disk; one more is lost, and its composition with it."""
+_log = logging.getLogger("telic.serve")
+
+
+@dataclass(slots=True)
+class Recording:
+    """The recorded part of an open composition."""
+
+    user: str
+    began: datetime
+    composition: str = field(default_factory=lambda: str(uuid4()))
+    number: int = 0
+    at: float = 0.0
+    """Seconds from its beginning to its last keystroke."""
+    shown: list[str] = field(default_factory=list)
+    prefix: str = ""
+
+    def time(self, at: float) -> datetime:
+        """Return the time of day so many seconds after its beginning."""
+        return self.began + timedelta(seconds=at)
+
+
+class Recorder:
+    """Appends records to a folder's files, in a thread of its own: nobody waits for it.
+
+    Parameters
+    ----------
+    folder : path
+        Made, for its owner's eyes alone, if it is not there.
+    days : float
+        Files that were last written to so long ago are deleted.
+    megabytes : float
+        Beyond so much, the oldest files are deleted.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be written to.
+    """
+
+    def __init__(self, folder: str | Path, *, days: float = 90, megabytes: float = 10_000) -> None:
+        self.folder = Path(folder)
+        self.lost = 0
+        """Records that could not be written."""
+        try:
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{folder}: cannot be recorded to ({error.strerror}).") from None
+        if not os.access(self.folder, os.W_OK | os.X_OK):
+            raise InputError(f"{folder}: cannot be recorded to. Name a folder of your own.")
+        self._limits = timedelta(days=days).total_seconds(), megabytes * 1e6
+        self._part = min(megabytes * 1e6 / 20, 64e6)  # bytes of one file
+        self._queue: queue.Queue[tuple[str, dict[str, Any]] | None] = queue.Queue(MAX_WAITING)
+        self._files: dict[str, Path] = {}
+        self._works = True
+        self._writer = threading.Thread(target=self._write_all, name="telic-recorder", daemon=True)
+
+    def start(self) -> None:
+        """Begin to write."""
+        self._writer.start()
+
+    def begin(self, user: str, at: float = 0.0) -> Recording | None:
+        """Return a composition that began `at` seconds ago; None if UBI has no such id."""
+        if len(user) > MAX_ID:
+            return None
+        return Recording(user, datetime.now(UTC) - timedelta(seconds=at))
+
+    def keystroke(self, typing: Recording, prefix: str, at: float, shown: list[str]) -> None:
+        """Record the list that a keystroke was answered with, `at` seconds from the first."""
+        typing.number += 1
+        prefix = prefix.encode(errors="replace").decode()  # half a character is no text
+        typing.prefix, typing.at, typing.shown = prefix, at, shown
+        record = keystroke_record(
+            composition=typing.composition,
+            number=typing.number,
+            user=typing.user,
+            prefix=prefix,
+            at=typing.time(at),
+            shown=shown,
+        )
+        self._put("queries", record)
+
+    def submission(self, typing: Recording, query: str) -> None:
+        """Record what was submitted in the end: selected if the last list has it, else typed."""
+        if not typing.number:
+            return
+        selected = None
+        if query in typing.shown and query != typing.prefix:
+            selected = typing.shown.index(query) + 1
+        record = submission_record(
+            composition=typing.composition,
+            number=typing.number,
+            user=typing.user,
+            query=query,
+            at=max(datetime.now(UTC), typing.time(typing.at)),
+            selected=selected,
+        )
+        self._put("events", record)
+
+    def close(self) -> None:
+        """Write what waits."""
+        self._queue.put(None)
+        self._writer.join()
+
+    def _put(self, kind: str, record: dict[str, Any]) -> None:
+        try:
+            self._queue.put_nowait((kind, record))
+        except queue.Full:
+            self.lost += 1
+
+    def _write_all(self) -> None:
+        while (first := self._queue.get()) is not None:
+            batch = [first]
+            with suppress(queue.Empty):
+                while len(batch) < MAX_WAITING and (more := self._queue.get_nowait()) is not None:
+                    batch.append(more)
+                if len(batch) < MAX_WAITING:
+                    self._queue.put(None)
+            # A submission is never there before its keystrokes.
+            for kind in ("queries", "events"):
+                self._write(kind, [record for of, record in batch if of == kind])
+
+    def _write(self, kind: str, records: list[dict[str, Any]]) -> None:
+        if not records:
+            return
+        lines = "".join(json.dumps(record) + "\n" for record in records)
+        try:
+            file = self._files.get(kind)
+            if file is None or not file.exists() or file.stat().st_size > self._part:
+                self._tidy()
+                now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+                file = self._files[kind] = self.folder / f"{kind}-{now}-{os.getpid()}.jsonl"
+            handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            with os.fdopen(handle, "wb") as out:
+                out.write(lines.encode())
+        except OSError as error:
+            self.lost += len(records)
+            if self._works:
+                _log.error("nothing is recorded: %s", error.strerror)
+            self._works = False
+            return
+        if not self._works:
+            _log.warning("it is recorded again; %d records were lost", self.lost)
+        self._works = True
+
+    def _tidy(self) -> None:
+        """Delete what is too old, then the oldest of what is too much."""
+        seconds, most = self._limits
+        files = sorted(recorded(self.folder), key=lambda file: file.stat().st_mtime, reverse=True)
+        total, now = 0, time.time()
+        for file in files:
+            at = file.stat()
+            total += at.st_size
+            if total > most or now - at.st_mtime > seconds:
+                file.unlink()
+
+
+def recorded(folder: Path) -> list[Path]:
+    """Return the files of a folder that hold records."""
+    return [file for names in (QUERIES_GLOB, EVENTS_GLOB) for file in folder.glob(names)]
+
+
+def erase(folder: str | Path, user: str) -> int:
+    """Delete a user's records from a folder; return how many there were.
+
+    Files are replaced whole. A service must not be writing to them: stop it first.
+    """
+    erased = 0
+    for file in recorded(Path(folder)):
+        lines = list(_lines(file))
+        kept = [line for line, client in lines if client != user]
+        if len(kept) < len(lines):
+            erased += len(lines) - len(kept)
+            with atomic_path(file) as temporary:
+                temporary.touch(mode=0o600)
+                temporary.write_bytes(b"".join(kept))
+    return erased
+
+
+def _lines(file: Path) -> Iterator[tuple[bytes, Any]]:
+    """Give each line with the user it is of, or None where that cannot be read."""
+    with file.open("rb") as lines:
+        for line in lines:
+            try:
+                yield line, json.loads(line).get("client_id")
+            except (ValueError, AttributeError):
+                yield line, None

@@ -1,0 +1,37 @@
+"""What is constant up to rounding is no spread, whatever the column's unit and storage."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from telic.evaluate import standard_deviations
+
+
+@given(
+    st.integers(2, 300),
+    st.floats(-300, 300).map(lambda power: 10.0**power),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([0.0, 0.7]),
+)
+def test_it_is_the_standard_deviation_at_any_scale(n, scale, seed, zeros):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3)) * (rng.random((n, 3)) >= zeros)
+    X[0], X[1] = 1.0, -1.0
+    for table in (X * scale, sparse.csr_array(X * scale)):
+        np.testing.assert_allclose(standard_deviations(table), X.std(axis=0) * scale, rtol=1e-12)
+
+
+@given(st.integers(1, 500), st.floats(1e-300, 1e300), st.sampled_from([-1.0, 1.0]))
+def test_a_constant_column_has_none(n, value, sign):
+    X = np.full((n, 1), sign * value)
+    X[n // 2 :] *= 1 + 2e-16  # rounding, as sums in another order have it
+    for table in (X, sparse.csc_matrix(X)):
+        assert standard_deviations(table) == 1.0
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_columns_of_zeros_and_no_rows_have_none(form):
+    assert standard_deviations(form(np.zeros((4, 2)))).tolist() == [1.0, 1.0]
+    assert standard_deviations(form(np.zeros((0, 2)))).tolist() == [1.0, 1.0]

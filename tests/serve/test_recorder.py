@@ -1,0 +1,134 @@
+"""What is recorded is whole, private, bounded, and gone when its user is forgotten."""
+
+import json
+import os
+import stat
+import time
+
+import pytest
+
+from telic.data.ubi import read_ubi
+from telic.errors import InputError
+from telic.serve.recorder import Recorder, erase, recorded
+
+
+def started(*given, **limits):
+    recorder = Recorder(*given, **limits)
+    recorder.start()
+    return recorder
+
+
+def type_and_submit(recorder, user, query, *prefixes, shown=("salad", "soup")):
+    typing = recorder.begin(user)
+    for at, prefix in enumerate(prefixes):
+        recorder.keystroke(typing, prefix, float(at), list(shown))
+    recorder.submission(typing, query)
+    return typing
+
+
+def test_a_composition_is_recorded_with_what_was_selected(tmp_path):
+    recorder = started(tmp_path / "log")
+    type_and_submit(recorder, "ada", "soup", "s", "so")
+    type_and_submit(recorder, "bob", "soup", "s", "soup")  # typed to its end, though it was shown
+    type_and_submit(recorder, "cyd", "tea", "t", "te\ud800")
+    type_and_submit(recorder, "dan", "tea")  # nothing was asked for
+    recorder.close()
+    table, left_out = read_ubi(tmp_path / "log")
+    assert left_out == {}
+    assert table.select(["user", "query", "selected"]).to_pylist() == [
+        {"user": "ada", "query": "soup", "selected": 2},
+        {"user": "bob", "query": "soup", "selected": None},
+        {"user": "cyd", "query": "tea", "selected": None},
+    ]
+    strokes = table["keystrokes"].to_pylist()
+    assert [stroke["prefix"] for stroke in strokes[2]] == ["t", "te?"]
+    seconds = (strokes[0][1]["at"] - strokes[0][0]["at"]).total_seconds()
+    assert seconds == 1.0
+    assert recorder.lost == 0
+
+
+def test_files_are_their_owners_alone(tmp_path):
+    recorder = started(tmp_path / "log")
+    type_and_submit(recorder, "ada", "soup", "s")
+    recorder.close()
+    assert stat.S_IMODE((tmp_path / "log").stat().st_mode) == 0o700
+    assert {stat.S_IMODE(file.stat().st_mode) for file in recorded(tmp_path / "log")} == {0o600}
+
+
+def test_what_is_too_old_is_deleted(tmp_path):
+    ages = {"queries-old.jsonl": 3, "events-young.jsonl": 1, "notes.txt": 9}
+    for name, days in ages.items():
+        (tmp_path / name).write_text("{}\n")
+        os.utime(tmp_path / name, (time.time() - days * 86_400,) * 2)
+    recorder = started(tmp_path, days=2)
+    type_and_submit(recorder, "ada", "soup", "s")
+    recorder.close()
+    assert [name for name in ages if not (tmp_path / name).exists()] == ["queries-old.jsonl"]
+
+
+def test_the_oldest_of_what_is_too_much_is_deleted(tmp_path):
+    recorder = started(tmp_path, megabytes=0.02)
+    for i in range(100):
+        type_and_submit(recorder, f"u{i}", "soup", "s", "so", "sou")
+        time.sleep(0.001)
+    recorder.close()
+    files = recorded(tmp_path)
+    assert len(files) > 2
+    assert sum(file.stat().st_size for file in files) < 0.02e6 * 1.6
+    assert "u99" in "".join(file.read_text() for file in files)
+
+
+def test_a_disk_that_fails_is_said_once_and_loses_whole_compositions(tmp_path, caplog):
+    folder = tmp_path / "log"
+    recorder = started(folder)
+    first = recorder.begin("ada")
+    folder.rename(tmp_path / "away")
+    recorder.keystroke(first, "s", 0.0, ["soup"])
+    deadline = time.monotonic() + 10
+    while not recorder.lost and time.monotonic() < deadline:
+        time.sleep(0.01)
+    recorder.keystroke(first, "so", 1.0, ["soup"])
+    while recorder.lost < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    (tmp_path / "away").rename(folder)
+    recorder.keystroke(first, "sou", 2.0, ["soup"])
+    recorder.submission(first, "soup")
+    type_and_submit(recorder, "bob", "soup", "s")
+    recorder.close()
+    table, left_out = read_ubi(folder)
+    assert table["user"].to_pylist() == ["bob"]
+    assert left_out == {"submissions with a keystroke missing": 1}
+    assert caplog.text.count("nothing is recorded") == 1
+    assert "it is recorded again; 2 records were lost" in caplog.text
+    assert "ada" not in caplog.text
+
+
+def test_a_user_is_erased_and_nobody_else(tmp_path):
+    recorder = started(tmp_path)
+    type_and_submit(recorder, "ada", "soup", "s", "so")
+    type_and_submit(recorder, "bob", "soup", "s")
+    recorder.close()
+    with next(tmp_path.glob("queries-*")).open("a") as file:
+        file.write("half a li")
+    assert erase(tmp_path, "ada") == 3
+    assert erase(tmp_path, "ada") == 0
+    left = [file.read_text() for file in recorded(tmp_path)]
+    assert not any("ada" in text for text in left)
+    assert any(text.endswith("half a li") for text in left)
+    table, _ = read_ubi(tmp_path)
+    assert table["user"].to_pylist() == ["bob"]
+    assert {stat.S_IMODE(file.stat().st_mode) for file in recorded(tmp_path)} == {0o600}
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be recorded to"):
+        Recorder(tmp_path / "file" / "log")
+
+
+def test_records_are_lines_of_json(tmp_path):
+    recorder = started(tmp_path)
+    type_and_submit(recorder, "ada", "a\nb", "a\n")
+    recorder.close()
+    for file in recorded(tmp_path):
+        assert all(isinstance(json.loads(line), dict) for line in file.read_text().splitlines())
