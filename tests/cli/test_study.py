@@ -61,3 +61,24 @@ def test_a_report_is_named_after_its_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert CliRunner().invoke(app, ["study", "do-no-harm"]).exit_code == 0
     assert "Made up" in (tmp_path / "telic-do-no-harm.html").read_text()
+
+
+def test_a_page_says_which_command_writes_it(tmp_path, monkeypatch):
+    from telic.report import Report, Table
+    from telic.study import do_no_harm
+
+    def study(steps, *, seeds=2, users=24, place_users=40, fits=16):
+        report = Report("Harm", "A lead.")
+        report.table(Table("One", {"a": "d"}, [[seeds]]))
+        return report
+
+    monkeypatch.setattr(do_no_harm, "study", study)
+    page = tmp_path / "page.md"
+    done = CliRunner().invoke(app, ["study", "do-no-harm", "--seeds", "3", "--out", str(page)])
+    assert done.exit_code == 0, done.output
+    first = page.read_text().split("\n\n")[:3]
+    assert first == [
+        "# Harm",
+        'Written by `make page ARGS="do-no-harm --seeds 3"`; do not edit.',
+        "A lead.",
+    ]

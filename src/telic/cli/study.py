@@ -1,7 +1,8 @@
 """`telic study`: regenerate the papers' tables and figures."""
 
+import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -240,9 +241,20 @@ def _study(
     module = import_module(f"telic.study.{name}")
     with steps(name) as progress:
         report = module.study(Steps(work, progress), **settings)
+    report.written_by(_page_command(words, settings, module.study))
     report.write(out)
     console.print(f"report: {out}")
     if as_json:
         print_json(report.as_json())
     else:
         show(report.tables[0])
+
+
+def _page_command(words: str, settings: dict[str, Any], study: Callable[..., Any]) -> str:
+    """Return the command that writes a study's page anew, with the settings that are no default."""
+    given = [
+        f"--{name.replace('_', '-')} {settings[name]}"
+        for name, setting in inspect.signature(study).parameters.items()
+        if isinstance(settings.get(name), int | float | str) and settings[name] != setting.default
+    ]
+    return f'make page ARGS="{" ".join([words, *given])}"'
