@@ -1,16 +1,19 @@
 """The whole circle: serve, type, export, fit, evaluate, and serve what was learned."""
 
+import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from telic.cli import app
 from telic.completion import Completer, fit_files
 from telic.data import read_compositions
-from telic.serve import Settings, create_app
+from telic.data.ubi import read_ubi
+from telic.serve import Settings, create_app, serving
 
 BASE = "http://127.0.0.1:8000"
 
@@ -68,3 +71,37 @@ def test_what_is_typed_in_a_box_of_titles_makes_a_box_with_feedback(telic, tmp_p
         assert (about["records"], about["trained_on"]) == ("nobody", "a log of real searches")
         first = client.get("/suggest", params={"q": "te"}).json()[1][0]
     assert first == "tent"  # the last of the list of titles
+
+
+@pytest.fixture
+def address(completer, tmp_path):
+    settings = Settings.beside(tmp_path / "model", port=0, record=str(tmp_path / "recorded"))
+    with serving(completer, settings) as address:
+        yield address
+
+
+@pytest.mark.browser
+def test_only_what_is_typed_with_consent_is_recorded(visit, tmp_path):
+    page = visit()
+    page.locator("#q").wait_for()
+    for consents in (False, True):
+        page.locator("#consents").set_checked(consents)
+        page.locator("#q").fill("")
+        for character in "sa":
+            page.locator("#q").press(character)
+            page.wait_for_timeout(300)
+            expect(page.locator("#list")).to_have_attribute("aria-busy", "false", timeout=15_000)
+        page.locator("#list [role=option]").nth(1).click()
+        expect(page.locator("#outcome")).to_contain_text("You searched for", timeout=15_000)
+    page.reload()
+    expect(page.locator("#consents")).to_be_checked(timeout=15_000)
+    deadline = time.monotonic() + 15  # the records are written beside the answers
+    while not list((tmp_path / "recorded").glob("events-*")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    table, left_out = read_ubi(tmp_path / "recorded")
+    assert left_out == {}
+    (row,) = table.to_pylist()
+    assert (row["query"], row["selected"]) == (row["keystrokes"][-1]["suggestions"][1], 2)
+    assert [stroke["prefix"] for stroke in row["keystrokes"]][-2:] == ["s", "sa"]
+    first, second = (stroke["at"] for stroke in row["keystrokes"][-2:])
+    assert 0.3 <= (second - first).total_seconds() < 15

@@ -159,6 +159,7 @@ async function suggest() {
   const parameters = new URLSearchParams({
     q: input.value, user: state.user, composition: state.composition, t: at.toFixed(1), explain: "1",
   });
+  if ($("consents").checked) parameters.set("consent", "1");
   try {
     const response = await fetch(`/suggest?${parameters}`, { signal: request.signal });
     const answer = await answerOf(response);
@@ -295,6 +296,19 @@ $("about").replaceChildren(
   element("b", {}, "Trained on: "), `${about.trained_on}. `,
   element("b", {}, "Where it acts: "), `${kept}.`,
 );
+if (about.records === "who consents") {
+  const kept = "telic-consents";
+  try {
+    $("consents").checked = localStorage.getItem(kept) === "yes";
+    $("consents").addEventListener("change", (event) => localStorage.setItem(kept, event.target.checked ? "yes" : "no"));
+  } catch {
+    // Storage is blocked: asked at each visit.
+  }
+  $("records").hidden = false;
+} else if (about.records === "everybody") {
+  $("records").textContent = "What is typed and shown here is recorded, to improve suggestions.";
+  $("records").hidden = false;
+}
 if (input.value) {
   $("clear").hidden = false;
   suggest();
