@@ -73,6 +73,7 @@ def drive(
     check_every: int | None = None,
     has_step: bool = True,
     safe_step: float | None = None,
+    null: tuple[float, float, float] | None = None,
 ) -> SolveResult:
     """Run a method until the duality gap is at most tol times the objective at zero.
 
@@ -97,6 +98,8 @@ def drive(
         an error. The dual method's may be infinite for a while.
     safe_step : float, optional
         Named in the message when the run diverges.
+    null : tuple, optional
+        `Problem.null()`, where it is known.
 
     Raises
     ------
@@ -104,8 +107,9 @@ def drive(
         If the objective grows without bound, or it or a coefficient is not finite in the end.
     """
     began = time.perf_counter()
-    zero, slope, unit = _at_zero(problem)
+    shift, zero, unit = null or problem.null()
     bounded = problem.l1 > 0 or problem.l2 > 0
+    slope = np.nan if bounded else _slope_at_zero(problem, shift)
     history: list[Record] = []
     lower, gradients, spent, since, wait = -np.inf, 0, 0.0, 0, 1
     converged = stopped = False
@@ -165,15 +169,10 @@ def drive(
     )
 
 
-def _at_zero(problem: Problem) -> tuple[float, float, float]:
-    """Loss at zero coefficients and the best intercept, gradient's size there, loss without it."""
-    z = np.zeros(problem.design.n)
-    unit = problem.risk(z)
-    z += problem.best_shift(z)
-    zero = problem.risk(z)
-    unpenalised = problem.l1 == 0 and problem.l2 == 0
-    slope = np.abs(problem.back(problem.slopes(z))).max() if unpenalised else np.nan
-    return zero, slope, unit
+def _slope_at_zero(problem: Problem, shift: float) -> float:
+    """Size of the gradient at zero coefficients and the best intercept."""
+    z = np.full(problem.design.n, shift)
+    return float(np.abs(problem.back(problem.slopes(z, out=z))).max())
 
 
 def _look(problem: Problem, iterate: Iterate, bounded: bool) -> tuple[float, float, float, float]:
@@ -193,9 +192,11 @@ def _look(problem: Problem, iterate: Iterate, bounded: bool) -> tuple[float, flo
         gradient = problem.back(a)
     intercept = iterate.intercept + shift
     if bounded:
+        # The slopes of Newton's methods are those at the prediction.
+        conjugates = a @ z - risk if iterate.risk is not None else None
         if (fair := problem.balanced(a)) is not a:
-            a, gradient = fair, problem.back(fair)
-        return objective, intercept, problem.dual_value(a, gradient), np.nan
+            a, gradient, conjugates = fair, problem.back(fair), None
+        return objective, intercept, problem.dual_value(a, gradient, conjugates), np.nan
     return objective, intercept, -np.inf, np.abs(gradient).max()
 
 
