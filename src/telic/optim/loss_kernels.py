@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from telic.optim.vector_math import exp_negative, log1p_of_share
+from telic.optim.vector_math import exp_negative, log1p_of_share, log_of_share
 
 BLOCK = 1024
 """Rows whose losses are summed together, so that a sum does not depend on the threads."""
@@ -157,6 +157,20 @@ def _logistic_curvatures(z, out):
 
 
 @njit(**_VECTOR, fastmath=_SUMS)
+def _logistic_conjugates(a, y, mass, scale):
+    total = 0.0
+    weighted, share = mass.size > 1, mass[0]
+    for i in range(a.size):
+        m = mass[i] if weighted else share
+        p = -scale * a[i] * y[i] / m if m > 0.0 else 0.0
+        p = 1.0 if p > 1.0 else (p if p > 0.0 else 0.0)
+        # Where a probability is nothing its logarithm is not taken.
+        own, other = p if p > 1e-300 else 1.0, 1.0 - p if p < 1.0 else 1.0
+        total += m * (own * log_of_share(own) + other * log_of_share(other))
+    return total
+
+
+@njit(**_VECTOR, fastmath=_SUMS)
 def _logistic_balance(z, y, mass, t):
     slope, bend, size = 0.0, 0.0, 0.0
     share = mass[0]
@@ -220,8 +234,13 @@ def curvatures(code, shape, z, y, mass, out, turn, threads):
 def conjugates(code, shape, a, y, mass, scale, sums, turn, threads):
     """Weighted sum of the conjugates at scale · a / mass (a holds weighted derivatives)."""
     for block in range(turn, sums.size, threads):
+        begin, end = block * BLOCK, min(a.size, (block + 1) * BLOCK)
+        if code == 1:
+            shared = mass[begin:end] if mass.size > 1 else mass
+            sums[block] = _logistic_conjugates(a[begin:end], y[begin:end], shared, scale)
+            continue
         total = 0.0
-        for i in range(block * BLOCK, min(a.size, (block + 1) * BLOCK)):
+        for i in range(begin, end):
             m = of_row(mass, i)
             if m > 0:
                 total += m * loss_conjugate(code, shape, scale * a[i] / m, y[i])

@@ -158,7 +158,7 @@ class Problem:
         for scale in scales:
             # Norms are even: the sign does not matter. Without l2 the scaled point is feasible,
             # though rounding may hide it. With l1/scale no scaled copy of the gradient is needed.
-            weaker = replace(self.penalty, l1=self.l1 / scale)
+            weaker = self.penalty if scale == 1.0 else replace(self.penalty, l1=self.l1 / scale)
             conjugate = weaker.conjugate(gradient) * scale**2 if self.l2 > 0 else 0.0
             total = conjugates
             if total is None or scale < 1.0:
@@ -218,13 +218,12 @@ def make_problem(
             raise InputError(f"{name} is {value!r}, expected a number >= 0.")
     y = _vector("y", y, design.n)
     if loss.classifies:
-        values = np.unique(y)
-        if not np.isin(values, (-1.0, 1.0)).all():
+        if not (np.abs(y) == 1.0).all():
             raise InputError(
-                f"y holds {values[:4].tolist()}, expected -1 and +1 for a classification loss. "
-                "Use the estimators for other labels."
+                f"y holds {np.unique(y)[:4].tolist()}, expected -1 and +1 for a classification "
+                "loss. Use the estimators for other labels."
             )
-        if values.size == 1:
+        if y.min() == y.max():
             raise InputError("y holds one class only: there is nothing to separate.")
     if isinstance(loss, Poisson) and y.min() < 0:
         raise InputError(f"y holds {y.min():g}, expected counts >= 0 for the poisson loss.")

@@ -1,5 +1,6 @@
 """The loop around every method: when to look, when to stop, what to return."""
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -202,11 +203,11 @@ def _look(problem: Problem, iterate: Iterate, bounded: bool) -> tuple[float, flo
 
 def _forecast(history: list[Record], target: float) -> int:
     """Half of the passes still needed if the gap keeps falling at its latest rate, 1 to 10."""
-    if len(history) < 2 or not 0 < history[-1].gap < np.inf or target <= 0:
+    if len(history) < 2 or not 0 < history[-1].gap < math.inf or target <= 0:
         return 1
     before, now = history[-2], history[-1]
-    rate = np.log(max(before.gap, now.gap) / now.gap) / (now.passes - before.passes)
+    rate = math.log(max(before.gap, now.gap) / now.gap) / (now.passes - before.passes)
     if not rate > 0:
         return 3
     per_iterate = max((now.passes - before.passes), 1.0)
-    return int(np.clip(0.5 * np.log(now.gap / target) / rate / per_iterate, 1, 10))
+    return int(min(max(0.5 * math.log(now.gap / target) / rate / per_iterate, 1.0), 10.0))

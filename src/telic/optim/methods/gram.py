@@ -72,8 +72,11 @@ def gram(
         intercept, risk = problem.settle(z, intercept, risk)
         problem.slopes(z, out=a)
         gradient = problem.back(a)
-        yield Iterate(coef, intercept, spent, prediction=z, slopes=a, gradient=gradient, risk=risk)
-        spent = n
+        # Zeros are seldom the answer, and for squared loss the next step is.
+        if model is not None or not exact or coef.any():
+            yield Iterate(coef, intercept, spent, z, a, gradient, risk)
+            spent = 0
+        spent += n
         slope_b = a.sum() if problem.fit_intercept else 0.0
         if model is not None:
             if not exact and step > 0.0:
@@ -131,6 +134,11 @@ class _Model:
 class _Descent(_Model):
     """By coordinate descent, or descent by blocks."""
 
+    @property
+    def tol(self) -> float:
+        """Share of the first round's changes at which to stop; an exact model is worth more."""
+        return 1e-6 if self.problem.loss.code == 0 else 1e-3
+
     def learn(self, move: np.ndarray, change: np.ndarray) -> None:
         """Update the matrix by the rule of BFGS, which keeps it positive."""
         product, along = self.matrix @ move, change @ move
@@ -144,7 +152,7 @@ class _Descent(_Model):
         target = coef.copy()
         descend(
             *(self.matrix, gradient.copy(), target, np.empty(coef.size), order, starts, weights),
-            *(self.problem.l1, self.problem.l2, 1e-3, 0.0, 1000),
+            *(self.problem.l1, self.problem.l2, self.tol, 0.0, 1000),
         )
         return target
 
@@ -158,7 +166,8 @@ class _Cholesky(_Model):
         diagonal = self.matrix.diagonal() + self.problem.l2
         # Where nothing bends nothing moves; where rounding has the last word it may not have signs.
         np.fill_diagonal(self.matrix, np.where(diagonal > 0.0, diagonal * (1.0 + 1e-13), 1.0))
-        self.factor, info = lapack.dpotrf(self.matrix, lower=1)
+        # LAPACK reads by columns, and the matrix is symmetric: its transpose is no copy.
+        self.factor, info = lapack.dpotrf(self.matrix.T, lower=1)
         if info:
             self.factor = np.diag(np.sqrt(self.matrix.diagonal()))
         self.pairs: deque[tuple[np.ndarray, np.ndarray, float]] = deque(maxlen=_MEMORY)

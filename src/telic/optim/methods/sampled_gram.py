@@ -1,14 +1,16 @@
 """Xᵀ D X, the curvature of the loss in the features, of all rows or of a sample of them."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
+from numba import njit
 from scipy import sparse
 
 from telic.optim.design import Design
 from telic.optim.methods.prox_newton_gram import ROUNDING, mirror, weighted_lines
 from telic.optim.problem import Problem
-from telic.optim.rows import SparseRows
+from telic.optim.rows import SparseRows, entries, entry
 from telic.optim.threads import small_products
 
 _CHUNK = 1024
@@ -27,16 +29,25 @@ def weighted_gram(
     d = problem.design.d
     sums = np.zeros(d)
     out[:] = 0.0
+    # One curvature for all rows, as that of squared loss: no weighted copy is needed.
+    share = float(weights[0]) if problem.loss.code == 0 and problem.mass.size == 1 else None
+    matrix = problem.design.matrix
     if problem.design.is_sparse:
-        weighted_lines(problem, weights, np.arange(d, dtype=np.int32), 0, out)
+        if problem.threads == 1:
+            _add_sparse(problem.design.rows, weights, out)
+        else:
+            weighted_lines(problem, weights, np.arange(d, dtype=np.int32), 0, out)
         mirror(out, 0)
         if problem.fit_intercept:
             sums = problem.back(weights)
-    elif weights.size * d * d <= _SERIAL:
-        _add_chunks(problem.design.matrix, weights, out, sums)
     else:
-        with small_products(d):
-            _add_chunks(problem.design.matrix, weights, out, sums)
+        serial = weights.size * d * d <= _SERIAL
+        with nullcontext() if serial else small_products(d):
+            if share is not None and matrix.dtype == np.float64:
+                np.multiply(matrix.T @ matrix, share, out=out)
+                sums = problem.back(weights) if problem.fit_intercept else sums
+            else:
+                _add_chunks(matrix, weights, out, sums)
     if not problem.fit_intercept:
         return np.zeros(d), 1.0
     total = float(weights.sum())
@@ -60,6 +71,20 @@ def _add_chunks(matrix: np.ndarray, weights: np.ndarray, out: np.ndarray, sums: 
         # A matrix times its own transpose is half the work of a product of two.
         out += chunk.T @ chunk
         sums += some @ chunk
+
+
+@njit(cache=True, nogil=True)
+def _add_sparse(rows, weights, out):
+    """Add the weighted outer products of sparse rows to out, on and below the diagonal."""
+    for i in range(weights.size):
+        start, end = entries(rows, i)
+        for p in range(start, end):
+            k, x = entry(rows, i, p)
+            weighted, line = weights[i] * x, out[k]
+            # Columns of a row are in order.
+            for q in range(start, p + 1):
+                j, value = entry(rows, i, q)
+                line[j] += weighted * value
 
 
 def sampled(problem: Problem, rows: int) -> tuple[Problem, slice]:
