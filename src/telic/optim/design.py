@@ -93,7 +93,9 @@ class Design:
         a column lie within a factor of two.
         """
         if self._near is None:
-            columns = self._far(np.arange(self.d), self.matrix[:_HEAD])
+            columns = self._filled()
+            if columns.size:
+                columns = self._far(columns, self.matrix[:_HEAD][:, columns])
             if columns.size and self.n > _HEAD:
                 columns = self._far(columns, self.matrix[:, columns])
             self._near = (self, columns, np.empty(0))
@@ -102,6 +104,18 @@ class Design:
                 centres = low + (high - low) / 2
                 self._near = (Design(_moved(self.matrix, columns, centres)), columns, centres)
         return self._near
+
+    def _filled(self) -> np.ndarray:
+        """Columns that may hold a value in every row of the head: others hold zeros."""
+        if not self.is_sparse:
+            return np.arange(self.d)
+        if self.matrix.format == "csc":
+            return np.flatnonzero(np.diff(self.matrix.indptr) == self.n)
+        head = min(_HEAD, self.n)
+        counts = np.bincount(
+            self.matrix.indices[: self.matrix.indptr[head]], minlength=self.matrix.shape[1]
+        )
+        return np.flatnonzero(counts == head)
 
     def _far(self, columns: np.ndarray, values: Any) -> np.ndarray:
         """Those of some columns that are far from zero in the values; zeros not stored are near."""

@@ -1,9 +1,12 @@
 """Losses in compiled code, by their number: values, slopes, curvatures, conjugates and proxes."""
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
+
+from telic.optim.vector_math import exp_negative, log1p_of_share, log_of_share
 
 BLOCK = 1024
 """Rows whose losses are summed together, so that a sum does not depend on the threads."""
@@ -113,12 +116,90 @@ def of_row(values, i):
     return values[i] if values.size > 1 else values[0]
 
 
+# The loops over the logistic losses are made for vector instructions: of one kind, without calls,
+# and with sums that may be reordered.
+_VECTOR: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+_SUMS = {"reassoc", "contract", "nsz"}
+
+
+@njit(**_VECTOR, fastmath=_SUMS)
+def _logistic_losses(z, y, mass, move, step):
+    total = 0.0
+    if mass.size > 1:
+        for i in range(z.size):
+            margin = (z[i] + step * move[i]) * y[i]
+            total += mass[i] * (
+                log1p_of_share(exp_negative(-abs(margin))) - (margin if margin < 0.0 else 0.0)
+            )
+        return total
+    for i in range(z.size):
+        margin = (z[i] + step * move[i]) * y[i]
+        total += log1p_of_share(exp_negative(-abs(margin))) - (margin if margin < 0.0 else 0.0)
+    return mass[0] * total
+
+
+@njit(**_VECTOR, fastmath={"contract"})
+def _logistic_gradients(z, y, out):
+    for i in range(z.size):
+        margin = z[i] * y[i]
+        small = exp_negative(-abs(margin))
+        large = 1.0 / (1.0 + small)
+        out[i] = -y[i] * (small * large if margin > 0.0 else large)
+
+
+@njit(**_VECTOR, fastmath={"contract"})
+def _logistic_curvatures(z, out):
+    for i in range(z.size):
+        small = exp_negative(-abs(z[i]))
+        large = 1.0 / (1.0 + small)
+        bend = small * large * large
+        out[i] = bend if bend > 1e-12 else 1e-12
+
+
+@njit(**_VECTOR, fastmath=_SUMS)
+def _logistic_conjugates(a, y, mass, scale):
+    total = 0.0
+    weighted, share = mass.size > 1, mass[0]
+    for i in range(a.size):
+        m = mass[i] if weighted else share
+        p = -scale * a[i] * y[i] / m if m > 0.0 else 0.0
+        p = 1.0 if p > 1.0 else (p if p > 0.0 else 0.0)
+        # Where a probability is nothing its logarithm is not taken.
+        own, other = p if p > 1e-300 else 1.0, 1.0 - p if p < 1.0 else 1.0
+        total += m * (own * log_of_share(own) + other * log_of_share(other))
+    return total
+
+
+@njit(**_VECTOR, fastmath=_SUMS)
+def _logistic_balance(z, y, mass, t):
+    slope, bend, size = 0.0, 0.0, 0.0
+    share = mass[0]
+    weighted = mass.size > 1
+    for i in range(z.size):
+        margin = (z[i] + t) * y[i]
+        small = exp_negative(-abs(margin))
+        large = 1.0 / (1.0 + small)
+        p = small * large if margin > 0.0 else large
+        m = mass[i] if weighted else share
+        slope -= m * p * y[i]
+        size += m * p
+        bend += m * small * large * large
+    return slope, bend, size
+
+
 @njit(cache=True, nogil=True)
 def losses(code, shape, z, y, mass, move, step, sums, turn, threads):
     """Weighted sum of the losses of z + step · move in each block of rows."""
     for block in range(turn, sums.size, threads):
+        begin, end = block * BLOCK, min(z.size, (block + 1) * BLOCK)
+        if code == 1:
+            shared = mass[begin:end] if mass.size > 1 else mass
+            sums[block] = _logistic_losses(
+                z[begin:end], y[begin:end], shared, move[begin:end], step
+            )
+            continue
         total = 0.0
-        for i in range(block * BLOCK, min(z.size, (block + 1) * BLOCK)):
+        for i in range(begin, end):
             total += of_row(mass, i) * loss_value(code, shape, z[i] + step * move[i], y[i])
         sums[block] = total
 
@@ -126,23 +207,40 @@ def losses(code, shape, z, y, mass, move, step, sums, turn, threads):
 @njit(cache=True, nogil=True)
 def gradients(code, shape, z, y, mass, out, turn, threads):
     """Weighted derivatives of the losses; out may be z."""
-    for i in range(z.size * turn // threads, z.size * (turn + 1) // threads):
-        out[i] = of_row(mass, i) * loss_gradient(code, shape, z[i], y[i])
+    begin, end = z.size * turn // threads, z.size * (turn + 1) // threads
+    if code == 1:
+        _logistic_gradients(z[begin:end], y[begin:end], out[begin:end])
+    else:
+        for i in range(begin, end):
+            out[i] = loss_gradient(code, shape, z[i], y[i])
+    for i in range(begin, end):
+        out[i] *= of_row(mass, i)
 
 
 @njit(cache=True, nogil=True)
 def curvatures(code, shape, z, y, mass, out, turn, threads):
     """Weighted second derivatives; at least 1e-12, since a flat model would be unbounded."""
-    for i in range(z.size * turn // threads, z.size * (turn + 1) // threads):
-        out[i] = of_row(mass, i) * max(1e-12, loss_curvature(code, shape, z[i], y[i]))
+    begin, end = z.size * turn // threads, z.size * (turn + 1) // threads
+    if code == 1:
+        _logistic_curvatures(z[begin:end], out[begin:end])
+    else:
+        for i in range(begin, end):
+            out[i] = max(1e-12, loss_curvature(code, shape, z[i], y[i]))
+    for i in range(begin, end):
+        out[i] *= of_row(mass, i)
 
 
 @njit(cache=True, nogil=True)
 def conjugates(code, shape, a, y, mass, scale, sums, turn, threads):
     """Weighted sum of the conjugates at scale · a / mass (a holds weighted derivatives)."""
     for block in range(turn, sums.size, threads):
+        begin, end = block * BLOCK, min(a.size, (block + 1) * BLOCK)
+        if code == 1:
+            shared = mass[begin:end] if mass.size > 1 else mass
+            sums[block] = _logistic_conjugates(a[begin:end], y[begin:end], shared, scale)
+            continue
         total = 0.0
-        for i in range(block * BLOCK, min(a.size, (block + 1) * BLOCK)):
+        for i in range(begin, end):
             m = of_row(mass, i)
             if m > 0:
                 total += m * loss_conjugate(code, shape, scale * a[i] / m, y[i])
@@ -150,17 +248,26 @@ def conjugates(code, shape, a, y, mass, scale, sums, turn, threads):
 
 
 @njit(cache=True, nogil=True)
+def _balance(code, shape, z, y, mass, t):
+    """Sums of the weighted derivatives at z + t, of the second ones, and of the first's sizes."""
+    if code == 1:
+        return _logistic_balance(z, y, mass, t)
+    slope, bend, size = 0.0, 0.0, 0.0
+    for i in range(z.size):
+        m = of_row(mass, i)
+        g = m * loss_gradient(code, shape, z[i] + t, y[i])
+        slope += g
+        size += abs(g)
+        bend += m * loss_curvature(code, shape, z[i] + t, y[i])
+    return slope, bend, size
+
+
+@njit(cache=True, nogil=True)
 def intercept_shift(code, shape, z, y, mass):
     """Number t that minimises the weighted loss of z + t: safeguarded Newton."""
     low, high, t = -np.inf, np.inf, 0.0
     for k in range(100):
-        slope, bend, size = 0.0, 0.0, 0.0
-        for i in range(z.size):
-            m = of_row(mass, i)
-            g = m * loss_gradient(code, shape, z[i] + t, y[i])
-            slope += g
-            size += abs(g)
-            bend += m * loss_curvature(code, shape, z[i] + t, y[i])
+        slope, bend, size = _balance(code, shape, z, y, mass, t)
         # An overflow is no balance.
         if abs(slope) <= 4e-16 * size < np.inf:
             return t

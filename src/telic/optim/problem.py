@@ -58,6 +58,9 @@ class Problem:
     def predict(self, w: np.ndarray, b: float, out: np.ndarray | None = None) -> np.ndarray:
         """⟨w, x_i⟩ + b for every row."""
         z = np.empty(self.design.n) if out is None else out
+        if not w.any():
+            z[:] = b
+            return z
         share(row_products.products, self.threads, self.design.rows, w, b, z)
         return z
 
@@ -98,6 +101,15 @@ class Problem:
         """What the kernels of the losses begin with."""
         return self.loss.code, self.loss.shape, z, self.y, self.mass
 
+    def null(self) -> tuple[float, float, float]:
+        """Best intercept without any coefficient, the loss there, and the loss without it."""
+        z = np.zeros(self.design.n)
+        unit = self.risk(z)
+        if not (shift := self.best_shift(z)):
+            return 0.0, unit, unit
+        z += shift
+        return shift, self.risk(z), unit
+
     def best_shift(self, z: np.ndarray) -> float:
         """What to add to the intercept to make it optimal for the other coefficients."""
         if not self.fit_intercept:
@@ -127,12 +139,16 @@ class Problem:
         sign = 1.0 if above > below else -1.0
         return np.where(sign * a > 0, a * (min(above, below) / max(above, below)), a)
 
-    def dual_value(self, a: np.ndarray, gradient: np.ndarray) -> float:
+    def dual_value(
+        self, a: np.ndarray, gradient: np.ndarray, conjugates: float | None = None
+    ) -> float:
         """Lower bound on the optimum from weighted slopes a and gradient = Xᵀ a.
 
         Any a inside the domain of the conjugates, with Σ a = 0 if there is an intercept, bounds
         the optimum from below by −Σ mass_i loss*(a_i / mass_i) − penalty*(−Xᵀ a). Scaling a
         towards 0 keeps it feasible: without l2 that is needed, with l2 the better of both counts.
+        The sum of the conjugates at a itself may be known: at the slopes of predictions z it is
+        a·z less the loss.
         """
         norm = self.penalty.dual_norm(gradient)
         scales = {min(1.0, self.l1 / norm)} if 0 < norm < np.inf and self.l1 > 0 else set()
@@ -142,10 +158,13 @@ class Problem:
         for scale in scales:
             # Norms are even: the sign does not matter. Without l2 the scaled point is feasible,
             # though rounding may hide it. With l1/scale no scaled copy of the gradient is needed.
-            weaker = replace(self.penalty, l1=self.l1 / scale)
+            weaker = self.penalty if scale == 1.0 else replace(self.penalty, l1=self.l1 / scale)
             conjugate = weaker.conjugate(gradient) * scale**2 if self.l2 > 0 else 0.0
-            share(loss_kernels.conjugates, self.threads, *self._losses(a), scale, sums)
-            best = max(best, -sums.sum() - conjugate)
+            total = conjugates
+            if total is None or scale < 1.0:
+                share(loss_kernels.conjugates, self.threads, *self._losses(a), scale, sums)
+                total = sums.sum()
+            best = max(best, -total - conjugate)
         return best
 
     def row_constants(self) -> np.ndarray:
@@ -199,13 +218,12 @@ def make_problem(
             raise InputError(f"{name} is {value!r}, expected a number >= 0.")
     y = _vector("y", y, design.n)
     if loss.classifies:
-        values = np.unique(y)
-        if not np.isin(values, (-1.0, 1.0)).all():
+        if not (np.abs(y) == 1.0).all():
             raise InputError(
-                f"y holds {values[:4].tolist()}, expected -1 and +1 for a classification loss. "
-                "Use the estimators for other labels."
+                f"y holds {np.unique(y)[:4].tolist()}, expected -1 and +1 for a classification "
+                "loss. Use the estimators for other labels."
             )
-        if values.size == 1:
+        if y.min() == y.max():
             raise InputError("y holds one class only: there is nothing to separate.")
     if isinstance(loss, Poisson) and y.min() < 0:
         raise InputError(f"y holds {y.min():g}, expected counts >= 0 for the poisson loss.")

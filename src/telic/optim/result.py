@@ -1,5 +1,6 @@
 """The loop around every method: when to look, when to stop, what to return."""
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -73,6 +74,7 @@ def drive(
     check_every: int | None = None,
     has_step: bool = True,
     safe_step: float | None = None,
+    null: tuple[float, float, float] | None = None,
 ) -> SolveResult:
     """Run a method until the duality gap is at most tol times the objective at zero.
 
@@ -97,6 +99,8 @@ def drive(
         an error. The dual method's may be infinite for a while.
     safe_step : float, optional
         Named in the message when the run diverges.
+    null : tuple, optional
+        `Problem.null()`, where it is known.
 
     Raises
     ------
@@ -104,8 +108,9 @@ def drive(
         If the objective grows without bound, or it or a coefficient is not finite in the end.
     """
     began = time.perf_counter()
-    zero, slope, unit = _at_zero(problem)
+    shift, zero, unit = null or problem.null()
     bounded = problem.l1 > 0 or problem.l2 > 0
+    slope = np.nan if bounded else _slope_at_zero(problem, shift)
     history: list[Record] = []
     lower, gradients, spent, since, wait = -np.inf, 0, 0.0, 0, 1
     converged = stopped = False
@@ -165,15 +170,10 @@ def drive(
     )
 
 
-def _at_zero(problem: Problem) -> tuple[float, float, float]:
-    """Loss at zero coefficients and the best intercept, gradient's size there, loss without it."""
-    z = np.zeros(problem.design.n)
-    unit = problem.risk(z)
-    z += problem.best_shift(z)
-    zero = problem.risk(z)
-    unpenalised = problem.l1 == 0 and problem.l2 == 0
-    slope = np.abs(problem.back(problem.slopes(z))).max() if unpenalised else np.nan
-    return zero, slope, unit
+def _slope_at_zero(problem: Problem, shift: float) -> float:
+    """Size of the gradient at zero coefficients and the best intercept."""
+    z = np.full(problem.design.n, shift)
+    return float(np.abs(problem.back(problem.slopes(z, out=z))).max())
 
 
 def _look(problem: Problem, iterate: Iterate, bounded: bool) -> tuple[float, float, float, float]:
@@ -193,19 +193,21 @@ def _look(problem: Problem, iterate: Iterate, bounded: bool) -> tuple[float, flo
         gradient = problem.back(a)
     intercept = iterate.intercept + shift
     if bounded:
+        # The slopes of Newton's methods are those at the prediction.
+        conjugates = a @ z - risk if iterate.risk is not None else None
         if (fair := problem.balanced(a)) is not a:
-            a, gradient = fair, problem.back(fair)
-        return objective, intercept, problem.dual_value(a, gradient), np.nan
+            a, gradient, conjugates = fair, problem.back(fair), None
+        return objective, intercept, problem.dual_value(a, gradient, conjugates), np.nan
     return objective, intercept, -np.inf, np.abs(gradient).max()
 
 
 def _forecast(history: list[Record], target: float) -> int:
     """Half of the passes still needed if the gap keeps falling at its latest rate, 1 to 10."""
-    if len(history) < 2 or not 0 < history[-1].gap < np.inf or target <= 0:
+    if len(history) < 2 or not 0 < history[-1].gap < math.inf or target <= 0:
         return 1
     before, now = history[-2], history[-1]
-    rate = np.log(max(before.gap, now.gap) / now.gap) / (now.passes - before.passes)
+    rate = math.log(max(before.gap, now.gap) / now.gap) / (now.passes - before.passes)
     if not rate > 0:
         return 3
     per_iterate = max((now.passes - before.passes), 1.0)
-    return int(np.clip(0.5 * np.log(now.gap / target) / rate / per_iterate, 1, 10))
+    return int(min(max(0.5 * math.log(now.gap / target) / rate / per_iterate, 1.0), 10.0))

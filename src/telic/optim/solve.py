@@ -181,8 +181,11 @@ def solve(
     if not real or not 0 <= tol < np.inf or not max_passes > 0:
         raise InputError(f"tol is {tol!r} and max_passes {max_passes!r}: expected >= 0 and > 0.")
     d = problem.design.d
-    move = _Move.of(problem)
-    problem = move.problem
+    null = problem.null()
+    move = _Move.of(problem, null)
+    if move.problem is not problem:
+        problem = move.problem
+        null = problem.null()
     chosen = _METHODS[choose_method(problem) if method == "auto" else method]
     if sampling not in SCHEMES:
         raise InputError(f"sampling is {sampling!r}, expected one of {', '.join(SCHEMES)}.")
@@ -196,7 +199,7 @@ def solve(
     if not problem.fit_intercept:
         options["intercept"] = 0.0
     elif coef_init is None and intercept_init == 0.0:
-        options["intercept"] = problem.best_shift(np.zeros(problem.design.n))
+        options["intercept"] = null[0]
     if chosen.random:
         options["state"] = random_state_of(seed)
     if chosen.samples:
@@ -222,6 +225,7 @@ def solve(
         check_every=check_every,
         has_step=chosen.safe_step is not None,
         safe_step=safe,
+        null=null,
     )
     _warn_if_separated(problem, result)
     return move.back(result, tol)
@@ -299,13 +303,13 @@ class _Move:
     """What was taken off the target."""
 
     @classmethod
-    def of(cls, problem: Problem) -> "_Move":
+    def of(cls, problem: Problem, null: tuple[float, float, float]) -> "_Move":
         if not problem.fit_intercept:
             return cls(problem, np.empty(0, int), np.empty(0), 0.0)
         design, columns, centres = problem.design.near
         if columns.size:
             problem = replace(problem, design=design)
-        centre = _far_centre(problem)
+        centre = _far_centre(problem, null)
         if centre:
             problem = replace(problem, y=problem.y - centre)
         return cls(problem, columns, centres.astype(np.float64), centre)
@@ -358,17 +362,14 @@ class _Move:
         )
 
 
-def _far_centre(problem: Problem) -> float:
+def _far_centre(problem: Problem, null: tuple[float, float, float]) -> float:
     """Return what to take off y first: its centre, where its spread would drown in rounding.
 
     Residuals, and with an intercept the optimum, do not change. Otherwise nothing: no copy of y.
     """
     if not problem.fit_intercept or not isinstance(problem.loss, Squared | Huber):
         return 0.0
-    z = np.zeros(problem.design.n)
-    far, centre = problem.risk(z), problem.best_shift(z)
-    z += centre
-    near = problem.risk(z)
+    centre, near, far = null
     # A spread of a few units in the last place is none.
     return centre if 1e28 * near > far > 1e6 * near else 0.0
 

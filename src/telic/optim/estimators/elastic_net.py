@@ -207,6 +207,8 @@ class ElasticNetClassifier(ClassifierMixin, _Linear):
         return classes
 
     def _check_both_weighted(self, classes: np.ndarray, y: np.ndarray, weights: np.ndarray) -> None:
+        if weights.min() > 0:
+            return
         weighted = np.unique(y[weights > 0])
         if weighted.size < classes.size:
             raise InputError(

@@ -1,21 +1,31 @@
-"""Newton's method with the full Hessian, for few features: coordinate descent costs d² a round."""
+"""Newton's method with a d × d model of the loss, for few features."""
 
+from collections import deque
 from collections.abc import Iterator
 
 import numpy as np
-from numba import njit
+from scipy.linalg import lapack
 
 from telic.errors import InputError
 from telic.optim.method import Method
+from telic.optim.methods.gram_descent import blocks_of, descend
 from telic.optim.methods.line_search import backtrack
-from telic.optim.methods.prox_newton_gram import ROUNDING, mirror, weighted_lines
-from telic.optim.penalties import ElasticNet
+from telic.optim.methods.sampled_gram import sampled, weighted_gram
 from telic.optim.problem import Problem
 from telic.optim.result import Iterate
-from telic.optim.threads import small_products
 
 LARGEST_D = 4096
 """Features beyond which d² numbers are not worth their memory (134 MB at this size)."""
+_ROWS = 10
+"""Rows of the first sample, times the features: enough for a step to be nearly Newton's."""
+_MORE = 4
+"""How many times as many rows the next sample has."""
+_SLOW = 0.3
+"""Share of the last step's promise above which the model is formed anew, of more rows."""
+_STUCK = 0.5
+"""The same where it already was of all rows: then its curvatures only have aged."""
+_MEMORY = 20
+"""Steps that the Cholesky model remembers."""
 
 
 def gram(
@@ -24,12 +34,17 @@ def gram(
     coef: np.ndarray,
     intercept: float = 0.0,
 ) -> Iterator[Iterate]:
-    """Run proximal Newton with the d × d Hessian, one iterate per model.
+    """Run proximal Newton with a d × d model of the loss, one iterate per step.
 
-    Forming Xᵀ D X costs one pass of squared row lengths, after which a round of coordinate descent
-    costs d² whatever n is. Squared loss forms it once. With an intercept it is centred: features
-    far from zero do not slow the descent. Groups are handled as blocks, by proximal gradient steps
-    with the block's own Lipschitz constant.
+    The model of squared loss is Xᵀ D X, formed once. That of another loss starts from a sample of
+    the rows, which costs less than a pass over all of them, and learns from every step: by the
+    rule of BFGS it agrees with the change of the gradient along it. It is formed anew, from four
+    times as many rows at their latest curvatures, when a step promises more than three tenths of
+    what the one before did. With an intercept it is centred: features far from zero slow nothing.
+
+    Where λ₁ = 0 the model is minimised by a Cholesky factor, otherwise by coordinate descent.
+    Groups are handled as blocks, by proximal gradient steps with the block's own Lipschitz
+    constant.
 
     Parameters
     ----------
@@ -45,29 +60,42 @@ def gram(
     n, d = problem.design.n, problem.design.d
     if d > LARGEST_D:
         raise InputError(f"gram keeps {d}² numbers. Use method='prox_newton' or 'auto'.")
-    starts, order, weights = _blocks(problem)
-    hessian, means, weight = np.zeros((d, d)), np.zeros(d), 0.0
+    exact, rows = problem.loss.code == 0, n
+    if not exact:
+        rows = min(n, _ROWS * d)
+    model: _Model | None = None
     z, a = problem.predict(coef, intercept), np.empty(n)
-    spent, risk = n, None
-    formed = False
+    before = move = target = coef
+    slow = _SLOW
+    spent, risk, step, last, promised = n, None, 1.0, 0.0, 0.0
     while True:
         intercept, risk = problem.settle(z, intercept, risk)
         problem.slopes(z, out=a)
         gradient = problem.back(a)
-        yield Iterate(coef, intercept, spent, prediction=z, slopes=a, gradient=gradient, risk=risk)
+        # Zeros are seldom the answer, and for squared loss the next step is.
+        if model is not None or not exact or coef.any():
+            yield Iterate(coef, intercept, spent, z, a, gradient, risk)
+            spent = 0
+        spent += n
         slope_b = a.sum() if problem.fit_intercept else 0.0
-        # The slopes are done with: their array takes the curvatures, then the move's predictions.
-        if problem.loss.code != 0 or not formed:
-            means, weight = weighted_gram(problem, problem.curvatures(z, out=a), hessian)
-            formed = True
-        target = coef.copy()
-        descend(
-            *(hessian, gradient - means * slope_b, target, np.empty(d), order, starts, weights),
-            *(problem.l1, problem.l2, 1e-3, 0.0, 1000),
-        )
-        move = target - coef
+        if model is not None:
+            if not exact and step > 0.0:
+                model.learn(step * move, gradient - before)
+            target, promised = _minimum(problem, model, coef, gradient)
+        if model is None or step == 0.0 or not (exact or promised <= slow * last):
+            # A factor that does not even decrease the objective is rounding.
+            known = type(model) if model is not None and step > 0.0 else _Descent
+            model = (_Cholesky if model is None and problem.l1 == 0 else known)(problem)
+            part, some = sampled(problem, rows)
+            # The slopes are done with: their array takes the curvatures, then the move's.
+            model.form(part, part.curvatures(np.ascontiguousarray(z[some]), out=a[: part.design.n]))
+            spent += part.design.n
+            slow = _STUCK if part is problem else _SLOW
+            rows = min(n, _MORE * rows)
+            target, promised = _minimum(problem, model, coef, gradient)
+        before, move, last = gradient, target - coef, promised
         # The intercept's best move, as in `WorkingGram`.
-        move_b = -(means @ move) - slope_b / weight if problem.fit_intercept else 0.0
+        move_b = -(model.means @ move) - slope_b / model.weight if problem.fit_intercept else 0.0
         move_z = problem.predict(move, move_b, out=a)
         total = gradient @ move + slope_b * move_b
         step, risk = backtrack(problem, problem.penalty, z, move_z, coef, move, total, risk)
@@ -77,89 +105,96 @@ def gram(
             intercept += step * move_b
             move_z *= step
             z += move_z
-        spent = 2 * n
 
 
 METHOD = Method("gram", gram, random=False)
 
 
-def weighted_gram(
-    problem: Problem, weights: np.ndarray, out: np.ndarray
+class _Model:
+    """A quadratic model of the loss in the features, with the intercept at its best."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        d = problem.design.d
+        self.matrix, self.means, self.weight = np.empty((d, d)), np.zeros(d), 1.0
+
+    def form(self, part: Problem, curvatures: np.ndarray) -> None:
+        """Take the curvatures of the rows of a part of the problem."""
+        self.means, self.weight = weighted_gram(part, curvatures, self.matrix)
+
+    def learn(self, move: np.ndarray, change: np.ndarray) -> None:
+        """Agree with the change of the gradient along a move."""
+        raise NotImplementedError
+
+    def minimum(self, coef: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """Coefficients at which the model, with the penalty, is least."""
+        raise NotImplementedError
+
+
+class _Descent(_Model):
+    """By coordinate descent, or descent by blocks."""
+
+    @property
+    def tol(self) -> float:
+        """Share of the first round's changes at which to stop; an exact model is worth more."""
+        return 1e-6 if self.problem.loss.code == 0 else 1e-3
+
+    def learn(self, move: np.ndarray, change: np.ndarray) -> None:
+        """Update the matrix by the rule of BFGS, which keeps it positive."""
+        product, along = self.matrix @ move, change @ move
+        bend = move @ product
+        if along > 1e-10 * bend > 0.0:
+            self.matrix += np.outer(change / along, change) - np.outer(product / bend, product)
+
+    def minimum(self, coef: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """Coefficients at which the model, with the penalty, is nearly least."""
+        starts, order, weights = blocks_of(self.problem)
+        target = coef.copy()
+        descend(
+            *(self.matrix, gradient.copy(), target, np.empty(coef.size), order, starts, weights),
+            *(self.problem.l1, self.problem.l2, self.tol, 0.0, 1000),
+        )
+        return target
+
+
+class _Cholesky(_Model):
+    """By a Cholesky factor, and by the two loops of L-BFGS around it; without λ₁."""
+
+    def form(self, part: Problem, curvatures: np.ndarray) -> None:
+        """Take the curvatures, and factorise."""
+        super().form(part, curvatures)
+        diagonal = self.matrix.diagonal() + self.problem.l2
+        # Where nothing bends nothing moves; where rounding has the last word it may not have signs.
+        np.fill_diagonal(self.matrix, np.where(diagonal > 0.0, diagonal * (1.0 + 1e-13), 1.0))
+        # LAPACK reads by columns, and the matrix is symmetric: its transpose is no copy.
+        self.factor, info = lapack.dpotrf(self.matrix.T, lower=1)
+        if info:
+            self.factor = np.diag(np.sqrt(self.matrix.diagonal()))
+        self.pairs: deque[tuple[np.ndarray, np.ndarray, float]] = deque(maxlen=_MEMORY)
+
+    def learn(self, move: np.ndarray, change: np.ndarray) -> None:
+        """Remember the pair."""
+        change = change + self.problem.l2 * move
+        along = float(change @ move)
+        if along > 0.0:
+            self.pairs.append((move, change, along))
+
+    def minimum(self, coef: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """Coefficients at which the model, with the penalty, is least."""
+        slope, shares = gradient + self.problem.l2 * coef, []
+        for move, change, along in reversed(self.pairs):
+            shares.append((move @ slope) / along)
+            slope -= shares[-1] * change
+        way, _ = lapack.dpotrs(self.factor, slope, lower=1)
+        for move, change, along in self.pairs:
+            way += (shares.pop() - (change @ way) / along) * move
+        return coef - way
+
+
+def _minimum(
+    problem: Problem, model: _Model, coef: np.ndarray, gradient: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """Write Xᵀ diag(weights) X into out, centred where there is an intercept.
-
-    Returns the weighted means that were taken off, or zeros, and the sum of the weights.
-    """
-    d = problem.design.d
-    out[:] = 0.0
-    if problem.design.is_sparse:
-        weighted_lines(problem, weights, np.arange(d, dtype=np.int32), 0, out)
-        mirror(out, 0)
-    else:
-        # Chunks keep the weighted copy small.
-        with small_products(d):
-            for begin in range(0, problem.design.n, 4096):
-                chunk = np.asarray(problem.design.matrix[begin : begin + 4096], np.float64)
-                out += chunk.T @ (chunk * weights[begin : begin + 4096, None])
-    if not problem.fit_intercept:
-        return np.zeros(d), 1.0
-    total = float(weights.sum())
-    means = problem.back(weights) / total
-    squares = out.diagonal().copy()
-    out -= np.outer(total * means, means)
-    # What centring leaves of a constant feature is rounding: the intercept does its work.
-    constant = out.diagonal() <= ROUNDING * squares
-    out[constant] = 0.0
-    out[:, constant] = 0.0
-    return means, total
-
-
-def _blocks(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Groups as (starts, coordinates, weight of the norm); single coordinates without groups."""
-    d, penalty = problem.design.d, problem.penalty
-    if isinstance(penalty, ElasticNet):
-        return np.arange(d + 1), np.arange(d), np.ones(d)
-    return penalty.starts, penalty.order, penalty.weights
-
-
-@njit(cache=True, nogil=True)
-def descend(hessian, slope, w, move, order, starts, weights, l1, l2, tol, goal, rounds):
-    """Minimise the model slope·move + ½ moveᵀ H move + penalty(w + move) by blocks, w in place.
-
-    slope is kept up to date: it holds the model's gradient at w, without the l2 term. Stops when
-    a round changes no gradient by more than `goal`, or tol times what the first round did.
-    """
-    first = 0.0
-    for r in range(rounds):
-        worst = 0.0
-        for g in range(weights.size):
-            begin, end = starts[g], starts[g + 1]
-            # The trace bounds the block's largest eigenvalue; exact for one coordinate.
-            bend = l2
-            for q in range(begin, end):
-                bend += hessian[order[q], order[q]]
-            if bend == 0.0:
-                continue
-            norm = 0.0
-            for q in range(begin, end):
-                k = order[q]
-                norm += (w[k] - (slope[k] + l2 * w[k]) / bend) ** 2
-            norm = np.sqrt(norm)
-            cut = l1 * weights[g] / bend
-            factor = 1.0 - cut / norm if norm > cut else 0.0
-            # All moves of a block use the gradient from before any of them.
-            for q in range(begin, end):
-                k = order[q]
-                move[k] = factor * (w[k] - (slope[k] + l2 * w[k]) / bend) - w[k]
-            for q in range(begin, end):
-                k = order[q]
-                change = move[k]
-                if change != 0.0:
-                    w[k] += change
-                    worst = max(worst, abs(change) * bend)
-                    for m in range(slope.size):
-                        slope[m] += change * hessian[k, m]
-        if r == 0:
-            first = worst
-        if worst <= max(goal, tol * first):
-            break
+    """Return where the model is least, and the decrease that its slope promises."""
+    target = model.minimum(coef, gradient)
+    promised = gradient @ (target - coef) + problem.penalty.value(target)
+    return target, problem.penalty.value(coef) - promised

@@ -7,7 +7,7 @@ import numpy as np
 from telic.errors import InputError
 from telic.optim import row_products
 from telic.optim.method import Method
-from telic.optim.methods.gram import descend
+from telic.optim.methods.gram_descent import descend
 from telic.optim.methods.line_search import backtrack
 from telic.optim.methods.prox_newton_anderson import descend_columns
 from telic.optim.methods.prox_newton_gram import WorkingGram
