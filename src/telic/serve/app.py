@@ -1,7 +1,8 @@
 """The service as an ASGI application."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -69,6 +70,7 @@ class Service(Starlette):
         ready: Callable[[], None] | None,
     ) -> None:
         self._ready = ready
+        self._under_way = 0
         self.connections = Connections(settings)
         self.journal = Journal(store, settings)
         sessions = Sessions(completer, self.journal, settings)
@@ -91,19 +93,38 @@ class Service(Starlette):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
-        if scope["type"] == "http" and scope["path"] == "/suggest" and scope["method"] == "GET":
-            return await self.keystroke(scope, receive, send)
-        await super().__call__(scope, receive, send)
+        self._under_way += 1
+        try:
+            if scope["type"] == "http" and scope["path"] == "/suggest" and scope["method"] == "GET":
+                return await self.keystroke(scope, receive, send)
+            await super().__call__(scope, receive, send)
+        finally:
+            self._under_way -= 1
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        await self.start()
+        yield
+        await self.stop()
+
+    async def start(self) -> None:
+        """Begin to write, and to listen to other workers."""
         self.journal.start()
         await self.desk.peers.start()
         if self._ready:
             self._ready()
-        yield
+
+    async def stop(self) -> None:
+        """Write what waits, and close the store."""
         self.desk.peers.close()
         await self.journal.close()
+
+    async def drained(self, seconds: float) -> None:
+        """Wait until nothing is under way, or for so long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._under_way:
+                    await asyncio.sleep(0.01)
 
 
 def warm(completer: Completer) -> None:
