@@ -18,6 +18,7 @@ from telic.serve.logs import log_config
 from telic.serve.peers import Place
 from telic.serve.settings import Settings
 from telic.serve.swap import Swapping
+from telic.serve.traces import Traced
 
 
 def run(
@@ -101,14 +102,16 @@ def _swapping(
         assert reload is not None
         completer = reload()
         warm(completer)
-        return create_app(completer, settings, place=place)
+        return create_app(completer, settings, place=place, metrics=first.metrics)
 
-    app = Swapping(first, make if reload else None, grace=settings.stop_seconds)
+    app: Any = Swapping(first, make if reload else None, grace=settings.stop_seconds)
+    if settings.traces:
+        app = Traced(app)
     return _server(app, first.connections, settings, log_config=log_config(settings))
 
 
 def _server(
-    app: Service | Swapping,
+    app: Any,
     connections: Connections,
     settings: Settings,
     *,

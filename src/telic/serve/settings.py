@@ -108,6 +108,9 @@ class Settings:
     stop_seconds: float = setting(
         5.0, "what requests under way may take after the service was told to stop", least=0
     )
+    traces: bool = setting(
+        False, "send a span of each request to OTEL_EXPORTER_OTLP_ENDPOINT (telic[telemetry])"
+    )
     log_json: bool = setting(False, "write the log as JSON, an object a line")
 
     @classmethod

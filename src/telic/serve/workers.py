@@ -17,6 +17,7 @@ from pathlib import Path
 
 from telic.completion import Completer
 from telic.errors import InputError
+from telic.serve.metrics import FOLDER, mark_process_dead
 from telic.serve.peers import Place
 from telic.serve.server import listen, serve_on, shown_address
 from telic.serve.settings import Settings
@@ -62,6 +63,7 @@ def run_workers(
         listen(settings) as listener,
         tempfile.TemporaryDirectory(prefix="telic-") as folder,
     ):
+        os.environ[FOLDER] = folder
         places = [Place(index, workers, folder) for index in range(workers)]
         crew = [_Worker(model, settings, listener, place) for place in places]
         stopping = threading.Event()
@@ -82,6 +84,7 @@ def run_workers(
         finally:
             for worker in crew:
                 worker.stop()
+            del os.environ[FOLDER]
             signal.signal(signal.SIGTERM, before)
             signal.signal(signal.SIGHUP, before_hangup)
 
@@ -137,6 +140,7 @@ class _Worker:
         if self._short > 1:
             raise InputError(f"worker {self.place.index} dies as soon as it is started.")
         _log.error("worker %d died and is started anew", self.place.index)
+        mark_process_dead(self.process.pid, self.place.folder)
         self.start()
 
     def stop(self) -> None:
