@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -138,6 +139,18 @@ def test_a_composition_is_one_whichever_process_its_keystrokes_reach(completer, 
                 assert ask(address, "/submit", given) == (200, answer)
     status, error = ask(address, "/suggest?q=s&user=ada&composition=c&t=soon")
     assert (status, error["error"]["code"]) == (422, "bad_time")
+
+
+def test_workers_count_together(two_workers):
+    _, address, _ = two_workers
+    given = {"user": "gus", "query": "soup"}
+    for n in range(6):
+        assert ask(address, "/submit", given | {"composition": f"{n}"})[0] == 200
+    for _ in range(4):  # whichever process is asked
+        with urllib.request.urlopen(f"{address.geturl()}/metrics", timeout=30) as answer:
+            lines = answer.read().decode().splitlines()
+        counts = [float(x.split()[-1]) for x in lines if x.startswith("telic_submissions_total")]
+        assert sum(counts) == 8 + 6
 
 
 def test_killed_workers_lose_nothing_that_was_acknowledged(completer, two_workers):

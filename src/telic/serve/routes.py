@@ -18,6 +18,7 @@ from telic.serve.journal import Journal
 from telic.serve.keystroke import MEDIA_TYPE, Keystroke
 from telic.serve.metrics import MEDIA_TYPE as MEDIA_TYPE_OF_METRICS
 from telic.serve.metrics import Metrics
+from telic.serve.openapi import openapi
 from telic.serve.problems import Problem
 from telic.serve.sessions import Sessions
 from telic.serve.settings import Settings
@@ -37,6 +38,7 @@ ADDRESSES = (
     "/livez",
     "/metrics",
     "/opensearch.xml",
+    "/openapi.json",
 )
 OPENSEARCH = """\
 <?xml version="1.0" encoding="UTF-8"?>
@@ -83,6 +85,7 @@ class Addresses:
             Route("/livez", self.livez),
             Route("/metrics", self.metrics),
             Route("/opensearch.xml", self.opensearch),
+            Route("/openapi.json", self.openapi),
             Mount("/static", StaticFiles(packages=[("telic.serve", "page")])),
         ]
 
@@ -187,6 +190,10 @@ class Addresses:
     def _admin(self, request: Request) -> None:
         if not self.access.caller(request.scope, dict(request.scope["headers"])).admin:
             raise Problem(403, "no_admin", "The key is no admin's.", "Ask with one that is.")
+
+    async def openapi(self, request: Request) -> Response:
+        """Describe these addresses, for machines."""
+        return JSONResponse(openapi(self.routes(), self.settings))
 
     async def opensearch(self, request: Request) -> Response:
         """Describe the search, so that a browser can add it."""
