@@ -24,9 +24,9 @@ def limited(completer, settings, monkeypatch):
     made = []
     init = Connections.__init__
 
-    def remember(self, given):
+    def remember(self, *given):
         made.append(self)
-        init(self, given)
+        init(self, *given)
 
     monkeypatch.setattr(Connections, "__init__", remember)
 

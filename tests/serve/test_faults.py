@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from telic.completion import PrefixIndex
 from telic.serve import Settings
 from telic.serve.store import Store
 
@@ -139,6 +141,18 @@ def test_a_composition_is_one_whichever_process_its_keystrokes_reach(completer, 
     assert (status, error["error"]["code"]) == (422, "bad_time")
 
 
+def test_workers_count_together(two_workers):
+    _, address, _ = two_workers
+    given = {"user": "gus", "query": "soup"}
+    for n in range(6):
+        assert ask(address, "/submit", given | {"composition": f"{n}"})[0] == 200
+    for _ in range(4):  # whichever process is asked
+        with urllib.request.urlopen(f"{address.geturl()}/metrics", timeout=30) as answer:
+            lines = answer.read().decode().splitlines()
+        counts = [float(x.split()[-1]) for x in lines if x.startswith("telic_submissions_total")]
+        assert sum(counts) == 8 + 6
+
+
 def test_killed_workers_lose_nothing_that_was_acknowledged(completer, two_workers):
     process, address, model = two_workers
     load = Load()
@@ -157,6 +171,28 @@ def test_killed_workers_lose_nothing_that_was_acknowledged(completer, two_worker
         assert stored.state.history == {"samosa": float(count)}
         assert stored.version == count
     store.close()
+
+
+def test_a_hangup_swaps_the_model_of_every_worker(make_completer, two_workers):
+    process, address, model = two_workers
+    given = {"user": "eve", "composition": "1", "query": "samosa"}
+    assert ask(address, "/submit", given)[0] == 200
+    index = PrefixIndex.build(["sorbet", "samosa"], [2, 1])
+    make_completer(index=index).save(model)
+    process.send_signal(signal.SIGHUP)
+    deadline = time.monotonic() + 60
+    swapped = 0
+    while swapped < 20:  # whichever process a connection reaches
+        status, answer = ask(address, "/suggest?q=so")
+        assert status == 200
+        swapped = swapped + 1 if answer[1] == ["sorbet"] else 0
+        assert time.monotonic() < deadline
+    for user in ("ada", "bob", "eve", "fay"):
+        path = f"/suggest?q=s&user={user}&composition=2&explain=1"
+        assert "sorbet" in ask(address, path)[1][1]
+        given = {"user": user, "composition": "2", "query": "sorbet"}
+        assert ask(address, "/submit", given)[0] == 200
+    assert len(workers_of(process)) == 2
 
 
 def test_a_killed_service_comes_back_with_all_that_was_acknowledged(completer, tmp_path):

@@ -265,7 +265,7 @@ def test_the_file_of_an_older_version_is_refused(completer, tmp_path):
     with sqlite3.connect(tmp_path / "x.sqlite") as connection:
         connection.execute('CREATE TABLE submissions ("user" TEXT, composition TEXT, query TEXT)')
     connection.close()
-    with pytest.raises(InputError, match=r"lacks at, learned, number, updates"):
+    with pytest.raises(InputError, match=r"lacks accepted, at, learned, listed, number, rank"):
         Store(f"sqlite:///{tmp_path}/x.sqlite", completer)
 
 

@@ -75,15 +75,19 @@ def serve(
             raise InputError("--workers needs a model folder. Fit one with: telic completion fit")
         run_workers(sources[0], given.settings, workers=workers, ready=ready)
         return
-    if fitted:
-        completer = Completer.load(sources[0])
-    else:
+
+    def load() -> Completer:
+        if fitted:
+            return Completer.load(sources[0])
         completer = fit_files(
             *sources, columns=columns_of(column), duplicates=duplicates, min_users=min_users
         )
-        completer = edited(completer, deny, synonyms)
+        return edited(completer, deny, synonyms)
+
+    completer = load()
+    if not fitted:
         print_facts(completer.found, to=console)
-    run(completer, given.settings, ready=ready)
+    run(completer, given.settings, ready=ready, reload=load)
 
 
 def _who_may(settings: "Settings") -> str:

@@ -53,6 +53,12 @@ class Caller:
         return f"{self.tenant}:{user}"
 
 
+def tenant_of(user: str) -> str:
+    """Return the tenant of a user, by the id that `Caller.names` gave."""
+    tenant, colon, _ = user.partition(":")
+    return tenant if colon else DEFAULT
+
+
 NOBODY = Caller(admin=True)
 """Whoever asks where there are no keys: everybody may all."""
 

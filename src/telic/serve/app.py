@@ -1,12 +1,14 @@
 """The service as an ASGI application."""
 
+import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from telic.completion import Completer
 from telic.serve.access import Access
@@ -15,10 +17,11 @@ from telic.serve.desk import Desk
 from telic.serve.guard import Guard, Hosts
 from telic.serve.journal import Journal
 from telic.serve.keystroke import Keystroke
+from telic.serve.metrics import Metrics
 from telic.serve.peers import Place
 from telic.serve.problems import on_crash, on_http_error, on_no_store
 from telic.serve.recorder import Recorder
-from telic.serve.routes import Addresses
+from telic.serve.routes import ADDRESSES, Addresses
 from telic.serve.sessions import SHOWN, Sessions
 from telic.serve.settings import Settings
 from telic.serve.store import Store, StoreError
@@ -30,6 +33,7 @@ def create_app(
     *,
     place: Place | None = None,
     ready: Callable[[], None] | None = None,
+    metrics: Metrics | None = None,
 ) -> "Service":
     """Return the service for a fitted completer.
 
@@ -41,6 +45,8 @@ def create_app(
         Which of several worker processes this is.
     ready : callable, optional
         Called once it can answer.
+    metrics : Metrics, optional
+        Where to go on counting.
 
     Raises
     ------
@@ -54,7 +60,7 @@ def create_app(
     """
     access = Access(settings)
     store = Store(settings.database, completer, max_history=settings.max_history)
-    return Service(completer, store, access, settings, place or Place(), ready)
+    return Service(completer, store, access, settings, place or Place(), ready, metrics)
 
 
 class Service(Starlette):
@@ -68,16 +74,20 @@ class Service(Starlette):
         settings: Settings,
         place: Place,
         ready: Callable[[], None] | None,
+        metrics: Metrics | None,
     ) -> None:
         self._ready = ready
-        self.connections = Connections(settings)
-        self.journal = Journal(store, settings)
+        self.metrics = metrics or Metrics(ADDRESSES)
+        self.metrics.serves(completer)
+        self._under_way = 0
+        self.connections = Connections(settings, self.metrics)
+        self.journal = Journal(store, settings, self.metrics)
         self.recorder: Recorder | None = None
         if settings.record:
             self.recorder = Recorder(
                 settings.record, days=settings.record_days, megabytes=settings.record_megabytes
             )
-        sessions = Sessions(completer, self.journal, settings, self.recorder)
+        sessions = Sessions(completer, self.journal, settings, self.metrics, self.recorder)
         names = {"127.0.0.1", "localhost", "::1", settings.host, *settings.names}
         hosts = Hosts(names)
         self.access = access
@@ -85,7 +95,7 @@ class Service(Starlette):
         self.keystroke = Keystroke(self.desk, hosts, access, settings)
         super().__init__(
             routes=Addresses(
-                sessions, self.journal, self.desk, self.keystroke, access, settings
+                sessions, self.journal, self.desk, self.keystroke, access, settings, self.metrics
             ).routes(),
             middleware=[Middleware(Guard, hosts=hosts, access=access)],
             exception_handlers={
@@ -97,23 +107,54 @@ class Service(Starlette):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
-        if scope["type"] == "http" and scope["path"] == "/suggest" and scope["method"] == "GET":
-            return await self.keystroke(scope, receive, send)
-        await super().__call__(scope, receive, send)
+        if scope["type"] != "http":
+            return await super().__call__(scope, receive, send)
+        status, began = 500, time.perf_counter()
+
+        async def counted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        self._under_way += 1
+        path = scope["path"]
+        try:
+            if path == "/suggest" and scope["method"] == "GET":
+                return await self.keystroke(scope, receive, counted)
+            await super().__call__(scope, receive, counted)
+        finally:
+            self._under_way -= 1
+            self.metrics.request(path, status, time.perf_counter() - began)
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        await self.start()
+        yield
+        await self.stop()
+
+    async def start(self) -> None:
+        """Begin to write, and to listen to other workers."""
         self.journal.start()
         if self.recorder:
             self.recorder.start()
         await self.desk.peers.start()
         if self._ready:
             self._ready()
-        yield
+
+    async def stop(self) -> None:
+        """Write what waits, and close the store."""
         self.desk.peers.close()
         await self.journal.close()
         if self.recorder:
             self.recorder.close()
+
+    async def drained(self, seconds: float) -> None:
+        """Wait until nothing is under way, or for so long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._under_way:
+                    await asyncio.sleep(0.01)
 
 
 def warm(completer: Completer) -> None:

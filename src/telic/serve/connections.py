@@ -8,6 +8,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from telic.errors import InputError
+from telic.serve.metrics import Metrics
 from telic.serve.settings import Settings
 
 SWEEP_SECONDS = 1.0
@@ -48,6 +49,7 @@ class Connections:
     Parameters
     ----------
     settings : Settings
+    metrics : Metrics, optional
 
     Attributes
     ----------
@@ -55,8 +57,9 @@ class Connections:
         Connections that were ended here, by the reason.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, metrics: Metrics | None = None) -> None:
         self.settings = settings
+        self._metrics = metrics or Metrics()
         self.cut: Counter[str] = Counter()
         # In order of when they began to do nothing, or to send a request.
         self._waiting: OrderedDict[Connection, None] = OrderedDict()
@@ -104,6 +107,7 @@ class Connections:
     def end(self, connection: "Connection", why: str) -> None:
         """Cut a connection and count that."""
         self.cut[why] += 1
+        self._metrics.cut(why)
         self.leave(connection)
         connection.transport.abort()
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
+from telic.serve.metrics import Metrics
 from telic.serve.settings import Settings
 from telic.serve.store import DamagedStateError, Outcome, Store, Stored, StoreError, Submission
 
@@ -37,10 +38,12 @@ class Journal:
     ----------
     store : Store
     settings : Settings
+    metrics : Metrics, optional
     """
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    def __init__(self, store: Store, settings: Settings, metrics: Metrics | None = None) -> None:
         self._store = store
+        self._metrics = metrics or Metrics()
         self._settings = settings
         self._problems: dict[str, str] = {}  # "read" or "write" → why that fails
         self._queue: SimpleQueue[_Waiting | None] = SimpleQueue()
@@ -138,11 +141,13 @@ class Journal:
             if what not in self._problems:
                 _log.error("the store fails (%s): %s", what, reason)
             self._problems[what] = reason
+            self._metrics.store(False)
             if self._recovery is None or self._recovery.done():
                 self._recovery = self._loop.create_task(self._recover())
             raise StoreError(reason) from None
         if self._problems.pop(what, None):
             _log.warning("the store works again (%s)", what)
+            self._metrics.store(not self._problems)
 
     async def _recover(self) -> None:
         """Try what fails, in the background, until it works: no request waits for that."""

@@ -48,6 +48,7 @@ class Peers:
         self._place = place
         self._answer = answer
         self._links: dict[int, _Link] = {}
+        self._ears: set[_Ear] = set()
 
     async def start(self) -> None:
         """Listen to the others."""
@@ -55,14 +56,16 @@ class Peers:
             address = self._place.address(self._place.index)
             Path(address).unlink(missing_ok=True)  # of a process that was killed
             loop = asyncio.get_running_loop()
-            self._server = await loop.create_unix_server(lambda: _Ear(self._answer), address)
+            self._server = await loop.create_unix_server(
+                lambda: _Ear(self._answer, self._ears), address
+            )
 
     def close(self) -> None:
         """Stop listening, and hang up."""
         if self._place.workers > 1:
             self._server.close()
-        for link in self._links.values():
-            link.transport.close()
+        for end in (*self._links.values(), *self._ears):
+            end.transport.close()
 
     def elsewhere(self, user: str) -> int | None:
         """Return the process that owns a user, or None if it is this one."""
@@ -141,9 +144,16 @@ class _Link(_Lines):
 class _Ear(_Lines):
     """The answering end."""
 
-    def __init__(self, answer: Handler) -> None:
-        self._answer = answer
+    def __init__(self, answer: Handler, ears: "set[_Ear]") -> None:
+        self._answer, self._ears = answer, ears
         self._tasks: set[asyncio.Task[None]] = set()
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._ears.add(self)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._ears.discard(self)
 
     def line(self, message: Any) -> None:
         task = asyncio.get_running_loop().create_task(self._reply(*message))

@@ -25,7 +25,7 @@ _DEFAULTS = {
     404: (
         "not_found",
         "See /, /phones, /suggest, /submit, /visitor, /search, /about, /healthz, /readyz, /livez, "
-        "/opensearch.xml.",
+        "/metrics, /opensearch.xml.",
     ),
     405: ("method_not_allowed", "The Allow header names the methods of this address."),
 }

@@ -16,12 +16,30 @@ from telic.serve.desk import Desk
 from telic.serve.guard import refuse_other_origins
 from telic.serve.journal import Journal
 from telic.serve.keystroke import MEDIA_TYPE, Keystroke
+from telic.serve.metrics import MEDIA_TYPE as MEDIA_TYPE_OF_METRICS
+from telic.serve.metrics import Metrics
+from telic.serve.openapi import openapi
 from telic.serve.problems import Problem
 from telic.serve.sessions import Sessions
 from telic.serve.settings import Settings
 from telic.serve.store import StoreError
 
 PAGE = files("telic.serve") / "page"
+ADDRESSES = (
+    "/",
+    "/search",
+    "/suggest",
+    "/phones",
+    "/submit",
+    "/visitor",
+    "/about",
+    "/healthz",
+    "/readyz",
+    "/livez",
+    "/metrics",
+    "/opensearch.xml",
+    "/openapi.json",
+)
 OPENSEARCH = """\
 <?xml version="1.0" encoding="UTF-8"?>
 <OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">
@@ -45,7 +63,9 @@ class Addresses:
         keystroke: Keystroke,
         access: Access,
         settings: Settings,
+        metrics: Metrics,
     ) -> None:
+        self._metrics = metrics
         self.sessions, self.journal, self.desk = sessions, journal, desk
         self.keystroke, self.access, self.settings = keystroke, access, settings
 
@@ -63,7 +83,9 @@ class Addresses:
             Route("/healthz", self.healthz),
             Route("/readyz", self.readyz),
             Route("/livez", self.livez),
+            Route("/metrics", self.metrics),
             Route("/opensearch.xml", self.opensearch),
+            Route("/openapi.json", self.openapi),
             Mount("/static", StaticFiles(packages=[("telic.serve", "page")])),
         ]
 
@@ -80,8 +102,9 @@ class Addresses:
         for name in ("q", "user", "composition"):
             if not isinstance(given.get(name, ""), str):
                 raise Problem(422, "bad_text", f"'{name}' must be a string.", "Send a JSON string.")
-        if given.get("explain") is True:
-            given["explain"] = "1"
+        for name in ("explain", "consent"):
+            if given.get(name) is True:
+                given[name] = "1"
         strings = {name: str(value) for name, value in given.items()}
         self.access.identify(caller, strings)
         body = await self.desk.suggest(strings, str(request.base_url), apps)
@@ -166,6 +189,19 @@ class Addresses:
     async def livez(self, request: Request) -> Response:
         """Say that the process answers; if this fails it should be started anew."""
         return JSONResponse({"status": "ok"})
+
+    async def metrics(self, request: Request) -> Response:
+        """Return what was counted: for Prometheus, with an admin's key."""
+        self._admin(request)
+        return Response(self._metrics.exposition(), media_type=MEDIA_TYPE_OF_METRICS)
+
+    def _admin(self, request: Request) -> None:
+        if not self.access.caller(request.scope, dict(request.scope["headers"])).admin:
+            raise Problem(403, "no_admin", "The key is no admin's.", "Ask with one that is.")
+
+    async def openapi(self, request: Request) -> Response:
+        """Describe these addresses, for machines."""
+        return JSONResponse(openapi(self.routes(), self.settings))
 
     async def opensearch(self, request: Request) -> Response:
         """Describe the search, so that a browser can add it."""

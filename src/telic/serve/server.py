@@ -13,13 +13,20 @@ import uvicorn
 from telic.completion import Completer
 from telic.errors import InputError
 from telic.serve.app import Service, create_app, warm
-from telic.serve.connections import reserve_files
+from telic.serve.connections import Connections, reserve_files
+from telic.serve.logs import log_config
 from telic.serve.peers import Place
 from telic.serve.settings import Settings
+from telic.serve.swap import Swapping
+from telic.serve.traces import Traced
 
 
 def run(
-    completer: Completer, settings: Settings, *, ready: Callable[[str], None] | None = None
+    completer: Completer,
+    settings: Settings,
+    *,
+    ready: Callable[[str], None] | None = None,
+    reload: Callable[[], Completer] | None = None,
 ) -> None:
     """Serve until interrupted.
 
@@ -29,6 +36,8 @@ def run(
     settings : Settings
     ready : callable, optional
         Called with the address once the port is ours.
+    reload : callable, optional
+        Returns the completer to serve after a SIGHUP, which also reads the file of keys anew.
 
     Raises
     ------
@@ -39,7 +48,7 @@ def run(
     warm(completer)
 
     with listen(settings) as listener:
-        server = _server(create_app(completer, settings), settings)
+        server = _swapping(create_app(completer, settings), settings, reload)
         if ready:
             ready(shown_address(settings, listener))
         with suppress(KeyboardInterrupt):
@@ -53,12 +62,13 @@ def serve_on(
     *,
     place: Place,
     ready: Callable[[], None],
+    reload: Callable[[], Completer],
 ) -> None:
     """Serve on a socket that others serve on too, until told to stop."""
     reserve_files(settings.max_connections)
     warm(completer)
     app = create_app(completer, settings, place=place, ready=ready)
-    _server(app, settings).run(sockets=[listener])
+    _swapping(app, settings, reload, place).run(sockets=[listener])
 
 
 @contextmanager
@@ -69,7 +79,8 @@ def serving(completer: Completer, settings: Settings) -> Iterator[str]:
     """
     warm(completer)
     with listen(settings) as listener:
-        server = _server(create_app(completer, settings), settings)
+        app = create_app(completer, settings)
+        server = _server(app, app.connections, settings, log_config=None)
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
         try:
@@ -81,13 +92,37 @@ def serving(completer: Completer, settings: Settings) -> Iterator[str]:
             thread.join()
 
 
-def _server(app: Service, settings: Settings) -> uvicorn.Server:
-    speaks: Any = app.connections.protocol  # uvicorn calls it, and takes more than its type says
+def _swapping(
+    first: Service,
+    settings: Settings,
+    reload: Callable[[], Completer] | None,
+    place: Place | None = None,
+) -> uvicorn.Server:
+    def make() -> Service:
+        assert reload is not None
+        completer = reload()
+        warm(completer)
+        return create_app(completer, settings, place=place, metrics=first.metrics)
+
+    app: Any = Swapping(first, make if reload else None, grace=settings.stop_seconds)
+    if settings.traces:
+        app = Traced(app)
+    return _server(app, first.connections, settings, log_config=log_config(settings))
+
+
+def _server(
+    app: Any,
+    connections: Connections,
+    settings: Settings,
+    *,
+    log_config: dict[str, Any] | None,
+) -> uvicorn.Server:
+    speaks: Any = connections.protocol  # uvicorn calls it, and takes more than its type says
     config = uvicorn.Config(
         app, http=speaks, timeout_keep_alive=math.ceil(settings.keep_seconds),
         backlog=settings.max_connections,
         # Addresses hold queries: nothing of a request is logged.
-        access_log=False, log_level="warning", server_header=False, ws="none",
+        access_log=False, log_config=log_config, server_header=False, ws="none",
         timeout_graceful_shutdown=math.ceil(settings.stop_seconds),
         forwarded_allow_ips=list(settings.proxies),
     )  # fmt: skip

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
 from telic.completion import Completer, Composition, Phone, Suggestion, UserState
+from telic.serve.access import tenant_of
 from telic.serve.journal import Journal
+from telic.serve.metrics import Metrics, Seen
 from telic.serve.recorder import Recorder, Recording
 from telic.serve.settings import Settings
 from telic.serve.store import Outcome, Stored, StoreError, Submission
@@ -76,6 +78,7 @@ class Sessions:
     completer : Completer
     journal : Journal
     settings : Settings
+    metrics : Metrics, optional
     recorder : Recorder, optional
         Records the compositions that are opened with consent.
     clock : callable
@@ -87,6 +90,7 @@ class Sessions:
         completer: Completer,
         journal: Journal,
         settings: Settings,
+        metrics: Metrics | None = None,
         recorder: Recorder | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
@@ -94,6 +98,7 @@ class Sessions:
         self.completer = completer
         self._journal = journal
         self._settings = settings
+        self._metrics = metrics or Metrics()
         self._recorder = recorder
         self._clock = clock
         self._open: OrderedDict[tuple[str, str], OpenComposition] = OrderedDict()
@@ -169,6 +174,7 @@ class Sessions:
         self._open[user, composition] = opened
         while len(self._open) > self._settings.max_open:
             self._open.popitem(last=False)
+        self._metrics.compositions(len(self._open))
         return opened
 
     def suggest(
@@ -219,8 +225,14 @@ class Sessions:
         typing = self.find(user, composition)
         typed = typing.composition if typing else self.completer.compose(self.completer.user())
         lesson = typed.lesson(query)
-        outcome = await self._journal.write(Submission(user, composition, lesson))
+        seen = _seen(typing, query)
+        tenant = tenant_of(user) if self._settings.keys else ""
+        outcome = await self._journal.write(Submission(user, composition, lesson, tenant, seen))
+        if outcome.stored is not None:
+            held = not outcome.stored.state.check.open
+            self._metrics.submission(tenant, query, seen, held=held)
         self._open.pop((user, composition), None)
+        self._metrics.compositions(len(self._open))
         if self._recorder and typing and typing.recording:
             self._recorder.submission(typing.recording, query)
         if owner := self._users.get(user):
@@ -246,3 +258,12 @@ class Sessions:
             return owner
         finally:
             del self._reading[user]
+
+
+def _seen(typing: OpenComposition | None, query: str) -> Seen | None:
+    if typing is None or typing.query is None:
+        return None
+    texts = [each.text for each in typing.shown]
+    rank = texts.index(query) + 1 if query in texts else 0
+    accepted = rank > 0 and typing.query != query
+    return Seen(len(typing.query), rank, len(texts), accepted)

@@ -118,6 +118,9 @@ class Settings:
     record_megabytes: float = setting(
         10_000.0, "megabytes of records; beyond that the oldest are deleted", least=1
     )
+    traces: bool = setting(
+        False, "send a span of each request to OTEL_EXPORTER_OTLP_ENDPOINT (telic[telemetry])"
+    )
     log_json: bool = setting(False, "write the log as JSON, an object a line")
 
     @classmethod

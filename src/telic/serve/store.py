@@ -38,6 +38,7 @@ from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError, SQLA
 from telic.completion import Completer, Lesson, UserState
 from telic.errors import InputError
 from telic.serve.databases import Gone, check_file, open_engine, shown
+from telic.serve.metrics import Seen
 
 _TABLES = MetaData()
 SUBMISSIONS = Table(
@@ -50,6 +51,11 @@ SUBMISSIONS = Table(
     Column("updates", Integer, nullable=False, comment="of the user's weights, after this one"),
     Column("number", Integer, nullable=False, comment="of the user's, in the order of the fold"),
     Column("at", DateTime, nullable=False, comment="UTC"),
+    Column("tenant", Text, nullable=False),
+    Column("typed", Integer, comment="characters that stood in the box; null: nothing was"),
+    Column("rank", Integer, comment="of the query in the last list; 0: not in it"),
+    Column("listed", Integer, comment="suggestions in the last list"),
+    Column("accepted", Boolean, comment="taken from the list"),
 )
 USER_STATES = Table(
     "user_states",
@@ -106,6 +112,8 @@ class Submission:
     user: str
     composition: str
     lesson: Lesson
+    tenant: str = ""
+    seen: Seen | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,10 +229,13 @@ class Store:
                 _forget_oldest(state, each.lesson.query, self._max_history)
             states[user] = Stored(state, version + 1)
             known[key] = Outcome(learned, state.updates)
-            added.append({
-                "user": user, "composition": each.composition, "query": each.lesson.query,
-                "learned": learned, "updates": state.updates, "number": version + 1, "at": _now(),
-            })  # fmt: skip
+            row: dict[str, Any] = {
+                "user": user,
+                "composition": each.composition,
+                "query": each.lesson.query,
+            }
+            row |= {"learned": learned, "updates": state.updates, "number": version + 1}
+            added.append(row | {"at": _now(), "tenant": each.tenant} | _seen(each.seen))
         if added:
             connection.execute(insert(SUBMISSIONS), added)
             self._write_states(connection, {row["user"] for row in added}, states, versions)
@@ -293,6 +304,10 @@ def _forget_oldest(state: UserState, query: str, limit: int) -> None:
     history[query] = history.pop(query)  # to the end: submitted last
     while len(history) > limit:
         del history[next(iter(history))]
+
+
+def _seen(seen: Seen | None) -> dict[str, Any]:
+    return seen._asdict() if seen else dict.fromkeys(Seen._fields)
 
 
 def _now() -> datetime:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from telic.completion import Completer
 from telic.errors import InputError
+from telic.serve.metrics import FOLDER, mark_process_dead
 from telic.serve.peers import Place
 from telic.serve.server import listen, serve_on, shown_address
 from telic.serve.settings import Settings
@@ -62,10 +63,12 @@ def run_workers(
         listen(settings) as listener,
         tempfile.TemporaryDirectory(prefix="telic-") as folder,
     ):
+        os.environ[FOLDER] = folder
         places = [Place(index, workers, folder) for index in range(workers)]
         crew = [_Worker(model, settings, listener, place) for place in places]
         stopping = threading.Event()
         before = signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+        before_hangup = signal.signal(signal.SIGHUP, lambda *_: _mark(crew))
         try:
             with suppress(KeyboardInterrupt):
                 for worker in crew:
@@ -77,10 +80,18 @@ def run_workers(
                     for worker in crew:
                         if not worker.process.is_alive() and not stopping.is_set():
                             worker.start_anew()
+                        worker.swap_if_due()
         finally:
             for worker in crew:
                 worker.stop()
+            del os.environ[FOLDER]
             signal.signal(signal.SIGTERM, before)
+            signal.signal(signal.SIGHUP, before_hangup)
+
+
+def _mark(crew: "list[_Worker]") -> None:
+    for worker in crew:
+        worker.swap_due = True
 
 
 @dataclass
@@ -91,6 +102,9 @@ class _Worker:
     place: Place
     process: BaseProcess = field(init=False)
     _up: Connection = field(init=False)
+    swap_due: bool = False
+    """Whether it is still to read its model and keys anew."""
+    _is_up: bool = False
     _started: float = 0.0
     _short: int = 0
 
@@ -102,14 +116,23 @@ class _Worker:
         )
         self.process.start()
         up.close()
+        self._is_up = False
         self._started = time.monotonic()
 
     def comes_up(self) -> bool:
         """Wait until it answers, or has died."""
         try:
-            return bool(self._up.recv())
+            self._is_up = bool(self._up.recv())
         except EOFError:
-            return False
+            self._is_up = False
+        return self._is_up
+
+    def swap_if_due(self) -> None:
+        """Tell it by a signal, which would end one that is only just being started."""
+        if self.swap_due and (self._is_up or (self._up.poll() and self.comes_up())):
+            self.swap_due = False
+            assert self.process.pid
+            os.kill(self.process.pid, signal.SIGHUP)
 
     def start_anew(self) -> None:
         lived = time.monotonic() - self._started
@@ -117,6 +140,7 @@ class _Worker:
         if self._short > 1:
             raise InputError(f"worker {self.place.index} dies as soon as it is started.")
         _log.error("worker %d died and is started anew", self.place.index)
+        mark_process_dead(self.process.pid, self.place.folder)
         self.start()
 
     def stop(self) -> None:
@@ -133,6 +157,7 @@ def _work(
     model: str | Path, settings: Settings, listener: socket.socket, place: Place, up: Connection
 ) -> None:
     """Serve, as a process of its own."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it can swap: it has just read the model
     completer = Completer.load(model)
     parent = multiprocessing.parent_process()
 
@@ -148,4 +173,11 @@ def _work(
         up.close()
 
     with suppress(KeyboardInterrupt):
-        serve_on(completer, settings, listener, place=place, ready=ready)
+        serve_on(
+            completer,
+            settings,
+            listener,
+            place=place,
+            ready=ready,
+            reload=lambda: Completer.load(model),
+        )

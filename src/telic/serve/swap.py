@@ -1,0 +1,85 @@
+"""Another model, or other keys, in place of those that serve, while requests come in."""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+
+from starlette.applications import Starlette
+from starlette.types import Receive, Scope, Send
+
+from telic.errors import TelicError
+from telic.serve.app import Service
+
+_log = logging.getLogger("telic.serve")
+
+
+class Swapping:
+    """Passes requests on to a service, and to the next one once that is ready.
+
+    What is open in the old one is answered and written there; users' compositions begin again in
+    the new one, whose features may mean something else.
+
+    Parameters
+    ----------
+    first : Service
+        Not yet started.
+    make : callable, optional
+        Returns the next service: reads and warms what is to serve, in a thread. Without it there is
+        no next one.
+    grace : float
+        Seconds that requests to the old one may take.
+    """
+
+    def __init__(
+        self, first: Service, make: Callable[[], Service] | None = None, *, grace: float = 5.0
+    ) -> None:
+        self.current = first
+        self._make, self._grace = make, grace
+        self._lifespan = Starlette(lifespan=self._live)
+        self._swap: asyncio.Task[None] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection."""
+        if scope["type"] == "lifespan":
+            return await self._lifespan(scope, receive, send)
+        await self.current(scope, receive, send)
+
+    @asynccontextmanager
+    async def _live(self, app: Starlette) -> AsyncIterator[None]:
+        # Only the main thread hears signals, and not on every system.
+        with suppress(AttributeError, NotImplementedError, OSError, RuntimeError, ValueError):
+            if self._make and not os.isatty(0):  # a terminal that is closed says so by this signal
+                loop = asyncio.get_running_loop()
+                loop.add_signal_handler(signal.SIGHUP, self.swap_soon)
+        await self.current.start()
+        yield
+        if self._swap:
+            self._swap.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._swap
+        await self.current.stop()
+
+    def swap_soon(self) -> None:
+        """Begin to make the next service; one that is being made already is enough."""
+        if self._swap is None or self._swap.done():
+            self._swap = asyncio.get_running_loop().create_task(self.swap())
+
+    async def swap(self) -> None:
+        """Let the next service answer from now on; keep this one if there can be none."""
+        assert self._make is not None
+        try:
+            following = await asyncio.to_thread(self._make)
+        except (TelicError, OSError) as error:
+            _log.error("the model is not swapped: %s", error)
+            return
+        before = self.current
+        await following.start()
+        self.current = following
+        _log.info("the model was swapped")
+        try:
+            await before.drained(self._grace)
+        finally:
+            await before.stop()

@@ -1,0 +1,128 @@
+"""What is counted, by whom it may be read, and that it agrees with what was done."""
+
+from dataclasses import replace
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from sqlalchemy import create_engine
+from starlette.testclient import TestClient
+
+from telic.serve import create_app
+from telic.serve.metrics import Metrics, Seen
+from telic.serve.tenants import add_key
+from telic.serve.traces import Traced
+
+ADA = {"user": "ada", "composition": "c"}
+
+
+def counted(client, **headers):
+    """Every sample, by its name and labels."""
+    answer = client.get("/metrics", headers=headers)
+    assert answer.status_code == 200
+    return {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+
+
+def search(client, typed, query, composition):
+    keys = ADA | {"composition": composition}
+    shown = []
+    for end in range(1, len(typed) + 1):
+        shown = client.get("/suggest", params=keys | {"q": typed[:end]}).json()[1]
+    assert client.post("/submit", json=keys | {"query": query}).status_code == 200
+    return shown.index(query) + 1 if query in shown else 0
+
+
+def test_acceptance_ranks_and_keystrokes_saved(client, settings):
+    search(client, "sal", "salad", "1")
+    place = search(client, "sal", "salsify", "2")
+    search(client, "soup", "soup", "3")  # typed to its end: in the list, but not taken from it
+    search(client, "q", "quince", "4")
+    for _ in range(2):  # the same again counts once
+        client.post("/submit", json=ADA | {"composition": "5", "query": "soup"})
+    found = counted(client)
+    assert found["telic_submissions_total", "true", "open", ""] == 2
+    assert found["telic_submissions_total", "false", "open", ""] == 3
+    assert found["telic_keystrokes_saved_total", ""] == len("ad") + len("sify")
+    assert found["telic_characters_total", ""] == len("saladsalsifysoupquincesoup")
+    assert found["telic_reciprocal_ranks_total", ""] == pytest.approx(1 / 2 + 1 / place + 1)
+    engine = create_engine(settings.database)
+    with engine.connect() as connection:
+        rows = connection.exec_driver_sql(
+            "SELECT typed, rank, accepted FROM submissions ORDER BY composition"
+        ).fetchall()
+    engine.dispose()
+    assert rows == [(3, 2, 1), (3, place, 1), (4, 1, 0), (1, 0, 0), (None, None, None)]
+
+
+def test_requests_are_counted_by_address_and_status(client):
+    for path in ("/suggest?q=s", "/suggest?q=" + "s" * 300, "/secret", "/other"):
+        client.get(path)
+    found = counted(client)
+    assert found["telic_requests_total", "/suggest", "200"] == 1
+    assert found["telic_requests_total", "/suggest", "422"] == 1
+    assert found["telic_requests_total", "other", "404"] == 2
+    assert found["telic_request_seconds_count", "/suggest"] == 2
+    assert not any("secret" in name for key in found for name in key)
+
+
+def test_state_is_a_gauge(client):
+    assert counted(client)["telic_open_compositions",] == 0
+    client.get("/suggest", params=ADA | {"q": "s"})
+    found = counted(client)
+    assert found["telic_open_compositions",] == 1
+    assert found["telic_store_up",] == 1
+    gates = {key[1]: value for key, value in found.items() if key[0] == "telic_gate_open"}
+    assert gates
+    assert set(gates.values()) == {1.0}
+    client.app.journal._metrics.store(False)
+    assert counted(client)["telic_store_up",] == 0
+
+
+def test_only_an_admins_key_reads_them(completer, settings, tmp_path):
+    file = tmp_path / "keys.toml"
+    shop, admin = add_key(file, "shop"), add_key(file, "ops", admin=True)
+    app = create_app(completer, replace(settings, keys=str(file)))
+    with TestClient(app, "http://127.0.0.1:8000") as client:
+        assert client.get("/metrics").status_code == 401
+        own = {"authorization": f"Bearer {shop}"}
+        assert client.get("/metrics", headers=own).status_code == 403
+        client.post("/submit", json=ADA | {"query": "soup"}, headers=own)
+        found = counted(client, authorization=f"Bearer {admin}")
+        assert found["telic_submissions_total", "false", "open", "shop"] == 1
+
+
+@pytest.mark.parametrize(
+    ("seen", "saved"),
+    [(Seen(2, 1, 3, True), 2), (Seen(4, 1, 3, False), 0), (Seen(9, 1, 3, True), 0)],
+)
+def test_keystrokes_saved_are_what_was_not_typed(seen, saved):
+    assert seen.saved("soup") == saved
+
+
+def test_held_submissions_are_told_apart():
+    metrics = Metrics()
+    metrics.submission("", "soup", None, held=True)
+    assert b'accepted="false",running_check="held",tenant=""} 1.0' in metrics.exposition()
+
+
+def test_a_request_is_a_span_without_its_parameters(completer, settings):
+    sdk = pytest.importorskip("opentelemetry.sdk.trace")
+    export = pytest.importorskip("opentelemetry.sdk.trace.export")
+    memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter")
+    exporter = memory.InMemorySpanExporter()
+    provider = sdk.TracerProvider()
+    provider.add_span_processor(export.SimpleSpanProcessor(exporter))
+    app = Traced(create_app(completer, settings), provider)
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    with TestClient(app, "http://127.0.0.1:8000") as client:
+        client.get("/suggest?q=secret", headers={"traceparent": parent})
+        client.get("/nowhere")
+    first, second = exporter.get_finished_spans()
+    assert (first.name, first.attributes["http.response.status_code"]) == ("GET /suggest", 200)
+    assert format(first.context.trace_id, "032x") == parent.split("-")[1]
+    assert second.attributes["http.response.status_code"] == 404
+    assert "secret" not in first.to_json()
+    provider.shutdown()

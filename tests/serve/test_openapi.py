@@ -1,0 +1,66 @@
+"""The service's own description, and requests made from it."""
+
+from dataclasses import replace
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given
+from hypothesis import settings as examples
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+from starlette.routing import Route
+
+from telic.serve import Settings, create_app, serving
+from telic.serve.openapi import ANSWERS, openapi
+
+# Not among them: that whatever the description allows is accepted (a query of combining marks alone
+# is blank), and that whatever it does not name is refused (parameters of others are ignored).
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+
+
+@pytest.fixture(scope="module")
+def api(completer, tmp_path_factory):
+    settings = Settings.beside(tmp_path_factory.mktemp("api") / "model", port=0)
+    with serving(completer, settings) as address:
+        yield schemathesis.openapi.from_url(f"{address}/openapi.json")
+
+
+@pytest.mark.parametrize(("method", "path"), list(ANSWERS))
+def test_answers_are_as_described(api, method, path):
+    @examples(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(case=api[path][method].as_strategy())
+    def ask(case):
+        case.call_and_validate(checks=CHECKS)
+
+    ask()
+
+
+def test_every_route_is_described(client, completer, settings):
+    described = client.get("/openapi.json").json()
+    routes = [route for route in client.app.routes if isinstance(route, Route)]
+    assert set(described["paths"]) == {route.path for route in routes}
+    for route in routes:
+        for method in route.methods - {"HEAD"}:
+            operation = described["paths"][route.path][method.lower()]
+            assert operation["summary"]
+            assert {"200", "422", "500"} <= set(operation["responses"])
+    q = described["paths"]["/suggest"]["get"]["parameters"][0]
+    assert (q["name"], q["schema"]["maxLength"]) == ("q", settings.max_query)
+
+
+def test_with_keys_it_says_what_needs_one(completer, settings, tmp_path):
+    app = create_app(completer, settings)
+    described = openapi(app.routes, replace(settings, keys="keys.toml"))
+    locked = {path for path, each in described["paths"].items() if "security" in str(each)}
+    assert locked == {"/suggest", "/submit", "/about", "/metrics"}

@@ -1,0 +1,129 @@
+"""Another model in place of the one that serves; a stop that cuts nobody off; the log."""
+
+import json
+import logging
+import logging.config
+import socket
+import sys
+import threading
+import time
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+import pytest
+from starlette.testclient import TestClient
+
+from telic.completion import PrefixIndex
+from telic.errors import InputError
+from telic.serve import create_app, serving
+from telic.serve.logs import JsonLines, log_config
+from telic.serve.swap import Swapping
+
+ADA = {"user": "ada", "composition": "c"}
+
+
+@pytest.fixture
+def sorbet(make_completer):
+    return make_completer(index=PrefixIndex.build(["sorbet"], [1]))
+
+
+def test_the_next_service_answers_and_the_old_one_ends_in_order(completer, sorbet, settings):
+    first = create_app(completer, settings)
+    app = Swapping(first, lambda: create_app(sorbet, settings))
+    with TestClient(app, "http://127.0.0.1:8000") as client:
+        assert client.get("/suggest", params=ADA | {"q": "so"}).json()[1] == ["soup"]
+        client.portal.call(app.swap)
+        assert not first.journal._writer.is_alive()
+        # The composition begins again, with the next model.
+        assert client.get("/suggest", params=ADA | {"q": "so"}).json()[1] == ["sorbet"]
+        assert client.post("/submit", json=ADA | {"query": "sorbet"}).status_code == 200
+        assert client.get("/healthz").status_code == 200
+    assert not app.current.journal._writer.is_alive()
+
+
+def test_what_is_under_way_in_the_old_one_is_answered(completer, sorbet, settings):
+    first = create_app(completer, settings)
+    app = Swapping(first, lambda: create_app(sorbet, settings))
+    record, begun, go_on = first.journal._store.record, threading.Event(), threading.Event()
+
+    def slow(submissions):
+        begun.set()
+        assert go_on.wait(30)
+        return record(submissions)
+
+    first.journal._store.record = slow
+    answers = []
+    with TestClient(app, "http://127.0.0.1:8000") as client:
+        asks = threading.Thread(
+            target=lambda: answers.append(client.post("/submit", json=ADA | {"query": "soup"}))
+        )
+        asks.start()
+        assert begun.wait(30)
+        swap = client.portal.start_task_soon(app.swap)
+        while app.current is first:
+            time.sleep(0.01)
+        assert client.get("/suggest?q=so").json()[1] == ["sorbet"]
+        go_on.set()
+        swap.result(30)
+        asks.join(30)
+        assert answers[0].status_code == 200
+        answer = client.get("/suggest", params={"user": "ada", "composition": "d", "q": "so"})
+        assert "soup" in answer.json()[1]  # what it was taught is there
+
+
+def test_a_model_that_cannot_be_read_leaves_the_old_one(completer, settings, caplog):
+    def broken():
+        raise InputError("model: is damaged.")
+
+    app = Swapping(create_app(completer, settings), broken)
+    with TestClient(app, "http://127.0.0.1:8000") as client:
+        client.portal.call(app.swap)
+        assert client.get("/suggest?q=so").json()[1] == ["soup"]
+    assert "not swapped: model: is damaged" in caplog.text
+
+
+def test_who_is_sending_when_the_service_stops_is_answered(completer, settings):
+    body = json.dumps(ADA | {"query": "soup"}).encode()
+    head = (
+        b"POST /submit HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        b"Content-Length: %d\r\n\r\n" % len(body)
+    )
+    with serving(completer, replace(settings, port=0)) as address:
+        at = urlsplit(address)
+        connection = socket.create_connection((at.hostname, at.port), timeout=30)
+        connection.sendall(head + body[:5])
+        time.sleep(0.2)
+        threading.Timer(0.3, connection.sendall, [body[5:]]).start()
+    with connection:
+        assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200")
+
+
+def test_the_log_is_json_and_quotes_no_error(settings):
+    try:
+        {}["secret query"]
+    except KeyError:
+        record = logging.getLogger("telic.serve").makeRecord(
+            "telic.serve", logging.ERROR, __file__, 1, "a keystroke went %s", ("wrong",),
+            sys.exc_info(),
+        )  # fmt: skip
+    said = json.loads(JsonLines().format(record))
+    assert (said["level"], said["message"], said["error"]) == (
+        "error",
+        "a keystroke went wrong",
+        "KeyError",
+    )
+    assert "test_swap.py" in said["at"][0]
+    assert "secret" not in json.dumps(said)
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_the_logs_settings_are_ones(settings, as_json, capsys):
+    logger = logging.getLogger("telic.serve")
+    before = (logger.handlers[:], logger.level)
+    try:
+        logging.config.dictConfig(log_config(replace(settings, log_json=as_json)))
+        logger.info("said")
+    finally:
+        logger.handlers[:], logger.level = before
+    line = capsys.readouterr().err
+    assert (json.loads(line)["message"] if as_json else line.split()[-1]) == "said"
