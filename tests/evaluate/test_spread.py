@@ -37,3 +37,9 @@ def test_a_constant_column_has_none(n, value, sign):
 def test_columns_of_zeros_and_no_rows_have_none(form):
     assert standard_deviations(form(np.zeros((4, 2)))).tolist() == [1.0, 1.0]
     assert standard_deviations(form(np.zeros((0, 2)))).tolist() == [1.0, 1.0]
+
+
+def test_entries_that_are_stored_in_parts_are_summed():
+    parts = sparse.csc_array(([1.0, 2.0, 3.0], [0, 0, 1], [0, 3]), shape=(2, 1))
+    assert standard_deviations(parts) == 1.0
+    assert parts.nnz == 3

@@ -1,13 +1,17 @@
 """How widely the columns of a table are spread, for scaling them."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from scipy import sparse
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 _ROUNDING = 1e-12
 """A spread that is smaller, relative to the column's largest value, is rounding."""
 
 
-def standard_deviations(X: np.ndarray | sparse.sparray | sparse.spmatrix) -> np.ndarray:
+def standard_deviations(X: "np.ndarray | sparse.sparray | sparse.spmatrix") -> np.ndarray:
     """Return the standard deviation of each column, or 1 where a column is constant.
 
     A column is constant if it varies by no more than rounding: dividing by what is left of such a
@@ -30,13 +34,15 @@ def standard_deviations(X: np.ndarray | sparse.sparray | sparse.spmatrix) -> np.
     n, d = X.shape
     if not n:
         return np.ones(d)
-    if sparse.issparse(X):
-        columns = sparse.csc_matrix(X)
+    if not isinstance(X, np.ndarray):
+        columns = X.tocsc(copy=True)
+        columns.sum_duplicates()
         stored = np.diff(columns.indptr)
-        largest = np.asarray(abs(columns).max(axis=0).todense(), float).ravel()
-        unit = _power_of_two(largest)
-        values = columns.data / np.repeat(unit, stored)
         column = np.repeat(np.arange(d), stored)
+        largest = np.zeros(d)
+        np.maximum.at(largest, column, np.abs(columns.data))
+        unit = _power_of_two(largest)
+        values = columns.data / unit[column]
         mean = np.bincount(column, values, d) / n
         squares = np.bincount(column, (values - mean[column]) ** 2, d)
         spread = unit * np.sqrt((squares + (n - stored) * mean**2) / n)
