@@ -372,13 +372,16 @@ thread. Gap: (P(w) − P*) / (P(0) − P*) with λ₁ = λ₂ = 1e-4."""
 
 ENGINE_HEAD = """# Look-up beside other engines
 
-Written by `python -m benchmarks completion --only engine --output docs/completion-engine.md`: the
-world's places in all their spellings with made-up popularity, processor time from Python with the
-texts, one thread; telic's includes the composition that feedback and history work through. "Found"
-is the share of look-ups whose ten suggestions hold the name that was meant, case and accents aside;
-a word alone may have more than ten. Quality is on a real query log that shows no users (Bing
-Coronavirus Query Set, January 2020, English-speaking countries), weighted by its popularity scores.
-FTS5 looks for no typos."""
+`python -m benchmarks completion --only engine --output docs/completion-engine.md` wrote this
+page.
+
+The phrases are the world's places in all their spellings, with made-up popularity. Times are
+processor time of one thread, from a call in Python to the texts; telic's include opening the
+composition that feedback and history need. "Found" is the share of look-ups whose ten suggestions
+hold the name that was meant, where case and accents do not count. More than ten names may hold a
+word that is looked up alone. FTS5 does not look for typos. Quality is measured on a real query
+log that shows no users (Bing Coronavirus Query Set, January 2020, English-speaking countries),
+weighted by its popularity scores."""
 
 
 if __name__ == "__main__":

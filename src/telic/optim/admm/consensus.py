@@ -54,7 +54,7 @@ class ConsensusResult:
     objective: float
     """Of the pooled problem."""
     gap: float
-    """Bound on the distance from the pooled optimum, always (`measures.certificate`)."""
+    """Bound on the distance from the pooled optimum, always (`duality_gap.certificate`)."""
     rounds: int
     converged: bool
     stopped: str

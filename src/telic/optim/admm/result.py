@@ -71,7 +71,7 @@ class AdmmResult:
     step_size: float
     objective: float
     gap: float
-    """Bound on the objective's distance from the optimum (`measures.certificate`), always."""
+    """Bound on the objective's distance from the optimum (`duality_gap.certificate`), always."""
     primal_residual: float
     """‖Ax + By − c‖."""
     dual_residual: float
