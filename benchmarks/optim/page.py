@@ -5,9 +5,10 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.optim import memory, two_threads
+from benchmarks.optim.everyday import everyday_page, table
 from benchmarks.optim.run import HEAD, speed_rows
 
-TITLE = """# Speed of telic.optim
+TITLE = """## Large text-like problems, and ASBCD
 
 Written by `make bench ARGS="--output docs/optim-speed.md"`. Processor seconds of one thread,
 compilation and conversion of matrices excluded, medians of runs that take turns; the last column
@@ -57,14 +58,15 @@ slopes and curvatures (3), and a dense chunk of 256 rows that the Gram matrix is
 def speed_page(*, only: str, repeat: int, limit: float, done: Path | None) -> str:
     """Return the page in Markdown; `only` "threads" or "memory", too, names a part of it."""
     rows = speed_rows(only=only, repeat=repeat, limit=limit, done=done)
-    page = TITLE + _table(HEAD, rows)
+    page = everyday_page(repeat=repeat, done=done) if not only else ""
+    page += TITLE + table(HEAD, rows)
     parts = (
         ("threads", THREADS, two_threads.HEAD, partial(two_threads.thread_rows, repeat)),
         ("memory", MEMORY, memory.HEAD, memory.memory_rows),
     )
     for name, text, head, measure in parts:
         if only in name:
-            page += text + _table(head, _kept(done, name, measure))
+            page += text + table(head, _kept(done, name, measure))
     return page
 
 
@@ -77,6 +79,7 @@ def _kept(done, name, measure) -> list:
     return finished[name]
 
 
-def _table(columns, rows) -> str:
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+def with_everyday(page: Path, everyday: str) -> str:
+    """Return a page with another first section."""
+    old = page.read_text(encoding="utf-8") if page.is_file() else ""
+    return everyday + old[max(0, old.find(TITLE.splitlines()[0])) :]

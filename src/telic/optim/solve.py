@@ -177,9 +177,7 @@ def solve(
     """Run a method on a problem that is already built; parameters as in `minimize`."""
     if method not in METHODS:
         raise InputError(f"method is {method!r}, expected one of {', '.join(METHODS)}.")
-    real = isinstance(tol, Real) and isinstance(max_passes, Real)
-    if not real or not 0 <= tol < np.inf or not max_passes > 0:
-        raise InputError(f"tol is {tol!r} and max_passes {max_passes!r}: expected >= 0 and > 0.")
+    check_stop(tol, max_passes)
     d = problem.design.d
     null = problem.null()
     move = _Move.of(problem, null)
@@ -229,6 +227,13 @@ def solve(
     )
     _warn_if_separated(problem, result)
     return move.back(result, tol)
+
+
+def check_stop(tol: Any, max_passes: Any) -> None:
+    """Refuse a tolerance or a limit of passes that cannot be used."""
+    real = isinstance(tol, Real) and isinstance(max_passes, Real)
+    if not real or not 0 <= tol < np.inf or not max_passes > 0:
+        raise InputError(f"tol is {tol!r} and max_passes {max_passes!r}: expected >= 0 and > 0.")
 
 
 def choose_method(problem: Problem) -> str:

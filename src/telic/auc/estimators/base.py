@@ -18,7 +18,7 @@ from telic.auc.thresholds import choose_threshold
 from telic.errors import InputError
 from telic.evaluate.classification import roc_auc
 from telic.optim.design import check_values
-from telic.optim.estimators.elastic_net import example_weights
+from telic.optim.estimators.linear import example_weights
 
 
 class LinearAUC(ClassifierMixin, BaseEstimator):

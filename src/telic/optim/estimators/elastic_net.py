@@ -5,76 +5,21 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs
-from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils.class_weight import compute_class_weight
+from scipy.special import expit, softmax
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from telic.errors import InputError
-from telic.optim.design import refuse_mask
+from telic.optim.estimators.linear import Linear, example_weights, validated
 from telic.optim.losses import Loss, Poisson, as_loss
 from telic.optim.result import SolveResult
-from telic.optim.solve import minimize
-
-_FORMATS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
-
-
-def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **options: Any) -> Any:
-    """Return `validate_data` in the formats of the solvers; a mask, which it drops, is refused."""
-    refuse_mask("X", X)
-    refuse_mask("y", y)
-    return validate_data(estimator, X, y, **_FORMATS, **options)
+from telic.optim.softmax import make_softmax_problem
+from telic.optim.softmax_newton import solve_softmax
+from telic.optim.solve import check_stop
 
 
-class _Linear(BaseEstimator):
-    """A linear prediction, and the call of the solver."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def _scores(self, X: Any) -> np.ndarray:
-        """X coef + intercept; one column per row of coef_ where that is two-dimensional."""
-        check_is_fitted(self)
-        X = validated(self, X, reset=False)
-        return np.asarray(X @ self.coef_.T) + self.intercept_
-
-    def _solve(
-        self,
-        X: Any,
-        y: Any,
-        alpha: float,
-        sample_weight: Any,
-        start: tuple[np.ndarray, float] | None,
-    ) -> SolveResult:
-        coef, intercept = start if start is not None else (None, 0.0)
-        return minimize(
-            X,
-            y,
-            loss=self.loss,
-            l1=alpha * self.l1_ratio,
-            l2=alpha * (1.0 - self.l1_ratio),
-            method=self.solver,
-            fit_intercept=self.fit_intercept,
-            sample_weight=sample_weight,
-            tol=self.tol,
-            max_passes=self.max_iter,
-            seed=seed_of(self.random_state),
-            coef_init=coef,
-            intercept_init=intercept,
-            threads=effective_n_jobs(self.n_jobs),
-        )
-
-    def _check_ratio(self) -> None:
-        if not isinstance(self.l1_ratio, Real) or not 0 <= float(self.l1_ratio) <= 1:
-            raise InputError(f"l1_ratio is {self.l1_ratio!r}, expected a number from 0 to 1.")
-
-
-class ElasticNetClassifier(ClassifierMixin, _Linear):
+class ElasticNetClassifier(ClassifierMixin, Linear):
     """Logistic regression, or a squared-hinge machine, with ℓ₁ and ℓ₂ penalties.
 
     Minimises C Σ_i s_i loss(y_i (⟨w, x_i⟩ + b)) + l1_ratio ‖w‖₁ + (1 − l1_ratio)/2 ‖w‖², the
@@ -82,7 +27,8 @@ class ElasticNetClassifier(ClassifierMixin, _Linear):
     can take in an import. In the terms of `telic.optim.minimize`: l1 = l1_ratio/(C Σ s_i) and
     l2 = (1 − l1_ratio)/(C Σ s_i).
 
-    More than two classes are fitted one against the rest (scikit-learn's saga is multinomial).
+    More than two classes are fitted together, as in scikit-learn: the loss is that of softmax,
+    log Σ_k exp z_ik − z_iy with a row of coefficients for each class.
 
     Parameters
     ----------
@@ -98,8 +44,11 @@ class ElasticNetClassifier(ClassifierMixin, _Linear):
         The intercept is not penalised.
     class_weight : dict or "balanced", optional
         Multiplies the sample weights, as in scikit-learn.
+    multi_class : {"multinomial", "ovr"}
+        How more than two classes are fitted: together by softmax, or one against the rest. The
+        squared hinge knows the latter only.
     solver : str
-        A method of `telic.optim.minimize`.
+        A method of `telic.optim.minimize`; softmax has one of its own, ``auto``.
     tol : float
         Duality gap at which to stop, relative to the objective at w = 0. Unlike scikit-learn's it
         bounds the error of the objective.
@@ -117,9 +66,9 @@ class ElasticNetClassifier(ClassifierMixin, _Linear):
     classes_ : array, shape (n_classes,)
     coef_ : array, shape (1 or n_classes, n_features)
     intercept_ : array, shape (1 or n_classes,)
-    n_iter_ : array of int, shape (1 or n_classes,)
+    n_iter_ : array of int, shape (1,), or (n_classes,) one against the rest
         Passes over the data.
-    gap_ : array, shape (1 or n_classes,)
+    gap_ : array, shape (1,), or (n_classes,) one against the rest
         Certified distance of the objective (per unit of weight) from its optimum.
     n_features_in_, feature_names_in_
         As in every scikit-learn estimator.
@@ -143,6 +92,7 @@ class ElasticNetClassifier(ClassifierMixin, _Linear):
         loss: str | Loss = "logistic",
         fit_intercept: bool = True,
         class_weight: Any = None,
+        multi_class: str = "multinomial",
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: float = 1000,
@@ -156,6 +106,7 @@ class ElasticNetClassifier(ClassifierMixin, _Linear):
         self.loss = loss
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.multi_class = multi_class
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -186,6 +137,8 @@ class ElasticNetClassifier(ClassifierMixin, _Linear):
         weights = example_weights(self.class_weight, y, sample_weight)
         self._check_both_weighted(classes, y, weights)
         alpha = 0.0 if self.penalty is None else 1.0 / (self.C * weights.sum())
+        if classes.size > 2 and self._is_softmax():
+            return self._fit_softmax(X, y, classes, weights, alpha, with_penalty.l1_ratio)
         positive = classes[1:] if classes.size == 2 else classes
         starts = self._starts(classes, X.shape[1], positive.size)
         results = [
@@ -194,6 +147,47 @@ class ElasticNetClassifier(ClassifierMixin, _Linear):
         ]
         self.classes_: np.ndarray = classes
         self._store(results)
+        return self
+
+    def _is_softmax(self) -> bool:
+        """Whether several classes are fitted together."""
+        if self.multi_class not in ("multinomial", "ovr"):
+            raise InputError(
+                f"multi_class is {self.multi_class!r}, expected 'multinomial' or 'ovr'."
+            )
+        return self.multi_class == "multinomial" and self.loss == "logistic"
+
+    def _fit_softmax(
+        self,
+        X: Any,
+        y: np.ndarray,
+        classes: np.ndarray,
+        weights: np.ndarray,
+        alpha: float,
+        ratio: float,
+    ) -> Self:
+        if self.solver != "auto":
+            raise InputError(
+                f"solver is {self.solver!r}: several classes are fitted together by 'auto' only. "
+                "Use it, or multi_class='ovr'."
+            )
+        check_stop(self.tol, self.max_iter)
+        problem = make_softmax_problem(
+            *(X, np.searchsorted(classes, y)),
+            l1=alpha * ratio,
+            l2=alpha * (1.0 - ratio),
+            sample_weight=weights,
+            fit_intercept=self.fit_intercept,
+        )
+        start = None
+        if self._starts(classes, X.shape[1], classes.size)[0] is not None:
+            start = self.coef_, self.intercept_
+        result = solve_softmax(problem, tol=self.tol, max_passes=self.max_iter, start=start)
+        self.classes_ = classes
+        self.coef_: np.ndarray = result.coef
+        self.intercept_: np.ndarray = result.intercept
+        self.n_iter_ = np.array([max(1, round(result.passes))])
+        self.gap_ = np.array([result.gap])
         return self
 
     def _checked_classes(self, y: np.ndarray) -> np.ndarray:
@@ -235,8 +229,11 @@ class ElasticNetClassifier(ClassifierMixin, _Linear):
 
     @available_if(lambda self: self.loss == "logistic")
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probability of each class; beyond two classes the scores' odds, normalised to 1."""
-        p = expit(self.decision_function(X))
+        """Probability of each class; one against the rest: each one's own, normalised."""
+        scores = self.decision_function(X)
+        if scores.ndim > 1 and self._is_softmax():
+            return softmax(scores, axis=1)
+        p = expit(scores)
         if p.ndim == 1:
             return np.column_stack([1.0 - p, p])
         total = p.sum(axis=1, keepdims=True)
@@ -259,7 +256,7 @@ class ElasticNetClassifier(ClassifierMixin, _Linear):
         return list(zip(self.coef_, self.intercept_, strict=True))
 
 
-class ElasticNetRegressor(RegressorMixin, _Linear):
+class ElasticNetRegressor(RegressorMixin, Linear):
     """Linear regression with ℓ₁ and ℓ₂ penalties, for squared, Huber and Poisson losses.
 
     Minimises Σ_i s_i loss(⟨w, x_i⟩ + b, y_i) / Σ_i s_i + alpha l1_ratio ‖w‖₁
@@ -358,38 +355,6 @@ class ElasticNetRegressor(RegressorMixin, _Linear):
         """Return the expected target of each sample."""
         scores = self._scores(X)
         return np.exp(scores) if isinstance(as_loss(self.loss), Poisson) else scores
-
-
-def seed_of(random_state: Any) -> int | None:
-    """Turn scikit-learn's random_state into a seed; None stays None."""
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
-    return random_state
-
-
-def example_weights(class_weight: Any, y: Any, sample_weight: Any) -> np.ndarray:
-    """Return sample weights times class weights; ones where neither is given."""
-    refuse_mask("sample_weight", sample_weight)
-    try:
-        weights = np.asarray(1.0 if sample_weight is None else sample_weight, np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"sample_weight cannot be read as numbers: {error}.") from None
-    if weights.ndim == 0:
-        weights = np.full(len(y), float(weights))
-    if weights.shape != (len(y),):
-        raise InputError(
-            f"sample_weight has shape {weights.shape}, expected ({len(y)},): one per sample."
-        )
-    if class_weight is not None:
-        classes, codes = np.unique(y, return_inverse=True)
-        # Balanced means balanced in weight, as in scikit-learn's LogisticRegression.
-        weights = (
-            weights
-            * compute_class_weight(class_weight, classes=classes, y=y, sample_weight=weights)[codes]
-        )
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
-        raise InputError("sample_weight must be finite, >= 0 and not all zero.")
-    return weights
 
 
 def _with_penalty(model: ElasticNetClassifier) -> ElasticNetClassifier:

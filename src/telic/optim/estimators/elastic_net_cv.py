@@ -12,13 +12,8 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from telic.errors import InputError
 from telic.optim.design import refuse_mask
-from telic.optim.estimators.elastic_net import (
-    ElasticNetClassifier,
-    ElasticNetRegressor,
-    example_weights,
-    seed_of,
-    validated,
-)
+from telic.optim.estimators.elastic_net import ElasticNetClassifier, ElasticNetRegressor
+from telic.optim.estimators.linear import example_weights, seed_of, validated
 from telic.optim.losses import Loss
 from telic.optim.penalties import ElasticNet
 from telic.optim.problem import Problem, make_problem
@@ -244,6 +239,8 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
 class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
     """`ElasticNetClassifier` with C, and if wanted l1_ratio, chosen by cross-validation.
 
+    More than two classes are fitted one against the rest.
+
     Parameters
     ----------
     Cs : int or array
@@ -279,6 +276,8 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
     >>> round(model.C_, 3)
     1.0
     """
+
+    multi_class = "ovr"
 
     def __init__(
         self,
@@ -320,7 +319,7 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
             raise InputError(f"Cs is {self.Cs!r}, expected a length >= 1 or numbers > 0.")
 
         def fitted(results: Sequence[SolveResult], labels: np.ndarray) -> ElasticNetClassifier:
-            model = ElasticNetClassifier(loss=self.loss)
+            model = ElasticNetClassifier(loss=self.loss, multi_class="ovr")
             model.classes_, model.n_features_in_ = labels, X.shape[1]
             model.coef_ = np.array([result.coef for result in results])
             model.intercept_ = np.array([result.intercept for result in results])

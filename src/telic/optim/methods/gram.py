@@ -8,7 +8,7 @@ from scipy.linalg import lapack
 
 from telic.errors import InputError
 from telic.optim.method import Method
-from telic.optim.methods.gram_descent import blocks_of, descend
+from telic.optim.methods.gram_descent import add_two, blocks_of, descend
 from telic.optim.methods.line_search import backtrack
 from telic.optim.methods.sampled_gram import sampled, weighted_gram
 from telic.optim.problem import Problem
@@ -144,7 +144,7 @@ class _Descent(_Model):
         product, along = self.matrix @ move, change @ move
         bend = move @ product
         if along > 1e-10 * bend > 0.0:
-            self.matrix += np.outer(change / along, change) - np.outer(product / bend, product)
+            add_two(self.matrix, change, 1.0 / along, product, -1.0 / bend)
 
     def minimum(self, coef: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """Coefficients at which the model, with the penalty, is nearly least."""

@@ -56,3 +56,12 @@ def descend(hessian, slope, w, move, order, starts, weights, l1, l2, tol, goal, 
             first = worst
         if worst <= max(goal, tol * first):
             break
+
+
+@njit(cache=True, nogil=True)
+def add_two(matrix, u, a, v, b):
+    """Add a u uᵀ + b v vᵀ to a matrix."""
+    for j in range(u.size):
+        left, right, line = a * u[j], b * v[j], matrix[j]
+        for k in range(u.size):
+            line[k] += left * u[k] + right * v[k]

@@ -14,7 +14,7 @@ from telic.optim.admm.problem import AdmmProblem, make_admm_problem
 from telic.optim.admm.result import AdmmResult
 from telic.optim.admm.separable_penalty import separable
 from telic.optim.admm.solve import solve_admm
-from telic.optim.estimators.elastic_net import example_weights, seed_of, validated
+from telic.optim.estimators.linear import example_weights, seed_of, validated
 from telic.optim.losses import Loss
 from telic.optim.threads import SMALL_MATRIX
 

@@ -14,7 +14,7 @@ from telic.errors import InputError
 from telic.optim.admm import feature_graphs
 from telic.optim.admm.estimators.generalized_lasso import Fitted, Regressor
 from telic.optim.admm.result import AdmmResult
-from telic.optim.estimators.elastic_net import example_weights, validated
+from telic.optim.estimators.linear import example_weights, validated
 from telic.optim.losses import Loss
 
 GRAPHS = ("glasso", "knn", "chain")

@@ -1,0 +1,101 @@
+"""What the linear estimators share: checked input, weights, and the call of the solver."""
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from telic.errors import InputError
+from telic.optim.design import refuse_mask
+from telic.optim.result import SolveResult
+from telic.optim.solve import minimize
+
+_FORMATS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
+
+
+def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **options: Any) -> Any:
+    """Return `validate_data` in the formats of the solvers; a mask, which it drops, is refused."""
+    refuse_mask("X", X)
+    refuse_mask("y", y)
+    return validate_data(estimator, X, y, **_FORMATS, **options)
+
+
+class Linear(BaseEstimator):
+    """A linear prediction, and the call of the solver."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """X coef + intercept; one column per row of coef_ where that is two-dimensional."""
+        check_is_fitted(self)
+        X = validated(self, X, reset=False)
+        return np.asarray(X @ self.coef_.T) + self.intercept_
+
+    def _solve(
+        self,
+        X: Any,
+        y: Any,
+        alpha: float,
+        sample_weight: Any,
+        start: tuple[np.ndarray, float] | None,
+    ) -> SolveResult:
+        coef, intercept = start if start is not None else (None, 0.0)
+        return minimize(
+            X,
+            y,
+            loss=self.loss,
+            l1=alpha * self.l1_ratio,
+            l2=alpha * (1.0 - self.l1_ratio),
+            method=self.solver,
+            fit_intercept=self.fit_intercept,
+            sample_weight=sample_weight,
+            tol=self.tol,
+            max_passes=self.max_iter,
+            seed=seed_of(self.random_state),
+            coef_init=coef,
+            intercept_init=intercept,
+            threads=effective_n_jobs(self.n_jobs),
+        )
+
+    def _check_ratio(self) -> None:
+        if not isinstance(self.l1_ratio, Real) or not 0 <= float(self.l1_ratio) <= 1:
+            raise InputError(f"l1_ratio is {self.l1_ratio!r}, expected a number from 0 to 1.")
+
+
+def seed_of(random_state: Any) -> int | None:
+    """Turn scikit-learn's random_state into a seed; None stays None."""
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    return random_state
+
+
+def example_weights(class_weight: Any, y: Any, sample_weight: Any) -> np.ndarray:
+    """Return sample weights times class weights; ones where neither is given."""
+    refuse_mask("sample_weight", sample_weight)
+    try:
+        weights = np.asarray(1.0 if sample_weight is None else sample_weight, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"sample_weight cannot be read as numbers: {error}.") from None
+    if weights.ndim == 0:
+        weights = np.full(len(y), float(weights))
+    if weights.shape != (len(y),):
+        raise InputError(
+            f"sample_weight has shape {weights.shape}, expected ({len(y)},): one per sample."
+        )
+    if class_weight is not None:
+        classes, codes = np.unique(y, return_inverse=True)
+        # Balanced means balanced in weight, as in scikit-learn's LogisticRegression.
+        weights = (
+            weights
+            * compute_class_weight(class_weight, classes=classes, y=y, sample_weight=weights)[codes]
+        )
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
+        raise InputError("sample_weight must be finite, >= 0 and not all zero.")
+    return weights

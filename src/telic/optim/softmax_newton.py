@@ -1,0 +1,327 @@
+"""Multinomial elastic nets: Newton's models class by class, accelerated, to a certified gap."""
+
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from telic.optim.losses import Squared
+from telic.optim.methods.gram_descent import descend
+from telic.optim.methods.sampled_gram import sampled, weighted_gram
+from telic.optim.problem import Problem
+from telic.optim.result import Record
+from telic.optim.softmax import SoftmaxProblem
+
+LARGEST = 40_000_000
+"""Numbers that the models of all classes may hold; beyond it they know the diagonal only."""
+_ROWS = 10
+"""Rows of the models' sample, times the features."""
+_MEMORY = 5
+"""Steps between two extrapolations, as in Bertrand and Massias (2021)."""
+_STALE = 8
+"""Steps after which slow models are formed anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class SoftmaxResult:
+    """What was found, and how sure it is; the terms are those of `telic.optim.SolveResult`."""
+
+    coef: np.ndarray
+    """Shape (K, d)."""
+    intercept: np.ndarray
+    """Shape (K,)."""
+    objective: float
+    gap: float
+    passes: float
+    converged: bool
+    history: list[Record] = field(repr=False)
+
+
+def solve_softmax(
+    problem: SoftmaxProblem,
+    *,
+    tol: float,
+    max_passes: float,
+    start: tuple[np.ndarray, np.ndarray] | None = None,
+) -> SoftmaxResult:
+    """Minimise a `SoftmaxProblem` to a duality gap of tol times its objective at W = 0.
+
+    The Hessian of softmax in the scores of a row, diag(p) − p pᵀ, lies below twice its diagonal, so
+    a model of each class of its own, up to twice as curved as that class alone, bounds them all.
+    Each is minimised by coordinate descent on the Gram matrix of a sample of the rows; a line
+    search makes up for what the sample missed, and every five steps Anderson's extrapolation, kept
+    where it lowers the objective, for what the classes do not know of each other.
+
+    Parameters
+    ----------
+    problem : SoftmaxProblem
+    tol, max_passes
+        As in `telic.optim.minimize`.
+    start : tuple of arrays, optional
+        Coefficients of shape (K, d) and intercepts of shape (K,) to start at.
+
+    Returns
+    -------
+    SoftmaxResult
+    """
+    began = time.perf_counter()
+    zero = _at_zero(problem)
+    state = _State.of(problem, start)
+    bounded = problem.penalty.l1 > 0 or problem.penalty.l2 > 0
+    lower, passes, history = -np.inf, 0.0, []
+    slope0 = np.nan
+    converged = False
+    for gradient, read in _steps(problem, state):
+        passes += read
+        objective = state.risk + problem.value(state.W)
+        if bounded:
+            lower = max(lower, problem.lower_bound(state.p, gradient + problem.own))
+            measure = gap = max(objective - lower, 0.0)
+            target = tol * zero
+        else:
+            gap, measure = np.nan, float(np.abs(gradient).max())
+            slope0 = measure if np.isnan(slope0) else slope0
+            target = tol * slope0
+        history.append(Record(passes, 0, time.perf_counter() - began, objective, gap))
+        converged = measure <= max(target, 4e-15 * zero)
+        if converged or passes >= max_passes:
+            break
+    if not converged:
+        warnings.warn(
+            f"softmax stopped after {passes:.4g} passes with a "
+            f"{'duality gap' if bounded else 'gradient'} of {measure:.3g}, above the {target:.3g} "
+            "asked for. Raise max_iter or tol, or scale the features.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    b, rounding = _for_the_data(problem, state)
+    return SoftmaxResult(
+        coef=state.W,
+        intercept=b,
+        objective=objective + rounding,
+        gap=max(gap + rounding, 0.0) if bounded else gap,
+        passes=passes,
+        converged=converged,
+        history=history,
+    )
+
+
+def _at_zero(problem: SoftmaxProblem) -> float:
+    """Objective without any coefficient, at the best intercepts."""
+    if not problem.fit_intercept:
+        return float(np.log(problem.classes))
+    return float(-(problem.shares * np.log(problem.shares)).sum())
+
+
+def _for_the_data(problem: SoftmaxProblem, state: "_State") -> tuple[np.ndarray, float]:
+    """Intercepts for the columns as they came, and what their rounding adds to the loss."""
+    if not problem.columns.size:
+        return state.b, 0.0
+    b = np.empty_like(state.b)
+    off = np.empty_like(b)
+    for k, row in enumerate(state.W[:, problem.columns]):
+        exact = Fraction(float(state.b[k]))
+        for centre, w in zip(problem.centres, row, strict=True):
+            exact -= Fraction(float(centre)) * Fraction(float(w))
+        b[k] = float(exact)
+        off[k] = float(Fraction(b[k]) - exact)
+    return b, problem.risk(state.z + off, np.empty_like(state.p)) - state.risk
+
+
+@dataclass(slots=True)
+class _State:
+    """Where the solver is."""
+
+    W: np.ndarray
+    b: np.ndarray
+    z: np.ndarray
+    p: np.ndarray
+    risk: float
+
+    @classmethod
+    def of(cls, problem: SoftmaxProblem, start: tuple[np.ndarray, np.ndarray] | None) -> "_State":
+        K, d = problem.classes, problem.design.d
+        W, b = start if start is not None else (np.zeros((K, d)), np.zeros(K))
+        if start is not None:
+            b = b + W[:, problem.columns] @ problem.centres
+        elif problem.fit_intercept:
+            b = np.log(problem.shares)
+            b -= b.mean()
+        state = cls(W.copy(), b.copy(), np.empty(0), np.empty((problem.design.n, K)), 0.0)
+        state.z = problem.predict(state.W, state.b)
+        state.risk = problem.risk(state.z, state.p)
+        return state
+
+    def try_at(
+        self, problem: SoftmaxProblem, W: np.ndarray, b: np.ndarray, z: np.ndarray, most: float
+    ) -> bool:
+        """Go there if the objective is at most that; whether it was."""
+        p = np.empty_like(self.p)
+        risk = problem.risk(z, p)
+        if not risk + problem.value(W) <= most:
+            return False
+        self.W, self.b, self.z, self.p, self.risk = W, b, z, p, risk
+        return True
+
+
+@dataclass(slots=True)
+class _Models:
+    """Quadratic models of the loss, one for each class, with the intercepts eliminated."""
+
+    problem: SoftmaxProblem
+    rows: int
+    full: bool
+    matrices: np.ndarray = field(default_factory=lambda: np.empty(0))
+    means: np.ndarray = field(default_factory=lambda: np.empty(0))
+    weights: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    def form(self, p: np.ndarray) -> None:
+        """Take the curvatures p (1 − p) of a sample of the rows."""
+        K, d = self.problem.classes, self.problem.design.d
+        design, mass = self.problem.design, self.problem.mass
+        data = Problem(
+            *(design, mass, Squared(), self.problem.penalty, mass, self.problem.fit_intercept)
+        )
+        self.means, self.weights = np.zeros((K, d)), np.ones(K)
+        if not self.full:
+            matrix = design.matrix
+            squares = matrix.multiply(matrix) if design.is_sparse else np.square(matrix)
+            curved = (p * (1.0 - p) + 1e-12) * mass[:, None]
+            self.matrices = np.ascontiguousarray((squares.T @ curved).T, dtype=np.float64)
+            self.weights = curved.sum(axis=0)
+            return
+        part, some = sampled(data, self.rows)
+        self.rows = min(design.n, 4 * self.rows)
+        self.matrices = np.empty((K, d, d))
+        for k in range(K):
+            q = p[some, k]
+            curved = np.ascontiguousarray((q * (1.0 - q) + 1e-12) * part.mass)
+            self.means[k], self.weights[k] = weighted_gram(part, curved, self.matrices[k])
+
+    def minimum(
+        self, W: np.ndarray, gradient: np.ndarray, slope_b: np.ndarray, bend: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Where models that much more curved are least: coefficients, and moves of intercepts."""
+        K, d = W.shape
+        l1, l2 = self.problem.penalty.l1, self.problem.penalty.l2
+        target = W.copy()
+        if not self.full:
+            # The line search finds how much more curved the diagonal alone has to be.
+            h = bend * np.maximum(self.matrices, 1e-300) + l2
+            at = W - (gradient + l2 * W) / h
+            target = np.sign(at) * np.maximum(np.abs(at) - l1 / h, 0.0)
+            return target, -slope_b / (bend * self.weights)
+        singles = np.arange(d), np.arange(d + 1), np.ones(d)
+        for k in range(K):
+            slope = (gradient[k] - self.means[k] * slope_b[k]) / bend
+            descend(
+                *(self.matrices[k], slope, target[k], np.empty(d), *singles),
+                *(l1 / bend, l2 / bend, 1e-2, 0.0, 100),
+            )
+        move = target - W
+        return target, -(self.means * move).sum(axis=1) - slope_b / (bend * self.weights)
+
+
+def _steps(problem: SoftmaxProblem, state: _State) -> Iterator[tuple[np.ndarray, float]]:
+    """Yield the gradient of the loss at each state, and the passes over the data it took."""
+    n, d = problem.design.n, problem.design.d
+    models = _Models(problem, min(n, _ROWS * d), problem.classes * d * d <= LARGEST)
+    bend, age, last, slow = 1.2, 0, np.inf, True
+    trail: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    while True:
+        gradient = problem.back(state.p) - problem.own
+        yield gradient, 2.0
+        if age == 0 or (slow and age >= _STALE):
+            models.form(state.p)
+            age = 0
+        age += 1
+        slope_b = np.zeros(problem.classes)
+        if problem.fit_intercept:
+            slope_b = problem.mass @ state.p - problem.shares
+        objective = state.risk + problem.value(state.W)
+        for _ in range(60):
+            target, move_b = models.minimum(state.W, gradient, slope_b, bend)
+            if not problem.fit_intercept:
+                move_b = np.zeros(problem.classes)
+            move = target - state.W
+            slope = float((gradient * move).sum() + slope_b @ move_b)
+            promised = objective - state.risk - problem.value(target) - slope
+            z = state.z + problem.predict(move, move_b)
+            slack = 1e-14 * abs(objective)
+            if state.try_at(
+                problem, target, state.b + move_b, z, objective - 0.1 * promised + slack
+            ):
+                break
+            bend *= 1.5
+        bend = max(1.0, 0.9 * bend)
+        slow = promised > 0.5 * last
+        last = promised
+        _centre(problem, state)
+        trail.append((state.W, state.b, state.z))
+        if len(trail) > _MEMORY:
+            _extrapolate(problem, state, trail)
+            trail = []
+
+
+def _centre(problem: SoftmaxProblem, state: _State) -> None:
+    """Move all classes' coefficients of a feature together to where the penalty is least.
+
+    The loss does not see it: the scores of a row all move by the same. With λ₁ the least lies
+    between two coefficients, or at one: of the candidates the best is taken.
+    """
+    l1, l2 = problem.penalty.l1, problem.penalty.l2
+    if l1 == 0.0:
+        shift = state.W.mean(axis=0)
+    else:
+        # Subgradient of Σ_k l1 |w_k − c| + l2/2 (w_k − c)² at each c = w_j, in order.
+        ordered = np.sort(state.W, axis=0)
+        K = ordered.shape[0]
+        if l2 == 0.0:
+            low, high = ordered[(K - 1) // 2], ordered[K // 2]
+            # A median: the one nearest to zero keeps what is zero.
+            shift = np.clip(0.0, low, high)
+        else:
+            mean = ordered.mean(axis=0)
+            counts = np.arange(K + 1)[:, None]
+            # With m coefficients below c: K l2 (c − mean) + l1 (2 m − K) = 0.
+            free = mean - l1 * (2 * counts - K) / (K * l2)
+            edges = np.vstack([np.full_like(mean, -np.inf), ordered, np.full_like(mean, np.inf)])
+            inside = np.clip(free, edges[:-1], edges[1:])
+            costs = l1 * np.abs(ordered[None] - inside[:, None]).sum(axis=1) + 0.5 * l2 * (
+                (ordered[None] - inside[:, None]) ** 2
+            ).sum(axis=1)
+            shift = np.take_along_axis(inside, costs.argmin(axis=0)[None], axis=0)[0]
+    if shift.any():
+        W = state.W - shift
+        if problem.value(W) < problem.value(state.W):
+            common = np.asarray(problem.design.matrix @ shift).ravel()
+            state.W, state.z = W, state.z - common[:, None]
+
+
+def _extrapolate(
+    problem: SoftmaxProblem,
+    state: _State,
+    trail: list[tuple[np.ndarray, np.ndarray, np.ndarray]],
+) -> None:
+    """Go to the combination of the last states whose differences nearly cancel, if it is better."""
+    flat = np.array([np.concatenate([W.ravel(), b]) for W, b, _ in trail])
+    steps = np.diff(flat, axis=0)
+    inner = steps @ steps.T
+    try:
+        c = np.linalg.solve(
+            inner + 1e-12 * np.trace(inner) * np.eye(len(inner)), np.ones(len(inner))
+        )
+    except np.linalg.LinAlgError:
+        return
+    if not np.isfinite(total := c.sum()) or total == 0.0:
+        return
+    c /= total
+    states = trail[1:]
+    W = sum(share * each[0] for share, each in zip(c, states, strict=True))
+    b = sum(share * each[1] for share, each in zip(c, states, strict=True))
+    z = sum(share * each[2] for share, each in zip(c, states, strict=True))
+    state.try_at(problem, W, b, z, state.risk + problem.value(state.W))

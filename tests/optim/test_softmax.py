@@ -1,0 +1,188 @@
+"""Several classes at once: the objective, its certificate, and the estimator."""
+
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.special import logsumexp, softmax
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from telic.errors import InputError
+from telic.optim import ElasticNetClassifier
+from telic.optim.softmax import make_softmax_problem
+from telic.optim.softmax_newton import solve_softmax
+
+
+class Case:
+    """A small problem with all that makes rounding matter, and its objective."""
+
+    def __init__(self, seed):
+        rng = np.random.default_rng(seed)
+        self.K = int(rng.integers(2, 6))
+        n, d = int(rng.integers(self.K, 25)), int(rng.integers(1, 7))
+        reach = rng.choice([0, 1, 6])
+        X = rng.normal(size=(n, d)) * 10.0 ** rng.uniform(-reach, reach, d)
+        kind = rng.integers(0, 5)
+        if kind == 1:
+            X[:, 0] = 10.0 ** rng.uniform(2, 12) + np.arange(n)
+        if kind == 2 and d > 1:
+            X[:, 1] = X[:, 0]
+        if kind == 3:
+            X[:, -1] = 10.0 ** rng.uniform(-12, 12)
+        self.X, self.labels = X, rng.permutation(np.arange(n) % self.K)
+        if kind == 4:  # separated
+            self.labels = np.argsort(np.argsort(X[:, 0])) * self.K // n
+        weight = rng.random(n) + 1e-3 if rng.random() < 0.5 else np.ones(n)
+        self.weight, self.mass = weight, weight / weight.sum()
+        self.l1, self.l2 = (10.0 ** rng.uniform(-6, 1, 2)) * rng.choice([[0, 1], [1, 0], [1, 1]])
+        self.fit_intercept = bool(rng.random() < 0.7)
+        self.held = sparse.csr_matrix(X) if rng.random() < 0.3 else X
+        self.problem = make_softmax_problem(
+            *(self.held, self.labels),
+            l1=self.l1,
+            l2=self.l2,
+            sample_weight=weight,
+            fit_intercept=self.fit_intercept,
+        )
+
+    def objective(self, W, b):
+        """P with exact predictions, by its definition."""
+        exact = [
+            [
+                float(
+                    sum(
+                        (Fraction(v) * Fraction(w) for v, w in zip(x, row, strict=True)),
+                        Fraction(c),
+                    )
+                )
+                for row, c in zip(W.tolist(), b.tolist(), strict=True)
+            ]
+            for x in self.X.tolist()
+        ]
+        z = np.array(exact)
+        loss = logsumexp(z, axis=1) - z[np.arange(len(z)), self.labels]
+        return self.mass @ loss + self.l1 * np.abs(W).sum() + self.l2 / 2 * (W**2).sum()
+
+    def descended(self, steps=100):
+        """Where plain proximal gradient steps lead, which know nothing of any gap."""
+        W, b = np.zeros((self.K, self.X.shape[1])), np.log(self.problem.shares)
+        b = b if self.fit_intercept else np.zeros(self.K)
+        centre = self.mass @ self.X if self.fit_intercept else np.zeros(self.X.shape[1])
+        X = self.X - centre
+        step = 1.0 / (0.5 * (self.mass @ (X**2).sum(axis=1)) + self.l2)
+        for _ in range(steps):
+            wrong = softmax(X @ W.T + b, axis=1) - np.eye(self.K)[self.labels]
+            slope = (wrong * self.mass[:, None]).T @ X + self.l2 * W
+            W = W - step * slope
+            W = np.sign(W) * np.maximum(np.abs(W) - step * self.l1, 0.0)
+        return self.objective(W, b - W @ centre)
+
+    def solve(self, tol, passes):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return solve_softmax(self.problem, tol=tol, max_passes=passes)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6))
+def test_no_gap_is_smaller_than_the_true_one(seed):
+    case = Case(seed)
+    runs = [case.solve(0.0, passes) for passes in (1, 3, 9, 400)]
+    true = [case.objective(run.coef, run.intercept) for run in runs]
+    least = min([*true, case.descended()])
+    for run, objective in zip(runs, true, strict=True):
+        assert run.objective == pytest.approx(objective, rel=1e-9)
+        assert objective - run.gap <= least + 1e-12 * (1.0 + objective)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6))
+def test_any_probabilities_bound_the_optimum_from_below(seed):
+    case = Case(seed)
+    problem, rng = case.problem, np.random.default_rng(seed)
+    best = case.solve(1e-9, 600)
+    own = np.eye(case.K)[case.labels]
+    for p in (
+        softmax(rng.normal(size=own.shape) * 3.0, axis=1),
+        own,
+        0.9 * own + 0.1 / case.K,
+        np.roll(own, 1, axis=1),
+    ):
+        bound = problem.lower_bound(p, problem.back(p))
+        assert bound <= best.objective + 1e-12 * (1.0 + best.objective)
+
+
+def test_the_bound_is_the_optimum_at_the_solution():
+    X, y = load_iris(return_X_y=True)
+    for l1, l2 in ((0.0, 1e-2), (1e-2, 0.0), (1e-2, 1e-3)):
+        problem = make_softmax_problem(
+            X, y, l1=l1, l2=l2, sample_weight=np.ones(150), fit_intercept=True
+        )
+        result = solve_softmax(problem, tol=1e-9, max_passes=5000)
+        assert result.converged
+        assert result.gap <= 1e-9 * np.log(3)
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix, sparse.csc_matrix])
+def test_the_objective_is_scikit_learns(ratio, kind):
+    X, y = load_iris(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    weight = 1.0 + (np.arange(150) % 3)
+    ours = ElasticNetClassifier(l1_ratio=ratio, C=0.3, tol=1e-9, max_iter=5000)
+    ours.fit(kind(X), y, weight)
+    theirs = LogisticRegression(l1_ratio=ratio, C=0.3, solver="saga", max_iter=20_000, tol=1e-9)
+    theirs.fit(X, y, weight)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=2e-4)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=2e-4)
+    assert ours.gap_.shape == (1,)
+    assert ours.score(X, y) > 0.9
+
+
+def test_many_features_are_solved_by_the_diagonal(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 30)), np.arange(60) % 3
+    terms = {"l1": 1e-2, "l2": 1e-2, "sample_weight": np.ones(60), "fit_intercept": True}
+    problem = make_softmax_problem(X, y, **terms)
+    expected = solve_softmax(problem, tol=1e-8, max_passes=5000)
+    monkeypatch.setattr("telic.optim.softmax_newton.LARGEST", 10)
+    found = solve_softmax(problem, tol=1e-8, max_passes=20_000)
+    assert found.converged
+    assert found.objective == pytest.approx(expected.objective, abs=3e-8)
+
+
+def test_a_warm_start_takes_fewer_passes_also_with_a_far_column():
+    X, y = load_iris(return_X_y=True)
+    X[:, 0] += 1e6
+    model = ElasticNetClassifier(warm_start=True).fit(X, y)
+    cold = int(model.n_iter_[0])
+    assert model.fit(X, y).n_iter_[0] < cold / 2
+
+
+def test_one_against_the_rest_is_there_on_request():
+    X, y = load_iris(return_X_y=True)
+    ovr = ElasticNetClassifier(multi_class="ovr").fit(X, y)
+    for k in range(3):
+        one = ElasticNetClassifier().fit(X, y == k)
+        np.testing.assert_allclose(ovr.coef_[k], one.coef_[0], atol=1e-3)
+    np.testing.assert_allclose(ovr.predict_proba(X).sum(axis=1), 1.0)
+    assert ovr.gap_.shape == (3,)
+    assert ElasticNetClassifier(loss="squared_hinge").fit(X, y).gap_.shape == (3,)
+
+
+def test_what_softmax_cannot_do_is_said():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(InputError, match="multi_class='ovr'"):
+        ElasticNetClassifier(solver="saga").fit(X, y)
+    with pytest.raises(InputError, match="multi_class is 'both'"):
+        ElasticNetClassifier(multi_class="both").fit(X, y)
+    with pytest.raises(InputError, match="max_passes"):
+        ElasticNetClassifier(max_iter=0).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="softmax stopped after .* passes"):
+        ElasticNetClassifier(max_iter=2).fit(X, y)
