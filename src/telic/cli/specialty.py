@@ -5,17 +5,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from telic.cli import review
 from telic.cli.console import Overwrite, print_json, show
 from telic.cli.progress import steps
 
 if TYPE_CHECKING:
     from telic.specialty.access import AccessLog
     from telic.specialty.discovery import Discovery
+    from telic.specialty.findings import Carried, Findings
 
 app = typer.Typer(
     help="Specialties that exist in practice but have no code, and the alarms they explain.",
     no_args_is_help=True,
 )
+app.add_typer(review.app, name="review")
 
 Log = Annotated[Path, typer.Argument(help="Folder of an access log (docs/data-contracts.md, 3).")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to stdout.")]
@@ -26,7 +29,11 @@ CodeTable = Annotated[
     Path | None, typer.Option(help="CSV or Parquet with columns code, category, label.")
 ]
 Found = Annotated[
-    Path | None, typer.Option(help="What `discover --json` wrote; else it is found anew.")
+    Path | None,
+    typer.Option(
+        help="What `discover --json` wrote, for the same log, or the folder of `discover --out`, "
+        "for later ones too; else it is found anew."
+    ),
 ]
 ShowIds = Annotated[bool, typer.Option(help="Show the log's user ids instead of pseudonyms.")]
 Pipeline = Annotated[
@@ -89,13 +96,21 @@ def discover(
     threads: Threads = 1,
     skip_bad_rows: SkipBad = False,
     code_table: CodeTable = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for findings that later logs can be judged by.")
+    ] = None,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Find specialties: users, diagnoses by lift, the code that names them or none."""
+    from telic.data import check_output
     from telic.specialty.discover import discover as find
+    from telic.specialty.findings import findings_of
     from telic.specialty.report_tables import specialties_table
 
-    records = _read(log, skip_bad_rows, code_table)
+    if out is not None:
+        check_output(out, reads=[log, code_table], overwrite=overwrite)
+    records = read(log, skip_bad_rows, code_table)
     with steps("discover") as begin:
         found = find(
             records,
@@ -111,6 +126,9 @@ def discover(
             threads=threads,
             on_step=lambda step: begin(f"{step}: done"),
         )
+    if out is not None:
+        findings_of(records, found).save(out)
+        typer.echo(f"{out}: written", err=True)
     if as_json:
         print_json(found.as_json(records))
         return
@@ -119,7 +137,8 @@ def discover(
     show(specialties_table(records, found))
 
 
-def _read(folder: Path, skip_bad_rows: bool, code_table: Path | None) -> "AccessLog":
+def read(folder: Path, skip_bad_rows: bool, code_table: Path | None) -> "AccessLog":
+    """Read a log and say what was dropped."""
     from telic.specialty.access import read_log
 
     log = read_log(folder, on_bad_row="skip" if skip_bad_rows else "raise", code_table=code_table)
@@ -153,7 +172,7 @@ def recognise(
     names = CLASSIFIERS if classifier == "all" else (classifier,)
     for name in names:
         pipeline_names(name, pipeline)  # a wrong name is said before the log is read
-    records = _read(log, skip_bad_rows, code_table)
+    records = read(log, skip_bad_rows, code_table)
     discovery = _discovery(records, found, method, seed, threads)
     results, notes = recognise_found(
         records, discovery, methods=names, pipeline=pipeline, seed=seed, threads=threads
@@ -185,27 +204,45 @@ def explain(
     threads: Threads = 1,
     skip_bad_rows: SkipBad = False,
     code_table: CodeTable = None,
+    keep: Annotated[
+        Path | None, typer.Option(help="Folder for the findings of --found with this log's rows.")
+    ] = None,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Say which alarms the de facto specialties explain, and list the queue.
+    """Say which alarms the de facto specialties and colleagues explain, and list the queue.
 
+    With findings of an earlier log, this one is judged by them, and what has drifted is said.
     A line's "row" counts the rows of the accesses table from 1; in a CSV file neither the header
     nor blank lines are rows.
     """
+    from telic.data import check_output
+    from telic.errors import InputError
+    from telic.specialty.care import care_of
     from telic.specialty.effect import effect, known_snooping
     from telic.specialty.explain import Pseudonyms, check_status, judge, lines
-    from telic.specialty.report_tables import alarms_table, queue_table, snooping_table
+    from telic.specialty.report_tables import alarms_table, drift_table, queue_table, snooping_table
 
     check_status(status)  # said before the log is read
-    records = _read(log, skip_bad_rows, code_table)
-    discovery = _discovery(records, found, method, seed, threads)
-    alerts = judge(records, discovery)
+    if keep is not None:
+        if found is None or not found.is_dir():
+            raise InputError("--keep needs --found with a folder that `discover --out` wrote.")
+        check_output(keep, reads=[log, found, code_table], overwrite=overwrite)
+    records = read(log, skip_bad_rows, code_table)
+    discovery, before, carried = known(records, found, method, seed, threads)
+    alerts = judge(records, discovery, before=before, care=care_of(records))
     counted = effect(records, discovery, alerts, known_snooping(log))
     names = None if show_ids else Pseudonyms()
     queue = list(lines(records, discovery, alerts, alerts.queue(status)[:limit], pseudonyms=names))
+    if keep is not None and carried is not None:
+        carried.findings.save(keep)
+        typer.echo(f"{keep}: written", err=True)
     if as_json:
-        print_json({"simulated": records.simulated, **counted.as_json(), "queue": queue})
+        content = {"simulated": records.simulated, **counted.as_json(), "queue": queue}
+        print_json(content | ({"carried": carried.as_json()} if carried else {}))
         return
+    if carried is not None:
+        show(drift_table(carried))
     show(alarms_table(counted, len(records.access_user)))
     if counted.snooping:
         show(snooping_table(counted.snooping))
@@ -236,7 +273,7 @@ def report(
 
     check_output(out, reads=[log, found, code_table], overwrite=overwrite)
     pipeline_names("SVM", pipeline)
-    records = _read(log, skip_bad_rows, code_table)
+    records = read(log, skip_bad_rows, code_table)
     discovery = _discovery(records, found, method, seed, threads)
     page, notes = full_report(
         records,
@@ -255,19 +292,33 @@ def report(
 def _discovery(
     log: "AccessLog", found: Path | None, method: str, seed: int, threads: int
 ) -> "Discovery":
+    return known(log, found, method, seed, threads)[0]
+
+
+def known(
+    log: "AccessLog", found: Path | None, method: str, seed: int, threads: int
+) -> "tuple[Discovery, Findings | None, Carried | None]":
+    """Return what was found, and findings of an earlier log carried to this one."""
     from telic.specialty.discover import discover as find
     from telic.specialty.discovery import read_discovery
+    from telic.specialty.findings import carry, read_findings
 
+    if found is not None and found.is_dir():
+        before = read_findings(found)
+        carried = carry(before, log, seed=seed)
+        _tell(carried.notes)
+        return carried.discovery, before, carried
     if found is not None:
-        return read_discovery(found, log)
+        return read_discovery(found, log), None, None
     with steps("discover") as begin:
-        return find(
+        discovery = find(
             log,
             method=method,
             seed=seed,
             threads=threads,
             on_step=lambda step: begin(f"{step}: done"),
         )
+    return discovery, None, None
 
 
 def _tell(notes: list[str]) -> None:

@@ -1,11 +1,13 @@
 """Specialties that exist in practice but have no code, and the false alarms they explain."""
 
 from telic.specialty.access import AccessLog, read_log, write_log
+from telic.specialty.care import Care, care_of
 from telic.specialty.control import Shuffled, recognise_found, recognition_facts, shuffle
 from telic.specialty.discover import discover
 from telic.specialty.discovery import Discovery, Specialty, discovery_from, read_discovery
 from telic.specialty.effect import Caught, Effect, effect, known_snooping
 from telic.specialty.explain import Alerts, Pseudonyms, judge, lines
+from telic.specialty.findings import Carried, Drift, Findings, carry, findings_of, read_findings
 from telic.specialty.lda import GibbsLDA, choose_n_topics
 from telic.specialty.pathselclus import Clustering, fit_pathselclus, path_contrast
 from telic.specialty.recognise import PipelineScore, Recognition, recognise
@@ -17,10 +19,14 @@ __all__ = [
     "AccessLog",
     "AccessTfidf",
     "Alerts",
+    "Care",
+    "Carried",
     "Caught",
     "Clustering",
     "Discovery",
+    "Drift",
     "Effect",
+    "Findings",
     "GibbsLDA",
     "PipelineScore",
     "Pseudonyms",
@@ -28,10 +34,13 @@ __all__ = [
     "Shuffled",
     "Specialty",
     "TopConditions",
+    "care_of",
+    "carry",
     "choose_n_topics",
     "discover",
     "discovery_from",
     "effect",
+    "findings_of",
     "fit_pathselclus",
     "full_report",
     "import_log",
@@ -40,6 +49,7 @@ __all__ = [
     "lines",
     "path_contrast",
     "read_discovery",
+    "read_findings",
     "read_log",
     "recognise",
     "recognise_found",

@@ -1,28 +1,34 @@
 """Which alarms a de facto specialty explains, and which stay open.
 
 An access raises an alarm when the declared specialty covers none of the encounter's diagnoses. A
-specialty covers a diagnosis that its users access at least as often as everybody does. Nothing is
-ever closed here: an explained alarm is marked, and ranked behind the open ones.
+specialty covers a diagnosis that its users access at least as often as everybody does. An alarm is
+explained by the de facto specialty, or by colleagues who opened the same record. Nothing is ever
+closed here: an explained alarm is marked, and ranked behind the open ones.
 """
 
 import hashlib
 import hmac
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numba import njit
 
 from telic.errors import InputError
 from telic.specialty.access import AccessLog
+from telic.specialty.care import Care
 from telic.specialty.discovery import Discovery, Specialty
+from telic.specialty.findings import Findings, staff_of
 from telic.specialty.small_cells import SMALL_CELL
 
 SHRINK = 200.0
 """Imagined accesses of the hospital's mix that every specialty's profile starts from."""
 COVERED = 1.0
 """Lift from which a specialty covers a diagnosis."""
+TREATED = 0.5
+"""Share of a record's other users who must be colleagues for them to explain an access."""
+COLLEAGUES = "colleagues of the user opened the same record"
 STATUS = ("all", "open", "explained")
 """Which alarms a queue holds."""
 
@@ -64,6 +70,10 @@ class Alerts:
     """The code that decided `practised`."""
     specialty: np.ndarray
     """De facto specialty of each access's user, −1 for none."""
+    colleagues: np.ndarray = field(default_factory=lambda: np.zeros(1, dtype=bool))
+    """Whether colleagues opened the same record, per access; False where it was not asked."""
+    standing: np.ndarray | None = None
+    """What orders the queue, if not the larger of `declared` and `practised`."""
 
     @property
     def raised(self) -> np.ndarray:
@@ -72,6 +82,11 @@ class Alerts:
 
     @property
     def explained(self) -> np.ndarray:
+        """Alarms that the de facto specialty or colleagues explain."""
+        return self.raised & ((self.practised > COVERED) | self.colleagues)
+
+    @property
+    def by_practice(self) -> np.ndarray:
         """Alarms that the de facto specialty explains."""
         return self.raised & (self.practised > COVERED)
 
@@ -88,41 +103,48 @@ class Alerts:
             "open": self.raised & ~self.explained,
             "explained": self.explained,
         }
-        return _by_lift(np.maximum(self.declared, self.practised), kinds[status])
+        standing = np.maximum(self.declared, self.practised)
+        return _by_lift(standing if self.standing is None else self.standing, kinds[status])
 
     def queue_without(self) -> np.ndarray:
         """The queue if nobody knew the de facto specialties."""
         return _by_lift(self.declared, self.raised)
 
 
-def judge(log: AccessLog, discovery: Discovery) -> Alerts:
+def judge(
+    log: AccessLog,
+    discovery: Discovery,
+    *,
+    before: Findings | None = None,
+    care: Care | None = None,
+) -> Alerts:
     """Judge every access by the user's declared and de facto specialties.
 
     Parameters
     ----------
     log : AccessLog
     discovery : Discovery
+    before : Findings, optional
+        What an earlier log of the hospital taught: its users and accesses count in the profiles.
+    care : Care, optional
+        Who works with whom in this log. Then colleagues who opened the same record explain alarms
+        too. Users with neither a declared nor a de facto specialty stand in the queue by what
+        their colleagues see; those without colleagues come first, as nothing speaks for them.
+        Without it all of these stand last, each with a lift of 1.
 
     Returns
     -------
     Alerts
         In the order of ``log.access_row``.
-
-    Notes
-    -----
-    A user's own accesses are left out of the profile the user is judged by, so nobody becomes
-    normal by doing something often. Without a declared specialty nothing is covered.
     """
-    counts = log.user_diagnosis().toarray().astype(np.float64)
-    own = np.hstack([counts, counts.sum(axis=1, keepdims=True)])
-    base = counts.sum(axis=0) / counts.sum()
+    staff = staff_of(log, discovery) if before is None else before.staff(log, discovery)
+    base = staff.seen[:, :-1].sum(axis=0) / staff.seen[:, -1].sum()
     base[base == 0] = 1.0
-    codes = np.unique(log.taxonomy[log.taxonomy != ""])
-    declared_of = np.where(log.taxonomy == "", -1, np.searchsorted(codes, log.taxonomy))
+    own = staff.seen[staff.place]
+    codes = np.unique(staff.taxonomy[staff.taxonomy != ""])
+    declared_of = np.where(staff.taxonomy == "", -1, np.searchsorted(codes, staff.taxonomy))
 
-    def best(profile_of: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        profiles = np.zeros((max(int(profile_of.max()) + 1, 1), own.shape[1]))
-        np.add.at(profiles, profile_of[profile_of >= 0], own[profile_of >= 0])
+    def best(profile_of: np.ndarray, profiles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         lift = np.empty(len(log.access_user))
         reason = np.zeros(len(log.access_user), dtype=np.int32)
         _best_lift(
@@ -140,15 +162,27 @@ def judge(log: AccessLog, discovery: Discovery) -> Alerts:
         )
         return lift, reason
 
-    declared, declared_reason = best(declared_of)
-    practised, reason = best(discovery.cluster)
-    none = discovery.cluster[log.access_user] < 0
-    return Alerts(
-        declared,
-        np.where(none, declared, practised),
-        np.where(none, declared_reason, reason),
-        discovery.cluster[log.access_user],
-    )
+    declared, declared_reason = best(declared_of[staff.place], staff.profiles(declared_of))
+    practised, reason = best(staff.cluster[staff.place], staff.profiles(staff.cluster))
+    none = (discovery.cluster < 0)[log.access_user]
+    practised = np.where(none, declared, practised)
+    reason = np.where(none, declared_reason, reason)
+    specialty = discovery.cluster[log.access_user]
+    if care is None:
+        return Alerts(declared, practised, reason, specialty)
+
+    treated = care.share(log.access_user, log.access_encounter, opened=True) >= TREATED
+    unknown = np.flatnonzero((declared_of[staff.place] < 0) & (discovery.cluster < 0))
+    profile_of = np.full(len(log.users), -1)
+    profile_of[unknown] = np.arange(len(unknown))
+    # The kernel takes the user's own accesses from the profile: give them to it first.
+    beside = care.profiles(own, unknown) + own[unknown]
+    lift, _ = best(profile_of, beside if len(unknown) else np.zeros((1, own.shape[1])))
+    alone = np.zeros(len(log.users), dtype=bool)
+    alone[unknown] = (beside - own[unknown])[:, -1] == 0
+    standing = np.where(profile_of[log.access_user] >= 0, lift, np.maximum(declared, practised))
+    standing[alone[log.access_user]] = 0.0
+    return Alerts(declared, practised, reason, specialty, treated, standing)
 
 
 class Pseudonyms:
@@ -198,7 +232,9 @@ def lines(
     ``row`` counts the rows of the accesses table from 1. In a CSV file neither the header nor blank
     lines are rows.
     """
-    for a, explained in zip(accesses, alerts.explained[accesses], strict=True):
+    explained = alerts.explained[accesses]
+    by_practice = alerts.by_practice[accesses]
+    for a, status, practice in zip(accesses, explained, by_practice, strict=True):
         user = str(log.users[log.access_user[a]])
         k = int(alerts.specialty[a])
         found = discovery.specialties[k] if k >= 0 else None
@@ -210,9 +246,11 @@ def lines(
             "declared": str(log.taxonomy[log.access_user[a]]) or None,
             "practised": _name(found, hide_small=pseudonyms is not None) if found else None,
             "diagnoses": [log.label(str(log.codes[d])) for d in codes],
-            "status": "explained" if explained else "open",
+            "status": "explained" if status else "open",
             "because": log.label(str(log.codes[alerts.reason[a]]))
-            if explained
+            if practice
+            else COLLEAGUES
+            if status
             else "neither the declared nor a de facto specialty covers a diagnosis",
             "lift": round(float(max(alerts.declared[a], alerts.practised[a])), 3),
         }
