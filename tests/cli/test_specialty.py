@@ -1,3 +1,4 @@
+import csv
 import json
 import shutil
 from datetime import timedelta
@@ -155,3 +156,24 @@ def test_keep_needs_findings_of_an_earlier_log(folder, file, monkeypatch, capsys
     with pytest.raises(SystemExit):
         main()
     assert "--keep needs --found with a folder" in capsys.readouterr().err
+
+
+def test_a_patient_gets_the_own_log_in_three_forms(folder, file, tmp_path, capsys, monkeypatch):
+    accesses = pq.read_table(folder / "log" / "accesses.parquet")
+    patient = accesses["patient"][0].as_py()
+    options = ("patient", folder / "log", patient, "--found", file)
+    shown = run(*options, "--json")
+    content = json.loads(shown.stdout)
+    mine = accesses.filter(pc.equal(accesses["patient"].cast("string"), patient))
+    assert len(content["accesses"]) == mine.num_rows
+    assert "the log lacks origin of the data" in shown.stderr
+    for suffix in ("csv", "json", "html"):
+        run(*options, "--out", tmp_path / f"own.{suffix}")
+    assert json.loads((tmp_path / "own.json").read_text()) == content
+    with (tmp_path / "own.csv").open() as lines:
+        assert len(list(csv.DictReader(lines))) == mine.num_rows
+    assert "Who opened your record" in (tmp_path / "own.html").read_text()
+    monkeypatch.setattr("sys.argv", ["telic", "specialty", *map(str, options), "--out", "own.pdf"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "ends in .csv, .json or .html" in capsys.readouterr().err

@@ -117,6 +117,9 @@ def test_rows_that_were_counted_are_not_counted_again(hospital, parts, findings)
     fresh = carry(findings, parts[1])
     assert (grown.findings.accesses != fresh.findings.accesses).nnz == 0
     assert any("not counted again" in note for note in grown.notes)
+    same = carry(findings, parts[0])
+    np.testing.assert_array_equal(same.discovery.cluster, findings.cluster)
+    assert (same.findings.accesses != findings.accesses).nnz == 0
     again = carry(grown.findings, hospital.log)
     assert (again.findings.accesses != grown.findings.accesses).nnz == 0
     whole = hospital.log.user_diagnosis()

@@ -1,11 +1,11 @@
 """`telic specialty review`: the queue of alarms that people work through."""
 
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from telic.cli.access_log import CodeTable, Found, Json, Log, Seed, SkipBad, known, read
 from telic.cli.console import print_json, show
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ Store = Annotated[
         help="sqlite:///FILE.sqlite, made if it is not there, or postgresql+psycopg://USER@HOST/DB."
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON to stdout.")]
 
 
 def open_queue(store: str) -> "ReviewQueue":
@@ -41,18 +40,15 @@ def open_queue(store: str) -> "ReviewQueue":
 
 @app.command()
 def add(
-    log: Annotated[Path, typer.Argument(help="Folder of an access log.")],
+    log: Log,
     store: Store,
-    found: Annotated[
-        Path | None, typer.Option(help="As in `explain`; else it is found anew.")
-    ] = None,
+    found: Found = None,
     limit: Annotated[int, typer.Option(min=0, help="Open alarms to bring in.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
-    skip_bad_rows: Annotated[bool, typer.Option(help="Skip and count bad rows.")] = False,
-    code_table: Annotated[Path | None, typer.Option(help="As in `explain`.")] = None,
+    seed: Seed = 0,
+    skip_bad_rows: SkipBad = False,
+    code_table: CodeTable = None,
 ) -> None:
     """Bring a log's open alarms in, least covered first, and update those nobody decided about."""
-    from telic.cli.specialty import known, read
     from telic.specialty.care import care_of
     from telic.specialty.explain import judge
 

@@ -1,18 +1,30 @@
 """`telic specialty`: simulate, discover, recognise, explain and report."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from telic.cli import review
+from telic.cli.access_log import (
+    CodeTable,
+    Found,
+    Json,
+    Log,
+    Seed,
+    SkipBad,
+    Threads,
+    known,
+    read,
+    tell,
+)
 from telic.cli.console import Overwrite, print_json, show
 from telic.cli.progress import steps
 
 if TYPE_CHECKING:
     from telic.specialty.access import AccessLog
     from telic.specialty.discovery import Discovery
-    from telic.specialty.findings import Carried, Findings
 
 app = typer.Typer(
     help="Specialties that exist in practice but have no code, and the alarms they explain.",
@@ -20,21 +32,6 @@ app = typer.Typer(
 )
 app.add_typer(review.app, name="review")
 
-Log = Annotated[Path, typer.Argument(help="Folder of an access log (docs/data-contracts.md, 3).")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON to stdout.")]
-Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
-Threads = Annotated[int, typer.Option(min=1, help="Does not change the result.")]
-SkipBad = Annotated[bool, typer.Option(help="Skip and count rows that break the contract.")]
-CodeTable = Annotated[
-    Path | None, typer.Option(help="CSV or Parquet with columns code, category, label.")
-]
-Found = Annotated[
-    Path | None,
-    typer.Option(
-        help="What `discover --json` wrote, for the same log, or the folder of `discover --out`, "
-        "for later ones too; else it is found anew."
-    ),
-]
 ShowIds = Annotated[bool, typer.Option(help="Show the log's user ids instead of pseudonyms.")]
 Pipeline = Annotated[
     str,
@@ -137,15 +134,6 @@ def discover(
     show(specialties_table(records, found))
 
 
-def read(folder: Path, skip_bad_rows: bool, code_table: Path | None) -> "AccessLog":
-    """Read a log and say what was dropped."""
-    from telic.specialty.access import read_log
-
-    log = read_log(folder, on_bad_row="skip" if skip_bad_rows else "raise", code_table=code_table)
-    _tell(log.notes)
-    return log
-
-
 @app.command()
 def recognise(
     log: Log,
@@ -177,7 +165,7 @@ def recognise(
     results, notes = recognise_found(
         records, discovery, methods=names, pipeline=pipeline, seed=seed, threads=threads
     )
-    _tell(notes)
+    tell(notes)
     facts = recognition_facts(discovery, results)
     if as_json:
         print_json({"recognition": facts})
@@ -207,6 +195,10 @@ def explain(
     keep: Annotated[
         Path | None, typer.Option(help="Folder for the findings of --found with this log's rows.")
     ] = None,
+    audit_events: Annotated[
+        Path | None,
+        typer.Option(help="File (.ndjson) for every access as a FHIR AuditEvent with its reason."),
+    ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
@@ -218,9 +210,11 @@ def explain(
     """
     from telic.data import check_output
     from telic.errors import InputError
+    from telic.specialty.audit_events import write_audit_events
     from telic.specialty.care import care_of
     from telic.specialty.effect import effect, known_snooping
     from telic.specialty.explain import Pseudonyms, check_status, judge, lines
+    from telic.specialty.reasons import find_reasons
     from telic.specialty.report_tables import alarms_table, drift_table, queue_table, snooping_table
 
     check_status(status)  # said before the log is read
@@ -228,15 +222,22 @@ def explain(
         if found is None or not found.is_dir():
             raise InputError("--keep needs --found with a folder that `discover --out` wrote.")
         check_output(keep, reads=[log, found, code_table], overwrite=overwrite)
+    if audit_events is not None:
+        check_output(audit_events, reads=[log, found, code_table], overwrite=overwrite)
     records = read(log, skip_bad_rows, code_table)
     discovery, before, carried = known(records, found, method, seed, threads)
-    alerts = judge(records, discovery, before=before, care=care_of(records))
+    care = care_of(records)
+    alerts = judge(records, discovery, before=before, care=care)
     counted = effect(records, discovery, alerts, known_snooping(log))
     names = None if show_ids else Pseudonyms()
     queue = list(lines(records, discovery, alerts, alerts.queue(status)[:limit], pseudonyms=names))
     if keep is not None and carried is not None:
         carried.findings.save(keep)
         typer.echo(f"{keep}: written", err=True)
+    if audit_events is not None:
+        found_reasons = find_reasons(records, discovery, before=before, care=care, seed=seed)
+        write_audit_events(audit_events, records, discovery, alerts, found_reasons)
+        typer.echo(f"{audit_events}: written", err=True)
     if as_json:
         content = {"simulated": records.simulated, **counted.as_json(), "queue": queue}
         print_json(content | ({"carried": carried.as_json()} if carried else {}))
@@ -248,6 +249,66 @@ def explain(
         show(snooping_table(counted.snooping))
     if queue:
         show(queue_table(f"The queue ({status}), least covered first", queue))
+
+
+@app.command()
+def patient(
+    log: Log,
+    patient: Annotated[str, typer.Argument(help="The patient's id in the log.")],
+    out: Annotated[
+        Path | None, typer.Option(help="File to write: .csv, .json or .html; else it is shown.")
+    ] = None,
+    found: Found = None,
+    origin: Annotated[
+        str | None, typer.Option(help="The system that the data come from, if all are from one.")
+    ] = None,
+    pseudonyms: Annotated[
+        bool, typer.Option("--pseudonyms", help="Instead of user ids (Article 9(3)).")
+    ] = False,
+    seed: Seed = 0,
+    skip_bad_rows: SkipBad = False,
+    code_table: CodeTable = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """List who opened a patient's record, when, and why, or "no reason found".
+
+    As the European Health Data Space asks (Regulation (EU) 2025/327, Article 9; Annex II, 3.2), as
+    far as the log has it: what it lacks is said with it. Rows without a diagnosis are listed too.
+    """
+    from telic.data import atomic_path, check_output
+    from telic.errors import InputError
+    from telic.specialty.explain import Pseudonyms
+    from telic.specialty.patient import patient_log
+    from telic.specialty.reasons import find_reasons
+
+    if out is not None:
+        check_output(out, reads=[log, found, code_table], overwrite=overwrite)
+        if out.suffix not in (".csv", ".json", ".html"):
+            raise InputError(f"{out}: expected a name that ends in .csv, .json or .html.")
+    records = read(log, skip_bad_rows, code_table)
+    discovery, before, _ = known(records, found, "residuals", seed, 1)
+    own = patient_log(
+        log,
+        records,
+        discovery,
+        find_reasons(records, discovery, before=before, seed=seed),
+        patient,
+        origin=origin,
+        pseudonyms=Pseudonyms() if pseudonyms else None,
+    )
+    if out is None and not as_json:
+        show(own.table())
+    elif out is None:
+        print_json(own.as_json())
+    elif out.suffix == ".html":
+        own.report().write(out)
+    else:
+        csv = out.suffix == ".csv"
+        text = own.table().csv() if csv else json.dumps(own.as_json(), indent=1, ensure_ascii=False)
+        with atomic_path(out) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    tell([f"the log lacks {name}: {why}" for name, why in own.lacking.items()])
 
 
 @app.command()
@@ -274,17 +335,18 @@ def report(
     check_output(out, reads=[log, found, code_table], overwrite=overwrite)
     pipeline_names("SVM", pipeline)
     records = read(log, skip_bad_rows, code_table)
-    discovery = _discovery(records, found, method, seed, threads)
+    discovery, before, _ = known(records, found, method, seed, threads)
     page, notes = full_report(
         records,
         discovery,
+        before=before,
         snooping=known_snooping(log),
         pipeline=pipeline,
         pseudonyms=None if show_ids else Pseudonyms(),
         seed=seed,
         threads=threads,
     )
-    _tell(notes)
+    tell(notes)
     page.write(out)
     typer.echo(f"{out}: written", err=True)
 
@@ -295,37 +357,6 @@ def _discovery(
     return known(log, found, method, seed, threads)[0]
 
 
-def known(
-    log: "AccessLog", found: Path | None, method: str, seed: int, threads: int
-) -> "tuple[Discovery, Findings | None, Carried | None]":
-    """Return what was found, and findings of an earlier log carried to this one."""
-    from telic.specialty.discover import discover as find
-    from telic.specialty.discovery import read_discovery
-    from telic.specialty.findings import carry, read_findings
-
-    if found is not None and found.is_dir():
-        before = read_findings(found)
-        carried = carry(before, log, seed=seed)
-        _tell(carried.notes)
-        return carried.discovery, before, carried
-    if found is not None:
-        return read_discovery(found, log), None, None
-    with steps("discover") as begin:
-        discovery = find(
-            log,
-            method=method,
-            seed=seed,
-            threads=threads,
-            on_step=lambda step: begin(f"{step}: done"),
-        )
-    return discovery, None, None
-
-
-def _tell(notes: list[str]) -> None:
-    for note in notes:
-        typer.echo(f"note: {note}", err=True)
-
-
 @app.command("import")
 def import_(
     source: Annotated[Path, typer.Argument(help="Folder of the export.")],
@@ -334,8 +365,10 @@ def import_(
 ) -> None:
     """Convert an OMOP, FHIR NDJSON, MIMIC-III or eICU export to an access log."""
     from telic.data import check_output
+    from telic.specialty.lacks import lacks_of
     from telic.specialty.sources import import_log
 
     check_output(folder, reads=[source])
-    _tell(import_log(source, folder, kind=kind))
+    tell(import_log(source, folder, kind=kind))
+    tell([f"{kind} lacks {element}: {why}" for element, why in lacks_of(folder).items()])
     typer.echo(f"{folder}: written", err=True)

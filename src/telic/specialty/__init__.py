@@ -10,6 +10,8 @@ from telic.specialty.explain import Alerts, Pseudonyms, judge, lines
 from telic.specialty.findings import Carried, Drift, Findings, carry, findings_of, read_findings
 from telic.specialty.lda import GibbsLDA, choose_n_topics
 from telic.specialty.pathselclus import Clustering, fit_pathselclus, path_contrast
+from telic.specialty.patient import PatientLog, patient_log
+from telic.specialty.reasons import Reasons, find_reasons
 from telic.specialty.recognise import PipelineScore, Recognition, recognise
 from telic.specialty.report import full_report, specialty_report
 from telic.specialty.sources import import_log
@@ -28,8 +30,10 @@ __all__ = [
     "Effect",
     "Findings",
     "GibbsLDA",
+    "PatientLog",
     "PipelineScore",
     "Pseudonyms",
+    "Reasons",
     "Recognition",
     "Shuffled",
     "Specialty",
@@ -40,6 +44,7 @@ __all__ = [
     "discover",
     "discovery_from",
     "effect",
+    "find_reasons",
     "findings_of",
     "fit_pathselclus",
     "full_report",
@@ -48,6 +53,7 @@ __all__ = [
     "known_snooping",
     "lines",
     "path_contrast",
+    "patient_log",
     "read_discovery",
     "read_findings",
     "read_log",

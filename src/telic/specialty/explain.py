@@ -13,22 +13,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
+from scipy.stats import rankdata
 
 from telic.errors import InputError
 from telic.specialty.access import AccessLog
-from telic.specialty.care import Care
+from telic.specialty.care import Care, treated
+from telic.specialty.coverage import COVERED, coverage_of
 from telic.specialty.discovery import Discovery, Specialty
-from telic.specialty.findings import Findings, staff_of
+from telic.specialty.findings import Findings
 from telic.specialty.small_cells import SMALL_CELL
 
-SHRINK = 200.0
-"""Imagined accesses of the hospital's mix that every specialty's profile starts from."""
-COVERED = 1.0
-"""Lift from which a specialty covers a diagnosis."""
-TREATED = 0.5
-"""Share of a record's other users who must be colleagues for them to explain an access."""
-COLLEAGUES = "colleagues of the user opened the same record"
+COLLEAGUES = "people whom the user works with opened the same record"
 STATUS = ("all", "open", "explained")
 """Which alarms a queue holds."""
 
@@ -37,25 +32,6 @@ def check_status(status: str) -> None:
     """Raise `InputError` unless `status` is one of `STATUS`."""
     if status not in STATUS:
         raise InputError(f"status is {status!r}, expected one of {', '.join(STATUS)}.")
-
-
-@njit(cache=True, nogil=True)
-def _best_lift(user, encounter, start, code, profile_of, counts, own, base, shrink, best, reason):
-    """Largest lift, over an encounter's codes, for the user's profile without the user's share."""
-    for a in range(len(user)):
-        u = user[a]
-        k = profile_of[u]
-        best[a] = -1.0
-        for p in range(start[encounter[a]], start[encounter[a] + 1]):
-            d = code[p]
-            here, total = 0.0, 0.0
-            if k >= 0:
-                here = counts[k, d] - own[u, d]
-                total = counts[k, -1] - own[u, -1]
-            lift = (here + shrink * base[d]) / ((total + shrink) * base[d])
-            if lift > best[a]:
-                best[a] = lift
-                reason[a] = d
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,11 +80,14 @@ class Alerts:
             "explained": self.explained,
         }
         standing = np.maximum(self.declared, self.practised)
-        return _by_lift(standing if self.standing is None else self.standing, kinds[status])
+        standing = standing if self.standing is None else self.standing
+        rows = np.flatnonzero(kinds[status])
+        return rows[np.lexsort((standing[rows], self.explained[rows]))]
 
     def queue_without(self) -> np.ndarray:
         """The queue if nobody knew the de facto specialties."""
-        return _by_lift(self.declared, self.raised)
+        rows = np.flatnonzero(self.raised)
+        return rows[np.argsort(self.declared[rows], kind="stable")]
 
 
 def judge(
@@ -128,8 +107,8 @@ def judge(
         What an earlier log of the hospital taught: its users and accesses count in the profiles.
     care : Care, optional
         Who works with whom in this log. Then colleagues who opened the same record explain alarms
-        too. Users with neither a declared nor a de facto specialty stand in the queue by what
-        their colleagues see; those without colleagues come first, as nothing speaks for them.
+        too. Users with neither a declared nor a de facto specialty are dealt into the queue by
+        what their colleagues see; those without colleagues come first, as nothing speaks for them.
         Without it all of these stand last, each with a lift of 1.
 
     Returns
@@ -137,33 +116,10 @@ def judge(
     Alerts
         In the order of ``log.access_row``.
     """
-    staff = staff_of(log, discovery) if before is None else before.staff(log, discovery)
-    base = staff.seen[:, :-1].sum(axis=0) / staff.seen[:, -1].sum()
-    base[base == 0] = 1.0
-    own = staff.seen[staff.place]
-    codes = np.unique(staff.taxonomy[staff.taxonomy != ""])
-    declared_of = np.where(staff.taxonomy == "", -1, np.searchsorted(codes, staff.taxonomy))
-
-    def best(profile_of: np.ndarray, profiles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        lift = np.empty(len(log.access_user))
-        reason = np.zeros(len(log.access_user), dtype=np.int32)
-        _best_lift(
-            log.access_user,
-            log.access_encounter,
-            log.diagnosis.indptr,
-            log.diagnosis.indices,
-            profile_of.astype(np.int32),
-            profiles,
-            own,
-            base,
-            SHRINK,
-            lift,
-            reason,
-        )
-        return lift, reason
-
-    declared, declared_reason = best(declared_of[staff.place], staff.profiles(declared_of))
-    practised, reason = best(staff.cluster[staff.place], staff.profiles(staff.cluster))
+    coverage = coverage_of(log, discovery, before)
+    made = log.access_user, log.access_encounter
+    declared, declared_reason = coverage.declared(*made)
+    practised, reason = coverage.practised(*made)
     none = (discovery.cluster < 0)[log.access_user]
     practised = np.where(none, declared, practised)
     reason = np.where(none, declared_reason, reason)
@@ -171,18 +127,20 @@ def judge(
     if care is None:
         return Alerts(declared, practised, reason, specialty)
 
-    treated = care.share(log.access_user, log.access_encounter, opened=True) >= TREATED
-    unknown = np.flatnonzero((declared_of[staff.place] < 0) & (discovery.cluster < 0))
-    profile_of = np.full(len(log.users), -1)
-    profile_of[unknown] = np.arange(len(unknown))
-    # The kernel takes the user's own accesses from the profile: give them to it first.
-    beside = care.profiles(own, unknown) + own[unknown]
-    lift, _ = best(profile_of, beside if len(unknown) else np.zeros((1, own.shape[1])))
-    alone = np.zeros(len(log.users), dtype=bool)
-    alone[unknown] = (beside - own[unknown])[:, -1] == 0
-    standing = np.where(profile_of[log.access_user] >= 0, lift, np.maximum(declared, practised))
-    standing[alone[log.access_user]] = 0.0
-    return Alerts(declared, practised, reason, specialty, treated, standing)
+    unknown = np.flatnonzero((log.taxonomy == "") & (discovery.cluster < 0))
+    colleagues = care.profiles(coverage.own, unknown)
+    of_unknown = np.isin(log.access_user, unknown)
+    lift = np.maximum(declared, practised)
+    lift[of_unknown] = coverage.beside(unknown, colleagues, *made)[of_unknown]
+    # All accesses of the unknown are alarms, of others the least covered alone: their lifts do not
+    # compare, so the two are dealt into one queue, each in its own order.
+    standing = np.ones(len(lift))
+    for group in (of_unknown, ~of_unknown):
+        rows = np.flatnonzero(group & (declared <= COVERED))
+        standing[rows] = rankdata(lift[rows], method="ordinal") / len(rows)
+    alone = np.isin(log.access_user, unknown[colleagues[:, -1] == 0])
+    standing[alone] = 0.0
+    return Alerts(declared, practised, reason, specialty, treated(log, care), standing)
 
 
 class Pseudonyms:
@@ -260,8 +218,3 @@ def _name(specialty: Specialty, *, hide_small: bool) -> str:
     if hide_small and len(specialty.users) < SMALL_CELL:
         return f"a specialty of fewer than {SMALL_CELL} users"
     return specialty.listed_code or specialty.name
-
-
-def _by_lift(lift: np.ndarray, raised: np.ndarray) -> np.ndarray:
-    rows = np.flatnonzero(raised)
-    return rows[np.argsort(lift[rows], kind="stable")]

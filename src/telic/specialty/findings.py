@@ -237,8 +237,8 @@ class Carried:
 def carry(findings: Findings, log: AccessLog, *, seed: int = 0) -> Carried:
     """Take findings to a later log of the same hospital.
 
-    Members keep their specialty. Everybody else is folded in by the rule that made the members
-    (`telic.specialty.practices.members`), on all patients known of them.
+    Members keep their specialty. Who else has new patients is folded in by the rule that made the
+    members (`telic.specialty.practices.members`), on all patients known of them.
 
     Parameters
     ----------
@@ -285,7 +285,8 @@ def carry(findings: Findings, log: AccessLog, *, seed: int = 0) -> Carried:
     seen_before[known_user] = findings.patients[place[known_user]]
     if n:
         share = shares(past + now, profile)[:, :-1]
-        cluster = np.where(cluster >= 0, cluster, members(share, seen_before + patients))
+        folded = members(share, seen_before + patients)
+        cluster = np.where((cluster >= 0) | (patients == 0), cluster, folded)
         share = shares(now, profile)[:, :-1]
     drift = []
     for k, one in enumerate(findings.specialties):
