@@ -88,6 +88,12 @@ def discover(
             "that of a permuted copy."
         ),
     ] = "U-P-D",
+    seeds: Annotated[
+        str, typer.Option(help="PathSelClus: representative (half of a code's users) or all.")
+    ] = "representative",
+    assign: Annotated[
+        str, typer.Option(help="LDA, PathSelClus: concentrated users alone, or argmax: everybody.")
+    ] = "concentrated",
     restarts: Annotated[int, typer.Option(help="Runs, for the stability.")] = 3,
     seed: Seed = 0,
     threads: Threads = 1,
@@ -117,6 +123,8 @@ def discover(
             document=document,
             view=view,
             free=free,
+            seeds=seeds,
+            assign=assign,
             paths=paths.split(","),
             restarts=restarts,
             seed=seed,
