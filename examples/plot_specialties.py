@@ -2,26 +2,22 @@
 Specialties without a code
 ==========================
 
-A simulated hospital hides two specialties among users with other codes or none. We find them in
-the access log alone, and count the alarms they explain.
+A simulated hospital hides specialties among users with other codes or none. We find them in the
+access log alone, and count the alarms they explain.
 """
 
 # %%
-# One year of accesses, at a twentieth of the size the simulator is calibrated to.
-import tempfile
-from pathlib import Path
-
+# One year of accesses of a small hospital, whose patients are referred from practice to practice.
 import matplotlib.pyplot as plt
 
-from telic.simulate.hospital import simulate_hospital
-from telic.specialty.access import read_log
+from telic.simulate.hospital_families import simulate_family
 from telic.specialty.discover import discover
 from telic.specialty.effect import effect
 from telic.specialty.explain import judge
 
-folder = Path(tempfile.mkdtemp()) / "log"
-simulate_hospital(folder, scale=0.05)
-log = read_log(folder)
+hospital = simulate_family("referrals", 4)
+log = hospital.log
+print(f"{len(log.users)} users, {len(log.access_user):,} accesses, {len(hospital.hidden)} hidden")
 
 # %%
 # What users see beyond chance, with chance measured by dealing their patients at random. Users
@@ -29,7 +25,8 @@ log = read_log(folder)
 found = discover(log, restarts=1)
 without_code = [one for one in found.specialties if one.listed_code is None]
 for one in without_code:
-    print(f"{len(one.users)} users: {one.name}")
+    true = max((hospital.practice[one.users] == k).mean() for k in hospital.hidden)
+    print(f"{len(one.users)} users, {true:.0%} of them of one hidden practice: {one.name}")
 
 # %%
 # The evidence: what they see more often than everybody else.

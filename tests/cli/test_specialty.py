@@ -1,5 +1,7 @@
+import csv
 import json
 import shutil
+from datetime import timedelta
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -123,3 +125,55 @@ def test_a_negative_seed_is_refused(folder):
     assert result.exit_code == 2
     assert not isinstance(result.exception, ValueError)
     assert "--seed" in result.output + result.stderr
+
+
+def test_findings_go_to_a_later_log_and_the_queue_of_alarms_to_people(folder, tmp_path, capsys):
+    log, later = folder / "log", tmp_path / "later"
+    run("discover", log, "--restarts", 1, "--out", tmp_path / "found")
+    shutil.copytree(log, later)
+    accesses = pq.read_table(later / "accesses.parquet")
+    accesses = accesses.set_column(3, "at", pc.add(accesses["at"], timedelta(days=400)))
+    pq.write_table(accesses, later / "accesses.parquet")
+    options = ("--found", tmp_path / "found")
+    shown = run("explain", later, *options, "--limit", 3, "--keep", tmp_path / "kept")
+    assert "holds" in shown.stdout
+    content = json.loads(run("explain", later, *options, "--limit", 3, "--json").stdout)
+    assert all(one["verdict"] == "holds" for one in content["carried"]["specialties"])
+    again = run("explain", later, "--found", tmp_path / "kept", "--limit", 0)
+    assert "not counted again" in again.stderr
+    store = ("--store", f"sqlite:///{tmp_path}/review.sqlite")
+    brought = run("review", "add", later, *options, *store, "--limit", 5)
+    assert "5 alarms are new" in brought.stdout
+    listed = json.loads(run("review", "list", *store, "--json").stdout)
+    alarm = listed["alarms"][0]["alarm"]
+    run("review", "set", alarm, "closed", *store, "--by", "ann")
+    assert "4 open, 0 explained, 0 confirmed, 1 closed" in run("review", "list", *store).stdout
+
+
+def test_keep_needs_findings_of_an_earlier_log(folder, file, monkeypatch, capsys):
+    line = ["telic", "specialty", "explain", str(folder / "log"), "--found", str(file)]
+    monkeypatch.setattr("sys.argv", [*line, "--keep", str(folder / "kept")])
+    with pytest.raises(SystemExit):
+        main()
+    assert "--keep needs --found with a folder" in capsys.readouterr().err
+
+
+def test_a_patient_gets_the_own_log_in_three_forms(folder, file, tmp_path, capsys, monkeypatch):
+    accesses = pq.read_table(folder / "log" / "accesses.parquet")
+    patient = accesses["patient"][0].as_py()
+    options = ("patient", folder / "log", patient, "--found", file)
+    shown = run(*options, "--json")
+    content = json.loads(shown.stdout)
+    mine = accesses.filter(pc.equal(accesses["patient"].cast("string"), patient))
+    assert len(content["accesses"]) == mine.num_rows
+    assert "the log lacks origin of the data" in shown.stderr
+    for suffix in ("csv", "json", "html"):
+        run(*options, "--out", tmp_path / f"own.{suffix}")
+    assert json.loads((tmp_path / "own.json").read_text()) == content
+    with (tmp_path / "own.csv").open() as lines:
+        assert len(list(csv.DictReader(lines))) == mine.num_rows
+    assert "Who opened your record" in (tmp_path / "own.html").read_text()
+    monkeypatch.setattr("sys.argv", ["telic", "specialty", *map(str, options), "--out", "own.pdf"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "ends in .csv, .json or .html" in capsys.readouterr().err

@@ -115,7 +115,7 @@ def test_a_history_forgets_what_was_submitted_longest_ago(completer, any_setting
 
 def test_eight_writers_lose_nothing_and_agree_with_one(completer, any_settings, monkeypatch):
     """Eight stores on one file, for three users; then one store, in the order of their numbers."""
-    monkeypatch.setattr("telic.serve.databases.LOCKED_SECONDS", 60.0)  # SQLite's lock has no queue
+    monkeypatch.setattr("telic.data.databases.LOCKED_SECONDS", 60.0)  # SQLite's lock has no queue
     rng = np.random.default_rng(0)
 
     def lesson(query):

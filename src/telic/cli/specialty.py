@@ -1,10 +1,24 @@
 """`telic specialty`: simulate, discover, recognise, explain and report."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from telic.cli import review
+from telic.cli.access_log import (
+    CodeTable,
+    Found,
+    Json,
+    Log,
+    Seed,
+    SkipBad,
+    Threads,
+    known,
+    read,
+    tell,
+)
 from telic.cli.console import Overwrite, print_json, show
 from telic.cli.progress import steps
 
@@ -16,18 +30,8 @@ app = typer.Typer(
     help="Specialties that exist in practice but have no code, and the alarms they explain.",
     no_args_is_help=True,
 )
+app.add_typer(review.app, name="review")
 
-Log = Annotated[Path, typer.Argument(help="Folder of an access log (docs/data-contracts.md, 3).")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON to stdout.")]
-Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
-Threads = Annotated[int, typer.Option(min=1, help="Does not change the result.")]
-SkipBad = Annotated[bool, typer.Option(help="Skip and count rows that break the contract.")]
-CodeTable = Annotated[
-    Path | None, typer.Option(help="CSV or Parquet with columns code, category, label.")
-]
-Found = Annotated[
-    Path | None, typer.Option(help="What `discover --json` wrote; else it is found anew.")
-]
 ShowIds = Annotated[bool, typer.Option(help="Show the log's user ids instead of pseudonyms.")]
 Pipeline = Annotated[
     str,
@@ -84,18 +88,32 @@ def discover(
             "that of a permuted copy."
         ),
     ] = "U-P-D",
+    seeds: Annotated[
+        str, typer.Option(help="PathSelClus: representative (half of a code's users) or all.")
+    ] = "representative",
+    assign: Annotated[
+        str, typer.Option(help="LDA, PathSelClus: concentrated users alone, or argmax: everybody.")
+    ] = "concentrated",
     restarts: Annotated[int, typer.Option(help="Runs, for the stability.")] = 3,
     seed: Seed = 0,
     threads: Threads = 1,
     skip_bad_rows: SkipBad = False,
     code_table: CodeTable = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for findings that later logs can be judged by.")
+    ] = None,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Find specialties: users, diagnoses by lift, the code that names them or none."""
+    from telic.data import check_output
     from telic.specialty.discover import discover as find
+    from telic.specialty.findings import findings_of
     from telic.specialty.report_tables import specialties_table
 
-    records = _read(log, skip_bad_rows, code_table)
+    if out is not None:
+        check_output(out, reads=[log, code_table], overwrite=overwrite)
+    records = read(log, skip_bad_rows, code_table)
     with steps("discover") as begin:
         found = find(
             records,
@@ -105,26 +123,23 @@ def discover(
             document=document,
             view=view,
             free=free,
+            seeds=seeds,
+            assign=assign,
             paths=paths.split(","),
             restarts=restarts,
             seed=seed,
             threads=threads,
             on_step=lambda step: begin(f"{step}: done"),
         )
+    if out is not None:
+        findings_of(records, found).save(out)
+        typer.echo(f"{out}: written", err=True)
     if as_json:
         print_json(found.as_json(records))
         return
     if not found.specialties:
         typer.echo("no group of users with a practice of its own was found", err=True)
     show(specialties_table(records, found))
-
-
-def _read(folder: Path, skip_bad_rows: bool, code_table: Path | None) -> "AccessLog":
-    from telic.specialty.access import read_log
-
-    log = read_log(folder, on_bad_row="skip" if skip_bad_rows else "raise", code_table=code_table)
-    _tell(log.notes)
-    return log
 
 
 @app.command()
@@ -153,12 +168,12 @@ def recognise(
     names = CLASSIFIERS if classifier == "all" else (classifier,)
     for name in names:
         pipeline_names(name, pipeline)  # a wrong name is said before the log is read
-    records = _read(log, skip_bad_rows, code_table)
+    records = read(log, skip_bad_rows, code_table)
     discovery = _discovery(records, found, method, seed, threads)
     results, notes = recognise_found(
         records, discovery, methods=names, pipeline=pipeline, seed=seed, threads=threads
     )
-    _tell(notes)
+    tell(notes)
     facts = recognition_facts(discovery, results)
     if as_json:
         print_json({"recognition": facts})
@@ -185,32 +200,123 @@ def explain(
     threads: Threads = 1,
     skip_bad_rows: SkipBad = False,
     code_table: CodeTable = None,
+    keep: Annotated[
+        Path | None, typer.Option(help="Folder for the findings of --found with this log's rows.")
+    ] = None,
+    audit_events: Annotated[
+        Path | None,
+        typer.Option(help="File (.ndjson) for every access as a FHIR AuditEvent with its reason."),
+    ] = None,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Say which alarms the de facto specialties explain, and list the queue.
+    """Say which alarms the de facto specialties and colleagues explain, and list the queue.
 
+    With findings of an earlier log, this one is judged by them, and what has drifted is said.
     A line's "row" counts the rows of the accesses table from 1; in a CSV file neither the header
     nor blank lines are rows.
     """
+    from telic.data import check_output
+    from telic.errors import InputError
+    from telic.specialty.audit_events import write_audit_events
+    from telic.specialty.care import care_of
     from telic.specialty.effect import effect, known_snooping
     from telic.specialty.explain import Pseudonyms, check_status, judge, lines
-    from telic.specialty.report_tables import alarms_table, queue_table, snooping_table
+    from telic.specialty.reasons import find_reasons
+    from telic.specialty.report_tables import alarms_table, drift_table, queue_table, snooping_table
 
     check_status(status)  # said before the log is read
-    records = _read(log, skip_bad_rows, code_table)
-    discovery = _discovery(records, found, method, seed, threads)
-    alerts = judge(records, discovery)
+    if keep is not None:
+        if found is None or not found.is_dir():
+            raise InputError("--keep needs --found with a folder that `discover --out` wrote.")
+        check_output(keep, reads=[log, found, code_table], overwrite=overwrite)
+    if audit_events is not None:
+        check_output(audit_events, reads=[log, found, code_table], overwrite=overwrite)
+    records = read(log, skip_bad_rows, code_table)
+    discovery, before, carried = known(records, found, method, seed, threads)
+    care = care_of(records)
+    alerts = judge(records, discovery, before=before, care=care)
     counted = effect(records, discovery, alerts, known_snooping(log))
     names = None if show_ids else Pseudonyms()
     queue = list(lines(records, discovery, alerts, alerts.queue(status)[:limit], pseudonyms=names))
+    if keep is not None and carried is not None:
+        carried.findings.save(keep)
+        typer.echo(f"{keep}: written", err=True)
+    if audit_events is not None:
+        found_reasons = find_reasons(records, discovery, before=before, care=care, seed=seed)
+        write_audit_events(audit_events, records, discovery, alerts, found_reasons)
+        typer.echo(f"{audit_events}: written", err=True)
     if as_json:
-        print_json({"simulated": records.simulated, **counted.as_json(), "queue": queue})
+        content = {"simulated": records.simulated, **counted.as_json(), "queue": queue}
+        print_json(content | ({"carried": carried.as_json()} if carried else {}))
         return
+    if carried is not None:
+        show(drift_table(carried))
     show(alarms_table(counted, len(records.access_user)))
     if counted.snooping:
         show(snooping_table(counted.snooping))
     if queue:
         show(queue_table(f"The queue ({status}), least covered first", queue))
+
+
+@app.command()
+def patient(
+    log: Log,
+    patient: Annotated[str, typer.Argument(help="The patient's id in the log.")],
+    out: Annotated[
+        Path | None, typer.Option(help="File to write: .csv, .json or .html; else it is shown.")
+    ] = None,
+    found: Found = None,
+    origin: Annotated[
+        str | None, typer.Option(help="The system that the data come from, if all are from one.")
+    ] = None,
+    pseudonyms: Annotated[
+        bool, typer.Option("--pseudonyms", help="Instead of user ids (Article 9(3)).")
+    ] = False,
+    seed: Seed = 0,
+    skip_bad_rows: SkipBad = False,
+    code_table: CodeTable = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """List who opened a patient's record, when, and why, or "no reason found".
+
+    As the European Health Data Space asks (Regulation (EU) 2025/327, Article 9; Annex II, 3.2), as
+    far as the log has it: what it lacks is said with it. Rows without a diagnosis are listed too.
+    """
+    from telic.data import atomic_path, check_output
+    from telic.errors import InputError
+    from telic.specialty.explain import Pseudonyms
+    from telic.specialty.patient import patient_log
+    from telic.specialty.reasons import find_reasons
+
+    if out is not None:
+        check_output(out, reads=[log, found, code_table], overwrite=overwrite)
+        if out.suffix not in (".csv", ".json", ".html"):
+            raise InputError(f"{out}: expected a name that ends in .csv, .json or .html.")
+    records = read(log, skip_bad_rows, code_table)
+    discovery, before, _ = known(records, found, "residuals", seed, 1)
+    own = patient_log(
+        log,
+        records,
+        discovery,
+        find_reasons(records, discovery, before=before, seed=seed),
+        patient,
+        origin=origin,
+        pseudonyms=Pseudonyms() if pseudonyms else None,
+    )
+    if out is None and not as_json:
+        show(own.table())
+    elif out is None:
+        print_json(own.as_json())
+    elif out.suffix == ".html":
+        own.report().write(out)
+    else:
+        csv = out.suffix == ".csv"
+        text = own.table().csv() if csv else json.dumps(own.as_json(), indent=1, ensure_ascii=False)
+        with atomic_path(out) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    tell([f"the log lacks {name}: {why}" for name, why in own.lacking.items()])
 
 
 @app.command()
@@ -236,18 +342,19 @@ def report(
 
     check_output(out, reads=[log, found, code_table], overwrite=overwrite)
     pipeline_names("SVM", pipeline)
-    records = _read(log, skip_bad_rows, code_table)
-    discovery = _discovery(records, found, method, seed, threads)
+    records = read(log, skip_bad_rows, code_table)
+    discovery, before, _ = known(records, found, method, seed, threads)
     page, notes = full_report(
         records,
         discovery,
+        before=before,
         snooping=known_snooping(log),
         pipeline=pipeline,
         pseudonyms=None if show_ids else Pseudonyms(),
         seed=seed,
         threads=threads,
     )
-    _tell(notes)
+    tell(notes)
     page.write(out)
     typer.echo(f"{out}: written", err=True)
 
@@ -255,24 +362,7 @@ def report(
 def _discovery(
     log: "AccessLog", found: Path | None, method: str, seed: int, threads: int
 ) -> "Discovery":
-    from telic.specialty.discover import discover as find
-    from telic.specialty.discovery import read_discovery
-
-    if found is not None:
-        return read_discovery(found, log)
-    with steps("discover") as begin:
-        return find(
-            log,
-            method=method,
-            seed=seed,
-            threads=threads,
-            on_step=lambda step: begin(f"{step}: done"),
-        )
-
-
-def _tell(notes: list[str]) -> None:
-    for note in notes:
-        typer.echo(f"note: {note}", err=True)
+    return known(log, found, method, seed, threads)[0]
 
 
 @app.command("import")
@@ -283,8 +373,10 @@ def import_(
 ) -> None:
     """Convert an OMOP, FHIR NDJSON, MIMIC-III or eICU export to an access log."""
     from telic.data import check_output
+    from telic.specialty.lacks import lacks_of
     from telic.specialty.sources import import_log
 
     check_output(folder, reads=[source])
-    _tell(import_log(source, folder, kind=kind))
+    tell(import_log(source, folder, kind=kind))
+    tell([f"{kind} lacks {element}: {why}" for element, why in lacks_of(folder).items()])
     typer.echo(f"{folder}: written", err=True)

@@ -53,7 +53,9 @@ class Report:
     lead : str, optional
         A paragraph under it: what this is, and whether its data are simulated.
     contents : bool
-        List the sections with links before the first one.
+        List the sections with links.
+    contents_after : int
+        Sections that stand before that list.
 
     Attributes
     ----------
@@ -69,10 +71,13 @@ class Report:
     True
     """
 
-    def __init__(self, title: str, lead: str = "", *, contents: bool = False) -> None:
+    def __init__(
+        self, title: str, lead: str = "", *, contents: bool = False, contents_after: int = 0
+    ) -> None:
         self.title = title
         self.tables: list[Table] = []
         self._contents = contents
+        self._contents_after = contents_after
         self._sections: list[str] = []
         self._first_section = 0
         self._parts: list[str] = []
@@ -88,7 +93,7 @@ class Report:
     def section(self, title: str, *, new_page: bool = False) -> None:
         """Start a section, on a page of its own when printed if `new_page`."""
         self._sections.append(title)
-        if len(self._sections) == 1:
+        if len(self._sections) == self._contents_after + 1:
             self._first_section = len(self._parts)
         page = ' class="page"' if new_page else ""
         self._parts.append(f'<h2 id="s{len(self._sections)}"{page}>{escape(title)}</h2>')

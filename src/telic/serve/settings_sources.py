@@ -11,8 +11,8 @@ from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from telic.data.databases import shown
 from telic.errors import InputError
-from telic.serve.databases import shown
 from telic.serve.settings import Settings, database_beside
 
 VARIABLE = "TELIC_SERVE_"

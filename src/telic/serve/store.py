@@ -36,8 +36,8 @@ from sqlalchemy import (
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError, SQLAlchemyError
 
 from telic.completion import Completer, Lesson, UserState
+from telic.data.databases import Gone, check_file, open_engine, shown
 from telic.errors import InputError
-from telic.serve.databases import Gone, check_file, open_engine, shown
 from telic.serve.metrics import Seen
 
 _TABLES = MetaData()

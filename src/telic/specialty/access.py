@@ -244,6 +244,7 @@ def write_log(
     *,
     vocabulary: str,
     simulated: bool = False,
+    lacks: Mapping[str, str] | None = None,
 ) -> None:
     """Write an access log, whole or not at all.
 
@@ -256,6 +257,8 @@ def write_log(
     vocabulary : {"icd9", "icd10", "ccs", "other"}
     simulated : bool
         Marks every file as simulated.
+    lacks : mapping of str to str, optional
+        What the log's source does not have, and why; goes to ``meta.json``.
     """
     folder = Path(folder)
     if folder.exists():
@@ -266,7 +269,9 @@ def write_log(
             if simulated:
                 table = table.replace_schema_metadata({contracts.SIMULATED: b"true"})
             pq.write_table(table, temporary / f"{name}.parquet", compression="zstd")
-        meta = json.dumps({"vocabulary": vocabulary}, indent=1)
+        meta = json.dumps(
+            {"vocabulary": vocabulary} | ({"lacks": lacks} if lacks else {}), indent=1
+        )
         (temporary / "meta.json").write_text(meta, encoding="utf-8")
 
 

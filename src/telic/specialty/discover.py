@@ -15,6 +15,8 @@ from telic.specialty.topics import MEASURED, group_by_topics
 from telic.specialty.units import units_of
 
 METHODS = ("residuals", "lda", "pathselclus")
+SEEDS = ("representative", "all")
+ASSIGNMENTS = ("concentrated", "argmax")
 MIN_LIFT = 2.0
 """A cluster none of whose diagnoses has this lift is no practice, and is not reported either:
 PathSelClus's seeded clusters of cross-cutting codes are such."""
@@ -30,6 +32,8 @@ def discover(
     view: str | None = None,
     paths: Sequence[str] = ("U-P-D",),
     free: int = 3,
+    seeds: str = "representative",
+    assign: str = "concentrated",
     restarts: int = 3,
     seed: int = 0,
     threads: int = 1,
@@ -61,6 +65,12 @@ def discover(
         says nothing and swamps U-P-D, which `details["path_contrast"]` shows (near 1).
     free : int
         PathSelClus: δ, clusters without seeds.
+    seeds : {"representative", "all"}
+        PathSelClus: the half of a code's users nearest to its mean profile, or all of them, as the
+        dissertation has it.
+    assign : {"concentrated", "argmax"}
+        LDA and PathSelClus: users with a concentrated practice alone, or everybody to the largest
+        share, as the dissertation has it.
     restarts : int
         Runs from other random numbers; the best is used ("residuals": the first), the others give
         the stability. With 1 no stability but that over months is measured.
@@ -89,6 +99,15 @@ def discover(
         raise InputError(f"n_topics is {n_topics}, but only method 'lda' has topics.")
     if method != "lda" and document != "patient":
         raise InputError(f"document is {document!r}, but only method 'lda' has documents.")
+    if seeds not in SEEDS or (seeds != "representative" and method != "pathselclus"):
+        raise InputError(
+            f"seeds is {seeds!r}, expected {' or '.join(SEEDS)}, the latter of 'pathselclus' alone."
+        )
+    if assign not in ASSIGNMENTS or (assign != "concentrated" and method == "residuals"):
+        raise InputError(
+            f"assign is {assign!r}, expected {' or '.join(ASSIGNMENTS)}, the latter not of "
+            "'residuals'."
+        )
     if restarts < 1:
         raise InputError(f"restarts is {restarts}, expected at least 1.")
     if isinstance(n_topics, str) and n_topics != MEASURED:
@@ -104,6 +123,7 @@ def discover(
             seed=seed,
             threads=threads,
             on_step=on_step,
+            assign=assign,
         )
     else:
         grouping = group_by_seeds(
@@ -115,6 +135,8 @@ def discover(
             seed=seed,
             threads=threads,
             on_step=on_step,
+            seeds=seeds,
+            assign=assign,
         )
     found = _describe(log, grouping, naming=naming, seed=seed)
     return _ordered(method, found, grouping)

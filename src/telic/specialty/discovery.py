@@ -39,6 +39,47 @@ class Specialty:
     evidence: Evidence | None = None
     """None if it was read from a file that does not tell."""
 
+    def as_json(self, label: Callable[[str], str] | None = None) -> dict[str, Any]:
+        """Return the machine-readable form, without its users.
+
+        Parameters
+        ----------
+        label : callable, optional
+            Names of categories, written beside them.
+        """
+
+        def rounded(share: float | None) -> float | None:
+            return None if share is None else round(share, 3)
+
+        return {
+            "name": self.name,
+            "listed_code": self.listed_code,
+            "nearest_code": self.nearest_code,
+            "diagnoses": [
+                {"code": code, "lift": round(lift, 3)} | ({"label": label(code)} if label else {})
+                for code, lift in self.diagnoses
+            ],
+            "stability": rounded(self.stability),
+            "stability_sizes": rounded(self.stability_sizes),
+            "stability_months": rounded(self.stability_months),
+            "evidence": self.evidence.as_json() if self.evidence else None,
+        }
+
+
+def specialty_from(content: Mapping[str, Any], users: np.ndarray) -> Specialty:
+    """Read what `Specialty.as_json` wrote."""
+    return Specialty(
+        str(content["name"]),
+        content["listed_code"] and str(content["listed_code"]),
+        content.get("nearest_code"),
+        users,
+        [(str(d["code"]), float(d["lift"])) for d in content["diagnoses"]],
+        _share(content["stability"]),
+        _share(content.get("stability_sizes")),
+        _share(content.get("stability_months")),
+        evidence_from(content["evidence"]) if content.get("evidence") else None,
+    )
+
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
@@ -72,29 +113,12 @@ class Discovery:
 
     def as_json(self, log: AccessLog) -> dict[str, Any]:
         """Return the machine-readable form."""
-
-        def rounded(share: float | None) -> float | None:
-            return None if share is None else round(share, 3)
-
         return {
             "method": self.method,
             "simulated": log.simulated,
             "log": fingerprint(log),
             "specialties": [
-                {
-                    "name": one.name,
-                    "listed_code": one.listed_code,
-                    "nearest_code": one.nearest_code,
-                    "users": log.users[one.users].tolist(),
-                    "diagnoses": [
-                        {"code": code, "label": log.label(code), "lift": round(lift, 3)}
-                        for code, lift in one.diagnoses
-                    ],
-                    "stability": rounded(one.stability),
-                    "stability_sizes": rounded(one.stability_sizes),
-                    "stability_months": rounded(one.stability_months),
-                    "evidence": one.evidence.as_json() if one.evidence else None,
-                }
+                {"users": log.users[one.users].tolist(), **one.as_json(log.label)}
                 for one in self.specialties
             ],
             "details": self.details,
@@ -169,21 +193,7 @@ def discovery_from(
     try:
         listed = content["specialties"]
         _refuse_another_log(source, content.get("log"), log)
-        specialties = []
-        for one in listed:
-            specialties.append(
-                Specialty(
-                    str(one["name"]),
-                    one["listed_code"] and str(one["listed_code"]),
-                    one.get("nearest_code"),
-                    _users_of(source, one["users"], log),
-                    [(str(d["code"]), float(d["lift"])) for d in one["diagnoses"]],
-                    _share(one["stability"]),
-                    _share(one.get("stability_sizes")),
-                    _share(one.get("stability_months")),
-                    evidence_from(one["evidence"]) if one.get("evidence") else None,
-                )
-            )
+        specialties = [specialty_from(one, _users_of(source, one["users"], log)) for one in listed]
         method, details = content.get("method", "unknown"), dict(content.get("details") or {})
         if "n_topics" in details:
             details["n_topics"] = int(details["n_topics"])
@@ -231,7 +241,8 @@ def _refuse_another_log(file: str | Path, written: Any, log: AccessLog) -> None:
     raise InputError(
         f"{file}: was found in a log of {said(written)}; this one has {said(own)} and other "
         "records. Give the log it was found in, read with the same --code-table and "
-        "--skip-bad-rows, or run `telic specialty discover --json` again."
+        "--skip-bad-rows, or run `telic specialty discover` again. What `discover --out FOLDER` "
+        "wrote is taken to later logs."
     )
 
 

@@ -47,10 +47,11 @@ def together(kinds: Mapping[str, Caught]) -> Caught:
 
 PARTS = (
     ("explained", "open"),
+    ("explained_by_practice", "explained_by_colleagues"),
     ("uncovered_alerts", "undeclared_alerts"),
     ("unlisted_explained", "unlisted_open"),
 )
-"""Counts that add up to another one: the alarms, the alarms, and `unlisted_alerts`."""
+"""Counts that add up to another one: alarms, explained ones, alarms, and `unlisted_alerts`."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,10 @@ class Effect:
     """Alarms raised by users of specialties without a listed code."""
     unlisted_explained: int
     unlisted_open: int
+    explained_by_practice: int = 0
+    """Alarms that a de facto specialty explains."""
+    explained_by_colleagues: int = 0
+    """Alarms that colleagues at the same record alone explain."""
     few: frozenset[str] = frozenset()
     """Counts of alarms that concern fewer than `SMALL_CELL` patients."""
     snooping: Mapping[str, Caught] = field(default_factory=dict)
@@ -138,6 +143,8 @@ def effect(
         "unlisted_alerts": hidden,
         "unlisted_explained": hidden & alerts.explained,
         "unlisted_open": hidden & ~alerts.explained,
+        "explained_by_practice": alerts.by_practice,
+        "explained_by_colleagues": alerts.explained & ~alerts.by_practice,
     }
     few = frozenset(name for name, mask in masks.items() if 0 < log.n_patients(mask) < SMALL_CELL)
     length = int(masks["open"].sum())

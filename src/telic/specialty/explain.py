@@ -1,28 +1,29 @@
 """Which alarms a de facto specialty explains, and which stay open.
 
 An access raises an alarm when the declared specialty covers none of the encounter's diagnoses. A
-specialty covers a diagnosis that its users access at least as often as everybody does. Nothing is
-ever closed here: an explained alarm is marked, and ranked behind the open ones.
+specialty covers a diagnosis that its users access at least as often as everybody does. An alarm is
+explained by the de facto specialty, or by colleagues who opened the same record. Nothing is ever
+closed here: an explained alarm is marked, and ranked behind the open ones.
 """
 
 import hashlib
 import hmac
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
+from scipy.stats import rankdata
 
 from telic.errors import InputError
 from telic.specialty.access import AccessLog
+from telic.specialty.care import Care, treated
+from telic.specialty.coverage import COVERED, coverage_of
 from telic.specialty.discovery import Discovery, Specialty
+from telic.specialty.findings import Findings
 from telic.specialty.small_cells import SMALL_CELL
 
-SHRINK = 200.0
-"""Imagined accesses of the hospital's mix that every specialty's profile starts from."""
-COVERED = 1.0
-"""Lift from which a specialty covers a diagnosis."""
+COLLEAGUES = "people whom the user works with opened the same record"
 STATUS = ("all", "open", "explained")
 """Which alarms a queue holds."""
 
@@ -31,25 +32,6 @@ def check_status(status: str) -> None:
     """Raise `InputError` unless `status` is one of `STATUS`."""
     if status not in STATUS:
         raise InputError(f"status is {status!r}, expected one of {', '.join(STATUS)}.")
-
-
-@njit(cache=True, nogil=True)
-def _best_lift(user, encounter, start, code, profile_of, counts, own, base, shrink, best, reason):
-    """Largest lift, over an encounter's codes, for the user's profile without the user's share."""
-    for a in range(len(user)):
-        u = user[a]
-        k = profile_of[u]
-        best[a] = -1.0
-        for p in range(start[encounter[a]], start[encounter[a] + 1]):
-            d = code[p]
-            here, total = 0.0, 0.0
-            if k >= 0:
-                here = counts[k, d] - own[u, d]
-                total = counts[k, -1] - own[u, -1]
-            lift = (here + shrink * base[d]) / ((total + shrink) * base[d])
-            if lift > best[a]:
-                best[a] = lift
-                reason[a] = d
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +46,10 @@ class Alerts:
     """The code that decided `practised`."""
     specialty: np.ndarray
     """De facto specialty of each access's user, −1 for none."""
+    colleagues: np.ndarray = field(default_factory=lambda: np.zeros(1, dtype=bool))
+    """Whether colleagues opened the same record, per access; False where it was not asked."""
+    standing: np.ndarray | None = None
+    """What orders the queue, if not the larger of `declared` and `practised`."""
 
     @property
     def raised(self) -> np.ndarray:
@@ -72,6 +58,11 @@ class Alerts:
 
     @property
     def explained(self) -> np.ndarray:
+        """Alarms that the de facto specialty or colleagues explain."""
+        return self.raised & ((self.practised > COVERED) | self.colleagues)
+
+    @property
+    def by_practice(self) -> np.ndarray:
         """Alarms that the de facto specialty explains."""
         return self.raised & (self.practised > COVERED)
 
@@ -88,67 +79,68 @@ class Alerts:
             "open": self.raised & ~self.explained,
             "explained": self.explained,
         }
-        return _by_lift(np.maximum(self.declared, self.practised), kinds[status])
+        standing = np.maximum(self.declared, self.practised)
+        standing = standing if self.standing is None else self.standing
+        rows = np.flatnonzero(kinds[status])
+        return rows[np.lexsort((standing[rows], self.explained[rows]))]
 
     def queue_without(self) -> np.ndarray:
         """The queue if nobody knew the de facto specialties."""
-        return _by_lift(self.declared, self.raised)
+        rows = np.flatnonzero(self.raised)
+        return rows[np.argsort(self.declared[rows], kind="stable")]
 
 
-def judge(log: AccessLog, discovery: Discovery) -> Alerts:
+def judge(
+    log: AccessLog,
+    discovery: Discovery,
+    *,
+    before: Findings | None = None,
+    care: Care | None = None,
+) -> Alerts:
     """Judge every access by the user's declared and de facto specialties.
 
     Parameters
     ----------
     log : AccessLog
     discovery : Discovery
+    before : Findings, optional
+        What an earlier log of the hospital taught: its users and accesses count in the profiles.
+    care : Care, optional
+        Who works with whom in this log. Then colleagues who opened the same record explain alarms
+        too. Users with neither a declared nor a de facto specialty are dealt into the queue by
+        what their colleagues see; those without colleagues come first, as nothing speaks for them.
+        Without it all of these stand last, each with a lift of 1.
 
     Returns
     -------
     Alerts
         In the order of ``log.access_row``.
-
-    Notes
-    -----
-    A user's own accesses are left out of the profile the user is judged by, so nobody becomes
-    normal by doing something often. Without a declared specialty nothing is covered.
     """
-    counts = log.user_diagnosis().toarray().astype(np.float64)
-    own = np.hstack([counts, counts.sum(axis=1, keepdims=True)])
-    base = counts.sum(axis=0) / counts.sum()
-    base[base == 0] = 1.0
-    codes = np.unique(log.taxonomy[log.taxonomy != ""])
-    declared_of = np.where(log.taxonomy == "", -1, np.searchsorted(codes, log.taxonomy))
+    coverage = coverage_of(log, discovery, before)
+    made = log.access_user, log.access_encounter
+    declared, declared_reason = coverage.declared(*made)
+    practised, reason = coverage.practised(*made)
+    none = (discovery.cluster < 0)[log.access_user]
+    practised = np.where(none, declared, practised)
+    reason = np.where(none, declared_reason, reason)
+    specialty = discovery.cluster[log.access_user]
+    if care is None:
+        return Alerts(declared, practised, reason, specialty)
 
-    def best(profile_of: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        profiles = np.zeros((max(int(profile_of.max()) + 1, 1), own.shape[1]))
-        np.add.at(profiles, profile_of[profile_of >= 0], own[profile_of >= 0])
-        lift = np.empty(len(log.access_user))
-        reason = np.zeros(len(log.access_user), dtype=np.int32)
-        _best_lift(
-            log.access_user,
-            log.access_encounter,
-            log.diagnosis.indptr,
-            log.diagnosis.indices,
-            profile_of.astype(np.int32),
-            profiles,
-            own,
-            base,
-            SHRINK,
-            lift,
-            reason,
-        )
-        return lift, reason
-
-    declared, declared_reason = best(declared_of)
-    practised, reason = best(discovery.cluster)
-    none = discovery.cluster[log.access_user] < 0
-    return Alerts(
-        declared,
-        np.where(none, declared, practised),
-        np.where(none, declared_reason, reason),
-        discovery.cluster[log.access_user],
-    )
+    unknown = np.flatnonzero((log.taxonomy == "") & (discovery.cluster < 0))
+    colleagues = care.profiles(coverage.own, unknown)
+    of_unknown = np.isin(log.access_user, unknown)
+    lift = np.maximum(declared, practised)
+    lift[of_unknown] = coverage.beside(unknown, colleagues, *made)[of_unknown]
+    # All accesses of the unknown are alarms, of others the least covered alone: their lifts do not
+    # compare, so the two are dealt into one queue, each in its own order.
+    standing = np.ones(len(lift))
+    for group in (of_unknown, ~of_unknown):
+        rows = np.flatnonzero(group & (declared <= COVERED))
+        standing[rows] = rankdata(lift[rows], method="ordinal") / len(rows)
+    alone = np.isin(log.access_user, unknown[colleagues[:, -1] == 0])
+    standing[alone] = 0.0
+    return Alerts(declared, practised, reason, specialty, treated(log, care), standing)
 
 
 class Pseudonyms:
@@ -198,7 +190,9 @@ def lines(
     ``row`` counts the rows of the accesses table from 1. In a CSV file neither the header nor blank
     lines are rows.
     """
-    for a, explained in zip(accesses, alerts.explained[accesses], strict=True):
+    explained = alerts.explained[accesses]
+    by_practice = alerts.by_practice[accesses]
+    for a, status, practice in zip(accesses, explained, by_practice, strict=True):
         user = str(log.users[log.access_user[a]])
         k = int(alerts.specialty[a])
         found = discovery.specialties[k] if k >= 0 else None
@@ -210,9 +204,11 @@ def lines(
             "declared": str(log.taxonomy[log.access_user[a]]) or None,
             "practised": _name(found, hide_small=pseudonyms is not None) if found else None,
             "diagnoses": [log.label(str(log.codes[d])) for d in codes],
-            "status": "explained" if explained else "open",
+            "status": "explained" if status else "open",
             "because": log.label(str(log.codes[alerts.reason[a]]))
-            if explained
+            if practice
+            else COLLEAGUES
+            if status
             else "neither the declared nor a de facto specialty covers a diagnosis",
             "lift": round(float(max(alerts.declared[a], alerts.practised[a])), 3),
         }
@@ -222,8 +218,3 @@ def _name(specialty: Specialty, *, hide_small: bool) -> str:
     if hide_small and len(specialty.users) < SMALL_CELL:
         return f"a specialty of fewer than {SMALL_CELL} users"
     return specialty.listed_code or specialty.name
-
-
-def _by_lift(lift: np.ndarray, raised: np.ndarray) -> np.ndarray:
-    rows = np.flatnonzero(raised)
-    return rows[np.argsort(lift[rows], kind="stable")]

@@ -1,20 +1,28 @@
-"""The compliance officer's report: one page per specialty, then the queue of alarms."""
+"""The compliance officer's report: two pages for a meeting, then the evidence and the queue."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from telic.report import Report, Table
 from telic.report.table import shown as written
 from telic.specialty.access import AccessLog
+from telic.specialty.care import care_of
 from telic.specialty.control import DE_FACTO, recognise_found
 from telic.specialty.declared import NONE_DECLARED, declaration, declared_codes
 from telic.specialty.discovery import Discovery, Specialty
 from telic.specialty.effect import Effect, effect
 from telic.specialty.explain import Alerts, Pseudonyms, judge, lines
+from telic.specialty.findings import Findings
 from telic.specialty.pipelines import CHOSEN
 from telic.specialty.recognise import Recognition, present_core
+from telic.specialty.report_figures import (
+    declared_figure,
+    lifts_figure,
+    map_figure,
+    months_figure,
+)
 from telic.specialty.report_tables import (
     alarms_table,
     pipelines_table,
@@ -36,6 +44,7 @@ def full_report(
     *,
     snooping: Mapping[str, np.ndarray] | None = None,
     pipeline: str = CHOSEN,
+    before: Findings | None = None,
     pseudonyms: Pseudonyms | None,
     seed: int = 0,
     threads: int = 1,
@@ -49,6 +58,8 @@ def full_report(
         As in `effect`.
     pipeline : str
         As in `recognise`.
+    before : Findings, optional
+        As in `judge`.
     pseudonyms : Pseudonyms or None
         None shows the log's own user ids.
     seed, threads : int
@@ -59,7 +70,7 @@ def full_report(
     notes : list of str
         As in `recognise_found`.
     """
-    alerts = judge(log, discovery)
+    alerts = judge(log, discovery, before=before, care=care_of(log))
     found, notes = recognise_found(log, discovery, pipeline=pipeline, seed=seed, threads=threads)
     report = specialty_report(
         log,
@@ -104,10 +115,12 @@ def specialty_report(
         lead="Specialties found in the access log, the evidence for each, and the alarms they "
         "explain. Nothing is closed automatically: this report orders work for a person.",
         contents=True,
+        contents_after=2,
     )
     if log.simulated:
         report.note("Simulated: the hospital, its users and its accesses are invented.")
-    report.section("What was found")
+    _in_short(report, log, discovery, alerts, counted)
+    report.section("What was found", new_page=True)
     report.table(specialties_table(log, discovery))
     if log.notes:
         report.table(
@@ -130,7 +143,7 @@ def specialty_report(
         best = explained[alerts.specialty[explained] == k][::-1][:explained_lines]
         table(best, "Alarms it explains: the best covered, one for each user and diagnosis.")
     _mismatches(report, log, discovery)
-    _alarms(report, log, alerts, counted)
+    _alarms(report, log, counted)
     report.section("Open alarms", new_page=True)
     report.text(ROW)
     table(alerts.queue("open")[:queue_lines], f"The first {queue_lines}: least covered first.")
@@ -173,6 +186,12 @@ def _specialty(
         f"{written(one.stability_sizes, '.2f')} with other sizes, "
         f"{written(one.stability_months, '.2f')} month by month."
     )
+    if one.diagnoses:
+        report.figure(
+            lifts_figure(log, one),
+            "Diagnoses these users access more often than everybody, with 95 % intervals: "
+            "how far it hangs on single users.",
+        )
     report.table(
         Table(
             "Evidence: diagnoses these users access more often than everybody (lift).",
@@ -239,8 +258,49 @@ def _recognition(report: Report, recognition: Recognition) -> None:
     )
 
 
-def _mismatches(report: Report, log: AccessLog, discovery: Discovery) -> None:
-    report.section("Declared against practised", new_page=True)
+def _in_short(
+    report: Report, log: AccessLog, discovery: Discovery, alerts: Alerts, counted: Effect
+) -> None:
+    """Two pages for a meeting."""
+    report.section("In short")
+    unlisted = [one for one in discovery.specialties if one.listed_code is None]
+    cells = {name: written(value, ",") for name, value in counted.cells().items()}
+    report.text(
+        f"{len(discovery.specialties)} groups of users have a practice of their own; "
+        f"{len(unlisted)} of them have no code that names it"
+        + (f": {'; '.join(one.name for one in unlisted)}." if unlisted else ".")
+    )
+    report.text(
+        f"Of {len(log.access_user):,} accesses {cells['alerts']} raised an alarm, because the "
+        "specialty that the user declares does not cover them, or because the user declares none. "
+        f"What users practise explains {cells['explained_by_practice']} of them, and people they "
+        f"work with {cells['explained_by_colleagues']} more; {cells['open']} stay open."
+    )
+    if discovery.specialties:
+        figure, left_out = map_figure(log, discovery)
+        more = f" {left_out} more stand behind." if left_out else ""
+        report.figure(
+            figure,
+            "Who sees what: groups by the diagnoses that set them apart; the darker, the more "
+            f"often than everybody. Grey: fewer than {SMALL_CELL} patients.{more}",
+        )
+    report.section("What changes", new_page=True)
+    _months(report, log, alerts)
+    if discovery.specialties:
+        report.figure(
+            declared_figure(_declared_rows(log, discovery)),
+            "What the users of each group declare.",
+        )
+    report.text(
+        "To decide: which groups without a code should get one; whether users who practise one "
+        "thing and declare another should be asked to correct it; who works through the open "
+        "alarms, from the first of the queue on (telic specialty review). Nothing here proves "
+        "that an access was right or wrong. The evidence stands behind."
+    )
+
+
+def _declared_rows(log: AccessLog, discovery: Discovery) -> list[list[Any]]:
+    """What the users of each specialty declare: name, users, it, another, none."""
     rows = []
     for one in discovery.specialties:
         declared = declared_codes(log, one)
@@ -248,6 +308,12 @@ def _mismatches(report: Report, log: AccessLog, discovery: Discovery) -> None:
         it = declared.pop(one.listed_code) if one.listed_code else None
         other = _added(list(declared.values()))
         rows.append([one.listed_code or one.name, cell(len(one.users)), it, other, none])
+    return rows
+
+
+def _mismatches(report: Report, log: AccessLog, discovery: Discovery) -> None:
+    report.section("Declared against practised", new_page=True)
+    rows = _declared_rows(log, discovery)
     numbers = ["users", "declare it", "declare another code", "declare none"]
     title = "Users by what they practise and what they declare"
     report.table(Table(title, {"practised": "", **dict.fromkeys(numbers, ",")}, rows))
@@ -260,7 +326,7 @@ def _mismatches(report: Report, log: AccessLog, discovery: Discovery) -> None:
     )
 
 
-def _alarms(report: Report, log: AccessLog, alerts: Alerts, counted: Effect) -> None:
+def _alarms(report: Report, log: AccessLog, counted: Effect) -> None:
     report.section("Alarms", new_page=True)
     report.text(
         "An access raises an alarm when the declared specialty covers none of the encounter's "
@@ -270,7 +336,6 @@ def _alarms(report: Report, log: AccessLog, alerts: Alerts, counted: Effect) -> 
     report.table(alarms_table(counted, len(log.access_user)))
     if counted.snooping:
         report.table(snooping_table(counted.snooping))
-    _months(report, log, alerts)
 
 
 def _months(report: Report, log: AccessLog, alerts: Alerts) -> None:
@@ -289,13 +354,10 @@ def _months(report: Report, log: AccessLog, alerts: Alerts) -> None:
         hidden.append(min(counts.keys() - hidden, key=lambda m: sum(counts[m])))
     months = [one for one in counts if one not in hidden]
     still, gone = ([counts[one][i] for one in months] for i in (0, 1))
-    figure = Figure(figsize=(7, 2.6))
-    axes = figure.subplots()
     labels = [str(np.datetime64(one, "M")) for one in months]
-    axes.bar(labels, still, color="#2456c5", label="open")
-    axes.bar(labels, gone, bottom=still, color="#b9c9ee", label="explained")
-    axes.tick_params(axis="x", rotation=60)
-    axes.set_ylabel("alarms")
-    axes.legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
     left_out = f" Left out: {len(hidden)} months with few patients." if hidden else ""
-    report.figure(figure, f"Alarms per month: open, and explained by a specialty.{left_out}")
+    before = [a + b for a, b in zip(still, gone, strict=True)]
+    report.figure(
+        months_figure(labels, before, still),
+        f"Alarms per month, before and with what is known now.{left_out}",
+    )

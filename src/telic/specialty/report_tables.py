@@ -8,6 +8,7 @@ from telic.specialty.access import AccessLog
 from telic.specialty.declared import declaration
 from telic.specialty.discovery import Discovery, Specialty
 from telic.specialty.effect import Caught, Effect, together
+from telic.specialty.findings import Carried
 from telic.specialty.small_cells import cell
 
 CAUGHT = {
@@ -45,6 +46,28 @@ def specialties_table(log: AccessLog, discovery: Discovery) -> Table:
     )  # fmt: skip
 
 
+def drift_table(carried: Carried) -> Table:
+    """Return how the specialties of earlier findings hold on new patients."""
+    return Table(
+        "The findings on patients that are new since",
+        {
+            "specialty": "", "share then": ".2f", "share now": ".2f", "95 %": "[{:.2f}, {:.2f}]",
+            "members counted": ",", "folded in": ",", "verdict": "",
+        },
+        [
+            [
+                one.name, one.found, one.now, one.interval, cell(one.members),
+                cell(one.folded_in), one.verdict,
+            ]
+            for one in carried.drift
+        ],
+        note="Share: of the practice in its median member's work. The hospital's diagnoses moved "
+        f"by {carried.mix_moved:.1%}; as many new patients would move them by about "
+        f"{carried.mix_by_chance:.1%} by chance. Where a specialty is weaker, or many users or "
+        "codes are new, discover anew.",
+    )  # fmt: skip
+
+
 def alarms_table(counted: Effect, accesses: int) -> Table:
     """Return the counts of alarms, before and after, as they may be shown."""
     number = counted.cells()
@@ -56,7 +79,9 @@ def alarms_table(counted: Effect, accesses: int) -> Table:
             ["alarms", number["alerts"]],
             ["of these the declared code does not cover", number["uncovered_alerts"]],
             ["of these the user declares no code", number["undeclared_alerts"]],
-            ["explained by a de facto specialty", number["explained"]],
+            ["explained", number["explained"]],
+            ["of these by a de facto specialty", number["explained_by_practice"]],
+            ["of these by colleagues at the same record", number["explained_by_colleagues"]],
             ["stay open", number["open"]],
             ["alarms of specialties without a listed code", number["unlisted_alerts"]],
             ["of these explained", number["unlisted_explained"]],

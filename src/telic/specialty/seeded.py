@@ -33,6 +33,8 @@ def group_by_seeds(
     seed: int,
     threads: int,
     on_step: Callable[[str], None],
+    seeds: str = "representative",
+    assign: str = "concentrated",
 ) -> Grouping:
     """Cluster users by PathSelClus; the options are those of `discover`.
 
@@ -49,13 +51,16 @@ def group_by_seeds(
             f"no declared specialty has {SEED_CLASS} users, so PathSelClus has nothing to seed. "
             "Use the method lda, which needs no codes."
         )
-    seeds = representatives(log.taxonomy[active], diagnosis[active], codes)
+    declared = log.taxonomy[active]
+    share = REPRESENTATIVE if seeds == "representative" else 1.0
+    seeded = representatives(declared, diagnosis[active], codes, share=share)
+    least = MIN_THETA if assign == "concentrated" else 0.0
     links = {name: path_of(name, patient[active], diagnosis[active]) for name in paths}
 
     def fit(free: int, finished: int) -> Clustering:
         return fit_pathselclus(
             links,
-            seeds,
+            seeded,
             n_clusters=len(codes) + free,
             restarts=max(SCREENED, finished),
             finished=finished,
@@ -70,7 +75,7 @@ def group_by_seeds(
         return cluster
 
     def members(theta: np.ndarray) -> np.ndarray:
-        return everyone(np.where(theta.max(axis=1) >= MIN_THETA, theta.argmax(axis=1), -1))
+        return everyone(np.where(theta.max(axis=1) >= least, theta.argmax(axis=1), -1))
 
     model = fit(free, max(2, restarts))
     cluster = members(model.theta)
@@ -98,9 +103,13 @@ def group_by_seeds(
 
 
 def representatives(
-    taxonomy: np.ndarray, counts: sparse.csr_array, codes: Sequence[str]
+    taxonomy: np.ndarray,
+    counts: sparse.csr_array,
+    codes: Sequence[str],
+    *,
+    share: float = REPRESENTATIVE,
 ) -> np.ndarray:
-    """Choose the seeds: of each code's users the half nearest to the code's mean profile.
+    """Choose the seeds: of each code's users the share (half) nearest to the code's mean profile.
 
     All of them would pin users who declare the code and practise something else, among them those
     of the specialties to be found. Nearness is the Hellinger affinity of diagnosis shares.
@@ -121,7 +130,7 @@ def representatives(
     for k, code in enumerate(codes):
         users = np.flatnonzero(taxonomy == code)
         affinity = shares[users] @ np.asarray(shares[users].sum(axis=0)).ravel()
-        chosen = np.argsort(-affinity, kind="stable")[: int(np.ceil(REPRESENTATIVE * len(users)))]
+        chosen = np.argsort(-affinity, kind="stable")[: int(np.ceil(share * len(users)))]
         seeds[users[chosen]] = k
     return seeds
 

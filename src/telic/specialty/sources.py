@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from telic.errors import InputError
 from telic.specialty.access import write_log
+from telic.specialty.lacks import LACKS
 from telic.specialty.small_cells import shown
 from telic.specialty.tables import unreadable
 
@@ -40,7 +41,8 @@ def import_log(source: str | Path, folder: str | Path, *, kind: str) -> list[str
     Returns
     -------
     list of str
-        What could not be used, with counts.
+        What could not be used, with counts. Which elements the source lacks stands in the log's
+        ``meta.json`` (`telic.specialty.lacks`).
 
     Raises
     ------
@@ -50,7 +52,7 @@ def import_log(source: str | Path, folder: str | Path, *, kind: str) -> list[str
     if kind not in READERS:
         raise InputError(f"kind is {kind!r}, expected one of {', '.join(READERS)}.")
     found = READERS[kind](Path(source))
-    write_log(folder, found.tables, vocabulary=found.vocabulary)
+    write_log(folder, found.tables, vocabulary=found.vocabulary, lacks=LACKS[kind])
     return found.notes
 
 

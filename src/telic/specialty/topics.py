@@ -34,6 +34,7 @@ def group_by_topics(
     seed: int,
     threads: int,
     on_step: Callable[[str], None],
+    assign: str = "concentrated",
 ) -> Grouping:
     """Cluster users by their largest topic; the options are those of `discover`.
 
@@ -60,7 +61,11 @@ def group_by_topics(
             share = mean_share(opened, topics)
             cluster = concentrated_cluster(share, topics.var(axis=0) / patients)
         else:
+            share = topics
             cluster = concentrated_cluster(topics)
+        if assign == "argmax":
+            opens = np.asarray(opened.sum(axis=1)).ravel() > 0
+            cluster = np.where(opens, share.argmax(axis=1), -1)
         on_step(f"LDA with {n} topics")
         score = model.perplexity(documents) if restarts > 1 else 0.0
         return score, cluster, topics, model

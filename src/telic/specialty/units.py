@@ -54,7 +54,9 @@ class Units:
         return sparse.csr_array((ones, (self.user, np.arange(n))), shape=(self.n_users, n))
 
 
-def units_of(log: AccessLog, rows: np.ndarray | slice = slice(None)) -> Units:
+def units_of(
+    log: AccessLog, rows: np.ndarray | slice = slice(None), *, fewest_users: int = FEWEST_USERS
+) -> Units:
     """Gather the units of some accesses.
 
     Parameters
@@ -62,6 +64,8 @@ def units_of(log: AccessLog, rows: np.ndarray | slice = slice(None)) -> Units:
     log : AccessLog
     rows : ndarray of int or slice
         Accesses; all of them if not given.
+    fewest_users : int
+        Diagnoses that fewer users saw are left out.
     """
     user, encounter = log.access_user[rows], log.access_encounter[rows]
     patients = np.int64(len(log.patients))
@@ -71,5 +75,5 @@ def units_of(log: AccessLog, rows: np.ndarray | slice = slice(None)) -> Units:
     codes = sparse.csr_array(seen @ log.diagnosis)
     codes.data[:] = 1.0
     units = Units(pair // patients, codes, len(log.users), np.arange(len(log.codes)))
-    kept = np.flatnonzero((units.counts() > 0).sum(axis=0) >= FEWEST_USERS)
+    kept = np.flatnonzero((units.counts() > 0).sum(axis=0) >= fewest_users)
     return replace(units, codes=codes[:, kept], code=kept)

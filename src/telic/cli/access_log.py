@@ -1,0 +1,70 @@
+"""What commands on an access log share: options, and how the log and findings are read."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from telic.cli.progress import steps
+
+if TYPE_CHECKING:
+    from telic.specialty.access import AccessLog
+    from telic.specialty.discovery import Discovery
+    from telic.specialty.findings import Carried, Findings
+
+Log = Annotated[Path, typer.Argument(help="Folder of an access log (docs/data-contracts.md, 3).")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON to stdout.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
+Threads = Annotated[int, typer.Option(min=1, help="Does not change the result.")]
+SkipBad = Annotated[bool, typer.Option(help="Skip and count rows that break the contract.")]
+CodeTable = Annotated[
+    Path | None, typer.Option(help="CSV or Parquet with columns code, category, label.")
+]
+Found = Annotated[
+    Path | None,
+    typer.Option(
+        help="What `discover --json` wrote, for the same log, or the folder of `discover --out`, "
+        "for later ones too; else it is found anew."
+    ),
+]
+
+
+def read(folder: Path, skip_bad_rows: bool, code_table: Path | None) -> "AccessLog":
+    """Read a log and say what was dropped."""
+    from telic.specialty.access import read_log
+
+    log = read_log(folder, on_bad_row="skip" if skip_bad_rows else "raise", code_table=code_table)
+    tell(log.notes)
+    return log
+
+
+def known(
+    log: "AccessLog", found: Path | None, method: str, seed: int, threads: int
+) -> "tuple[Discovery, Findings | None, Carried | None]":
+    """Return what was found, and findings of an earlier log carried to this one."""
+    from telic.specialty.discover import discover as find
+    from telic.specialty.discovery import read_discovery
+    from telic.specialty.findings import carry, read_findings
+
+    if found is not None and found.is_dir():
+        before = read_findings(found)
+        carried = carry(before, log, seed=seed)
+        tell(carried.notes)
+        return carried.discovery, before, carried
+    if found is not None:
+        return read_discovery(found, log), None, None
+    with steps("discover") as begin:
+        discovery = find(
+            log,
+            method=method,
+            seed=seed,
+            threads=threads,
+            on_step=lambda step: begin(f"{step}: done"),
+        )
+    return discovery, None, None
+
+
+def tell(notes: list[str]) -> None:
+    """Say what was dropped or assumed."""
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)
