@@ -171,3 +171,21 @@ def test_it_says_what_serves_and_that_people_were_simulated(visit):
     expect(about).to_contain_text("adaQAC-Online")
     expect(about).to_contain_text("simulated people, not real ones")
     expect(about).to_contain_text("Re-ranks everywhere")
+
+
+@pytest.mark.parametrize("width", [390, 1000])
+def test_the_dashboard_shows_what_was_searched_for(browser, address, width):
+    with browser.new_context(viewport={"width": width, "height": 740}) as context:
+        for user in range(5):
+            given = {"user": f"d{user}", "composition": f"{width}", "query": "sage & onion"}
+            assert context.request.post(f"{address}/submit", data=given).ok
+        page = context.new_page()
+        problems = []
+        page.on("console", lambda m: problems.append(m.text) if m.type != "log" else None)
+        page.goto(f"{address}/dashboard")
+        expect(page.locator("#popular td").first).to_have_text("sage & onion")
+        expect(page.locator("#tenants td").first).to_have_text("all")
+        expect(page.locator("#gate th")).to_have_text(["Characters", "Re-ranks", "p-value"])
+        expect(page.locator("#latency")).to_contain_text("/submit")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert problems == []

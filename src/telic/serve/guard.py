@@ -90,6 +90,8 @@ class Guard:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
+                if scope["path"].startswith("/static/"):  # other sites' pages load the search box
+                    headers["Cross-Origin-Resource-Policy"] = "cross-origin"
                 for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
                 message["headers"] = [*message["headers"], *shared]

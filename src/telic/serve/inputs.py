@@ -83,6 +83,15 @@ def storable(value: str, name: str, limit: int) -> str:
     return value
 
 
+def whole(value: str, name: str, most: int) -> int:
+    """Return a whole number from 1 to `most`."""
+    if not (value.isascii() and value.isdigit() and len(value) < 10 and 1 <= int(value) <= most):
+        raise Problem(
+            422, "bad_number", f"'{name}' must be a whole number from 1 to {most}.", "Correct it."
+        )
+    return int(value)
+
+
 def required(given: dict[str, Any], name: str, limit: int) -> str:
     """Return a text that must be there and say something."""
     value = given.get(name)

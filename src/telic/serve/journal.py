@@ -49,6 +49,7 @@ class Journal:
         self._queue: SimpleQueue[_Waiting | None] = SimpleQueue()
         self._writer = threading.Thread(target=self._write_all, name="telic-journal", daemon=True)
         self._readers = ThreadPoolExecutor(2, "telic-store")
+        self._figures = ThreadPoolExecutor(1, "telic-figures")  # long: keystrokes' reads go before
         self._reads = 0
         self._checked: tuple[float, asyncio.Task[None]] | None = None
         self._recovery: asyncio.Task[None] | None = None
@@ -70,7 +71,8 @@ class Journal:
         for task in (self._recovery, self._checked and self._checked[1]):
             if task:
                 task.cancel()
-        self._readers.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._readers, self._figures):
+            pool.shutdown(wait=False, cancel_futures=True)
         self._store.close()
 
     async def write(self, submission: Submission) -> Outcome:
@@ -103,6 +105,13 @@ class Journal:
             raise StoreError("too many reads wait for it")
         with self._noticing("read"):
             return await self._answer(self._store.read, user, version)
+
+    async def figures(self, tenant: str | None, days: int) -> dict[str, Any]:
+        """Return what the store says of the last days; raise StoreError if it does not in time."""
+        with self._noticing("read"):
+            async with asyncio.timeout(self._settings.write_seconds):
+                figures = self._store.figures
+                return await self._loop.run_in_executor(self._figures, figures, tenant, days)
 
     async def check(self) -> None:
         """Raise StoreError unless the store took a write within the last second."""

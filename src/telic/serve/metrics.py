@@ -1,10 +1,11 @@
 """What the service counts, in Prometheus's form."""
 
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.parser import text_string_to_metric_families
 
 from telic.completion import Completer
 from telic.completion.harm import gate_facts
@@ -108,6 +109,20 @@ class Metrics:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)
         return generate_latest(registry)
+
+    def latency(self) -> list[dict[str, Any]]:
+        """Return, by address, how many answers there were and their mean seconds."""
+        sums: dict[str, dict[str, float]] = {}
+        for family in text_string_to_metric_families(self.exposition().decode()):
+            if family.name == "telic_request_seconds":
+                for sample in family.samples:
+                    kind = sample.name.rpartition("_")[2]
+                    sums.setdefault(sample.labels["address"], {})[kind] = sample.value
+        return [
+            {"address": address, "answers": int(of["count"]), "mean": of["sum"] / of["count"]}
+            for address, of in sorted(sums.items())
+            if of["count"]
+        ]
 
     def serves(self, completer: Completer) -> None:
         """Say where this model's feedback acts."""

@@ -7,6 +7,7 @@ from typing import Any
 from starlette.routing import BaseRoute, Route
 
 import telic
+from telic.serve.figures import MAX_DAYS
 from telic.serve.settings import Settings
 
 Json = dict[str, Any]
@@ -48,6 +49,8 @@ _LIST = {
 }
 _STATUS = {"type": "object", "required": ["status"], "properties": {"status": {"const": "ok"}}}
 _TEXT = {"type": "string"}
+LOCKED = ("/suggest", "/submit", "/about", "/metrics", "/figures")
+"""What needs a key or a token where there are keys."""
 ANSWERS: dict[tuple[str, str], tuple[str, Json]] = {
     ("GET", "/"): ("text/html", _TEXT),
     ("GET", "/search"): ("text/html", _TEXT),
@@ -81,6 +84,8 @@ ANSWERS: dict[tuple[str, str], tuple[str, Json]] = {
     ("GET", "/healthz"): ("application/json", _STATUS),
     ("GET", "/readyz"): ("application/json", _STATUS),
     ("GET", "/livez"): ("application/json", _STATUS),
+    ("GET", "/figures"): ("application/json", {"type": "object"}),
+    ("GET", "/dashboard"): ("text/html", _TEXT),
     ("GET", "/metrics"): ("text/plain", _TEXT),
     ("GET", "/opensearch.xml"): ("application/opensearchdescription+xml", _TEXT),
     ("GET", "/openapi.json"): ("application/json", {"type": "object"}),
@@ -144,12 +149,15 @@ def _operation(method: str, route: Route, settings: Settings) -> Json:
         operation["parameters"] = [
             {"name": name, "in": "query", "schema": values[name]} for name in names
         ]
+    if route.path == "/figures":
+        days = {"type": "integer", "minimum": 1, "maximum": MAX_DAYS}
+        operation["parameters"] = [{"name": "days", "in": "query", "schema": days}]
     if method == "POST" and route.path != "/visitor":
         operation["requestBody"] = {
             "required": True,
             "content": {"application/json": {"schema": _body(route.path, values)}},
         }
-    if settings.keys and route.path in ("/suggest", "/submit", "/about", "/metrics"):
+    if settings.keys and route.path in LOCKED:
         operation["security"] = [{"bearer": []}]
     return operation
 

@@ -13,6 +13,7 @@ from telic.completion.harm import gate_facts
 from telic.serve import inputs
 from telic.serve.access import Access, Caller
 from telic.serve.desk import Desk
+from telic.serve.figures import MAX_DAYS
 from telic.serve.guard import refuse_other_origins
 from telic.serve.journal import Journal
 from telic.serve.keystroke import MEDIA_TYPE, Keystroke
@@ -37,6 +38,8 @@ ADDRESSES = (
     "/readyz",
     "/livez",
     "/metrics",
+    "/figures",
+    "/dashboard",
     "/opensearch.xml",
     "/openapi.json",
 )
@@ -84,6 +87,8 @@ class Addresses:
             Route("/readyz", self.readyz),
             Route("/livez", self.livez),
             Route("/metrics", self.metrics),
+            Route("/figures", self.figures),
+            Route("/dashboard", self.dashboard),
             Route("/opensearch.xml", self.opensearch),
             Route("/openapi.json", self.openapi),
             Mount("/static", StaticFiles(packages=[("telic.serve", "page")])),
@@ -194,6 +199,22 @@ class Addresses:
         """Return what was counted: for Prometheus, with an admin's key."""
         self._admin(request)
         return Response(self._metrics.exposition(), media_type=MEDIA_TYPE_OF_METRICS)
+
+    async def dashboard(self, request: Request) -> Response:
+        """Return the page of figures."""
+        return HTMLResponse((PAGE / "dashboard.html").read_text(encoding="utf-8"))
+
+    async def figures(self, request: Request) -> Response:
+        """Return how the service does for a key's tenant, or for all with an admin's."""
+        caller = self.access.caller(request.scope, dict(request.scope["headers"]))
+        if caller.user is not None:
+            raise Problem(403, "no_key", "A user's token opens no figures.", "Ask with a key.")
+        given = inputs.parameters(request.scope["query_string"], self.settings)
+        days = inputs.whole(given.get("days", "28"), "days", MAX_DAYS)
+        found = await self.journal.figures(None if caller.admin else caller.tenant, days)
+        gate = gate_facts(self.sessions.completer.gate)["ranges"]
+        latency = self._metrics.latency() if caller.admin else []
+        return JSONResponse(found | {"gate": gate, "latency": latency})
 
     def _admin(self, request: Request) -> None:
         if not self.access.caller(request.scope, dict(request.scope["headers"])).admin:

@@ -38,6 +38,7 @@ from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError, SQLA
 from telic.completion import Completer, Lesson, UserState
 from telic.data.databases import Gone, check_file, open_engine, shown
 from telic.errors import InputError
+from telic.serve.figures import figures
 from telic.serve.metrics import Seen
 
 _TABLES = MetaData()
@@ -203,6 +204,11 @@ class Store:
         with self._transaction(self._writes) as connection:
             connection.execute(delete(PROBE))
             connection.execute(insert(PROBE).values(at=_now()))
+
+    def figures(self, tenant: str | None, days: int) -> dict[str, Any]:
+        """Return what the submissions of the last days say, of a tenant or of all."""
+        with self._transaction(self._engine) as connection:
+            return figures(connection, SUBMISSIONS, tenant=tenant, now=_now(), days=days)
 
     def close(self) -> None:
         """Close every connection."""

@@ -1,0 +1,105 @@
+"""A client of the service for Python, with the standard library alone."""
+
+import json
+from collections.abc import Mapping
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any
+from urllib.parse import urlsplit
+
+from telic.errors import TelicError
+
+
+class ServiceError(TelicError):
+    """The service did not do what was asked; the text says why."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+        """HTTP status; 0 if there was no answer."""
+
+
+class Client:
+    """Asks a service over one connection that is kept; for one thread.
+
+    Parameters
+    ----------
+    address : str
+        Such as ``https://search.example``.
+    key : str
+        API key, which may name any of its tenant's users; or a user's token.
+    timeout : float
+        Seconds to wait for an answer.
+
+    Examples
+    --------
+    >>> client = Client("http://127.0.0.1:8000")
+    >>> client.suggest("sal", user="ada", composition="1")  # doctest: +SKIP
+    [{'text': 'salmon', 'url': 'http://127.0.0.1:8000/search?q=salmon'}]
+    """
+
+    def __init__(self, address: str, *, key: str = "", timeout: float = 5.0) -> None:
+        parts = urlsplit(address)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ServiceError(f"{address!r} is no address, expected https://NAME.")
+        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        self._connection = kind(parts.hostname, parts.port, timeout=timeout)
+        self._base = parts.path.rstrip("/")
+        self._headers = {"Content-Type": "application/json"}
+        if key:
+            self._headers["Authorization"] = f"Bearer {key}"
+
+    def suggest(
+        self,
+        q: str,
+        *,
+        user: str = "",
+        composition: str = "",
+        t: float | None = None,
+        where: Mapping[str, str] | None = None,
+    ) -> list[dict[str, Any]]:
+        """Return the suggestions for what stands in the box: text, url, and id and payload if any.
+
+        Parameters
+        ----------
+        q : str
+        user, composition : str
+            Without them the order is the static one.
+        t : float, optional
+            Milliseconds on the client's clock at the keystroke.
+        where : mapping, optional
+            Contexts to suggest within.
+        """
+        given = {"q": q, "user": user, "composition": composition, "t": t, **(where or {})}
+        _, texts, _, urls, *more = self._post("/suggest", given)
+        carried = more[0]["suggestions"] if more else [{} for _ in texts]
+        return [
+            each | {"text": text, "url": url}
+            for text, url, each in zip(texts, urls, carried, strict=True)
+        ]
+
+    def submit(self, query: str, *, user: str = "", composition: str) -> dict[str, Any]:
+        """Tell what was searched for: it counts once, so send it again if this raises."""
+        given = {"query": query, "composition": composition} | ({"user": user} if user else {})
+        answer: dict[str, Any] = self._post("/submit", given)
+        return answer
+
+    def close(self) -> None:
+        """Hang up."""
+        self._connection.close()
+
+    def _post(self, path: str, given: dict[str, Any]) -> Any:
+        body = json.dumps(given)
+        for last in (False, True):  # a connection that was kept may have been ended meanwhile
+            try:
+                self._connection.request("POST", self._base + path, body, self._headers)
+                response = self._connection.getresponse()
+                status, content = response.status, json.loads(response.read())
+                break
+            except (OSError, HTTPException, ValueError) as error:
+                self._connection.close()
+                if last or isinstance(error, TimeoutError):
+                    raise ServiceError(f"the service does not answer ({error}).") from None
+        if status != 200:
+            said = content["error"]
+            raise ServiceError(f"{said['message']} {said['hint']}", status)
+        return content

@@ -1,0 +1,62 @@
+// The figures of a tenant, or of all for an admin's key, which stays in this tab.
+const $ = (id) => document.getElementById(id);
+const percent = (share) => (share === null ? "–" : `${(100 * share).toFixed(1)} %`);
+const number = (value) => (value === null ? "–" : value.toFixed(3));
+
+const COLUMNS = {
+  tenants: [["Tenant", (row) => row.tenant || "all"], ["Submissions", (row) => row.submissions], ["Users", (row) => row.users],
+    ["Acceptance", (row) => percent(row.acceptance)], ["MRR", (row) => number(row.mrr)],
+    ["Keystrokes saved", (row) => percent(row.keystrokes_saved)]],
+  popular: [["Query", (row) => row.query], ["Submissions", (row) => row.submissions], ["Users", (row) => row.users]],
+  no_hit: [["Query", (row) => row.query], ["Submissions", (row) => row.submissions], ["Users", (row) => row.users]],
+  gate: [["Characters", (row) => row.characters], ["Re-ranks", (row) => (row.reranks ? "yes" : "no")],
+    ["p-value", (row) => number(row.p_value)]],
+  latency: [["Address", (row) => row.address], ["Answers", (row) => row.answers], ["Mean ms", (row) => (1000 * row.mean).toFixed(2)]],
+};
+
+function cell(tag, text, isNumber) {
+  const made = document.createElement(tag);
+  made.textContent = text;
+  if (isNumber) made.className = "number";
+  return made;
+}
+
+function fill(id, rows, none) {
+  const columns = COLUMNS[id];
+  const row = (tag, texts) => {
+    const made = document.createElement("tr");
+    made.append(...texts.map((text, i) => cell(tag, text, i > 0)));
+    return made;
+  };
+  const head = row("th", columns.map(([name]) => name));
+  for (const each of head.children) each.scope = "col";
+  $(id).replaceChildren(head, ...rows.map((each) => row("td", columns.map(([, of]) => of(each)))));
+  if (!rows.length) $(id).replaceChildren(row("td", [none]));
+}
+
+async function show() {
+  const key = $("key").value;
+  sessionStorage.setItem("telic-key", key);
+  const response = await fetch(`/figures?days=${encodeURIComponent($("days").value)}`, {
+    headers: key ? { Authorization: `Bearer ${key}` } : {},
+  });
+  const answer = await response.json();
+  if (!response.ok) {
+    $("status").textContent = `${answer.error.message} ${answer.error.hint}`;
+    return;
+  }
+  $("status").textContent = `The last ${answer.days} days.`;
+  fill("tenants", answer.tenants, "Nobody has searched yet.");
+  const few = `No query of at least ${answer.min_users} users.`;
+  fill("popular", answer.popular, few);
+  fill("no_hit", answer.no_hit, few);
+  fill("gate", answer.gate, "Nothing was tested.");
+  fill("latency", answer.latency, "No answers yet.");
+}
+
+$("form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  show();
+});
+$("key").value = sessionStorage.getItem("telic-key") ?? "";
+show();

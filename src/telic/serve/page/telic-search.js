@@ -1,0 +1,354 @@
+/*
+ * <telic-search>: a search box for any page, an editable combobox with a list (WAI-ARIA 1.2).
+ *
+ *   <script src="https://search.example/static/telic-search.js" defer></script>
+ *   <form action="/search"><telic-search name="q" label="Search"></telic-search></form>
+ *
+ * Attributes
+ *   src       the service; where this file came from by default
+ *   name      of the form's field: "q" by default
+ *   label     what the box is called: "Search" by default
+ *   placeholder
+ *   results   where a search leads, {q} being the query: "/search?q={q}". Without it a form around the
+ *             box is submitted; without a form only the event is sent.
+ *   token     what proves the user, signed by your server; a visitor's of the service's by default
+ * Properties: value, token, client, template (suggestion → a Node or text to show).
+ * Events: "telic-search" with detail {query, suggestion}; preventDefault() keeps the page from leaving.
+ */
+(() => {
+  "use strict";
+  if (customElements.get("telic-search")) return;
+  const HOME = new URL("..", document.currentScript.src).href;
+  const RETRY_MS = [500, 1000, 2000, 4000, 8000];
+  const TIMEOUT_MS = 8000;
+  const LEAVE_MS = 300;
+  const DAY = 24 * 3600;
+
+  function randomId() {
+    const bytes = crypto.getRandomValues(new Uint8Array(16));
+    return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  }
+
+  /** Asks a service, as one user. */
+  class TelicClient {
+    constructor(service = HOME, token = "") {
+      this.service = new URL(service.endsWith("/") ? service : `${service}/`, document.baseURI).href;
+      this.token = token;
+      this.visitor = null;
+    }
+
+    async credentials() {
+      if (this.token) return { token: this.token };
+      this.visitor ??= this.visit();
+      try {
+        return await this.visitor;
+      } catch (error) {
+        this.visitor = null;
+        throw error;
+      }
+    }
+
+    async visit(renew = false) {
+      const place = `telic-visitor ${this.service}`;
+      let kept = null;
+      try {
+        kept = JSON.parse(localStorage.getItem(place));
+      } catch {
+        // Storage is blocked, or holds what is none of ours: somebody new.
+      }
+      if (!renew && kept?.user && kept.expires > Date.now() / 1000 + DAY) return kept;
+      kept = await this.post("visitor", {}, {});
+      try {
+        localStorage.setItem(place, JSON.stringify(kept));
+      } catch {
+        // Somebody new at each visit.
+      }
+      return kept;
+    }
+
+    async post(path, body, { token = "", signal, keepalive = false }) {
+      const timeout = AbortSignal.timeout(TIMEOUT_MS);
+      const response = await fetch(this.service + path, {
+        method: "POST",
+        headers: { "Content-Type": "application/json", ...(token && { Authorization: `Bearer ${token}` }) },
+        body: JSON.stringify(body),
+        credentials: "omit",
+        keepalive,
+        signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+      });
+      if (response.ok) return response.json();
+      const error = new Error(`The service answered ${response.status}.`);
+      error.status = response.status;
+      throw error;
+    }
+
+    async ask(path, body, options = {}) {
+      const who = await this.credentials();
+      const named = who.token ? body : { user: who.user, ...body };
+      try {
+        return await this.post(path, named, { ...options, token: who.token });
+      } catch (error) {
+        if (error.status !== 401 || this.token) throw error;
+        this.visitor = this.visit(true); // the visitor's token is no longer good
+        return this.post(path, body, { ...options, token: (await this.visitor).token });
+      }
+    }
+
+    /** Return suggestions [{text, url, id, payload}] for what stands in the box. */
+    async suggest(q, { composition, t, signal } = {}) {
+      const [, texts, , urls, more] = await this.ask("suggest", { q, composition, t }, { signal });
+      return texts.map((text, i) => ({ url: urls[i], ...more?.suggestions?.[i], text }));
+    }
+
+    /** Tell what was searched for in the end: once, however often it is sent. */
+    submit(query, composition) {
+      return this.ask("submit", { query, composition }, { keepalive: true });
+    }
+  }
+
+  const SHEET = new CSSStyleSheet();
+  SHEET.replaceSync(`
+    :host { --telic-ink: #1b1f23; --telic-quiet: #5c636b; --telic-ground: #fff; --telic-line: #8b9199;
+      --telic-chosen: #dcebe8; --telic-accent: #0f6b63;
+      display: inline-block; position: relative; inline-size: 20rem; max-inline-size: 100%;
+      font: inherit; color: var(--telic-ink); text-align: start; }
+    @media (prefers-color-scheme: dark) {
+      :host { --telic-ink: #e8e8e4; --telic-quiet: #a9b1b8; --telic-ground: #1a1e21; --telic-line: #707880;
+        --telic-chosen: #24403c; --telic-accent: #63cbbb; } }
+    :host([hidden]), [hidden] { display: none !important; }
+    * { box-sizing: border-box; }
+    input { inline-size: 100%; min-block-size: 2.75rem; padding: .4rem .75rem; font: inherit; font-size: max(1rem, 16px);
+      color: inherit; background: var(--telic-ground); border: 1px solid var(--telic-line); border-radius: .5rem; }
+    input:focus-visible { outline: 2px solid var(--telic-accent); outline-offset: 1px; }
+    ul { position: absolute; inset-inline: 0; z-index: 1000; margin: .25rem 0 0; padding: .25rem; list-style: none;
+      max-block-size: min(24rem, 60vh); overflow-y: auto; background: var(--telic-ground);
+      border: 1px solid var(--telic-line); border-radius: .5rem; box-shadow: 0 6px 20px #0003; }
+    li { padding: .5rem .6rem; min-block-size: 2.75rem; display: flex; align-items: center; border-radius: .35rem;
+      cursor: pointer; overflow-wrap: anywhere; }
+    li[aria-selected=true], li:hover { background: var(--telic-chosen); }
+    li[aria-selected=true] { outline: 1px solid var(--telic-accent); outline-offset: -1px; }
+    ul[data-old] li { color: var(--telic-quiet); opacity: .6; }
+    p { margin: .25rem 0 0; font-size: .85em; color: var(--telic-quiet); }
+    .heard { position: absolute; inline-size: 1px; block-size: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }`);
+
+  let boxes = 0;
+
+  class TelicSearch extends HTMLElement {
+    static formAssociated = true;
+    static observedAttributes = ["label", "placeholder", "token", "src"];
+
+    constructor() {
+      super();
+      this.internals = this.attachInternals();
+      this.template = null;
+      this.suggestions = [];
+      this.typed = ""; // what the list that stands answers
+      this.active = -1;
+      this.composition = null; // of the query being typed; a new one after each search
+      this.asked = null;
+      this.composing = false;
+      this.composedAt = -Infinity;
+      this.boxId = `telic-${++boxes}`;
+      const root = this.attachShadow({ mode: "open", delegatesFocus: true });
+      root.adoptedStyleSheets = [SHEET]; // which a page's policy against inline styles allows
+      root.innerHTML = `<input type="text" role="combobox" aria-autocomplete="list" aria-expanded="false" aria-controls="list"
+          autocomplete="off" autocapitalize="off" autocorrect="off" spellcheck="false" enterkeyhint="search" maxlength="256" dir="auto">
+        <p id="lost" hidden></p><ul id="list" role="listbox" hidden></ul><div class="heard" role="status"></div>`;
+      [this.input, this.list, this.lost, this.heard] = ["input", "ul", "p", ".heard"].map((s) => root.querySelector(s));
+      this.listen();
+    }
+
+    connectedCallback() {
+      this.client ??= new TelicClient(this.getAttribute("src") ?? HOME, this.getAttribute("token") ?? "");
+      this.name();
+    }
+
+    disconnectedCallback() {
+      this.cancel();
+    }
+
+    attributeChangedCallback(attribute, _, value) {
+      if (attribute === "token" && this.client) this.client.token = value ?? "";
+      else if (attribute === "src" && this.client) this.client = new TelicClient(value ?? HOME, this.token);
+      else this.name();
+    }
+
+    name() {
+      const label = this.getAttribute("label") ?? "Search";
+      this.input.setAttribute("aria-label", label);
+      this.list.setAttribute("aria-label", `${label}: suggestions`);
+      this.input.placeholder = this.getAttribute("placeholder") ?? "";
+    }
+
+    get value() { return this.input.value; }
+    set value(text) { this.input.value = text; this.internals.setFormValue(text); }
+    get token() { return this.client?.token ?? this.getAttribute("token") ?? ""; }
+    set token(token) { this.setAttribute("token", token); }
+
+    listen() {
+      const { input, list } = this;
+      // Between compositionstart and compositionend the text is not yet what the user means, except
+      // where keyboards compose every Latin word (Android): there each input counts at once.
+      input.addEventListener("compositionstart", () => { this.composing = true; });
+      input.addEventListener("compositionend", () => {
+        this.composing = false;
+        this.composedAt = performance.now();
+        this.typedNow();
+      });
+      input.addEventListener("input", (event) => {
+        if (!event.isComposing || /^[\p{Script=Latin}\p{N}\p{P}\p{Zs}\p{M}]*$/u.test(input.value)) this.typedNow();
+      });
+      input.addEventListener("keydown", (event) => this.key(event));
+      input.addEventListener("click", () => this.expand(true));
+      input.addEventListener("blur", () => this.expand(false));
+      for (const kind of ["pointerdown", "mousedown"]) list.addEventListener(kind, (event) => event.preventDefault());
+      list.addEventListener("click", (event) => {
+        const option = event.target.closest("[role=option]");
+        if (option) this.search(this.suggestions[[...list.children].indexOf(option)]);
+      });
+      window.addEventListener("online", () => { if (this.isOld()) this.ask(); });
+    }
+
+    typedNow() {
+      this.internals.setFormValue(this.value);
+      // compositionend comes after the input that it repeats, or after the search that ended it.
+      const last = this.asked ? this.asked.q : this.composition ? null : this.typed;
+      if (last === this.value) return;
+      this.ask();
+    }
+
+    key(event) {
+      // The Enter that ends a composition may come before its end (isComposing, 229), or just after (Safari).
+      const ends = event.key === "Enter" && performance.now() - this.composedAt < 50;
+      if (event.isComposing || this.composing || event.keyCode === 229 || ends) return;
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+      const count = this.isOld() ? 0 : this.suggestions.length;
+      const open = !this.list.hidden;
+      const move = (i) => { if (count) { this.expand(true); this.activate(i); } };
+      const keys = {
+        ArrowDown: () => (event.altKey ? this.expand(true) : move(open ? (this.active + 1) % count : 0)),
+        ArrowUp: () => {
+          if (event.altKey) this.expand(false);
+          else move(open && this.active > 0 ? this.active - 1 : count - 1);
+        },
+        Escape: (open || this.value) && (() => { if (open) this.expand(false); else this.clear(); }),
+        Enter: () => this.search(this.active >= 0 ? this.suggestions[this.active] : { text: this.value }),
+      };
+      if (!keys[event.key]) return;
+      event.preventDefault();
+      keys[event.key]();
+    }
+
+    isOld() {
+      return this.typed !== this.value;
+    }
+
+    cancel() {
+      this.asked?.abort.abort();
+      clearTimeout(this.asked?.timer);
+      this.asked = null;
+    }
+
+    async ask(tries = 0, t = performance.now()) {
+      this.cancel();
+      const asked = this.asked = { q: this.value, abort: new AbortController() };
+      this.composition ??= randomId();
+      this.markOld();
+      try {
+        const { signal } = asked.abort;
+        const found = await this.client.suggest(asked.q, { composition: this.composition, t, signal });
+        if (asked !== this.asked) return;
+        this.show(found, asked.q);
+      } catch (error) {
+        if (asked !== this.asked) return;
+        this.say("No new suggestions at the moment.");
+        const refused = error.status >= 400 && error.status < 500 && error.status !== 429;
+        if (refused || tries >= RETRY_MS.length) return;
+        asked.timer = setTimeout(() => this.ask(tries + 1, t), RETRY_MS[tries]);
+      }
+    }
+
+    /** An answer to other text than stands now is greyed, and nothing of it can be picked. */
+    markOld() {
+      const old = this.isOld();
+      this.list.toggleAttribute("data-old", old);
+      this.list.setAttribute("aria-busy", String(old));
+      for (const option of this.list.children) option.setAttribute("aria-disabled", String(old));
+      if (old) this.activate(-1);
+    }
+
+    show(found, q) {
+      this.suggestions = found;
+      this.typed = q;
+      this.list.replaceChildren(...found.map((suggestion, i) => {
+        const option = document.createElement("li");
+        option.id = `option-${i}`;
+        option.role = "option";
+        option.dir = "auto";
+        option.setAttribute("aria-selected", "false");
+        option.append(this.template?.(suggestion, q) ?? suggestion.text);
+        return option;
+      }));
+      this.markOld();
+      this.say("");
+      this.activate(-1);
+      this.expand(this.matches(":focus-within") || document.activeElement === this);
+      clearTimeout(this.announcing); // a moment later: a screen reader is not interrupted at every key
+      this.announcing = setTimeout(() => { this.heard.textContent = `${found.length} suggestions`; }, 600);
+    }
+
+    say(text) {
+      this.lost.textContent = text;
+      this.lost.hidden = !text;
+    }
+
+    expand(open) {
+      const shown = open && this.suggestions.length > 0;
+      this.list.hidden = !shown;
+      this.input.setAttribute("aria-expanded", String(shown));
+      if (!shown) this.activate(-1);
+    }
+
+    activate(i) {
+      this.list.querySelector("[aria-selected=true]")?.setAttribute("aria-selected", "false");
+      this.active = i;
+      if (i < 0) return this.input.removeAttribute("aria-activedescendant");
+      const option = this.list.children[i];
+      option.setAttribute("aria-selected", "true");
+      option.scrollIntoView({ block: "nearest" });
+      this.input.setAttribute("aria-activedescendant", option.id);
+    }
+
+    clear() {
+      this.cancel();
+      this.value = "";
+      this.composition = null;
+      this.show([], "");
+    }
+
+    /** Search for a suggestion, or for {text}. */
+    async search(suggestion) {
+      const query = suggestion.text.trim();
+      if (!query || (this.isOld() && this.suggestions.includes(suggestion))) return;
+      const composition = this.composition ?? randomId();
+      this.cancel();
+      this.composition = null;
+      this.value = this.typed = suggestion.text;
+      this.expand(false);
+      const told = this.client.submit(query, composition).catch(() => {});
+      const detail = { query, suggestion };
+      const stays = !this.dispatchEvent(
+        new CustomEvent("telic-search", { detail, bubbles: true, composed: true, cancelable: true }),
+      );
+      const results = this.getAttribute("results");
+      if (stays) return;
+      // A page that is left may take its requests with it; but no search waits for long.
+      await Promise.race([told, new Promise((done) => setTimeout(done, LEAVE_MS))]);
+      if (results) location.assign(results.replaceAll("{q}", encodeURIComponent(query)));
+      else this.internals.form?.requestSubmit();
+    }
+  }
+
+  customElements.define("telic-search", TelicSearch);
+  window.TelicClient = TelicClient;
+})();

@@ -1,0 +1,58 @@
+"""The Python client against a service."""
+
+from dataclasses import replace
+
+import pytest
+
+from telic.serve import Settings, serving
+from telic.serve.client import Client, ServiceError
+from telic.serve.tenants import add_key
+from telic.serve.tokens import sign_user
+
+
+@pytest.fixture(scope="module")
+def locked(completer, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("client")
+    key = add_key(folder / "keys.toml", "shop")
+    settings = Settings.beside(folder / "model", port=0, keys=str(folder / "keys.toml"))
+    with serving(completer, replace(settings, keep_seconds=0.2)) as address:
+        yield address, key
+
+
+def test_a_search_from_its_first_key_to_its_end(locked):
+    address, key = locked
+    client = Client(address, key=key)
+    assert client.suggest("sal")[0] == {"text": "salmon", "url": f"{address}/search?q=salmon"}
+    first = client.suggest("s", user="bob", composition="1", t=0.0)
+    assert len(first) == 10
+    answer = client.submit("salad", user="bob", composition="1")
+    assert answer == {"learned": True, "updates": 1}
+    assert client.submit("salad", user="bob", composition="1") == answer
+    client.close()
+    own = Client(address, key=sign_user(key, "bob"))
+    assert own.submit("salad", composition="1") == answer
+    with pytest.raises(ServiceError, match=r"another user's") as refused:
+        own.suggest("s", user="ada", composition="1")
+    assert refused.value.status == 403
+    own.close()
+
+
+def test_errors_say_what_is_wrong(locked):
+    client = Client(locked[0])
+    with pytest.raises(ServiceError, match="A key or a user's token is needed") as refused:
+        client.suggest("s")
+    assert refused.value.status == 401
+    client.close()
+    with pytest.raises(ServiceError, match="is no address"):
+        Client("search.example")
+    with pytest.raises(ServiceError, match="does not answer") as refused:
+        Client("http://127.0.0.1:9").suggest("s")
+    assert refused.value.status == 0
+
+
+def test_a_connection_that_was_ended_is_made_again(locked):
+    client = Client(*locked[:1], key=locked[1])
+    client.suggest("s")
+    client._connection.sock.shutdown(2)
+    assert client.suggest("s")
+    client.close()

@@ -1,0 +1,91 @@
+"""Figures of submissions against their definitions, on both stores; and who may see whose."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from sqlalchemy import update
+from starlette.testclient import TestClient
+
+from telic.completion import Lesson
+from telic.serve import create_app
+from telic.serve.metrics import Seen
+from telic.serve.store import SUBMISSIONS, Store, Submission, _now
+from telic.serve.tenants import add_key
+from telic.serve.tokens import sign_user
+
+
+def test_figures_are_what_they_are_defined_as(completer, any_settings):
+    rng = np.random.default_rng(0)
+    store = Store(any_settings.database, completer)
+    made = []
+    for i in range(120):
+        rank, typed = int(rng.integers(4)), int(rng.integers(8))
+        query = ["tea", "coffee", "water"][int(rng.integers(3))]
+        seen = Seen(typed, rank, 3 * (query != "water"), rank > 0) if rng.random() < 0.8 else None
+        user = f"u{int(rng.integers(9 if query == 'tea' else 4))}"
+        made.append(Submission(user, f"c{i}", Lesson(query), "ab"[i % 2], seen))
+    store.record(made)
+    found = store.figures(None, 7)
+    for each in found["tenants"]:
+        own = [one for one in made if one.tenant == each["tenant"]]
+        listed = [one for one in own if one.seen]
+        assert (each["submissions"], each["users"]) == (len(own), len({one.user for one in own}))
+        accepted = np.mean([one.seen.accepted for one in listed])
+        assert each["acceptance"] == pytest.approx(accepted)
+        mrr = np.mean([1 / one.seen.rank if one.seen.rank else 0 for one in listed])
+        assert each["mrr"] == pytest.approx(mrr)
+        saved = sum(one.seen.saved(one.lesson.query) for one in listed)
+        characters = sum(len(one.lesson.query) for one in listed)
+        assert each["keystrokes_saved"] == pytest.approx(saved / characters)
+    assert [each["tenant"] for each in found["tenants"]] == ["a", "b"]
+    teas = [one for one in made if one.lesson.query == "tea"]
+    # The others had too few users to be shown.
+    users = len({one.user for one in teas})
+    assert found["popular"] == [{"query": "tea", "submissions": len(teas), "users": users}]
+    assert found["no_hit"] == []
+    assert [each["tenant"] for each in store.figures("b", 7)["tenants"]] == ["b"]
+    with store._writes.begin() as connection:
+        connection.execute(update(SUBMISSIONS).values(at=_now() - timedelta(days=8)))
+    assert store.figures(None, 7)["tenants"] == []
+    store.close()
+
+
+def test_queries_without_a_suggestion_are_named(store):
+    store.record(
+        [Submission(f"u{i}", "c", Lesson("quince"), "", Seen(3, 0, 0, False)) for i in range(5)]
+    )
+    expected = [{"query": "quince", "submissions": 5, "users": 5}]
+    assert store.figures(None, 1)["no_hit"] == expected
+
+
+def test_a_tenant_sees_its_own_and_an_admin_all(completer, settings, tmp_path):
+    file = tmp_path / "keys.toml"
+    keys = {name: add_key(file, name, admin=name == "ops") for name in ("shop", "forum", "ops")}
+    app = create_app(completer, replace(settings, keys=str(file)))
+    with TestClient(app, "http://127.0.0.1:8000") as client:
+
+        def ask(proof, path="/figures"):
+            return client.get(path, headers={"authorization": f"Bearer {proof}"})
+
+        for name in ("shop", "forum"):
+            client.post(
+                "/submit",
+                json={"user": "ada", "composition": "c", "query": "soup"},
+                headers={"authorization": f"Bearer {keys[name]}"},
+            )
+        seen = {
+            name: [each["tenant"] for each in ask(key).json()["tenants"]]
+            for name, key in keys.items()
+        }
+        assert seen == {"shop": ["shop"], "forum": ["forum"], "ops": ["forum", "shop"]}
+        assert ask(sign_user(keys["shop"], "ada")).status_code == 403
+        assert client.get("/figures").status_code == 401
+        for days in ("0", "367", "1e2", "²", ""):
+            assert ask(keys["ops"], f"/figures?days={days}").status_code == 422
+        (latency,) = [
+            each for each in ask(keys["ops"]).json()["latency"] if each["address"] == "/submit"
+        ]
+        assert latency["answers"] == 2
+        assert client.get("/dashboard").status_code == 200
