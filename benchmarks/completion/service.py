@@ -176,13 +176,18 @@ def child(kind, model, database):
     from telic.completion import Completer
     from telic.serve import Settings, run, server
 
-    if kind != "service":
-        server.create_app = lambda completer, settings: fixed(kind, settings)
     settings = Settings(database, port=0)
+    if kind != "service":
+        app = fixed(kind, settings)
+        with server.listen(settings) as listener:
+            print(listener.getsockname()[1], flush=True)
+            server._server(app, app.connections, settings, log_config=None).run(sockets=[listener])
+        return
     run(
-        Completer.load(model), settings,
+        Completer.load(model),
+        settings,
         ready=lambda address: print(address.rpartition(":")[2], flush=True),
-    )  # fmt: skip
+    )
 
 
 def measured(kind, model, phrases, *, seconds, **asked):

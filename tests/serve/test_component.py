@@ -113,6 +113,16 @@ def test_three_lines_are_a_search_box(visit_shop, shop):
     page.wait_for_url(f"{shop}/found.html?query=soup")
 
 
+@pytest.mark.parametrize("consent", [True, False])
+def test_consent_is_sent_where_it_is_given(visit_shop, consent):
+    page = visit_shop()
+    page.locator("telic-search").evaluate("(e, on) => e.toggleAttribute('consent', on)", consent)
+    page.get_by_role("combobox").click()
+    with page.expect_request("**/suggest") as asked:
+        page.keyboard.type("s")
+    assert ("consent" in asked.value.post_data_json) == consent
+
+
 def test_escape_closes_then_clears(visit_shop):
     page = visit_shop()
     box = page.get_by_role("combobox")

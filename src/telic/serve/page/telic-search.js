@@ -12,6 +12,7 @@
  *   results   where a search leads, {q} being the query: "/search?q={q}". Without it a form around the
  *             box is submitted; without a form only the event is sent.
  *   token     what proves the user, signed by your server; a visitor's of the service's by default
+ *   consent   says that who types agreed to be recorded, where the service records
  * Properties: value, token, client, template (suggestion → a Node or text to show).
  * Events: "telic-search" with detail {query, suggestion}; preventDefault() keeps the page from leaving.
  */
@@ -95,8 +96,8 @@
     }
 
     /** Return suggestions [{text, url, id, payload}] for what stands in the box. */
-    async suggest(q, { composition, t, signal } = {}) {
-      const [, texts, , urls, more] = await this.ask("suggest", { q, composition, t }, { signal });
+    async suggest(q, { composition, t, consent, signal } = {}) {
+      const [, texts, , urls, more] = await this.ask("suggest", { q, composition, t, consent }, { signal });
       return texts.map((text, i) => ({ url: urls[i], ...more?.suggestions?.[i], text }));
     }
 
@@ -256,7 +257,8 @@
       this.markOld();
       try {
         const { signal } = asked.abort;
-        const found = await this.client.suggest(asked.q, { composition: this.composition, t, signal });
+        const consent = this.hasAttribute("consent") || undefined;
+        const found = await this.client.suggest(asked.q, { composition: this.composition, t, consent, signal });
         if (asked !== this.asked) return;
         this.show(found, asked.q);
       } catch (error) {
