@@ -38,7 +38,7 @@ HALVES: dict[str, list[str]] = {
 
 @cache
 def data(name: str) -> tuple[Any, np.ndarray, np.ndarray]:
-    """X, a target and labels of a set; a generated target is a sparse linear model's."""
+    """X, a target and labels of a set; generated targets come from a sparse linear model."""
     if "×" not in name:
         return _real(name)
     family, n, _, d = name.split()
