@@ -12,13 +12,22 @@ import json
 from matplotlib import pyplot
 
 from telic.hin import induced
-from telic.privacy import Adversary, Auxiliary, advise, apply_steps, attack, scores, utility_loss
+from telic.privacy import (
+    Adversary,
+    Auxiliary,
+    Limits,
+    advise,
+    apply_steps,
+    attack,
+    scores,
+    utility_loss,
+)
 from telic.simulate.microblog import Community, microblog
 
 network, (members,) = microblog(users=20_000, communities=[Community(density=0.01)], seed=0)
 group = induced(network, {"user": members})
 
-found = advise(group, max_risk=0.05)
+found = advise(group, Limits(risk=0.05))
 print(
     f"risk {found.before[-1].risk:.1%} → {found.after[-1].risk:.1%}, "
     f"{found.loss:.0%} of the information lost"

@@ -17,6 +17,7 @@ from telic.privacy.adversary import Adversary
 from telic.privacy.advise import advise
 from telic.privacy.auxiliary import Auxiliary
 from telic.privacy.dehin import _target_links, attack
+from telic.privacy.limits import Limits
 from telic.privacy.merged_types import flatten
 from telic.privacy.release_steps import apply_steps
 from telic.privacy.risk import risks
@@ -121,7 +122,7 @@ def _anonymise(row, small):
             "",
             f"{spent:.1f} CPU s, and {lost:.1f} CPU s to measure what is lost",
         )
-    spent, found = cpu(lambda: advise(network, max_risk=0.05))
+    spent, found = cpu(lambda: advise(network, Limits(risk=0.05)))
     row(
         f"advise, {MIDDLE:,} users, risk ≤ 5 %",
         "",

@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 from telic.errors import InputError
 from telic.hin import Schema, network_from_arrays
 from telic.privacy.adversary import Adversary
-from telic.privacy.advise import _released, _Search, advise, levers
+from telic.privacy.advise import _released, advise
 from telic.privacy.anonymise import randomise_ids
 from telic.privacy.auxiliary import Auxiliary
 from telic.privacy.dehin import attack
+from telic.privacy.levers import levers
+from telic.privacy.limits import Limits
 from telic.privacy.merged_types import flatten
+from telic.privacy.release_search import ReleaseSearch
 from telic.privacy.release_steps import COARSENINGS, apply_steps
 from telic.privacy.risk import risks
 from telic.privacy.score import read_truth, right
@@ -51,7 +54,7 @@ def network():
 
 @pytest.mark.parametrize("limit", [0.05, 0.1, 0.25, 0.5, 0.9])
 def test_no_release_that_meets_the_limit_keeps_more(network, limit):
-    found = advise(network, max_risk=limit)
+    found = advise(network, Limits(risk=limit))
     assert found.proven
     release = apply_steps(network, found.steps)
     *_, last = risks(release, links=[[link.name for link in release.schema.links]])
@@ -70,7 +73,7 @@ def test_no_release_that_meets_the_limit_keeps_more(network, limit):
 
 
 def test_the_attack_confirms_the_advice(network):
-    found = advise(network, max_risk=0.2)
+    found = advise(network, Limits(risk=0.2))
     assert found.before[-1].risk > 0.2
     assert found.attacked <= found.after[-1].unique <= found.after[-1].risk <= 0.2
     everything = {name: added for name, _, _, added in found.effects}
@@ -79,23 +82,23 @@ def test_the_attack_confirms_the_advice(network):
 
 
 def test_weights_say_what_to_keep(network):
-    assert advise(network, max_risk=0.7).choice["mention"] == "not published"
-    keep = advise(network, max_risk=0.7, weights={"mention": 50.0})
+    assert advise(network, Limits(risk=0.7)).choice["mention"] == "not published"
+    keep = advise(network, Limits(risk=0.7), weights={"mention": 50.0})
     assert keep.choice["mention"].startswith("strengths binned")
     with pytest.raises(InputError, match="'age' is neither"):
-        advise(network, max_risk=0.2, weights={"age": 1.0})
+        advise(network, Limits(risk=0.2), weights={"age": 1.0})
 
 
 def test_a_search_cut_short_still_meets_the_limit(network):
-    found = advise(network, max_risk=0.1, max_tried=1)
+    found = advise(network, Limits(risk=0.1), max_tried=1)
     assert found.after[-1].risk <= 0.1
 
 
 def test_limits_that_cannot_be_met_are_refused(network):
     with pytest.raises(InputError, match="cannot be met"):
-        advise(network, max_risk=0.001)
+        advise(network, Limits(risk=0.001))
     with pytest.raises(InputError, match="expected more than 0"):
-        advise(network, max_risk=0)
+        advise(network, Limits(risk=0))
 
 
 @given(seed=st.integers(0, 10**6), limit=st.sampled_from([0.2, 0.35, 0.5, 0.8]))
@@ -103,7 +106,7 @@ def test_limits_that_cannot_be_met_are_refused(network):
 def test_what_is_promised_holds_on_networks_of_several_types(seed, limit):
     rng = np.random.default_rng(seed)
     network = random_network(rng, random_schema(rng), int(rng.integers(5, 14)), density=0.2)
-    found = advise(network, max_risk=limit, adversary=Adversary.of(network, node_type="user"))
+    found = advise(network, Limits(risk=limit), adversary=Adversary.of(network, node_type="user"))
     # What an intruder sees of the release is taken anew from the release, not from the advice.
     coarse = apply_steps(network, found.steps, node_type="user")
     release, key = randomise_ids(
@@ -135,13 +138,19 @@ def test_every_release_is_judged_as_if_it_were_made(seed):
         network, node_type="user", distance=far, in_links=bool(rng.random() < 0.8)
     )
     fields = levers(network, adversary)
-    search = _Search(network, adversary, fields, 1.0, lambda _: None)
+    search = ReleaseSearch(network, adversary, fields, Limits(risk=1.0), lambda _: None)
     for _ in range(8):
         choice = tuple(int(rng.integers(len(field.levels))) for field in fields)
         steps = [step for level in search.levels(choice) for step in level.steps]
         release, seen = _released(network, adversary, steps)
         *_, last = risks(release, seen, links=[list(seen.links)])
-        assert search.risk(choice) == last.risk
+        assert search.measures(choice)[:5] == (
+            last.risk,
+            last.cardinality,
+            last.unique,
+            last.highest,
+            last.tail,
+        )
 
 
 @given(seed=st.integers(0, 10**6))
@@ -175,21 +184,21 @@ def test_films_are_left_out_or_made_nameless_before_the_promise_is_given():
     seen = rng.integers(0, 4, 200)
     network = network_from_arrays(schema, nodes, {"saw": (np.arange(200), seen)})
     adversary = Adversary.of(network, node_type="user")
-    assert advise(network, max_risk=0.06, adversary=adversary).steps == []
-    found = advise(network, max_risk=0.02, adversary=adversary)
+    assert advise(network, Limits(risk=0.06), adversary=adversary).steps == []
+    found = advise(network, Limits(risk=0.02), adversary=adversary)
     assert found.choice == {
         "country": "as it is",
         "ids of film": "as they are",
         "saw": "not published",
     }
-    keep = advise(network, max_risk=0.03, adversary=adversary, weights={"saw": 9.0})
+    keep = advise(network, Limits(risk=0.03), adversary=adversary, weights={"saw": 9.0})
     assert keep.choice["saw"] == "as it is"
     blind = replace(adversary, known_ids=())
-    assert "ids of film" not in advise(network, max_risk=0.02, adversary=blind).choice
+    assert "ids of film" not in advise(network, Limits(risk=0.02), adversary=blind).choice
 
 
 def test_an_attack_too_large_to_run_is_said_to_be_so(network, monkeypatch):
     monkeypatch.setattr(sys.modules["telic.privacy.advise"], "MAX_PAIRS", 10)
-    found = advise(network, max_risk=0.5)
+    found = advise(network, Limits(risk=0.5))
     assert found.attacked is None
     assert found.after[-1].unique <= 0.5

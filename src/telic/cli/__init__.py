@@ -11,6 +11,7 @@ from telic.cli import (
     completion,
     privacy,
     privacy_networks,  # noqa: F401 (adds to privacy)
+    privacy_release,  # noqa: F401 (adds to privacy)
     search_box,  # noqa: F401 (adds to completion)
     search_service,  # noqa: F401 (adds to completion)
     specialty,

@@ -1,6 +1,5 @@
-"""`telic privacy`: risk, attack, anonymise, advise, report."""
+"""`telic privacy`: the risk of a network, and the attack on a release."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +13,6 @@ from telic.cli.privacy_files import (
     read_steps,
     split_names,
     write_candidates,
-    write_parquet,
 )
 from telic.cli.progress import steps as steps_shown
 from telic.errors import InputError
@@ -79,6 +77,7 @@ def risk(
     from telic.privacy import Adversary
     from telic.privacy.risk import risks
     from telic.privacy.target import sets_to_judge
+    from telic.privacy.words import meaning
 
     net = read_network(network)
     adversary = Adversary.of(
@@ -100,12 +99,14 @@ def risk(
         "users": net.size(node_type),
         "adversary": adversary.dump(),
         "rows": [
-            {"links": list(r.links), "distance": r.distance, "risk": r.risk, "unique": r.unique,
-             "cardinality": r.cardinality}
+            {"links": list(r.links), "distance": r.distance, "risk": r.risk, "highest": r.highest,
+             "worst_1_percent": r.tail, "unique": r.unique, "cardinality": r.cardinality}
             for r in rows
         ],
         "k_histogram": {str(k): users for k, users in last.k_histogram().items()},
     }  # fmt: skip
+    if weights is None:
+        out["meaning"] = meaning(last)
     if worst:
         sizes = last.group_sizes()
         ids = net.ids(node_type)
@@ -121,10 +122,14 @@ def risk(
     show(
         Table(
             f"Privacy risk of {net.size(node_type)} users",
-            {"link types": "", "distance": "", "risk": ".1%", "unique users": ".1%"},
-            [["-".join(r.links) or "(none)", r.distance, r.risk, r.unique] for r in rows],
+            {"link types": "", "distance": "", "mean risk": ".1%", "worst 1 %": ".1%",
+             "highest": ".1%", "unique users": ".1%"},
+            [["-".join(r.links) or "(none)", r.distance, r.risk, r.tail, r.highest, r.unique]
+             for r in rows],
         )
-    )
+    )  # fmt: skip
+    if weights is None:
+        typer.echo(f"All link types, farthest distance. {out['meaning']}")
     if worst:
         label = "user" if show_ids else "user (row)"
         show(
@@ -268,223 +273,3 @@ def attack(
     )  # fmt: skip
     if removed is not None:
         typer.echo(f"Links removed before the attack, by type: {removed}")
-
-
-@app.command()
-def anonymise(
-    network: NetworkFolder,
-    out: Annotated[Path, typer.Argument(help="Folder to write the release to.")],
-    steps: Steps = None,
-    keep_ids: Annotated[bool, typer.Option(help="Do not replace any ids.")] = False,
-    public: Annotated[
-        str | None,
-        typer.Option(
-            help="Other node types that keep their ids, such as a public catalogue. The "
-            "intruder may know them: they count in the risk."
-        ),
-    ] = None,
-    key: Annotated[
-        Path | None, typer.Option(help="Write new id → old id here. Keep it secret.")
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Same seed, same release. Keep it secret: it undoes new ids and fake "
-            "links. Default: drawn and not kept.",
-        ),
-    ] = None,
-    node_type: NodeType = None,
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
-) -> None:
-    """Apply steps to a network, replace its ids, and say what utility that costs."""
-    import dataclasses
-    import secrets
-
-    from telic.data import check_output
-    from telic.hin import read_network, write_network
-    from telic.privacy import Adversary
-    from telic.privacy.anonymise import degree_classes, randomise_ids, schema_only
-    from telic.privacy.release_steps import apply_steps
-    from telic.privacy.target import target_type
-    from telic.privacy.utility import STRUCTURE_USERS, utility_loss
-
-    check_output(out, reads=[network, steps], overwrite=overwrite)
-    if key is not None:
-        check_output(key, reads=[network, steps, out], overwrite=overwrite)
-        if key.resolve() == out.resolve() or out.resolve() in key.resolve().parents:
-            raise InputError(f"--key {key}: is in the release's folder. Choose another name.")
-    net = read_network(network)
-    node_type = target_type(net, node_type)
-    todo = read_steps(steps)
-    with steps_shown("anonymise", len(todo) + 2) as begin:
-        draw = secrets.randbits(128) if seed is None else seed
-        release = apply_steps(net, todo, seed=draw, node_type=node_type, progress=begin)
-        begin("measuring what is lost")
-        loss = utility_loss(net, release, node_type=node_type)
-        begin("writing")
-        if not keep_ids:
-            release, secret = randomise_ids(
-                release, seed=draw, node_type=node_type, public=split_names(public) or ()
-            )
-            if key is not None:
-                write_parquet(key, secret)
-        write_network(schema_only(release), out)
-    unnamed = sorted(
-        {c for name, table in net.nodes.items() for c in table.column_names}
-        - {"id", *(c for attributes in net.schema.nodes.values() for c in attributes)}
-    )
-    if unnamed:
-        typer.echo(f"Left out, since the schema does not name them: {', '.join(unnamed)}", err=True)
-    looked_at = min(net.size(node_type), STRUCTURE_USERS)
-    losses = {**dataclasses.asdict(loss), "total": loss.total()}
-    seen = Adversary.of(release, node_type=node_type)
-    k_degree = any(step.get("method") == "k-degree" for step in todo)
-    classes = degree_classes(release, node_type=node_type) if k_degree else {}
-    if as_json:
-        facts = {"utility_loss": losses, "structure_users": looked_at, "adversary": seen.dump()}
-        print_json(facts | ({"degree_classes": classes} if k_degree else {}))
-        return
-    typer.echo(f"What the release shows. {seen.words()}")
-    if keep_ids:
-        typer.echo(
-            f"But it keeps its {node_type} ids: whoever knows them finds everybody.", err=True
-        )
-    if k_degree:
-        title = (
-            "Users who share a degree, at least (k-degree promises k for each link type's "
-            "out-degree alone)"
-        )
-        shared = [[name, users] for name, users in classes.items()]
-        show(Table(title, {"degree": "", "users at least": ","}, shared))
-    lost = [[name, value] for name, value in losses.items()]
-    title = f"Utility lost in {out} (0: none, 1: all)"
-    show(Table(title, {"measure": "", "loss": ".3f"}, lost))
-    if looked_at < net.size(node_type):
-        typer.echo(
-            f"Clustering, prediction and communities: from a snowball sample of {looked_at:,} of "
-            f"the {net.size(node_type):,} users, and the links among them."
-        )
-
-
-@app.command()
-def advise(
-    network: NetworkFolder,
-    max_risk: Annotated[float, typer.Option(help="Highest mean risk R(T) you accept.")],
-    max_distance: MaxDistance = None,
-    attributes: Attributes = None,
-    links: Links = None,
-    known_ids: KnownIds = None,
-    in_links: InLinks = True,
-    joint: Joint = True,
-    out: Annotated[Path | None, typer.Option(help="Write the steps to this JSON file.")] = None,
-    weights: Annotated[
-        Path | None, typer.Option(help="JSON: field → how much its loss counts.")
-    ] = None,
-    max_tried: Annotated[int, typer.Option(min=1, help="Judge at most about so many.")] = 3000,
-    node_type: NodeType = None,
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
-) -> None:
-    """Find the release under a stated risk that loses least, and confirm it by attack."""
-    from telic.data import atomic_path, check_output
-    from telic.hin import read_network
-    from telic.privacy import Adversary
-    from telic.privacy.advise import advise as search
-    from telic.privacy.report import (
-        attacked_words,
-        distances_table,
-        effects_table,
-        keep_ids,
-    )
-
-    if out is not None:
-        check_output(out, reads=[network, weights], overwrite=overwrite)
-    net = read_network(network)
-    adversary = Adversary.of(
-        net, node_type=node_type, attributes=split_names(attributes), links=split_names(links),
-        known_ids=split_names(known_ids), in_links=in_links, joint=joint, distance=max_distance,
-    )  # fmt: skip
-    with steps_shown("advise") as begin:
-        found = search(
-            net, max_risk=max_risk, adversary=adversary, max_tried=max_tried, progress=begin,
-            weights=None if weights is None else read_json(weights, dict),
-        )  # fmt: skip
-    if out is not None:
-        with atomic_path(out) as temporary:
-            temporary.write_text(json.dumps(found.steps, indent=1), encoding="utf-8")
-    if as_json:
-        print_json({
-            "steps": found.steps, "choice": found.choice, "loss": found.loss,
-            "proven_least": found.proven, "tried": found.tried,
-            "risk_before": [r.risk for r in found.before],
-            "risk_after": [r.risk for r in found.after],
-            "alone_after": found.after[-1].unique,
-            "attack_precision": found.attacked,
-            "adversary": adversary.dump(),
-            "effects": [
-                {"field": name, "level": level, "risk_without": without, "risk_if_published": added}
-                for name, level, without, added in found.effects
-            ],
-        })  # fmt: skip
-        return
-    least = "no cheaper one meets it" if found.proven else "a cheaper one may exist"
-    typer.echo(adversary.words())
-    typer.echo(
-        f"Risk {found.before[-1].risk:.1%} → {found.after[-1].risk:.1%}; information lost "
-        f"{found.loss:.0%} ({least}; {found.tried} releases judged). {attacked_words(found)}"
-    )
-    if public := keep_ids(found):
-        typer.echo(f"To publish the ids that may stay: telic privacy anonymise{public}.")
-    show(effects_table(found))
-    show(distances_table(found))
-
-
-@app.command()
-def report(
-    network: NetworkFolder,
-    out: Annotated[Path, typer.Argument(help="HTML file to write.")],
-    auxiliary: Annotated[
-        Path | None, typer.Option(help="What an attacker knows; default the network itself.")
-    ] = None,
-    max_risk: Annotated[
-        float | None, typer.Option(help="Also advise on a release under this risk.")
-    ] = None,
-    max_distance: MaxDistance = None,
-    attributes: Attributes = None,
-    links: Links = None,
-    known_ids: KnownIds = None,
-    in_links: InLinks = True,
-    joint: Joint = True,
-    worst: Annotated[int, typer.Option(min=0, help="Users at highest risk to list.")] = 10,
-    show_ids: Annotated[bool, typer.Option(help="Print user ids in the report.")] = False,
-    node_type: NodeType = None,
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
-) -> None:
-    """Write one HTML page for whoever decides whether the network may be published."""
-    from telic.data import check_output
-    from telic.hin import read_network
-    from telic.privacy import Adversary
-    from telic.privacy.report import risk_report
-
-    check_output(out, reads=[network, auxiliary], overwrite=overwrite)
-    with steps_shown("report") as begin:
-        begin("reading")
-        net = read_network(network)
-        adversary = Adversary.of(
-            net, node_type=node_type, attributes=split_names(attributes), links=split_names(links),
-            known_ids=split_names(known_ids), in_links=in_links, joint=joint, distance=max_distance,
-        )  # fmt: skip
-        page, facts = risk_report(
-            net,
-            auxiliary=None if auxiliary is None else read_network(auxiliary),
-            name=network.resolve().name, max_risk=max_risk, adversary=adversary, worst=worst,
-            show_ids=show_ids, progress=begin,
-        )  # fmt: skip
-    page.write(out)
-    if as_json:
-        print_json(facts)
-    else:
-        typer.echo(f"{out}: written.")

@@ -5,6 +5,7 @@ from telic.privacy.advise import Advice, advise, confirm
 from telic.privacy.anonymise import randomise_ids, without_majority_strength
 from telic.privacy.auxiliary import Auxiliary
 from telic.privacy.dehin import Attack, attack
+from telic.privacy.limits import Limits
 from telic.privacy.release_steps import apply_steps
 from telic.privacy.report import risk_report
 from telic.privacy.risk import Risk, growth_bounds, risks, tuple_risk
@@ -16,6 +17,7 @@ __all__ = [
     "Advice",
     "Attack",
     "Auxiliary",
+    "Limits",
     "Risk",
     "Score",
     "UtilityLoss",

@@ -12,15 +12,21 @@ from telic.privacy.adversary import Adversary
 from telic.privacy.advise import MAX_PAIRS, Advice, advise
 from telic.privacy.auxiliary import Auxiliary, TooManyPairs
 from telic.privacy.dehin import attack
+from telic.privacy.limits import Limits
 from telic.privacy.merged_types import flatten
+from telic.privacy.report_advice import advice_section
+from telic.privacy.report_figures import growth_figure
 from telic.privacy.risk import Risk, growth_bounds, risks
 from telic.privacy.score import bootstrap_interval, right, same_ids, scores
 from telic.privacy.target import sets_to_judge
 from telic.privacy.views import farthest
+from telic.privacy.words import MOTIVATED, for_one_person, intruder_tests, meaning
 from telic.report import Report, Table
 
 GROUPS = (1, 2, 5, 10)
 """The report counts the users whose kind has at most so many members."""
+NOT_MEASURED = "Not measured here."
+"""What the report says of inference."""
 FOUND = "{:.1%} [{:.1%}, {:.1%}]"
 """How a share with its interval is shown."""
 
@@ -30,7 +36,7 @@ def risk_report(
     *,
     auxiliary: Network | None = None,
     name: str = "network",
-    max_risk: float | None = None,
+    limits: Limits | None = None,
     adversary: Adversary | None = None,
     worst: int = 10,
     show_ids: bool = False,
@@ -45,8 +51,8 @@ def risk_report(
     auxiliary : Network, optional
         What an attacker is assumed to know, with the same ids; default the network itself.
     name : str
-    max_risk : float, optional
-        Also advise on a release under this risk.
+    limits : Limits, optional
+        Also advise on a release that keeps them.
     adversary : Adversary, optional
         What an intruder is taken to see; default everything that the network contains. Risk, attack
         and advice go by it, and the page says it in words.
@@ -78,23 +84,39 @@ def risk_report(
         "risk_by_profile": profile.risk,
         "risk": last.risk,
         "singled_out": last.unique,
-        "rows": [{"links": list(r.links), "distance": r.distance, "risk": r.risk} for r in every],
+        "highest": last.highest,
+        "worst_1_percent": last.tail,
+        "rows": [
+            {
+                "links": list(r.links),
+                "distance": r.distance,
+                "risk": r.risk,
+                "highest": r.highest,
+                "worst_1_percent": r.tail,
+                "singled_out": r.unique,
+            }
+            for r in every
+        ],
     }
     page = Report(f"Before you publish: {name}", lead=_lead(users, names))
     if (network.nodes[node_type].schema.metadata or {}).get(SIMULATED) == b"true":
         page.note("This network is simulated: no real person is in it.")
     page.section("In short")
     page.note(_verdict(users, profile, last))
+    page.text(
+        f"For one person. In the middle: {for_one_person(int(np.median(sizes)))} Worst off: "
+        f"{for_one_person(int(sizes.min()))}"
+    )
     advised = None
-    if max_risk is not None:
+    if limits is not None:
         progress("searching for a release")
-        advised = advise(network, max_risk=max_risk, adversary=adversary, progress=progress)
-        page.note(_decision(last.risk, max_risk, advised))
+        advised = advise(network, limits, adversary=adversary, progress=progress)
+        page.note(_decision(last, advised))
     page.section("What is assumed")
     page.text(
-        f"{adversary.words()} All numbers on this page are about this intruder, who has these "
-        "things from another source and wants to find a person's row. Risk takes them to be known "
-        "exactly. Everyone is taken to have the same to lose."
+        f"{MOTIVATED} {adversary.words()} All numbers on this page are about this intruder, who "
+        "has these things from another source and wants to find a person's row. Risk takes them to "
+        "be known exactly. Everyone is taken to have the same to lose."
     )
     page.section("Singling out: who is alike")
     page.text(
@@ -108,10 +130,12 @@ def risk_report(
             "All link types together. k: how many users look the same",
             {
                 "Looking this many links far": "",
-                "Prosecutor risk (mean of 1/k)": ".1%",
+                "Mean risk (1/k)": ".1%",
+                "Worst 1 % of users": ".1%",
+                "Highest": ".1%",
                 "Alone of their kind": ".1%",
             },
-            [[r.distance, r.risk, r.unique] for r in full],
+            [[r.distance, r.risk, r.tail, r.highest, r.unique] for r in full],
         )
     )
     counts = [[_alike(k), int((sizes <= k).sum())] for k in GROUPS]
@@ -121,7 +145,7 @@ def risk_report(
         page.text("Profiles alone tell so much that links hardly change the risk.")
     elif names:
         page.figure(
-            _growth_figure(every),
+            growth_figure(every),
             "Mean risk by the number of link types published and how far an attacker looks",
         )
     if last.unique == 1 and not show_ids:
@@ -146,8 +170,13 @@ def risk_report(
     page.section("Linkability: the attack itself")
     progress("running the attack")
     _attack_section(page, facts, network, auxiliary, adversary)
-    if advised is not None and max_risk is not None:
-        _advice_section(page, facts, advised, max_risk)
+    page.section("The motivated intruder: three tests")
+    found = None if facts["attack"] is None else facts["attack"][-1]["precision"]
+    tests = intruder_tests(adversary, last, found, NOT_MEASURED)
+    facts["tests"] = [test._asdict() for test in tests]
+    page.table(Table("", {"test": "", "question": "", "as it stands": ""}, tests))
+    if advised is not None:
+        advice_section(page, facts, advised)
     page.section("What this does not cover")
     page.text(
         "Inference: what can be learnt about a person without finding their row, for example "
@@ -183,19 +212,18 @@ def _verdict(users: int, profile: Risk, last: Risk) -> str:
     alone, singled = (round(risk.unique * users) for risk in (profile, last))
     return (
         f"As it stands, {singled:,} of {users:,} people can be singled out: nobody else has the "
-        f"same profile and the same links. By profile alone it is {alone:,}. Someone who knows a "
-        "person's published fields would pick that person's row with a chance of "
-        f"{last.risk:.1%} on average (prosecutor risk)."
+        f"same profile and the same links. By profile alone it is {alone:,}. {meaning(last)}"
     )
 
 
-def _decision(risk: float, max_risk: float, found: Advice) -> str:
-    if risk <= max_risk:
-        return f"That is within your limit of {max_risk:.1%}: nothing has to be coarsened."
+def _decision(today: Risk, found: Advice) -> str:
+    asked = found.limits.words()
+    if found.limits.met_by(today):
+        return f"That is within your limits ({asked}): nothing has to be coarsened."
     return (
-        f"That is above your limit of {max_risk:.1%}: do not publish it as it is. The release "
-        f"described below brings the risk down to {found.after[-1].risk:.1%}; it gives up "
-        f"{found.loss:.0%} of the published information."
+        f"That is above your limits ({asked}): do not publish it as it is. The release described "
+        f"below keeps them, with a mean risk of {found.after[-1].risk:.1%} and a highest of "
+        f"{found.after[-1].highest:.1%}; it gives up {found.loss:.0%} of the published information."
     )
 
 
@@ -321,111 +349,3 @@ def _attack_section(
             rows,
         )
     )
-
-
-def _advice_section(page: Report, facts: dict[str, Any], found: Advice, max_risk: float) -> None:
-    page.section(f"A release under {max_risk:.0%} risk")
-    least = "no release that keeps more meets the limit" if found.proven else "found by search"
-    page.text(
-        f"Risk falls from {found.before[-1].risk:.1%} to {found.after[-1].risk:.1%} and "
-        f"{found.loss:.0%} of the published information is lost ({least}). {attacked_words(found)}"
-    )
-    page.table(effects_table(found))
-    several = len(found.adversary.attributes) > 1
-    who = f" --node-type {found.adversary.node_type}" if several else ""
-    page.text(
-        f"To make this release: telic privacy advise{who} --max-risk {max_risk:g} --out "
-        f"steps.json, then telic privacy anonymise{who} --steps steps.json{keep_ids(found)}."
-    )
-    facts["advice"] = {
-        "steps": found.steps,
-        "risk": found.after[-1].risk,
-        "loss": found.loss,
-        "attack_precision": found.attacked,
-    }
-
-
-def effects_table(found: Advice) -> Table:
-    """Return what each field adds to the risk, before and after."""
-    return Table(
-        "Field by field",
-        {
-            "field": "",
-            "in the release": "",
-            "risk today without it": ".1%",
-            "risk of the release with it in full": ".1%",
-        },
-        [list(effect) for effect in found.effects],
-    )
-
-
-def distances_table(found: Advice) -> Table:
-    """Return the risk by how many links are followed, before and after."""
-    return Table(
-        "Hop by hop",
-        {"links followed": "", "risk today": ".1%", "risk of the release": ".1%"},
-        [
-            [n, risk_at(found.before, n), risk_at(found.after, n)]
-            for n in sorted({r.distance for r in (*found.before, *found.after)})
-        ],
-    )
-
-
-def keep_ids(found: Advice) -> str:
-    """Give the option of `anonymise` that keeps the ids which the advice leaves as they are."""
-    gone = {step["node_type"] for step in found.steps if step["method"] == "replace-ids"}
-    kept = [kind for kind in found.adversary.known_ids if kind not in gone]
-    return f" --public {','.join(kept)}" if kept else ""
-
-
-def attacked_words(found: Advice) -> str:
-    """Say what the attack finds in an advised release, or why it was not run."""
-    alone = f"{found.after[-1].unique:.1%} of the users are alone of their kind in it"
-    if found.attacked is None:
-        return (
-            f"The attack was not run on that release: too many users are alike. {alone[:1].upper()}"
-            f"{alone[1:]}, and it cannot find more."
-        )
-    return (
-        f"The attack by the same intruder, who knows all that it shows exactly, finds "
-        f"{found.attacked:.1%} of the users; {alone}."
-    )
-
-
-def risk_at(rows: list[Risk], distance: int) -> float:
-    """Return the risk at a distance, or at the last one before it that is given."""
-    return max((row for row in rows if row.distance <= distance), key=lambda r: r.distance).risk
-
-
-def _growth_figure(every: list[Risk]) -> Any:
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(6.4, 3.6))
-    distances = sorted({risk.distance for risk in every})
-    by_links: dict[tuple[str, ...], list[Risk]] = {}
-    for risk in every:
-        by_links.setdefault(risk.links, []).append(risk)
-    for count in sorted({len(names) for names in by_links if names}):
-        means = [
-            np.mean(
-                [
-                    risk_at(subset, n)
-                    for subset in by_links.values()
-                    if len(subset[0].links) == count
-                ]
-            )
-            for n in distances
-        ]
-        axes.plot(
-            distances,
-            np.multiply(means, 100),
-            marker="o",
-            label=f"{count} kind{'s' * (count > 1)} of links",
-        )
-    axes.set_xticks(distances)
-    axes.set_xlabel("how many links far an attacker looks")
-    axes.set_ylabel("risk, %")
-    axes.set_ylim(0, 105)
-    axes.legend(frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure

@@ -1,7 +1,9 @@
 """Privacy risk of a network that is to be published: who is alike, seen n links far."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +25,58 @@ ROWS = 16
 """Distances of which the risk is given, beside the farthest, where no distance is set."""
 
 
+TAIL = 0.01
+"""Share of the users, those at the highest risk, of whom `Risk.tail` is the mean."""
+
+
+class Measures(NamedTuple):
+    """What a partition into people who look alike says about risk; as in `Risk`."""
+
+    risk: float
+    cardinality: int
+    unique: float
+    highest: float
+    tail: float
+
+
+def measure(hashes: np.ndarray, loss: np.ndarray | None = None) -> Measures:
+    """Judge who looks alike: the mean risk, and what the mean hides.
+
+    Parameters
+    ----------
+    hashes : array, shape (n,)
+        Equal for users who look alike; n ≥ 1.
+    loss : float array in [0, 1], shape (n,), optional
+        l(t); default 1.
+
+    Examples
+    --------
+    One of 101 is alone; the mean hardly shows it:
+
+    >>> import numpy as np
+    >>> found = measure(np.append(np.zeros(100, int), 1))
+    >>> round(found.risk, 3), found.highest, round(found.tail, 3)
+    (0.02, 1.0, 0.505)
+    """
+    ordered = np.sort(hashes)
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    counts = np.diff(np.append(starts, len(ordered)))
+    n = len(hashes)
+    few = math.ceil(TAIL * n)
+    unique = float((counts == 1).sum() / n)
+    if loss is None:
+        sizes = np.sort(counts)
+        # The smallest classes hold the users at the highest risk.
+        taken = np.clip(few - (np.cumsum(sizes) - sizes), 0, sizes)
+        tail = float((taken / sizes).sum() / few)
+        return Measures(len(counts) / n, len(counts), unique, 1 / float(sizes[0]), tail)
+    each = loss / group_sizes(hashes)
+    worst = np.partition(each, n - few)[n - few :]
+    return Measures(
+        float(each.mean()), len(counts), unique, float(worst.max()), float(worst.mean())
+    )
+
+
 @dataclass(frozen=True)
 class Risk:
     """Privacy risk for one set of link types at one distance (Definitions 7.4.1 and 7.4.2).
@@ -38,6 +92,10 @@ class Risk:
         C(T): number of distinct values.
     unique : float
         Share of users with k(t) = 1.
+    highest : float
+        Highest individual risk, max l(t)/k(t).
+    tail : float
+        Mean risk of the 1 % of users at the highest risk (`TAIL`; at least one user).
     hashes : uint64 array, shape (n,)
         Equal for users that look alike.
     """
@@ -47,6 +105,8 @@ class Risk:
     risk: float
     cardinality: int
     unique: float
+    highest: float
+    tail: float
     hashes: np.ndarray = field(repr=False)
 
     def group_sizes(self) -> np.ndarray:
@@ -189,15 +249,7 @@ def risks(
 def _judge(
     links: tuple[str, ...], distance: int, hashes: np.ndarray, loss: np.ndarray | None
 ) -> Risk:
-    ordered = np.sort(hashes)
-    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-    counts = np.diff(np.append(starts, len(ordered)))
-    mean = len(starts) / len(hashes)
-    if loss is not None:
-        mean = float(np.mean(loss / group_sizes(hashes)))
-    return Risk(
-        links, distance, mean, len(starts), float((counts == 1).sum() / len(hashes)), hashes
-    )
+    return Risk(links, distance, *measure(hashes, loss), hashes)
 
 
 def growth_bounds(

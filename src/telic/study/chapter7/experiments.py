@@ -16,6 +16,7 @@ from telic.privacy.advise import advise
 from telic.privacy.anonymise import complete_graph, without_majority_strength
 from telic.privacy.auxiliary import Auxiliary
 from telic.privacy.dehin import attack
+from telic.privacy.limits import Limits
 from telic.privacy.release_steps import COARSENINGS, apply_steps
 from telic.privacy.risk import risks
 from telic.privacy.score import bootstrap_interval, right, scores
@@ -153,7 +154,7 @@ def advice(world: World, density: float, *, max_risk: float) -> dict[str, Any]:
     whole network runs the chapter's attack. Both coarsen what they know as the release was.
     """
     target, truth = world.samples[density][0]
-    found = advise(target, max_risk=max_risk)
+    found = advise(target, Limits(risk=max_risk))
     release = apply_steps(target, found.steps)
     known = apply_steps(world.network, found.steps, only=COARSENINGS)
     hits, before = (
