@@ -119,7 +119,7 @@ def test_words_say_what_the_numbers_are():
     assert "found for certain" not in meaning(eight)
     some = risk_of([1, 1, 48, 50])
     assert "2 of 100 people are alone of their kind and are found for certain" in meaning(some)
-    assert "Everybody is alone" in meaning(risk_of([1, 1, 1]))
+    assert "everybody is alone" in meaning(risk_of([1, 1, 1]))
     assert hidden_among(0.005) == "hidden among about 200"
     assert for_one_person(1).startswith("Only one row fits")
     assert "1 time in 12" in for_one_person(12)

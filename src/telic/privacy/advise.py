@@ -14,7 +14,7 @@ from telic.privacy.dehin import attack
 from telic.privacy.levers import levers
 from telic.privacy.limits import Limits
 from telic.privacy.merged_types import flatten
-from telic.privacy.release_search import ReleaseSearch, cheapest, greedy
+from telic.privacy.release_search import Point, ReleaseSearch, cheapest, frontier, greedy
 from telic.privacy.release_steps import apply_steps
 from telic.privacy.risk import Risk, risks
 from telic.privacy.score import right
@@ -54,6 +54,9 @@ class Advice:
     effects : list of (field, level, risk without it, risk with it added back)
         The marginal effect of each field: of coarsening it fully in the network as it is, and of
         publishing it in full in the release.
+    frontier : list of Point
+        Releases that none found beats in both loss and mean risk, the one that loses least first;
+        losses are shares, as `loss`.
     """
 
     adversary: Adversary
@@ -67,6 +70,7 @@ class Advice:
     after: list[Risk] = field(repr=False)
     attacked: float | None
     effects: list[tuple[str, str, float, float]] = field(repr=False)
+    frontier: list[Point] = field(repr=False)
 
 
 def advise(
@@ -127,7 +131,7 @@ def advise(
     chosen = greedy(search, top, losses)
     bound = sum(part[level] for part, level in zip(losses, chosen, strict=True))
     better, proven = cheapest(search, top, losses, bound, max_tried)
-    chosen = better or chosen
+    chosen, tried = better or chosen, search.tried
     steps = [step for level in search.levels(chosen) for step in level.steps]
     loss = sum(part[level] for part, level in zip(losses, chosen, strict=True)) / whole
     none = (0,) * len(fields)
@@ -140,6 +144,8 @@ def advise(
         effects.append(
             (lever.name, label, search.measures(without).risk, search.measures(added).risk)
         )
+    progress("drawing the frontier")
+    edge = [p._replace(loss=p.loss / whole) for p in frontier(search, top, losses)]
     progress("confirming by attack")
     found = Advice(
         adversary=adversary,
@@ -150,11 +156,12 @@ def advise(
         },
         loss=loss,
         proven=proven,
-        tried=search.tried,
+        tried=tried,
         before=_by_distance(network, adversary),
         after=_by_distance(*_released(network, adversary, steps)),
         attacked=None,
         effects=effects,
+        frontier=edge,
     )
     return replace(found, attacked=confirm(network, found))
 

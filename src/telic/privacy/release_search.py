@@ -3,6 +3,7 @@
 import heapq
 from collections.abc import Callable
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -48,7 +49,8 @@ class ReleaseSearch:
             self.ways.append((links, number.reverse(flat.size) if adversary.in_links else None))
         self.neighbourhood = lru_cache(maxsize=4)(self._neighbourhood)
         self.profiles = lru_cache(maxsize=64)(self._profiles)
-        self.judged: dict[tuple[int, ...], bool] = {}
+        # What was found of each release, and whether that is at the farthest distance.
+        self.judged: dict[tuple[int, ...], tuple[Measures, bool]] = {}
         self.failed = np.empty((0, len(fields)), np.int64)
         self.work = 0
 
@@ -85,6 +87,14 @@ class ReleaseSearch:
 
     def measures(self, choice: tuple[int, ...], limits: Limits | None = None) -> Measures:
         """Judge a release at the farthest distance, or the first one that is above `limits`."""
+        found, final = self.judged.get(choice, (None, False))
+        if found is None or not (final or (limits and not limits.met_by(found))):
+            found, final = self._judge(choice, limits)
+            self.judged[choice] = found, final
+            self.progress(f"{self.tried:,} releases judged")
+        return found
+
+    def _judge(self, choice: tuple[int, ...], limits: Limits | None) -> tuple[Measures, bool]:
         parts = []
         for kind in self.kinds:
             own = [x for x, lever in zip(choice, self.fields, strict=True) if lever.kind == kind]
@@ -94,28 +104,33 @@ class ReleaseSearch:
         self.work += self.size
         # Most releases fail by their profiles alone: their links need not be merged.
         found = measure(start[: self.protected])
-        if (limits and not limits.met_by(found)) or self.adversary.distance == 0:
-            return found
+        if limits and not limits.met_by(found):
+            return found, False
+        if self.adversary.distance == 0:
+            return found, True
         around = self.neighbourhood(links)
         if not around.entries:
-            return found
+            return found, True
         for step in refine(start, around, self.adversary.distance, self.protected):
             found = measure(step.hashes[: self.protected])
             self.work += (self.size + around.entries) * (step.distance <= WHOLE_STEPS)
             if limits and not limits.met_by(found):
-                break
-        return found
+                return found, False
+        return found, True
 
     def passes(self, choice: tuple[int, ...]) -> bool:
-        """Judge a release, unless a coarser one has failed already."""
-        if choice not in self.judged:
-            if (np.array(choice) <= self.failed).all(axis=1).any():
-                return False
-            self.judged[choice] = self.limits.met_by(self.measures(choice, self.limits))
-            self.progress(f"{self.tried:,} releases judged")
-            if not self.judged[choice]:
-                self.failed = np.vstack([self.failed, choice])
-        return self.judged[choice]
+        """Say whether a release keeps the limits; it is not judged if a coarser one has failed."""
+        if (np.array(choice) <= self.failed).all(axis=1).any():
+            return False
+        kept = self.limits.met_by(self.measures(choice, self.limits))
+        if not kept:
+            self.failed = np.vstack([self.failed, choice])
+        return kept
+
+    def turn_to(self, limits: Limits) -> None:
+        """Ask for other limits from now on; what was judged is kept."""
+        self.limits = limits
+        self.failed = self.failed[:0]
 
 
 def greedy(
@@ -167,3 +182,44 @@ def cheapest(
                 step = losses[i][choice[i] + 1] - losses[i][choice[i]]
                 heapq.heappush(heap, (loss + step, coarser, i))
     return None, True
+
+
+class Point(NamedTuple):
+    """A release on the frontier: what it loses, what risk is left, what happens to each field."""
+
+    loss: float
+    found: Measures
+    choice: tuple[int, ...]
+
+
+FRONTIER = (0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75, 0.9)
+"""Mean risks under each of which a release is looked for."""
+FRONTIER_TRIED = 400
+"""Releases judged for the frontier, beside those that the search has judged."""
+
+
+def frontier(search: ReleaseSearch, top: tuple[int, ...], losses: list[list[float]]) -> list[Point]:
+    """Return the releases found that none found beats in both loss and mean risk.
+
+    They are looked for greedily, one mean risk after the other, from the coarsest release to the
+    network as it is; the search's own releases count too.
+    """
+    until = search.tried + FRONTIER_TRIED
+    choice = top
+    for limit in FRONTIER:
+        if search.tried > until or search.work > 2 * MAX_WORK:
+            break
+        search.turn_to(Limits(risk=limit))
+        if search.passes(choice):
+            choice = greedy(search, choice, losses)
+    search.measures((0,) * len(top))
+    points = [
+        Point(sum(part[level] for part, level in zip(losses, choice, strict=True)), found, choice)
+        for choice, (found, final) in search.judged.items()
+        if final
+    ]
+    best: list[Point] = []
+    for point in sorted(points, key=lambda point: (point.loss, point.found.risk)):
+        if not best or point.found.risk < best[-1].found.risk:
+            best.append(point)
+    return best

@@ -1,25 +1,18 @@
 """One page for whoever decides whether a network may be published."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from telic.data.contracts import SIMULATED
-from telic.hin import Network, density
+from telic.hin import Network
 from telic.privacy.adversary import Adversary
-from telic.privacy.advise import MAX_PAIRS, Advice, advise
-from telic.privacy.auxiliary import Auxiliary, TooManyPairs
-from telic.privacy.dehin import attack
 from telic.privacy.limits import Limits
-from telic.privacy.merged_types import flatten
-from telic.privacy.report_advice import advice_section
-from telic.privacy.report_figures import growth_figure
-from telic.privacy.risk import Risk, growth_bounds, risks
-from telic.privacy.score import bootstrap_interval, right, same_ids, scores
-from telic.privacy.target import sets_to_judge
-from telic.privacy.views import farthest
+from telic.privacy.report_advice import advice_section, what_to_do
+from telic.privacy.report_figures import risk_map
+from telic.privacy.report_findings import Findings, gather, reasons, told_apart_by
+from telic.privacy.risk import growth_bounds
 from telic.privacy.words import MOTIVATED, for_one_person, intruder_tests, meaning
 from telic.report import Report, Table
 
@@ -70,61 +63,103 @@ def risk_report(
         The numbers the report is made of.
     """
     adversary = Adversary.of(network) if adversary is None else adversary
-    node_type, names = adversary.node_type, list(adversary.links)
-    progress("risk by link types and distance")
-    every = list(risks(network, adversary, links=sets_to_judge(names)))
-    full = [risk for risk in every if len(risk.links) == len(names)]
-    profile, last = full[0], full[-1]
-    sizes = last.group_sizes()
-    users = network.size(node_type)
-    facts: dict[str, Any] = {
-        "users": users,
-        "adversary": adversary.dump(),
-        "density": density(network),
-        "risk_by_profile": profile.risk,
-        "risk": last.risk,
-        "singled_out": last.unique,
-        "highest": last.highest,
-        "worst_1_percent": last.tail,
-        "rows": [
-            {
-                "links": list(r.links),
-                "distance": r.distance,
-                "risk": r.risk,
-                "highest": r.highest,
-                "worst_1_percent": r.tail,
-                "singled_out": r.unique,
-            }
-            for r in every
-        ],
-    }
-    page = Report(f"Before you publish: {name}", lead=_lead(users, names))
-    if (network.nodes[node_type].schema.metadata or {}).get(SIMULATED) == b"true":
+    found = gather(network, adversary, auxiliary=auxiliary, limits=limits, progress=progress)
+    facts = found.facts()
+    page = Report(f"Before you publish: {name}", lead=_lead(found))
+    if (network.nodes[adversary.node_type].schema.metadata or {}).get(SIMULATED) == b"true":
         page.note("This network is simulated: no real person is in it.")
+    _short_section(page, found)
+    _tests_section(page, facts, found)
+    if found.advised is not None:
+        advice_section(page, found.advised)
+    _map_section(page, found)
+    _worst_section(page, found, worst, show_ids)
+    _fields_section(page, found)
+    _attack_section(page, found)
+    _limits_section(page, found)
+    return page, facts
+
+
+def _lead(found: Findings) -> str:
+    kinds = len(found.adversary.links)
+    return (
+        f"{found.users:,} users, {kinds} kind{'s' * (kinds != 1)} of links. Removing names does "
+        "not make a network anonymous: people are recognised by their profile and by whom they "
+        "link to. This page measures how far, and what to do about it."
+    )
+
+
+def _short_section(page: Report, found: Findings) -> None:
+    last, users, advised = found.last, found.users, found.advised
     page.section("In short")
-    page.note(_verdict(users, profile, last))
+    alone, singled = (round(risk.unique * users) for risk in (found.full[0], last))
+    page.note(
+        f"As it stands, {singled:,} of {users:,} people can be singled out: nobody else has the "
+        f"same profile and the same links. By profile alone it is {alone:,}."
+    )
+    if advised is not None:
+        page.note(_decision(found))
+    page.text(f"What the risk means. {meaning(last)}")
+    sizes = last.group_sizes()
     page.text(
         f"For one person. In the middle: {for_one_person(int(np.median(sizes)))} Worst off: "
         f"{for_one_person(int(sizes.min()))}"
     )
-    advised = None
-    if limits is not None:
-        progress("searching for a release")
-        advised = advise(network, limits, adversary=adversary, progress=progress)
-        page.note(_decision(last, advised))
-    page.section("What is assumed")
-    page.text(
-        f"{MOTIVATED} {adversary.words()} All numbers on this page are about this intruder, who "
-        "has these things from another source and wants to find a person's row. Risk takes them to "
-        "be known exactly. Everyone is taken to have the same to lose."
+    if advised is not None and not advised.limits.met_by(last):
+        page.text(f"After the release described below. {meaning(advised.after[-1])}")
+    page.section("What to do next")
+    for step in what_to_do(found.last, advised):
+        page.text(step)
+
+
+def _decision(found: Findings) -> str:
+    advised = found.advised
+    assert advised is not None
+    asked = advised.limits.words()
+    if advised.limits.met_by(found.last):
+        return f"That is within your limits ({asked}): nothing has to be coarsened."
+    after = advised.after[-1]
+    return (
+        f"That is above your limits ({asked}): do not publish it as it is. The release described "
+        f"below keeps them, with a mean risk of {after.risk:.1%} and a highest of "
+        f"{after.highest:.1%}; it gives up {advised.loss:.0%} of the published information."
     )
-    page.section("Singling out: who is alike")
+
+
+def _tests_section(page: Report, facts: dict[str, Any], found: Findings) -> None:
+    page.section("Against whom: the motivated intruder")
+    page.text(
+        f"{MOTIVATED} {found.adversary.words()} All numbers on this page are about this intruder, "
+        "who has these things from another source and wants to find a person's row. Risk takes "
+        "them to be known exactly. Everyone is taken to have the same to lose."
+    )
+    linked = None if found.attacked is None else found.attacked[-1].score.precision
+    tests = intruder_tests(found.adversary, found.last, linked, NOT_MEASURED)
+    facts["tests"] = [test._asdict() for test in tests]
+    page.table(Table("Three tests", {"test": "", "question": "", "as it stands": ""}, tests))
+
+
+def _map_section(page: Report, found: Findings) -> None:
+    page.section("Which links, and how far: the risk today")
     page.text(
         "Two people are alike if all that is published about them is equal. With k people alike, "
-        "an attacker who knows what one of them looks like picks the right one with a chance of "
+        "an intruder who knows what one of them looks like picks the right one with a chance of "
         "1 in k. Looking 0 links far uses a person's own profile alone; 1 link far also uses the "
         "neighbours and their profiles; 2 links far, the neighbours of those."
     )
+    alone = found.mapped is not found.every
+    if alone:
+        page.text(
+            f"Profiles alone tell nearly everybody apart ({found.full[0].risk:.1%}), so the "
+            "picture shows what links would tell to somebody who knows no profile."
+        )
+    if found.adversary.links:
+        page.figure(
+            risk_map(found.mapped),
+            "Mean risk if only these kinds of links were published"
+            + (", without any attribute" if alone else "")
+            + ", by how far the intruder looks. Dark: people are told apart",
+        )
     page.table(
         Table(
             "All link types together. k: how many users look the same",
@@ -135,204 +170,76 @@ def risk_report(
                 "Highest": ".1%",
                 "Alone of their kind": ".1%",
             },
-            [[r.distance, r.risk, r.tail, r.highest, r.unique] for r in full],
+            [[r.distance, r.risk, r.tail, r.highest, r.unique] for r in found.full],
         )
     )
+    sizes = found.last.group_sizes()
     counts = [[_alike(k), int((sizes <= k).sum())] for k in GROUPS]
     title = "Looking as far as the last row above"
     page.table(Table(title, {"Users who": "", "number": ","}, counts))
-    if max(r.risk for r in every) - min(r.risk for r in every) < 0.01:
-        page.text("Profiles alone tell so much that links hardly change the risk.")
-    elif names:
-        page.figure(
-            growth_figure(every),
-            "Mean risk by the number of link types published and how far an attacker looks",
+
+
+def _worst_section(page: Report, found: Findings, worst: int, show_ids: bool) -> None:
+    page.section("Who is worst off, and why")
+    if found.last.unique:
+        alone = round(found.last.unique * found.users)
+        page.table(
+            Table(
+                f"What sets the {alone:,} apart who are alone",
+                {"if this were not published": "", "would not be alone": ","},
+                sorted(told_apart_by(found), key=lambda row: -row[1]),
+                "One field may be enough for many, or each of several: then leaving out one helps "
+                "nobody.",
+            )
         )
-    if last.unique == 1 and not show_ids:
-        page.text("All are alone of their kind, so all are at the highest risk.")
-    else:
-        _worst_section(page, network, last, sizes, worst, show_ids, node_type)
-    page.section("What each field adds")
-    page.text(
-        "Leaving out one field alone helps little where the others already tell people apart: "
-        "look for rows clearly below today's risk."
-    )
-    progress("what each field adds")
-    effects = _effects(network, adversary)
-    facts["risk_without"] = dict(effects)
+    ids = found.network.ids(found.adversary.node_type)
     page.table(
         Table(
-            f"Risk with everything published: {last.risk:.1%}",
-            {"If this were not published": "", "risk would be": ".1%"},
-            [[field, value] for field, value in effects],
-        )
-    )
-    page.section("Linkability: the attack itself")
-    progress("running the attack")
-    _attack_section(page, facts, network, auxiliary, adversary)
-    page.section("The motivated intruder: three tests")
-    found = None if facts["attack"] is None else facts["attack"][-1]["precision"]
-    tests = intruder_tests(adversary, last, found, NOT_MEASURED)
-    facts["tests"] = [test._asdict() for test in tests]
-    page.table(Table("", {"test": "", "question": "", "as it stands": ""}, tests))
-    if advised is not None:
-        advice_section(page, facts, advised)
-    page.section("What this does not cover")
-    page.text(
-        "Inference: what can be learnt about a person without finding their row, for example "
-        "because everybody alike shares a secret. Attackers who know more than the fields listed "
-        "above, who know fields only roughly, or who plant accounts of their own. Free text, "
-        "times and anything else that is not in the schema. Several releases of the same people: "
-        "risks add up. Low risk here is not anonymity in the sense of the law; it is one input."
-    )
-    page.section("For the statistician: how fast risk can grow")
-    if names:
-        lower, upper = growth_bounds(network, 1, adversary)
-        page.text(
-            "Theory (Theorem 7.4.5) bounds how many different users one could tell apart, if "
-            f"values were independent and links never met again: looking one link far, between "
-            f"10 to the power {lower:,.0f} and 10 to the power {upper:,.0f}, and more than doubly "
-            f"exponentially after that. Here there are {users:,} users, so the measured number "
-            f"cannot pass that: {full[0].cardinality:,} different profiles, "
-            f"{full[min(1, len(full) - 1)].cardinality:,} different users one link far, "
-            f"{last.cardinality:,} at the farthest distance."
-        )
-    return page, facts
-
-
-def _lead(users: int, names: list[str]) -> str:
-    return (
-        f"{users:,} users, {len(names)} kinds of links between them. Removing names does not make "
-        "a network anonymous: people are recognised by their profile and by whom they link to. "
-        "This page measures how far."
-    )
-
-
-def _verdict(users: int, profile: Risk, last: Risk) -> str:
-    alone, singled = (round(risk.unique * users) for risk in (profile, last))
-    return (
-        f"As it stands, {singled:,} of {users:,} people can be singled out: nobody else has the "
-        f"same profile and the same links. By profile alone it is {alone:,}. {meaning(last)}"
-    )
-
-
-def _decision(today: Risk, found: Advice) -> str:
-    asked = found.limits.words()
-    if found.limits.met_by(today):
-        return f"That is within your limits ({asked}): nothing has to be coarsened."
-    return (
-        f"That is above your limits ({asked}): do not publish it as it is. The release described "
-        f"below keeps them, with a mean risk of {found.after[-1].risk:.1%} and a highest of "
-        f"{found.after[-1].highest:.1%}; it gives up {found.loss:.0%} of the published information."
-    )
-
-
-def _effects(network: Network, adversary: Adversary) -> list[tuple[str, float]]:
-    """Return the risk if the adversary did not see one attribute, type of ids, or link type."""
-    effects = []
-
-    def farthest(what: str, seen: Adversary) -> None:
-        *_, last = risks(network, seen, links=[list(seen.links)])
-        effects.append((what, last.risk))
-
-    for kind, table in adversary.attributes.items():
-        for name in table:
-            left = {n: rule for n, rule in table.items() if n != name}
-            label = name if kind == adversary.node_type else f"{kind}.{name}"
-            seen = replace(adversary, attributes={**adversary.attributes, kind: left})
-            farthest(label, seen)
-    for kind in adversary.known_ids:
-        others = tuple(k for k in adversary.known_ids if k != kind)
-        farthest(f"ids of {kind}", replace(adversary, known_ids=others))
-    for name in adversary.links:
-        farthest(f"{name} links", adversary.with_links(n for n in adversary.links if n != name))
-    if adversary.links:
-        farthest("all links", adversary.with_links([]))
-    return effects
-
-
-def _worst_section(
-    page: Report,
-    network: Network,
-    last: Risk,
-    sizes: np.ndarray,
-    worst: int,
-    show_ids: bool,
-    node_type: str,
-) -> None:
-    ids = network.ids(node_type)
-    page.table(
-        Table(
-            "Some of the users at highest risk"
+            "Users who are worst off"
             + ("" if show_ids else " (row numbers; ids are printed on request only)"),
-            {"User" if show_ids else "Row": "", "users alike (k)": ",", "risk": ".2f"},
+            {
+                "User" if show_ids else "Row": "",
+                "users alike (k)": ",",
+                "by profile alone": ",",
+                "told from the others by": "",
+            },
             [
-                [str(ids[int(v)]) if show_ids else int(v), int(sizes[v]), float(1 / sizes[v])]
-                for v in last.worst(worst)
+                [str(ids[one.user]) if show_ids else one.user, *one[1:]]
+                for one in reasons(found, worst)
             ],
         )
     )
 
 
-def _missing(count: int) -> str:
-    if count == 0:
-        return "All published users are in it."
-    return f"{count:,} of the published users are not in it and cannot be found."
+def _fields_section(page: Report, found: Findings) -> None:
+    page.section("What each field adds")
+    page.text(
+        "Leaving out one field alone helps little where the others already tell people apart: "
+        "look for rows clearly below today's risk."
+    )
+    page.table(
+        Table(
+            f"Risk with everything published: {found.last.risk:.1%}",
+            {"If this were not published": "", "risk would be": ".1%"},
+            [[one.field, one.risk] for one in found.without],
+        )
+    )
 
 
-def _alike(k: int) -> str:
-    if k == 1:
-        return "are alone of their kind"
-    return f"look like at most {k - 1} {'other' if k == 2 else 'others'}, or are alone"
-
-
-def _attack_section(
-    page: Report,
-    facts: dict[str, Any],
-    network: Network,
-    auxiliary: Network | None,
-    adversary: Adversary,
-) -> None:
-    known = network if auxiliary is None else auxiliary
-    prepared = Auxiliary(known, adversary)
-    try:
-        alike = farthest(flatten(network, adversary), adversary)
-        result = attack(prepared, network, alike=alike, max_pairs=MAX_PAIRS)
-    except TooManyPairs as error:
-        facts["attack"] = None
+def _attack_section(page: Report, found: Findings) -> None:
+    page.section("Linkability: the attack itself")
+    if found.attacked is None:
         page.text(
-            f"The attack was not run: {error} It cannot find more people than are alone of their "
-            "kind, as counted above."
+            "The attack was not run: too many pairs of users match by profile. It cannot find more "
+            "people than are alone of their kind, as counted above."
         )
         return
-    truth = same_ids(known, network, adversary.node_type)
-    rows = []
-    facts["attack"] = []
-    for score in scores(result, prepared.size, truth):
-        low, high = bootstrap_interval(right(result, truth, score.distance))
-        rows.append(
-            [
-                score.distance,
-                [score.unique_right, low, high],
-                score.unique_wrong,
-                score.empty,
-                score.mean_candidates,
-            ]
-        )
-        facts["attack"].append(
-            {
-                "distance": score.distance,
-                "precision": score.precision,
-                "unique_wrong": score.unique_wrong,
-                "empty": score.empty,
-            }
-        )
-    source = "this network itself" if auxiliary is None else "the auxiliary network given"
+    source = "this network itself" if found.own else "the auxiliary network given"
     page.text(
         f"A known attack (DeHIN) was run with {source} as what the attacker knows "
-        f"({prepared.size:,} users), "
+        f"({found.known_users:,} users), "
         "allowing for growth where the schema says so: a count may have risen, links may be new. "
-        f"{_missing(int((truth < 0).sum()))} An "
+        f"{_missing(found.not_known)} An "
         "attack may find fewer people than are alone of their kind, since it has to allow for "
         "growth and to search among more people."
     )
@@ -346,6 +253,52 @@ def _attack_section(
                 "nobody fits": ".1%",
                 "people left on average": ".1f",
             },
-            rows,
+            [
+                [
+                    score.distance,
+                    [score.precision, low, high],
+                    score.unique_wrong,
+                    score.empty,
+                    score.mean_candidates,
+                ]
+                for score, low, high in found.attacked
+            ],
         )
     )
+
+
+def _limits_section(page: Report, found: Findings) -> None:
+    page.section("What this does not cover")
+    page.text(
+        "Inference: what can be learnt about a person without finding their row, for example "
+        "because everybody alike shares a secret. Attackers who know more than the fields listed "
+        "above, who know fields only roughly, or who plant accounts of their own. Free text, "
+        "times and anything else that is not in the schema. Several releases of the same people: "
+        "risks add up. Low risk here is not anonymity in the sense of the law; it is one input."
+    )
+    if not found.adversary.links:
+        return
+    page.section("For the statistician: how fast risk can grow")
+    lower, upper = growth_bounds(found.network, 1, found.adversary)
+    full = found.full
+    page.text(
+        "Theory (Theorem 7.4.5) bounds how many different users one could tell apart, if "
+        f"values were independent and links never met again: looking one link far, between "
+        f"10 to the power {lower:,.0f} and 10 to the power {upper:,.0f}, and more than doubly "
+        f"exponentially after that. Here there are {found.users:,} users, so the measured number "
+        f"cannot pass that: {full[0].cardinality:,} different profiles, "
+        f"{full[min(1, len(full) - 1)].cardinality:,} different users one link far, "
+        f"{found.last.cardinality:,} at the farthest distance."
+    )
+
+
+def _missing(count: int) -> str:
+    if count == 0:
+        return "All published users are in it."
+    return f"{count:,} of the published users are not in it and cannot be found."
+
+
+def _alike(k: int) -> str:
+    if k == 1:
+        return "are alone of their kind"
+    return f"look like at most {k - 1} {'other' if k == 2 else 'others'}, or are alone"

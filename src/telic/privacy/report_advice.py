@@ -1,41 +1,60 @@
 """An advised release, as the command and the report show it."""
 
-from typing import Any
-
 from telic.privacy.advise import Advice
 from telic.privacy.limits import NAMES
-from telic.privacy.report_figures import risk_at
-from telic.privacy.words import meaning
+from telic.privacy.report_figures import frontier_figure, risk_at
+from telic.privacy.risk import Risk
 from telic.report import Report, Table
 
 
-def advice_section(page: Report, facts: dict[str, Any], found: Advice) -> None:
+def advice_section(page: Report, found: Advice) -> None:
     """Describe the advised release: what it costs, what it brings, how to make it."""
     page.section("The advised release")
     least = "no release that keeps more meets the limits" if found.proven else "found by search"
     page.text(
         f"Asked for: {found.limits.words()}. {found.loss:.0%} of the published information is lost "
-        f"({least}). {attacked_words(found)} {meaning(found.after[-1])}"
+        f"({least}). {attacked_words(found)}"
+    )
+    page.figure(
+        frontier_figure(found),
+        "What risk is left for what is given up. Each point is a release that none found beats in "
+        "both; the square is the network as it is, the star the advised release",
     )
     page.table(measures_table(found))
     page.table(effects_table(found))
+
+
+def what_to_do(today: Risk, found: Advice | None) -> list[str]:
+    """Say in numbered sentences what a publisher does next."""
+    if found is None:
+        return [
+            "1. Do not publish it on the strength of the mean alone: decide which risk "
+            "you accept on average and for the person who is worst off.",
+            "2. Make this page again with these limits, for example telic privacy report "
+            "--max-risk 0.05 --max-highest 0.2: it then describes a release that keeps them.",
+        ]
     several = len(found.adversary.attributes) > 1
     who = f" --node-type {found.adversary.node_type}" if several else ""
     asked = "".join(f" {OPTIONS[name]} {x:g}" for name, x in found.limits.given().items())
-    page.text(
-        f"To make this release: telic privacy advise{who}{asked} --out steps.json, then "
-        f"telic privacy anonymise{who} --steps steps.json{keep_ids(found)}."
+    first = (
+        "1. Check below whom the page takes for the intruder. If somebody could know "
+        "more than that, the risk is higher than stated."
     )
-    facts["advice"] = {
-        "steps": found.steps,
-        "limits": found.limits.given(),
-        "risk": found.after[-1].risk,
-        "highest": found.after[-1].highest,
-        "worst_1_percent": found.after[-1].tail,
-        "singled_out": found.after[-1].unique,
-        "loss": found.loss,
-        "attack_precision": found.attacked,
-    }
+    last = (
+        "Read below what the release leaves out. If that is what your readers need, weigh it "
+        "(--weights) and ask again, or give access under a contract instead of publishing."
+    )
+    if found.limits.met_by(today):
+        return [first, "2. Publish under new ids: telic privacy anonymise, with a key you lock up."]
+    return [
+        first,
+        f"2. Make the release: telic privacy advise{who}{asked} --out steps.json, then telic "
+        f"privacy anonymise{who} --steps steps.json --key key.parquet{keep_ids(found)}. Give "
+        "advise the options that described the intruder for this page, if any. Lock the key up, "
+        "or make none.",
+        f"3. {last}",
+        "4. Before the next release of the same people, measure both together: risks add up.",
+    ]
 
 
 OPTIONS = {

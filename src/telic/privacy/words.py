@@ -39,13 +39,16 @@ same for all: 2 of 100 people are alone of their kind and are found for certain.
     """
     users = len(found.hashes)
     alone = round(found.unique * users)
+    if alone == users:
+        return (
+            f"A mean risk of {found.risk:.1%} means: everybody is alone of their kind, so whoever "
+            "the intruder looks for is found for certain."
+        )
     mean = (
         f"A mean risk of {found.risk:.1%} means: of 100 people whom the intruder looks for, "
         f"guessing among those who look alike picks about {_of_hundred(found.risk)} rightly, as if "
         f"everybody were {hidden_among(found.risk)}."
     )
-    if alone == users:
-        return f"{mean} Everybody is alone of their kind and is found for certain."
     if alone:
         return (
             f"{mean} It is not the same for all: {alone:,} of {users:,} people "
