@@ -131,8 +131,8 @@ def anonymise(
     show(Table(title, {"measure": "", "loss": ".3f"}, lost))
     if looked_at < net.size(node_type):
         typer.echo(
-            f"Clustering, prediction and communities: from a snowball sample of {looked_at:,} of "
-            f"the {net.size(node_type):,} users, and the links among them."
+            f"From clustering on: a snowball sample of {looked_at:,} of the "
+            f"{net.size(node_type):,} users, and the links among them."
         )
 
 

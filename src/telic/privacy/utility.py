@@ -3,21 +3,21 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
-import networkx
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import stats
 from scipy.sparse import csr_array
-from sklearn.metrics import adjusted_rand_score, roc_auc_score
+from sklearn.metrics import roc_auc_score
 
 from telic.errors import InputError
 from telic.hin import Links, LinkType, Network
 from telic.hin.sample import by_ids, neighbours, sample
+from telic.privacy.analyses import community_loss, model_loss, ranking_loss, readings
 from telic.privacy.target import attribute_codes, own_links, target_type
 
 STRUCTURE_USERS = 1000
-"""Clustering, prediction and communities are measured on at most so many users."""
+"""What takes hours on large networks is measured on at most so many users."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,11 @@ class UtilityLoss:
     """Losses in [0, 1]; 0 is the network as it was.
 
     They compare value with value, link with link and user with user: two networks with equal
-    distributions may have nothing else in common. The last three would take hours on large
+    distributions may have nothing else in common. The last five would take hours on large
     networks, so they compare at most `STRUCTURE_USERS` users and the links among them: a snowball
-    sample of the network as it was. Means are over attributes, or over link types.
+    sample of the network as it was. Means are over attributes, or over link types. The last three
+    ask what users of a network ask, of the release read as well as it can be: a link counts by how
+    strong links published alike really are on average.
 
     Parameters
     ----------
@@ -37,6 +39,8 @@ class UtilityLoss:
         Share of the information about every pair of nodes, whether they are linked and how
         strongly, that is gone, in the same sense. Fake links that can be told from real ones, as
         those of one strength can, take little of it; fake links that cannot take most.
+    existence : float
+        The same for whether they are linked, alone.
     false_links : float
         Share of the published links that are not real.
     lost_links : float
@@ -52,10 +56,16 @@ class UtilityLoss:
         neighbours in the release, asked for the real links.
     communities : float
         1 − adjusted Rand index of the Louvain communities.
+    ranking : float
+        1 − Spearman's correlation of the users' PageRank.
+    model : float
+        Share of the advantage over chance that a link predictor trained on the network has, and
+        trained on the release does not have, on users it was not trained on.
     """
 
     attributes: float
     links: float
+    existence: float
     false_links: float
     lost_links: float
     strength: float
@@ -63,6 +73,8 @@ class UtilityLoss:
     clustering: float
     prediction: float
     communities: float
+    ranking: float
+    model: float
 
     def total(self, weights: Mapping[str, float] | None = None) -> float:
         """Return the weighted mean (default: all alike)."""
@@ -91,7 +103,9 @@ def utility_loss(
     for kind in network.schema.nodes:
         if network.size(kind) != release.size(kind):
             raise InputError(f"utility: the release has other {kind} nodes than the network.")
-    real, shown = _structure(network, release, seed, node_type)
+    part, seen = _structure(network, release, seed, node_type)
+    real, shown = (neighbours(one, node_type) for one in (part, seen))
+    strong, read, sure = readings(part, seen, node_type)
     n = real.shape[0]
     before, after = _prediction(real, real, seed), _prediction(shown, real, seed)
     return UtilityLoss(
@@ -102,22 +116,22 @@ def utility_loss(
         prediction=float(np.clip(1 - (after - 0.5) / (before - 0.5), 0, 1))
         if before > 0.5
         else 0.0,
-        communities=float(
-            1 - max(0.0, adjusted_rand_score(_louvain(real, seed), _louvain(shown, seed)))
-        ),
+        communities=community_loss(strong, read, seed) if n else 0.0,
+        ranking=ranking_loss(strong, read) if n else 0.0,
+        model=model_loss(strong, read, sure, seed) if n else 0.0,
     )
 
 
 def _structure(
     network: Network, release: Network, seed: int, node_type: str
-) -> tuple[csr_array, csr_array]:
-    """Return who is linked with whom in both, among a sample of users if there are many."""
+) -> tuple[Network, Network]:
+    """Return both networks, or a sample of users of both if there are many."""
     if network.size(node_type) > STRUCTURE_USERS:
         own = own_links(network.schema, node_type)
         mode = "snowball" if any(len(network.links[name]) for name in own) else "uniform"
         part = sample(network, STRUCTURE_USERS, mode=mode, node_type=node_type, seed=seed)
         network, release = part, by_ids(release, part.ids(node_type), node_type=node_type)
-    return neighbours(network, node_type), neighbours(release, node_type)
+    return network, release
 
 
 def entropy(column: pa.ChunkedArray) -> float:
@@ -169,7 +183,7 @@ def link_losses(network: Network, release: Network) -> dict[str, float]:
     by_type = [_link_losses(network, release, link) for link in network.schema.links]
     return {
         name: float(np.mean([part[name] for part in by_type if name in part] or [0.0]))
-        for name in ("links", "false_links", "lost_links", "strength", "degree")
+        for name in ("links", "existence", "false_links", "lost_links", "strength", "degree")
     }
 
 
@@ -192,6 +206,8 @@ def _link_losses(network: Network, release: Network, link: LinkType) -> dict[str
     rest = max(n * columns - loops - len(every), 0)
     times = np.append(np.ones(len(every)), rest)
     losses = {"links": lost_information(np.append(was, 0), np.append(now, 0), times)}
+    linked = np.append(was > 0, False)
+    losses["existence"] = lost_information(linked, np.append(now, 0), times)
     real, published = (was > 0).sum(), (now > 0).sum()
     survived = (was > 0) & (now > 0)
     losses["false_links"] = 1 - survived.sum() / published if published else 0.0
@@ -236,12 +252,3 @@ def _prediction(shown: csr_array, real: csr_array, seed: int, pairs: int = 2000)
     score = np.asarray(graph[left].multiply(graph[right]).sum(axis=1)).ravel()
     label = np.repeat([1, 0], [pairs, int(none.sum())])
     return float(roc_auc_score(label, score)) if none.any() else 0.5
-
-
-def _louvain(around: csr_array, seed: int) -> np.ndarray:
-    graph = networkx.from_scipy_sparse_array(csr_array(around))
-    graph.remove_edges_from(list(networkx.selfloop_edges(graph)))
-    label = np.empty(around.shape[0], np.int64)
-    for number, group in enumerate(networkx.community.louvain_communities(graph, seed=seed)):
-        label[list(group)] = number
-    return label
