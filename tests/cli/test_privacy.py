@@ -139,6 +139,17 @@ def test_the_report_is_one_page_without_ids(world, tmp_path):
     assert f"{facts['risk']:.1%}" in page
 
 
+def test_two_releases_and_inference_are_measured(world):
+    target = world / "target"
+    twice = json.loads(telic("again", target, target, "--json"))
+    assert twice["people"] == 120
+    assert twice["joined"] == twice["first"]
+    assert "both, rows joined" in telic("again", target, target)
+    found = json.loads(telic("infer", target, "gender", "--json"))["inference"][0]
+    assert found["gains"]["row"][0] > 0.2 > 0.1 > found["control"]["row"][0]
+    assert "guessed from" in telic("infer", target, "gender")
+
+
 def test_tables_are_for_people(world):
     assert "Privacy risk of 120 users" in telic("risk", world / "target", "--links", "follow")
     assert "DeHIN" in telic("attack", world / "auxiliary", world / "target", "--noise", 0.1)

@@ -10,6 +10,7 @@ from telic.cli import (
     auc_compare,  # noqa: F401 (adds to auc)
     completion,
     privacy,
+    privacy_attacks,  # noqa: F401 (adds to privacy)
     privacy_networks,  # noqa: F401 (adds to privacy)
     privacy_release,  # noqa: F401 (adds to privacy)
     search_box,  # noqa: F401 (adds to completion)

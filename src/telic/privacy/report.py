@@ -8,18 +8,18 @@ import numpy as np
 from telic.data.contracts import SIMULATED
 from telic.hin import Network
 from telic.privacy.adversary import Adversary
+from telic.privacy.inference import WAYS
 from telic.privacy.limits import Limits
 from telic.privacy.report_advice import advice_section, what_to_do
 from telic.privacy.report_figures import risk_map
 from telic.privacy.report_findings import Findings, gather, reasons, told_apart_by
 from telic.privacy.risk import growth_bounds
-from telic.privacy.words import MOTIVATED, for_one_person, intruder_tests, meaning
+from telic.privacy.words import MOTIVATED, for_one_person, inferred_words, intruder_tests, meaning
 from telic.report import Report, Table
 
 GROUPS = (1, 2, 5, 10)
 """The report counts the users whose kind has at most so many members."""
-NOT_MEASURED = "Not measured here."
-"""What the report says of inference."""
+POINTS = "100 {:+.1f} [{:+.1f}, {:+.1f}]"
 FOUND = "{:.1%} [{:.1%}, {:.1%}]"
 """How a share with its interval is shown."""
 
@@ -76,6 +76,8 @@ def risk_report(
     _worst_section(page, found, worst, show_ids)
     _fields_section(page, found)
     _attack_section(page, found)
+    if found.inferred:
+        _inference_section(page, found)
     _limits_section(page, found)
     return page, facts
 
@@ -134,7 +136,7 @@ def _tests_section(page: Report, facts: dict[str, Any], found: Findings) -> None
         "them to be known exactly. Everyone is taken to have the same to lose."
     )
     linked = None if found.attacked is None else found.attacked[-1].score.precision
-    tests = intruder_tests(found.adversary, found.last, linked, NOT_MEASURED)
+    tests = intruder_tests(found.adversary, found.last, linked, inferred_words(found.inferred))
     facts["tests"] = [test._asdict() for test in tests]
     page.table(Table("Three tests", {"test": "", "question": "", "as it stands": ""}, tests))
 
@@ -267,14 +269,42 @@ def _attack_section(page: Report, found: Findings) -> None:
     )
 
 
+def _inference_section(page: Report, found: Findings) -> None:
+    page.section("Inference: what others' rows tell of a person")
+    page.text(
+        "An intruder who knows everything of a person but one attribute guesses it: from the "
+        "person's row if it is found, or without it, from the others who look the same or from "
+        "those whom the person is linked with. A gain is the share of right guesses beyond those "
+        "of the commonest value. The control guesses from shuffled values: its gains are chance."
+    )
+    columns = {"attribute": "", "commonest value": ".1%"}
+    columns |= {f"gain from {words}": POINTS for words in WAYS.values()}
+    columns |= {"largest gain of the control": POINTS}
+    page.table(
+        Table(
+            "Percentage points beyond the commonest value [95 % interval]",
+            columns,
+            [
+                [
+                    one.attribute,
+                    one.baseline,
+                    *([*one.gains[way]] for way in WAYS),
+                    [*max(one.control.values())],
+                ]
+                for one in found.inferred
+            ],
+        )
+    )
+
+
 def _limits_section(page: Report, found: Findings) -> None:
     page.section("What this does not cover")
     page.text(
-        "Inference: what can be learnt about a person without finding their row, for example "
-        "because everybody alike shares a secret. Attackers who know more than the fields listed "
-        "above, who know fields only roughly, or who plant accounts of their own. Free text, "
-        "times and anything else that is not in the schema. Several releases of the same people: "
-        "risks add up. Low risk here is not anonymity in the sense of the law; it is one input."
+        "Inference by better models than the guesses above. Attackers who know more than the "
+        "fields listed above, who know fields only roughly, or who plant accounts of their own. "
+        "Free text, times and anything else that is not in the schema. Several releases of the "
+        "same people (telic privacy again measures two): risks add up. Low risk here is not "
+        "anonymity in the sense of the law; it is one input."
     )
     if not found.adversary.links:
         return

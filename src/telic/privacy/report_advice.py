@@ -53,7 +53,8 @@ def what_to_do(today: Risk, found: Advice | None) -> list[str]:
         "advise the options that described the intruder for this page, if any. Lock the key up, "
         "or make none.",
         f"3. {last}",
-        "4. Before the next release of the same people, measure both together: risks add up.",
+        "4. Before the next release of the same people, measure both together (telic privacy "
+        "again): risks add up.",
     ]
 
 

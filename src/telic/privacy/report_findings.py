@@ -1,7 +1,7 @@
 """What the privacy report is made of: risk by links and distance, reasons, the attack."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from telic.privacy.adversary import Adversary
 from telic.privacy.advise import MAX_PAIRS, Advice, advise
 from telic.privacy.auxiliary import Auxiliary, TooManyPairs
 from telic.privacy.dehin import attack
+from telic.privacy.inference import Inference, inference
 from telic.privacy.limits import Limits
 from telic.privacy.merged_types import flatten
 from telic.privacy.risk import Risk, risks
@@ -58,6 +59,8 @@ class Findings:
         without any attribute.
     without : list of Without
         Field by field.
+    inferred : list of Inference
+        By attribute that the adversary sees of the people.
     attacked : list of Attacked or None
         By distance; None: too many pairs of users would have to be compared.
     known_users, not_known : int
@@ -73,6 +76,7 @@ class Findings:
     full: list[Risk]
     mapped: list[Risk]
     without: list[Without]
+    inferred: list[Inference]
     attacked: list[Attacked] | None
     known_users: int
     not_known: int
@@ -103,6 +107,7 @@ class Findings:
                 for r in self.every
             ],
             "risk_without": {one.field: one.risk for one in self.without},
+            "inference": [asdict(one) for one in self.inferred],
             "attack": None
             if self.attacked is None
             else [
@@ -158,6 +163,11 @@ def gather(
         mapped = list(risks(network, blind, links=sets_to_judge(names)))
     progress("what each field adds")
     without = list(_without(network, adversary))
+    progress("what can be inferred")
+    inferred = [
+        inference(network, name, adversary=adversary)
+        for name in adversary.attributes[adversary.node_type]
+    ]
     progress("running the attack")
     known = network if auxiliary is None else auxiliary
     truth = same_ids(known, network, adversary.node_type)
@@ -173,6 +183,7 @@ def gather(
         full=[risk for risk in every if len(risk.links) == len(names)],
         mapped=mapped,
         without=without,
+        inferred=inferred,
         attacked=attacked,
         known_users=known.size(adversary.node_type),
         not_known=int((truth < 0).sum()),

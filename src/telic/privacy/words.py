@@ -1,8 +1,10 @@
 """What a risk means, in words: for a publisher, for one person, and in a regulator's terms."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from telic.privacy.adversary import Adversary
+from telic.privacy.inference import WAYS, Inference
 from telic.privacy.risk import Risk
 
 MOTIVATED = (
@@ -72,6 +74,33 @@ def for_one_person(alike: int) -> str:
     if alike == 1:
         return "Only one row fits this person: whoever knows the listed things has found it."
     return f"{alike:,} rows fit this person: whoever guesses is right 1 time in {alike:,}."
+
+
+def inferred_words(found: Sequence[Inference]) -> str:
+    """Say which attributes can be guessed of people whose rows were not found.
+
+    A gain counts if its interval lies above zero, and above the control's.
+    """
+    told = []
+    for one in found:
+        gains = {
+            way: one.gains[way][0]
+            for way in ("alike", "linked")
+            if one.gains[way][1] > max(0.0, one.control[way][2])
+        }
+        if gains:
+            way = max(gains, key=lambda name: gains[name])
+            told.append(
+                f"{one.attribute} (guessed from {WAYS[way]}: {one.baseline + gains[way]:.1%} "
+                f"right, {one.baseline:.1%} by the commonest value)"
+            )
+    return f"Yes: {'; '.join(told)}." if told else NOT_INFERRED
+
+
+NOT_INFERRED = (
+    "Of no published attribute more than its commonest value tells, from rows that look the same "
+    "or are linked."
+)
 
 
 class Test(NamedTuple):
