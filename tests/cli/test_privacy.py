@@ -293,6 +293,8 @@ def test_what_k_degree_reached_is_said_degree_by_degree(world, tmp_path):
     steps.write_text('[{"method": "k-degree", "k": 5}]')
     made = json.loads(telic("anonymise", world / "target", tmp_path / "a", "--steps", steps,
                             "--json"))  # fmt: skip
+    assert set(made["fake_links_auc"]) <= {"follow", "mention", "retweet", "comment"}
+    assert all(0.3 < auc <= 1 for auc in made["fake_links_auc"].values())
     classes = made["degree_classes"]
     network = read_network(tmp_path / "a")
     for name, links in network.links.items():

@@ -10,15 +10,15 @@ from telic.hin import LinkType, Network, Schema, induced, network_from_arrays
 from telic.privacy import utility
 from telic.privacy.adversary import Adversary
 from telic.privacy.anonymise import (
-    _add_links,
     complete_graph,
-    k_anonymous_degrees,
     perturb_links,
     randomise_ids,
     without_majority_strength,
 )
 from telic.privacy.auxiliary import Auxiliary
 from telic.privacy.dehin import attack
+from telic.privacy.k_degree import k_anonymous_degrees
+from telic.privacy.random_links import add_random_links
 from telic.privacy.release_steps import apply_steps
 from telic.privacy.score import read_truth, scores
 from telic.privacy.utility import utility_loss
@@ -149,7 +149,7 @@ def test_random_links_are_new_distinct_and_as_many_as_fit(n, self_links):
     network = network_from_arrays(schema, {"user": {"id": np.arange(n)}}, {"follow": rows})
     old = network.links["follow"]
     missing = rng.integers(0, n + 2, n)
-    new = _add_links(network, "follow", missing, rng)
+    new = add_random_links(network, "follow", missing, rng)
     Network(schema, network.nodes, {"follow": new}).validate()
     room = n - (not self_links)
     assert (new.out_degree == np.minimum(old.out_degree + missing, room)).all()
@@ -161,7 +161,7 @@ def test_random_links_lead_anywhere_alike():
     network = network_from_arrays(schema, {"user": {"id": np.arange(40)}}, {"follow": ([0], [1])})
     rng, draws = np.random.default_rng(0), np.zeros(40)
     for _ in range(3000):
-        draws[_add_links(network, "follow", np.eye(40, dtype=int)[0] * 5, rng).indices] += 1
+        draws[add_random_links(network, "follow", np.eye(40, dtype=int)[0] * 5, rng).indices] += 1
     assert draws[0] == 0
     assert draws[1] == 3000
     # Mean 3000·5/38 = 395, standard deviation 18.5: five of them.
@@ -178,7 +178,7 @@ def test_any_link_may_be_the_one_that_is_removed():
     before = network.links["follow"].matrix(30).todense() > 0
     gone = np.zeros((30, 30))
     for seed in range(300):
-        release = perturb_links(network, share=0.3, seed=seed)
+        release = perturb_links(network, share=0.3, plausible=False, seed=seed)
         gone += before & ~(release.links["follow"].matrix(30).todense() > 0)
     # Removed with 30 % and not drawn again: 300·0.3·(1 − about 1.5/25) ≈ 84, deviation about 8.
     share = gone[before]
@@ -195,7 +195,10 @@ def test_link_prediction_and_communities_notice_noise():
     )
     cliques = network_from_arrays(schema, {"user": {"id": np.arange(size)}}, {"follow": rows})
     little, much = (
-        utility_loss(cliques, apply_steps(cliques, [{"method": "perturb", "share": share}]))
+        utility_loss(
+            cliques,
+            apply_steps(cliques, [{"method": "perturb", "share": share, "plausible": False}]),
+        )
         for share in (0.1, 1.0)
     )
     assert little.prediction < 0.3 < 0.7 < much.prediction
@@ -324,7 +327,7 @@ def test_structure_of_a_large_network_is_compared_on_a_sample(monkeypatch):
     network, _ = microblog(users=3000, seed=3)
     monkeypatch.setattr(utility, "STRUCTURE_USERS", 150)
     assert utility_loss(network, network, seed=1).total() == 0
-    noisy = apply_steps(network, [{"method": "perturb", "share": 0.9}])
+    noisy = apply_steps(network, [{"method": "perturb", "share": 0.9, "plausible": False}])
     loss = utility_loss(network, noisy, seed=1)
     assert loss.links > 0.5
     assert loss.clustering > 0

@@ -73,8 +73,10 @@ def anonymise(
     from telic.data import check_output
     from telic.hin import read_network, write_network
     from telic.privacy import Adversary
-    from telic.privacy.anonymise import degree_classes, randomise_ids, schema_only
-    from telic.privacy.release_steps import apply_steps
+    from telic.privacy.anonymise import randomise_ids, schema_only
+    from telic.privacy.fake_links import detect_fakes
+    from telic.privacy.k_degree import degree_classes
+    from telic.privacy.release_steps import ADDING, apply_steps
     from telic.privacy.target import target_type
     from telic.privacy.utility import STRUCTURE_USERS, utility_loss
 
@@ -91,6 +93,7 @@ def anonymise(
         release = apply_steps(net, todo, seed=draw, node_type=node_type, progress=begin)
         begin("measuring what is lost")
         loss = utility_loss(net, release, node_type=node_type)
+        made = release  # with the nodes still in their order
         begin("writing")
         if not keep_ids:
             release, secret = randomise_ids(
@@ -108,10 +111,17 @@ def anonymise(
     looked_at = min(net.size(node_type), STRUCTURE_USERS)
     losses = {**dataclasses.asdict(loss), "total": loss.total()}
     seen = Adversary.of(release, node_type=node_type)
-    k_degree = any(step.get("method") == "k-degree" for step in todo)
+    k_degree = any("k-degree" in str(step.get("method")) for step in todo)
+    fakes = any(step.get("method") in ADDING for step in todo)
     classes = degree_classes(release, node_type=node_type) if k_degree else {}
+    told = detect_fakes(net, made, node_type=node_type) if fakes else {}
     if as_json:
-        facts = {"utility_loss": losses, "structure_users": looked_at, "adversary": seen.dump()}
+        facts = {
+            "utility_loss": losses,
+            "structure_users": looked_at,
+            "adversary": seen.dump(),
+            "fake_links_auc": told,
+        }
         print_json(facts | ({"degree_classes": classes} if k_degree else {}))
         return
     typer.echo(f"What the release shows. {seen.words()}")
@@ -122,10 +132,13 @@ def anonymise(
     if k_degree:
         title = (
             "Users who share a degree, at least (k-degree promises k for each link type's "
-            "out-degree alone)"
+            "out-degree alone, joint-k-degree for all together)"
         )
         shared = [[name, users] for name, users in classes.items()]
         show(Table(title, {"degree": "", "users at least": ","}, shared))
+    if told:
+        title = "How well fake links can be told from real ones (AUC; 0.5: not at all)"
+        show(Table(title, {"link type": "", "AUC": ".2f"}, [list(one) for one in told.items()]))
     lost = [[name, value] for name, value in losses.items()]
     title = f"Utility lost in {out} (0: none, 1: all)"
     show(Table(title, {"measure": "", "loss": ".3f"}, lost))

@@ -5,6 +5,7 @@ from telic.privacy.advise import Advice, advise, confirm
 from telic.privacy.anonymise import randomise_ids, without_majority_strength
 from telic.privacy.auxiliary import Auxiliary
 from telic.privacy.dehin import Attack, attack
+from telic.privacy.fake_links import detect_fakes
 from telic.privacy.inference import Inference, inference
 from telic.privacy.limits import Limits
 from telic.privacy.release_steps import apply_steps
@@ -30,6 +31,7 @@ __all__ = [
     "attack",
     "bootstrap_interval",
     "confirm",
+    "detect_fakes",
     "growth_bounds",
     "inference",
     "randomise_ids",

@@ -6,21 +6,17 @@ from typing import Any
 
 from telic.errors import InputError
 from telic.hin import Network
-from telic.privacy.anonymise import (
-    bin_strengths,
-    complete_graph,
-    drop_links,
-    drop_strengths,
-    generalise,
-    k_degree,
-    perturb_links,
-    replace_ids,
-    suppress,
-)
+from telic.privacy.anonymise import complete_graph, perturb_links, replace_ids
+from telic.privacy.coarsen import bin_strengths, drop_links, drop_strengths, generalise, suppress
+from telic.privacy.edge_privacy import noisy_links
+from telic.privacy.joint_k_degree import joint_k_degree
+from telic.privacy.k_degree import k_degree
 
 METHODS: dict[str, Callable[..., Network]] = {
     "complete": complete_graph,
     "k-degree": k_degree,
+    "joint-k-degree": joint_k_degree,
+    "edge-dp": noisy_links,
     "perturb": perturb_links,
     "bin": bin_strengths,
     "drop-strengths": drop_strengths,
@@ -30,6 +26,8 @@ METHODS: dict[str, Callable[..., Network]] = {
     "replace-ids": replace_ids,
 }
 """What a step may be called; `randomise_ids` always comes last."""
+ADDING = ("complete", "k-degree", "joint-k-degree", "edge-dp", "perturb")
+"""Steps that add fake links."""
 COARSENINGS = ("bin", "drop-strengths", "drop-links", "generalise", "suppress")
 """Steps that anyone can repeat on the auxiliary network, so a good attacker does."""
 
@@ -83,9 +81,11 @@ def _check(options: Mapping[str, Any], where: str) -> None:
     expected = {
         "attribute": (_is_text, "a name"),
         "base": (_is_number, "a number"),
+        "epsilon": (_is_number, "a number"),
         "k": (_is_whole, "a whole number"),
         "links": (lambda x: isinstance(x, list) and all(map(_is_text, x)), "a list of names"),
         "node_type": (_is_text, "a name"),
+        "plausible": (lambda x: isinstance(x, bool), "true or false"),
         "seed": (_is_whole, "a whole number >= 0"),
         "share": (_is_number, "a number"),
         "strengths": (

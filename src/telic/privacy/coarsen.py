@@ -1,0 +1,89 @@
+"""Say less of a network before it is published: coarser values, fewer fields."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from telic.errors import InputError
+from telic.hin import Links, Network
+from telic.privacy.target import link_types, target_type
+
+
+def bin_strengths(
+    network: Network, *, base: float = 2.0, links: Sequence[str] | None = None
+) -> Network:
+    """Replace each strength by the largest power of `base` (rounded up) that is not above it."""
+    if not base > 1:
+        raise InputError(f"base is {base}, expected more than 1.")
+    built = dict(network.links)
+    powers = np.unique(np.ceil(base ** np.arange(0, 1 + int(31 / np.log2(base)))))
+    powers = powers[powers < 2**31].astype(np.int32)
+    for name in link_types(network.schema, links):
+        old = built[name]
+        if old.strength is not None:
+            floor = powers[np.searchsorted(powers, old.strength, side="right") - 1]
+            built[name] = Links(old.indptr, old.indices, floor)
+    return Network(network.schema, network.nodes, built)
+
+
+def drop_strengths(network: Network, *, links: Sequence[str] | None = None) -> Network:
+    """Publish links without their strengths."""
+    names = set(link_types(network.schema, links))
+    types = tuple(
+        replace(link, strength=None) if link.name in names else link
+        for link in network.schema.links
+    )
+    built = {
+        name: Links(old.indptr, old.indices) if name in names else old
+        for name, old in network.links.items()
+    }
+    return Network(replace(network.schema, links=types), network.nodes, built)
+
+
+def drop_links(network: Network, *, links: Sequence[str]) -> Network:
+    """Do not publish these link types."""
+    names = set(link_types(network.schema, links))
+    types = tuple(link for link in network.schema.links if link.name not in names)
+    kept = {link.name: network.links[link.name] for link in types}
+    return Network(replace(network.schema, links=types), network.nodes, kept)
+
+
+def generalise(
+    network: Network, *, attribute: str, width: float, node_type: str | None = None
+) -> Network:
+    """Round a numeric attribute down to a multiple of `width`."""
+    node_type = target_type(network, node_type)
+    if not width > 0:
+        raise InputError(f"width is {width}, expected more than 0.")
+    column = _attribute(network, node_type, attribute)
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        raise InputError(f"attribute {attribute!r} is {column.type}: only numbers have widths.")
+    values = pc.cast(column, pa.float64())
+    coarse = pc.multiply(pc.floor(pc.divide(values, width)), width)
+    if pa.types.is_integer(column.type) and float(width).is_integer():
+        coarse = pc.cast(coarse, pa.int64())
+    table = network.nodes[node_type]
+    place = table.column_names.index(attribute)
+    nodes = {**network.nodes, node_type: table.set_column(place, attribute, coarse)}
+    return Network(network.schema, nodes, network.links)
+
+
+def suppress(network: Network, *, attribute: str, node_type: str | None = None) -> Network:
+    """Do not publish an attribute."""
+    node_type = target_type(network, node_type)
+    _attribute(network, node_type, attribute)
+    left = {k: v for k, v in network.schema.nodes[node_type].items() if k != attribute}
+    schema = replace(network.schema, nodes={**network.schema.nodes, node_type: left})
+    table = network.nodes[node_type].drop_columns([attribute])
+    return Network(schema, {**network.nodes, node_type: table}, network.links)
+
+
+def _attribute(network: Network, node_type: str, attribute: str) -> pa.ChunkedArray:
+    table = network.nodes[node_type]
+    if attribute == "id" or attribute not in table.column_names:
+        known = [name for name in table.column_names if name != "id"]
+        raise InputError(f"attribute {attribute!r} does not exist. Attributes are {known}.")
+    return table.column(attribute)

@@ -1,0 +1,276 @@
+"""Fake links: how well they can be told from real ones, and drawing some that cannot."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from threadpoolctl import threadpool_limits
+
+from telic.errors import InputError
+from telic.hin import Links, Network
+from telic.hin.links import build_links
+from telic.hin.sample import neighbours
+from telic.privacy.target import attribute_codes, own_links, target_type
+
+MOST = 6_000
+"""Links of either sort that a detector learns from or is asked about."""
+CANDIDATES = 12
+"""Pairs looked at for each fake link that is wanted."""
+ROUNDS = 4
+"""How often fake links are drawn, each time looked at among those drawn before."""
+MOST_WANTED = 400_000
+"""Fake links of one type that may be drawn with care."""
+
+
+class _Pairs(NamedTuple):
+    """Pairs of users, and the strength of a link between them (1 where there is none)."""
+
+    source: np.ndarray
+    target: np.ndarray
+    strength: np.ndarray
+
+    def take(self, rows: np.ndarray) -> "_Pairs":
+        """Return some of them."""
+        return _Pairs(*(part[rows] for part in self))
+
+
+class _Look:
+    """What shows of pairs of users in a network, whether they are linked by one type or not."""
+
+    def __init__(self, network: Network, name: str, node_type: str) -> None:
+        n = network.size(node_type)
+        links = network.links[name]
+        self.around = _ones(neighbours(network, node_type))
+        self.own = _ones(links.matrix(n))
+        self.others = [
+            _ones(network.links[other].matrix(n))
+            for other in own_links(network.schema, node_type)
+            if other != name
+        ]
+        degree = [np.asarray(self.own.sum(axis=1 - side)).ravel() for side in (0, 1)]
+        self.degrees = np.stack([*degree, np.asarray(self.around.sum(axis=1)).ravel()])
+        table = network.nodes[node_type]
+        self.codes = [
+            attribute_codes(table.column(name)) for name in network.schema.nodes[node_type]
+        ]
+
+    def of(self, pairs: _Pairs) -> np.ndarray:
+        """Return one row of features for each pair, the link between them itself left out."""
+        a, b = pairs.source, pairs.target
+        paths = np.asarray(self.around[a].multiply(self.around[b]).sum(axis=1)).ravel()
+        back = _at(self.own, b, a)
+        linked = [_at(other, *ends) for other in self.others for ends in ((a, b), (b, a))]
+        here = _at(self.own, a, b)
+        out, into, any_way = self.degrees
+        ends = [out[a] - here, into[a], out[b], into[b] - here, any_way[a], any_way[b]]
+        few = np.minimum(any_way[a], any_way[b]).clip(1)
+        columns = [pairs.strength, paths, paths / few, back, *linked, *ends]
+        for code in self.codes:
+            columns += [code[a] == code[b], np.abs(code[a] - code[b]), code[a], code[b]]
+        return np.stack(columns, axis=1).astype(float)
+
+
+def detect_fakes(
+    network: Network, release: Network, *, node_type: str | None = None, seed: int = 0
+) -> dict[str, float]:
+    """Return how well fake links can be told from real ones in a release: the AUC by link type.
+
+    The detector is a gradient-boosted classifier that sees the release alone: strengths, common
+    neighbours, degrees, links the other way and of other types, attributes of both ends. It learns
+    from links that it is told the truth of and is asked about others (five-fold), which is more
+    than an intruder has. ½ is a guess, 1 tells all. Link types without fake links, or with fewer
+    than ten of either sort, are left out.
+
+    Parameters
+    ----------
+    network, release : Network
+        With the same nodes in the same order.
+    node_type : str, optional
+    seed : int
+    """
+    node_type = target_type(network, node_type)
+    n = network.size(node_type)
+    rng = np.random.default_rng(seed)
+    found = {}
+    for name in own_links(network.schema, node_type):
+        if name not in release.links:
+            continue
+        pairs = _listed(release.links[name])
+        was = network.links[name]
+        fake = ~np.isin(
+            pairs.source * np.int64(n) + pairs.target, was.sources * np.int64(n) + was.indices
+        )
+        chosen = np.concatenate(
+            [rng.permutation(np.flatnonzero(fake == side))[:MOST] for side in (False, True)]
+        )
+        if min(fake[chosen].sum(), (~fake[chosen]).sum()) < 10:
+            continue
+        seen = _Look(release, name, node_type).of(pairs.take(chosen))
+        folds = StratifiedKFold(5, shuffle=True, random_state=seed)
+        with threadpool_limits(1):  # waking threads costs more than these small trees
+            chance = cross_val_predict(
+                _classifier(seed), seen, fake[chosen], cv=folds, method="predict_proba"
+            )
+        found[name] = float(roc_auc_score(fake[chosen], chance[:, 1]))
+    return found
+
+
+def add_plausible_links(
+    network: Network,
+    missing: Mapping[str, np.ndarray],
+    rng: np.random.Generator,
+    node_type: str,
+    *,
+    by_source: bool = True,
+) -> Network:
+    """Add links that look like the real ones: so many from each user, or as many as are found.
+
+    Candidates are drawn at random, among friends of friends, along other links and by how often
+    users are linked to. A classifier that tells real links from candidates gives each the odds of
+    being real, by which candidates are then drawn: so those that are drawn are distributed like
+    real links, as far as the classifier sees. That is repeated, link type by link type, among the
+    fake links of all types drawn before: they too must answer and close triangles.
+
+    Parameters
+    ----------
+    network : Network
+    missing : mapping of str to int array
+        Link type, between users → how many links each user is to have more.
+    rng : numpy.random.Generator
+    node_type : str
+    by_source : bool
+        False: so many links in all, from whichever users; then two fake links may answer each
+        other as real ones do.
+
+    Raises
+    ------
+    InputError
+        If more than `MOST_WANTED` links of a type are wanted.
+    """
+    for name, wanted in missing.items():
+        if wanted.sum() > MOST_WANTED:
+            raise InputError(
+                f"link type {name!r}: {wanted.sum():,} fake links are wanted, more than "
+                f'{MOST_WANTED:,} that can be drawn with care. Pass "plausible": false to draw '
+                "them at random."
+            )
+    shown = network
+    for _ in range(ROUNDS):
+        for name, wanted in missing.items():
+            if len(network.links[name]) >= 10:
+                drawn = _draw(network, shown, name, wanted, rng, node_type, by_source)
+                links = _with(network.links[name], drawn, len(wanted))
+                shown = Network(network.schema, network.nodes, {**shown.links, name: links})
+    return shown
+
+
+def _with(old: Links, drawn: _Pairs, n: int) -> Links:
+    strength = None
+    if old.strength is not None:
+        strength = np.append(old.strength, drawn.strength).astype(np.int32)
+    source = np.append(old.sources, drawn.source).astype(np.int32)
+    target = np.append(old.indices, drawn.target).astype(np.int32)
+    return build_links(source, target, strength, n, n)
+
+
+def _draw(
+    network: Network,
+    shown: Network,
+    name: str,
+    missing: np.ndarray,
+    rng: np.random.Generator,
+    node_type: str,
+    by_source: bool,
+) -> _Pairs:
+    """Draw fake links for `network` that look real in `shown`, which holds earlier ones too."""
+    old, n = network.links[name], len(missing)
+    real = _listed(old)
+    look = _Look(shown, name, node_type)
+    pool = _candidates(look, old, missing, rng, network.schema.link(name).self_links)
+    if not by_source:  # answers to fake links, whoever gives them
+        pool = _joined(pool, _answers(shown.links[name], old, n))
+    if not len(pool.source):
+        return pool
+    learnt = [part.take(rng.permutation(len(part.source))[:MOST]) for part in (real, pool)]
+    label = np.repeat([1, 0], [len(part.source) for part in learnt])
+    with threadpool_limits(1):
+        model = _classifier(0).fit(np.vstack([look.of(part) for part in learnt]), label)
+        pieces = np.array_split(np.arange(len(pool.source)), len(pool.source) // 10**5 + 1)
+        chance = np.concatenate(
+            [model.predict_proba(look.of(pool.take(rows)))[:, 1] for rows in pieces]
+        )
+    odds = np.log(chance.clip(1e-6, 1 - 1e-6)) - np.log1p(-chance.clip(1e-6, 1 - 1e-6))
+    # The largest of odds plus Gumbel noise are a draw without replacement by the odds.
+    key = -(odds + rng.gumbel(size=len(odds)))
+    if not by_source:
+        return pool.take(np.argsort(key)[: missing.sum()])
+    order = np.lexsort((key, pool.source))
+    begins = np.searchsorted(pool.source[order], np.arange(n))
+    place = np.arange(len(order)) - begins[pool.source[order]]
+    return pool.take(order[place < missing[pool.source[order]]])
+
+
+def _candidates(
+    look: _Look, old: Links, missing: np.ndarray, rng: np.random.Generator, self_links: bool
+) -> _Pairs:
+    """Draw pairs that are not linked, several for each link that is missing, each pair once."""
+    n = len(missing)
+    each = np.repeat(np.arange(n), missing * CANDIDATES)
+    friend = _step(look.around, each, rng)
+    ways = [rng.integers(n, size=len(each)), _step(look.around, friend, rng), friend]
+    ways += [_step(csr_array(look.own.T), each, rng)]
+    if len(old):
+        ways.append(old.indices[rng.integers(len(old), size=len(each))].astype(np.int64))
+    which = rng.integers(len(ways), size=len(each))
+    target = np.choose(which, ways)
+    fine = (target >= 0) & (self_links | (target != each))
+    taken = old.sources * np.int64(n) + old.indices
+    pairs = np.setdiff1d(each[fine] * np.int64(n) + target[fine], taken)
+    strength = np.ones(len(pairs), np.int64)
+    if old.strength is not None and len(old):
+        strength = rng.choice(old.strength, len(pairs)).astype(np.int64)
+    return _Pairs(pairs // n, pairs % n, strength)
+
+
+def _answers(shown: Links, old: Links, n: int) -> _Pairs:
+    """Return the links that would answer those shown, and are not real."""
+    back = shown.indices * np.int64(n) + shown.sources
+    place, first = np.unique(back, return_index=True)
+    new = ~np.isin(place, old.sources * np.int64(n) + old.indices)
+    strength = _listed(shown).strength[first[new]]
+    return _Pairs(place[new] // n, place[new] % n, strength.astype(np.int64))
+
+
+def _joined(one: _Pairs, other: _Pairs) -> _Pairs:
+    """Put pairs together, each once."""
+    both = _Pairs(*(np.append(a, b) for a, b in zip(one, other, strict=True)))
+    return both.take(np.unique(np.stack([both.source, both.target]), axis=1, return_index=True)[1])
+
+
+def _step(graph: csr_array, start: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Go from each node to a random neighbour; −1 where there is none, or was none before."""
+    degree = np.where(start >= 0, np.diff(graph.indptr)[start], 0)
+    place = graph.indptr[start] + (rng.random(len(start)) * degree).astype(np.int64)
+    there = degree > 0
+    return np.where(there, np.append(graph.indices, -1)[np.where(there, place, -1)], -1)
+
+
+def _classifier(seed: int) -> HistGradientBoostingClassifier:
+    return HistGradientBoostingClassifier(max_iter=40, max_leaf_nodes=15, random_state=seed)
+
+
+def _listed(links: Links) -> _Pairs:
+    strength = np.ones(len(links), np.int64) if links.strength is None else links.strength
+    return _Pairs(links.sources.astype(np.int64), links.indices.astype(np.int64), strength)
+
+
+def _ones(matrix: csr_array) -> csr_array:
+    return csr_array(matrix > 0).astype(np.int64)
+
+
+def _at(matrix: csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    return np.asarray(matrix[rows, columns]).ravel()
