@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.errors import InputError
-from telic.hin import Schema, network_from_arrays
+from telic.hin import Network, Schema, network_from_arrays
 from telic.privacy.adversary import Adversary
 from telic.privacy.advise import _released, advise
 from telic.privacy.anonymise import randomise_ids
@@ -82,7 +82,7 @@ def test_the_attack_confirms_the_advice(network):
 
 
 def test_weights_say_what_to_keep(network):
-    assert advise(network, Limits(risk=0.7)).choice["mention"] == "not published"
+    assert advise(network, Limits(risk=0.7)).choice["mention"].startswith("as each node's")
     keep = advise(network, Limits(risk=0.7), weights={"mention": 50.0})
     assert keep.choice["mention"].startswith("strengths binned")
     with pytest.raises(InputError, match="'age' is neither"):
@@ -202,3 +202,46 @@ def test_an_attack_too_large_to_run_is_said_to_be_so(network, monkeypatch):
     found = advise(network, Limits(risk=0.5))
     assert found.attacked is None
     assert found.after[-1].unique <= 0.5
+
+
+def test_numbers_of_links_stand_between_links_and_nothing(network):
+    link = levers(network, Adversary.of(network))[-1]
+    losses = [level.loss for level in link.levels]
+    assert losses == sorted(losses)
+    counts = [level for level in link.levels if level.counts is not None]
+    assert len(counts) == 3
+    release = apply_steps(network, counts[0].steps)
+    release.validate()
+    degree = network.links["mention"].out_degree
+    shown = release.nodes["user"].column("mention count").to_numpy()
+    assert (shown <= degree).all()
+    assert (degree < 2 * np.maximum(shown, 0.5)).all()
+    assert "mention" not in release.links
+    # With few links to follow, counts would tell more than the links themselves.
+    near = levers(network, Adversary.of(network, distance=1))[-1]
+    assert all(level.counts is None for level in near.levels)
+    with pytest.raises(InputError, match="'mention count' of 'user' exists already"):
+        apply_steps(
+            Network(network.schema, {"user": release.nodes["user"]}, network.links),
+            counts[0].steps,
+        )
+
+
+def test_a_search_without_time_still_keeps_its_limits_and_goes_on_later(network, tmp_path):
+    kept = tmp_path / "judged.json"
+    short = advise(network, Limits(risk=0.2), seconds=0, resume=kept)
+    assert short.after[-1].risk <= 0.2
+    assert not short.proven
+    longer = advise(network, Limits(risk=0.2), resume=kept)
+    fresh = advise(network, Limits(risk=0.2))
+    assert longer.proven
+    assert longer.steps == fresh.steps
+    told = []
+    again = advise(network, Limits(risk=0.2), resume=kept, progress=told.append)
+    assert again.steps == fresh.steps
+    assert not any("judged" in line for line in told)
+    with pytest.raises(InputError, match="another network, or another intruder"):
+        advise(network, Limits(risk=0.2), resume=kept, adversary=Adversary.of(network, distance=2))
+    kept.write_text("[]")
+    with pytest.raises(InputError, match="does not hold judged"):
+        advise(network, Limits(risk=0.2), resume=kept)

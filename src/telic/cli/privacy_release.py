@@ -167,6 +167,11 @@ def advise(
         Path | None, typer.Option(help="JSON: field → how much its loss counts.")
     ] = None,
     max_tried: Annotated[int, typer.Option(min=1, help="Judge at most about so many.")] = 3000,
+    seconds: Annotated[float, typer.Option(min=1, help="Search for so long at most.")] = 300,
+    resume: Annotated[
+        Path | None,
+        typer.Option(help="Keep here what was judged, and go on from it the next time."),
+    ] = None,
     node_type: NodeType = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
@@ -196,6 +201,7 @@ def advise(
     with steps_shown("advise") as begin:
         found = search(
             net, limits, adversary=adversary, max_tried=max_tried, progress=begin,
+            seconds=seconds, resume=resume,
             weights=None if weights is None else read_json(weights, dict),
         )  # fmt: skip
     if out is not None:

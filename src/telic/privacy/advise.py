@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ from telic.errors import InputError
 from telic.hin import Network
 from telic.privacy.adversary import Adversary
 from telic.privacy.auxiliary import Auxiliary, TooManyPairs
+from telic.privacy.coarsen import count_name
 from telic.privacy.dehin import attack
+from telic.privacy.judged_releases import read_judged, write_judged
 from telic.privacy.levers import levers
 from telic.privacy.limits import Limits
 from telic.privacy.merged_types import flatten
@@ -80,6 +83,8 @@ def advise(
     adversary: Adversary | None = None,
     weights: Mapping[str, float] | None = None,
     max_tried: int = MAX_TRIED,
+    seconds: float | None = None,
+    resume: str | Path | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Advice:
     """Search for the release with the least loss that keeps the limits.
@@ -99,6 +104,11 @@ def advise(
     weights : mapping of str to float, optional
         How much a field's loss counts; default 1.
     max_tried : int
+    seconds : float, optional
+        Stop the search after so long and give the best release found, which keeps the limits.
+    resume : path, optional
+        A file that keeps what was judged: a search with it goes on where the last one, of the same
+        network against the same adversary, ended. Limits and weights may differ.
     progress : callable, optional
         Told what is done next, and the number of releases judged so far.
 
@@ -117,7 +127,9 @@ def advise(
             raise InputError(f"weights: {name!r} is neither an attribute nor a link type.")
         if not isinstance(weight, int | float) or not 0 <= weight < np.inf:
             raise InputError(f"weights: {name!r} is {weight!r}, expected a number >= 0.")
-    search = ReleaseSearch(network, adversary, fields, limits, progress)
+    search = ReleaseSearch(network, adversary, fields, limits, progress, seconds)
+    if resume is not None:
+        search.judged.update(read_judged(resume, network, adversary, fields))
     share = {lever.name: (weights or {}).get(lever.name, 1.0) for lever in fields}
     losses = [[share[lever.name] * level.loss for level in lever.levels] for lever in fields]
     whole = sum(part[-1] for part in losses) or 1.0
@@ -146,6 +158,8 @@ def advise(
         )
     progress("drawing the frontier")
     edge = [p._replace(loss=p.loss / whole) for p in frontier(search, top, losses)]
+    if resume is not None:
+        write_judged(resume, search.judged, network, adversary, fields)
     progress("confirming by attack")
     found = Advice(
         adversary=adversary,
@@ -171,12 +185,19 @@ def _released(
 ) -> tuple[Network, Adversary]:
     """Return the release, and what the same adversary sees of it."""
     release = apply_steps(network, steps, node_type=adversary.node_type)
+    attributes = {
+        kind: {n: r for n, r in table.items() if n in release.schema.nodes[kind]}
+        for kind, table in adversary.attributes.items()
+    }
+    for link in network.schema.links:
+        label = count_name(link.name)
+        if link.name in adversary.links and link.name not in release.links:
+            rules = release.schema.nodes[link.source]
+            if label in rules and label not in network.schema.nodes[link.source]:
+                attributes[link.source][label] = rules[label]
     seen = replace(
         adversary,
-        attributes={
-            kind: {n: r for n, r in table.items() if n in release.schema.nodes[kind]}
-            for kind, table in adversary.attributes.items()
-        },
+        attributes=attributes,
         links={
             name: None if release.schema.link(name).strength is None else rule
             for name, rule in adversary.links.items()

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from telic.errors import InputError
-from telic.hin import Links, Network
+from telic.hin import Links, Network, Rule
 from telic.privacy.target import link_types, target_type
 
 
@@ -41,6 +41,45 @@ def drop_strengths(network: Network, *, links: Sequence[str] | None = None) -> N
         for name, old in network.links.items()
     }
     return Network(replace(network.schema, links=types), network.nodes, built)
+
+
+def count_name(link: str) -> str:
+    """Name the attribute that holds how many links of a type a node has."""
+    return f"{link} count"
+
+
+def link_counts(out_degree: np.ndarray, base: float) -> np.ndarray:
+    """Bring numbers of links down to powers of `base`; 0 stays.
+
+    Examples
+    --------
+    >>> link_counts(np.array([0, 1, 5, 64]), 2).tolist()
+    [0, 1, 4, 64]
+    """
+    powers = np.append(0, np.unique(np.ceil(base ** np.arange(0, 1 + int(31 / np.log2(base))))))
+    return powers[np.searchsorted(powers, out_degree, side="right") - 1].astype(np.int64)
+
+
+def count_links(network: Network, *, links: Sequence[str], base: float = 2.0) -> Network:
+    """Publish of each node how many links of a type it has, in powers of `base`, instead of them.
+
+    Raises
+    ------
+    InputError
+        If `base` is not more than 1, or there is an attribute of the new one's name.
+    """
+    if not base > 1:
+        raise InputError(f"base is {base}, expected more than 1.")
+    nodes, rules = dict(network.nodes), dict(network.schema.nodes)
+    for name in link_types(network.schema, links):
+        kind, label = network.schema.link(name).source, count_name(name)
+        if label in nodes[kind].column_names:
+            raise InputError(f"attribute {label!r} of {kind!r} exists already. Rename it.")
+        counts = link_counts(network.links[name].out_degree, base)
+        nodes[kind] = nodes[kind].append_column(label, pa.array(counts))
+        rules[kind] = {**rules[kind], label: Rule("at_least")}
+    left = drop_links(network, links=links)
+    return Network(replace(left.schema, nodes=rules), nodes, left.links)
 
 
 def drop_links(network: Network, *, links: Sequence[str]) -> Network:

@@ -1,4 +1,4 @@
-"""Links under edge differential privacy: the filter of [TmF], with its noise drawn cell by cell."""
+"""Links under edge differential privacy: a Top-m Filter, with its noise drawn cell by cell."""
 
 import numpy as np
 

@@ -11,6 +11,7 @@ from scipy import stats
 
 from telic.hin import Network
 from telic.privacy.adversary import Adversary
+from telic.privacy.coarsen import link_counts
 from telic.privacy.release_steps import apply_steps
 from telic.privacy.target import attribute_codes
 from telic.privacy.utility import entropy
@@ -21,6 +22,7 @@ class Level(NamedTuple):
 
     `loss` is what is lost of the field: 1 for an attribute, for ids or for strengths, 2 for links
     with their strengths. `shown` are its codes, or a link type's strengths; None: not shown.
+    `counts` is how many links a node has, where that is shown instead of them.
     """
 
     label: str
@@ -28,6 +30,7 @@ class Level(NamedTuple):
     loss: float
     shown: np.ndarray | None = None
     published: bool = True
+    counts: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -41,11 +44,14 @@ class Lever:
     kind : str
         Node type of an attribute or of ids; empty for links.
     levels : list of Level
+    source : str
+        Node type where links begin; empty for others.
     """
 
     name: str
     kind: str
     levels: list[Level]
+    source: str = ""
 
 
 def levers(network: Network, adversary: Adversary) -> list[Lever]:
@@ -67,7 +73,14 @@ def levers(network: Network, adversary: Adversary) -> list[Lever]:
         ]
         out.append(Lever(f"ids of {kind}", kind, levels))
     out += [
-        Lever(name, "", _link_levels(network, name, rule)) for name, rule in adversary.links.items()
+        Lever(
+            name,
+            "",
+            # Counts show at once what links show one step farther: no coarsening if steps are few.
+            _link_levels(network, name, rule, counted=adversary.distance is None),
+            network.schema.link(name).source,
+        )
+        for name, rule in adversary.links.items()
     ]
     return out
 
@@ -87,7 +100,7 @@ def _attribute_levels(
     return [*levels, Level("not published", [_step("suppress", attribute=name, **where)], 1.0)]
 
 
-def _link_levels(network: Network, name: str, rule: Any) -> list[Level]:
+def _link_levels(network: Network, name: str, rule: Any, *, counted: bool) -> list[Level]:
     strength = network.links[name].strength
     if rule is None or rule.kind == "ignore":
         strength = None
@@ -100,6 +113,12 @@ def _link_levels(network: Network, name: str, rule: Any) -> list[Level]:
             levels.append(Level(f"strengths binned by powers of {base}", steps, lost, binned))
         levels.append(Level("without strengths", [_step("drop-strengths", links=[name])], 1.0))
     gone = 2.0 if strength is not None else 1.0
+    for base in (2, 4, 16) if counted and len(network.links[name]) else ():
+        steps = [_step("count-links", base=base, links=[name])]
+        counts = link_counts(network.links[name].out_degree, base)
+        lost = gone - _kept_by_counts(network, name, counts)
+        label = f"as each node's number of links, by powers of {base}"
+        levels.append(Level(label, steps, lost, None, False, counts))
     steps = [_step("drop-links", links=[name])]
     return [*levels, Level("not published", steps, gone, published=False)]
 
@@ -123,6 +142,15 @@ def _bits(values: np.ndarray | None) -> float:
     if values is None:
         return 0.0
     return float(stats.entropy(np.unique(values, return_counts=True)[1], base=2))
+
+
+def _kept_by_counts(network: Network, name: str, counts: np.ndarray) -> float:
+    """Share of the information about who is linked that is in how many links each node has."""
+    link = network.schema.link(name)
+    cells = network.size(link.source) * network.size(link.target)
+    linked = len(network.links[name]) / cells
+    whole = cells * float(stats.entropy([linked, 1 - linked], base=2))
+    return min(1.0, len(counts) * _bits(counts) / whole) if whole else 0.0
 
 
 def _step(method: str, **options: Any) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Releases judged one by one, the cheapest that meets the limits looked for."""
 
 import heapq
+import time
 from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
@@ -36,6 +37,7 @@ class ReleaseSearch:
         fields: list[Lever],
         limits: Limits,
         progress: Callable[[str], None],
+        seconds: float | None = None,
     ) -> None:
         self.adversary, self.fields = adversary, fields
         self.limits, self.progress = limits, progress
@@ -53,6 +55,7 @@ class ReleaseSearch:
         self.judged: dict[tuple[int, ...], tuple[Measures, bool]] = {}
         self.failed = np.empty((0, len(fields)), np.int64)
         self.work = 0
+        self.deadline = np.inf if seconds is None else time.monotonic() + seconds
 
     @property
     def tried(self) -> int:
@@ -64,9 +67,13 @@ class ReleaseSearch:
         return [lever.levels[level] for lever, level in zip(self.fields, choice, strict=True)]
 
     def _profiles(self, kind: str, choice: tuple[int, ...]) -> np.ndarray:
-        """Hash the profiles of one node type; `choice` holds the levels of its own fields."""
-        own = [lever for lever in self.fields if lever.kind == kind]
-        shown = [lever.levels[level].shown for lever, level in zip(own, choice, strict=True)]
+        """Hash the profiles of one node type; `choice` holds the levels of its fields and links."""
+        own = [lever for lever in self.fields if kind in (lever.kind, lever.source)]
+        levels = [lever.levels[level] for lever, level in zip(own, choice, strict=True)]
+        shown = [
+            level.shown if lever.kind else level.counts
+            for lever, level in zip(own, levels, strict=True)
+        ]
         number = np.full(self.kinds[kind], list(self.kinds).index(kind))
         return profile_hashes(len(number), [number, *(x for x in shown if x is not None)])
 
@@ -97,7 +104,12 @@ class ReleaseSearch:
     def _judge(self, choice: tuple[int, ...], limits: Limits | None) -> tuple[Measures, bool]:
         parts = []
         for kind in self.kinds:
-            own = [x for x, lever in zip(choice, self.fields, strict=True) if lever.kind == kind]
+            own = [
+                # Links that are not counted show nothing of the profile: one key for all of these.
+                x if lever.kind or lever.levels[x].counts is not None else 0
+                for x, lever in zip(choice, self.fields, strict=True)
+                if kind in (lever.kind, lever.source)
+            ]
             parts.append(self.profiles(kind, tuple(own)))
         links = tuple(x for x, lever in zip(choice, self.fields, strict=True) if not lever.kind)
         start = np.concatenate(parts)
@@ -127,6 +139,10 @@ class ReleaseSearch:
             self.failed = np.vstack([self.failed, choice])
         return kept
 
+    def out_of_time(self) -> bool:
+        """Say whether the budget of time is spent."""
+        return time.monotonic() > self.deadline
+
     def turn_to(self, limits: Limits) -> None:
         """Ask for other limits from now on; what was judged is kept."""
         self.limits = limits
@@ -145,6 +161,8 @@ def greedy(
                 saved = losses[i][level] - losses[i][finer]
                 options.append((-saved, i, finer))
         for saved, i, finer in sorted(options):
+            if search.out_of_time():
+                return choice
             refined = (*choice[:i], finer, *choice[i + 1 :])
             if saved < 0 and search.passes(refined):
                 choice = refined
@@ -161,7 +179,11 @@ def cheapest(
     for i, most in enumerate(top):
         level = 0
         # With all else gone this field must be at least this coarse.
-        while level < most and not search.passes((*top[:i], level, *top[i + 1 :])):
+        while (
+            level < most
+            and not search.out_of_time()
+            and not search.passes((*top[:i], level, *top[i + 1 :]))
+        ):
             level += 1
         start.append(level)
     base = tuple(start)
@@ -174,7 +196,8 @@ def cheapest(
         if search.passes(choice):
             return choice, True
         looked += 1
-        if search.tried > limit or search.work > MAX_WORK or looked > 100 * limit:
+        spent = search.tried > limit or search.work > MAX_WORK or search.out_of_time()
+        if spent or looked > 100 * limit:
             return None, False
         for i in range(least, len(top)):
             if choice[i] < top[i]:
@@ -207,7 +230,7 @@ def frontier(search: ReleaseSearch, top: tuple[int, ...], losses: list[list[floa
     until = search.tried + FRONTIER_TRIED
     choice = top
     for limit in FRONTIER:
-        if search.tried > until or search.work > 2 * MAX_WORK:
+        if search.tried > until or search.work > 2 * MAX_WORK or search.out_of_time():
             break
         search.turn_to(Limits(risk=limit))
         if search.passes(choice):

@@ -7,7 +7,14 @@ from typing import Any
 from telic.errors import InputError
 from telic.hin import Network
 from telic.privacy.anonymise import complete_graph, perturb_links, replace_ids
-from telic.privacy.coarsen import bin_strengths, drop_links, drop_strengths, generalise, suppress
+from telic.privacy.coarsen import (
+    bin_strengths,
+    count_links,
+    drop_links,
+    drop_strengths,
+    generalise,
+    suppress,
+)
 from telic.privacy.edge_privacy import noisy_links
 from telic.privacy.joint_k_degree import joint_k_degree
 from telic.privacy.k_degree import k_degree
@@ -19,6 +26,7 @@ METHODS: dict[str, Callable[..., Network]] = {
     "edge-dp": noisy_links,
     "perturb": perturb_links,
     "bin": bin_strengths,
+    "count-links": count_links,
     "drop-strengths": drop_strengths,
     "drop-links": drop_links,
     "generalise": generalise,
@@ -28,7 +36,7 @@ METHODS: dict[str, Callable[..., Network]] = {
 """What a step may be called; `randomise_ids` always comes last."""
 ADDING = ("complete", "k-degree", "joint-k-degree", "edge-dp", "perturb")
 """Steps that add fake links."""
-COARSENINGS = ("bin", "drop-strengths", "drop-links", "generalise", "suppress")
+COARSENINGS = ("bin", "count-links", "drop-strengths", "drop-links", "generalise", "suppress")
 """Steps that anyone can repeat on the auxiliary network, so a good attacker does."""
 
 

@@ -19,6 +19,8 @@ from telic.privacy.score import Score, bootstrap_interval, right, same_ids, scor
 from telic.privacy.target import sets_to_judge
 from telic.privacy.views import farthest
 
+SECONDS = 300
+"""How long the report searches for a release at most."""
 TELLING = 0.9
 """Above this risk by profile alone, links are shown without profiles: they could add nothing."""
 
@@ -175,7 +177,7 @@ def gather(
     advised = None
     if limits is not None:
         progress("searching for a release")
-        advised = advise(network, limits, adversary=adversary, progress=progress)
+        advised = advise(network, limits, adversary=adversary, seconds=SECONDS, progress=progress)
     return Findings(
         network=network,
         adversary=adversary,
