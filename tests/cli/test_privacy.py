@@ -30,8 +30,9 @@ def world(tmp_path_factory):
 
 
 def test_risk_prints_one_row_per_subset_and_distance(world):
-    found = json.loads(telic("risk", world / "target", "--attributes", "tags",
-                             "--max-distance", 2, "--json"))  # fmt: skip
+    found = json.loads(
+        telic("risk", world / "target", "--attributes", "tags", "--max-distance", 2, "--json")
+    )
     assert len(found["rows"]) == 15 * 3
     assert found["rows"][0]["links"] == ["follow"]
     assert {"links", "distance", "risk"} <= set(found["rows"][0])
@@ -49,8 +50,18 @@ def test_ids_are_printed_on_request_only(world):
 
 def test_attack_writes_every_candidate_set(world, tmp_path):
     out = tmp_path / "candidates.parquet"
-    found = json.loads(telic("attack", world / "auxiliary", world / "target", "--max-distance", 2,
-                             "--candidates", out, "--json"))  # fmt: skip
+    found = json.loads(
+        telic(
+            "attack",
+            world / "auxiliary",
+            world / "target",
+            "--max-distance",
+            2,
+            "--candidates",
+            out,
+            "--json",
+        )
+    )
     table = pq.read_table(out)
     assert table.column_names == ["target", "distance", "candidates"]
     assert table.num_rows == 120 * 3
@@ -68,10 +79,21 @@ def test_attack_writes_every_candidate_set(world, tmp_path):
 def test_rules_come_from_a_file(world, tmp_path):
     rules = tmp_path / "rules.json"
     rules.write_text('{"yob": {"tolerance": 3}, "tweets": "ignore", "mention": "exact"}')
-    loose = json.loads(telic("attack", world / "auxiliary", world / "target", "--rules", rules,
-                             "--max-distance", 0, "--json"))  # fmt: skip
-    strict = json.loads(telic("attack", world / "auxiliary", world / "target",
-                              "--max-distance", 0, "--json"))  # fmt: skip
+    loose = json.loads(
+        telic(
+            "attack",
+            world / "auxiliary",
+            world / "target",
+            "--rules",
+            rules,
+            "--max-distance",
+            0,
+            "--json",
+        )
+    )
+    strict = json.loads(
+        telic("attack", world / "auxiliary", world / "target", "--max-distance", 0, "--json")
+    )
     assert loose["rows"][0]["mean_candidates"] > strict["rows"][0]["mean_candidates"]
     rules.write_text('{"yob": "roughly"}')
     with pytest.raises(InputError, match="'roughly' is no matching rule"):
@@ -80,10 +102,14 @@ def test_rules_come_from_a_file(world, tmp_path):
 
 def test_a_release_is_anonymised_attacked_and_scored_by_its_key(world, tmp_path):
     steps, release, key = tmp_path / "steps.json", tmp_path / "release", tmp_path / "key.parquet"
-    steps.write_text(json.dumps([{"method": "generalise", "attribute": "yob", "width": 10},
-                                 {"method": "complete"}]))  # fmt: skip
-    lost = json.loads(telic("anonymise", world / "target", release, "--steps", steps, "--key", key,
-                            "--json"))  # fmt: skip
+    steps.write_text(
+        json.dumps(
+            [{"method": "generalise", "attribute": "yob", "width": 10}, {"method": "complete"}]
+        )
+    )
+    lost = json.loads(
+        telic("anonymise", world / "target", release, "--steps", steps, "--key", key, "--json")
+    )
     assert lost["utility_loss"]["false_links"] > 0.9
     assert lost["utility_loss"]["lost_links"] == 0
     words = ["attack", world / "auxiliary", release, "--truth", key, "--steps", steps, "--json"]
@@ -103,9 +129,10 @@ def test_targets_that_nobody_knows_are_counted(world, tmp_path):
         (tmp_path / stem).write_bytes((world / "target" / stem).read_bytes())
     ids = network.ids("user").to_pylist()
     renamed = [10**9 if i == ids[0] else i for i in ids]
-    for stem, columns in [("nodes_user", ["id"]), *(
-        (f"links_{name}", ["source", "target"]) for name in network.links
-    )]:  # fmt: skip
+    for stem, columns in [
+        ("nodes_user", ["id"]),
+        *((f"links_{name}", ["source", "target"]) for name in network.links),
+    ]:
         table = pq.read_table(world / "target" / f"{stem}.parquet")
         for column in columns:
             swap = dict(zip(ids, renamed, strict=True))
@@ -120,8 +147,17 @@ def test_targets_that_nobody_knows_are_counted(world, tmp_path):
 
 
 def test_advice_is_confirmed_by_the_attack(world, tmp_path):
-    found = json.loads(telic("advise", world / "target", "--max-risk", 0.25, "--out",
-                             tmp_path / "steps.json", "--json"))  # fmt: skip
+    found = json.loads(
+        telic(
+            "advise",
+            world / "target",
+            "--max-risk",
+            0.25,
+            "--out",
+            tmp_path / "steps.json",
+            "--json",
+        )
+    )
     assert found["risk_after"][-1] <= 0.25 < found["risk_before"][-1]
     assert found["attack_precision"] <= found["risk_after"][-1]
     assert json.loads((tmp_path / "steps.json").read_text()) == found["steps"]
@@ -130,8 +166,18 @@ def test_advice_is_confirmed_by_the_attack(world, tmp_path):
 
 def test_the_report_is_one_page_without_ids(world, tmp_path):
     out = tmp_path / "report.html"
-    facts = json.loads(telic("report", world / "target", out, "--auxiliary", world / "auxiliary",
-                             "--max-risk", 0.25, "--json"))  # fmt: skip
+    facts = json.loads(
+        telic(
+            "report",
+            world / "target",
+            out,
+            "--auxiliary",
+            world / "auxiliary",
+            "--max-risk",
+            0.25,
+            "--json",
+        )
+    )
     page = out.read_text()
     for words in ("Singling out", "Linkability", "not cover", "simulated", "risk today without"):
         assert words in page
@@ -197,16 +243,23 @@ def cinema(tmp_path_factory):
     from telic.hin import Schema, network_from_arrays, write_network
 
     rng = np.random.default_rng(0)
-    schema = Schema.parse({
-        "nodes": {"user": {"attributes": {"country": "exact", "age": "exact"}},
-                  "film": {"attributes": {"year": "exact"}}},
-        "links": [{"name": "saw", "source": "user", "target": "film", "strength": "at_least"},
-                  {"name": "made", "source": "film", "target": "user"},
-                  {"name": "follow", "source": "user", "target": "user"}],
-    })  # fmt: skip
-    nodes = {"user": {"id": np.arange(90), "country": np.arange(90) % 3, "age": np.arange(90) // 9},
-             "film": {"id": [f"tt{i}" for i in range(30)],
-                      "year": 1990 + np.arange(30) % 10}}  # fmt: skip
+    schema = Schema.parse(
+        {
+            "nodes": {
+                "user": {"attributes": {"country": "exact", "age": "exact"}},
+                "film": {"attributes": {"year": "exact"}},
+            },
+            "links": [
+                {"name": "saw", "source": "user", "target": "film", "strength": "at_least"},
+                {"name": "made", "source": "film", "target": "user"},
+                {"name": "follow", "source": "user", "target": "user"},
+            ],
+        }
+    )
+    nodes = {
+        "user": {"id": np.arange(90), "country": np.arange(90) % 3, "age": np.arange(90) // 9},
+        "film": {"id": [f"tt{i}" for i in range(30)], "year": 1990 + np.arange(30) % 10},
+    }
     seen, made, follow = (
         np.unique(rng.integers(0, most, size))
         for most, size in ((90 * 30, 400), (30 * 90, 40), (90 * 89, 200))
@@ -236,8 +289,13 @@ def test_risk_attack_and_advice_are_about_one_adversary(cinema, tmp_path):
     words.add(report["adversary"]["words"])
     (said,) = words
     assert said in page.read_text()
-    for seen in ("country, age", "Out-links and in-links of type saw", "made, follow",
-                 "Of every film: ids, year", "as far as anything changes"):  # fmt: skip
+    for seen in (
+        "country, age",
+        "Out-links and in-links of type saw",
+        "made, follow",
+        "Of every film: ids, year",
+        "as far as anything changes",
+    ):
         assert seen in said
     for command in (["risk"], ["advise", "--max-risk", "0.4"]):
         shown = telic(command[0], cinema, *who, *command[1:])
@@ -255,8 +313,9 @@ def test_the_attack_on_the_advised_release_keeps_the_promise(cinema, tmp_path, p
     who = ["--node-type", "user"]
     found = json.loads(telic("advise", cinema, *who, "--max-risk", 0.3, "--out", steps, "--json"))
     words = ["--public", "film"] if public else []
-    made = telic("anonymise", cinema, release, *who, "--steps", steps, "--key", key, *words,
-                 "--json")  # fmt: skip
+    made = telic(
+        "anonymise", cinema, release, *who, "--steps", steps, "--key", key, *words, "--json"
+    )
     ids = read_network(release).ids("film").to_pylist()
     as_they_are = found["choice"]["ids of film"] == "as they are"
     named = as_they_are and public
@@ -264,8 +323,9 @@ def test_the_attack_on_the_advised_release_keeps_the_promise(cinema, tmp_path, p
     assert ("anonymise --public film" in told) == as_they_are
     assert all(i.startswith("tt") for i in ids) == named
     assert json.loads(made)["adversary"]["known_ids"] == (["film"] if named else [])
-    shown = json.loads(telic("attack", cinema, release, *who, "--steps", steps, "--truth", key,
-                             "--json"))  # fmt: skip
+    shown = json.loads(
+        telic("attack", cinema, release, *who, "--steps", steps, "--truth", key, "--json")
+    )
     assert shown["adversary"] == json.loads(made)["adversary"]
     assert max(row["precision"] for row in shown["rows"]) <= found["alone_after"] <= 0.3
     risk = json.loads(telic("risk", release, *who, "--json"))
@@ -291,8 +351,9 @@ def test_ids_of_other_nodes_are_replaced_unless_they_are_public(cinema, tmp_path
 def test_what_k_degree_reached_is_said_degree_by_degree(world, tmp_path):
     steps = tmp_path / "steps.json"
     steps.write_text('[{"method": "k-degree", "k": 5}]')
-    made = json.loads(telic("anonymise", world / "target", tmp_path / "a", "--steps", steps,
-                            "--json"))  # fmt: skip
+    made = json.loads(
+        telic("anonymise", world / "target", tmp_path / "a", "--steps", steps, "--json")
+    )
     assert set(made["fake_links_auc"]) <= {"follow", "mention", "retweet", "comment"}
     assert all(0.3 < auc <= 1 for auc in made["fake_links_auc"].values())
     classes = made["degree_classes"]
@@ -300,8 +361,9 @@ def test_what_k_degree_reached_is_said_degree_by_degree(world, tmp_path):
     for name, links in network.links.items():
         assert classes[f"{name}, out"] == np.unique(links.out_degree, return_counts=True)[1].min()
         assert classes[f"{name}, out"] >= 5
-    every = [tuple(int(links.out_degree[v]) for links in network.links.values())
-             for v in range(120)]  # fmt: skip
+    every = [
+        tuple(int(links.out_degree[v]) for links in network.links.values()) for v in range(120)
+    ]
     reached = min(every.count(one) for one in every)
     assert classes["out-degrees of all types together"] == reached < 5
     shown = telic("anonymise", world / "target", tmp_path / "b", "--steps", steps)

@@ -56,8 +56,9 @@ def test_a_link_counts_by_what_links_published_alike_really_are(seed, varying, s
 def test_pagerank_is_networkx_s(seed):
     rng = np.random.default_rng(seed)
     links = rng.integers(1, 5, (30, 30)) * (rng.random((30, 30)) < 0.1)
-    expected = networkx.pagerank(networkx.from_numpy_array(links, create_using=networkx.DiGraph),
-                                 tol=1e-12, max_iter=1000)  # fmt: skip
+    expected = networkx.pagerank(
+        networkx.from_numpy_array(links, create_using=networkx.DiGraph), tol=1e-12, max_iter=1000
+    )
     found = pagerank(csr_array(links))
     assert found == pytest.approx([expected[v] for v in range(30)], abs=1e-5)
     assert found.sum() == pytest.approx(1)

@@ -28,17 +28,21 @@ NodeType = Annotated[str | None, typer.Option(help="Whom to protect; default the
 Links = Annotated[str | None, typer.Option(help="Link types the intruder sees; default all.")]
 Attributes = Annotated[
     str | None,
-    typer.Option(help="Attributes the intruder sees, separated by commas ('' for none, type.name "
-                 "for other node types); default all that the schema does not ignore."),
-]  # fmt: skip
+    typer.Option(
+        help="Attributes the intruder sees, separated by commas ('' for none, type.name "
+        "for other node types); default all that the schema does not ignore."
+    ),
+]
 MaxDistance = Annotated[
     int | None, typer.Option(min=0, help="How far it looks; default: until nothing changes.")
 ]
 KnownIds = Annotated[
     str | None,
-    typer.Option(help="Other node types whose ids the intruder knows ('' for none); default all "
-                 "that the schema does not call pseudonyms."),
-]  # fmt: skip
+    typer.Option(
+        help="Other node types whose ids the intruder knows ('' for none); default all "
+        "that the schema does not call pseudonyms."
+    ),
+]
 InLinks = Annotated[bool, typer.Option(help="Whether it sees who links to a node.")]
 Joint = Annotated[
     bool, typer.Option(help="Whether it sees that several links lead to the same node.")
@@ -46,9 +50,10 @@ Joint = Annotated[
 Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
 Steps = Annotated[
     Path | None,
-    typer.Option(help='JSON list such as [{"method": "generalise", "attribute": "yob", '
-                 '"width": 5}].'),
-]  # fmt: skip
+    typer.Option(
+        help='JSON list such as [{"method": "generalise", "attribute": "yob", "width": 5}].'
+    ),
+]
 
 
 @app.command()
@@ -81,9 +86,15 @@ def risk(
 
     net = read_network(network)
     adversary = Adversary.of(
-        net, node_type=node_type, attributes=split_names(attributes), links=split_names(links),
-        known_ids=split_names(known_ids), in_links=in_links, joint=joint, distance=max_distance,
-    )  # fmt: skip
+        net,
+        node_type=node_type,
+        attributes=split_names(attributes),
+        links=split_names(links),
+        known_ids=split_names(known_ids),
+        in_links=in_links,
+        joint=joint,
+        distance=max_distance,
+    )
     node_type = adversary.node_type
     sets = sets_to_judge(list(adversary.links))
     weights = None if loss is None else read_loss(net, node_type, loss)
@@ -99,22 +110,32 @@ def risk(
         "users": net.size(node_type),
         "adversary": adversary.dump(),
         "rows": [
-            {"links": list(r.links), "distance": r.distance, "risk": r.risk, "highest": r.highest,
-             "worst_1_percent": r.tail, "unique": r.unique, "cardinality": r.cardinality}
+            {
+                "links": list(r.links),
+                "distance": r.distance,
+                "risk": r.risk,
+                "highest": r.highest,
+                "worst_1_percent": r.tail,
+                "unique": r.unique,
+                "cardinality": r.cardinality,
+            }
             for r in rows
         ],
         "k_histogram": {str(k): users for k, users in last.k_histogram().items()},
-    }  # fmt: skip
+    }
     if weights is None:
         out["meaning"] = meaning(last)
     if worst:
         sizes = last.group_sizes()
         ids = net.ids(node_type)
         out["worst"] = [
-            {"user": ids[int(v)].as_py() if show_ids else int(v), "k": int(sizes[v]),
-             "risk": float((1 if weights is None else weights[v]) / sizes[v])}
+            {
+                "user": ids[int(v)].as_py() if show_ids else int(v),
+                "k": int(sizes[v]),
+                "risk": float((1 if weights is None else weights[v]) / sizes[v]),
+            }
             for v in last.worst(worst, None if weights is None else np.asarray(weights))
-        ]  # fmt: skip
+        ]
     if as_json:
         print_json(out)
         return
@@ -122,12 +143,20 @@ def risk(
     show(
         Table(
             f"Privacy risk of {net.size(node_type)} users",
-            {"link types": "", "distance": "", "mean risk": ".1%", "worst 1 %": ".1%",
-             "highest": ".1%", "unique users": ".1%"},
-            [["-".join(r.links) or "(none)", r.distance, r.risk, r.tail, r.highest, r.unique]
-             for r in rows],
+            {
+                "link types": "",
+                "distance": "",
+                "mean risk": ".1%",
+                "worst 1 %": ".1%",
+                "highest": ".1%",
+                "unique users": ".1%",
+            },
+            [
+                ["-".join(r.links) or "(none)", r.distance, r.risk, r.tail, r.highest, r.unique]
+                for r in rows
+            ],
         )
-    )  # fmt: skip
+    )
     if weights is None:
         typer.echo(f"All link types, farthest distance. {out['meaning']}")
     if worst:
@@ -207,10 +236,16 @@ def attack(
         if not published.size(node_type):
             raise InputError(f"{target}: node type {node_type!r} is empty: nobody to look for.")
         adversary = Adversary.of(
-            published, node_type=node_type, attributes=split_names(attributes),
-            links=split_names(links), known_ids=split_names(known_ids), in_links=in_links,
-            joint=joint, distance=max_distance, rules=override,
-        )  # fmt: skip
+            published,
+            node_type=node_type,
+            attributes=split_names(attributes),
+            links=split_names(links),
+            known_ids=split_names(known_ids),
+            in_links=in_links,
+            joint=joint,
+            distance=max_distance,
+            rules=override,
+        )
         removed = None
         if reconfigured:
             published, removed = without_majority_strength(published, node_type=node_type)
@@ -221,28 +256,47 @@ def attack(
     right_answers, kind = find_truth(truth, known, published, node_type)
     rows: list[dict[str, Any]] = []
     for distance, sizes in enumerate(result.sizes):
-        row: dict[str, Any] = {"distance": distance, "targets": len(sizes),
-               "unique": float((sizes == 1).mean()),
-               "empty": float((sizes == 0).mean()),
-               "reduction_rate": float((1 - sizes / max(prepared.size, 1)).mean()),
-               "mean_candidates": float(sizes.mean())}  # fmt: skip
+        row: dict[str, Any] = {
+            "distance": distance,
+            "targets": len(sizes),
+            "unique": float((sizes == 1).mean()),
+            "empty": float((sizes == 0).mean()),
+            "reduction_rate": float((1 - sizes / max(prepared.size, 1)).mean()),
+            "mean_candidates": float(sizes.mean()),
+        }
         rows.append(row)
     if right_answers is not None:
         for row, score in zip(rows, scores(result, prepared.size, right_answers), strict=True):
             low, high = bootstrap_interval(right(result, right_answers, score.distance))
-            row |= {"precision": score.precision, "precision_low": low, "precision_high": high,
-                    "unique_right": score.unique_right, "unique_wrong": score.unique_wrong,
-                    "truth_kept": score.truth_kept}  # fmt: skip
+            row |= {
+                "precision": score.precision,
+                "precision_low": low,
+                "precision_high": high,
+                "unique_right": score.unique_right,
+                "unique_wrong": score.unique_wrong,
+                "truth_kept": score.truth_kept,
+            }
             if score.right_of_unique >= 0:
                 row["right_of_unique"] = score.right_of_unique
     if candidates is not None:
         write_candidates(candidates, result, known, published, node_type)
-    out = {"auxiliary_users": prepared.size, "target_users": published.size(node_type),
-           "truth": kind, "adversary": adversary.dump(), "rows": rows}  # fmt: skip
+    out = {
+        "auxiliary_users": prepared.size,
+        "target_users": published.size(node_type),
+        "truth": kind,
+        "adversary": adversary.dump(),
+        "rows": rows,
+    }
     out["extensions"] = [
-        name for name, on in (("in_links", in_links), ("joint", joint), ("eliminate", eliminate),
-                              ("noise", noise > 0)) if on
-    ]  # fmt: skip
+        name
+        for name, on in (
+            ("in_links", in_links),
+            ("joint", joint),
+            ("eliminate", eliminate),
+            ("noise", noise > 0),
+        )
+        if on
+    ]
     if removed is not None:
         out["links_removed"] = removed
     if right_answers is not None:
@@ -256,20 +310,29 @@ def attack(
             f"DeHIN: {out['target_users']} targets, {out['auxiliary_users']} known users; "
             f"truth: {kind}",
             {
-                "distance": "", "precision [95 %]": FOUND, "unique, wrong": ".1%",
-                "unique": ".1%", "empty": ".1%", "reduction": ".3%", "mean candidates": ".1f",
+                "distance": "",
+                "precision [95 %]": FOUND,
+                "unique, wrong": ".1%",
+                "unique": ".1%",
+                "empty": ".1%",
+                "reduction": ".3%",
+                "mean candidates": ".1f",
             },
             [
                 [
                     r["distance"],
                     [r["precision"], r["precision_low"], r["precision_high"]]
-                    if "precision" in r else "unknown",
-                    r.get("unique_wrong", "unknown"), r["unique"], r["empty"],
-                    r["reduction_rate"], r["mean_candidates"],
+                    if "precision" in r
+                    else "unknown",
+                    r.get("unique_wrong", "unknown"),
+                    r["unique"],
+                    r["empty"],
+                    r["reduction_rate"],
+                    r["mean_candidates"],
                 ]
                 for r in rows
             ],
         )
-    )  # fmt: skip
+    )
     if removed is not None:
         typer.echo(f"Links removed before the attack, by type: {removed}")

@@ -45,10 +45,15 @@ def again(
         return [label, one.risk, one.tail, one.highest, one.unique]
 
     typer.echo(seen[0].words())
-    columns = {"release": "", **dict.fromkeys(
-        ("mean risk", "worst 1 %", "highest", "unique users"), ".1%")}  # fmt: skip
-    rows = [row("first", found.first), row("second", found.second),
-            row("both, rows joined", found.joined)]  # fmt: skip
+    columns = {
+        "release": "",
+        **dict.fromkeys(("mean risk", "worst 1 %", "highest", "unique users"), ".1%"),
+    }
+    rows = [
+        row("first", found.first),
+        row("second", found.second),
+        row("both, rows joined", found.joined),
+    ]
     show(Table(f"Risk of the {found.people:,} people who are in both", columns, rows))
     if found.matched is None:
         typer.echo("The attack was not run: too many users are alike.")
@@ -80,6 +85,11 @@ def infer(
         for one in found
         for way, words in WAYS.items()
     ]
-    columns = {"attribute": "", "commonest": ".1%", "guessed from": "", "gain": POINTS,
-               "control": POINTS}  # fmt: skip
+    columns = {
+        "attribute": "",
+        "commonest": ".1%",
+        "guessed from": "",
+        "gain": POINTS,
+        "control": POINTS,
+    }
     show(Table("Right guesses beyond the commonest value, points [95 %]", columns, rows))

@@ -83,8 +83,9 @@ def write_candidates(
     from telic.data import atomic_path
 
     users, targets = known.ids(node_type), published.ids(node_type)
-    schema = pa.schema([("target", targets.type), ("distance", pa.int32()),
-                        ("candidates", pa.list_(users.type))])  # fmt: skip
+    schema = pa.schema(
+        [("target", targets.type), ("distance", pa.int32()), ("candidates", pa.list_(users.type))]
+    )
     with atomic_path(path) as temporary, pq.ParquetWriter(temporary, schema) as writer:
         for distance, sizes in enumerate(result.sizes):
             # Row groups of bounded size: candidate sets can be as large as the network.
@@ -94,8 +95,11 @@ def write_candidates(
                 offsets = np.append(0, np.cumsum(sizes[rows])).astype(np.int32)
                 found = np.concatenate([result.candidates(int(t), distance) for t in rows])
                 lists = pa.ListArray.from_arrays(pa.array(offsets), users.take(pa.array(found)))
-                columns = [targets.take(pa.array(rows)),
-                           pa.array(np.full(len(rows), distance, np.int32)), lists]  # fmt: skip
+                columns = [
+                    targets.take(pa.array(rows)),
+                    pa.array(np.full(len(rows), distance, np.int32)),
+                    lists,
+                ]
                 writer.write_table(pa.table(columns, schema=schema))
 
 

@@ -57,9 +57,14 @@ def simulate(
 def convert(
     source: Annotated[
         Path,
-        typer.Argument(help="A network folder, a KDD Cup 2012 folder, GraphML, or an edge list."),
+        typer.Argument(
+            help="A network folder, a KDD Cup 2012 folder, GraphML, an edge list, or a .json "
+            "that describes several tables with keys."
+        ),
     ],
-    out: Annotated[Path, typer.Argument(help="Network folder to write, or a .graphml file.")],
+    out: Annotated[
+        Path, typer.Argument(help="Network folder to write, or a .graphml or .csv file.")
+    ],
     columns: Annotated[
         str | None,
         typer.Option(
@@ -88,7 +93,7 @@ def convert(
     """Make a network folder of other tools' files, or project it on one node type (7.3.5)."""
     from telic.data import check_output
     from telic.hin import project as projected
-    from telic.hin import write_graphml, write_network
+    from telic.hin import write_edge_list, write_graphml, write_network
 
     if (project is None) != (path is None):
         raise InputError("--project and --path go together: a node type, and how it is linked.")
@@ -105,7 +110,8 @@ def convert(
                 paths.setdefault(name.strip(), []).append(way)
             network = projected(network, project, paths)
         begin("writing")
-        (write_graphml if out.suffix == ".graphml" else write_network)(network, out)
+        writers = {".graphml": write_graphml, ".csv": write_edge_list}
+        writers.get(out.suffix, write_network)(network, out)
     if as_json:
         print_json({"path": str(out), **_sizes(network)})
         return
@@ -127,8 +133,10 @@ def _sizes(network: "Network") -> dict[str, dict[str, int]]:
 def _read(
     source: Path, columns: str | None, header: bool | None, undirected: bool, duplicates: str
 ) -> "Network":
-    from telic.hin import read_edge_list, read_graphml, read_kdd_cup_2012, read_network
+    from telic.hin import read_edge_list, read_graphml, read_kdd_cup_2012, read_network, read_tables
 
+    if source.suffix == ".json":
+        return read_tables(source)
     if (source / "user_profile.txt").is_file():
         return read_kdd_cup_2012(source)
     if source.is_dir():

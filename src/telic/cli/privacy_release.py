@@ -195,36 +195,57 @@ def advise(
         check_output(out, reads=[network, weights], overwrite=overwrite)
     net = read_network(network)
     adversary = Adversary.of(
-        net, node_type=node_type, attributes=split_names(attributes), links=split_names(links),
-        known_ids=split_names(known_ids), in_links=in_links, joint=joint, distance=max_distance,
-    )  # fmt: skip
+        net,
+        node_type=node_type,
+        attributes=split_names(attributes),
+        links=split_names(links),
+        known_ids=split_names(known_ids),
+        in_links=in_links,
+        joint=joint,
+        distance=max_distance,
+    )
     with steps_shown("advise") as begin:
         found = search(
-            net, limits, adversary=adversary, max_tried=max_tried, progress=begin,
-            seconds=seconds, resume=resume,
+            net,
+            limits,
+            adversary=adversary,
+            max_tried=max_tried,
+            progress=begin,
+            seconds=seconds,
+            resume=resume,
             weights=None if weights is None else read_json(weights, dict),
-        )  # fmt: skip
+        )
     if out is not None:
         with atomic_path(out) as temporary:
             temporary.write_text(json.dumps(found.steps, indent=1), encoding="utf-8")
     if as_json:
-        print_json({
-            "steps": found.steps, "choice": found.choice, "loss": found.loss,
-            "proven_least": found.proven, "tried": found.tried,
-            "risk_before": [r.risk for r in found.before],
-            "risk_after": [r.risk for r in found.after],
-            "limits": limits.given(),
-            "highest_after": found.after[-1].highest,
-            "worst_1_percent_after": found.after[-1].tail,
-            "alone_after": found.after[-1].unique,
-            "meaning": meaning(found.after[-1]),
-            "attack_precision": found.attacked,
-            "adversary": adversary.dump(),
-            "effects": [
-                {"field": name, "level": level, "risk_without": without, "risk_if_published": added}
-                for name, level, without, added in found.effects
-            ],
-        })  # fmt: skip
+        print_json(
+            {
+                "steps": found.steps,
+                "choice": found.choice,
+                "loss": found.loss,
+                "proven_least": found.proven,
+                "tried": found.tried,
+                "risk_before": [r.risk for r in found.before],
+                "risk_after": [r.risk for r in found.after],
+                "limits": limits.given(),
+                "highest_after": found.after[-1].highest,
+                "worst_1_percent_after": found.after[-1].tail,
+                "alone_after": found.after[-1].unique,
+                "meaning": meaning(found.after[-1]),
+                "attack_precision": found.attacked,
+                "adversary": adversary.dump(),
+                "effects": [
+                    {
+                        "field": name,
+                        "level": level,
+                        "risk_without": without,
+                        "risk_if_published": added,
+                    }
+                    for name, level, without, added in found.effects
+                ],
+            }
+        )
         return
     least = "no cheaper one meets it" if found.proven else "a cheaper one may exist"
     typer.echo(adversary.words())
@@ -279,15 +300,25 @@ def report(
         begin("reading")
         net = read_network(network)
         adversary = Adversary.of(
-            net, node_type=node_type, attributes=split_names(attributes), links=split_names(links),
-            known_ids=split_names(known_ids), in_links=in_links, joint=joint, distance=max_distance,
-        )  # fmt: skip
+            net,
+            node_type=node_type,
+            attributes=split_names(attributes),
+            links=split_names(links),
+            known_ids=split_names(known_ids),
+            in_links=in_links,
+            joint=joint,
+            distance=max_distance,
+        )
         page, facts = risk_report(
             net,
             auxiliary=None if auxiliary is None else read_network(auxiliary),
-            name=network.resolve().name, limits=limits, adversary=adversary, worst=worst,
-            show_ids=show_ids, progress=begin,
-        )  # fmt: skip
+            name=network.resolve().name,
+            limits=limits,
+            adversary=adversary,
+            worst=worst,
+            show_ids=show_ids,
+            progress=begin,
+        )
     page.write(out)
     if as_json:
         print_json(facts)

@@ -1,5 +1,6 @@
 """Typed networks: schema, nodes and links, meta-paths, samples, files."""
 
+from telic.hin.csv_tables import read_tables, write_edge_list
 from telic.hin.edge_lists import read_edge_list, read_kdd_cup_2012
 from telic.hin.graph_libraries import (
     from_igraph,
@@ -38,10 +39,12 @@ __all__ = [
     "read_graphml",
     "read_kdd_cup_2012",
     "read_network",
+    "read_tables",
     "sample",
     "to_igraph",
     "to_networkx",
     "to_pyg",
+    "write_edge_list",
     "write_graphml",
     "write_network",
 ]

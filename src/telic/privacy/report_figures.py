@@ -51,8 +51,14 @@ def frontier_figure(found: Advice) -> Any:
         if name in found.limits.given():
             limit = 100 * found.limits.given()[name]
             axes.axhline(limit, color=colour, linestyle=":", linewidth=1.5)
-            axes.annotate(f"limit on the {NAMES[name]}: {_percent(limit)}", (1, limit),
-                          ha="left", va="bottom", fontsize=9, color=colour)  # fmt: skip
+            axes.annotate(
+                f"limit on the {NAMES[name]}: {_percent(limit)}",
+                (1, limit),
+                ha="left",
+                va="bottom",
+                fontsize=9,
+                color=colour,
+            )
     before, after = found.before[-1].risk, found.after[-1].risk
     axes.plot([0], [100 * before], "s", markersize=10, color="C3", label="as it is")
     axes.plot([100 * found.loss], [100 * after], "*", markersize=17, color="C2", label="advised")

@@ -143,9 +143,10 @@ def intruder_tests(
             f"{found.highest:.1%}, and {found.tail:.1%} among the worst 1 %.",
         ),
         Test("Linkability", "Can a row be joined to the same person in another source?", linkable),
-        Test("Inference", "Can something be learnt about a person without finding the row?",
-             inferred),
-    ]  # fmt: skip
+        Test(
+            "Inference", "Can something be learnt about a person without finding the row?", inferred
+        ),
+    ]
 
 
 def _of_hundred(risk: float) -> str:

@@ -1,0 +1,170 @@
+"""Networks from several tables with keys, as databases and CSV exports hold them."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from telic.data import atomic_path
+from telic.errors import InputError
+from telic.hin.network import Network, network_from_arrays
+from telic.hin.schema import LinkType, Rule, Schema
+
+SHAPE = (
+    '{"nodes": {type: {"file": name, "key": column, "attributes": {column: rule}}}, '
+    '"links": [{"name", "file", "source": [column, type], "target": [column, type], '
+    '"strength": column}]}'
+)
+
+
+def read_tables(path: str | Path) -> Network:
+    """Build a network of tables (CSV or Parquet), as a JSON file describes them.
+
+    A table of nodes has a key; its other columns become attributes, those that ``attributes`` names
+    with their rules or, without it, all of them, compared exactly. A node type without a file has
+    the ids that links name. A table of links has two columns with keys of other tables, and may
+    have one of whole numbers >= 1, the strength. Without it the strength is how often a link
+    occurs, if any occurs twice; with it, repeated links' strengths are added up. Rows that lack
+    either key are refused.
+
+    Parameters
+    ----------
+    path : path
+        A JSON file of the shape ``{"nodes": {"user": {"file": "users.csv", "key": "id"},
+        "product": {}}, "links": [{"name": "bought", "file": "purchases.csv", "source": ["user_id",
+        "user"], "target": ["product_id", "product"]}]}``. Files are looked for beside it.
+
+    Raises
+    ------
+    InputError
+        Naming the file, column, row and value that do not fit.
+    """
+    path = Path(path)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        nodes, described = dict(content["nodes"]), list(content["links"])
+        links = [
+            (
+                one["name"],
+                one["file"],
+                [(str(column), str(kind)) for column, kind in (one["source"], one["target"])],
+                one.get("strength"),
+            )
+            for one in described
+        ]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{path}: does not describe tables ({type(error).__name__}: {error}). Expected {SHAPE}."
+        ) from None
+    tables, rules = {}, {}
+    for kind, entry in nodes.items():
+        if entry.get("file"):
+            tables[kind], rules[kind] = _nodes(path, kind, entry)
+    ends: dict[str, tuple[list[pa.ChunkedArray], pa.ChunkedArray | None]] = {}
+    for name, file, keys, strength in links:
+        table = _read(path.parent / file)
+        found = [_column(table, column, path.parent / file) for column, _ in keys]
+        ends[name] = found, strength and _column(table, strength, path.parent / file)
+        for kind in {kind for _, kind in keys} - set(nodes):
+            raise InputError(
+                f"{path}: link type {name!r} joins node type {kind!r}. Known are {sorted(nodes)}."
+            )
+    for kind in set(nodes) - set(tables):
+        seen = [
+            column
+            for name, _, keys, _ in links
+            for column, (_, end) in zip(ends[name][0], keys, strict=True)
+            if end == kind
+        ]
+        if not seen:
+            raise InputError(f"{path}: node type {kind!r} has neither a file nor links.")
+        ids = pa.chunked_array([chunk for column in seen for chunk in column.chunks]).unique()
+        tables[kind], rules[kind] = pa.table({"id": ids.drop_null()}), {}
+    types, built = [], {}
+    for name, _, keys, _ in links:
+        (source, target), strength = ends[name]
+        counted = strength is not None or _repeats(source, target)
+        if counted and strength is None:
+            strength = pa.chunked_array([pa.repeat(pa.scalar(1), len(source))])
+        (_, begin), (_, end) = keys
+        rule = Rule("at_least") if counted else None
+        types.append(LinkType(name, begin, end, rule, begin == end))
+        built[name] = (source, target, strength) if counted else (source, target)
+    schema = Schema({kind: rules[kind] for kind in nodes}, tuple(types))
+    return network_from_arrays(schema, tables, built, duplicates="sum")
+
+
+def _nodes(path: Path, kind: str, entry: Mapping[str, Any]) -> tuple[pa.Table, dict[str, Rule]]:
+    file = path.parent / entry["file"]
+    table = _read(file)
+    key = entry.get("key", "id")
+    ids = _column(table, key, file)
+    given = entry.get("attributes")
+    if given is None:
+        given = {name: "exact" for name in table.column_names if name != key}
+    rules = {
+        name: Rule.parse(rule, f"{path}: attribute {name!r} of {kind!r}")
+        for name, rule in given.items()
+    }
+    columns = {"id": ids, **{name: _column(table, name, file) for name in rules}}
+    return pa.table(columns), rules
+
+
+def _read(file: Path) -> pa.Table:
+    try:
+        if file.suffix == ".parquet":
+            return pq.ParquetFile(file).read()
+        return pyarrow.csv.read_csv(file)
+    except FileNotFoundError:
+        raise InputError(f"{file}: not found, but the description names it.") from None
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"{file}: cannot be read ({error}).") from None
+
+
+def _column(table: pa.Table, name: str, file: Path) -> pa.ChunkedArray:
+    if name not in table.column_names:
+        raise InputError(f"{file}: no column {name!r}. Columns are {table.column_names}.")
+    return table.column(name)
+
+
+def _repeats(source: pa.ChunkedArray, target: pa.ChunkedArray) -> bool:
+    pairs = pa.table({"source": source, "target": target})
+    return pairs.group_by(["source", "target"]).aggregate([]).num_rows < len(source)
+
+
+def write_edge_list(network: Network, path: str | Path) -> None:
+    """Write the links of a network with one node type as CSV: link, source, target, strength.
+
+    Attributes, and users without links, are not in such a file; `read_edge_list` reads it back.
+    Links without strengths have 1.
+
+    Raises
+    ------
+    InputError
+        If there are several node types, whose ids could not be told apart.
+    """
+    if len(network.nodes) > 1:
+        raise InputError(
+            f"an edge list holds one node type, the network has {list(network.nodes)}. Write a "
+            "folder or GraphML, or project it first."
+        )
+    ids = network.ids(next(iter(network.nodes)))
+    parts = []
+    for name, links in network.links.items():
+        ones = pa.repeat(pa.scalar(1, pa.int32()), len(links))
+        parts.append(
+            pa.table(
+                {
+                    "link": pa.repeat(name, len(links)),
+                    "source": ids.take(pa.array(links.sources)),
+                    "target": ids.take(pa.array(links.indices)),
+                    "strength": ones if links.strength is None else pa.array(links.strength),
+                }
+            )
+        )
+    with atomic_path(path) as temporary:
+        pyarrow.csv.write_csv(pa.concat_tables(parts), temporary)

@@ -1,0 +1,126 @@
+"""Several tables with keys become one network; edge lists go out and come back."""
+
+import json
+
+import numpy as np
+import pytest
+
+from telic.errors import InputError
+from telic.hin import LinkType, Rule, Schema, network_from_arrays, read_edge_list, read_tables
+from telic.hin.csv_tables import write_edge_list
+
+TABLES = {
+    "users.csv": "id,age,mail\n7,30,a@x\n8,40,b@x\n9,40,c@x\n",
+    "orders.csv": "customer,sku,pieces,shop\n7,p1,2,north\n7,p1,3,south\n8,p2,1,north\n",
+    "products.csv": "sku,colour\np1,red\np2,blue\n",
+}
+SHOP = {
+    "nodes": {
+        "user": {"file": "users.csv", "key": "id", "attributes": {"age": {"tolerance": 1}}},
+        "product": {"file": "products.csv", "key": "sku"},
+        "shop": {},
+    },
+    "links": [
+        {
+            "name": "bought",
+            "file": "orders.csv",
+            "source": ["customer", "user"],
+            "target": ["sku", "product"],
+            "strength": "pieces",
+        },
+        {
+            "name": "visited",
+            "file": "orders.csv",
+            "source": ["customer", "user"],
+            "target": ["shop", "shop"],
+        },
+        {
+            "name": "ordered",
+            "file": "orders.csv",
+            "source": ["customer", "user"],
+            "target": ["sku", "product"],
+        },
+    ],
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name, text in TABLES.items():
+        (tmp_path / name).write_text(text)
+
+    def describe(changes=None):
+        content = json.loads(json.dumps(SHOP))
+        for (part, place, key), value in (changes or {}).items():
+            content[part][place][key] = value
+        (tmp_path / "tables.json").write_text(json.dumps(content))
+        return tmp_path / "tables.json"
+
+    return describe
+
+
+def listed(network, name):
+    link, links = network.schema.link(name), network.links[name]
+    source = network.ids(link.source).take(links.sources).to_pylist()
+    target = network.ids(link.target).take(links.indices).to_pylist()
+    strength = [None] * len(links) if links.strength is None else links.strength.tolist()
+    return sorted(zip(source, target, strength, strict=True))
+
+
+def test_tables_are_joined_by_their_keys(folder):
+    network = read_tables(folder())
+    network.validate()
+    assert network.nodes["user"].column_names == ["id", "age"]
+    assert network.schema.nodes["user"]["age"] == Rule("tolerance", 1.0)
+    assert network.nodes["product"].to_pylist()[0] == {"id": "p1", "colour": "red"}
+    assert network.ids("shop").to_pylist() == ["north", "south"]
+    assert listed(network, "bought") == [(7, "p1", 5), (8, "p2", 1)]
+    assert listed(network, "visited") == [
+        (7, "north", None),
+        (7, "south", None),
+        (8, "north", None),
+    ]
+    assert listed(network, "ordered") == [(7, "p1", 2), (8, "p2", 1)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({("nodes", "user", "file"): "people.csv"}, "people.csv: not found"),
+        ({("nodes", "user", "key"): "number"}, "no column 'number'. Columns are"),
+        ({("nodes", "user", "attributes"): {"age": "about"}}, "'about' is no matching rule"),
+        ({("nodes", "user", "attributes"): {"shoe": "exact"}}, "no column 'shoe'"),
+        ({("links", 0, "source"): ["customer", "person"]}, "joins node type 'person'"),
+        ({("links", 0, "source"): "customer"}, "does not describe tables"),
+        ({("links", 0, "target"): ["pieces", "user"]}, "id 2 is not in the node table"),
+        ({("links", 0, "strength"): "shop"}, "expected positive integers"),
+    ],
+)
+def test_what_does_not_fit_is_named(folder, changes, message):
+    with pytest.raises(InputError, match=message):
+        read_tables(folder(changes))
+
+
+def test_edge_lists_come_back_as_they_were(tmp_path):
+    rng = np.random.default_rng(0)
+    types = (
+        LinkType("call", "user", "user", Rule("at_least"), True),
+        LinkType("mail", "user", "user", Rule("at_least"), True),
+    )
+    links = {}
+    for link in types:
+        pairs = np.nonzero(rng.random((9, 9)) < 0.3)
+        links[link.name] = (*(10 * end for end in pairs), rng.integers(1, 5, len(pairs[0])))
+    network = network_from_arrays(
+        Schema({"user": {}}, types), {"user": {"id": 10 * np.arange(9)}}, links
+    )
+    write_edge_list(network, tmp_path / "links.csv")
+    back = read_edge_list(tmp_path / "links.csv")
+    assert {name: listed(back, name) for name in links} == {
+        name: listed(network, name) for name in links
+    }
+
+
+def test_edge_lists_hold_one_node_type(folder, tmp_path):
+    with pytest.raises(InputError, match="one node type"):
+        write_edge_list(read_tables(folder()), tmp_path / "links.csv")
