@@ -8,6 +8,7 @@ import pytest
 from telic.errors import InputError
 from telic.hin import LinkType, Network, Schema, induced, network_from_arrays
 from telic.privacy.adversary import Adversary
+from telic.privacy.anonymise import perturb_links
 from telic.privacy.auxiliary import Auxiliary
 from telic.privacy.dehin import attack
 from telic.privacy.score import same_ids, scores
@@ -259,3 +260,54 @@ def test_links_that_do_not_fit_into_memory_together_are_refused(monkeypatch):
     with pytest.raises(InputError, match="--no-joint"):
         Auxiliary(network, Adversary.of(network))
     assert Auxiliary(network, book(network)).size == 6
+
+
+def test_errors_are_tolerated_as_far_as_the_error_model_says():
+    schema = Schema.parse(
+        {
+            "nodes": {"user": {"attributes": {"kind": "exact"}}},
+            "links": [{"name": "like", "source": "user", "target": "user", "strength": "exact"}],
+        }
+    )
+    nodes = {"id": np.arange(12), "kind": [0, 0, *range(1, 11)]}
+
+    def liking(first):
+        other = [(1, 7, 1), (1, 8, 1)]
+        rows = [*((0, end, strength) for end, strength in first.items()), *other]
+        return network_from_arrays(
+            schema, {"user": nodes}, {"like": tuple(zip(*rows, strict=True))}
+        )
+
+    known = liking(dict.fromkeys(range(2, 7), 1))
+    changed = {**dict.fromkeys(range(2, 6), 1), 6: 2}  # one strength of five
+    fake = {**dict.fromkeys(range(2, 6), 1), 9: 1}  # one link of five
+    both = {**dict.fromkeys(range(2, 5), 1), 5: 2, 9: 1}
+    for first, needed in ((changed, 0.2), (fake, 0.2), (both, 0.4)):
+        release = liking(first)
+        prepared = Auxiliary(known, book(release))
+        for noise in (0.0, 0.19, 0.2, 0.39, 0.4):
+            found_at = attack(prepared, release, distance=1, noise=noise)
+            expected = [0] if noise >= needed else []
+            assert found_at.candidates(0, 1).tolist() == expected
+    exact = attack(Auxiliary(known, book(known)), known, distance=3)
+    assert attack(Auxiliary(known, book(known)), known, distance=3, noise=0.0).sizes.tolist() == (
+        exact.sizes.tolist()
+    )
+
+
+def test_tolerance_finds_people_whom_fake_links_hid():
+    rng = np.random.default_rng(4)
+    n = 150
+    source, target = np.nonzero((rng.random((n, n)) < 0.06) & ~np.eye(n, dtype=bool))
+    schema = Schema({"user": {}}, (LinkType("follow", "user", "user"),))
+    network = network_from_arrays(
+        schema, {"user": {"id": np.arange(n)}}, {"follow": (source, target)}
+    )
+    release = perturb_links(network, share=0.1, plausible=False, seed=1)
+    prepared = Auxiliary(network, Adversary.of(release))
+    kept = {
+        noise: scores(attack(prepared, release, distance=2, noise=noise), n, np.arange(n))[-1]
+        for noise in (0.0, 0.35)
+    }
+    assert kept[0.0].truth_kept < 0.1
+    assert kept[0.35].truth_kept > 0.9

@@ -4,7 +4,8 @@ import pytest
 from telic.errors import InputError
 from telic.study import chapter7
 from telic.study.chapter7 import experiments, worlds
-from telic.study.chapter7.tables import means, precision
+from telic.study.chapter7.published import PUBLISHED_ATTACK_REDUCTION
+from telic.study.chapter7.tables import complete_by_links_table, means, precision, reduction_table
 from telic.study.chapter7.worlds import simulated_world
 from telic.study.data import data_folder
 from telic.study.steps import Steps
@@ -39,6 +40,36 @@ def test_the_tables_have_the_published_trends(world):
     by_links = precision(experiments.attack_by_links(world, 0.01))
     assert len(by_links) == 15
     assert by_links["follow-mention"][0][1] >= by_links["follow"][0][1]
+
+
+def test_one_link_type_is_defended_by_a_complete_graph_and_several_are_not(world):
+    found = experiments.complete_by_links(world, 0.01)
+    defended = found["CGA, re-configured"]
+    lost = {count: found["KDDA"][count][1] - defended[count][1] for count in "1234"}
+    assert lost["1"] > 0.1 > lost["4"]
+    values = [defended[count][1] for count in "1234"]
+    assert values == sorted(values)
+    by_links = precision(experiments.attack_by_links(world, 0.01))
+    single = [by_links[name][0][1] for name in ("follow", "mention", "comment", "retweet")]
+    assert found["KDDA"]["1"][1] == pytest.approx(np.mean(single))
+    assert len(complete_by_links_table(found).rows) == 3 * 4
+
+
+def test_k_degree_defends_less_than_varying_weights(world):
+    releases = experiments.attack_by_density(world)
+    for name in ("5-degree", "joint 5-degree"):
+        assert 0 <= means(releases[name]["0.01"])[1] <= means(releases["KDDA"]["0.01"])[1]
+    assert means(releases["5-degree"]["0.01"])[1] > means(releases["VW-CGA"]["0.01"])[1]
+
+
+def test_reduction_rates_stand_beside_the_published_ones(world):
+    found = experiments.attack_by_links(world, 0.01)
+    samples = {name: each["scores"] for name, each in found.items()}
+    table = reduction_table("link types", samples, PUBLISHED_ATTACK_REDUCTION)
+    row = next(row for row in table.records() if row["link types"] == "follow-mention")
+    assert row["published, n = 1"] == pytest.approx(0.99989)
+    assert row["n = 0"] <= row["n = 1"] <= row["n = 3"] <= 1
+    assert len(table.rows) == 15
 
 
 def test_the_ceiling_is_who_has_an_out_link(world):

@@ -85,7 +85,10 @@ def attack(
     eliminate : bool
         Extension: a user matched uniquely is no candidate of anybody else.
     noise : float in [0, 1)
-        Extension: this share of a target's neighbours, per link type, may remain unmatched.
+        Extension: the share of links in error. Of a target's d links by one type in one direction
+        (jointly: of its d neighbours), up to ⌊noise · d⌋ may have no counterpart: because the link
+        is fake or not known, its strength does not fit, or its other end does not match, where the
+        same share of *its* links may be in error. Profiles have no errors. 0 is the attack itself.
     alike : array, shape (n,), optional
         Equal for targets (nodes of all types, the protected first) that look alike at this
         distance: they have the same candidates, which are then looked for once.

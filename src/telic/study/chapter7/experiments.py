@@ -16,6 +16,8 @@ from telic.privacy.advise import advise
 from telic.privacy.anonymise import complete_graph, without_majority_strength
 from telic.privacy.auxiliary import Auxiliary
 from telic.privacy.dehin import attack
+from telic.privacy.joint_k_degree import joint_k_degree
+from telic.privacy.k_degree import k_degree
 from telic.privacy.limits import Limits
 from telic.privacy.release_steps import COARSENINGS, apply_steps
 from telic.privacy.risk import risks
@@ -26,6 +28,8 @@ from telic.study.chapter7.worlds import World, make_world
 
 DISTANCES = range(4)
 FAR = DISTANCES[-1]
+K = 5
+"""Users who share a degree under k-degree."""
 PRINTED: dict[str, Any] = {"in_links": False, "joint": False}
 """The adversary of the chapter sees out-links, link type by link type."""
 LINK_COUNTS = (("0", 0, 0), ("1", 1, 1), ("2", 2, 2), ("3 to 9", 3, 9), ("10 or more", 10, None))
@@ -62,7 +66,8 @@ def attack_by_density(world: World) -> dict[str, dict[str, list[list[dict[str, f
     Releases: as they are with ids replaced (KDDA; ids are never compared, so they need not be);
     complete graph (CGA) with the fake strength drawn at random and with the majority strength,
     both met by the re-configured attack; the re-configured attack on the plain release; complete
-    graph of varying weights (VW-CGA), met by both.
+    graph of varying weights (VW-CGA), met by both; k-degree with random links, for each link type
+    alone and for all degrees together.
     """
     prepared = _prepare(world)
     found: dict[str, dict[str, list[list[dict[str, float]]]]] = {}
@@ -82,8 +87,39 @@ def _releases(target: Network, seed: int) -> Iterable[tuple[str, Network]]:
     yield "KDDA, re-configured", without_majority_strength(target)[0]
     yield "CGA, re-configured", without_majority_strength(complete)[0]
     yield "CGA at the majority strength, re-configured", without_majority_strength(majority)[0]
+    yield f"{K}-degree", k_degree(target, k=K, plausible=False, seed=seed)
+    yield f"joint {K}-degree", joint_k_degree(target, k=K, seed=seed)
     yield "VW-CGA", varying
     yield "VW-CGA, re-configured", without_majority_strength(varying)[0]
+
+
+def complete_by_links(world: World, density: float) -> dict[str, dict[str, list[float]]]:
+    """Figure 7.9's argument: does a complete graph defend where one link type is used, or several?
+
+    Returns
+    -------
+    dict
+        Release → number of link types → precision by distance, the mean over all sets of so many
+        types and over the samples. The releases are KDDA and the two complete graphs of one
+        strength, these met by the re-configured attack.
+    """
+    prepared = _prepare(world)
+    found: dict[str, dict[str, list[list[float]]]] = {}
+    for number, (target, truth) in enumerate(world.samples[density]):
+        for release, network in _releases(target, number):
+            if release not in BY_LINKS:
+                continue
+            for chosen in subsets(_links(world)):
+                by_distance, _ = _attacked(prepared, network, truth, links=chosen)
+                rows = found.setdefault(release, {}).setdefault(str(len(chosen)), [])
+                rows.append([score["unique_right"] for score in by_distance])
+    return {
+        release: {count: np.mean(rows, axis=0).tolist() for count, rows in table.items()}
+        for release, table in found.items()
+    }
+
+
+BY_LINKS = ("KDDA", "CGA, re-configured", "CGA at the majority strength, re-configured")
 
 
 def release_losses(world: World, density: float) -> dict[str, dict[str, float]]:
@@ -181,6 +217,7 @@ EXPERIMENTS: dict[str, Callable[..., Any]] = {
         risk_by_links,
         attack_by_links,
         attack_by_density,
+        complete_by_links,
         release_losses,
         ceiling,
         found_by_links,

@@ -14,11 +14,13 @@ Samples = list[list[dict[str, float]]]
 """Scores of an attack by sample, then by distance."""
 BY_DISTANCE = [f"n = {n}" for n in DISTANCES]
 PERCENT, INTERVAL = "100 .1f", "100 [{:.1f}, {:.1f}]"
+REDUCTION = "100 .3f"
 LOSSES = {
     "false_links": "published links that are false",
     "lost_links": "real links not published",
     "strength": "real links with another strength",
     "links": "information about links that is gone",
+    "existence": "information about who is linked that is gone",
 }
 
 
@@ -61,23 +63,49 @@ def by_density_table(
     rows: list[list[Any]] = []
     for density, samples in found.items():
         far = np.array([row[-1]["unique_right"] for row in samples])
-        rows.append(
-            [
-                float(density),
-                *means(samples),
-                bootstrap_interval(far),
-                means(samples, "reduction_rate")[-1],
-                *(v / 100 for v in published[float(density)]),
-            ]
-        )
+        shown = [v / 100 for v in published[float(density)]]
+        rows.append([float(density), *means(samples), bootstrap_interval(far), *shown])
     columns = {
         "density": "",
         **dict.fromkeys(BY_DISTANCE, PERCENT),
         "95 % at n = 3": INTERVAL,
-        "reduction at n = 3": "100 .3f",
         **{f"published, {n}": PERCENT for n in BY_DISTANCE},
     }
     return Table(title, columns, rows, "Intervals over samples.")
+
+
+def reduction_table(
+    first: str, found: Mapping[str, Samples], published: Mapping[str, tuple[float, ...]]
+) -> Table:
+    """Return the reduction rate by distance beside the published one; the rows are of `first`."""
+    shown = BY_DISTANCE[len(BY_DISTANCE) - len(next(iter(published.values()))) :]
+    return Table(
+        "Reduction rate, percent (simulated)",
+        {
+            first: "",
+            **dict.fromkeys(BY_DISTANCE, REDUCTION),
+            **{f"published, {n}": REDUCTION for n in shown},
+        },
+        [
+            [name, *means(samples, "reduction_rate"), *(v / 100 for v in published[name])]
+            for name, samples in found.items()
+        ],
+        "The share of the known users who are ruled out, mean over targets.",
+    )
+
+
+def complete_by_links_table(found: Mapping[str, Mapping[str, list[float]]]) -> Table:
+    """Return precision by release and number of link types used."""
+    return Table(
+        "Precision by number of link types at density 0.01, in percent (simulated)",
+        {"release, attack": "", "link types": "", **dict.fromkeys(BY_DISTANCE[1:], PERCENT)},
+        [
+            [release, count, *values[1:]]
+            for release, table in found.items()
+            for count, values in table.items()
+        ],
+        "Mean over all sets of so many link types.",
+    )
 
 
 def releases_table(
