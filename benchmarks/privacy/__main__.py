@@ -152,27 +152,20 @@ def _compare(row, prepared, network, target, result, spent):
     starts = np.cumsum([0, *(len(part) for part in parts)])
     indptr = np.stack([part.indptr + begin for part, begin in zip(parts, starts, strict=False)])
     strength = [np.ones(len(p), np.int32) if p.strength is None else p.strength for p in parts]
+    indices = np.concatenate([p.indices for p in parts])
     plain = (
-        known,
-        least,
-        most,
-        *links,
-        indptr,
-        np.concatenate([p.indices for p in parts]),
-        np.concatenate(strength)[:, None],
+        (known, least, most),
+        tuple(links),
+        (indptr, indices, np.concatenate(strength)[:, None]),
     )
     # On the level method's own index: profiles reduced to one interval of sorted users.
     everyone = np.ones(target.size("user"), bool)
     sets = prepared.intervals(flatten(target, prepared.adversary), everyone)
     ranks = np.arange(prepared.size, dtype=np.int32)[:, None]
     own = (
-        ranks,
-        sets.first[:, None].astype(float),
-        sets.last[:, None] - 1.0,
-        *links,
-        prepared.indptr,
-        prepared.indices,
-        prepared.strength,
+        (ranks, sets.first[:, None].astype(float), sets.last[:, None] - 1.0),
+        tuple(links),
+        (prepared.indptr, prepared.indices, prepared.strength),
     )
     everyone = np.arange(prepared.size)
     for name, hasty, args, order, distances in (

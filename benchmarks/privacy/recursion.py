@@ -22,8 +22,9 @@ def seat(i, fits, owner, seen):
 
 
 @njit(nogil=True)
-def profile_match(t, v, values, least, most):
+def profile_match(t, v, profiles):
     """Does every attribute of v lie within what target t allows?"""
+    values, least, most = profiles
     for a in range(values.shape[1]):  # noqa: SIM110 (numba knows no all())
         if not least[t, a] <= values[v, a] <= most[t, a]:
             return False
@@ -31,19 +32,23 @@ def profile_match(t, v, values, least, most):
 
 
 @njit(nogil=True)
-def link_match(
-    n, hasty, t, v, values, least, most, friend_ptr, friends, low, high, indptr, indices, strength
-):
-    """Can the neighbours of t be matched to those of v, n links deep, in every link type?"""
+def link_match(n, hasty, t, v, profiles, wanted, known):
+    """Can the neighbours of t be matched to those of v, n links deep, in every link type?
+
+    `wanted` holds where the targets' links begin, their ends, and the least and most strength that
+    matches; `known` the same of the users, with one strength.
+    """
+    friend_ptr, friends, low, high = wanted
+    indptr, indices, strength = known
     for layer in range(len(friend_ptr)):
-        wanted = friend_ptr[layer, t + 1] - friend_ptr[layer, t]
+        many = friend_ptr[layer, t + 1] - friend_ptr[layer, t]
         offered = indptr[layer, v + 1] - indptr[layer, v]
-        if wanted == 0:
+        if many == 0:
             continue
-        if hasty and wanted > offered:
+        if hasty and many > offered:
             return False
-        fits = np.zeros((wanted, offered), np.bool_)
-        for i in range(wanted):
+        fits = np.zeros((many, offered), np.bool_)
+        for i in range(many):
             link = friend_ptr[layer, t] + i
             friend = friends[link]
             some = False
@@ -52,70 +57,24 @@ def link_match(
                 other = indices[e]
                 if (
                     low[link, 0] <= strength[e, 0] <= high[link, 0]
-                    and profile_match(friend, other, values, least, most)
-                    and (
-                        n == 1
-                        or link_match(
-                            n - 1,
-                            hasty,
-                            friend,
-                            other,
-                            values,
-                            least,
-                            most,
-                            friend_ptr,
-                            friends,
-                            low,
-                            high,
-                            indptr,
-                            indices,
-                            strength,
-                        )
-                    )
+                    and profile_match(friend, other, profiles)
+                    and (n == 1 or link_match(n - 1, hasty, friend, other, profiles, wanted, known))
                 ):
                     fits[i, b] = True
                     some = True
             if hasty and not some:
                 return False
         owner = np.full(offered, -1, np.int64)
-        for i in range(wanted):
+        for i in range(many):
             if not seat(i, fits, owner, np.zeros(offered, np.bool_)):
                 return False
     return True
 
 
 @njit(nogil=True)
-def candidates(
-    n,
-    hasty,
-    t,
-    keep,
-    values,
-    least,
-    most,
-    friend_ptr,
-    friends,
-    low,
-    high,
-    indptr,
-    indices,
-    strength,
-):
+def candidates(n, hasty, t, keep, profiles, wanted, known):
     """Mark the users that match target t at distance n."""
     for v in range(len(keep)):
-        keep[v] = profile_match(t, v, values, least, most) and link_match(
-            n,
-            hasty,
-            t,
-            v,
-            values,
-            least,
-            most,
-            friend_ptr,
-            friends,
-            low,
-            high,
-            indptr,
-            indices,
-            strength,
+        keep[v] = profile_match(t, v, profiles) and link_match(
+            n, hasty, t, v, profiles, wanted, known
         )
