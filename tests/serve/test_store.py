@@ -279,9 +279,11 @@ def test_the_file_of_an_older_version_is_refused(completer, tmp_path):
         "sqlite://bob:hunter2@host/x",
     ],
 )
-def test_no_error_shows_the_databases_password(completer, url):
+def test_no_error_shows_the_databases_password(completer, url, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError) as error:
         Store(url, completer)
+    assert not list(tmp_path.iterdir())
     assert "hunter2" not in "".join(traceback.format_exception(error.value))
 
 

@@ -65,6 +65,8 @@ def shown(url: str) -> str:
 def _sqlite(url: URL) -> Engine:
     if url.database in (None, "", ":memory:"):
         raise InputError("the database is in memory and would be forgotten. Name a file.")
+    if url.host or url.username:
+        raise InputError("the database's URL names a host, but SQLite has none: sqlite:///FILE.")
     if url.query:
         raise InputError("the database's URL has options, which SQLite's takes none of here.")
     file = Path(str(url.database)).absolute()
