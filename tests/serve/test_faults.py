@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -95,8 +96,10 @@ class Load:
         self.address = address
         with ThreadPoolExecutor(4) as pool:
             users = [pool.submit(self.user, f"u{i}") for i in range(4)]
-            yield
-            self._stop.set()
+            try:
+                yield
+            finally:
+                self._stop.set()
         for user in users:
             user.result()
 
@@ -219,3 +222,12 @@ def test_a_killed_service_comes_back_with_all_that_was_acknowledged(completer, t
     # The last may have been stored when its acknowledgement was cut off; it was then sent again.
     assert store.read("u").version - acknowledged in (0, 1)
     store.close()
+
+
+def test_a_worker_that_never_comes_up_again_ends_the_service(completer, tmp_path):
+    completer.save(tmp_path / "model")
+    with service(tmp_path / "model", "--workers", "2") as (process, _):
+        shutil.rmtree(tmp_path / "model")
+        os.kill(workers_of(process)[0], signal.SIGKILL)
+        assert process.wait(60) == 2
+        assert "worker 0 dies as soon as it is started" in process.stderr.read()

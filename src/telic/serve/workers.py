@@ -7,7 +7,6 @@ import signal
 import socket
 import tempfile
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,8 +22,6 @@ from telic.serve.server import listen, serve_on, shown_address
 from telic.serve.settings import Settings
 from telic.serve.store import Store
 
-SHORTEST_LIFE = 5.0
-"""Seconds: a worker that dies sooner is not started a third time."""
 _log = logging.getLogger("telic.serve")
 
 
@@ -105,8 +102,8 @@ class _Worker:
     swap_due: bool = False
     """Whether it is still to read its model and keys anew."""
     _is_up: bool = False
-    _started: float = 0.0
-    _short: int = 0
+    _failed: int = 0
+    """Starts in a row after which it never answered."""
 
     def start(self) -> None:
         context = multiprocessing.get_context("spawn")
@@ -117,7 +114,6 @@ class _Worker:
         self.process.start()
         up.close()
         self._is_up = False
-        self._started = time.monotonic()
 
     def comes_up(self) -> bool:
         """Wait until it answers, or has died."""
@@ -129,15 +125,17 @@ class _Worker:
 
     def swap_if_due(self) -> None:
         """Tell it by a signal, which would end one that is only just being started."""
-        if self.swap_due and (self._is_up or (self._up.poll() and self.comes_up())):
+        if self.swap_due and self._came_up():
             self.swap_due = False
             assert self.process.pid
             os.kill(self.process.pid, signal.SIGHUP)
 
+    def _came_up(self) -> bool:
+        return self._is_up or (self._up.poll() and self.comes_up())
+
     def start_anew(self) -> None:
-        lived = time.monotonic() - self._started
-        self._short = self._short + 1 if lived < SHORTEST_LIFE else 0
-        if self._short > 1:
+        self._failed = 0 if self._came_up() else self._failed + 1
+        if self._failed > 1:
             raise InputError(f"worker {self.place.index} dies as soon as it is started.")
         _log.error("worker %d died and is started anew", self.place.index)
         mark_process_dead(self.process.pid, self.place.folder)
