@@ -15,6 +15,7 @@ COMMANDS = {
     "completion fit": ["IN", "OUT"],
     "completion fit --queries": ["other", "OUT", "--queries", "IN"],
     "completion evaluate": ["IN", "--report", "OUT"],
+    "completion export-log": ["IN", "OUT"],
     "auc fit": ["IN", "--model", "OUT", "--label", "y"],
     "auc fit --report": ["IN", "--model", "new", "--report", "OUT"],
     "auc rank": ["IN", "--model", "other", "--output", "OUT"],

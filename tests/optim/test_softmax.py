@@ -75,7 +75,8 @@ class Case:
         b = b if self.fit_intercept else np.zeros(self.K)
         centre = self.mass @ self.X if self.fit_intercept else np.zeros(self.X.shape[1])
         X = self.X - centre
-        step = 1.0 / (0.5 * (self.mass @ (X**2).sum(axis=1)) + self.l2)
+        steepest = 0.5 * (self.mass @ (X**2).sum(axis=1)) + self.l2
+        step = 1.0 / steepest if steepest else 0.0  # nothing varies, and nothing is to be gained
         for _ in range(steps):
             wrong = softmax(X @ W.T + b, axis=1) - np.eye(self.K)[self.labels]
             slope = (wrong * self.mass[:, None]).T @ X + self.l2 * W

@@ -203,9 +203,9 @@ def export_log(
     from telic.data import atomic_path, check_output
     from telic.data.ubi import read_ubi
 
+    check_output(out, reads=[recorded], overwrite=overwrite)
     if out.suffix.lower() != ".parquet":
         raise InputError(f"{out}: a composition log is a .parquet file. Name one.")
-    check_output(out, reads=[recorded], overwrite=overwrite)
     table, left_out = read_ubi(recorded)
     with atomic_path(out) as temporary:
         pq.write_table(table, temporary)

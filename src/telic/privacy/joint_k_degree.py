@@ -158,7 +158,7 @@ def _join(network: Network, name: str, missing: np.ndarray, rng: np.random.Gener
         place = source * np.int64(n) + ends
         again = np.ones(len(place), bool)
         again[np.unique(place, return_index=True)[1]] = False
-        return again | np.isin(place, taken) | (~loops & (source == ends))
+        return again | np.isin(place, taken) | ((source == ends) & (not loops))
 
     bad = wrong(target)
     for _ in range(TRIES):
