@@ -57,7 +57,7 @@ def test_discover_then_recognise_explain_and_report(folder, file):
 
 
 def test_recognise_shows_every_pipeline_and_where_it_was_chosen(folder, file):
-    options = ("recognise", folder / "log", "--found", file, "--classifier", "Decision Trees")
+    options = ("recognise", folder / "log", "--found", file, "--classifier", "Naive")
     (row, *_) = json.loads(run(*options, "--json").stdout)["recognition"]
     chosen_in = [half for one in row["pipelines"] for half in one["chosen_in"]]
     assert sorted(chosen_in) == [f"{r}.{half}" for r in range(1, 6) for half in (1, 2)]

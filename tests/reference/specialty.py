@@ -40,11 +40,10 @@ def shares(row, profile, steps):
     share = [1 / len(profile)] * len(profile)
     for _ in range(steps):
         gained = [0.0] * len(profile)
-        for d, count in enumerate(row):
+        for d in np.flatnonzero(row):
             mixed = sum(s * p[d] for s, p in zip(share, profile, strict=True))
             for k in range(len(profile)):
-                if count:
-                    gained[k] += count * share[k] * profile[k][d] / mixed
+                gained[k] += row[d] * share[k] * profile[k][d] / mixed
         share = [one / sum(gained) for one in gained]
     return share
 
@@ -56,9 +55,8 @@ def profiles(table, member, profile, share, shrink):
     for k in range(len(profile) - 1):
         own = shrink * mix
         for u in np.flatnonzero(member == k):
-            for d in range(table.shape[1]):
+            for d in np.flatnonzero(table[u]):
                 mixed = sum(share[u][j] * profile[j][d] for j in range(len(profile)))
-                if table[u, d]:
-                    own[d] += table[u, d] * share[u][k] * profile[k][d] / mixed
+                own[d] += table[u, d] * share[u][k] * profile[k][d] / mixed
         rows.append(own / own.sum())
     return np.array([*rows, mix])

@@ -103,15 +103,17 @@ def test_shares_by_their_definition(units):
     for row, share in zip(table, found, strict=True):
         np.testing.assert_allclose(share, reference.shares(row, profile, EM_STEPS), atol=1e-9)
     assert shares(np.zeros((1, table.shape[1])), profile) == pytest.approx(np.full((1, 3), 1 / 3))
+    unseen = np.array([[0.0, 1.0], [0.0, 1.0]])  # profiles of other users, without the diagnosis
+    assert shares(np.array([[1.0, 0.0]]), unseen).tolist() == [[0.5, 0.5]]
 
 
 def test_profiles_by_their_definition(hospital, units):
     table, n = units.counts(), hospital.plan.practices
     mix = table.sum(axis=0) / table.sum()
     profile, share = np.tile(mix, (n + 1, 1)), np.eye(n + 1)[hospital.practice]
-    for _ in range(2):
-        profile = reference.profiles(table, hospital.practice, profile, share, SHRINK)
-        share = np.array([reference.shares(row, profile, EM_STEPS) for row in table])
+    profile = reference.profiles(table, hospital.practice, profile, share, SHRINK)
+    share = np.array([reference.shares(row, profile, EM_STEPS) for row in table])
+    profile = reference.profiles(table, hospital.practice, profile, share, SHRINK)
     np.testing.assert_allclose(profiles_of(units, hospital.practice, n), profile, atol=1e-8)
 
 

@@ -8,6 +8,8 @@ belongs to the practice of largest share if the share is large, and surely so.
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
+from scipy import sparse
 from scipy.stats import norm
 from threadpoolctl import threadpool_limits
 
@@ -68,14 +70,36 @@ def shares(counts: np.ndarray, profile: np.ndarray) -> np.ndarray:
     array([[0.8, 0.2]])
     """
     share = np.full((len(counts), len(profile)), 1 / len(profile))
-    some = counts.sum(axis=1) > 0
-    counts, own = counts[some], share[some]
-    for _ in range(EM_STEPS):
-        mixed = np.maximum(own @ profile, np.finfo(float).tiny)
-        own = own * ((counts / mixed) @ profile.T)
-        own /= own.sum(axis=1, keepdims=True)
-    share[some] = own
+    rows = sparse.csr_array(counts, dtype=float)
+    _climb((rows.indptr, rows.indices, rows.data), np.ascontiguousarray(profile.T), EM_STEPS, share)
     return share
+
+
+@njit(cache=True, nogil=True)
+def _climb(rows, by_code, steps, share):
+    """Take EM's steps from every user's shares, over the diagnoses that the user has."""
+    start, code, count = rows
+    taken = np.empty(by_code.shape[1])
+    for u in range(len(share)):
+        some = slice(start[u], start[u + 1])
+        likely = by_code[code[some]]
+        by_profile = np.ascontiguousarray(likely.T)  # sums over either axis run along memory
+        own, ratio = share[u], np.empty(len(likely))
+        for _ in range(steps):
+            ratio[:] = np.finfo(np.float64).tiny
+            for k in range(len(own)):
+                for p in range(len(ratio)):
+                    ratio[p] += own[k] * by_profile[k, p]
+            taken[:] = 0.0
+            for p in range(len(ratio)):
+                ratio[p] = count[start[u] + p] / ratio[p]
+                for k in range(len(own)):
+                    taken[k] += ratio[p] * likely[p, k]
+            total = np.sum(own * taken)
+            if total == 0.0:  # no diagnosis, or none that a profile holds: nothing tells them apart
+                break
+            for k in range(len(own)):
+                own[k] *= taken[k] / total
 
 
 def refine(units: Units, member: np.ndarray, n_practices: int) -> Practices:
