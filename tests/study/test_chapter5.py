@@ -60,7 +60,7 @@ def small(problem, monkeypatch):
 @pytest.mark.usefixtures("small")
 def test_the_study_runs_resumes_and_prints_json(tmp_path):
     out, work = tmp_path / "report.html", tmp_path / "work"
-    options = ["--replications", "2", "--seconds", "0.5", "--work", str(work), "--out", str(out)]
+    options = ["--replications", "1", "--seconds", "0.15", "--work", str(work), "--out", str(out)]
     done = CliRunner().invoke(app, ["study", "chapter-5", *options, "--json"])
     assert done.exit_code == 0, done.output
     reached, bias = map(Table.from_json, json.loads(done.stdout)["tables"])
