@@ -242,8 +242,15 @@ def test_score_names_an_unknown_label():
         AUCClassifier().fit(X, y).score(X, np.where(y, 5, 0))
 
 
+@pytest.mark.parametrize(("beta1", "instead"), [(0, "ConjugateGradientAUC"), (1e-3, "VRSPAM")])
+def test_too_many_columns_for_the_moments_are_refused_before_any_memory_is(beta1, instead):
+    X = sparse.eye(4, 100_000, format="csr")
+    with pytest.raises(InputError, match=f"100,000 columns need moments of 74.5 GiB.*{instead}"):
+        ExactAUC(beta1=beta1).fit(X, [0, 1, 0, 1])
+
+
 def test_a_partial_range_that_leaves_nothing_to_rank_says_why():
     X, y = rows()
-    with pytest.warns(UserWarning, match=r"negatives in fpr=\(0, 0.05\); take a wider range"):
+    with pytest.warns(UserWarning, match=r"fpr=\(0, 0.05\), min_tpr=0.0; take wider"):
         model = PairwiseAUC(1.0, loss="squared_hinge", fpr=(0, 0.05)).fit(X[:, 1:], y)
     assert model.score(X[:, 1:], y) == 0.5

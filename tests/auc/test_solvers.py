@@ -264,21 +264,28 @@ def test_other_surrogates_reach_scipys_optimum_of_the_definition(loss, phi):
     assert defined(w) == pytest.approx(minimize(defined, np.zeros(4)).fun, rel=1e-7)
 
 
-def test_partial_range_counts_the_negatives_of_highest_score():
+@pytest.mark.parametrize("min_tpr", [0.0, 0.6])
+def test_partial_range_counts_the_highest_negatives_and_the_lowest_positives(min_tpr):
     X, positive = small()
     beta, p = 1e-2, positive.mean()
-    top = int(np.ceil(0.2 * (~positive).sum()))
+    top, bottom = (
+        round(share * rows.sum()) for share, rows in ((0.2, ~positive), (1 - min_tpr, positive))
+    )
+    ranges = {"fpr": (0.0, top / (~positive).sum()), "min_tpr": 1 - bottom / positive.sum()}
 
     def defined(w):
         scores = X @ w
-        low = np.sort(scores[~positive])[-top:]
-        margins = scores[positive][:, None] - low[None]
+        low, high = np.sort(scores[~positive])[-top:], np.sort(scores[positive])[:bottom]
+        margins = high[:, None] - low[None]
         return p * (1 - p) * (np.maximum(0, 1 - margins) ** 2).mean() + beta / 2 * w @ w
 
     rng = np.random.default_rng(0)
-    w = pairwise(X, positive, beta=beta, loss="squared_hinge", fpr=(0.0, 0.2), rng=rng).coef
+    found = pairwise(X, positive, beta=beta, loss="squared_hinge", rng=rng, **ranges)
+    w = found.coef
+    assert found.objective == pytest.approx(defined(w))
     reference = minimize(defined, np.zeros(4), method="Nelder-Mead", options={"maxiter": 5000})
     assert defined(w) <= reference.fun * (1 + 1e-3)
+    assert defined(w) - found.gap <= reference.fun
     everything = pairwise(X, positive, beta=beta, loss="squared_hinge", rng=rng).coef
     assert defined(w) < defined(everything)
 
@@ -294,6 +301,11 @@ def test_partial_range_counts_the_negatives_of_highest_score():
         (lambda X, y, rng: spdam(X, y, beta=1.0, batch_size=0, rng=rng), "batch_size"),
         (lambda X, y, rng: pairwise(X, y, beta=1.0, loss="exp", rng=rng), "expected one of"),
         (lambda X, y, rng: pairwise(X, y, beta=1.0, fpr=(0.5, 0.5), rng=rng), "rates"),
+        (lambda X, y, rng: pairwise(X, y, beta=1.0, min_tpr=1, rng=rng), "min_tpr: 1"),
+        (
+            lambda X, y, rng: pairwise(X, y, beta=1.0, loss="logistic", min_tpr=0.5, rng=rng),
+            "no partial range",
+        ),
     ],
 )
 def test_parameters_out_of_range_are_named(call, message):

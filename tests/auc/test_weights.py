@@ -96,11 +96,13 @@ def test_the_weighted_objective_is_a_mean_over_weighted_pairs():
         assert moments(rows, Y, weight).objective(w, beta=BETA) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("fpr", [(0, 0.3), (0.1, 0.6), (0, 1)])
-def test_a_partial_range_counts_weighted_negatives_by_their_rank(fpr):
+@pytest.mark.parametrize(
+    ("fpr", "min_tpr"), [((0, 0.3), 0), ((0.1, 0.6), 0), ((0, 1), 0), ((0, 1), 0.7)]
+)
+def test_a_partial_range_counts_weighted_rows_by_their_rank(fpr, min_tpr):
     # Weights that put every weight on rows in thirds make the range's end fall within a row.
-    weight = np.where(Y, 1.0, RNG.integers(1, 4, size=N))
-    options = {"loss": "squared_hinge", "fpr": fpr}
+    weight = RNG.integers(1, 4, size=N).astype(float)
+    options = {"loss": "squared_hinge", "fpr": fpr, "min_tpr": min_tpr}
     one = PairwiseAUC(0.1, **options).fit(X, Y, weight).coef_
     two = PairwiseAUC(0.1, **options).fit(
         np.repeat(X, weight.astype(int), axis=0), np.repeat(Y, weight.astype(int))

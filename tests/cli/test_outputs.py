@@ -46,6 +46,7 @@ COMMANDS = {
     "study chapter-3": ["--out", "OUT", "--pairs", "IN"],
     "study chapter-3 --catalogue": ["--out", "OUT", "--catalogue", "IN"],
     "study do-no-harm": ["--out", "OUT"],
+    "study top-of-list": ["--out", "OUT"],
     **{f"study chapter-{n}": ["--out", "OUT"] for n in (4, 5, 6, 7)},
     "study paper-001": ["--out", "OUT", "--results", "IN"],
     "study paper-002": ["--out", "OUT"],

@@ -1,6 +1,7 @@
 """What a ranking is worth: numbers, curves with intervals, the confusion matrix, one page."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,18 +12,26 @@ from telic.auc.diagnostics import batch_sizes, convergence
 from telic.auc.ranker import Labelled
 from telic.auc.scaling import Scaling
 from telic.evaluate.classification import auc_interval, lift_area, partial_auc
+from telic.evaluate.top_of_list import Measure, average_precision, precision_at, resampled
 from telic.report import Report, Table
 
 RESAMPLES = 200
+TOP = 100
+"""Rows of the list's top whose precision is measured."""
 GRID = np.linspace(0, 1, 101)
 
 
-def measures(positive: np.ndarray, scores: np.ndarray) -> dict[str, Any]:
-    """AUC with its 95 % interval, partial AUC, lift area, and the confusion matrix at 0."""
+def measures(positive: np.ndarray, scores: np.ndarray, *, seed: int = 0) -> dict[str, Any]:
+    """AUC and the measures of the list's top with 95 % intervals, and the confusion matrix at 0."""
     called = scores > 0
     hit = int((called & positive).sum())
     false = int((called & ~positive).sum())
     interval = auc_interval(positive, scores)
+    k = min(TOP, positive.size)
+    tops: dict[str, Measure] = {
+        "average_precision": average_precision,
+        f"precision_at_{k}": partial(precision_at, k=k),
+    }
     return {
         "rows": int(positive.size),
         "positives": int(positive.sum()),
@@ -31,6 +40,17 @@ def measures(positive: np.ndarray, scores: np.ndarray) -> dict[str, Any]:
         "auc_high": interval.high,
         "auc_fpr_10": partial_auc(positive, scores, fpr=(0.0, 0.1)),
         "lift_area": lift_area(positive, scores),
+        **{
+            f"{name}{end}": value
+            for name, measure in tops.items()
+            for end, value in zip(
+                ("", "_low", "_high"),
+                resampled(
+                    measure, positive, scores, resamples=_resamples(positive.size), seed=seed
+                ),
+                strict=True,
+            )
+        },
         "true_positives": hit,
         "false_positives": false,
         "false_negatives": int(positive.sum()) - hit,
@@ -47,8 +67,7 @@ def curves(positive: np.ndarray, scores: np.ndarray, *, seed: int = 0) -> tuple[
     last = np.r_[np.flatnonzero(np.diff(ranked)), ranked.size - 1]  # one point a tie
     rng = np.random.default_rng(seed)
     roc, precision = [], []
-    resamples = RESAMPLES if positive.size <= 100_000 else RESAMPLES // 4
-    for resample in range(resamples + 1):
+    for resample in range(_resamples(positive.size) + 1):
         # The first is the sample itself. Within-class resampling keeps both classes present.
         weight = np.ones(truth.size)
         if resample:
@@ -66,6 +85,10 @@ def curves(positive: np.ndarray, scores: np.ndarray, *, seed: int = 0) -> tuple[
         _band(np.array(roc), "False-positive rate", "True-positive rate", (GRID, GRID)),
         _band(np.array(precision), "Recall", "Precision", (GRID, np.full(GRID.size, base))),
     )
+
+
+def _resamples(rows: int) -> int:
+    return RESAMPLES if rows <= 100_000 else RESAMPLES // 4
 
 
 def _band(lines: np.ndarray, x_label: str, y_label: str, chance: tuple) -> Figure:
@@ -104,19 +127,28 @@ def page(
     features : list of (str, float)
         Names and weights, the most important first.
     """
-    found = measures(positive, scores)
+    found = measures(positive, scores, seed=seed)
+    k = min(TOP, positive.size)
     report = Report(title, lead)
     report.section("Ranking")
     report.table(
         Table(
             "How well rows are ranked",
-            {"measure": "", "value": ".4f", "95 % interval (DeLong)": "{:.4f} – {:.4f}"},
+            {"measure": "", "value": ".4f", "95 % interval": "{:.4f} – {:.4f}"},
             [
-                ["AUC", found["auc"], [found["auc_low"], found["auc_high"]]],
+                *(
+                    [name, found[key], [found[f"{key}_low"], found[f"{key}_high"]]]
+                    for name, key in (
+                        ("AUC", "auc"),
+                        ("average precision", "average_precision"),
+                        (f"precision among the first {k}", f"precision_at_{k}"),
+                    )
+                ),
                 ["mean recall at false-positive rates up to 10 %", found["auc_fpr_10"], None],
                 ["area under the lift chart", found["lift_area"], None],
             ],
-            note=f"{found['rows']:,} rows, {found['positives']:,} positives ({label}).",
+            note=f"{found['rows']:,} rows, {found['positives']:,} positives ({label}). The AUC's "
+            "interval is DeLong's; the others resample the rows of each class.",
         )
     )
     roc, recall = curves(positive, scores, seed=seed)

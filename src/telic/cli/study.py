@@ -63,6 +63,24 @@ def do_no_harm(
     )  # fmt: skip
 
 
+@app.command("top-of-list")
+def top_of_list(
+    out: Out = None,
+    rows: Annotated[int, typer.Option(help="Of each set at most.", min=300)] = 30_000,
+    resamples: Annotated[int, typer.Option(help="For the intervals.", min=20)] = 1000,
+    data: Data = None,
+    seed: Seed = 0,
+    work: Work = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Linear rankers by the top of their lists, on real sets with rare positives."""
+    _study(
+        "top_of_list", out, work, overwrite, as_json,
+        rows=rows, resamples=resamples, data=data, seed=seed,
+    )  # fmt: skip
+
+
 @app.command("chapter-3")
 def chapter_3(
     out: Out = None,

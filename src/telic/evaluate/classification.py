@@ -71,7 +71,7 @@ def roc_auc(
     >>> roc_auc(["ok", "ok", "fraud"], [0.1, 0.4, 0.8], pos_label="fraud")
     1.0
     """
-    positive, scores = _checked(y, scores, pos_label)
+    positive, scores = checked_scores(y, scores, pos_label)
     if sample_weight is None:
         high, low = np.sort(scores[positive]), np.sort(scores[~positive])
         twice_wins, _ = _count_below(high, low)
@@ -121,7 +121,7 @@ def auc_interval(
         raise InputError(f"level: {level!r}, expected a number between 0 and 1.")
     if scale not in ("logit", "identity"):
         raise InputError(f"scale: {scale!r}, expected 'logit' or 'identity'.")
-    positive, scores = _checked(y, scores, pos_label, at_least=2)
+    positive, scores = checked_scores(y, scores, pos_label, at_least=2)
     high, low = np.sort(scores[positive]), np.sort(scores[~positive])
     twice_wins, high_squares = _count_below(high, low)
     twice_losses, low_squares = _count_below(low, high)
@@ -156,8 +156,8 @@ def auc_difference(
     >>> round(result.difference, 4), result.p_value < 0.3
     (0.375, True)
     """
-    positive, scores_a = _checked(y, scores_a, pos_label, at_least=2)
-    _, scores_b = _checked(positive, scores_b, None, at_least=2)
+    positive, scores_a = checked_scores(y, scores_a, pos_label, at_least=2)
+    _, scores_b = checked_scores(positive, scores_b, None, at_least=2)
     placed = [_placements(scores[positive], scores[~positive]) for scores in (scores_a, scores_b)]
     (high_a, low_a), (high_b, low_b) = placed
     difference = high_a.mean() - high_b.mean()
@@ -173,25 +173,42 @@ def partial_auc(
     scores: ArrayLike,
     *,
     fpr: tuple[float, float] = (0.0, 0.1),
+    min_tpr: float = 0.0,
     pos_label: Any = None,
 ) -> float:
     """Mean true-positive rate while the false-positive rate runs through a range.
 
     The area under that piece of the ROC curve divided by the range's width, so that 1 is
-    perfect, and over (0, 1) it is the AUC. Ties are straight lines. `pos_label` is as for
-    `roc_auc`.
+    perfect, and over (0, 1) it is the AUC. Ties are straight lines. With `min_tpr` it is the
+    two-way partial AUC: the part of the area above that true-positive rate, divided by what there
+    is of it, which is the share of pairs ranked right among the highest negatives and the lowest
+    positives.
+
+    Parameters
+    ----------
+    y, scores : arrays of shape (n,)
+        As for `roc_auc`, and `pos_label` too.
+    fpr : (float, float), default (0, 0.1)
+        False-positive rates, 0 <= low < high <= 1.
+    min_tpr : float, default 0
+        True-positive rate from which the area counts, in [0, 1).
 
     Examples
     --------
     >>> partial_auc([0, 0, 1, 1], [0.1, 0.5, 0.4, 0.8], fpr=(0, 0.5))
     0.5
+    >>> partial_auc([0, 0, 1, 1], [0.1, 0.5, 0.4, 0.8], fpr=(0, 1), min_tpr=0.5)
+    0.5
     """
     start, stop = fpr
     if not 0 <= start < stop <= 1:
         raise InputError(f"fpr: {fpr!r}, expected two rates with 0 <= low < high <= 1.")
-    positive, scores = _checked(y, scores, pos_label)
+    if not 0 <= min_tpr < 1:
+        raise InputError(f"min_tpr: {min_tpr!r}, expected a rate with 0 <= rate < 1.")
+    positive, scores = checked_scores(y, scores, pos_label)
     order = np.argsort(-scores)
-    last = np.r_[np.flatnonzero(np.diff(scores[order])), scores.size - 1]  # one point a tie
+    falling = scores[order]
+    last = np.r_[np.flatnonzero(falling[1:] != falling[:-1]), scores.size - 1]  # one point a tie
     true = np.r_[0, np.cumsum(positive[order])[last]] / positive.sum()
     false = np.r_[0, np.cumsum(~positive[order])[last]] / (~positive).sum()
     # The area up to a rate is piecewise quadratic: exact at the knots, linear TPR in between.
@@ -206,7 +223,11 @@ def partial_auc(
         slope = (true[right] - true[left]) / width
         return float(area[left] + part * (true[left] + slope * part / 2))
 
-    return (up_to(stop) - up_to(start)) / (stop - start)
+    width = stop - start
+    if min_tpr > 0:  # the curve rises: below the rate where it gets there, nothing counts
+        start = min(max(start, float(np.interp(min_tpr, true, false))), stop)
+    above = up_to(stop) - up_to(start) - min_tpr * (stop - start)
+    return above / (width * (1 - min_tpr))
 
 
 def lift_area(y: ArrayLike, scores: ArrayLike, *, pos_label: Any = None) -> float:
@@ -220,12 +241,12 @@ def lift_area(y: ArrayLike, scores: ArrayLike, *, pos_label: Any = None) -> floa
     >>> lift_area([0, 0, 0, 1], [1, 2, 3, 4])
     0.875
     """
-    positive, _ = _checked(y, scores, pos_label)
+    positive, _ = checked_scores(y, scores, pos_label)
     share = positive.mean()
     return float(share / 2 + (1 - share) * roc_auc(positive, scores))
 
 
-def _checked(
+def checked_scores(
     y: ArrayLike, scores: ArrayLike, pos_label: Any, at_least: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return which rows are positive, and the scores as floats."""

@@ -40,14 +40,19 @@ def _described(cls: type[Model]) -> type[Model]:
     return cls
 
 
+MOST_COLUMNS = 20_000
+"""Of `ExactAUC`: three such matrices are what a machine of 16 GiB holds."""
+
+
 @_described
 class ExactAUC(LinearAUC):
     """The exact optimum of the pairwise square loss (the documents' B-LS-SVM).
 
     Class moments in one pass, then Cholesky, or coordinate descent with an ℓ₁ term. Time
-    O(n·d²), memory O(d²): for up to a few thousand columns. With ℓ₂ alone the *direction* is
-    that of class-balanced ridge regression: `RidgeClassifier(class_weight="balanced",
-    alpha=n·beta/(4p(1−p)))` ranks identically, only slower.
+    O(n·d²), memory O(d²): for up to a few thousand columns; more than 20,000 are refused. With ℓ₂
+    alone the *direction* is that of class-balanced ridge regression:
+    `RidgeClassifier(class_weight="balanced", alpha=n·beta/(4p(1−p)))` ranks identically, only
+    slower.
 
     Parameters
     ----------
@@ -94,6 +99,12 @@ class ExactAUC(LinearAUC):
     ) -> Solution:
         at_least("beta", self.beta, 0)
         at_least("beta1", self.beta1, 0)
+        if (d := X.shape[1]) > MOST_COLUMNS:
+            raise InputError(
+                f"ExactAUC: {d:,} columns need moments of {8 * d * d / 2**30:.1f} GiB, expected at "
+                f"most {MOST_COLUMNS:,} columns. Use "
+                + ("VRSPAM." if self.beta1 else "ConjugateGradientAUC, which has the same optimum.")
+            )
         certify: dict[str, Any] = {"beta": self.beta, "tol": self.tol, "weight": weight}
         with small_products(X.shape[1]):
             found = moments(X, positive, weight)
@@ -435,6 +446,9 @@ class PairwiseAUC(LinearAUC):
         False-positive rates that count: (0, 0.1) trains for the top of the list. Where no
         direction lifts the mean of the positives above that of those negatives, the optimum is 0
         and nothing is ranked, with a warning: take a wider range.
+    min_tpr : float, default 0
+        True-positive rate from which positives count, in [0, 1). With `fpr` it trains for the
+        two-way partial AUC (`telic.evaluate.classification.partial_auc`).
     tol : float, default 1e-8
         Certified relative gap (of the rounded hinge) at which to stop. With fpr[0] > 0 there is
         no bound: a relative decrease.
@@ -450,6 +464,7 @@ class PairwiseAUC(LinearAUC):
         *,
         loss: str = "hinge",
         fpr: tuple[float, float] = (0.0, 1.0),
+        min_tpr: float = 0.0,
         tol: float = 1e-8,
         max_iter: int = 1000,
         threshold: Rule = "prior",
@@ -459,6 +474,7 @@ class PairwiseAUC(LinearAUC):
         self.beta = beta
         self.loss = loss
         self.fpr: Any = fpr
+        self.min_tpr = min_tpr
         self.tol = tol
         self.max_iter = max_iter
         self.threshold = threshold
@@ -478,6 +494,7 @@ class PairwiseAUC(LinearAUC):
             beta=self.beta,
             loss=self.loss,
             fpr=tuple(self.fpr),
+            min_tpr=self.min_tpr,
             tol=self.tol,
             max_iter=self.max_iter,
             weight=weight,
@@ -486,9 +503,9 @@ class PairwiseAUC(LinearAUC):
         )
 
     def _why_no_ranking(self) -> str:
-        if tuple(self.fpr) == (0.0, 1.0):
+        if tuple(self.fpr) == (0.0, 1.0) and not self.min_tpr:
             return super()._why_no_ranking()
         return (
-            "no direction lifts the positives' mean above that of the negatives in "
-            f"fpr={self.fpr}; take a wider range."
+            "no direction lifts the mean of the positives that count above that of the negatives: "
+            f"fpr={self.fpr}, min_tpr={self.min_tpr}; take wider ranges."
         )

@@ -3,7 +3,7 @@
 All minimise p(1 − p)·E[φ(s − s')] + (beta/2)·‖w‖² over the pairs of a positive and a negative
 score, with φ the hinge max(0, 1 − m), its square, or log(1 + exp(−m)). B-SVM-OR of the source
 (Joachims, 2006) is the hinge. Partial AUC keeps only the negatives whose rank lies in a range of
-false-positive rates.
+false-positive rates, and two-way partial AUC only the positives beyond a true-positive rate.
 """
 
 from collections.abc import Callable
@@ -105,6 +105,7 @@ def pairwise(
     beta: float,
     loss: str = "hinge",
     fpr: tuple[float, float] = (0.0, 1.0),
+    min_tpr: float = 0.0,
     max_pairs: int = 2_000_000,
     tol: float = 1e-8,
     max_iter: int = 1000,
@@ -128,6 +129,9 @@ def pairwise(
         False-positive rates that count. (0, b) averages over the b·n₋ negatives of highest score,
         the last of them in part, and stays convex; from a > 0 it does not, and the result is a
         local optimum. Not with "logistic".
+    min_tpr : float, default 0
+        True-positive rate from which positives count, in [0, 1): the mean is over the
+        (1 − min_tpr)·n₊ positives of lowest score, and stays convex. Not with "logistic".
     max_pairs : int, default 2,000,000
     tol : float, default 1e-8
         Stop when ‖∇F(w)‖²/(2·beta), a bound on F(w) − F*, is at most tol times F(w), F with the
@@ -152,8 +156,13 @@ def pairwise(
     start, stop = fpr
     if not 0 <= start < stop <= 1:
         raise InputError(f"fpr: {fpr!r}, expected two rates with 0 <= low < high <= 1.")
-    if loss == "logistic" and fpr != (0.0, 1.0):
-        raise InputError("fpr: the logistic loss has no partial range; use loss='squared_hinge'.")
+    if not 0 <= min_tpr < 1:
+        raise InputError(f"min_tpr: {min_tpr!r}, expected a rate with 0 <= rate < 1.")
+    smooth = (start, stop, min_tpr) == (0, 1, 0)
+    if loss == "logistic" and not smooth:
+        raise InputError(
+            "fpr, min_tpr: the logistic loss has no partial range; use loss='squared_hinge'."
+        )
     if beta <= 0:
         raise InputError(f"beta: {beta!r}; the pairwise losses need beta > 0 to have an optimum.")
     counts = np.ones(positive.size) if weight is None else weight
@@ -178,14 +187,9 @@ def pairwise(
             slopes -= np.bincount(drawn[1], slope, positive.size)
             return float(drawn_weight @ np.logaddexp(0, -margins)), slopes
         positives, negatives = (part[np.argsort(scores[part])] for part in rows)
-        # Rates are counted from the highest score down, arrays ascend.
-        ends = np.cumsum(counts[negatives][::-1])[::-1] / totals[1]
-        begins = np.r_[ends[1:], 0.0]
-        inside = np.clip(np.minimum(ends, stop) - np.maximum(begins, start), 0.0, None)
-        kept = inside > 0
-        negatives, inside = negatives[kept], inside[kept] / inside[kept].sum()
-        inputs = scores[positives], scores[negatives]
-        weights = counts[positives] / totals[0], inside
+        positives, high = _in_range(positives, counts, min_tpr, 1.0)
+        negatives, low = _in_range(negatives, counts, start, stop)
+        inputs, weights = (scores[positives], scores[negatives]), (high, low)
         if loss == "hinge":
             value, of_high, of_low = smoothed_hinge_sums(*inputs, corner, *weights)
         else:
@@ -215,7 +219,6 @@ def pairwise(
         if smooth and last[1] @ last[1] <= tol * 2 * beta * last[0]:
             raise StopIteration
 
-    smooth = (start, stop) == (0, 1)
     corners = SMOOTHING if loss == "hinge" else (1.0,)
     for corner in corners:
         sure = smooth and corner == corners[-1]
@@ -258,6 +261,27 @@ def pairwise(
     rounded = pairs_weight * corner / 2 if loss == "hinge" else 0.0
     converged = gap <= tol * total if smooth else None
     return Solution(w, evaluations, converged, gap + rounded, total + rounded, stopped, exhausted)
+
+
+def _in_range(
+    rows: np.ndarray, counts: np.ndarray, start: float, stop: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Keep a class's rows, in the order of their scores, within rates counted from the highest.
+
+    Returns
+    -------
+    rows : ndarray
+    share : ndarray
+        What part of the range is theirs; the rows at its ends are in it in part.
+    """
+    if (start, stop) == (0.0, 1.0):
+        return rows, counts[rows] / counts[rows].sum()
+    ends = np.cumsum(counts[rows][::-1])[::-1]
+    ends /= ends[0]
+    begins = np.r_[ends[1:], 0.0]
+    inside = np.clip(np.minimum(ends, stop) - np.maximum(begins, start), 0.0, None)
+    kept = inside > 0
+    return rows[kept], inside[kept] / inside[kept].sum()
 
 
 def _newton(
