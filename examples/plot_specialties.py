@@ -11,9 +11,9 @@ access log alone, and count the alarms they explain.
 import matplotlib.pyplot as plt
 
 from telic.simulate.hospital_families import simulate_family
-from telic.specialty.discover import discover
-from telic.specialty.effect import effect
-from telic.specialty.explain import judge
+from telic.specialty.alarms.before_and_after import effect
+from telic.specialty.alarms.judge import judge
+from telic.specialty.discovery.discover import discover
 
 hospital = simulate_family("referrals", 4)
 log = hospital.log

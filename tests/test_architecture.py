@@ -1,24 +1,38 @@
-"""The picture of the packages shows every file that there is, and none that there is not."""
+"""The picture of the packages shows every file in its room, and none that there is not."""
 
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "telic"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 PICTURE = PAGE.partition("## Packages")[2].partition("\n## ")[0]
-FILES = {
-    path.stem
-    for path in (ROOT / "src" / "telic").rglob("*.py")
-    if not path.stem.startswith("__") and "study" not in path.parts
-}
+ROOMS = dict(re.findall(r"^ {6}(\w+)/(.*?)(?=^ {6}\w|^ {4}\w|\Z)", PICTURE, re.M | re.S))
 
 
-def test_every_file_is_in_the_picture():
-    missing = {stem for stem in FILES if not re.search(rf"\b{stem}\b", PICTURE)}
+def files_of(room):
+    """The files of a room: what is in its folder and below."""
+    return {p.stem for p in (SOURCE / room).rglob("*.py") if not p.stem.startswith("__")}
+
+
+def test_every_room_is_in_the_picture():
+    assert set(ROOMS) == {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+
+
+@pytest.mark.parametrize("room", sorted(set(ROOMS) - {"study"}))
+def test_every_file_is_in_its_room(room):
+    missing = {stem for stem in files_of(room) if not re.search(rf"\b{stem}\b", ROOMS[room])}
     assert not missing
 
 
-def test_every_file_in_the_picture_is_there():
-    everything = {path.stem for path in (ROOT / "src").rglob("*.py")}
-    gone = set(re.findall(r"\b(\w+)\.py\b", PICTURE)) - everything
-    assert not gone
+@pytest.mark.parametrize("room", sorted(ROOMS))
+def test_every_file_in_the_picture_is_there(room):
+    assert not set(re.findall(r"\b(\w+)\.py\b", ROOMS[room])) - files_of(room)
+
+
+@pytest.mark.parametrize("room", sorted(set(ROOMS) - {"study"}))
+def test_every_folder_is_in_the_picture_of_its_room(room):
+    folders = {p.parent.name for p in (SOURCE / room).glob("*/__init__.py")}
+    assert folders <= set(re.findall(r"^ {8,10}(\w+)/", ROOMS[room], re.M))

@@ -14,16 +14,16 @@ import numpy as np
 from benchmarks.privacy.recursion import candidates
 from telic.hin import induced, read_network, write_network
 from telic.privacy.adversary import Adversary
-from telic.privacy.advise import advise
-from telic.privacy.auxiliary import Auxiliary
-from telic.privacy.dehin import _target_links, attack
-from telic.privacy.limits import Limits
+from telic.privacy.advice.advise import advise
+from telic.privacy.anonymisers.release_steps import apply_steps
+from telic.privacy.attacks.auxiliary import Auxiliary
+from telic.privacy.attacks.dehin import _target_links, attack
+from telic.privacy.attacks.score import scores
 from telic.privacy.merged_types import flatten
-from telic.privacy.release_steps import apply_steps
-from telic.privacy.risk import risks
-from telic.privacy.score import scores
+from telic.privacy.risk.limits import Limits
+from telic.privacy.risk.risks import risks
 from telic.privacy.target import subsets
-from telic.privacy.utility import utility_loss
+from telic.privacy.utility.utility_loss import utility_loss
 from telic.simulate.microblog import TQQ_USERS, Community, microblog
 
 LOAD = """

@@ -17,9 +17,9 @@ import numpy as np
 from scipy.stats import binomtest
 
 from telic.simulate.hospital_families import FAMILIES, plan, simulate_family
-from telic.specialty import evidence, practices, residuals
-from telic.specialty.discover import discover
-from telic.specialty.units import units_of
+from telic.specialty.discovery import by_residuals, evidence, practices
+from telic.specialty.discovery.discover import discover
+from telic.specialty.discovery.user_patient_units import units_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "discovery.md"
 CHOSEN_ON = ("panels", "problem lists")
@@ -40,7 +40,7 @@ METHODS = {
 CONTROLS = ("none", "lean", "moved")
 CHANGES = {
     "as shipped": (),
-    "users who stand out: .99 → .95": ((residuals, "STANDS_OUT", 0.95),),
+    "users who stand out: .99 → .95": ((by_residuals, "STANDS_OUT", 0.95),),
     "member's share ≥ 1/3 → 1/4": ((practices, "MEMBER_SHARE", 0.25),),
     "lower bound ≥ 1/4 → 1/5": ((practices, "SURE_SHARE", 0.2),),
     "shown share ≥ .3 → .2": ((practices, "SHOWN_SHARE", 0.2),),

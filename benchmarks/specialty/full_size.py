@@ -17,15 +17,15 @@ from lda_speed import compare
 from scipy import sparse
 
 from telic.simulate.hospital import simulate_hospital
-from telic.specialty.access import read_log
-from telic.specialty.control import recognise_found
-from telic.specialty.discover import discover
-from telic.specialty.effect import effect
-from telic.specialty.explain import Pseudonyms, judge
-from telic.specialty.pathselclus import fit_pathselclus
-from telic.specialty.recognise import CORE_CLASSES
-from telic.specialty.report import specialty_report
-from telic.specialty.seeded import links_of, path_of, representatives
+from telic.specialty.alarms.before_and_after import effect
+from telic.specialty.alarms.judge import Pseudonyms, judge
+from telic.specialty.discovery.by_seeds import links_of, path_of, representatives
+from telic.specialty.discovery.discover import discover
+from telic.specialty.discovery.pathselclus import fit_pathselclus
+from telic.specialty.log.log_files import read_log
+from telic.specialty.recognition.recognise import CORE_CLASSES
+from telic.specialty.recognition.shuffled_control import recognise_found
+from telic.specialty.report.page import specialty_report
 
 PAGE = Path(__file__).parents[2] / "docs" / "specialty-speed.md"
 HEAD = """# Speed of telic.specialty

@@ -5,8 +5,8 @@ import time
 import numpy as np
 from scipy import sparse
 
-from telic.specialty.access import AccessLog
-from telic.specialty.lda import GibbsLDA
+from telic.specialty.discovery.gibbs_lda import GibbsLDA
+from telic.specialty.log.access_log import AccessLog
 
 SEEDS = range(5)
 """Of both samplers: chance decides whether two topics end up as one, so one run says little."""

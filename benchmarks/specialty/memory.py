@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from telic.simulate.hospital import simulate_hospital
-from telic.specialty.access import read_log, write_log
+from telic.specialty.log.log_files import read_log, write_log
 
 SCALE = 0.35
 COPIES = 6
@@ -47,9 +47,9 @@ def write(work, copies):
 
 
 def measure(work):
-    from telic.specialty.care import care_of
-    from telic.specialty.discover import discover
-    from telic.specialty.explain import judge
+    from telic.specialty.alarms.colleagues import care_of
+    from telic.specialty.alarms.judge import judge
+    from telic.specialty.discovery.discover import discover
 
     began = time.process_time()
 

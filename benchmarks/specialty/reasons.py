@@ -17,9 +17,9 @@ from scipy.stats import binomtest, t
 
 from telic.simulate.hospital_families import FAMILIES, plan
 from telic.simulate.hospital_teams import PLANTED, SNOOPING, simulate_teams
-from telic.specialty import reasons as module
-from telic.specialty.care import LIKELIER, care_of
-from telic.specialty.discover import discover
+from telic.specialty.alarms import access_reasons as module
+from telic.specialty.alarms.colleagues import LIKELIER, care_of
+from telic.specialty.discovery.discover import discover
 
 PAGE = Path(__file__).parents[2] / "docs" / "reasons.md"
 CHOSEN_ON = ("panels", "problem lists")

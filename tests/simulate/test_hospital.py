@@ -7,7 +7,7 @@ import pytest
 from telic.errors import InputError
 from telic.simulate.hospital import Difficulty, simulate_hospital
 from telic.simulate.hospital_practices import CORE_SIZES, HIDDEN_SIZES
-from telic.specialty.access import read_log
+from telic.specialty.log.log_files import read_log
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,10 @@ import pytest
 from telic.errors import InputError
 from telic.hin import density, induced
 from telic.privacy.adversary import Adversary
-from telic.privacy.auxiliary import Auxiliary
-from telic.privacy.dehin import attack
-from telic.privacy.risk import risks
-from telic.privacy.score import scores
+from telic.privacy.attacks.auxiliary import Auxiliary
+from telic.privacy.attacks.dehin import attack
+from telic.privacy.attacks.score import scores
+from telic.privacy.risk.risks import risks
 from telic.simulate.microblog import TQQ_LINKS, TQQ_USERS, Community, earlier_snapshot, microblog
 
 

@@ -10,15 +10,15 @@ from scipy import sparse
 from telic.errors import InputError
 from telic.simulate.hospital import Difficulty, simulate_hospital
 from telic.simulate.hospital_practices import HIDDEN_SIZES
-from telic.specialty.access import read_log
-from telic.specialty.coverage import COVERED, SHRINK
-from telic.specialty.discover import discover
-from telic.specialty.discovery import lifts, read_discovery
-from telic.specialty.effect import effect, known_snooping, together
-from telic.specialty.explain import Pseudonyms, judge, lines
-from telic.specialty.recognise import present_core, recognise, with_specialty
-from telic.specialty.report import specialty_report
-from telic.specialty.seeded import links_of, path_of
+from telic.specialty.alarms.before_and_after import effect, known_snooping, together
+from telic.specialty.alarms.coverage import COVERED, SHRINK
+from telic.specialty.alarms.judge import Pseudonyms, judge, lines
+from telic.specialty.discovery.by_seeds import links_of, path_of
+from telic.specialty.discovery.discover import discover
+from telic.specialty.discovery.result import lifts, read_discovery
+from telic.specialty.log.log_files import read_log
+from telic.specialty.recognition.recognise import present_core, recognise, with_specialty
+from telic.specialty.report.page import specialty_report
 from telic.specialty.small_cells import shown
 
 

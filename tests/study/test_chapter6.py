@@ -3,11 +3,11 @@ import pytest
 
 from telic.errors import InputError
 from telic.simulate.hospital_practices import HIDDEN_SIZES
-from telic.specialty.control import DE_FACTO, shuffle
-from telic.specialty.discover import discover
-from telic.specialty.discovery import Discovery, Specialty
-from telic.specialty.pipelines import CLASSIFIERS
-from telic.specialty.recognise import recognise
+from telic.specialty.discovery.discover import discover
+from telic.specialty.discovery.result import Discovery, Specialty
+from telic.specialty.recognition.classifiers import CLASSIFIERS
+from telic.specialty.recognition.recognise import recognise
+from telic.specialty.recognition.shuffled_control import DE_FACTO, shuffle
 from telic.study import chapter6
 from telic.study.chapter6 import tables
 from telic.study.chapter6.calibration import counts, knob
@@ -83,7 +83,7 @@ def test_tables_of_recognition_show_published_means_and_every_pipeline(log, monk
         return recognise(counts, labels, method="Naive")
 
     monkeypatch.setattr("telic.study.chapter6.recognition.recognise", naive)
-    monkeypatch.setattr("telic.specialty.control.recognise", naive)
+    monkeypatch.setattr("telic.specialty.recognition.shuffled_control.recognise", naive)
     found = recognised(log, shuffle(log, n_topics=4), one, fine=False, pipeline="printed", seed=3)
     assert {method for method, _ in asked} == set(CLASSIFIERS[1:])
     assert all(o["pipeline"] == "printed" and o["seed"] == 3 for _, o in asked)

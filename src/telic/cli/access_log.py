@@ -8,9 +8,10 @@ import typer
 from telic.cli.progress import steps
 
 if TYPE_CHECKING:
-    from telic.specialty.access import AccessLog
-    from telic.specialty.discovery import Discovery
-    from telic.specialty.findings import Carried, Findings
+    from telic.specialty.discovery.result import Discovery
+    from telic.specialty.later_logs.carry import Carried
+    from telic.specialty.later_logs.findings import Findings
+    from telic.specialty.log.access_log import AccessLog
 
 Log = Annotated[Path, typer.Argument(help="Folder of an access log (docs/data-contracts.md, 3).")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to stdout.")]
@@ -31,7 +32,7 @@ Found = Annotated[
 
 def read(folder: Path, skip_bad_rows: bool, code_table: Path | None) -> "AccessLog":
     """Read a log and say what was dropped."""
-    from telic.specialty.access import read_log
+    from telic.specialty.log.log_files import read_log
 
     log = read_log(folder, on_bad_row="skip" if skip_bad_rows else "raise", code_table=code_table)
     tell(log.notes)
@@ -42,9 +43,10 @@ def known(
     log: "AccessLog", found: Path | None, method: str, seed: int, threads: int
 ) -> "tuple[Discovery, Findings | None, Carried | None]":
     """Return what was found, and findings of an earlier log carried to this one."""
-    from telic.specialty.discover import discover as find
-    from telic.specialty.discovery import read_discovery
-    from telic.specialty.findings import carry, read_findings
+    from telic.specialty.discovery.discover import discover as find
+    from telic.specialty.discovery.result import read_discovery
+    from telic.specialty.later_logs.carry import carry
+    from telic.specialty.later_logs.findings import read_findings
 
     if found is not None and found.is_dir():
         before = read_findings(found)

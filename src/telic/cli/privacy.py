@@ -80,9 +80,9 @@ def risk(
 
     from telic.hin import read_network
     from telic.privacy import Adversary
-    from telic.privacy.risk import risks
+    from telic.privacy.risk.risk_in_words import meaning
+    from telic.privacy.risk.risks import risks
     from telic.privacy.target import sets_to_judge
-    from telic.privacy.words import meaning
 
     net = read_network(network)
     adversary = Adversary.of(
@@ -214,11 +214,12 @@ def attack(
     """Run DeHIN: find the target's users in the auxiliary network (Section 7.5)."""
     from telic.data import check_output
     from telic.hin import read_network
-    from telic.privacy import Adversary, Auxiliary, dehin
-    from telic.privacy.anonymise import without_majority_strength
-    from telic.privacy.release_steps import COARSENINGS, apply_steps
-    from telic.privacy.report import FOUND
-    from telic.privacy.score import bootstrap_interval, right, scores
+    from telic.privacy import Adversary, Auxiliary
+    from telic.privacy.anonymisers.complete_graph import without_majority_strength
+    from telic.privacy.anonymisers.release_steps import COARSENINGS, apply_steps
+    from telic.privacy.attacks import dehin
+    from telic.privacy.attacks.score import bootstrap_interval, right, scores
+    from telic.privacy.report.page import FOUND
     from telic.privacy.target import target_type
 
     if candidates is not None:

@@ -25,7 +25,7 @@ def again(
     """
     from telic.hin import read_network
     from telic.privacy import Adversary, two_releases
-    from telic.privacy.risk import Measures
+    from telic.privacy.risk.risks import Measures
 
     networks = [read_network(folder) for folder in (first, second)]
     seen = [Adversary.of(network, node_type=node_type) for network in networks]
@@ -71,8 +71,8 @@ def infer(
     """Guess attributes of people from a release, with a control that must gain nothing."""
     from telic.hin import read_network
     from telic.privacy import Adversary, inference
-    from telic.privacy.inference import WAYS
-    from telic.privacy.report import POINTS
+    from telic.privacy.attacks.attribute_inference import WAYS
+    from telic.privacy.report.page import POINTS
 
     net = read_network(network)
     adversary = Adversary.of(net, node_type=node_type)

@@ -8,7 +8,7 @@ from telic.errors import InputError
 
 if TYPE_CHECKING:
     from telic.hin import Network
-    from telic.privacy.dehin import Attack
+    from telic.privacy.attacks.dehin import Attack
 
 
 def split_names(text: str | None) -> list[str] | None:
@@ -56,7 +56,7 @@ def find_truth(
     """Return the targets' auxiliary positions (None: unknown), and how they are known."""
     import pyarrow.parquet as pq
 
-    from telic.privacy.score import read_truth, same_ids
+    from telic.privacy.attacks.score import read_truth, same_ids
 
     if kind == "none" or not published.size(node_type):
         return None, "not given"

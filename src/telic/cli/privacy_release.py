@@ -73,12 +73,12 @@ def anonymise(
     from telic.data import check_output
     from telic.hin import read_network, write_network
     from telic.privacy import Adversary
-    from telic.privacy.anonymise import randomise_ids, schema_only
-    from telic.privacy.fake_links import detect_fakes
-    from telic.privacy.k_degree import degree_classes
-    from telic.privacy.release_steps import ADDING, apply_steps
+    from telic.privacy.anonymisers.fake_links import detect_fakes
+    from telic.privacy.anonymisers.ids import randomise_ids, schema_only
+    from telic.privacy.anonymisers.k_degree import degree_classes
+    from telic.privacy.anonymisers.release_steps import ADDING, apply_steps
     from telic.privacy.target import target_type
-    from telic.privacy.utility import STRUCTURE_USERS, utility_loss
+    from telic.privacy.utility.utility_loss import STRUCTURE_USERS, utility_loss
 
     check_output(out, reads=[network, steps], overwrite=overwrite)
     if key is not None:
@@ -180,15 +180,15 @@ def advise(
     from telic.data import atomic_path, check_output
     from telic.hin import read_network
     from telic.privacy import Adversary, Limits
-    from telic.privacy.advise import advise as search
-    from telic.privacy.report_advice import (
+    from telic.privacy.advice.advise import advise as search
+    from telic.privacy.report.advice import (
         attacked_words,
         distances_table,
         effects_table,
         keep_ids,
         measures_table,
     )
-    from telic.privacy.words import meaning
+    from telic.privacy.risk.risk_in_words import meaning
 
     limits = Limits(max_risk, max_highest, max_unique, max_worst)
     if out is not None:
@@ -291,7 +291,7 @@ def report(
     from telic.data import check_output
     from telic.hin import read_network
     from telic.privacy import Adversary, Limits
-    from telic.privacy.report import risk_report
+    from telic.privacy.report.page import risk_report
 
     given = max_risk, max_highest, max_unique, max_worst
     limits = None if given == (None,) * 4 else Limits(*given)

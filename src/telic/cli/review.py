@@ -9,7 +9,7 @@ from telic.cli.access_log import CodeTable, Found, Json, Log, Seed, SkipBad, kno
 from telic.cli.console import print_json, show
 
 if TYPE_CHECKING:
-    from telic.specialty.review import ReviewQueue
+    from telic.specialty.alarms.review_queue import ReviewQueue
 
 app = typer.Typer(
     help="The queue of alarms that people work through: open, explained, confirmed, closed.",
@@ -29,7 +29,7 @@ def open_queue(store: str) -> "ReviewQueue":
     from telic.errors import InputError
 
     try:
-        from telic.specialty.review import ReviewQueue
+        from telic.specialty.alarms.review_queue import ReviewQueue
     except ImportError:
         raise InputError(
             "the review queue needs SQLAlchemy: pip install 'telic[serve]' "
@@ -49,8 +49,8 @@ def add(
     code_table: CodeTable = None,
 ) -> None:
     """Bring a log's open alarms in, least covered first, and update those nobody decided about."""
-    from telic.specialty.care import care_of
-    from telic.specialty.explain import judge
+    from telic.specialty.alarms.colleagues import care_of
+    from telic.specialty.alarms.judge import judge
 
     with closing(open_queue(store)) as queue:
         records = read(log, skip_bad_rows, code_table)

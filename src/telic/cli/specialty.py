@@ -23,8 +23,8 @@ from telic.cli.console import Overwrite, print_json, show
 from telic.cli.progress import steps
 
 if TYPE_CHECKING:
-    from telic.specialty.access import AccessLog
-    from telic.specialty.discovery import Discovery
+    from telic.specialty.discovery.result import Discovery
+    from telic.specialty.log.access_log import AccessLog
 
 app = typer.Typer(
     help="Specialties that exist in practice but have no code, and the alarms they explain.",
@@ -107,9 +107,9 @@ def discover(
 ) -> None:
     """Find specialties: users, diagnoses by lift, the code that names them or none."""
     from telic.data import check_output
-    from telic.specialty.discover import discover as find
-    from telic.specialty.findings import findings_of
-    from telic.specialty.report_tables import specialties_table
+    from telic.specialty.discovery.discover import discover as find
+    from telic.specialty.later_logs.findings import findings_of
+    from telic.specialty.report.tables import specialties_table
 
     if out is not None:
         check_output(out, reads=[log, code_table], overwrite=overwrite)
@@ -161,9 +161,9 @@ def recognise(
     encounter: what a cluster of nothing reaches. Below each classifier stand all its pipelines and
     the training halves (round and half) that chose them.
     """
-    from telic.specialty.control import recognise_found, recognition_facts
-    from telic.specialty.pipelines import CLASSIFIERS, pipeline_names
-    from telic.specialty.report_tables import pipelines_table, recognition_table
+    from telic.specialty.recognition.classifiers import CLASSIFIERS, pipeline_names
+    from telic.specialty.recognition.shuffled_control import recognise_found, recognition_facts
+    from telic.specialty.report.tables import pipelines_table, recognition_table
 
     names = CLASSIFIERS if classifier == "all" else (classifier,)
     for name in names:
@@ -218,12 +218,12 @@ def explain(
     """
     from telic.data import check_output
     from telic.errors import InputError
-    from telic.specialty.audit_events import write_audit_events
-    from telic.specialty.care import care_of
-    from telic.specialty.effect import effect, known_snooping
-    from telic.specialty.explain import Pseudonyms, check_status, judge, lines
-    from telic.specialty.reasons import find_reasons
-    from telic.specialty.report_tables import alarms_table, drift_table, queue_table, snooping_table
+    from telic.specialty.alarms.access_reasons import find_reasons
+    from telic.specialty.alarms.before_and_after import effect, known_snooping
+    from telic.specialty.alarms.colleagues import care_of
+    from telic.specialty.alarms.fhir_audit_events import write_audit_events
+    from telic.specialty.alarms.judge import Pseudonyms, check_status, judge, lines
+    from telic.specialty.report.tables import alarms_table, drift_table, queue_table, snooping_table
 
     check_status(status)  # said before the log is read
     if keep is not None:
@@ -286,9 +286,9 @@ def patient(
     """
     from telic.data import atomic_path, check_output
     from telic.errors import InputError
-    from telic.specialty.explain import Pseudonyms
-    from telic.specialty.patient import patient_log
-    from telic.specialty.reasons import find_reasons
+    from telic.specialty.alarms.access_reasons import find_reasons
+    from telic.specialty.alarms.judge import Pseudonyms
+    from telic.specialty.alarms.patient_log import patient_log
 
     if out is not None:
         check_output(out, reads=[log, found, code_table], overwrite=overwrite)
@@ -335,10 +335,10 @@ def report(
 ) -> None:
     """Write the compliance officer's report: specialties, mismatches, the queue of alarms."""
     from telic.data import check_output
-    from telic.specialty.effect import known_snooping
-    from telic.specialty.explain import Pseudonyms
-    from telic.specialty.pipelines import pipeline_names
-    from telic.specialty.report import full_report
+    from telic.specialty.alarms.before_and_after import known_snooping
+    from telic.specialty.alarms.judge import Pseudonyms
+    from telic.specialty.recognition.classifiers import pipeline_names
+    from telic.specialty.report.page import full_report
 
     check_output(out, reads=[log, found, code_table], overwrite=overwrite)
     pipeline_names("SVM", pipeline)
@@ -373,8 +373,8 @@ def import_(
 ) -> None:
     """Convert an OMOP, FHIR NDJSON, MIMIC-III or eICU export to an access log."""
     from telic.data import check_output
-    from telic.specialty.lacks import lacks_of
-    from telic.specialty.sources import import_log
+    from telic.specialty.log.other_systems import import_log
+    from telic.specialty.log.source_gaps import lacks_of
 
     check_output(folder, reads=[source])
     tell(import_log(source, folder, kind=kind))

@@ -1,19 +1,20 @@
 """Know the risk before you publish a network: risk, attack, anonymisers, advice."""
 
 from telic.privacy.adversary import Adversary
-from telic.privacy.advise import Advice, advise, confirm
-from telic.privacy.anonymise import randomise_ids, without_majority_strength
-from telic.privacy.auxiliary import Auxiliary
-from telic.privacy.dehin import Attack, attack
-from telic.privacy.fake_links import detect_fakes
-from telic.privacy.inference import Inference, inference
-from telic.privacy.limits import Limits
-from telic.privacy.release_steps import apply_steps
-from telic.privacy.report import risk_report
-from telic.privacy.risk import Risk, growth_bounds, risks, tuple_risk
-from telic.privacy.score import Score, bootstrap_interval, read_truth, same_ids, scores
-from telic.privacy.two_releases import TwoReleases, two_releases
-from telic.privacy.utility import UtilityLoss, utility_loss
+from telic.privacy.advice.advise import Advice, advise, confirm
+from telic.privacy.anonymisers.complete_graph import without_majority_strength
+from telic.privacy.anonymisers.fake_links import detect_fakes
+from telic.privacy.anonymisers.ids import randomise_ids
+from telic.privacy.anonymisers.release_steps import apply_steps
+from telic.privacy.attacks.attribute_inference import Inference, inference
+from telic.privacy.attacks.auxiliary import Auxiliary
+from telic.privacy.attacks.dehin import Attack, attack
+from telic.privacy.attacks.score import Score, bootstrap_interval, read_truth, same_ids, scores
+from telic.privacy.attacks.two_releases import TwoReleases, two_releases
+from telic.privacy.report.page import risk_report
+from telic.privacy.risk.limits import Limits
+from telic.privacy.risk.risks import Risk, growth_bounds, risks, tuple_risk
+from telic.privacy.utility.utility_loss import UtilityLoss, utility_loss
 
 __all__ = [
     "Adversary",

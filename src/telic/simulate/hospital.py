@@ -27,7 +27,7 @@ from telic.simulate.hospital_practices import (
     SURGICAL,
     conditions,
 )
-from telic.specialty.access import write_log
+from telic.specialty.log.log_files import write_log
 
 USERS, CODED_USERS, TAXONOMY_CODES = 3_269, 1_961, 165
 PATIENTS, ENCOUNTERS, ACCESSES = 291_562, 890_812, 4_829_376

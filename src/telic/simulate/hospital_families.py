@@ -15,7 +15,7 @@ from scipy import sparse
 
 from telic.errors import InputError
 from telic.simulate.hospital_mechanics import FAMILIES, Plan, Records, World
-from telic.specialty.access import AccessLog
+from telic.specialty.log.access_log import AccessLog
 
 SIZES = (150, 250, 400, 700, 1200, 5000)
 """Users of a hospital, two seeds in a row each."""

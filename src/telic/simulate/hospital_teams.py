@@ -21,7 +21,7 @@ import numpy as np
 
 from telic.errors import InputError
 from telic.simulate.hospital_families import simulate_family
-from telic.specialty.access import AccessLog
+from telic.specialty.log.access_log import AccessLog
 
 PLANTED = ("random patient", "known person", "again and again")
 SNOOPING = ("planted", "as care")

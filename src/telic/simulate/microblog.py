@@ -18,8 +18,8 @@ from numba import njit, prange
 from telic.errors import InputError
 from telic.hin import Links, LinkType, Network, Rule, Schema, induced
 from telic.hin.links import build_links
+from telic.privacy.risk.look_alikes import mix
 from telic.privacy.threads import threads_for
-from telic.privacy.views import mix
 
 TQQ_USERS = 2_320_895
 TQQ_LINKS = 57_000_000

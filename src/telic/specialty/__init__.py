@@ -1,21 +1,28 @@
 """Specialties that exist in practice but have no code, and the false alarms they explain."""
 
-from telic.specialty.access import AccessLog, read_log, write_log
-from telic.specialty.care import Care, care_of
-from telic.specialty.control import Shuffled, recognise_found, recognition_facts, shuffle
-from telic.specialty.discover import discover
-from telic.specialty.discovery import Discovery, Specialty, discovery_from, read_discovery
-from telic.specialty.effect import Caught, Effect, effect, known_snooping
-from telic.specialty.explain import Alerts, Pseudonyms, judge, lines
-from telic.specialty.findings import Carried, Drift, Findings, carry, findings_of, read_findings
-from telic.specialty.lda import GibbsLDA, choose_n_topics
-from telic.specialty.pathselclus import Clustering, fit_pathselclus, path_contrast
-from telic.specialty.patient import PatientLog, patient_log
-from telic.specialty.reasons import Reasons, find_reasons
-from telic.specialty.recognise import PipelineScore, Recognition, recognise
-from telic.specialty.report import full_report, specialty_report
-from telic.specialty.sources import import_log
-from telic.specialty.tfidf import AccessTfidf, TopConditions
+from telic.specialty.alarms.access_reasons import Reasons, find_reasons
+from telic.specialty.alarms.before_and_after import Caught, Effect, effect, known_snooping
+from telic.specialty.alarms.colleagues import Care, care_of
+from telic.specialty.alarms.judge import Alerts, Pseudonyms, judge, lines
+from telic.specialty.alarms.patient_log import PatientLog, patient_log
+from telic.specialty.discovery.discover import discover
+from telic.specialty.discovery.gibbs_lda import GibbsLDA, choose_n_topics
+from telic.specialty.discovery.pathselclus import Clustering, fit_pathselclus, path_contrast
+from telic.specialty.discovery.result import Discovery, Specialty, discovery_from, read_discovery
+from telic.specialty.later_logs.carry import Carried, Drift, carry
+from telic.specialty.later_logs.findings import Findings, findings_of, read_findings
+from telic.specialty.log.access_log import AccessLog
+from telic.specialty.log.log_files import read_log, write_log
+from telic.specialty.log.other_systems import import_log
+from telic.specialty.recognition.recognise import PipelineScore, Recognition, recognise
+from telic.specialty.recognition.shuffled_control import (
+    Shuffled,
+    recognise_found,
+    recognition_facts,
+    shuffle,
+)
+from telic.specialty.recognition.tfidf import AccessTfidf, TopConditions
+from telic.specialty.report.page import full_report, specialty_report
 
 __all__ = [
     "AccessLog",

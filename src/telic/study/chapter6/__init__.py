@@ -11,7 +11,7 @@ from typing import Any
 
 from telic.errors import InputError
 from telic.report import Report
-from telic.specialty.pipelines import CHOSEN, PRINTED
+from telic.specialty.recognition.classifiers import CHOSEN, PRINTED
 from telic.study.chapter6.calibration import counts, knob, naive_contrast
 from telic.study.chapter6.dblp import held_out
 from telic.study.chapter6.diagnosis import SETTINGS, clustered
@@ -70,7 +70,7 @@ def study(
         Folder with ``hin/dblp4area_*.parquet`` for the held-out discovery on real data.
     pipeline : {"chosen", "printed"}
         How the classifiers of Tables 6.7 to 6.9 are set, as in
-        `telic.specialty.recognise.recognise`.
+        `telic.specialty.recognition.recognise.recognise`.
     part : str
         One of `PARTS`, or "all", which takes hours at the published size.
     """

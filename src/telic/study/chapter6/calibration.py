@@ -3,9 +3,9 @@
 from typing import Any
 
 from telic.simulate.hospital import Difficulty
-from telic.specialty.access import AccessLog
-from telic.specialty.pipelines import CHOSEN, PRINTED
-from telic.specialty.recognise import large_classes, recognise
+from telic.specialty.log.access_log import AccessLog
+from telic.specialty.recognition.classifiers import CHOSEN, PRINTED
+from telic.specialty.recognition.recognise import large_classes, recognise
 from telic.study.chapter6.hospital import hospital
 
 KNOB = "columns in [0, 1], Gaussian, C = 10"

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow.parquet as pq
 from scipy import sparse
 
-from telic.specialty.lda import GibbsLDA
-from telic.specialty.pathselclus import fit_pathselclus
+from telic.specialty.discovery.gibbs_lda import GibbsLDA
+from telic.specialty.discovery.pathselclus import fit_pathselclus
 from telic.study.chapter6.hospital import f1
 
 AREAS = ("databases", "data mining", "machine learning", "information retrieval")

@@ -8,9 +8,15 @@ from scipy import sparse
 
 from telic.simulate.hospital import Difficulty
 from telic.simulate.hospital_practices import HIDDEN_SIZES
-from telic.specialty.pathselclus import fit_pathselclus, path_contrast
-from telic.specialty.recognise import CORE_CLASSES
-from telic.specialty.seeded import MIN_THETA, SEED_CLASS, links_of, path_of, representatives
+from telic.specialty.discovery.by_seeds import (
+    MIN_THETA,
+    SEED_CLASS,
+    links_of,
+    path_of,
+    representatives,
+)
+from telic.specialty.discovery.pathselclus import fit_pathselclus, path_contrast
+from telic.specialty.recognition.recognise import CORE_CLASSES
 from telic.study.chapter6.hospital import f1, hospital
 
 BLURRED = Difficulty(same_practice=0.1)

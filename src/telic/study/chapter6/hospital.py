@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 
 from telic.simulate.hospital import Difficulty, simulate_hospital
 from telic.simulate.hospital_practices import HIDDEN_SIZES
-from telic.specialty.access import AccessLog, read_log
-from telic.specialty.discover import discover
-from telic.specialty.discovery import Discovery, Specialty
-from telic.specialty.effect import known_snooping
+from telic.specialty.alarms.before_and_after import known_snooping
+from telic.specialty.discovery.discover import discover
+from telic.specialty.discovery.result import Discovery, Specialty
+from telic.specialty.log.access_log import AccessLog
+from telic.specialty.log.log_files import read_log
 
 
 class Truth(NamedTuple):

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from telic.specialty.access import AccessLog
-from telic.specialty.control import DE_FACTO, Shuffled, shuffle
-from telic.specialty.discover import discover
-from telic.specialty.discovery import Specialty, discovery_from
-from telic.specialty.pipelines import CLASSIFIERS
-from telic.specialty.recognise import present_core, recognise, with_specialty
+from telic.specialty.discovery.discover import discover
+from telic.specialty.discovery.result import Specialty, discovery_from
+from telic.specialty.log.access_log import AccessLog
+from telic.specialty.recognition.classifiers import CLASSIFIERS
+from telic.specialty.recognition.recognise import present_core, recognise, with_specialty
+from telic.specialty.recognition.shuffled_control import DE_FACTO, Shuffled, shuffle
 from telic.study.chapter6.hospital import hospital, nearest
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 from telic.report import Table
 from telic.simulate.hospital_practices import HIDDEN_SIZES
-from telic.specialty.control import DE_FACTO
-from telic.specialty.effect import Caught, together
-from telic.specialty.pipelines import CHOSEN, PRINTED
-from telic.specialty.recognise import MIN_CLASS
-from telic.specialty.report_tables import CAUGHT, caught_rows
+from telic.specialty.alarms.before_and_after import Caught, together
+from telic.specialty.recognition.classifiers import CHOSEN, PRINTED
+from telic.specialty.recognition.recognise import MIN_CLASS
+from telic.specialty.recognition.shuffled_control import DE_FACTO
+from telic.specialty.report.tables import CAUGHT, caught_rows
 from telic.study.chapter6.published import (
     PUBLISHED_CONTRAST,
     PUBLISHED_COUNTS,

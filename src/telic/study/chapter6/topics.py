@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from telic.specialty.discovery import discovery_from, lifts
-from telic.specialty.lda import GibbsLDA
+from telic.specialty.discovery.gibbs_lda import GibbsLDA
+from telic.specialty.discovery.result import discovery_from, lifts
 from telic.study.chapter6.hospital import hospital
 
 

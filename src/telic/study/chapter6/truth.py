@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from telic.simulate.hospital_practices import HIDDEN_SIZES
-from telic.specialty.access import AccessLog
-from telic.specialty.discover import discover
-from telic.specialty.discovery import Discovery, discovery_from
-from telic.specialty.effect import effect
-from telic.specialty.explain import judge
+from telic.specialty.alarms.before_and_after import effect
+from telic.specialty.alarms.judge import judge
+from telic.specialty.discovery.discover import discover
+from telic.specialty.discovery.result import Discovery, discovery_from
+from telic.specialty.log.access_log import AccessLog
 from telic.study.chapter6.hospital import (
     NAMING,
     Truth,

@@ -12,18 +12,18 @@ import numpy as np
 
 from telic.hin import Network
 from telic.privacy.adversary import Adversary
-from telic.privacy.advise import advise
-from telic.privacy.anonymise import complete_graph, without_majority_strength
-from telic.privacy.auxiliary import Auxiliary
-from telic.privacy.dehin import attack
-from telic.privacy.joint_k_degree import joint_k_degree
-from telic.privacy.k_degree import k_degree
-from telic.privacy.limits import Limits
-from telic.privacy.release_steps import COARSENINGS, apply_steps
-from telic.privacy.risk import risks
-from telic.privacy.score import bootstrap_interval, right, scores
+from telic.privacy.advice.advise import advise
+from telic.privacy.anonymisers.complete_graph import complete_graph, without_majority_strength
+from telic.privacy.anonymisers.joint_k_degree import joint_k_degree
+from telic.privacy.anonymisers.k_degree import k_degree
+from telic.privacy.anonymisers.release_steps import COARSENINGS, apply_steps
+from telic.privacy.attacks.auxiliary import Auxiliary
+from telic.privacy.attacks.dehin import attack
+from telic.privacy.attacks.score import bootstrap_interval, right, scores
+from telic.privacy.risk.limits import Limits
+from telic.privacy.risk.risks import risks
 from telic.privacy.target import own_links, subsets
-from telic.privacy.utility import link_losses
+from telic.privacy.utility.utility_loss import link_losses
 from telic.study.chapter7.worlds import World, make_world
 
 DISTANCES = range(4)

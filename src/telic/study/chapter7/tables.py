@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from telic.privacy.score import bootstrap_interval
+from telic.privacy.attacks.score import bootstrap_interval
 from telic.report import Table
 from telic.study.chapter7.experiments import DISTANCES
 from telic.study.chapter7.published import PUBLISHED_RISK

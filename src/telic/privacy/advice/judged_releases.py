@@ -1,0 +1,73 @@
+"""Releases that were judged, kept in a file, so that a search goes on where the last one ended."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from telic.data import atomic_path
+from telic.errors import InputError
+from telic.hin import Network
+from telic.privacy.adversary import Adversary
+from telic.privacy.advice.levers import Lever
+from telic.privacy.risk.risks import Measures
+
+Judged = dict[tuple[int, ...], tuple[Measures, bool]]
+"""By choice of levels: what was found, and whether at the farthest distance."""
+
+
+def fingerprint(network: Network, adversary: Adversary, fields: Sequence[Lever]) -> str:
+    """Hash what the judgement of a release depends on: links, levels, and what is seen."""
+    digest = hashlib.blake2b(digest_size=16)
+    seen = [adversary.dump(), [[x.name, *(level.label for level in x.levels)] for x in fields]]
+    digest.update(json.dumps(seen).encode())
+    for name in adversary.links:
+        links = network.links[name]
+        digest.update(links.indptr.tobytes() + links.indices.tobytes())
+    for lever in fields:
+        for level in lever.levels:
+            if level.shown is not None:
+                digest.update(level.shown.tobytes())
+    return digest.hexdigest()
+
+
+def read_judged(
+    path: str | Path, network: Network, adversary: Adversary, fields: Sequence[Lever]
+) -> Judged:
+    """Read what was judged before; nothing if the file is not there yet.
+
+    Raises
+    ------
+    InputError
+        If the file is no such file, or is of another network or adversary.
+    """
+    path = Path(path)
+    if not path.exists():
+        return {}
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        kept = {
+            tuple(choice): (Measures(*found), final) for choice, found, final in content["judged"]
+        }
+        whose = content["of"]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise InputError(f"{path}: does not hold judged releases ({error}).") from None
+    if whose != fingerprint(network, adversary, fields):
+        raise InputError(f"{path}: is about another network, or another intruder. Name a new file.")
+    return kept
+
+
+def write_judged(
+    path: str | Path,
+    judged: Mapping[tuple[int, ...], tuple[Measures, bool]],
+    network: Network,
+    adversary: Adversary,
+    fields: Sequence[Lever],
+) -> None:
+    """Keep what was judged, whole or not at all."""
+    content = {
+        "of": fingerprint(network, adversary, fields),
+        "judged": [[list(choice), list(found), final] for choice, (found, final) in judged.items()],
+    }
+    with atomic_path(path) as temporary:
+        temporary.write_text(json.dumps(content), encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Changes of a network before it is published, one file each; release_steps.py applies them."""

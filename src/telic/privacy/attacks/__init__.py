@@ -1,0 +1,1 @@
+"""What an intruder does with a release: DeHIN, inference of attributes, two releases together."""

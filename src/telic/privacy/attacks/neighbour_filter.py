@@ -1,0 +1,209 @@
+"""The attack at distance n: whose neighbours can be matched to a target's, given those of n − 1."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, prange
+
+from telic.privacy.attacks.candidate_sets import candidate, is_candidate, lower_bound, span
+
+
+class Wanted(NamedTuple):
+    """The neighbours that targets have, by link type: who they are, and how strongly linked."""
+
+    ptr: np.ndarray
+    friends: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+class Known(NamedTuple):
+    """The neighbours that users of the auxiliary network have, and what rules users out fast."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    strength: np.ndarray
+    kind: np.ndarray
+    signature: np.ndarray
+
+
+@njit(cache=True, nogil=True, inline="always")
+def signature_bit(layer, kind):
+    """One of 64 bits for a neighbour of some kind of profile by some link type."""
+    scrambled = np.uint64(kind * 64 + layer) * np.uint64(0x9E3779B97F4A7C15)
+    return np.uint64(1) << (scrambled >> np.uint64(58))
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def add_signatures(layer, indptr, indices, kind, signature):
+    """Add to each user's signature the kinds of the neighbours by one link type."""
+    for v in prange(len(signature)):
+        bits = signature[v]
+        for e in range(indptr[v], indptr[v + 1]):
+            bits |= signature_bit(layer, kind[indices[e]])
+        signature[v] = bits
+
+
+@njit(cache=True, nogil=True)
+def strength_fits(wanted, known, e, link):
+    """Do the strengths of link e lie between the bounds of the target's link?"""
+    for w in range(known.strength.shape[1]):
+        if not wanted.low[link, w] <= known.strength[e, w] <= wanted.high[link, w]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def seat(sets, wanted, known, link, begin, end, owner):
+    """Find a free neighbour for a target's neighbour: its place, −1 all taken, −2 none fits."""
+    friend, indices = wanted.friends[link], known.indices
+    smallest, largest, count = span(sets, friend)
+    if count == 0:
+        return -2
+    answer = -2
+    first, _, starts, found = sets
+    if first[friend] < 0 and 8 * count < end - begin:
+        for c in range(starts[friend], starts[friend + 1]):
+            e = lower_bound(indices, begin, end, found[c])
+            if e < end and indices[e] == found[c] and strength_fits(wanted, known, e, link):
+                if owner[e - begin] < 0:
+                    return e - begin
+                answer = -1
+        return answer
+    e = lower_bound(indices, begin, end, smallest)
+    while e < end and indices[e] <= largest:
+        if strength_fits(wanted, known, e, link) and is_candidate(sets, friend, indices[e]):
+            if owner[e - begin] < 0:
+                return e - begin
+            answer = -1
+        e += 1
+    return answer
+
+
+@njit(cache=True, nogil=True)
+def augment(sets, wanted, known, begin, end, link0, root, room):
+    """Seat `root` by moving others along a shortest alternating path; False if there is none."""
+    owner, mate, came, seen, stamp, queue = room
+    indices = known.indices
+    stamp[0] += 1
+    queue[0] = root
+    head, tail = 0, 1
+    while head < tail:
+        i = queue[head]
+        head += 1
+        friend = wanted.friends[link0 + i]
+        smallest, largest, count = span(sets, friend)
+        if count == 0:
+            continue
+        e = lower_bound(indices, begin, end, smallest)
+        while e < end and indices[e] <= largest:
+            p = e - begin
+            if (
+                seen[p] != stamp[0]
+                and strength_fits(wanted, known, e, link0 + i)
+                and is_candidate(sets, friend, indices[e])
+            ):
+                seen[p] = stamp[0]
+                came[p] = i
+                if owner[p] < 0:
+                    while True:
+                        i = came[p]
+                        owner[p] = i
+                        mate[i], p = p, mate[i]
+                        if i == root:
+                            return True
+                queue[tail] = owner[p]
+                tail += 1
+            e += 1
+    return False
+
+
+@njit(cache=True, nogil=True)
+def neighbours_match(sets, wanted, known, layer, t, v, misses, room):
+    """Can all but `misses` of t's neighbours be matched to distinct neighbours of v?"""
+    owner, mate = room[0], room[1]
+    begin, end = known.indptr[layer, v], known.indptr[layer, v + 1]
+    link0, link1 = wanted.ptr[layer, t], wanted.ptr[layer, t + 1]
+    size = link1 - link0
+    waiting = 0
+    lost = 0
+    for i in range(size):
+        p = seat(sets, wanted, known, link0 + i, begin, end, owner)
+        mate[i] = p
+        if p >= 0:
+            owner[p] = i
+        elif p == -1:
+            waiting += 1
+        else:
+            lost += 1
+            if lost > misses:
+                break
+    if lost <= misses and waiting:
+        for i in range(size):
+            if mate[i] == -1 and not augment(sets, wanted, known, begin, end, link0, i, room):
+                mate[i] = -2
+                lost += 1
+                if lost > misses:
+                    break
+    for i in range(size):
+        if mate[i] >= 0:
+            owner[mate[i]] = -1
+        mate[i] = -2
+    return lost <= misses
+
+
+@njit(cache=True, nogil=True)
+def wanted_signature(sets, wanted, kind, layers, t):
+    """The bits that whoever has neighbours like those of target t must show."""
+    bits = np.uint64(0)
+    for layer in layers:
+        for link in range(wanted.ptr[layer, t], wanted.ptr[layer, t + 1]):
+            friend = wanted.friends[link]
+            if span(sets, friend)[2]:
+                bits |= signature_bit(layer, kind[candidate(sets, friend, 0)])
+    return bits
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def refine(sets, work, offsets, keep, kept, layers, noise, threads, wanted, known, limits):
+    """For each target in `work`, mark and count the candidates whose neighbourhood matches.
+
+    `limits` are the most neighbours that a user and a target have, and one more.
+    """
+    most_links, most_friends = limits
+    for thread in prange(threads):
+        owner = np.full(most_links, -1, np.int32)
+        came = np.empty(most_links, np.int32)
+        seen = np.zeros(most_links, np.int64)
+        mate = np.full(most_friends, -2, np.int32)
+        queue = np.empty(most_friends + 1, np.int32)
+        stamp = np.zeros(1, np.int64)
+        room = owner, mate, came, seen, stamp, queue
+        for w in range(thread, len(work), threads):
+            t = work[w]
+            bits = np.uint64(0)
+            if noise == 0:
+                bits = wanted_signature(sets, wanted, known.kind, layers, t)
+            for c in range(offsets[w + 1] - offsets[w]):
+                v = candidate(sets, t, c)
+                if known.signature[v] & bits != bits:
+                    continue
+                good = True
+                for layer in layers:
+                    friends_here = wanted.ptr[layer, t + 1] - wanted.ptr[layer, t]
+                    links_here = known.indptr[layer, v + 1] - known.indptr[layer, v]
+                    if friends_here - int(noise * friends_here) > links_here:
+                        good = False
+                        break
+                if good:
+                    for layer in layers:
+                        friends_here = wanted.ptr[layer, t + 1] - wanted.ptr[layer, t]
+                        misses = int(noise * friends_here)
+                        if friends_here and not neighbours_match(
+                            sets, wanted, known, layer, t, v, misses, room
+                        ):
+                            good = False
+                            break
+                if good:
+                    keep[offsets[w] + c] = True
+                    kept[w] += 1

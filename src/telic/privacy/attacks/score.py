@@ -1,0 +1,151 @@
+"""How well an attack did: right, wrong and empty answers apart, with intervals."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from telic.errors import InputError
+from telic.hin import Network
+from telic.privacy.attacks.dehin import Attack
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """An attack at one distance (Section 7.6.1); shares are of *all* targets, in [0, 1].
+
+    Parameters
+    ----------
+    distance : int
+    targets : int
+    unique_right : float
+        The book's Precision: one candidate, and it is the right one.
+    unique_wrong : float
+    empty : float
+        No candidate at all; under pure growth this cannot happen to a user who is there.
+    right_of_unique : float
+        Share of the unique answers that are right; NaN if there is none.
+    truth_kept : float
+        The right user is among the candidates.
+    reduction_rate : float
+        Mean of one minus the candidates' share of the auxiliary users.
+    mean_candidates, median_candidates : float
+    """
+
+    distance: int
+    targets: int
+    unique_right: float
+    unique_wrong: float
+    empty: float
+    right_of_unique: float
+    truth_kept: float
+    reduction_rate: float
+    mean_candidates: float
+    median_candidates: float
+
+    @property
+    def precision(self) -> float:
+        """Unique and right, of all targets."""
+        return self.unique_right
+
+
+def same_ids(auxiliary: Network, target: Network, node_type: str) -> np.ndarray:
+    """Return each target's auxiliary position if ids are kept; −1 if the id is not there."""
+    known, wanted = auxiliary.ids(node_type), target.ids(node_type)
+    if pa.types.is_integer(known.type) != pa.types.is_integer(wanted.type):
+        return np.full(len(wanted), -1)
+    place = pc.index_in(wanted.cast(known.type), value_set=known)
+    return pc.fill_null(place, -1).to_numpy().astype(np.int64)
+
+
+def read_truth(table: pa.Table, auxiliary: Network, target: Network, node_type: str) -> np.ndarray:
+    """Return each target's auxiliary position from a table with columns `target`, `auxiliary`.
+
+    Raises
+    ------
+    InputError
+        If a column is missing, or a named user is not in its network.
+    """
+    for column in ("target", "auxiliary"):
+        if column not in table.column_names:
+            raise InputError(f"truth: column {column!r} is missing. Columns: {table.column_names}.")
+    truth = np.full(target.size(node_type), -1)
+    places = {}
+    for column, network in (("target", target), ("auxiliary", auxiliary)):
+        ids = network.ids(node_type)
+        values = table.column(column)
+        if pa.types.is_integer(values.type) != pa.types.is_integer(ids.type):
+            raise InputError(f"truth: column {column!r} is {values.type}, the ids {ids.type}.")
+        place = pc.fill_null(pc.index_in(values.cast(ids.type), value_set=ids), -1).to_numpy()
+        if (place < 0).any():
+            row = int((place < 0).argmax())
+            raise InputError(
+                f"truth: row {row}: {values[row].as_py()!r} is not in the {column} network."
+            )
+        places[column] = place
+    truth[places["target"]] = places["auxiliary"]
+    return truth
+
+
+def scores(result: Attack, auxiliary_size: int, truth: np.ndarray) -> list[Score]:
+    """Score an attack at every distance.
+
+    Parameters
+    ----------
+    result : Attack
+    auxiliary_size : int
+        Number of auxiliary users.
+    truth : int array, shape (n_targets,)
+        Auxiliary position of every target; −1 if it is not there (it can then never be right).
+    """
+    if len(truth) != result.sizes.shape[1] or not len(truth):
+        raise InputError(f"truth names {len(truth)} users, the attack {result.sizes.shape[1]}.")
+    return [_score(result, n, auxiliary_size, truth) for n in range(len(result.sizes))]
+
+
+def right(result: Attack, truth: np.ndarray, distance: int) -> np.ndarray:
+    """Say for each target whether it was found: one candidate, and the right one."""
+    return (result.sizes[distance] == 1) & result.contains(truth, distance)
+
+
+def _score(result: Attack, distance: int, auxiliary_size: int, truth: np.ndarray) -> Score:
+    sizes = result.sizes[distance]
+    kept = result.contains(truth, distance)
+    unique = sizes == 1
+    n_right = int((unique & kept).sum())
+    return Score(
+        distance=distance,
+        targets=len(sizes),
+        unique_right=n_right / len(sizes),
+        unique_wrong=float((unique & ~kept).mean()),
+        empty=float((sizes == 0).mean()),
+        right_of_unique=n_right / int(unique.sum()) if unique.any() else float("nan"),
+        truth_kept=float(kept.mean()),
+        reduction_rate=float(np.mean(1 - sizes / auxiliary_size)),
+        mean_candidates=float(sizes.mean()),
+        median_candidates=float(np.median(sizes)),
+    )
+
+
+def bootstrap_interval(
+    values: np.ndarray, *, level: float = 0.95, draws: int = 2000, seed: int = 0
+) -> tuple[float, float]:
+    """Percentile bootstrap interval of a mean; the unit that is drawn is one entry of `values`.
+
+    Give one value per sampled network, or per user where there is one network only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> bootstrap_interval(np.array([1.0, 1.0, 1.0]))
+    (1.0, 1.0)
+    """
+    values = np.asarray(values, float)
+    if not len(values):
+        raise InputError("no values to draw from: give at least one.")
+    rng = np.random.default_rng(seed)
+    means = [values[rng.integers(len(values), size=len(values))].mean() for _ in range(draws)]
+    tail = (1 - level) / 2
+    low, high = np.quantile(means, [tail, 1 - tail])
+    return float(low), float(high)

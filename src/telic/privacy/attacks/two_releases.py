@@ -1,0 +1,126 @@
+"""Two releases of the same people: what both tell together, and whether rows can be joined."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from telic.errors import InputError
+from telic.hin import Network
+from telic.privacy.adversary import Adversary
+from telic.privacy.attacks.auxiliary import Auxiliary, TooManyPairs
+from telic.privacy.attacks.dehin import attack
+from telic.privacy.attacks.score import right, same_ids
+from telic.privacy.merged_types import flatten
+from telic.privacy.risk.look_alikes import farthest
+from telic.privacy.risk.risks import Measures, measure
+
+MAX_PAIRS = 300_000_000
+"""Pairs of users that the attack compares at most."""
+
+
+@dataclass(frozen=True)
+class TwoReleases:
+    """The risk of the people who are in both releases.
+
+    Parameters
+    ----------
+    people : int
+        How many are in both.
+    first, second : Measures
+        Of each release alone: a person is hidden among all rows of it that look the same.
+    joined : Measures
+        Of both, if their rows can be joined, because ids are kept or because each row can be
+        matched: a person is hidden among those who look the same in both.
+    matched : float or None
+        Share of the people whose rows the attack joins, the first release being sought in the
+        second, which may have grown as the schema's rules say. None: too many pairs to compare.
+    """
+
+    people: int
+    first: Measures
+    second: Measures
+    joined: Measures
+    matched: float | None
+
+
+def two_releases(
+    first: Network,
+    second: Network,
+    *,
+    adversary: Adversary | None = None,
+    later: Adversary | None = None,
+) -> TwoReleases:
+    """Measure what two releases of the same people tell, such as this month's and the last one's.
+
+    Parameters
+    ----------
+    first, second : Network
+        As they are published, but with the ids that say who is who.
+    adversary : Adversary, optional
+        What an intruder sees of the first; default everything.
+    later : Adversary, optional
+        The same for the second.
+
+    Raises
+    ------
+    InputError
+        If nobody is in both.
+
+    Examples
+    --------
+    Each month everybody is among two, but nobody is so in both:
+
+    >>> from telic.hin import Schema, network_from_arrays
+    >>> schema = Schema.parse({"nodes": {"user": {"attributes": {"city": "exact"}}}, "links": []})
+    >>> months = [network_from_arrays(schema, {"user": {"id": [1, 2, 3, 4], "city": city}}, {})
+    ...           for city in (["a", "a", "b", "b"], ["a", "b", "a", "b"])]
+    >>> found = two_releases(*months)
+    >>> found.first.risk, found.second.risk, found.joined.risk
+    (0.5, 0.5, 1.0)
+    """
+    adversary = Adversary.of(first) if adversary is None else adversary
+    node_type = adversary.node_type
+    later = Adversary.of(second, node_type=node_type) if later is None else later
+    place = same_ids(second, first, node_type)
+    there = np.flatnonzero(place >= 0)
+    if not len(there):
+        raise InputError(
+            f"two releases: no {node_type} id of the first is in the second. Give both with the "
+            "ids they had before new ones were drawn."
+        )
+    views = [
+        farthest(flatten(network, seen), seen)[: network.size(node_type)]
+        for network, seen in ((first, adversary), (second, later))
+    ]
+    codes = [np.unique(view, return_inverse=True)[1] for view in views]
+    both = codes[0][there] * np.int64(codes[1].max() + 1) + codes[1][place[there]]
+    return TwoReleases(
+        people=len(there),
+        first=_of_some(codes[0], there),
+        second=_of_some(codes[1], place[there]),
+        joined=measure(both),
+        matched=_matched(first, second, adversary, place, there),
+    )
+
+
+def _of_some(codes: np.ndarray, people: np.ndarray) -> Measures:
+    """Judge some of the people, who are hidden among all of a release."""
+    each = 1 / np.bincount(codes)[codes[people]]
+    few = -(-len(each) // 100)
+    return Measures(
+        float(each.mean()),
+        len(np.unique(codes[people])),
+        float((each == 1).mean()),
+        float(each.max()),
+        float(np.sort(each)[-few:].mean()),
+    )
+
+
+def _matched(
+    first: Network, second: Network, adversary: Adversary, place: np.ndarray, there: np.ndarray
+) -> float | None:
+    try:
+        result = attack(Auxiliary(second, adversary), first, max_pairs=MAX_PAIRS)
+    except TooManyPairs:
+        return None
+    return float(right(result, place, len(result.sizes) - 1)[there].mean())

@@ -1,0 +1,1 @@
+"""The page for whoever decides whether a network may be published."""

@@ -1,0 +1,1 @@
+"""How much a release tells: who looks alike, in figures, limits and words."""

@@ -1,0 +1,1 @@
+"""What a release has lost for those who use it."""

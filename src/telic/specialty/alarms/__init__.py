@@ -1,0 +1,1 @@
+"""Accesses outside the declared specialty: judged, explained, reviewed, told to patients."""

@@ -1,0 +1,110 @@
+"""The reason of every access, in plain words, or that none was found.
+
+Three things speak for an access, and are asked in turn: the people whom the user works with opened
+the record too; the users of the declared specialty see such patients; those who practise what the
+user practises do. Each is a figure (of `colleagues.py` or `coverage.py`), and counts as a reason
+from where on it is so many times as frequent among accesses as among records drawn at random, both
+without those that have a reason already. That is stricter than what raises an alarm: hardly a
+record is so strange to a specialty that it covers none of its diagnoses.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from telic.specialty.alarms.colleagues import LIKELIER, Care, care_of, limit, random_records
+from telic.specialty.alarms.coverage import COVERED, coverage_of
+from telic.specialty.discovery.result import Discovery
+from telic.specialty.later_logs.findings import Findings
+from telic.specialty.log.access_log import AccessLog
+
+KINDS = ("none", "colleagues", "declared", "practised")
+SPECIALTY_LIKELIER = 3.0
+"""The same as `LIKELIER` for specialties, whose patients many see who have no reason."""
+NO_REASON = "no reason found"
+
+
+@dataclass(frozen=True, eq=False)
+class Reasons:
+    """Why each access may have been made."""
+
+    kind: np.ndarray
+    """Place in `KINDS` of each access's reason."""
+    code: np.ndarray
+    """The diagnosis that a specialty covers best, the declared one first; −1 if none is covered."""
+
+    by_declared: np.ndarray
+    """Whether it is the declared specialty that covers it."""
+
+    @property
+    def explained(self) -> np.ndarray:
+        """Accesses that have a reason."""
+        return self.kind > 0
+
+    def words(self, log: AccessLog, discovery: Discovery, access: int) -> str:
+        """Say the reason of an access in plain words."""
+        kind, user = KINDS[self.kind[access]], log.access_user[access]
+        if kind == "none":
+            return NO_REASON
+        parts = ["works with the people who treat this patient"] * (kind == "colleagues")
+        if (code := self.code[access]) >= 0:
+            seen = log.label(str(log.codes[code]))
+            if self.by_declared[access]:
+                parts.append(f"is of {log.taxonomy[user]}, where patients with {seen} are seen")
+            else:
+                one = discovery.specialties[discovery.cluster[user]]
+                practice = one.listed_code or one.name
+                parts.append(f"mostly sees patients of {practice}, and such with {seen}")
+        return "; ".join(parts)
+
+
+def find_reasons(
+    log: AccessLog,
+    discovery: Discovery,
+    *,
+    before: Findings | None = None,
+    care: Care | None = None,
+    seed: int = 0,
+) -> Reasons:
+    """Find the reason of every access.
+
+    Parameters
+    ----------
+    log, discovery
+    before : Findings, optional
+        As in `judge`.
+    care : Care, optional
+        What `care_of` made of the log; made here if not given.
+    seed : int
+        Fixes the random records that the figures are compared with.
+
+    Returns
+    -------
+    Reasons
+        In the order of ``log.access_row``.
+    """
+    care = care or care_of(log)
+    coverage = coverage_of(log, discovery, before)
+    made, chance = (log.access_user, log.access_encounter), random_records(log, seed)
+    declares, practises = log.taxonomy != "", discovery.cluster >= 0
+    kind = np.zeros(len(made[0]), dtype=np.int8)
+    explained = np.zeros(len(chance[0]), dtype=bool)  # of the random records
+
+    def ask(k: int, figures: np.ndarray, by_chance: np.ndarray, likelier: float) -> None:
+        """Give a reason to accesses that have none yet."""
+        rest, at_random = kind == 0, ~explained
+        least = limit(figures[rest], by_chance[at_random], likelier=likelier)
+        explained[at_random & (by_chance > least)] = True
+        given = rest & (figures > least)
+        kind[given] = k
+
+    treating = care.strength(*made, opened=True), care.strength(*chance, opened=False)
+    ask(1, *treating, LIKELIER)
+    covered = {}
+    for k, has, lifts in ((2, declares, coverage.declared), (3, practises, coverage.practised)):
+        (lift, best), (by_chance, _) = lifts(*made), lifts(*chance)
+        lift = np.where(has[made[0]], lift, 0.0)
+        ask(k, lift, np.where(has[chance[0]], by_chance, 0.0), SPECIALTY_LIKELIER)
+        covered[k] = np.where(lift > COVERED, best, -1)
+    by_declared = (covered[2] >= 0) & (kind != 3)
+    return Reasons(kind, np.where(by_declared, covered[2], covered[3]), by_declared)

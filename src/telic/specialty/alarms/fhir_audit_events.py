@@ -1,0 +1,68 @@
+"""Accesses as FHIR AuditEvents that say what was found of them."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from telic.data.store import atomic_path
+from telic.specialty.alarms.access_reasons import Reasons
+from telic.specialty.alarms.judge import Alerts
+from telic.specialty.discovery.result import Discovery
+from telic.specialty.log.access_log import AccessLog
+
+REASON = "urn:telic:access-reason"
+"""Extension with the reason in plain words, or that none was found."""
+ALARM = "urn:telic:access-alarm"
+"""Extension with "none", "open" or "explained"."""
+
+
+def audit_events(
+    log: AccessLog, discovery: Discovery, alerts: Alerts, found: Reasons
+) -> Iterator[dict[str, Any]]:
+    """Describe every access as an AuditEvent (FHIR R4) with two extensions.
+
+    The log's ids stand in the references: of a Practitioner, a Patient and an Encounter. What the
+    log lacks is not made up: no name, no network address, no purpose.
+    """
+    explained, raised = alerts.explained, alerts.raised
+    times = np.datetime_as_string(log.access_at.astype("datetime64[us]"), unit="ms")
+    for a in range(len(log.access_user)):
+        e = log.access_encounter[a]
+        alarm = "none" if not raised[a] else "explained" if explained[a] else "open"
+        yield {
+            "resourceType": "AuditEvent",
+            "extension": [
+                {"url": REASON, "valueString": found.words(log, discovery, a)},
+                {"url": ALARM, "valueCode": alarm},
+            ],
+            "type": {
+                "system": "http://dicom.nema.org/resources/ontology/DCM",
+                "code": "110110",
+                "display": "Patient Record",
+            },
+            "action": "R",
+            "recorded": f"{times[a]}Z",
+            "agent": [
+                {
+                    "who": {"reference": f"Practitioner/{log.users[log.access_user[a]]}"},
+                    "requestor": True,
+                }
+            ],
+            "source": {"observer": {"display": "access log read by telic"}},
+            "entity": [
+                {"what": {"reference": f"Patient/{log.patients[log.encounter_patient[e]]}"}},
+                {"what": {"reference": f"Encounter/{log.encounters[e]}"}},
+            ],
+        }
+
+
+def write_audit_events(
+    file: str | Path, log: AccessLog, discovery: Discovery, alerts: Alerts, found: Reasons
+) -> None:
+    """Write `audit_events` as NDJSON, whole or not at all. The file holds the log's ids."""
+    with atomic_path(file) as temporary, temporary.open("w", encoding="utf-8") as lines:
+        for event in audit_events(log, discovery, alerts, found):
+            lines.write(json.dumps(event, ensure_ascii=False) + "\n")

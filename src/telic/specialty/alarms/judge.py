@@ -1,0 +1,220 @@
+"""Which alarms a de facto specialty explains, and which stay open.
+
+An access raises an alarm when the declared specialty covers none of the encounter's diagnoses. A
+specialty covers a diagnosis that its users access at least as often as everybody does. An alarm is
+explained by the de facto specialty, or by colleagues who opened the same record. Nothing is ever
+closed here: an explained alarm is marked, and ranked behind the open ones.
+"""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.stats import rankdata
+
+from telic.errors import InputError
+from telic.specialty.alarms.colleagues import Care, treated
+from telic.specialty.alarms.coverage import COVERED, coverage_of
+from telic.specialty.discovery.result import Discovery, Specialty
+from telic.specialty.later_logs.findings import Findings
+from telic.specialty.log.access_log import AccessLog
+from telic.specialty.small_cells import SMALL_CELL
+
+COLLEAGUES = "people whom the user works with opened the same record"
+STATUS = ("all", "open", "explained")
+"""Which alarms a queue holds."""
+
+
+def check_status(status: str) -> None:
+    """Raise `InputError` unless `status` is one of `STATUS`."""
+    if status not in STATUS:
+        raise InputError(f"status is {status!r}, expected one of {', '.join(STATUS)}.")
+
+
+@dataclass(frozen=True, eq=False)
+class Alerts:
+    """Every access of a log, judged by the declared and by the de facto specialty."""
+
+    declared: np.ndarray
+    """Largest lift of the encounter's diagnoses under the declared specialty, per access."""
+    practised: np.ndarray
+    """The same under the de facto specialty; the declared one's where none was found."""
+    reason: np.ndarray
+    """The code that decided `practised`."""
+    specialty: np.ndarray
+    """De facto specialty of each access's user, −1 for none."""
+    colleagues: np.ndarray = field(default_factory=lambda: np.zeros(1, dtype=bool))
+    """Whether colleagues opened the same record, per access; False where it was not asked."""
+    standing: np.ndarray | None = None
+    """What orders the queue, if not the larger of `declared` and `practised`."""
+
+    @property
+    def raised(self) -> np.ndarray:
+        """Accesses that raise an alarm."""
+        return self.declared <= COVERED
+
+    @property
+    def explained(self) -> np.ndarray:
+        """Alarms that the de facto specialty or colleagues explain."""
+        return self.raised & ((self.practised > COVERED) | self.colleagues)
+
+    @property
+    def by_practice(self) -> np.ndarray:
+        """Alarms that the de facto specialty explains."""
+        return self.raised & (self.practised > COVERED)
+
+    def queue(self, status: str = "all") -> np.ndarray:
+        """Alarms to review, least covered first: open ones, then explained ones, or one kind.
+
+        Parameters
+        ----------
+        status : {"all", "open", "explained"}
+        """
+        check_status(status)
+        kinds = {
+            "all": self.raised,
+            "open": self.raised & ~self.explained,
+            "explained": self.explained,
+        }
+        standing = np.maximum(self.declared, self.practised)
+        standing = standing if self.standing is None else self.standing
+        rows = np.flatnonzero(kinds[status])
+        return rows[np.lexsort((standing[rows], self.explained[rows]))]
+
+    def queue_without(self) -> np.ndarray:
+        """The queue if nobody knew the de facto specialties."""
+        rows = np.flatnonzero(self.raised)
+        return rows[np.argsort(self.declared[rows], kind="stable")]
+
+
+def judge(
+    log: AccessLog,
+    discovery: Discovery,
+    *,
+    before: Findings | None = None,
+    care: Care | None = None,
+) -> Alerts:
+    """Judge every access by the user's declared and de facto specialties.
+
+    Parameters
+    ----------
+    log : AccessLog
+    discovery : Discovery
+    before : Findings, optional
+        What an earlier log of the hospital taught: its users and accesses count in the profiles.
+    care : Care, optional
+        Who works with whom in this log. Then colleagues who opened the same record explain alarms
+        too. Users with neither a declared nor a de facto specialty are dealt into the queue by
+        what their colleagues see; those without colleagues come first, as nothing speaks for them.
+        Without it all of these stand last, each with a lift of 1.
+
+    Returns
+    -------
+    Alerts
+        In the order of ``log.access_row``.
+    """
+    coverage = coverage_of(log, discovery, before)
+    made = log.access_user, log.access_encounter
+    declared, declared_reason = coverage.declared(*made)
+    practised, reason = coverage.practised(*made)
+    none = (discovery.cluster < 0)[log.access_user]
+    practised = np.where(none, declared, practised)
+    reason = np.where(none, declared_reason, reason)
+    specialty = discovery.cluster[log.access_user]
+    if care is None:
+        return Alerts(declared, practised, reason, specialty)
+
+    unknown = np.flatnonzero((log.taxonomy == "") & (discovery.cluster < 0))
+    colleagues = care.profiles(coverage.own, unknown)
+    of_unknown = np.isin(log.access_user, unknown)
+    lift = np.maximum(declared, practised)
+    lift[of_unknown] = coverage.beside(unknown, colleagues, *made)[of_unknown]
+    # All accesses of the unknown are alarms, of others the least covered alone: their lifts do not
+    # compare, so the two are dealt into one queue, each in its own order.
+    standing = np.ones(len(lift))
+    for group in (of_unknown, ~of_unknown):
+        rows = np.flatnonzero(group & (declared <= COVERED))
+        standing[rows] = rankdata(lift[rows], method="ordinal") / len(rows)
+    alone = np.isin(log.access_user, unknown[colleagues[:, -1] == 0])
+    standing[alone] = 0.0
+    return Alerts(declared, practised, reason, specialty, treated(log, care), standing)
+
+
+class Pseudonyms:
+    """Names for users that cannot be undone without the key.
+
+    Parameters
+    ----------
+    key : bytes, optional
+        The same key gives the same names; without one a random key is drawn and forgotten.
+
+    Examples
+    --------
+    >>> names = Pseudonyms(b"a key of your own")
+    >>> names("ann") == names("ann") != names("bob")
+    True
+    """
+
+    def __init__(self, key: bytes | None = None) -> None:
+        self._key = key or secrets.token_bytes(32)
+
+    def __call__(self, identifier: str) -> str:
+        """Return the pseudonym of an id."""
+        digest = hmac.new(self._key, identifier.encode(), hashlib.sha256).hexdigest()
+        return f"user-{digest[:10]}"
+
+
+def lines(
+    log: AccessLog,
+    discovery: Discovery,
+    alerts: Alerts,
+    accesses: np.ndarray,
+    *,
+    pseudonyms: Pseudonyms | None,
+) -> Iterator[dict[str, object]]:
+    """Describe alarms line by line; each names the row of the accesses file it comes from.
+
+    Parameters
+    ----------
+    log, discovery, alerts
+    accesses : ndarray of int
+        What to describe, such as the first of ``alerts.queue()``.
+    pseudonyms : Pseudonyms or None
+        None shows the log's own user ids.
+
+    Notes
+    -----
+    ``row`` counts the rows of the accesses table from 1. In a CSV file neither the header nor blank
+    lines are rows.
+    """
+    explained = alerts.explained[accesses]
+    by_practice = alerts.by_practice[accesses]
+    for a, status, practice in zip(accesses, explained, by_practice, strict=True):
+        user = str(log.users[log.access_user[a]])
+        k = int(alerts.specialty[a])
+        found = discovery.specialties[k] if k >= 0 else None
+        codes = log.diagnosis[[log.access_encounter[a]]].indices
+        yield {
+            "row": int(log.access_row[a]),
+            "user": pseudonyms(user) if pseudonyms else user,
+            "at": str(np.datetime64(int(log.access_at[a]), "us")) + "Z",
+            "declared": str(log.taxonomy[log.access_user[a]]) or None,
+            "practised": _name(found, hide_small=pseudonyms is not None) if found else None,
+            "diagnoses": [log.label(str(log.codes[d])) for d in codes],
+            "status": "explained" if status else "open",
+            "because": log.label(str(log.codes[alerts.reason[a]]))
+            if practice
+            else COLLEAGUES
+            if status
+            else "neither the declared nor a de facto specialty covers a diagnosis",
+            "lift": round(float(max(alerts.declared[a], alerts.practised[a])), 3),
+        }
+
+
+def _name(specialty: Specialty, *, hide_small: bool) -> str:
+    if hide_small and len(specialty.users) < SMALL_CELL:
+        return f"a specialty of fewer than {SMALL_CELL} users"
+    return specialty.listed_code or specialty.name

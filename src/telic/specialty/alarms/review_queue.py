@@ -1,0 +1,288 @@
+"""The review queue: alarms that people work through, in SQLite or PostgreSQL.
+
+An alarm is open, explained, confirmed or closed. `ReviewQueue.add` brings a log's alarms in as open
+or explained, and may move them between these two when a later run knows more, until a person has
+decided about them: what a person decided, only a person changes. Every change is kept, with who
+made it, when and why.
+
+The database holds pseudonyms from a key of its own, and the row of the accesses file to look an
+access up by. Whoever has the database has the key: keep it as safe as the log.
+"""
+
+import hashlib
+import hmac
+import json
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Connection,
+    Float,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    func,
+    insert,
+    inspect,
+    select,
+    update,
+)
+from sqlalchemy.exc import SQLAlchemyError
+
+from telic.data.databases import open_engine, shown
+from telic.errors import InputError
+from telic.specialty.alarms.judge import Alerts, Pseudonyms, lines
+from telic.specialty.discovery.result import Discovery
+from telic.specialty.log.access_log import AccessLog
+
+STATES = {
+    "open": "nothing explains the access yet",
+    "explained": "a specialty, colleagues or a person explain it",
+    "confirmed": "a person found that there was no reason for it",
+    "closed": "dealt with",
+}
+MOVES = {
+    "open": ("explained", "confirmed", "closed"),
+    "explained": ("open", "confirmed", "closed"),
+    "confirmed": ("open", "closed"),
+    "closed": ("open",),
+}
+"""States that a person may move an alarm to."""
+MACHINE = "telic"
+
+_TABLES = MetaData()
+_KEY = Table("review_key", _TABLES, Column("key", Text, nullable=False))
+_ALARMS = Table(
+    "review_alarms",
+    _TABLES,
+    Column("alarm", Text, primary_key=True),
+    Column("state", Text, nullable=False, index=True),
+    Column("decided", Boolean, nullable=False),  # by a person
+    Column("lift", Float, nullable=False),
+    Column("log", Text, nullable=False),
+    Column("row", Integer, nullable=False),
+    Column("user", Text, nullable=False),
+    Column("at", Text, nullable=False),
+    Column("declared", Text),
+    Column("practised", Text),
+    Column("diagnoses", Text, nullable=False),
+    Column("because", Text, nullable=False),
+)
+_STEPS = Table(
+    "review_steps",
+    _TABLES,
+    Column("step", Integer, primary_key=True),
+    Column("alarm", Text, nullable=False, index=True),
+    Column("state", Text, nullable=False),
+    Column("by", Text, nullable=False),
+    Column("at", Text, nullable=False),
+    Column("note", Text, nullable=False),
+)
+
+
+class Added(NamedTuple):
+    """What a run brought."""
+
+    new: int
+    changed: int
+    """Were there and are explained now, or open again."""
+    kept: int
+    """Were there and stay as they are."""
+
+
+class ReviewQueue:
+    """Alarms under review.
+
+    Parameters
+    ----------
+    url : str
+        ``sqlite:///FILE.sqlite`` or ``postgresql+psycopg://USER@HOST/NAME``; made if it is empty.
+
+    Raises
+    ------
+    InputError
+        If the database cannot be opened, or fails.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> queue = ReviewQueue(f"sqlite:///{tempfile.mkdtemp()}/review.sqlite")
+    >>> queue.counts()
+    {'open': 0, 'explained': 0, 'confirmed': 0, 'closed': 0}
+    >>> queue.close()
+    """
+
+    def __init__(self, url: str) -> None:
+        self._engine = open_engine(url).execution_options(writes=True)
+        self._shown = shown(url)
+        with self._transaction() as connection:
+            if not inspect(connection).has_table(_KEY.name):
+                _TABLES.create_all(connection)
+            key = connection.scalar(select(_KEY.c.key))
+            if key is None:
+                key = secrets.token_hex(32)
+                connection.execute(insert(_KEY), {"key": key})
+            self._key = bytes.fromhex(key)
+
+    def add(
+        self, log: AccessLog, discovery: Discovery, alerts: Alerts, *, name: str, limit: int
+    ) -> Added:
+        """Bring a log's first open alarms in, and what it now says of those already there.
+
+        Parameters
+        ----------
+        log, discovery, alerts
+            What `read_log`, `discover` or `carry`, and `judge` gave.
+        name : str
+            The log's name, by which people find its file.
+        limit : int
+            Open alarms to bring in, least covered first.
+        """
+        queue = alerts.queue("open")
+        first, rest = queue[:limit], np.concatenate([queue[limit:], alerts.queue("explained")])
+        names = Pseudonyms(self._key)
+        with self._transaction() as connection:
+            wanted = select(_ALARMS.c.alarm, _ALARMS.c.state, _ALARMS.c.decided)
+            there = {alarm: known for alarm, *known in connection.execute(wanted)}
+            asked = {self._alarm(log, a): int(a) for a in first}
+            if there:
+                ids = ((self._alarm(log, a), int(a)) for a in rest)
+                asked |= {alarm: a for alarm, a in ids if alarm in there}
+            described = lines(
+                log, discovery, alerts, np.array([*asked.values()], int), pseudonyms=names
+            )
+            new, changed = [], []
+            for alarm, line in zip(asked, described, strict=True):
+                state, decided = there.get(alarm, (None, False))
+                if state is None:
+                    new.append(_values(alarm, line, name))
+                elif not decided and state != line["status"]:
+                    changed.append(_values(alarm, line, name))
+            if new:
+                connection.execute(insert(_ALARMS), new)
+            for values in changed:
+                same = _ALARMS.c.alarm == values["alarm"]
+                connection.execute(update(_ALARMS).where(same).values(**values))
+            for values in [*new, *changed]:
+                _step(connection, values["alarm"], values["state"], MACHINE, "")
+        return Added(len(new), len(changed), len(asked) - len(new) - len(changed))
+
+    def alarms(self, *, state: str | None = None, limit: int = 20) -> list[dict[str, Any]]:
+        """Return alarms, least covered first, each with its history.
+
+        Parameters
+        ----------
+        state : str, optional
+            One of `STATES`; all if not given.
+        limit : int
+        """
+        wanted = select(_ALARMS).order_by(_ALARMS.c.lift, _ALARMS.c.alarm).limit(limit)
+        if state is not None:
+            wanted = wanted.where(_ALARMS.c.state == _checked(state))
+        with self._transaction() as connection:
+            found = [dict(one) for one in connection.execute(wanted).mappings()]
+            for one in found:
+                one["diagnoses"] = json.loads(one["diagnoses"])
+                steps = select(_STEPS).where(_STEPS.c.alarm == one["alarm"]).order_by(_STEPS.c.step)
+                one["history"] = [
+                    {name: step[name] for name in ("state", "by", "at", "note")}
+                    for step in connection.execute(steps).mappings()
+                ]
+        return found
+
+    def move(self, alarm: str, state: str, *, by: str, note: str = "") -> None:
+        """Decide about an alarm.
+
+        Parameters
+        ----------
+        alarm : str
+            Its id.
+        state : str
+            One of `STATES` that `MOVES` allows from where it is.
+        by : str
+            Who decides.
+        note : str
+            Why.
+
+        Raises
+        ------
+        InputError
+            If there is no such alarm, nobody decides, or the move is none.
+        """
+        if not by.strip() or by == MACHINE:
+            raise InputError("a decision needs the name of the person who makes it (--by).")
+        same = _ALARMS.c.alarm == alarm
+        with self._transaction() as connection:
+            before = connection.scalar(select(_ALARMS.c.state).where(same))
+            if before is None:
+                raise InputError(f"{self._shown}: holds no alarm {alarm!r}. `review list` has ids.")
+            if _checked(state) not in MOVES[before]:
+                raise InputError(
+                    f"alarm {alarm} is {before} and cannot become {state}, but "
+                    f"{' or '.join(MOVES[before])}."
+                )
+            connection.execute(update(_ALARMS).where(same).values(state=state, decided=True))
+            _step(connection, alarm, state, by, note)
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of alarms in each state."""
+        count = select(_ALARMS.c.state, func.count()).group_by(_ALARMS.c.state)
+        with self._transaction() as connection:
+            found = {one.state: one[1] for one in connection.execute(count)}
+        return {state: found.get(state, 0) for state in STATES}
+
+    def close(self) -> None:
+        """Close the database."""
+        self._engine.dispose()
+
+    def _alarm(self, log: AccessLog, access: int) -> str:
+        """Return an id that is the same whenever the access comes again, in whatever file."""
+        parts = (
+            log.users[log.access_user[access]],
+            log.encounters[log.access_encounter[access]],
+            log.access_at[access],
+        )
+        text = json.dumps([str(part) for part in parts])
+        return hmac.new(self._key, text.encode(), hashlib.sha256).hexdigest()[:20]
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except SQLAlchemyError as error:  # whose message may quote rows
+            raise InputError(
+                f"{self._shown}: the database failed ({type(error).__name__}); nothing was changed."
+            ) from None
+
+
+def _checked(state: str) -> str:
+    if state not in STATES:
+        raise InputError(f"state is {state!r}, expected one of {', '.join(STATES)}.")
+    return state
+
+
+def _values(alarm: str, line: dict[str, Any], name: str) -> dict[str, Any]:
+    own = {key: line[key] for key in ("row", "user", "at", "declared", "practised", "because")}
+    return {
+        "alarm": alarm,
+        "state": line["status"],
+        "decided": False,
+        "lift": line["lift"],
+        "log": name,
+        "diagnoses": json.dumps(line["diagnoses"]),
+        **own,
+    }
+
+
+def _step(connection: Connection, alarm: str, state: str, by: str, note: str) -> None:
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    step = {"alarm": alarm, "state": state, "by": by, "at": now, "note": note}
+    connection.execute(insert(_STEPS), step)

@@ -1,0 +1,1 @@
+"""Specialties found in a log: three ways to group users, and the evidence for each group."""

@@ -1,0 +1,42 @@
+"""What a specialty's users declare, as it may be shown."""
+
+import numpy as np
+
+from telic.specialty.discovery.result import Specialty
+from telic.specialty.log.access_log import AccessLog
+from telic.specialty.small_cells import SMALL_CELL, cells
+
+NONE_DECLARED = "none declared"
+SMALL_CODES = f"other codes, fewer than {SMALL_CELL} users each"
+
+
+def declared_codes(log: AccessLog, one: Specialty) -> dict[str, int | str]:
+    """What a specialty's users declare, and how many, as it may be shown.
+
+    The code that names the specialty comes first, then the frequent ones, the rest and none.
+    """
+    declared = log.taxonomy[one.users]
+    codes, counts = np.unique(declared[declared != ""], return_counts=True)
+    size = {str(codes[i]): int(counts[i]) for i in np.argsort(-counts, kind="stable")}
+    listed = one.listed_code
+    numbers = {listed: size.pop(listed, 0)} if listed else {}
+    numbers |= {code: n for code, n in size.items() if n >= SMALL_CELL}
+    numbers[SMALL_CODES] = sum(n for n in size.values() if n < SMALL_CELL)
+    numbers[NONE_DECLARED] = int((declared == "").sum())
+    return dict(zip(numbers, cells(list(numbers.values())), strict=True))
+
+
+def declaration(log: AccessLog, one: Specialty) -> str:
+    """Say how many declared members declare a specialty's code, with Wilson's 95 % interval.
+
+    No number here tells more than `declared_codes` shows, so where that withholds one, this does.
+    """
+    if one.evidence is None or one.evidence.code is None:
+        return "No member declares a code"
+    code, numbers = one.evidence.code, declared_codes(log, one)
+    declaring, none = numbers.get(code, f"<{SMALL_CELL}"), numbers[NONE_DECLARED]
+    if isinstance(declaring, str) or isinstance(none, str) or len(one.users) < SMALL_CELL:
+        return f"{declaring} declared members declare {code}"
+    low, high = (f"{bound:.0%}" for bound in one.evidence.interval())
+    declared = one.evidence.declared
+    return f"{declaring} of {declared} declared members declare {code} (95 %: {low} to {high})"

@@ -1,0 +1,195 @@
+"""Practices as mixtures: everybody's work, and what some users do beside it.
+
+A user's diagnoses are drawn from the hospital's mix ("everybody's work") and from practices, each
+with its own profile; the user's shares of them follow by expectation-maximisation (EM). A user
+belongs to the practice of largest share if the share is large, and surely so.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from scipy import sparse
+from scipy.stats import norm
+from threadpoolctl import threadpool_limits
+
+from telic.specialty.discovery.user_patient_units import Units
+
+MEMBER_SHARE = 1 / 3
+"""Least share of a practice in its members' work."""
+SURE_SHARE = 1 / 4
+"""What the share's one-sided 95 % lower bound, by the user's number of patients, must reach."""
+MIN_USERS = 5
+"""Smaller groups are no practice."""
+SHRINK = 50.0
+"""Imagined diagnoses of the hospital's mix that every profile starts from."""
+EM_STEPS = 40
+ROUNDS = 8
+"""Rounds of profiles and members, at most."""
+SHOWN_SHARE = 0.3
+"""What members' median share must reach on patients that did not make them members."""
+SHOWN_DEVIATIONS = 1.5
+"""By how many standard deviations of all users' shares members must exceed the others there."""
+
+ONE_THREAD = threadpool_limits.wrap(limits=1)
+"""For functions whose matrices are small: more threads are slower, and differ in last digits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Practices:
+    """Profiles of practices, and who belongs to them."""
+
+    profile: np.ndarray
+    """(n_practices + 1) × diagnoses, rows that add up to 1; the last is everybody's work."""
+    member: np.ndarray
+    """Practice of each user, −1 for none."""
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Members of each practice."""
+        return np.bincount(self.member + 1, minlength=len(self.profile))[1:]
+
+
+def shares(counts: np.ndarray, profile: np.ndarray) -> np.ndarray:
+    """Return each user's shares of the profiles that make the user's diagnoses likeliest.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_users, n_codes)
+    profile : ndarray of shape (n_profiles, n_codes)
+        Rows add up to 1.
+
+    Returns
+    -------
+    ndarray of shape (n_users, n_profiles)
+        `EM_STEPS` steps of EM from equal shares; users without diagnoses keep these.
+
+    Examples
+    --------
+    >>> shares(np.array([[9.0, 1.0]]), np.array([[1.0, 0.0], [0.5, 0.5]])).round(1)
+    array([[0.8, 0.2]])
+    """
+    share = np.full((len(counts), len(profile)), 1 / len(profile))
+    rows = sparse.csr_array(counts, dtype=float)
+    _climb((rows.indptr, rows.indices, rows.data), np.ascontiguousarray(profile.T), EM_STEPS, share)
+    return share
+
+
+@njit(cache=True, nogil=True)
+def _climb(rows, by_code, steps, share):
+    """Take EM's steps from every user's shares, over the diagnoses that the user has."""
+    start, code, count = rows
+    taken = np.empty(by_code.shape[1])
+    for u in range(len(share)):
+        some = slice(start[u], start[u + 1])
+        likely = by_code[code[some]]
+        by_profile = np.ascontiguousarray(likely.T)  # sums over either axis run along memory
+        own, ratio = share[u], np.empty(len(likely))
+        for _ in range(steps):
+            ratio[:] = np.finfo(np.float64).tiny
+            for k in range(len(own)):
+                for p in range(len(ratio)):
+                    ratio[p] += own[k] * by_profile[k, p]
+            taken[:] = 0.0
+            for p in range(len(ratio)):
+                ratio[p] = count[start[u] + p] / ratio[p]
+                for k in range(len(own)):
+                    taken[k] += ratio[p] * likely[p, k]
+            total = np.sum(own * taken)
+            if total == 0.0:  # no diagnosis, or none that a profile holds: nothing tells them apart
+                break
+            for k in range(len(own)):
+                own[k] *= taken[k] / total
+
+
+def refine(units: Units, member: np.ndarray, n_practices: int) -> Practices:
+    """Alternate profiles of members and members by shares, until nobody moves.
+
+    Parameters
+    ----------
+    units : Units
+    member : ndarray of shape (n_users,)
+        Practice of each user to begin with, −1 for none.
+    n_practices : int
+    """
+    counts, patients = units.counts(), units.patients()
+    profile, share = _raw(counts, member, n_practices)
+    for _ in range(ROUNDS):
+        profile = _profiles(counts, member, profile, share)
+        share = shares(counts, profile)
+        before, member = member, members(share[:, :-1], patients)
+        if (member == before).all():
+            break
+    return Practices(profile, member)
+
+
+def profiles_of(units: Units, member: np.ndarray, n_practices: int) -> np.ndarray:
+    """Return the profiles of groups whose members stay.
+
+    Returns
+    -------
+    ndarray of shape (n_practices + 1, n_codes)
+        As `Practices.profile`.
+    """
+    counts = units.counts()
+    profile = _profiles(counts, member, *_raw(counts, member, n_practices))
+    return _profiles(counts, member, profile, shares(counts, profile))
+
+
+def _raw(counts: np.ndarray, member: np.ndarray, n_practices: int) -> tuple[np.ndarray, np.ndarray]:
+    """Profiles and shares to begin with: all that members do is of their practice."""
+    mix = counts.sum(axis=0) / max(counts.sum(), 1.0)
+    # Place −1 is the last row: everybody's work.
+    return np.tile(mix, (n_practices + 1, 1)), np.eye(n_practices + 1)[member]
+
+
+def _profiles(
+    counts: np.ndarray, member: np.ndarray, profile: np.ndarray, share: np.ndarray
+) -> np.ndarray:
+    """Profiles of what members do in their practice, without what they do of the other profiles."""
+    own = profile.copy()
+    mixed = np.maximum(share @ profile, np.finfo(float).tiny)
+    for k in range(len(profile) - 1):
+        users = member == k
+        part = share[users][:, [k]] * profile[k] / mixed[users]
+        own[k] = (counts[users] * part).sum(axis=0) + SHRINK * profile[-1]
+    return own / np.maximum(own.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+
+
+def members(share: np.ndarray, patients: np.ndarray) -> np.ndarray:
+    """Return each user's practice, −1 for none.
+
+    Examples
+    --------
+    >>> members(np.array([[0.5, 0.1], [0.5, 0.1], [0.1, 0.3]]), np.array([40, 4, 1000])).tolist()
+    [0, -1, -1]
+    """
+    largest = share.argmax(axis=1)
+    share = share[np.arange(len(share)), largest]
+    noise = np.sqrt(share * (1 - share) / np.maximum(patients, 1))
+    sure = share - norm.ppf(0.95) * noise >= SURE_SHARE
+    return np.where((share >= MEMBER_SHARE) & sure, largest, -1)
+
+
+def held_up(units: Units, found: Practices, rng: np.random.Generator) -> np.ndarray:
+    """Say which practices show on patients that did not make them.
+
+    Profiles and members are formed on a random half of the units and measured on the other, both
+    ways. A practice that fails either way is dropped.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_practices,)
+    """
+    halves = units.halves(rng)
+    shown = found.sizes >= MIN_USERS
+    for formed, measured in (halves, halves[::-1]):
+        again = refine(formed, found.member, len(shown))
+        share = shares(measured.counts(), again.profile)
+        for k in np.flatnonzero(shown):
+            own, others = share[again.member == k, k], share[again.member != k, k]
+            shown[k] = len(own) >= MIN_USERS and (
+                np.median(own) >= SHOWN_SHARE
+                and own.mean() - others.mean() >= SHOWN_DEVIATIONS * share[:, k].std()
+            )
+    return shown

@@ -1,0 +1,79 @@
+"""What users saw, in pieces that chance can deal: one for each user and patient."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+
+from telic.specialty.log.access_log import AccessLog
+
+FEWEST_USERS = 10
+"""Diagnoses that fewer users saw are left out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Pairs of a user and a patient, and the diagnoses that the user saw of the patient.
+
+    A chart that is read again and again is one unit: repeated reading is no evidence of a practice,
+    and chance must not take it apart.
+    """
+
+    user: np.ndarray
+    """User of each unit."""
+    codes: sparse.csr_array
+    """Units × diagnoses, 1 where the user saw the diagnosis of the patient."""
+    n_users: int
+    code: np.ndarray
+    """Place of each column in `AccessLog.codes`."""
+
+    def counts(self) -> np.ndarray:
+        """Return users × diagnoses: patients of whom the user saw the diagnosis."""
+        return np.asarray((self._owned() @ self.codes).todense())
+
+    def patients(self) -> np.ndarray:
+        """Return each user's number of patients."""
+        return np.bincount(self.user, minlength=self.n_users)
+
+    def dealt(self, rng: np.random.Generator) -> "Units":
+        """Deal the units to users at random; each user keeps their number."""
+        return replace(self, user=rng.permutation(self.user))
+
+    def halves(self, rng: np.random.Generator) -> tuple["Units", "Units"]:
+        """Cut the units in two at random."""
+        first = rng.random(len(self.user)) < 0.5
+        return self._of(first), self._of(~first)
+
+    def _of(self, chosen: np.ndarray) -> "Units":
+        rows = np.flatnonzero(chosen)
+        return replace(self, user=self.user[rows], codes=self.codes[rows])
+
+    def _owned(self) -> sparse.csr_array:
+        n = len(self.user)
+        ones = np.ones(n)
+        return sparse.csr_array((ones, (self.user, np.arange(n))), shape=(self.n_users, n))
+
+
+def units_of(
+    log: AccessLog, rows: np.ndarray | slice = slice(None), *, fewest_users: int = FEWEST_USERS
+) -> Units:
+    """Gather the units of some accesses.
+
+    Parameters
+    ----------
+    log : AccessLog
+    rows : ndarray of int or slice
+        Accesses; all of them if not given.
+    fewest_users : int
+        Diagnoses that fewer users saw are left out.
+    """
+    user, encounter = log.access_user[rows], log.access_encounter[rows]
+    patients = np.int64(len(log.patients))
+    pair, unit = np.unique(user * patients + log.encounter_patient[encounter], return_inverse=True)
+    shape = (len(pair), len(log.encounters))
+    seen = sparse.csr_array((np.ones(len(unit)), (unit, encounter)), shape=shape)
+    codes = sparse.csr_array(seen @ log.diagnosis)
+    codes.data[:] = 1.0
+    units = Units(pair // patients, codes, len(log.users), np.arange(len(log.codes)))
+    kept = np.flatnonzero((units.counts() > 0).sum(axis=0) >= fewest_users)
+    return replace(units, codes=codes[:, kept], code=kept)

@@ -1,0 +1,1 @@
+"""Findings that are kept and taken to later logs of the same hospital."""

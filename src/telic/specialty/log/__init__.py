@@ -1,0 +1,1 @@
+"""A hospital's access log: its arrays, its files and contract, and other systems' exports."""

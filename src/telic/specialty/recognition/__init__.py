@@ -1,0 +1,1 @@
+"""How well classifiers recognise a specialty from diagnoses, and what chance gives."""

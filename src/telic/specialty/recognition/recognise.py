@@ -1,0 +1,233 @@
+"""How well classifiers recognise a specialty from diagnoses: 5×2 cross-validation (section 6.5)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.metrics import precision_recall_fscore_support
+from sklearn.model_selection import StratifiedKFold
+
+from telic.errors import InputError
+from telic.evaluate.repeated_cv import (
+    FoldTest,
+    five_by_two_f,
+    five_by_two_t,
+    nadeau_bengio,
+    paired_t,
+)
+from telic.specialty.recognition.classifiers import CHOSEN, choose, fit, pipeline_names
+
+CORE_CLASSES = (
+    "Urology",
+    "Neurology",
+    "Pulmonary Disease",
+    "Orthopaedic Surgery",
+    "Neonatal-Perinatal Medicine",
+    "Gastroenterology",
+    "Obstetrics & Gynecology",
+    "Neurological Surgery",
+    "Ophthalmology",
+    "Cardiovascular Disease",
+    "Infectious Disease",
+    "Dermatology",
+)
+"""The 12 core classes, in the order of Tables 6.7 to 6.9."""
+
+MIN_CLASS = 20
+"""Classes with fewer users are dropped (section 6.3)."""
+
+
+class PipelineScore(NamedTuple):
+    """How well one pipeline recognises a class, and where it was chosen."""
+
+    pipeline: str
+    f1: float
+    """Of the class."""
+    core_f1: float
+    """Weighted mean of the other classes."""
+    core_macro_f1: float
+    """Plain mean of the other classes."""
+    chosen_in: tuple[str, ...]
+    """Training halves that chose it: round and half, such as "3.2"."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recognition:
+    """Scores of one classifier over the ten folds of 5×2 cross-validation."""
+
+    classes: tuple[str, ...]
+    support: np.ndarray
+    """Users of each class."""
+    scores: np.ndarray
+    """Shape (5, 2, n_classes, 3): precision, recall and F1 per round, half and class."""
+    shuffled_f1: float | None = None
+    """Mean F1 of clusters of as many users found in shuffled data, recognised alike
+    (`telic.specialty.recognition.shuffled_control`); None if not measured."""
+    chosen: tuple[tuple[str, str], ...] = ()
+    """Pipeline chosen in either training half of each round."""
+    of_pipelines: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Every pipeline's own `scores`."""
+
+    def of(self, name: str) -> np.ndarray:
+        """Mean precision, recall and F1 of a class over the ten folds."""
+        return self.scores[:, :, self.classes.index(name)].mean(axis=(0, 1))
+
+    def mean_of(self, names: Sequence[str]) -> np.ndarray:
+        """Means of several classes weighted by their size; F1 is the harmonic mean of P and R."""
+        return self._weighted(names).mean(axis=(0, 1))
+
+    def macro_f1(self, names: Sequence[str]) -> float:
+        """Plain mean of the classes' F1."""
+        return float(np.mean([self.of(name)[2] for name in names]))
+
+    def compare(self, name: str, others: Sequence[str]) -> dict[str, FoldTest]:
+        """Test F1 of a class against the weighted mean of `others`, fold by fold.
+
+        The paired t-test is the printed one and invalid here: folds share their users.
+        """
+        own = self.scores[:, :, self.classes.index(name), 2]
+        differences = own - self._weighted(others)[..., 2]
+        return {
+            "5×2cv t": five_by_two_t(differences),
+            "5×2cv F": five_by_two_f(differences),
+            "Nadeau–Bengio": nadeau_bengio(differences),
+            "paired t (invalid)": paired_t(differences),
+        }
+
+    def pipeline_scores(self, name: str, others: Sequence[str]) -> list[PipelineScore]:
+        """Score a class and the means of `others` by pipeline, whatever was chosen."""
+        rows = []
+        for pipeline, scores in self.of_pipelines.items():
+            one = replace(self, scores=scores)
+            chosen_in = tuple(
+                f"{r}.{half}"
+                for r, halves in enumerate(self.chosen, start=1)
+                for half, chosen in enumerate(halves, start=1)
+                if chosen == pipeline
+            )
+            f1, core = float(one.of(name)[2]), float(one.mean_of(others)[2])
+            rows.append(PipelineScore(pipeline, f1, core, one.macro_f1(others), chosen_in))
+        return rows
+
+    def _weighted(self, names: Sequence[str]) -> np.ndarray:
+        where = [self.classes.index(name) for name in names]
+        mean = np.average(self.scores[:, :, where, :2], axis=2, weights=self.support[where])
+        total = mean.sum(axis=-1)
+        f1 = np.divide(2 * mean.prod(axis=-1), total, out=np.zeros_like(total), where=total > 0)
+        return np.concatenate([mean, f1[..., None]], axis=-1)
+
+
+def recognise(
+    counts: sparse.csr_array,
+    labels: np.ndarray,
+    *,
+    method: str = "SVM",
+    pipeline: str = CHOSEN,
+    every: bool = True,
+    seed: int = 0,
+) -> Recognition:
+    """Cross-validate a classifier, two stratified halves in five rounds.
+
+    Parameters
+    ----------
+    counts : sparse array of shape (n_users, n_codes)
+        Accesses per diagnosis, such as `AccessLog.user_diagnosis`.
+    labels : array of str
+        Class of each user; ``""`` leaves a user out.
+    method : str
+        One of `telic.specialty.recognition.classifiers.CLASSIFIERS`.
+    pipeline : str
+        "chosen": in each training half the one that cross-validation within that half favours, so
+        that the test half has no say. "printed": the one nearest to the dissertation. Or one by
+        its name.
+    every : bool
+        Also score the pipelines that were not chosen, for `Recognition.pipeline_scores`; without
+        them it is faster.
+    seed : int
+        Fixes the halves (the same for every method) and the classifier's chance.
+
+    Raises
+    ------
+    InputError
+        If there is no such classifier or pipeline, if fewer than two classes, or a class with
+        fewer than four users, is given.
+    """
+    names = pipeline_names(method, pipeline)
+    rows = np.flatnonzero(labels != "")
+    classes, y, support = np.unique(labels[rows], return_inverse=True, return_counts=True)
+    if len(classes) < 2:
+        raise InputError(f"recognition needs at least two classes, found {len(classes)}.")
+    if support.min() < 4:
+        small = str(classes[support.argmin()])
+        raise InputError(f"class {small!r} has fewer than 4 users, too few to halve. Leave it out.")
+    X = counts[rows].toarray()  # weights are dense anyway
+    scores = np.empty((5, 2, len(classes), 3))
+    of_pipelines = {name: np.empty_like(scores) for name in names} if every else {}
+    chosen: list[list[str]] = [[] for _ in range(5)]
+    for r in range(5):
+        halves = StratifiedKFold(2, shuffle=True, random_state=seed + r)
+        for half, (train, test) in enumerate(halves.split(np.zeros(len(y)), y)):
+            best = choose(method, names, X[train], y[train], seed=seed)
+            chosen[r].append(best)
+            for name in names if every else (best,):
+                model = fit(method, name, X[train], y[train], seed=seed)
+                measured = precision_recall_fscore_support(
+                    y[test], model.predict(X[test]), labels=np.arange(len(classes)), zero_division=0
+                )
+                measured = np.array(measured[:3]).T
+                if every:
+                    of_pipelines[name][r, half] = measured
+                if name == best:
+                    scores[r, half] = measured
+    return Recognition(
+        tuple(str(c) for c in classes),
+        support,
+        scores,
+        chosen=tuple((first, second) for first, second in chosen),
+        of_pipelines=of_pipelines,
+    )
+
+
+def with_specialty(taxonomy: np.ndarray, users: np.ndarray, name: str) -> np.ndarray:
+    """Label core users by their code and a discovered specialty's users by `name`.
+
+    A user of the discovered specialty who also declares a core code counts for the discovered one
+    only: the question is whether that group can be told apart.
+
+    Examples
+    --------
+    >>> with_specialty(np.array(["Urology", "Surgery", ""]), np.array([2]), "new").tolist()
+    ['Urology', '', 'new']
+    """
+    labels = np.where(np.isin(taxonomy, CORE_CLASSES), taxonomy, "").astype(object)
+    labels[users] = name
+    return labels.astype(str)
+
+
+def present_core(labels: np.ndarray) -> list[str]:
+    """Return the core classes that have at least `MIN_CLASS` users, in the tables' order."""
+    return [name for name in CORE_CLASSES if (labels == name).sum() >= MIN_CLASS]
+
+
+def large_classes(
+    taxonomy: np.ndarray, *, minimum: int = MIN_CLASS
+) -> tuple[np.ndarray, dict[str, int]]:
+    """Blank the classes with fewer than `minimum` users.
+
+    Returns
+    -------
+    labels : array of str
+    dropped : dict
+        Size of each class that was dropped.
+
+    Examples
+    --------
+    >>> labels, dropped = large_classes(np.array(["a", "a", "b", ""]), minimum=2)
+    >>> labels.tolist(), dropped
+    (['a', 'a', '', ''], {'b': 1})
+    """
+    names, sizes = np.unique(taxonomy[taxonomy != ""], return_counts=True)
+    small = {str(n): int(s) for n, s in zip(names, sizes, strict=True) if s < minimum}
+    return np.where(np.isin(taxonomy, list(small)), "", taxonomy), small

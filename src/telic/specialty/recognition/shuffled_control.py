@@ -1,0 +1,249 @@
+"""Recognition of what was found, beside its control: clusters of nothing, from shuffled data.
+
+A found specialty is recognised by the diagnoses it was found in, so some F1 comes from looking for
+it. How much is measured where nothing is left to find: every access is moved to a random encounter,
+the users of largest share of a topic are recognised alike (whatever the discovery's method).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from telic.specialty.discovery.by_topics import SAMPLE, mean_share
+from telic.specialty.discovery.gibbs_lda import GibbsLDA
+from telic.specialty.discovery.result import Discovery
+from telic.specialty.log.access_log import AccessLog
+from telic.specialty.recognition.classifiers import CHOSEN
+from telic.specialty.recognition.recognise import (
+    CORE_CLASSES,
+    MIN_CLASS,
+    Recognition,
+    large_classes,
+    present_core,
+    recognise,
+    with_specialty,
+)
+from telic.specialty.small_cells import shown
+
+CLUSTERS = 3
+"""Clusters of nothing that are recognised for each specialty; their mean F1 is shown."""
+N_TOPICS = 30
+"""Topics where the discovery does not say how many it used (the dissertation's choice)."""
+DE_FACTO = "de facto"
+"""Name of the specialty's class in its recognition."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shuffled:
+    """A log's users after every access was moved to a random encounter."""
+
+    users: np.ndarray
+    """Users with accesses, as indices into `AccessLog.users`."""
+    counts: sparse.csr_array
+    """Accesses per user of the log and diagnosis."""
+    share: np.ndarray
+    """Mean topic shares of the patients of each of `users`, shape (len(users), n_topics)."""
+
+    def clusters(self, size: int) -> list[np.ndarray]:
+        """Clusters of nothing with `size` users each: those of largest share of a topic.
+
+        The topics are those whose cluster by largest share, as discovery forms it, is nearest in
+        size. Filling or cutting it to `size` users makes the F1 comparable, and higher than that
+        of the cluster itself: the users of largest share are the easiest to tell apart.
+        """
+        found = np.bincount(self.share.argmax(axis=1), minlength=self.share.shape[1])
+        distance = np.abs(np.log(np.maximum(found, 0.5) / size))
+        topics = np.argsort(distance, kind="stable")[:CLUSTERS]
+        return [self.users[np.argsort(-self.share[:, k], kind="stable")[:size]] for k in topics]
+
+    def f1(
+        self,
+        taxonomy: np.ndarray,
+        size: int,
+        core: list[str],
+        *,
+        method: str,
+        pipeline: str = CHOSEN,
+        seed: int = 0,
+    ) -> float:
+        """Mean F1 of clusters of nothing with `size` users beside the classes `core`.
+
+        Parameters
+        ----------
+        taxonomy : array of str
+            Declared specialty of each user of the log.
+        size : int
+        core : list of str
+            Classes that the specialty was recognised beside. A member who declares one counts for
+            the cluster only, as in `with_specialty`.
+        method, pipeline : str
+            As in `recognise`: a pipeline is chosen here in the same way.
+        seed : int
+        """
+        seen = np.isin(np.arange(len(taxonomy)), self.users)
+        scores = []
+        for users in self.clusters(size):
+            labels = with_specialty(taxonomy, users, DE_FACTO)
+            kept = [name for name in core if ((labels == name) & seen).sum() >= 4]
+            labels = np.where(np.isin(labels, [*kept, DE_FACTO]) & seen, labels, "")
+            found = recognise(
+                self.counts, labels, method=method, pipeline=pipeline, every=False, seed=seed
+            )
+            scores.append(found.of(DE_FACTO)[2])
+        return float(np.mean(scores))
+
+
+def shuffle(
+    log: AccessLog, *, n_topics: int = N_TOPICS, fine: bool = False, seed: int = 0, threads: int = 1
+) -> Shuffled:
+    """Move every access to a random encounter, and average topics per user again.
+
+    Patients keep their diagnoses, so topics are those of discovery; they are fitted on at most
+    `telic.specialty.discovery.by_topics.SAMPLE` patients, which is enough to order users by.
+
+    Parameters
+    ----------
+    log : AccessLog
+    n_topics : int
+    fine : bool
+        Keep as many accesses of a user as the fine-grained view has, with one diagnosis each.
+    seed, threads : int
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from telic.simulate.hospital import simulate_hospital
+    >>> from telic.specialty.log.log_files import read_log
+    >>> folder = tempfile.mkdtemp() + "/log"
+    >>> simulate_hospital(folder, scale=0.002)
+    >>> [len(users) for users in shuffle(read_log(folder), n_topics=5).clusters(20)]
+    [20, 20, 20]
+    """
+    rng = np.random.default_rng(seed)
+    documents = log.patient_diagnosis()
+    sample = np.sort(rng.permutation(documents.shape[0])[:SAMPLE])
+    model = GibbsLDA(n_topics=n_topics, random_state=seed, n_jobs=threads).fit(documents[sample])
+    mixed = replace(log, access_encounter=rng.permutation(log.access_encounter))
+    rows, counts = np.arange(len(log.access_user)), None
+    if fine and log.fine is not None:
+        rows, counts = _thinned(mixed, np.asarray(log.fine.sum(axis=1)).ravel(), rng)
+    users = np.unique(mixed.access_user[rows])
+    opened = mixed.user_patient(rows)[users]
+    counts = mixed.user_diagnosis() if counts is None else counts
+    return Shuffled(users, counts, mean_share(opened, model.transform(documents)))
+
+
+def _thinned(
+    log: AccessLog, number: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, sparse.csr_array]:
+    """Up to `number` random accesses of each user, and one random diagnosis of each."""
+    order = rng.permutation(len(log.access_user))
+    order = order[np.argsort(log.access_user[order], kind="stable")]
+    user = log.access_user[order]
+    place = np.arange(len(user)) - np.searchsorted(user, user)
+    rows = order[place < number[user]]
+    start = log.diagnosis.indptr[log.access_encounter[rows]]
+    length = np.diff(log.diagnosis.indptr)[log.access_encounter[rows]]
+    code = log.diagnosis.indices[start + (rng.random(len(rows)) * length).astype(np.int64)]
+    counts = sparse.coo_array(
+        (np.ones(len(rows), dtype=np.int32), (log.access_user[rows], code)),
+        shape=(len(log.users), len(log.codes)),
+    )
+    return rows, sparse.csr_array(counts)
+
+
+def recognition_facts(
+    discovery: Discovery, recognitions: Mapping[tuple[int, str], Recognition]
+) -> list[dict[str, Any]]:
+    """Say how well each specialty was recognised, by classifier, as JSON takes it.
+
+    Parameters
+    ----------
+    discovery : Discovery
+    recognitions : dict
+        What `recognise_found` returned.
+    """
+    facts = []
+    for (k, classifier), one in recognitions.items():
+        core = [name for name in one.classes if name != DE_FACTO]
+        precision, recall, f1 = (float(v) for v in one.of(DE_FACTO))
+        facts.append({
+            "specialty": discovery.specialties[k].name,
+            "users": len(discovery.specialties[k].users),
+            "classifier": classifier,
+            "precision": precision,
+            "recall": recall,
+            "f1": f1,
+            "shuffled_f1": one.shuffled_f1,
+            "core_f1": float(one.mean_of(core)[2]),
+            "core_macro_f1": one.macro_f1(core),
+            "p_values": {t: test.p_value for t, test in one.compare(DE_FACTO, core).items()},
+            "pipelines": [score._asdict() for score in one.pipeline_scores(DE_FACTO, core)],
+        })  # fmt: skip
+    return facts
+
+
+def recognise_found(
+    log: AccessLog,
+    discovery: Discovery,
+    *,
+    methods: tuple[str, ...] = ("SVM",),
+    pipeline: str = CHOSEN,
+    seed: int = 0,
+    threads: int = 1,
+) -> tuple[dict[tuple[int, str], Recognition], list[str]]:
+    """Recognise each specialty without a listed code beside the core classes and beside nothing.
+
+    Parameters
+    ----------
+    log : AccessLog
+    discovery : Discovery
+    methods : tuple of str
+        Some of `telic.specialty.recognition.classifiers.CLASSIFIERS`.
+    pipeline : str
+        As in `recognise`, for the specialty and its control alike.
+    seed, threads : int
+
+    Returns
+    -------
+    recognitions : dict
+        By place in ``discovery.specialties`` and method; the specialty is class `DE_FACTO`, and
+        `Recognition.shuffled_f1` its control.
+    notes : list of str
+        Which core classes and specialties are left out, and why.
+    """
+    dropped = large_classes(log.taxonomy)[1]
+    notes = []
+    if small := [f"{c} ({shown(dropped[c])} users)" for c in CORE_CLASSES if c in dropped]:
+        notes.append(
+            f"recognition: {len(small)} core classes have fewer than {MIN_CLASS} users and are "
+            f"dropped: {', '.join(small)}"
+        )
+    counts = log.user_diagnosis()
+    control: Shuffled | None = None
+    results = {}
+    for k, one in enumerate(discovery.specialties):
+        if one.listed_code is not None:
+            continue
+        labels = with_specialty(log.taxonomy, one.users, DE_FACTO)
+        core = present_core(labels)
+        if len(one.users) < MIN_CLASS or not core:
+            notes.append(
+                f"{one.name}: not recognised: it has {shown(len(one.users))} users and "
+                f"{len(core)} core classes have {MIN_CLASS} or more; {MIN_CLASS} users and one "
+                "class are needed"
+            )
+            continue
+        labels = np.where(np.isin(labels, [*core, DE_FACTO]), labels, "")
+        if control is None:
+            n_topics = discovery.details.get("n_topics", N_TOPICS)
+            control = shuffle(log, n_topics=n_topics, seed=seed, threads=threads)
+        for method in methods:
+            options: dict[str, Any] = {"method": method, "pipeline": pipeline, "seed": seed}
+            found = recognise(counts, labels, **options)
+            nothing = control.f1(log.taxonomy, len(one.users), core, **options)
+            results[k, method] = replace(found, shuffled_f1=nothing)
+    return results, notes

@@ -1,0 +1,1 @@
+"""The compliance officer's report."""

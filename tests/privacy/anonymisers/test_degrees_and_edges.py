@@ -1,0 +1,152 @@
+"""Joint k-degree, and links under edge differential privacy."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from telic.errors import InputError
+from telic.hin import LinkType, Rule, Schema, network_from_arrays
+from telic.privacy.anonymisers.differential_privacy import keep_chances, noisy_links
+from telic.privacy.anonymisers.joint_k_degree import _change, balance, degree_groups, joint_k_degree
+from telic.privacy.anonymisers.k_degree import degree_classes, k_degree
+from telic.privacy.anonymisers.release_steps import apply_steps
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "reference"))
+from random_networks import random_network, random_schema
+
+
+@given(seed=st.integers(0, 10**6), k=st.integers(1, 4))
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_at_least_k_share_all_degrees(seed, k):
+    rng = np.random.default_rng(seed)
+    network = random_network(rng, random_schema(rng), int(rng.integers(20, 40)), density=0.04)
+    try:
+        release = joint_k_degree(network, k=k, seed=seed, node_type="user")
+    except InputError as error:  # few films: there is no room for more links
+        if "no links were found" not in str(error):
+            raise
+        return
+    release.validate()
+    classes = degree_classes(release, node_type="user")
+    assert min(classes.values(), default=k) >= k
+    for link in network.schema.links:
+        old, new = network.links[link.name], release.links[link.name]
+        columns = network.size(link.target)
+        was, now = old.matrix(columns).todense(), new.matrix(columns).todense()
+        assert (now[was > 0] == was[was > 0]).all()
+        if link.source == link.target and not link.self_links:
+            assert not np.diag(now).any()
+
+
+def world(rng, n=300, types=3, mean=3.0):
+    schema = Schema(
+        {"user": {}},
+        tuple(LinkType(f"l{i}", "user", "user", Rule("exact")) for i in range(types)),
+    )
+    links = {}
+    for link in schema.links:
+        weight = rng.pareto(2.0, n) + 0.2
+        source = rng.choice(n, int(n * mean), p=weight / weight.sum())
+        target = rng.integers(n, size=len(source))
+        pairs = np.unique(np.stack([source, target])[:, source != target], axis=1)
+        links[link.name] = (*pairs, rng.integers(1, 4, pairs.shape[1]))
+    return network_from_arrays(schema, {"user": {"id": np.arange(n)}}, links)
+
+
+def test_degrees_are_shared_jointly_where_k_degree_promises_each_alone():
+    network = world(np.random.default_rng(0))
+    alone = degree_classes(k_degree(network, k=5, plausible=False))
+    assert alone["out-degrees of all types together"] == 1
+    together = degree_classes(joint_k_degree(network, k=5))
+    assert min(together.values()) >= 5
+    assert together["all degrees together"] >= 5
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=60),
+    k=st.integers(1, 7),
+)
+@settings(deadline=None)
+def test_groups_hold_k_to_2k_rows(rows, k):
+    sizes = np.bincount(degree_groups(np.array(rows), k))
+    assert sizes.sum() == len(rows)
+    assert sizes.min() >= min(k, len(rows))
+    assert sizes.max() < 2 * k
+
+
+@given(
+    sizes=st.lists(st.integers(2, 9), min_size=1, max_size=8),
+    seed=st.integers(0, 10**6),
+)
+@settings(deadline=None)
+def test_as_many_links_begin_as_end_after_balancing(sizes, seed):
+    rng = np.random.default_rng(seed)
+    most = rng.integers(0, 50, (len(sizes), 2))
+    before = most.copy()
+    balance(most, np.array(sizes), 0, 1, rng)
+    assert np.array(sizes) @ most[:, 0] == np.array(sizes) @ most[:, 1]
+    assert (most >= before).all()
+
+
+def test_amounts_are_made_of_coins():
+    for amount, coins in ((0, [5]), (10, [5]), (1, [4, 5]), (7, [4, 6, 9]), (1000, [7, 9])):
+        assert sum(coin * sign for coin, sign in _change(amount, coins)) == amount
+    assert len(_change(1000, [7, 9])) < 130
+
+
+@given(
+    cells=st.integers(10, 10**7),
+    share=st.floats(0.0001, 0.9999),
+    epsilon=st.floats(0.01, 20),
+)
+@settings(max_examples=300, deadline=None)
+def test_no_link_shows_by_more_than_its_budget_and_the_count_is_kept(cells, share, epsilon):
+    count = share * cells
+    real, false = keep_chances(cells, count, epsilon)
+    assert 0 < false <= real <= 1
+    assert real <= np.exp(epsilon) * false * (1 + 1e-9)
+    assert 1 - false <= np.exp(epsilon) * (1 - real) * (1 + 1e-6) + 1e-15
+    assert count * real + (cells - count) * false == pytest.approx(count, rel=1e-6)
+
+
+def test_pairs_are_published_with_the_chances_that_are_stated():
+    network = world(np.random.default_rng(1), n=60, types=1, mean=4.0)
+    old = network.links["l0"].matrix(60).todense() > 0
+    hits, draws = np.zeros((60, 60)), 300
+    for seed in range(draws):
+        release = noisy_links(network, epsilon=4.0, seed=seed)
+        release.validate()
+        assert release.links["l0"].strength is None
+        hits += release.links["l0"].matrix(60).todense()
+    real, false = keep_chances(60 * 59, old.sum(), 3.6)
+    away = ~np.eye(60, dtype=bool)
+    assert hits[old].mean() / draws == pytest.approx(real, abs=0.02)
+    assert hits[~old & away].mean() / draws == pytest.approx(false, rel=0.05)
+    assert not np.diag(hits).any()
+    # No unlinked pair is preferred to another.
+    assert hits[~old & away].max() / draws < false + 6 * np.sqrt(false / draws)
+
+
+def test_a_small_budget_leaves_nearly_no_real_link_and_a_large_one_nearly_all():
+    network = world(np.random.default_rng(2))
+    old = network.links["l0"]
+    was = old.matrix(300).todense() > 0
+    kept = {}
+    for epsilon in (1, 10):
+        release = apply_steps(network, [{"method": "edge-dp", "epsilon": epsilon}])
+        now = release.links["l0"].matrix(300).todense() > 0
+        assert abs(now.sum() - was.sum()) < 0.25 * was.sum()
+        kept[epsilon] = (now & was).sum() / was.sum()
+    assert kept[1] < 0.1 < 0.7 < kept[10]
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, float("inf"), float("nan")])
+def test_budgets_out_of_range_are_refused(epsilon):
+    with pytest.raises(InputError, match="epsilon is"):
+        noisy_links(world(np.random.default_rng(0), n=10), epsilon=epsilon)
+    with pytest.raises(InputError, match="k is 11"):
+        joint_k_degree(world(np.random.default_rng(0), n=10), k=11)

@@ -1,0 +1,142 @@
+"""Attribute inference with its control, and two releases of the same people."""
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from telic.errors import InputError
+from telic.hin import Network, Schema, induced, network_from_arrays
+from telic.privacy import Adversary, inference, two_releases
+from telic.privacy.risk.risks import measure
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "reference"))
+import dehin_recursion as reference
+from random_networks import random_network, random_schema
+
+SCHEMA = Schema.parse(
+    {
+        "nodes": {"user": {"attributes": {"city": "exact", "vote": "exact"}}},
+        "links": [{"name": "knows", "source": "user", "target": "user"}],
+    }
+)
+
+
+def town(rng, n, *, homophily=0.0, by_city=0.0):
+    """People whose vote follows their city, or their friends' votes, with these chances."""
+    city, vote = rng.integers(0, 6, n), rng.integers(0, 3, n)
+    vote = np.where(rng.random(n) < by_city, city % 3, vote)
+    source, target = rng.integers(n, size=(2, 4 * n))
+    keep = (source != target) & ((vote[source] == vote[target]) | (rng.random(4 * n) > homophily))
+    pairs = np.unique(np.stack([source[keep], target[keep]]), axis=1)
+    nodes = {"id": np.arange(n), "city": city, "vote": vote}
+    return network_from_arrays(SCHEMA, {"user": nodes}, {"knows": tuple(pairs)})
+
+
+def chance(values, truth):
+    """Chance that one of the commonest of some values, drawn at random, is the true one."""
+    most = Counter(values).most_common()
+    best = [value for value, count in most if count == most[0][1]]
+    return (truth in best) / len(best)
+
+
+@given(seed=st.integers(0, 10**6), distance=st.sampled_from([0, 1]))
+@settings(max_examples=40, deadline=None)
+def test_guesses_are_those_made_one_by_one(seed, distance):
+    rng = np.random.default_rng(seed)
+    net = town(rng, int(rng.integers(2, 25)))
+    adversary = Adversary.of(net, distance=distance)
+    found = inference(net, "vote", adversary=adversary)
+    view = reference.views(net, Adversary.of(net, attributes=["city"], distance=distance), distance)
+    vote = net.nodes["user"].column("vote").to_pylist()
+    links = net.links["knows"]
+    pairs = set(zip(links.sources.tolist(), links.indices.tolist(), strict=True))
+    codes = list(dict.fromkeys(vote))
+    common = max(codes, key=lambda v: (vote.count(v), -codes.index(v)))
+    hits = {"row": [], "alike": [], "linked": []}
+    for t, truth in enumerate(vote):
+        same = [v for v in range(len(vote)) if view[v] == view[t]]
+        hits["row"].append(np.mean([vote[v] == truth for v in same]))
+        others = [vote[v] for v in same if v != t]
+        friends = [vote[v] for v in range(len(vote)) if (t, v) in pairs]
+        friends += [vote[v] for v in range(len(vote)) if (v, t) in pairs]
+        both = [v for v in range(len(vote)) if (t, v) in pairs or (v, t) in pairs]
+        for way, told in (("alike", others), ("linked", [vote[v] for v in both])):
+            hits[way].append(chance(told, truth) if told else float(truth == common))
+    base = np.mean([v == common for v in vote])
+    assert found.baseline == pytest.approx(base)
+    for way, each in hits.items():
+        assert found.gains[way][0] == pytest.approx(np.mean(each) - base)
+
+
+def test_what_is_there_to_infer_is_found_and_the_control_gains_nothing():
+    rng = np.random.default_rng(0)
+    by_city = inference(town(rng, 2000, by_city=0.9), "vote", adversary=None)
+    friends = inference(town(rng, 2000, homophily=0.9), "vote")
+    nothing = inference(town(rng, 2000), "vote")
+    assert friends.gains["linked"][1] > 0.3
+    # Everybody's row is found by city and links, so the vote is read off it.
+    assert nothing.gains["row"][1] > 0.3
+    assert nothing.gains["linked"][1] <= 0.01
+    assert nothing.gains["alike"][1] <= 0.01
+    for found in (by_city, friends, nothing):
+        for way in found.control:
+            assert found.control[way][1] <= 0.01
+    seen = Adversary.of(town(rng, 2000), links=[])
+    assert inference(town(rng, 2000, by_city=0.9), "vote", adversary=seen).gains["alike"][1] > 0.3
+
+
+def test_an_attribute_that_is_not_published_cannot_be_asked_for():
+    with pytest.raises(InputError, match="'shoe' is not published"):
+        inference(town(np.random.default_rng(0), 5), "shoe")
+
+
+def with_ids(net, ids):
+    users = net.nodes["user"].set_column(0, "id", pa.array(ids))
+    return Network(net.schema, {**net.nodes, "user": users}, net.links)
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=30, deadline=None, derandomize=True)
+def test_two_releases_tell_what_both_views_tell(seed):
+    rng = np.random.default_rng(seed)
+    schema = random_schema(rng)
+    first, second = (
+        with_ids(random_network(rng, schema, n, density=0.1), rng.permutation(13)[:n])
+        for n in rng.integers(7, 13, 2)
+    )
+    seen = [Adversary.of(net, node_type="user", distance=2) for net in (first, second)]
+    found = two_releases(first, second, adversary=seen[0], later=seen[1])
+    views = [reference.views(n, a, 2) for n, a in zip((first, second), seen, strict=True)]
+    ids = [net.ids("user").to_pylist() for net in (first, second)]
+    both = [(ids[0].index(x), ids[1].index(x)) for x in ids[0] if x in ids[1]]
+    assert found.people == len(both)
+    assert found.first.risk == pytest.approx(
+        np.mean([1 / views[0].count(views[0][a]) for a, _ in both])
+    )
+    assert found.second.unique == np.mean([views[1].count(views[1][b]) == 1 for _, b in both])
+    pairs = [(views[0][a], views[1][b]) for a, b in both]
+    assert found.joined.risk == pytest.approx(len(set(pairs)) / len(pairs))
+    assert found.joined.highest >= 1 / max(pairs.count(x) for x in pairs)
+
+
+def test_a_release_is_matched_with_itself_and_nobody_with_strangers():
+    net = town(np.random.default_rng(3), 60)
+    twice = two_releases(net, net)
+    assert twice.first == twice.second == twice.joined
+    assert twice.matched == twice.first.unique
+    assert twice.joined[:3] == measure(np.array(reference_codes(net)))[:3]
+    part = induced(net, {"user": np.arange(30)})
+    rest = induced(net, {"user": np.arange(30, 60)})
+    with pytest.raises(InputError, match="is in the second"):
+        two_releases(part, rest)
+
+
+def reference_codes(net):
+    view = reference.views(net, Adversary.of(net), 4)
+    return [list(dict.fromkeys(view)).index(one) for one in view]

@@ -1,0 +1,313 @@
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from telic.errors import InputError
+from telic.hin import LinkType, Network, Schema, induced, network_from_arrays
+from telic.privacy.adversary import Adversary
+from telic.privacy.anonymisers.perturb_links import perturb_links
+from telic.privacy.attacks.auxiliary import Auxiliary
+from telic.privacy.attacks.dehin import attack
+from telic.privacy.attacks.score import same_ids, scores
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "reference"))
+import dehin_recursion as reference
+
+SCHEMA = Schema.parse(
+    {
+        "nodes": {
+            "user": {
+                "attributes": {
+                    "gender": "exact",
+                    "yob": {"tolerance": 1},
+                    "tweets": "at_least",
+                }
+            }
+        },
+        "links": [
+            {"name": "follow", "source": "user", "target": "user"},
+            {"name": "mention", "source": "user", "target": "user", "strength": "at_least"},
+            {"name": "like", "source": "user", "target": "user", "strength": {"tolerance": 1}},
+        ],
+    }
+)
+
+
+def random_network(rng, n, density=0.3):
+    links = {}
+    for link in SCHEMA.links:
+        source, target = np.nonzero(rng.random((n, n)) < density * rng.random((n, 1)) * 2)
+        keep = source != target
+        source, target = source[keep], target[keep]
+        links[link.name] = (source, target, rng.integers(1, 4, len(source)))
+    gaps = rng.random(n) < 0.1
+    nodes = {
+        "id": np.arange(n),
+        "gender": pa.array(rng.choice(["f", "m"], n)),
+        "yob": pa.array(rng.integers(0, 4, n), mask=gaps & (rng.random() < 0.3)),
+        "tweets": rng.integers(0, 3, n),
+    }
+    return network_from_arrays(SCHEMA, {"user": nodes}, links)
+
+
+def earlier(rng, network):
+    """A part of the network before it grew."""
+    n = network.size("user")
+    part = induced(network, {"user": rng.permutation(n)[: max(2, n // 2)]})
+    links = {}
+    for link in SCHEMA.links:
+        old = part.links[link.name]
+        keep = rng.random(len(old)) < 0.8
+        strength = old.strength
+        if strength is not None:
+            strength = np.maximum(strength - rng.integers(0, 2, len(old)), 1)[keep]
+        ids = part.ids("user").to_numpy()
+        links[link.name] = (ids[old.sources[keep]], ids[old.indices[keep]], strength)
+        links[link.name] = tuple(x for x in links[link.name] if x is not None)
+    table = part.nodes["user"]
+    tweets = np.maximum(table.column("tweets").to_numpy() - rng.integers(0, 2), 0)
+    table = table.set_column(table.column_names.index("tweets"), "tweets", pa.array(tweets))
+    return network_from_arrays(SCHEMA, {"user": table}, links)
+
+
+def book(target, **options):
+    """The book's adversary: out-links, link type by link type."""
+    return Adversary.of(target, **{"in_links": False, "joint": False, **options})
+
+
+def found(result, distance):
+    return [set(result.candidates(t, distance).tolist()) for t in range(result.sizes.shape[1])]
+
+
+OVERRIDES = [
+    {},
+    {"tweets": "ignore"},
+    {"yob": "exact", "mention": "exact"},
+    {"gender": "ignore", "yob": "at_most", "tweets": "ignore", "like": "at_most"},
+    {"gender": "ignore", "yob": "ignore", "tweets": "ignore"},
+]
+
+
+@pytest.mark.parametrize("block", range(5))
+def test_candidate_sets_are_those_of_the_literal_recursion(block):
+    rng = np.random.default_rng(block)
+    for number in range(160):
+        network = random_network(rng, int(rng.integers(2, 9)))
+        target = earlier(rng, network) if number % 2 else network
+        noise = 0.34 if number % 7 == 0 else 0.0
+        rules = book(target, rules=OVERRIDES[number % len(OVERRIDES)])
+        result = attack(Auxiliary(network, rules), target, distance=3, noise=noise)
+        for distance in range(4):
+            expected = reference.candidate_sets(network, target, rules, distance, noise=noise)
+            assert found(result, distance) == expected
+
+
+def with_reversed(network):
+    links = dict(network.links)
+    types = list(SCHEMA.links)
+    for link in SCHEMA.links:
+        links[f"to-{link.name}"] = network.links[link.name].reverse(network.size("user"))
+        types.append(LinkType(f"to-{link.name}", "user", "user", link.strength))
+    return Network(Schema(SCHEMA.nodes, tuple(types)), network.nodes, links)
+
+
+def test_in_links_are_the_out_links_of_the_reversed_network():
+    rng = np.random.default_rng(7)
+    for _ in range(60):
+        network = random_network(rng, int(rng.integers(3, 9)))
+        target = earlier(rng, network)
+        result = attack(Auxiliary(network, book(target, in_links=True)), target, distance=2)
+        both = with_reversed(network), with_reversed(target)
+        for distance in range(3):
+            expected = reference.candidate_sets(*both, book(both[1]), distance)
+            assert found(result, distance) == expected
+
+
+def test_joint_matching_takes_one_person_per_neighbour():
+    rng = np.random.default_rng(8)
+    stronger = 0
+    for _ in range(60):
+        network = random_network(rng, int(rng.integers(3, 9)), density=0.5)
+        target = earlier(rng, network)
+        rules = {"gender": "ignore", "yob": "ignore"}
+        together, apart = (book(target, rules=rules, joint=joint) for joint in (True, False))
+        result = attack(Auxiliary(network, together), target, distance=2)
+        plain = attack(Auxiliary(network, apart), target, distance=2)
+        stronger += int((result.sizes < plain.sizes).any())
+        for distance in range(3):
+            expected = reference.candidate_sets(network, target, together, distance)
+            assert found(result, distance) == expected
+    assert stronger
+
+
+def test_eliminating_matched_users_keeps_the_truth_and_leaves_fewer():
+    rng = np.random.default_rng(9)
+    gained = 0
+    for _ in range(60):
+        network = random_network(rng, 8)
+        target = earlier(rng, network)
+        prepared = Auxiliary(network, book(target))
+        plain = attack(prepared, target, distance=2)
+        fewer = attack(prepared, target, distance=2, eliminate=True)
+        truth = same_ids(network, target, "user")
+        for distance in range(3):
+            assert fewer.contains(truth, distance).all()
+            assert (fewer.sizes[distance] <= plain.sizes[distance]).all()
+        gained += int((fewer.sizes < plain.sizes).any())
+    assert gained
+
+
+def test_under_growth_the_truth_always_stays():
+    rng = np.random.default_rng(10)
+    for _ in range(40):
+        network = random_network(rng, 9)
+        target = earlier(rng, network)
+        result = attack(Auxiliary(network, book(target)), target, distance=4)
+        for score in scores(result, 9, same_ids(network, target, "user")):
+            assert score.truth_kept == 1
+            assert score.unique_wrong == score.empty == 0
+
+
+def test_scores_keep_right_wrong_and_empty_apart():
+    nodes = {"id": [1, 2, 3, 4], "yob": [1, 2, 3, 3]}
+    schema = Schema.parse({"nodes": {"user": {"attributes": {"yob": "exact"}}}, "links": []})
+    known = network_from_arrays(schema, {"user": nodes}, {})
+    published = network_from_arrays(schema, {"user": {"id": [1, 9, 3, 4], "yob": [1, 2, 3, 8]}}, {})
+    result = attack(Auxiliary(known, book(published)), published, distance=0)
+    truth = same_ids(known, published, "user")
+    assert truth.tolist() == [0, -1, 2, 3]
+    (score,) = scores(result, 4, truth)
+    assert (score.unique_right, score.unique_wrong, score.empty) == (0.25, 0.25, 0.25)
+    assert score.right_of_unique == 0.5
+    assert score.reduction_rate == 1 - (1 + 1 + 2 + 0) / 16
+
+
+def test_a_value_or_link_type_that_is_not_there_is_named():
+    rng = np.random.default_rng(11)
+    network = random_network(rng, 5)
+    with pytest.raises(InputError, match="neither an attribute nor a link type"):
+        book(network, rules={"age": "exact"})
+    with pytest.raises(InputError, match="'follow' has no strength"):
+        book(network, rules={"follow": "exact"})
+    with pytest.raises(InputError, match="compares numbers"):
+        Auxiliary(network, book(network, rules={"gender": "at_least"}))
+    rules = book(network)
+    bare = network.nodes["user"].drop_columns(["gender"])
+    with pytest.raises(InputError, match="'gender' is missing in the auxiliary"):
+        Auxiliary(Network(SCHEMA, {"user": bare}, network.links), rules)
+    prepared = Auxiliary(network, rules)
+    with pytest.raises(InputError, match="was not prepared"):
+        attack(prepared, network, distance=1, links=["like", "post"])
+    with pytest.raises(InputError, match="distance is -1"):
+        attack(prepared, network, distance=-1)
+    with pytest.raises(InputError, match="noise is 1"):
+        attack(prepared, network, distance=1, noise=1)
+
+
+def test_strengths_above_255_and_65535_are_compared_in_full():
+    schema = Schema.parse(
+        {
+            "nodes": {"user": {}},
+            "links": [{"name": "mention", "source": "user", "target": "user", "strength": "exact"}],
+        }
+    )
+    strong = [300, 44, 65_580, 2**31 - 1]
+    network = network_from_arrays(
+        schema, {"user": {"id": range(8)}}, {"mention": (range(4), range(4, 8), strong)}
+    )
+    result = attack(Auxiliary(network, book(network)), network, distance=1)
+    assert result.sizes[1, :4].tolist() == [1, 1, 1, 1]
+
+
+def test_a_value_that_nobody_has_matches_nobody_in_whatever_column():
+    schema = Schema.parse(
+        {"nodes": {"user": {"attributes": {"a": "exact", "b": "exact", "c": "exact"}}}, "links": []}
+    )
+    known = {
+        "id": range(6),
+        "a": [0, 0, 1, 1, 2, 2],
+        "b": [5, 6, 5, 6, 5, 6],
+        "c": [1, 1, 1, 2, 2, 2],
+    }
+    auxiliary = network_from_arrays(schema, {"user": known}, {})
+    for column in "abc":
+        for row in range(6):
+            profile = {name: [values[row]] for name, values in known.items()}
+            profile[column] = [99]
+            target = network_from_arrays(schema, {"user": profile}, {})
+            result = attack(Auxiliary(auxiliary, book(target)), target, distance=0)
+            assert result.sizes.tolist() == [[0]]
+
+
+def test_a_user_claimed_twice_is_settled_for_nobody():
+    schema = Schema.parse({"nodes": {"user": {"attributes": {"x": "at_least"}}}, "links": []})
+    auxiliary = network_from_arrays(schema, {"user": {"id": [1, 2, 3], "x": [1, 5, 9]}}, {})
+    # The first two fit user 3 alone; the third fits 2 and 3, of whom nobody is struck.
+    target = network_from_arrays(schema, {"user": {"id": [7, 8, 9], "x": [8, 9, 4]}}, {})
+    result = attack(Auxiliary(auxiliary, book(target)), target, eliminate=True)
+    assert [result.candidates(t, 0).tolist() for t in range(3)] == [[2], [2], [1, 2]]
+    alone = network_from_arrays(schema, {"user": {"id": [7, 9], "x": [8, 4]}}, {})
+    result = attack(Auxiliary(auxiliary, book(alone)), alone, eliminate=True)
+    assert [result.candidates(t, 0).tolist() for t in range(2)] == [[2], [1]]
+
+
+def test_links_that_do_not_fit_into_memory_together_are_refused(monkeypatch):
+    network = random_network(np.random.default_rng(12), 6)
+    monkeypatch.setattr("telic.privacy.attacks.auxiliary.MAX_JOINT", 100)
+    with pytest.raises(InputError, match="--no-joint"):
+        Auxiliary(network, Adversary.of(network))
+    assert Auxiliary(network, book(network)).size == 6
+
+
+def test_errors_are_tolerated_as_far_as_the_error_model_says():
+    schema = Schema.parse(
+        {
+            "nodes": {"user": {"attributes": {"kind": "exact"}}},
+            "links": [{"name": "like", "source": "user", "target": "user", "strength": "exact"}],
+        }
+    )
+    nodes = {"id": np.arange(12), "kind": [0, 0, *range(1, 11)]}
+
+    def liking(first):
+        other = [(1, 7, 1), (1, 8, 1)]
+        rows = [*((0, end, strength) for end, strength in first.items()), *other]
+        return network_from_arrays(
+            schema, {"user": nodes}, {"like": tuple(zip(*rows, strict=True))}
+        )
+
+    known = liking(dict.fromkeys(range(2, 7), 1))
+    changed = {**dict.fromkeys(range(2, 6), 1), 6: 2}  # one strength of five
+    fake = {**dict.fromkeys(range(2, 6), 1), 9: 1}  # one link of five
+    both = {**dict.fromkeys(range(2, 5), 1), 5: 2, 9: 1}
+    for first, needed in ((changed, 0.2), (fake, 0.2), (both, 0.4)):
+        release = liking(first)
+        prepared = Auxiliary(known, book(release))
+        for noise in (0.0, 0.19, 0.2, 0.39, 0.4):
+            found_at = attack(prepared, release, distance=1, noise=noise)
+            expected = [0] if noise >= needed else []
+            assert found_at.candidates(0, 1).tolist() == expected
+    exact = attack(Auxiliary(known, book(known)), known, distance=3)
+    assert attack(Auxiliary(known, book(known)), known, distance=3, noise=0.0).sizes.tolist() == (
+        exact.sizes.tolist()
+    )
+
+
+def test_tolerance_finds_people_whom_fake_links_hid():
+    rng = np.random.default_rng(4)
+    n = 150
+    source, target = np.nonzero((rng.random((n, n)) < 0.06) & ~np.eye(n, dtype=bool))
+    schema = Schema({"user": {}}, (LinkType("follow", "user", "user"),))
+    network = network_from_arrays(
+        schema, {"user": {"id": np.arange(n)}}, {"follow": (source, target)}
+    )
+    release = perturb_links(network, share=0.1, plausible=False, seed=1)
+    prepared = Auxiliary(network, Adversary.of(release))
+    kept = {
+        noise: scores(attack(prepared, release, distance=2, noise=noise), n, np.arange(n))[-1]
+        for noise in (0.0, 0.35)
+    }
+    assert kept[0.0].truth_kept < 0.1
+    assert kept[0.35].truth_kept > 0.9

@@ -1,0 +1,105 @@
+"""The report: why somebody is worst off, the frontier, and what a reader is told to do."""
+
+import numpy as np
+import pytest
+
+from telic.hin import Schema, network_from_arrays
+from telic.privacy import Adversary, Limits, apply_steps, risk_report, risks
+from telic.privacy.advice.advise import advise
+from telic.privacy.report.findings import gather, reasons, told_apart_by
+
+SCHEMA = Schema.parse(
+    {
+        "nodes": {"user": {"attributes": {"city": "exact"}}},
+        "links": [
+            {"name": "knows", "source": "user", "target": "user"},
+            {"name": "pays", "source": "user", "target": "user", "strength": "at_least"},
+        ],
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def network():
+    """Forty users in two cities. 0 pays 1: these two are alone, by that link."""
+    nodes = {"id": np.arange(40), "city": np.arange(40) % 2}
+    pairs = np.arange(2, 32, 4)
+    links = {"knows": (pairs, pairs + 2), "pays": ([0], [1], [7])}
+    return network_from_arrays(SCHEMA, {"user": nodes}, links)
+
+
+def found_in(network, limits=None):
+    adversary = Adversary.of(network)
+    options = {"auxiliary": None, "limits": limits, "progress": lambda _: None}
+    return gather(network, adversary, **options)
+
+
+def test_who_is_worst_off_is_told_what_sets_them_apart(network):
+    found = found_in(network)
+    worst = reasons(found, 2)
+    assert {one.user for one in worst} == {0, 1}
+    for one in worst:
+        assert one.alike == 1
+        assert one.by_profile == 20
+        assert one.told_by.startswith("pays links (without:")
+    told = dict(told_apart_by(found))
+    assert told["pays links"] == told["all links"] == 2
+    assert told["city"] == told["knows links"] == 0
+
+
+def test_risk_without_a_field_is_that_of_the_network_without_it(network):
+    for one in found_in(network).without:
+        steps = {
+            "city": [{"method": "suppress", "attribute": "city"}],
+            "knows links": [{"method": "drop-links", "links": ["knows"]}],
+            "pays links": [{"method": "drop-links", "links": ["pays"]}],
+            "all links": [{"method": "drop-links", "links": ["knows", "pays"]}],
+        }[one.field]
+        left = apply_steps(network, steps)
+        *_, last = risks(left, links=[[link.name for link in left.schema.links]])
+        assert one.risk == last.risk
+
+
+def test_no_point_of_the_frontier_beats_another(network):
+    found = advise(network, Limits(risk=0.1))
+    losses = [point.loss for point in found.frontier]
+    left = [point.found.risk for point in found.frontier]
+    assert losses == sorted(losses)
+    assert left == sorted(left, reverse=True)
+    assert len(set(left)) == len(left)
+    assert losses[0] == 0
+    assert left[0] == found.before[-1].risk
+    assert losses[-1] == pytest.approx(1)
+    # The advised release is proven to be the cheapest below its limit: nothing lies under it.
+    assert found.proven
+    assert not any(
+        point.loss < found.loss - 1e-12 and point.found.risk <= 0.1 for point in found.frontier
+    )
+
+
+def test_the_page_says_what_it_means_and_what_to_do(network):
+    page, facts = risk_report(network, limits=Limits(risk=0.08, highest=0.5))
+    text = page.html()
+    assert text.count('class="plot"') == 2
+    assert "of 100 people whom the intruder looks for" in text
+    assert "advise --max-risk 0.08 --max-highest 0.5 --out" in text
+    assert "Only one row fits this person" in text
+    for test in ("Singling out", "Linkability", "Inference"):
+        assert test in text
+    assert facts["advice"]["highest"] <= 0.5
+    assert facts["advice"]["frontier"][0]["loss"] == 0
+    plain, _ = risk_report(network)
+    assert "--max-risk 0.05 --max-highest 0.2" in plain.html()
+    assert plain.html().count('class="plot"') == 1
+
+
+def test_where_profiles_tell_all_the_picture_shows_links_alone(network):
+    table = network.nodes["user"]
+    column = table.column("id")
+    nodes = {"user": table.set_column(1, "city", column)}
+    every = type(network)(network.schema, nodes, network.links)
+    found = found_in(every)
+    assert found.every[0].risk == 1
+    assert found.mapped[0].risk == pytest.approx(1 / 40)
+    assert found_in(network).mapped is not None
+    assert found_in(network).mapped[0].risk == pytest.approx(2 / 40)

@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+
+from telic.simulate.hospital_teams import PLANTED, simulate_teams
+from telic.specialty.alarms.access_reasons import KINDS, NO_REASON, find_reasons
+from telic.specialty.discovery.discover import discover
+
+
+def shares(hospital, found):
+    explained = find_reasons(hospital.log, found).explained
+    legitimate = hospital.kind == ""
+    return explained[legitimate].mean(), explained[~legitimate].mean()
+
+
+@pytest.fixture(scope="module")
+def hospital():
+    return simulate_teams("problem lists", 4)
+
+
+@pytest.fixture(scope="module")
+def found(hospital):
+    return discover(hospital.log, restarts=1)
+
+
+def test_care_is_explained_and_snooping_is_not(hospital, found):
+    assert set(hospital.kind) == {"", *PLANTED}
+    care, snooping = shares(hospital, found)
+    assert care > 0.85
+    assert snooping < 0.05
+
+
+def test_where_the_planted_accesses_are_care_they_are_explained_alike(found):
+    hospital = simulate_teams("problem lists", 4, snooping="as care")
+    care, planted = shares(hospital, found)
+    n = (hospital.kind != "").sum()
+    assert abs(care - planted) < 3 * np.sqrt(care * (1 - care) / n)
+
+
+def test_words_say_what_was_found(hospital, found):
+    log, why = hospital.log, find_reasons(hospital.log, found)
+    for a in np.flatnonzero(why.kind == 0)[:5]:
+        assert why.words(log, found, a) == NO_REASON
+    both = np.flatnonzero((why.kind == KINDS.index("colleagues")) & why.by_declared)[0]
+    words = why.words(log, found, both)
+    assert words.startswith("works with the people who treat this patient; is of ")
+    assert str(log.taxonomy[log.access_user[both]]) in words
+    assert str(log.codes[why.code[both]]) in words
+    practised = (why.kind == KINDS.index("colleagues")) & ~why.by_declared & (why.code >= 0)
+    a = np.flatnonzero(practised)[0]
+    one = found.specialties[found.cluster[log.access_user[a]]]
+    assert f"mostly sees patients of {one.listed_code or one.name}" in why.words(log, found, a)

@@ -1,0 +1,73 @@
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from telic.errors import InputError
+from telic.simulate.hospital import simulate_hospital
+from telic.specialty.alarms.access_reasons import find_reasons
+from telic.specialty.alarms.judge import Pseudonyms
+from telic.specialty.alarms.patient_log import LACKING, NOT_JUDGED, patient_log
+from telic.specialty.discovery.result import Discovery
+from telic.specialty.log.log_files import read_log
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("patient") / "log"
+    simulate_hospital(folder, scale=0.005)
+    # One encounter loses its diagnoses: `read_log` leaves its accesses out.
+    diagnoses = pq.read_table(folder / "diagnoses.parquet")
+    first = pq.read_table(folder / "accesses.parquet").slice(0, 1).to_pylist()[0]
+    kept = [one != first["encounter"] for one in diagnoses["encounter"].to_pylist()]
+    pq.write_table(diagnoses.filter(kept), folder / "diagnoses.parquet")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def judged(folder):
+    log = read_log(folder)
+    nothing = Discovery("residuals", [], np.full(len(log.users), -1))
+    return log, nothing, find_reasons(log, nothing)
+
+
+def test_every_access_is_listed_whether_it_could_be_judged_or_not(folder, judged):
+    accesses = pq.read_table(folder / "accesses.parquet").to_pylist()
+    patient = accesses[0]["patient"]
+    mine = [(i + 1, one) for i, one in enumerate(accesses) if one["patient"] == patient]
+    own = patient_log(folder, *judged, patient)
+    assert sorted(one["row"] for one in own.rows) == [i for i, _ in mine]
+    assert [one["at"] for one in own.rows] == sorted(one["at"] for one in own.rows)
+    users = {i: one["user"] for i, one in mine}
+    assert all(one["user"] == users[one["row"]] for one in own.rows)
+    (first,) = (one for one in own.rows if one["row"] == 1)
+    assert first["reason"] == NOT_JUDGED
+    assert own.simulated
+    assert own.lacking == LACKING
+
+
+def test_reasons_are_those_of_the_accesses(folder, judged):
+    log, nothing, why = judged
+    counts = np.bincount(log.encounter_patient[log.access_encounter])
+    patient = str(log.patients[counts.argmax()])
+    own = patient_log(folder, *judged, patient, origin="the clinic's system")
+    by_row = dict(zip(log.access_row, range(len(log.access_row)), strict=True))
+    for one in own.rows:
+        if one["row"] in by_row:
+            assert one["reason"] == why.words(log, nothing, by_row[one["row"]])
+            assert one["diagnoses"]
+    assert "origin of the data" not in own.lacking
+    assert all(one["origin"] == "the clinic's system" for one in own.rows)
+    page = own.report().html()
+    assert "Simulated" in page
+    assert "healthcare provider" in page
+
+
+def test_users_can_stand_under_pseudonyms(folder, judged):
+    patient = str(judged[0].patients[0])
+    own = patient_log(folder, *judged, patient, pseudonyms=Pseudonyms())
+    assert not {one["user"] for one in own.rows} & set(judged[0].users)
+
+
+def test_a_patient_whom_nobody_opened_is_said(folder, judged):
+    with pytest.raises(InputError, match="no access to this patient"):
+        patient_log(folder, *judged, "nobody")

@@ -1,0 +1,133 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.serve import postgresql_server
+
+from telic.errors import InputError
+from telic.simulate.hospital_families import simulate_family
+from telic.specialty.alarms.colleagues import care_of
+from telic.specialty.alarms.judge import judge
+from telic.specialty.alarms.review_queue import MOVES, STATES, ReviewQueue
+from telic.specialty.discovery.result import Discovery
+
+
+@pytest.fixture(scope="module")
+def log():
+    return simulate_family("wards", 0).log
+
+
+@pytest.fixture(scope="module")
+def nothing(log):
+    return Discovery("residuals", [], np.full(len(log.users), -1))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, tmp_path):
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/review.sqlite"
+        return
+    if postgresql_server.programs() is None:
+        pytest.skip("no PostgreSQL server here: apt-get install postgresql")
+    with postgresql_server.running() as server:
+        yield server.url
+
+
+@pytest.fixture
+def queue(url):
+    queue = ReviewQueue(url)
+    yield queue
+    queue.close()
+
+
+def test_runs_bring_alarms_and_people_have_the_last_word(log, nothing, queue, url):
+    before = judge(log, nothing)
+    now = judge(log, nothing, care=care_of(log))
+    soon_explained = np.flatnonzero(now.explained)[:6]
+    raised = np.zeros(len(log.access_user), dtype=bool)
+    raised[soon_explained] = True
+    first = replace(before, declared=np.where(raised, 0.5, 2.0), practised=np.where(raised, 0.5, 2))
+    second = replace(first, colleagues=now.colleagues)
+    assert queue.add(log, nothing, first, name="monday", limit=10) == (6, 0, 0)
+    assert queue.add(log, nothing, first, name="monday", limit=10) == (0, 0, 6)
+    one, two = (alarm["alarm"] for alarm in queue.alarms(limit=2))
+    queue.move(one, "confirmed", by="ann", note="no reason was given")
+    # The same accesses in another file, whose rows are numbered otherwise.
+    again = replace(log, access_row=log.access_row + 100)
+    assert queue.add(again, nothing, second, name="tuesday", limit=10) == (0, 5, 1)
+    assert queue.counts() == {"open": 0, "explained": 5, "confirmed": 1, "closed": 0}
+    assert queue.add(again, nothing, first, name="monday", limit=10) == (0, 5, 1)
+    queue.move(two, "closed", by="bob")
+    queue.close()
+    queue = ReviewQueue(url)  # everything is on disk, and ids stay
+    assert queue.add(again, nothing, first, name="monday", limit=10) == (0, 0, 6)
+    (confirmed,) = queue.alarms(state="confirmed")
+    assert confirmed["alarm"] == one
+    assert [(step["state"], step["by"]) for step in confirmed["history"]] == [
+        ("open", "telic"),
+        ("confirmed", "ann"),
+    ]
+    assert confirmed["history"][1]["note"] == "no reason was given"
+    (closed,) = queue.alarms(state="closed")
+    assert [step["state"] for step in closed["history"]] == ["open", "explained", "open", "closed"]
+    assert closed["row"] in log.access_row[soon_explained] + 100
+    names = set(log.users)
+    assert not any(alarm["user"] in names for alarm in queue.alarms(limit=10))
+    queue.close()
+
+
+def test_only_moves_that_make_sense_are_taken(log, nothing, tmp_path):
+    queue = ReviewQueue(f"sqlite:///{tmp_path}/review.sqlite")
+    queue.add(log, nothing, judge(log, nothing), name="log", limit=1)
+    (alarm,) = (one["alarm"] for one in queue.alarms())
+    path = {
+        "open": (),
+        "explained": ("explained",),
+        "confirmed": ("confirmed",),
+        "closed": ("closed",),
+    }
+    assert set(MOVES) == set(STATES) == set(path)
+    for state, moves in MOVES.items():
+        for wanted in STATES:
+            if state != "open":
+                queue.move(alarm, state, by="ann")
+            if wanted in moves:
+                queue.move(alarm, wanted, by="ann")
+            else:
+                with pytest.raises(InputError, match="cannot become"):
+                    queue.move(alarm, wanted, by="ann")
+            (now,) = queue.alarms()
+            assert now["state"] == (wanted if wanted in moves else state)
+            if now["state"] != "open":
+                queue.move(alarm, "open", by="ann")
+    queue.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda queue, one: queue.move("none", "closed", by="ann"), "holds no alarm 'none'"),
+        (lambda queue, one: queue.move(one, "done", by="ann"), "state is 'done'"),
+        (lambda queue, one: queue.move(one, "closed", by=" "), "needs the name of the person"),
+        (lambda queue, one: queue.move(one, "closed", by="telic"), "needs the name of the person"),
+        (lambda queue, one: queue.alarms(state="done"), "state is 'done'"),
+    ],
+)
+def test_wrong_wishes_are_said_and_change_nothing(log, nothing, tmp_path, change, message):
+    queue = ReviewQueue(f"sqlite:///{tmp_path}/review.sqlite")
+    queue.add(log, nothing, judge(log, nothing), name="log", limit=1)
+    before = queue.alarms()
+    with pytest.raises(InputError, match=message):
+        change(queue, before[0]["alarm"])
+    assert queue.alarms() == before
+    queue.close()
+
+
+def test_a_database_that_fails_says_so_in_one_line_and_quotes_nothing(tmp_path):
+    file = tmp_path / "review.sqlite"
+    queue = ReviewQueue(f"sqlite:///{file}")
+    file.unlink()
+    with pytest.raises(InputError, match="the database failed") as error:
+        queue.counts()
+    assert "\n" not in str(error.value)
+    queue.close()

@@ -1,0 +1,208 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.stats import beta
+from tests.reference import specialty as reference
+
+from telic.simulate.hospital_families import FAMILIES, simulate_family
+from telic.specialty.discovery.by_residuals import directions, pearson_residuals, signal
+from telic.specialty.discovery.discover import discover
+from telic.specialty.discovery.practices import (
+    EM_STEPS,
+    MIN_USERS,
+    SHRINK,
+    Practices,
+    held_up,
+    members,
+    profiles_of,
+    refine,
+    shares,
+)
+from telic.specialty.discovery.user_patient_units import FEWEST_USERS, units_of
+
+
+@pytest.fixture(scope="module")
+def hospital():
+    return simulate_family("problem lists", 0)
+
+
+@pytest.fixture(scope="module")
+def units(hospital):
+    return units_of(hospital.log)
+
+
+def f1(truth, found):
+    return 2 * (truth & found).sum() / max(truth.sum() + found.sum(), 1)
+
+
+def test_units_are_users_and_patients_however_often_a_chart_is_read(hospital, units):
+    log = hospital.log
+    table, kept = reference.counts(log, FEWEST_USERS)
+    assert units.code.tolist() == kept
+    np.testing.assert_array_equal(units.counts(), table)
+    pairs = {user for user, _ in reference.units(log)}
+    assert units.patients().sum() == len(reference.units(log))
+    assert set(units.user.tolist()) == pairs
+    again = replace(
+        log,
+        access_user=np.tile(log.access_user, 2),
+        access_encounter=np.tile(log.access_encounter, 2),
+        access_at=np.tile(log.access_at, 2),
+    )
+    np.testing.assert_array_equal(units_of(again).counts(), table)
+
+
+def test_diagnoses_of_few_users_are_left_out(hospital, units):
+    log = hospital.log
+    new = sparse.csr_array((len(log.encounters), 2), dtype=log.diagnosis.dtype).tolil()
+    users = np.unique(log.access_user)
+    for column, number in enumerate((FEWEST_USERS - 1, FEWEST_USERS)):
+        for user in users[:number]:
+            new[log.access_encounter[log.access_user == user], column] = 1
+    opened_by = np.zeros((len(log.users), 2), dtype=int)
+    wider = replace(
+        log,
+        codes=np.array([*log.codes, "rare", "seen"]),
+        diagnosis=sparse.csr_array(sparse.hstack([log.diagnosis, new])),
+    )
+    opened_by = (wider.user_diagnosis()[:, -2:] > 0).sum(axis=0)
+    for place, seen in enumerate(opened_by):
+        assert (len(log.codes) + place in units_of(wider).code) == (seen >= FEWEST_USERS)
+
+
+def test_dealing_moves_whole_units_and_keeps_every_users_number(units):
+    dealt = units.dealt(np.random.default_rng(0))
+    np.testing.assert_array_equal(dealt.patients(), units.patients())
+    assert dealt.codes is units.codes
+    assert (dealt.user != units.user).any()
+
+
+def test_halves_are_all_of_it_and_nothing_twice(units):
+    first, second = units.halves(np.random.default_rng(0))
+    np.testing.assert_array_equal(first.counts() + second.counts(), units.counts())
+    assert 0.4 < len(first.user) / len(units.user) < 0.6
+
+
+def test_residuals_by_their_definition(units):
+    table = units.counts()
+    table[0] = 0  # a user without diagnoses
+    np.testing.assert_allclose(
+        pearson_residuals(table), reference.pearson_residuals(table), atol=1e-12
+    )
+    rare = np.zeros((30, 3))
+    rare[:, 0], rare[0, 1] = 1000, 800  # one user's diagnosis
+    assert pearson_residuals(rare).max() == np.sqrt(30)
+
+
+def test_shares_by_their_definition(units):
+    table = units.counts()[:12]
+    profile = np.random.default_rng(0).dirichlet(np.ones(table.shape[1]), 3)
+    found = shares(table, profile)
+    for row, share in zip(table, found, strict=True):
+        np.testing.assert_allclose(share, reference.shares(row, profile, EM_STEPS), atol=1e-9)
+    assert shares(np.zeros((1, table.shape[1])), profile) == pytest.approx(np.full((1, 3), 1 / 3))
+    unseen = np.array([[0.0, 1.0], [0.0, 1.0]])  # profiles of other users, without the diagnosis
+    assert shares(np.array([[1.0, 0.0]]), unseen).tolist() == [[0.5, 0.5]]
+
+
+def test_profiles_by_their_definition(hospital, units):
+    table, n = units.counts(), hospital.plan.practices
+    mix = table.sum(axis=0) / table.sum()
+    profile, share = np.tile(mix, (n + 1, 1)), np.eye(n + 1)[hospital.practice]
+    profile = reference.profiles(table, hospital.practice, profile, share, SHRINK)
+    share = np.array([reference.shares(row, profile, EM_STEPS) for row in table])
+    profile = reference.profiles(table, hospital.practice, profile, share, SHRINK)
+    np.testing.assert_allclose(profiles_of(units, hospital.practice, n), profile, atol=1e-8)
+
+
+def test_membership_asks_for_a_large_and_a_sure_share():
+    share = np.array([[0.34, 0.1], [0.32, 0.1], [0.2, 0.5], [0.2, 0.5], [0.2, 0.5]])
+    patients = np.array([400, 10_000, 11, 10, 0])
+    # 1.645 · √(.5 · .5 / n) ≤ 1/4 from n = 10.8 on.
+    assert members(share, patients).tolist() == [0, -1, 1, -1, -1]
+
+
+def test_the_truth_stays_where_it_starts_and_profiles_lose_everybodys_work(hospital, units):
+    n = hospital.plan.practices
+    found = refine(units, hospital.practice, n)
+    kept = found.member[hospital.practice >= 0] == hospital.practice[hospital.practice >= 0]
+    assert kept.mean() > 0.6
+    table = units.counts()
+    for k in hospital.hidden:
+        users = hospital.practice == k
+        raw = table[users].sum(axis=0) / table[users].sum()
+        mix = found.profile[-1]
+        assert np.abs(found.profile[k] - mix).sum() > 1.2 * np.abs(raw - mix).sum()
+
+
+def test_a_group_that_does_not_show_on_other_patients_is_dropped(hospital, units):
+    n = hospital.plan.practices
+    rng = np.random.default_rng(0)
+    true = refine(units, hospital.practice, n)
+    large = np.flatnonzero(np.bincount(hospital.practice[hospital.practice >= 0]) >= 12)
+    assert held_up(units, true, rng)[large].all()
+    nothing = units.dealt(rng)
+    invented = Practices(true.profile, true.member)
+    assert not held_up(nothing, invented, rng).any()
+    few = np.where(np.arange(len(true.member)) == np.flatnonzero(true.member == large[0])[0], 0, -1)
+    assert not held_up(units, Practices(true.profile[[large[0], -1]], few), rng).any()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_planted_specialties_are_found(family):
+    hospital = simulate_family(family, 8 if family == "panels" else 6)  # 1,200 and 700 users
+    found = discover(hospital.log, restarts=1)
+    assert found.method == "residuals"
+    assert found.details["n_practices"] <= hospital.plan.practices
+    assert all(len(one.users) >= MIN_USERS for one in found.specialties)
+    unlisted = [
+        np.isin(np.arange(len(found.cluster)), one.users)
+        for one in found.specialties
+        if one.listed_code is None
+    ]
+    for k in hospital.hidden:
+        assert max(f1(hospital.practice == k, users) for users in unlisted) >= 0.7
+    assert any(one.listed_code for one in found.specialties)
+
+
+@pytest.mark.parametrize("control", ["moved", "lean"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_nothing_is_found_where_nobody_specialises(family, control):
+    # Six hospitals each, 48 in all: none in 48 bounds the rate at 6 % (95 %, Clopper-Pearson).
+    assert beta.ppf(0.95, 1, 48) < 0.061
+    for seed in (0, 1, 2, 3, 4, 5):
+        hospital = simulate_family(family, seed, control=control)
+        assert discover(hospital.log, restarts=1).specialties == []
+
+
+def test_users_who_stand_out_are_those_beyond_shuffled_ones(hospital, units):
+    found = signal(units, np.random.default_rng(0))
+    assert found.n_practices == found.n_dimensions + 1 == hospital.plan.practices - 1
+    special = hospital.practice >= 0
+    assert found.standing_out[special].mean() > 0.7
+    nothing = signal(units.dealt(np.random.default_rng(1)), np.random.default_rng(2))
+    assert (nothing.n_dimensions, nothing.n_practices) == (0, 0)
+    assert not nothing.standing_out.any()
+
+
+def test_a_direction_and_not_a_distance_makes_a_cluster(hospital, units):
+    found = signal(units, np.random.default_rng(0))
+    stretch = np.random.default_rng(1).uniform(0.1, 10, len(found.place))[:, None]
+    far = replace(found, place=found.place * stretch)
+    same = directions(far, 5, 0), directions(found, 5, 0)
+    np.testing.assert_array_equal(*same)
+    assert (same[0][~found.standing_out] == -1).all()
+
+
+def test_the_same_seed_finds_the_same(hospital):
+    once, again = (discover(hospital.log, restarts=2, seed=3) for _ in range(2))
+    assert once.as_json(hospital.log) == again.as_json(hospital.log)
+    assert once.specialties[0].stability is not None
+
+
+def test_a_log_too_small_for_any_practice_finds_nothing(hospital):
+    log = hospital.log
+    few = replace(log, access_user=log.access_user[:3], access_encounter=log.access_encounter[:3])
+    assert discover(few).specialties == []

@@ -1,0 +1,106 @@
+"""Who seeds a cluster, who is in one, and what its stability compares with."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from telic.errors import InputError
+from telic.specialty.discovery import by_seeds
+from telic.specialty.discovery.by_seeds import group_by_seeds, representatives
+from telic.specialty.discovery.pathselclus import Clustering
+
+
+def test_seeds_are_the_half_nearest_to_the_codes_mean_profile():
+    rng = np.random.default_rng(0)
+    counts = rng.integers(0, 6, (21, 8)) + 1
+    taxonomy = np.array(["a"] * 9 + ["b"] * 8 + [""] * 4)
+    share = np.sqrt(counts / counts.sum(axis=1, keepdims=True))
+    found = representatives(taxonomy, sparse.csr_array(counts), ["b", "a"])
+    for k, code in enumerate(["b", "a"]):
+        users = np.flatnonzero(taxonomy == code)
+        mean = share[users].mean(axis=0)
+        nearest = sorted(users, key=lambda u: -(share[u] @ mean))[: (len(users) + 1) // 2]
+        assert set(np.flatnonzero(found == k)) == set(nearest)
+    assert (found[taxonomy == ""] == -1).all()
+
+
+class Log:
+    """30 users, of whom user 29 opened nothing; code a has 12 users, b has 9, which is too few."""
+
+    users = np.array([f"u{i}" for i in range(30)])
+    taxonomy = np.array(["a"] * 12 + ["b"] * 9 + [""] * 9)
+    fine = fine_patient = None
+
+    def __init__(self):
+        counts = np.random.default_rng(1).integers(0, 5, (30, 6))
+        counts[29] = 0
+        self.counts = sparse.csr_array(counts)
+
+    def class_sizes(self):
+        return {"a": 12, "b": 9}
+
+    def user_patient(self, rows=slice(None)):
+        return self.counts.sign()
+
+    def patient_diagnosis(self):
+        return sparse.csr_array(np.eye(6, dtype=int))
+
+    def user_diagnosis(self, rows=slice(None)):
+        return self.counts
+
+
+def test_a_user_is_in_a_cluster_by_a_share_of_a_quarter_and_sizes_are_one_fewer_and_more(
+    monkeypatch,
+):
+    asked = []
+
+    def fitted(links, seeds, *, n_clusters, finished, **options):
+        asked.append((n_clusters, finished, sorted(set(seeds))))
+        theta = np.full((29, n_clusters), 1e-6)
+        theta[:, 0] = 0.2499
+        theta[:10, 1] = 0.25
+        rest = 1 - theta.sum(axis=1)
+        theta[:, 2:] += rest[:, None] / (n_clusters - 2)
+        theta[:, 2:] = np.minimum(theta[:, 2:], 0.24)
+        return Clustering(theta, {}, {"U-P-D": 2.0}, 1.0, tuple([theta] * finished))
+
+    monkeypatch.setattr(by_seeds, "fit_pathselclus", fitted)
+    monkeypatch.setattr(by_seeds, "path_contrast", lambda *args, **options: {})
+    found = group_by_seeds(
+        Log(), paths=["U-P-D"], view=None, free=5, restarts=3, seed=0, threads=1,
+        on_step=lambda step: None,
+    )  # fmt: skip
+    assert found.cluster.tolist() == [1] * 10 + [-1] * 20
+    assert found.in_view.tolist() == list(range(29))
+    assert found.details["seeded_codes"] == ["a"]
+    # One seeded cluster beside five free ones; then beside four and six, one run each.
+    assert asked == [(6, 3, [-1, 0]), (5, 1, [-1, 0]), (7, 1, [-1, 0])]
+    assert (found.n_clusters, len(found.restarts), len(found.sizes)) == (6, 2, 2)
+
+
+def test_a_month_is_scored_by_the_clusters_profiles_of_the_year(monkeypatch):
+    log = Log()
+    theta = np.eye(3)[np.arange(29) % 3]
+    model = Clustering(theta, {}, {"U-P-D": 1.0}, 1.0, (theta,))
+    monkeypatch.setattr(by_seeds, "fit_pathselclus", lambda *args, **options: model)
+    monkeypatch.setattr(by_seeds, "path_contrast", lambda *args, **options: {})
+    found = group_by_seeds(
+        log, paths=["U-P-D"], view=None, free=2, restarts=1, seed=0, threads=1,
+        on_step=lambda step: None,
+    )  # fmt: skip
+    counts = log.counts.toarray()
+    score = found.by_month(np.arange(5))
+    for k in range(3):
+        own = counts[[u for u in range(29) if u % 3 == k]].sum(axis=0) + 0.5
+        np.testing.assert_allclose(score[:, k], counts @ np.log(own / own.sum()))
+    assert found.restarts == found.sizes == []
+
+
+def test_no_seeds_is_said(monkeypatch):
+    log = Log()
+    monkeypatch.setattr(log, "class_sizes", lambda: {"a": 9})
+    with pytest.raises(InputError, match="no declared specialty has 10 users"):
+        group_by_seeds(
+            log, paths=["U-P-D"], view=None, free=2, restarts=1, seed=0, threads=1,
+            on_step=lambda step: None,
+        )  # fmt: skip

@@ -1,0 +1,174 @@
+import json
+from math import comb, sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from telic.simulate.hospital_families import simulate_family
+from telic.specialty.discovery.declared_codes import declaration
+from telic.specialty.discovery.discover import discover
+from telic.specialty.discovery.evidence import (
+    CODES_USERS,
+    DECLARE_IT,
+    LEVEL,
+    Evidence,
+    by_overlap,
+    evidence_of,
+    over_represented,
+    shares_shown,
+)
+from telic.specialty.discovery.result import Specialty, read_discovery
+from telic.specialty.discovery.user_patient_units import units_of
+from telic.specialty.report.tables import specialties_table
+
+
+@given(declared=st.integers(1, 200), data=st.data())
+def test_the_interval_is_wilsons(declared, data):
+    declaring = data.draw(st.integers(0, declared))
+    low, high = Evidence("a", declaring, declared, 0.5, 0.1, 3.0).interval()
+    p, z = declaring / declared, 1.959963984540054
+    middle = (p + z**2 / (2 * declared)) / (1 + z**2 / declared)
+    half = z * sqrt(p * (1 - p) / declared + z**2 / (4 * declared**2)) / (1 + z**2 / declared)
+    assert low == pytest.approx(middle - half, abs=1e-9)
+    assert high == pytest.approx(middle + half, abs=1e-9)
+
+
+def test_nobody_who_declares_says_nothing():
+    assert Evidence(None, 0, 0, 0.5, 0.1, 3.0).interval() == (0.0, 1.0)
+
+
+def tail(here, members, total, coded):
+    """Chance that `members` of `coded` drawn at random hold at least `here` of `total`."""
+    ways = sum(
+        comb(total, i) * comb(coded - total, members - i)
+        for i in range(here, min(total, members) + 1)
+    )
+    return ways / comb(coded, members)
+
+
+@given(st.lists(st.sampled_from(["a", "b", "c", ""]), min_size=8, max_size=40), st.data())
+def test_naming_by_its_definition(declared, data):
+    taxonomy = np.array(declared)
+    everyone = range(len(declared))
+    users = np.array(data.draw(st.lists(st.sampled_from(everyone), min_size=5, unique=True)))
+    own = [code for code in taxonomy[users] if code]
+    coded = [code for code in declared if code]
+    passes = {}
+    for code in set(own):
+        here, total = own.count(code), coded.count(code)
+        chance = tail(here, len(own), total, len(coded)) * len(set(own))
+        named = chance <= LEVEL and here >= max(CODES_USERS * total, DECLARE_IT * len(own), 2)
+        passes[code] = (named, 2 * here / (total + len(users)))
+    code, named = over_represented(taxonomy, users)
+    if not own:
+        assert (code, named) == (None, False)
+        return
+    assert (passes[code][0], passes[code]) == (named, max(passes.values()))
+
+
+@pytest.mark.parametrize(
+    ("members", "others", "named"),
+    [
+        (["a"] * 6, ["b"] * 20, True),
+        (["a"], ["b"] * 20, False),  # one is no group, rare as the code is
+        (["a"] * 2, ["a"] + ["b"] * 5, False),  # 2 of 3 by chance: 3/28
+        (["a"] * 2 + ["b"], ["c"] * 9, False),  # 1/22, but two codes were tried
+        (["a"] * 2, ["c"] * 9, True),
+        (["a"] * 6, ["a"] * 18 + ["b"] * 80, True),
+        (["a"] * 6, ["a"] * 19 + ["b"] * 80, False),  # over-represented, but 6 of 25 users
+        (["a"] * 5 + ["c"] * 10, ["b"] * 80 + ["c"] * 41, True),
+        (["a"] * 5 + ["c"] * 11, ["b"] * 80 + ["c"] * 44, False),  # 5 of 16 members
+    ],
+)
+def test_each_condition_of_naming_decides(members, others, named):
+    taxonomy = np.array(members + others)
+    assert over_represented(taxonomy, np.arange(len(members)))[1] == named
+
+
+def test_a_code_names_a_cluster_by_its_users_in_view():
+    # Ten declare the code; six never appear in the view, three of the other four are together.
+    taxonomy, users = np.array(["Urology"] * 10 + [""] * 5), np.array([0, 1, 2, 10])
+    assert by_overlap(taxonomy, users) == ("Urology", False)
+    assert by_overlap(taxonomy, users, np.array([0, 1, 2, 3, 10, 11])) == ("Urology", True)
+    # Three of thirteen are too few; of the twelve in view they are enough.
+    taxonomy = np.array(["Urology"] * 13 + ["Surgery"] * 40)
+    assert over_represented(taxonomy, users[:3]) == ("Urology", False)
+    assert over_represented(taxonomy, users[:3], np.arange(12)) == ("Urology", True)
+
+
+@pytest.fixture(scope="module")
+def found():
+    hospital = simulate_family("problem lists", 6)
+    return hospital, discover(hospital.log, restarts=1)
+
+
+def test_every_specialty_says_what_its_members_declare(tmp_path, found):
+    hospital, discovery = found
+    log = hospital.log
+    assert len(discovery.specialties) > 5
+    for one in discovery.specialties:
+        own = log.taxonomy[one.users]
+        shown = one.evidence
+        assert shown.declared == (own != "").sum()
+        assert shown.declaring == (own == shown.code).sum()
+        if one.listed_code is None:
+            counts = np.unique(own[own != ""], return_counts=True)[1]
+            assert shown.declaring == counts.max()
+        else:
+            assert shown.code == one.listed_code
+        assert shown.share > shown.by_chance
+        assert shown.deviations > 3
+    content = discovery.as_json(log)
+    first = content["specialties"][0]["evidence"]
+    assert {"declaring", "declared", "declaring_95", "share", "share_by_chance"} <= first.keys()
+    file = tmp_path / "found.json"
+    file.write_text(json.dumps(content))
+    again = read_discovery(file, log)
+    assert again.as_json(log)["specialties"] == content["specialties"]
+    table = specialties_table(log, discovery)
+    assert table.rows[0][3] == declaration(log, discovery.specialties[0])
+
+
+def test_the_share_is_what_the_simulator_gave_and_nothing_for_random_groups(found):
+    hospital, _ = found
+    units, n = units_of(hospital.log), hospital.plan.practices
+    rng = np.random.default_rng(0)
+    share, by_chance = shares_shown(units, hospital.practice, n, rng)
+    # Specialists do `focus` of their work in their practice, beside what chance gives.
+    assert abs(share.mean() - hospital.plan.focus) < 0.15
+    assert by_chance.shape[1] == n
+    assert (by_chance.max(axis=0) < share).all()
+    mixed, _ = shares_shown(units, rng.permutation(hospital.practice), n, rng)
+    assert mixed.mean() < 0.15
+    assert mixed.mean() < share.mean() / 2
+
+
+def test_deviations_are_those_of_the_deals():
+    taxonomy = np.array(["a", "a", "b", ""])
+    shown = evidence_of(taxonomy, np.arange(4), None, 0.5, np.array([0.1, 0.2, 0.3]))
+    assert (shown.code, shown.declaring, shown.declared) == ("a", 2, 3)
+    assert shown.deviations == pytest.approx((0.5 - 0.2) / 0.1)
+
+
+def test_what_members_declare_is_withheld_where_the_table_withholds_it():
+    class Log:
+        def __init__(self, *sizes):
+            self.taxonomy = np.repeat([name for name, _ in sizes], [n for _, n in sizes])
+
+    def said(log, code):
+        users = np.arange(len(log.taxonomy))
+        shown = evidence_of(log.taxonomy, users, code, 0.5, np.array([0.1, 0.2]))
+        return declaration(log, Specialty("x", code, code, users, [], None, None, None, shown))
+
+    assert said(Log(("Urology", 29), ("", 20)), "Urology").startswith(
+        "29 of 29 declared members declare Urology (95 %: 88% to 100%)"
+    )
+    assert said(Log(("Urology", 29), ("", 7)), "Urology") == (
+        "withheld declared members declare Urology"
+    )
+    assert said(Log(("Urology", 4), ("Surgery", 20), ("", 30)), "Urology") == (
+        "<11 declared members declare Urology"
+    )
+    assert said(Log(("", 30)), None) == "No member declares a code"

@@ -1,0 +1,159 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from telic.errors import InputError
+from telic.simulate.hospital_families import simulate_family
+from telic.specialty.alarms.judge import judge
+from telic.specialty.discovery.discover import discover
+from telic.specialty.later_logs.carry import carry
+from telic.specialty.later_logs.findings import findings_of, read_findings
+
+SEED = 4  # 400 users, no drift
+
+
+def rows_of(log, rows):
+    """The same log with some of its accesses."""
+    kept = {
+        name: getattr(log, name)[rows]
+        for name in ("access_user", "access_encounter", "access_at", "access_row")
+    }
+    return replace(log, **kept)
+
+
+def cut(log, share=0.75):
+    """The first accesses, and the rest."""
+    day = np.sort(log.access_at)[int(share * len(log.access_at))]
+    return rows_of(log, log.access_at <= day), rows_of(log, log.access_at > day)
+
+
+@pytest.fixture(scope="module")
+def hospital():
+    return simulate_family("problem lists", SEED)
+
+
+@pytest.fixture(scope="module")
+def parts(hospital):
+    return cut(hospital.log)
+
+
+@pytest.fixture(scope="module")
+def found(parts):
+    return discover(parts[0], restarts=1)
+
+
+@pytest.fixture(scope="module")
+def findings(parts, found):
+    return findings_of(parts[0], found)
+
+
+def test_findings_come_back_from_disk_as_they_were(findings, tmp_path):
+    findings.save(tmp_path / "findings")
+    again = read_findings(tmp_path / "findings")
+    for name in ("users", "taxonomy", "cluster", "codes", "patients", "profile"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(findings, name))
+    for name in ("accesses", "seen"):
+        assert (getattr(again, name) != getattr(findings, name)).nnz == 0
+    assert [one.as_json() for one in again.specialties] == [
+        one.as_json() for one in findings.specialties
+    ]
+    assert again.until == findings.until
+
+
+def test_a_later_log_is_judged_by_both_logs_and_never_by_the_users_own_accesses(
+    hospital, parts, findings
+):
+    whole, later = hospital.log, parts[1]
+    carried = carry(findings, later)
+    alerts = judge(later, carried.discovery, before=findings)
+    # By definition: the whole log's accesses, without the user's own.
+    counts = whole.user_diagnosis().toarray().astype(float)
+    base = counts.sum(axis=0) / counts.sum()
+    rng = np.random.default_rng(0)
+    for a in rng.choice(len(later.access_user), 40, replace=False):
+        u = later.access_user[a]
+        k = carried.discovery.cluster[u]
+        codes = later.diagnosis[[later.access_encounter[a]]].indices
+        for group, lift in (
+            (carried.findings.cluster == k if k >= 0 else None, alerts.practised[a]),
+            (
+                whole.taxonomy == whole.taxonomy[u] if whole.taxonomy[u] else None,
+                alerts.declared[a],
+            ),
+        ):
+            if group is None:
+                continue
+            group = group.copy()
+            group[u] = False
+            mine = counts[group].sum(axis=0)
+            lifts = (mine + 200 * base) / ((mine.sum() + 200) * base)
+            assert lift == pytest.approx(lifts[codes].max())
+
+
+def test_members_stay_and_people_of_whom_nothing_was_known_are_folded_in(hospital):
+    first, later = cut(hospital.log)
+    found = discover(first, restarts=1)
+    members = np.flatnonzero(found.cluster >= 0)
+    away = members[::4]  # as if they had not worked there before
+    before = rows_of(first, ~np.isin(first.access_user, away))
+    cluster = found.cluster.copy()
+    cluster[away] = -1
+    specialties = [replace(one, users=np.setdiff1d(one.users, away)) for one in found.specialties]
+    findings = findings_of(before, replace(found, specialties=specialties, cluster=cluster))
+    carried = carry(findings, later)
+    kept = np.setdiff1d(members, away)
+    np.testing.assert_array_equal(carried.discovery.cluster[kept], found.cluster[kept])
+    active = np.bincount(later.access_user, minlength=len(later.users)) >= 10
+    enough = away[active[away]]
+    assert len(enough) >= 10
+    right = carried.discovery.cluster[enough] == found.cluster[enough]
+    assert right.mean() > 0.25  # of some ten patients: the rule is a cautious one
+    assert ((carried.discovery.cluster[enough] >= 0) & ~right).mean() < 0.1
+    assert sum(one.folded_in for one in carried.drift) >= right.sum()
+
+
+def test_rows_that_were_counted_are_not_counted_again(hospital, parts, findings):
+    grown = carry(findings, hospital.log)  # an export that holds the earlier rows too
+    fresh = carry(findings, parts[1])
+    assert (grown.findings.accesses != fresh.findings.accesses).nnz == 0
+    assert any("not counted again" in note for note in grown.notes)
+    same = carry(findings, parts[0])
+    np.testing.assert_array_equal(same.discovery.cluster, findings.cluster)
+    assert (same.findings.accesses != findings.accesses).nnz == 0
+    again = carry(grown.findings, hospital.log)
+    assert (again.findings.accesses != grown.findings.accesses).nnz == 0
+    whole = hospital.log.user_diagnosis()
+    assert (grown.findings.accesses != whole).nnz == 0
+
+
+def drifting(family, seed, change):
+    """A log and its last quarter; with `change`, everybody sees anything there."""
+    log = simulate_family(family, seed).log
+    first, later = cut(log)
+    if change:
+        shuffled = np.random.default_rng(0).permutation(later.access_encounter)
+        later = replace(later, access_encounter=shuffled)
+    return first, later
+
+
+def test_drift_is_seen_where_it_is_and_hardly_where_it_is_not():
+    weaker = {}
+    for change in (False, True):
+        first, later = drifting("problem lists", SEED, change)
+        drift = carry(findings_of(first, discover(first, restarts=1)), later).drift
+        said = [one.verdict for one in drift]
+        assert len(said) >= 4
+        weaker[change] = sum("weaker" in one for one in said) / len(said)
+    assert weaker[False] <= 0.25
+    assert weaker[True] >= 0.8
+
+
+def test_another_hospital_and_other_codes_are_refused(parts, findings):
+    later = parts[1]
+    others = replace(later, users=np.array([f"X{i:04d}" for i in range(len(later.users))]))
+    with pytest.raises(InputError, match="no user of the findings"):
+        carry(findings, others)
+    coded = replace(later, codes=np.array([f"E{i:03d}" for i in range(len(later.codes))]))
+    with pytest.raises(InputError, match="--code-table"):
+        carry(findings, coded)

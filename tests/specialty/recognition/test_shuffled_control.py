@@ -1,0 +1,98 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from telic.simulate.hospital import simulate_hospital
+from telic.specialty.discovery.by_topics import mean_share
+from telic.specialty.discovery.discover import discover
+from telic.specialty.discovery.gibbs_lda import GibbsLDA
+from telic.specialty.discovery.result import Discovery, Specialty
+from telic.specialty.log.log_files import read_log
+from telic.specialty.recognition.recognise import recognise
+from telic.specialty.recognition.shuffled_control import DE_FACTO, recognise_found, shuffle
+
+PIPELINE = "rows of length 1, linear, C = 1"
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("control") / "log"
+    simulate_hospital(folder, scale=0.03)
+    return read_log(folder)
+
+
+def specialty(users):
+    return Specialty("of nothing", None, None, users, [], None, None, None)
+
+
+def test_a_found_specialty_is_far_from_a_cluster_of_nothing(log):
+    found = discover(log, method="lda", n_topics=40, restarts=1)
+    recognised, notes = recognise_found(log, found, pipeline=PIPELINE)
+    assert recognised
+    assert {len(one.of_pipelines) for one in recognised.values()} == {1}
+    for (k, _), one in recognised.items():
+        assert found.specialties[k].listed_code is None
+        assert one.of(DE_FACTO)[2] > one.shuffled_f1 + 0.25
+    assert all("not recognised" in note for note in notes)
+
+
+def test_where_nothing_is_to_find_a_cluster_is_near_a_cluster_of_nothing(log):
+    rng = np.random.default_rng(7)
+    empty = replace(log, access_encounter=rng.permutation(log.access_encounter))
+    documents = empty.patient_diagnosis()
+    topics = GibbsLDA(n_topics=40, random_state=5).fit_transform(documents)
+    share = mean_share(empty.user_patient(), topics)
+    clusters = [
+        specialty(np.argsort(-share[:, k])[:size]) for k, size in ((3, 60), (8, 60), (5, 200))
+    ]
+    found = Discovery("lda", clusters, np.full(len(log.users), -1), {"n_topics": 40})
+    recognised, _ = recognise_found(empty, found, pipeline=PIPELINE, seed=1)
+    assert len(recognised) == 3
+    for one in recognised.values():
+        assert one.of(DE_FACTO)[2] == pytest.approx(one.shuffled_f1, abs=0.12)
+
+
+@pytest.mark.parametrize("pipeline", ["chosen", "printed"])
+def test_a_cluster_of_nothing_is_recognised_with_the_same_pipelines(log, pipeline):
+    mixed = shuffle(log, n_topics=4)
+    core = ["Urology", "Neurology"]
+    expected = []
+    for users in mixed.clusters(30):
+        labels = np.where(np.isin(log.taxonomy, core), log.taxonomy, "").astype(object)
+        labels[users] = DE_FACTO
+        labels[np.setdiff1d(np.arange(len(labels)), mixed.users)] = ""
+        options = {"method": "Decision Trees", "pipeline": pipeline, "seed": 2}
+        expected.append(recognise(mixed.counts, labels.astype(str), **options).of(DE_FACTO)[2])
+    found = mixed.f1(log.taxonomy, 30, core, **options)
+    assert found == pytest.approx(np.mean(expected))
+
+
+def test_shuffling_moves_every_access_and_loses_none(log):
+    mixed = shuffle(log, n_topics=5)
+    own, moved = log.user_diagnosis(), mixed.counts
+    np.testing.assert_array_equal(own.sum(axis=0), moved.sum(axis=0))
+    assert (own != moved).nnz > 0.3 * own.nnz
+    np.testing.assert_allclose(mixed.share.sum(axis=1), 1)
+    assert [len(set(users)) for users in mixed.clusters(33)] == [33] * 3
+    largest = mixed.clusters(33)[0]
+    assert any(
+        set(largest) == set(mixed.users[np.argsort(-mixed.share[:, k])[:33]]) for k in range(5)
+    )
+
+
+def test_the_fine_view_keeps_each_users_number_of_accesses(log):
+    mixed = shuffle(log, n_topics=5, fine=True)
+    own = np.asarray(log.fine.sum(axis=1)).ravel()
+    moved = np.asarray(mixed.counts.sum(axis=1)).ravel()
+    np.testing.assert_array_equal(own, moved)
+    np.testing.assert_array_equal(mixed.users, np.flatnonzero(own))
+
+
+def test_small_and_listed_specialties_are_not_recognised(log):
+    users = np.arange(12)
+    listed = replace(specialty(np.arange(100, 200)), listed_code="Urology")
+    found = Discovery("lda", [specialty(users), listed], np.full(len(log.users), -1))
+    recognised, notes = recognise_found(log, found)
+    assert recognised == {}
+    assert "it has 12 users" in notes[-1]

@@ -1,0 +1,88 @@
+import numpy as np
+import pytest
+
+from telic.simulate.hospital_families import simulate_family
+from telic.specialty.alarms.before_and_after import effect
+from telic.specialty.alarms.judge import Pseudonyms, judge
+from telic.specialty.discovery.discover import discover
+from telic.specialty.report.figures import (
+    declared_figure,
+    label_of,
+    lift_intervals,
+    map_figure,
+    months_figure,
+)
+from telic.specialty.report.page import specialty_report
+from telic.specialty.small_cells import SMALL_CELL
+
+
+@pytest.fixture(scope="module")
+def log():
+    return simulate_family("problem lists", 4).log
+
+
+@pytest.fixture(scope="module")
+def found(log):
+    return discover(log, restarts=1)
+
+
+def test_the_map_shows_lifts_and_leaves_small_cells_empty(log, found):
+    figure, left_out = map_figure(log, found)
+    assert left_out == max(0, len(found.specialties) - 12)
+    axes = figure.axes[0]
+    drawn = axes.images[0].get_array()
+    names = [tick.get_text() for tick in axes.get_xticklabels()]
+    for row, one in enumerate(found.specialties[:12]):
+        assert axes.get_yticklabels()[row].get_text().startswith(label_of(one)[:20])
+        patients = log.diagnosed_patients(one.users)
+        lift = dict(one.diagnoses)
+        for column, name in enumerate(names):
+            small = patients[np.searchsorted(log.codes, name)] < SMALL_CELL
+            assert bool(np.ma.getmaskarray(drawn)[row, column]) == small
+            if name in lift and not small:
+                assert drawn[row, column] == pytest.approx(np.log2(lift[name]))
+
+
+def test_intervals_hold_the_lift_and_narrow_with_more_users(log, found):
+    one = found.specialties[0]
+    codes = [code for code, _ in one.diagnoses]
+    low, high = lift_intervals(log, one.users, codes)
+    lift = np.array([lift for _, lift in one.diagnoses])
+    assert ((low <= lift * 1.05) & (lift * 0.95 <= high)).all()
+    assert (low < high).all()
+    few, many = (lift_intervals(log, users, codes) for users in (one.users[:4], one.users))
+    assert np.mean(few[1] - few[0]) > np.mean(many[1] - many[0])
+
+
+def test_numbers_that_are_not_shown_are_not_drawn():
+    figure = declared_figure([["a", 40, 20, "withheld", "<11"], ["b", 30, None, 11, 19]])
+    axes = figure.axes[0]
+    widths = sorted(bar.get_width() for bars in axes.containers for bar in bars)
+    assert widths == [0, 0, 0, 11, 19, 20]
+    assert [text.get_text() for text in axes.texts] == ["small numbers not shown"]
+
+
+def test_months_stand_before_and_after():
+    axes = months_figure(["2024-01", "2024-02"], [10, 8], [4, 0]).axes[0]
+    assert [[bar.get_height() for bar in bars] for bars in axes.containers] == [[10, 8], [4, 0]]
+
+
+def test_two_pages_stand_first(log, found):
+    alerts = judge(log, found)
+    page = specialty_report(
+        log, found, alerts, effect(log, found, alerts), recognitions={}, pseudonyms=Pseudonyms()
+    ).html()
+    places = [
+        page.index(text)
+        for text in (
+            ">In short<",
+            "Who sees what",
+            ">What changes<",
+            "Alarms per month",
+            "<nav",
+            ">What was found<",
+            "95 % intervals",
+        )
+    ]
+    assert places == sorted(places)
+    assert not any(str(user) in page for user in log.users)
