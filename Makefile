@@ -24,7 +24,7 @@ check: setup  ## formatting, lint, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-bench: setup .venv-bench/.ready  ## time the solvers against their rivals; ARGS="auc" or "privacy" for those products
+bench: setup .venv-bench/.ready  ## a page of measurements beside rivals: make bench ARGS="optim --write"; ARGS=--help names them
 	.venv-bench/bin/python -m benchmarks $(ARGS)
 
 .venv-bench/.ready: requirements.lock benchmarks/requirements-bench.txt

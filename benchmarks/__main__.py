@@ -1,49 +1,65 @@
-"""`python -m benchmarks`: the speed tables. One thread, so set before NumPy is loaded.
+"""`python -m benchmarks PAGE`: measure, print a page of docs and, with --write, write it.
 
-Without a name the solvers of telic.optim are timed; `python -m benchmarks admm …`, `auc …`,
-`completion …` and `privacy …` hand their options on to the tables of those products.
+One thread, which is set before NumPy is loaded.
 """
 
 import argparse
 import os
-import runpy
 import sys
+from importlib import import_module
 from pathlib import Path
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
-if sys.argv[1:2] in (["admm"], ["auc"], ["completion"], ["privacy"]):
-    product = sys.argv.pop(1)
-    runpy.run_module(f"benchmarks.{product}", run_name="__main__", alter_sys=True)
-    sys.exit()
-
 from rich.console import Console  # noqa: E402
 from rich.markdown import Markdown  # noqa: E402
 
-from benchmarks.optim.auto import auto_page  # noqa: E402
-from benchmarks.optim.everyday import everyday_page  # noqa: E402
-from benchmarks.optim.page import speed_page, with_everyday  # noqa: E402
+from benchmarks.form import OPTIONS, Run  # noqa: E402
 
-parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.split("\n\n")[1])
-parser.add_argument("--only", default="", help="part of the name of the lines to run")
-parser.add_argument("--repeat", type=int, default=5, help="runs of each solver; the median counts")
-parser.add_argument("--limit", type=float, default=60.0, help="seconds after which a rival is out")
-parser.add_argument("--done", type=Path, help="keep finished lines here; a later run takes them")
-parser.add_argument("--auto", action="store_true", help="what solver='auto' rests on instead")
-parser.add_argument("--everyday", action="store_true", help="the first section of the page alone")
-parser.add_argument("--output", type=Path, help="write the page here, in Markdown")
-arguments = parser.parse_args()
-if arguments.auto:
-    text = auto_page(done=arguments.done)
-elif arguments.everyday:
-    text = everyday_page(repeat=arguments.repeat, done=arguments.done)
-    if arguments.output:
-        text = with_everyday(arguments.output, text)
-else:
-    text = speed_page(
-        only=arguments.only, repeat=arguments.repeat, limit=arguments.limit, done=arguments.done
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = {
+    "optim": "optim.page",
+    "optim-auto": "optim.auto",
+    "admm": "admm.page",
+    "auc": "auc.page",
+    "completion": "completion.page",
+    "completion-engine": "completion.engine",
+    "service": "completion.service",
+    "specialty": "specialty.full_size",
+    "specialty-memory": "specialty.memory",
+    "specialty-discovery": "specialty.discovery",
+    "specialty-reasons": "specialty.reasons",
+    "privacy": "privacy.page",
+}
+"""The module of each page; `benchmarks.form` says what it holds."""
+
+
+def main(words: list[str]) -> None:
+    """Measure what is asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("page", choices=PAGES, metavar="PAGE", help=", ".join(PAGES))
+    chosen = parser.parse_args(words[:1]).page
+    module = import_module(f"benchmarks.{PAGES[chosen]}")
+    parser = argparse.ArgumentParser(
+        prog=f"python -m benchmarks {chosen}",
+        description=module.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-if arguments.output:
-    arguments.output.write_text(text, encoding="utf-8")
-Console(width=150).print(Markdown(text))
+    for name, (default, meaning) in (OPTIONS | getattr(module, "OPTIONS", {})).items():
+        shown = f"{meaning} [default: {default}]" if default else meaning
+        parser.add_argument(f"--{name}", default=default, type=type(default), help=shown)
+    parser.add_argument("--work", type=Path, help="folder that keeps what is finished")
+    parser.add_argument("--write", action="store_true", help=f"write docs/{module.FILE}")
+    given = vars(parser.parse_args(words[1:]))
+    write = given.pop("write")
+    if write and given["only"]:
+        parser.error("--write takes a whole page: make its parts with --work, then all of it")
+    text = module.page(Run(**given))
+    if write:
+        (DOCS / module.FILE).write_text(text, encoding="utf-8")
+    Console(width=150).print(Markdown(text))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

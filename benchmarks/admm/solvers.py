@@ -11,7 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import InputError
 from telic.optim.admm import Optimum, safe_step, solve_admm
-from telic.study.chapter5.experiments import MULTIPLES
+
+MULTIPLES = (0.25, 1.0, 4.0, 16.0)
+"""Of each method's safe step: the grid, one for all methods and sets."""
 
 
 def relative_gap(best: Optimum, x: np.ndarray) -> float:

@@ -1,1 +1,1 @@
-"""Speed of `telic.auc`: `python -m benchmarks.auc`."""
+"""The estimators and measures of telic.auc beside other libraries."""

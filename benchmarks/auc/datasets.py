@@ -1,28 +1,24 @@
 """covtype where it is at hand, else its shape; and rows of the shape of rcv1."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 from scipy import sparse
 
 from telic.auc.scaling import Scaling
+from telic.data.data_sets import labelled_set, set_file
 
 
 def covtype():
     """581,012 × 54, columns in [−1, 1], unit rows; and whether it is the real set."""
-    file = Path(os.environ.get("TELIC_DATA", "../shared/data")) / "ml" / "covtype.npz"
-    if file.is_file():
-        with np.load(file, allow_pickle=False) as stored:
-            parts = stored["data"].astype(float), stored["indices"], stored["indptr"]
-            X = sparse.csr_matrix(parts, shape=tuple(stored["shape"])).toarray()
-            positive = stored["y"] > 0
+    real = set_file("covtype").is_file()
+    if real:
+        X, y, _ = labelled_set("covtype")
+        X, positive = X.toarray(), y > 0
     else:
         rng = np.random.default_rng(0)
         X = rng.normal(size=(581_012, 54)) * np.geomspace(1, 0.01, 54) + 1
         z = X @ rng.normal(size=54)
         positive = z + z.std() * rng.normal(size=len(X)) > np.median(z)
-    return Scaling.fit(X, "minmax+unit").apply(X), positive, file.is_file()
+    return Scaling.fit(X, "minmax+unit").apply(X), positive, real
 
 
 def rcv1_shape(n=20_242, d=47_236, length=74, seed=0):

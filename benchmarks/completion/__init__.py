@@ -1,0 +1,1 @@
+"""Completion: keystrokes, AppAware beside rivals, other engines, the service over HTTP."""

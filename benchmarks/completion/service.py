@@ -1,4 +1,4 @@
-"""Time the service over HTTP: processor time of a keystroke and latency on kept-alive connections.
+"""The service over HTTP: processor time of a keystroke and latency on kept-alive connections.
 
 Each application is served by a process of its own, just as `telic.serve.run` would, and asked by
 this one over plain sockets. Processor time is the serving process's own, from /proc (Linux).
@@ -19,6 +19,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
+
+from benchmarks.completion.keystrokes import made_up_completer
+from benchmarks.form import grid
 
 TICKS = os.sysconf("SC_CLK_TCK")
 BODY = 900
@@ -282,11 +285,27 @@ def durable(model, name, url, *, seconds):
     )  # fmt: skip
 
 
+FILE = "service-speed.md"
+OPTIONS = {
+    "seconds": (10.0, "of each run"),
+    "phrases": (33_000, "that the service serves"),
+    "postgresql": ("", "URL of a store to time beside SQLite"),
+}
 HEAD = """# Speed of the service
 
-Written by `python -m benchmarks completion --only service --output docs/service-speed.md`, on
-made-up data and one machine, which also runs the client. A keystroke is one request on a kept-alive
-connection, answered before the next is sent, unless a row says otherwise."""
+Written by `python -m benchmarks service --write`, on made-up data and one machine, which also runs
+the client. A keystroke is one request on a kept-alive connection, answered before the next is sent,
+unless a row says otherwise.
+
+"""
+
+
+def page(run):
+    """Return the page in Markdown."""
+    asked = run.options
+    served_by = made_up_completer(asked.phrases)
+    found = rows(*served_by, seconds=asked.seconds, postgresql=asked.postgresql)
+    return HEAD + grid(["work", "target", "measured"], found)
 
 
 if __name__ == "__main__":

@@ -1,23 +1,22 @@
 """Does `method="auto"` take the fastest method? CPU seconds of each on a grid of problems."""
 
-import json
 import time
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from benchmarks.form import Run
 from telic.optim import Problem, choose_method, make_problem, solve
 from telic.optim.text_like_data import rcv1_like
 
 METHODS = ("gram", "sdca", "prox_newton", "asbcd")
 TITLE = """# What `method="auto"` rests on
 
-Written by `python -m benchmarks --auto --output docs/optim-auto.md`: processor seconds of one
+Written by `python -m benchmarks optim-auto --write`: processor seconds of one
 thread, compilation excluded, to a duality gap of {tol:g} of the objective at zero; **bold** is what
 `auto` takes, — did not get there in {limit:g} s (or does not apply: SDCA needs λ₂ > 0, Gram descent
 is tried up to 2,000 features, ASBCD needs a Lipschitz gradient). The condition number is
@@ -37,19 +36,26 @@ Where it is more than a tenth slower than the fastest (problem, λ₁, λ₂):
 console = Console(stderr=True)
 
 
-def auto_page(*, tol: float = 1e-6, limit: float = 3.0, done: Path | None = None) -> str:
-    """Return a page with the seconds that each method needs to a gap of tol.
+FILE = "optim-auto.md"
+OPTIONS = {
+    "tol": (1e-6, "the duality gap, relative to the objective at zero"),
+    "limit": (3.0, "seconds after which a method is out"),
+}
 
-    `done` keeps the seconds: a later run takes them and asks `choose_method` anew.
-    """
-    measured = json.loads(done.read_text()) if done and done.is_file() else {}
+
+def page(run: Run) -> str:
+    """Return the page: the seconds that each method needs, and what `choose_method` takes."""
+    tol, limit = run.options.tol, run.options.limit
     lines, ratios, misses = [], [], []
     for name, problem in _grid():
         chosen = choose_method(problem)
         key = f"{name}, {problem.l1:g}, {problem.l2:g}"
-        if key not in measured:
-            measured[key] = {each: _seconds(problem, each, tol, limit) for each in METHODS}
-        seconds = measured[key]
+        if not run.asks_for(key):
+            continue
+        seconds = run.kept(
+            key,
+            lambda problem=problem: {each: _seconds(problem, each, tol, limit) for each in METHODS},
+        )
         fastest = min(value for value in seconds.values() if value is not None)
         ratio = (seconds[chosen] or limit) / fastest
         ratios.append(ratio)
@@ -63,8 +69,6 @@ def auto_page(*, tol: float = 1e-6, limit: float = 3.0, done: Path | None = None
         head = f"{name} | {problem.l1:.1g} | {problem.l2:.1g} | {_condition(problem):.2g}"
         lines.append(f"| {head} | {' | '.join(cells)} | {ratio:.2f} |")
         console.print(lines[-1])
-    if done:
-        done.write_text(json.dumps(measured))
     ratios = np.array(ratios)
     summary = (
         f"\n`auto` is the fastest, or within a tenth of it, in {(ratios <= 1.1).sum()} of "
@@ -74,8 +78,8 @@ def auto_page(*, tol: float = 1e-6, limit: float = 3.0, done: Path | None = None
     header = TITLE.format(
         tol=tol, limit=limit, methods=" | ".join(METHODS), rule="---:|" * len(METHODS)
     )
-    page = header + "\n".join(lines) + "\n" + summary
-    return page + MISSES + "".join(misses) if misses else page
+    text = header + "\n".join(lines) + "\n" + summary
+    return text + MISSES + "".join(misses) if misses else text
 
 
 def _shown(seconds):

@@ -1,24 +1,25 @@
 """Everyday problems: whole fits of estimators, on sets that were and that were not tuned on."""
 
-import json
 import statistics
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge
 
-from benchmarks.optim.datasets import DATA
+from benchmarks.form import Run, grid
+from telic.data.data_sets import labelled_set
 from telic.optim import ElasticNetClassifier, ElasticNetRegressor, minimize
 
 GAP = 1e-6
 """The relative gap (P − P*)/(P(0) − P*) that each solver must reach."""
+LIMIT = 4.0
+"""Seconds after which no smaller tolerance is tried."""
 SMALLEST = 0.02
 """Seconds that one timing takes at least, by repeating the fit."""
 
@@ -65,9 +66,8 @@ def data(name: str) -> tuple[Any, np.ndarray, np.ndarray]:
 
 
 def _real(name: str) -> tuple[Any, np.ndarray, np.ndarray]:
-    q = np.load(DATA / "ml" / f"{name}.npz")
-    X = sparse.csr_matrix((q["data"].astype(float), q["indices"], q["indptr"]), shape=q["shape"])
-    X, y = X[:65_000], q["y"].astype(float)[:65_000]
+    X, y, _ = labelled_set(name)
+    X, y = X[:65_000], y[:65_000]
     if X.nnz > 0.3 * X.shape[0] * X.shape[1]:
         X = X.toarray()
         X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
@@ -187,7 +187,7 @@ def _logistic(name: str, n: int, ratio: float, intercept: bool) -> Problem:
     return problem
 
 
-def compare(problem: Problem, repeat: int, limit: float) -> tuple[str, ...]:
+def compare(problem: Problem, repeat: int) -> tuple[str, ...]:
     """A line of the table: set, work, ours, the fastest rival and its time, the ratio."""
     X, y = problem.arrays()
     zero, best = problem.ends()
@@ -198,7 +198,7 @@ def compare(problem: Problem, repeat: int, limit: float) -> tuple[str, ...]:
             reached = problem.objective(_fitted(make(effort), X, y)) - best
             if reached <= GAP * (zero - best):
                 makers[name] = make(effort)
-            if name in makers or time.process_time() - began > limit:
+            if name in makers or time.process_time() - began > LIMIT:
                 break
     times: dict[str, list[float]] = {name: [] for name in makers}
     for _ in range(repeat):
@@ -223,22 +223,15 @@ def _fitted(model: Any, X: Any, y: np.ndarray) -> Any:
         return model.fit(X, y)
 
 
-def everyday_rows(
-    half: str, *, only: str = "", repeat: int = 5, limit: float = 4.0, done: Path | None = None
-) -> list[list[str]]:
-    """Lines of one half of the sets, those first that we lose; `done` keeps finished ones."""
-    finished = json.loads(done.read_text()) if done and done.is_file() else {}
-    rows = []
-    for problem in problems(half):
-        key = f"{problem.name}, {problem.data}"
-        if only not in key:
-            continue
-        if key not in finished:
-            finished[key] = list(compare(problem, repeat, limit))
-            if done:
-                done.write_text(json.dumps(finished))
-        rows.append(finished[key])
-        print(*finished[key], sep=" | ", flush=True)
+def everyday_rows(half: str, run: Run) -> list[list[str]]:
+    """Lines of one half of the sets, those first that we lose."""
+    rows = [
+        run.kept(
+            f"{problem.name}, {problem.data}",
+            lambda problem=problem: list(compare(problem, run.options.repeat)),
+        )
+        for problem in problems(half)
+    ]
     return sorted(rows, key=lambda line: -float(line[-1]))
 
 
@@ -254,7 +247,7 @@ TEXT = """# Speed of telic.optim
 
 Whole fits of the estimators, validation included, of {count} problems on which nothing was tuned:
 six penalties on {sets} sets, generated and real, 150 to 65,000 rows, those first that telic
-loses. Written by `make bench ARGS="--everyday --output docs/optim-speed.md"`: processor
+loses. Written by `make bench ARGS="optim --write"`: processor
 milliseconds of one thread, compilation excluded, medians of {repeat} runs that take turns. Each
 solver runs with the largest tolerance (in powers of ten; saga: the fewest epochs, in powers of two)
 at which its objective is within 1e-6 of the optimum, relative to what there was to gain over zero
@@ -278,14 +271,13 @@ telic's last steps do not lower the objective, they prove that it is low. And wh
 a millisecond there is nothing to choose: all of them are mostly the checks of the input."""
 
 
-def everyday_page(*, repeat: int, done: Path | None) -> str:
+def everyday_page(run: Run) -> str:
     """Return the section in Markdown."""
-    rows = everyday_rows("held out", repeat=repeat, done=done)
-    tuned = everyday_rows("tuned", repeat=repeat, done=done)
+    rows, tuned = everyday_rows("held out", run), everyday_rows("tuned", run)
     text = TEXT.format(
         count=len(rows),
         sets=len(HALVES["held out"]),
-        repeat=repeat,
+        repeat=run.options.repeat,
         mean=geometric_mean(rows),
         lost=sum(float(row[-1]) > 1.0 for row in rows),
         badly=sum(float(row[-1]) > 1.2 for row in rows),
@@ -298,11 +290,4 @@ def everyday_page(*, repeat: int, done: Path | None) -> str:
         (name, [row for row in rows if row[0] == name]) for name in {row[0]: 0 for row in rows}
     ]
     parts = [[n, f"{geometric_mean(r):.2f}", max((x[-1] for x in r), key=float)] for n, r in means]
-    return text + table(("work", "mean ratio", "largest"), parts) + "\n" + table(HEAD, rows) + "\n"
-
-
-def table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return a table in Markdown."""
-    columns = list(columns)
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return text + grid(("work", "mean ratio", "largest"), parts) + "\n" + grid(HEAD, rows) + "\n"

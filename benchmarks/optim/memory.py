@@ -6,7 +6,7 @@ from unittest import mock
 
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks.optim import datasets
+from benchmarks import datasets
 from telic.optim import make_problem, solve
 from telic.optim.design import as_design
 from telic.optim.methods.prox_newton_gram import WorkingGram

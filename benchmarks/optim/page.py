@@ -1,16 +1,15 @@
-"""The speed page: the table against rivals, two threads, memory."""
+"""Solvers of telic.optim beside their rivals; two threads; memory."""
 
-import json
 from functools import partial
-from pathlib import Path
 
+from benchmarks.form import Run, grid
 from benchmarks.optim import memory, two_threads
-from benchmarks.optim.everyday import everyday_page, table
+from benchmarks.optim.everyday import everyday_page
 from benchmarks.optim.run import HEAD, speed_rows
 
 TITLE = """## Large text-like problems, and ASBCD
 
-Written by `make bench ARGS="--output docs/optim-speed.md"`. Processor seconds of one thread,
+Written by `make bench ARGS="optim --write"`. Processor seconds of one thread,
 compilation and conversion of matrices excluded, medians of runs that take turns; the last column
 says how many. A > stands before the last try of a rival that was given up for taking too long, and
 the ratio is then an upper bound. The relative gap is (P(w) − P*)/(P(0) − P*); each solver runs with
@@ -55,31 +54,19 @@ slopes and curvatures (3), and a dense chunk of 256 rows that the Gram matrix is
 """
 
 
-def speed_page(*, only: str, repeat: int, limit: float, done: Path | None) -> str:
-    """Return the page in Markdown; `only` "threads" or "memory", too, names a part of it."""
-    rows = speed_rows(only=only, repeat=repeat, limit=limit, done=done)
-    page = everyday_page(repeat=repeat, done=done) if not only else ""
-    page += TITLE + table(HEAD, rows)
+FILE = "optim-speed.md"
+
+
+def page(run: Run) -> str:
+    """Return the page in Markdown."""
+    text = everyday_page(run) if run.asks_for("everyday") else ""
+    text += TITLE + grid(HEAD, speed_rows(run))
+    threads = partial(two_threads.thread_rows, run.options.repeat)
     parts = (
-        ("threads", THREADS, two_threads.HEAD, partial(two_threads.thread_rows, repeat)),
+        ("threads", THREADS, two_threads.HEAD, threads),
         ("memory", MEMORY, memory.HEAD, memory.memory_rows),
     )
-    for name, text, head, measure in parts:
-        if only in name:
-            page += text + table(head, _kept(done, name, measure))
-    return page
-
-
-def _kept(done, name, measure) -> list:
-    finished = json.loads(done.read_text()) if done and done.is_file() else {}
-    if name not in finished:
-        finished[name] = list(measure())
-        if done:
-            done.write_text(json.dumps(finished))
-    return finished[name]
-
-
-def with_everyday(page: Path, everyday: str) -> str:
-    """Return a page with another first section."""
-    old = page.read_text(encoding="utf-8") if page.is_file() else ""
-    return everyday + old[max(0, old.find(TITLE.splitlines()[0])) :]
+    for name, words, head, measure in parts:
+        if run.asks_for(name):
+            text += words + grid(head, run.kept(name, lambda measure=measure: list(measure())))
+    return text

@@ -1,15 +1,14 @@
 """Time telic.optim and its rivals on the speed table, all in one run."""
 
-import json
 import statistics
 import time
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.optim import datasets
+from benchmarks import datasets
+from benchmarks.form import Run
 from benchmarks.optim.objective import Objective
 from benchmarks.optim.solvers import EFFORTS, installed
 from telic.optim.text_like_data import e2006_like, rcv1_like
@@ -64,32 +63,21 @@ HEAD = (
 )
 
 
-def speed_rows(
-    *, only: str = "", repeat: int = 5, limit: float = 60.0, done: Path | None = None
-) -> list[list[str]]:
-    """Return the lines of the speed table; a rival that needs more than `limit` s counts as that.
-
-    Parameters
-    ----------
-    only : str
-        Part of the name of the lines to run.
-    done : path, optional
-        Keep each work's lines here, and take from here those that a broken run left.
-    """
-    finished = json.loads(done.read_text()) if done and done.is_file() else {}
-    for work in TABLE:
-        if only in work.name and work.name not in finished:
-            finished[work.name] = [list(row) for row in _compare(work, repeat, limit)]
-            if done:
-                done.write_text(json.dumps(finished))
-    return [row for work in TABLE for row in finished.get(work.name, [])]
+def speed_rows(run: Run) -> list[list[str]]:
+    """Return the lines of the speed table; a rival that needs more than the limit counts as it."""
+    return [
+        row
+        for work in TABLE
+        if run.asks_for(work.name)
+        for row in run.kept(work.name, lambda work=work: list(_compare(work, run.options)))
+    ]
 
 
 def _names(work: Work) -> set[str]:
     return {work.ours}.union(*work.targets.values())
 
 
-def _compare(work, repeat, limit):
+def _compare(work, options):
     data = getattr(datasets, work.data)()
     if data is None:
         yield work.name, "", "", "(data set not found: set TELIC_DATA)", "", "", "", "", ""
@@ -107,12 +95,12 @@ def _compare(work, repeat, limit):
         _run(small, name, EFFORTS[name][1][1])
         # Some rivals compile more once the problem is large: one short run on the real one too.
         _run(objective, name, EFFORTS[name][1][0])
-    chosen = {name: _calibrate(objective, name, min(work.targets), limit) for name in names}
+    chosen = {name: _calibrate(objective, name, min(work.targets), options.limit) for name in names}
     for gap, rivals in work.targets.items():
         wanted = [work.ours, *(rival for rival in rivals if rival in names)]
         efforts = {name: _smallest(chosen[name], gap) for name in wanted}
         times = {name: [] for name in wanted}
-        for _ in range(repeat):
+        for _ in range(options.repeat):
             for name, effort in efforts.items():
                 if effort is not None:
                     times[name].append(_run(objective, name, effort)[0])
@@ -129,7 +117,7 @@ def _compare(work, repeat, limit):
             ratio = ours / (theirs or chosen[rival][-1][1])
             met = "yes" if ratio <= target else "no"
             cells = (f"{gap:.0e}", f"{ours:.3f}", rival, shown, f"{bound}{ratio:.2f}")
-            yield work.name, *cells, f"{target:.1f}", met, str(repeat)
+            yield work.name, *cells, f"{target:.1f}", met, str(options.repeat)
 
 
 def _run(objective, name, effort):

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks.optim import datasets
+from benchmarks import datasets
 from telic.optim import ElasticNetClassifierCV, make_problem, solve, threads
 from telic.optim.estimators import elastic_net_cv
 

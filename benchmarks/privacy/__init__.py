@@ -1,0 +1,1 @@
+"""The tools of telic.privacy at the size of a real network."""

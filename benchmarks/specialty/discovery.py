@@ -1,16 +1,13 @@
-"""Does discovery hold on hospitals it was not made for? Writes docs/discovery.md.
+"""Does discovery hold on hospitals it was not made for?
 
-Usage: python benchmarks/specialty/discovery.py WORK [choose | report | page] [FAMILY …]
-
-"choose" changes one constant at a time on the half that constants are chosen on, "report" runs the
-methods once on the other half, "page" writes the page from what is there. WORK keeps every finished
-log, so runs can be stopped, resumed, and shared between processes by family.
+"report" runs the methods once on the half of the hospitals that was kept, "choose" changes one
+constant at a time on the half that constants are chosen on; each with a family of hospitals,
+such as --only "report panels", so that processes can share the work by a common --work.
 """
 
-import json
-import sys
 import time
-from pathlib import Path
+from contextlib import ExitStack
+from functools import partial
 from unittest.mock import patch
 
 import numpy as np
@@ -21,7 +18,7 @@ from telic.specialty.discovery import by_residuals, evidence, practices
 from telic.specialty.discovery.discover import discover
 from telic.specialty.discovery.user_patient_units import units_of
 
-PAGE = Path(__file__).parents[2] / "docs" / "discovery.md"
+FILE = "discovery.md"
 CHOSEN_ON = ("panels", "problem lists")
 """Families that constants were chosen on, with even seeds; the others were never looked at."""
 CHOOSING = [seed for seed in range(0, 36, 2) if plan(seed).users < 5000]
@@ -96,54 +93,42 @@ def run(family, seed, control, options):
     return line
 
 
-def kept(work, name, make):
-    """Take a finished line, or make it."""
-    file = work / f"{name}.json"
-    if not file.exists():
-        file.write_text(json.dumps(make()), encoding="utf-8")
-        print(name, flush=True)
-    return json.loads(file.read_text(encoding="utf-8"))
-
-
-def report(work, families):
-    for seed in REPORTED:
-        for family in families:
+def report(asked):
+    """Of each method, what is found on the half that was kept."""
+    found = {method: [] for method in METHODS}
+    for family in FAMILIES:
+        for seed in REPORTED:
             for method, options in METHODS.items():
                 for control in CONTROLS:
                     if options and (plan(seed).users >= SLOW or control == "moved"):
                         continue
                     name = f"report {family} {seed} {control} {method}"
-                    kept(work, name, lambda f=family, s=seed, c=control, o=options: run(f, s, c, o))
+                    if asked.asks_for(name):
+                        work = partial(run, family, seed, control, options)
+                        found[method].append(asked.kept(name, work))
+    return found
 
 
-def choose(work, families):
+def choose(asked):
+    """Of each change of a constant, what is found on the half that constants are chosen on."""
+    found = {change: [] for change in CHANGES}
     for change, settings in CHANGES.items():
-        for family in families:
+        for family in CHOSEN_ON:
             for seed in CHOOSING:
                 for control in ("none", "lean"):
-
-                    def make(f=family, s=seed, c=control, settings=settings):
-                        patches = [patch.object(*one) for one in settings]
-                        for one in patches:
-                            one.start()
-                        try:
-                            return run(f, s, c, {})
-                        finally:
-                            patch.stopall()
-
-                    label = change.replace("/", "|")
-                    kept(work, f"choose {family} {seed} {control} {label}", make)
-
-
-def lines(work, half, label):
-    """Finished lines of a method or change."""
-    found = []
-    for file in sorted(work.glob(f"{half} *{label.replace('/', '|')}.json")):
-        line = json.loads(file.read_text(encoding="utf-8"))
-        expected = f"{half} {line['family']} {line['seed']} {line['control']} {label}"
-        if file.stem == expected.replace("/", "|"):
-            found.append(line)
+                    name = f"choose {family} {seed} {control} {change}"
+                    if asked.asks_for(name):
+                        work = partial(changed, settings, family, seed, control)
+                        found[change].append(asked.kept(name, work))
     return found
+
+
+def changed(settings, *hospital):
+    """Run with some constants changed."""
+    with ExitStack() as patches:
+        for one in settings:
+            patches.enter_context(patch.object(*one))
+        return run(*hospital, {})
 
 
 def row(label, found):
@@ -172,10 +157,13 @@ HEADER = (
 )
 
 
-def page(work):
-    new = lines(work, "report", "residuals")
+def page(asked):
+    """Return the page in Markdown."""
+    methods, choices = report(asked), choose(asked)
+    if asked.options.only:
+        return "A part of the page: kept in the folder --work, if one is named."
+    new = methods["residuals"]
     small = [line for line in new if line["users"] < SLOW]
-    methods = {name: lines(work, "report", name) for name in METHODS}
     text = [INTRODUCTION, "## On the half that was kept", "", HEADER.format("method")]
     for name, found in methods.items():
         text.append(row(name, [line for line in found if line["users"] < SLOW]))
@@ -194,10 +182,8 @@ def page(work):
         text.append(row(f"{share:.0%}", [line for line in small if line["declared"] == share]))
     text += ["", *losses(methods), ""]
     text += ["## How the constants were chosen", "", CHOICE, "", HEADER.format("change")]
-    for change in CHANGES:
-        if found := lines(work, "choose", change):
-            text.append(row(change, found))
-    PAGE.write_text("\n".join(text) + "\n" + LIMITS, encoding="utf-8")
+    text += [row(change, found) for change, found in choices.items() if found]
+    return "\n".join(text) + "\n" + LIMITS
 
 
 def losses(methods):
@@ -234,11 +220,11 @@ def losses(methods):
 
 INTRODUCTION = """# Discovery on hospitals it was not made for
 
-Written by `benchmarks/specialty/discovery.py`; do not edit. Every hospital here is **simulated**
-(`telic.simulate.hospital_families`): four families that differ in why users open records, 150 to
-1,200 users (and 5,000), few or many of whom declare a code, a quarter of them with diagnoses that
-change at half-year. Constants were chosen on two families with even seeds; below are odd seeds of
-all four, run once. Real logs have not been tried.
+Written by `python -m benchmarks specialty-discovery --write`; do not edit. Every hospital here is
+**simulated** (`telic.simulate.hospital_families`): four families that differ in why users open
+records, 150 to 1,200 users (and 5,000), few or many of whom declare a code, a quarter of them with
+diagnoses that change at half-year. Constants were chosen on two families with even seeds; below are
+odd seeds of all four, run once. Real logs have not been tried.
 """
 COLUMNS = """F1 of a hidden specialty is that of the nearest proposal without a listed code. Falsely
 unlisted: proposals without a listed code most of whose members practise something that has one. No
@@ -261,18 +247,3 @@ LIMITS = """
 - The simulators are ours, and so is what they count as a practice. Hospitals that differ from all
   four may behave otherwise.
 """
-
-
-def main():
-    work, part, *families = Path(sys.argv[1]), sys.argv[2], *sys.argv[3:]
-    work.mkdir(parents=True, exist_ok=True)
-    if part == "report":
-        report(work, families or FAMILIES)
-    elif part == "choose":
-        choose(work, families or CHOSEN_ON)
-    else:
-        page(work)
-
-
-if __name__ == "__main__":
-    main()

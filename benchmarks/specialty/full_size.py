@@ -1,21 +1,15 @@
-"""Speed at the published size; writes docs/specialty-speed.md.
+"""The pipeline, LDA and PathSelClus at the published size; LDA beside tomotopy if installed."""
 
-Usage: python benchmarks/specialty/full_size.py WORK [PART …]
-
-PART is one of `PARTS`. WORK keeps the simulated log and what was measured; the page is written from
-all parts that are there, with no PART from these alone. Beside tomotopy where it is installed.
-"""
-
-import json
 import resource
-import sys
+import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
-from lda_speed import compare
 from scipy import sparse
 
+from benchmarks.form import Run, grid
+from benchmarks.specialty.lda_speed import compare
 from telic.simulate.hospital import simulate_hospital
 from telic.specialty.alarms.before_and_after import effect
 from telic.specialty.alarms.judge import Pseudonyms, judge
@@ -27,16 +21,17 @@ from telic.specialty.recognition.recognise import CORE_CLASSES
 from telic.specialty.recognition.shuffled_control import recognise_found
 from telic.specialty.report.page import specialty_report
 
-PAGE = Path(__file__).parents[2] / "docs" / "specialty-speed.md"
+FILE = "specialty-speed.md"
 HEAD = """# Speed of telic.specialty
 
-Written by `benchmarks/specialty/full_size.py`; do not edit. The simulated hospital at the published
-size, one thread, compilation excluded. Targets are for a machine of one's own; where it was shared,
-wall time is longer than CPU time by the others' share.
+Written by `python -m benchmarks specialty --write`; do not edit. The simulated hospital at the
+published size, one thread, compilation excluded. Targets are for a machine of one's own; where it
+was shared, wall time is longer than CPU time by the others' share.
+
 """
 
 
-def clock(work):
+def _clock(work):
     wall, cpu = time.perf_counter(), time.process_time()
     result = work()
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
@@ -48,7 +43,7 @@ def pipeline(folder):
     stages = {}
 
     def stage(name, work):
-        result, stages[name] = clock(work)
+        result, stages[name] = _clock(work)
         return result
 
     def everything():
@@ -68,7 +63,7 @@ def pipeline(folder):
         stage("report", lambda: report.write(folder.parent / "report.html"))
         return log
 
-    log, seconds = clock(everything)
+    log, seconds = _clock(everything)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     size = f"{len(log.access_user):,} accesses"
     return [
@@ -85,7 +80,7 @@ def pathselclus(folder, *paths):
     links = {name: path_of(name, patient, diagnosis) for name in paths}
     tiny = sparse.csr_array(np.eye(20))
     fit_pathselclus({"p": tiny}, np.full(20, -1), n_clusters=2, restarts=1)  # compile
-    _, seconds = clock(lambda: fit_pathselclus(links, seeds, n_clusters=15))
+    _, seconds = _clock(lambda: fit_pathselclus(links, seeds, n_clusters=15))
     name = f"PathSelClus, 12 + 3 clusters, {' and '.join(paths)}"
     target = "≤ 5 min" if "U-P" in paths else "≤ 60 s"
     return [[name, target, seconds, "ten short restarts, two finished"]]
@@ -99,21 +94,16 @@ PARTS = {
 }
 
 
-def main():
-    work, chosen = Path(sys.argv[1]), sys.argv[2:]
-    if not (work / "log").exists():
-        simulate_hospital(work / "log")
-    for name in chosen:
-        rows = PARTS[name](work / "log")
-        (work / f"{name}.json").write_text(json.dumps(rows), encoding="utf-8")
-        print(*rows, sep="\n", flush=True)
-    lines = [HEAD, "| what | target | measured |  |", "| --- | --- | --- | --- |"]
-    for name in PARTS:
-        file = work / f"{name}.json"
-        rows = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
-        lines += [f"| {' | '.join(row)} |" for row in rows]
-    PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+def page(run: Run) -> str:
+    """Return the page in Markdown; the folder of finished pieces keeps the simulated log too."""
+    with tempfile.TemporaryDirectory() as temporary:
+        log = (run.work or Path(temporary)) / "log"
+        if not log.exists():
+            simulate_hospital(log)
+        rows = [
+            row
+            for name, measure in PARTS.items()
+            if run.asks_for(name)
+            for row in run.kept(name, lambda measure=measure: measure(log))
+        ]
+    return HEAD + grid(["what", "target", "measured", ""], rows)

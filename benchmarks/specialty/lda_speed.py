@@ -1,21 +1,14 @@
 """Our sampler beside tomotopy (pip install tomotopy): CPU seconds, held-out perplexity, fold-in."""
 
-import time
-
 import numpy as np
 from scipy import sparse
 
+from benchmarks.form import clock
 from telic.specialty.discovery.gibbs_lda import GibbsLDA
 from telic.specialty.log.access_log import AccessLog
 
 SEEDS = range(5)
 """Of both samplers: chance decides whether two topics end up as one, so one run says little."""
-
-
-def clock(work):
-    start = time.process_time()
-    result = work()
-    return result, time.process_time() - start
 
 
 def theirs(counts: sparse.csr_array, model: GibbsLDA):
@@ -35,7 +28,7 @@ def theirs(counts: sparse.csr_array, model: GibbsLDA):
             row = counts[[d]]
             if row.nnz:
                 other.add_doc(np.repeat(names[row.indices], row.data.astype(int)).tolist())
-        _, seconds = clock(lambda: other.train(model.sweeps, workers=1))  # noqa: B023
+        seconds, _ = clock(lambda: other.train(model.sweeps, workers=1))  # noqa: B023
         topics = np.full((model.n_topics, counts.shape[1]), 1e-9)
         topics[:, [int(word) for word in other.used_vocabs]] = [
             other.get_topic_word_dist(k) for k in range(model.n_topics)
@@ -54,9 +47,9 @@ def compare(log: AccessLog) -> list[list[str]]:
     train, test = counts[~out], counts[out]
     GibbsLDA(n_topics=3, sweeps=1).fit(train[:50]).transform(train[:5])  # compile
     fits = [clock(lambda seed=seed: GibbsLDA(random_state=seed).fit(train)) for seed in SEEDS]
-    model, seconds = fits[0][0], float(np.median([own for _, own in fits]))
-    _, folding = clock(lambda: model.transform(counts))
-    ours = [fitted.perplexity(test) for fitted, _ in fits]
+    model, seconds = fits[0][1], float(np.median([own for own, _ in fits]))
+    folding, _ = clock(lambda: model.transform(counts))
+    ours = [fitted.perplexity(test) for _, fitted in fits]
     size = f"{train.shape[0]:,} patients, {int(train.sum()):,} diagnoses"
     rows = [
         ["LDA, 30 topics, 100 sweeps", "≤ 20 CPU s", f"{seconds:.1f} CPU s", size],

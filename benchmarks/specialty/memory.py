@@ -1,15 +1,14 @@
 """How much memory ten million accesses take.
 
-Usage: python benchmarks/specialty/memory.py WORK [COPIES]
-
-A simulated log is written, and COPIES (6) of it are put into one, each with patients and encounters
-of its own: 10 million accesses of 3,269 users. Then another process reads it, discovers, and judges
-the alarms, and prints its largest resident size after each step. The goal is 3 GiB.
+A simulated log is written, and copies of it are put into one, each with patients and encounters of
+its own: 10 million accesses of 3,269 users. Then another process reads it, discovers, and judges
+the alarms, and says its largest resident size after each step. The goal is 3 GiB.
 """
 
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -18,11 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from benchmarks.form import Run, grid
 from telic.simulate.hospital import simulate_hospital
 from telic.specialty.log.log_files import read_log, write_log
 
 SCALE = 0.35
-COPIES = 6
+FILE = "specialty-memory.md"
+OPTIONS = {"copies": (6, "of the simulated log")}
 
 
 def write(work, copies):
@@ -65,15 +66,17 @@ def measure(work):
     say(f"{int(np.count_nonzero(alerts.raised)):,} alarms")
 
 
-def main():
-    work = Path(sys.argv[1])
-    if sys.argv[2:] == ["measure"]:
-        return measure(work)
-    work.mkdir(parents=True, exist_ok=True)
-    if not (work / "log").exists():
-        write(work, int(sys.argv[2]) if sys.argv[2:] else COPIES)
-    subprocess.run([sys.executable, __file__, str(work), "measure"], check=True)
+def page(run: Run) -> str:
+    """Return the page in Markdown; the folder of finished pieces keeps the log too."""
+    with tempfile.TemporaryDirectory() as temporary:
+        work = run.work or Path(temporary)
+        if not (work / "log").exists():
+            write(work, run.options.copies)
+        words = [sys.executable, "-m", "benchmarks.specialty.memory", str(work)]
+        steps = subprocess.check_output(words, text=True).splitlines()
+    head = "# Memory that an access log takes\n\nWritten by `python -m benchmarks specialty-memory "
+    return f"{head}--write`.\n\n" + grid(["step", "seen"], [s.split(": ") for s in steps])
 
 
 if __name__ == "__main__":
-    main()
+    measure(Path(sys.argv[1]))

@@ -1,15 +1,10 @@
-"""How many accesses have a reason, and how much snooping? Writes docs/reasons.md.
+"""How many accesses have a reason, and how much snooping?
 
-Usage: python benchmarks/specialty/reasons.py WORK [choose | report | page]
-
-"choose" tries the two constants on the half that they are chosen on, "report" measures once on the
-other half, with the control, "page" writes the page from what is there. WORK keeps every finished
-hospital.
+The two constants are tried on the half of the hospitals that they are chosen on; then the other
+half is measured once, with the control.
 """
 
-import json
-import sys
-from pathlib import Path
+from functools import partial
 from unittest.mock import patch
 
 import numpy as np
@@ -21,7 +16,7 @@ from telic.specialty.alarms import access_reasons as module
 from telic.specialty.alarms.colleagues import LIKELIER, care_of
 from telic.specialty.discovery.discover import discover
 
-PAGE = Path(__file__).parents[2] / "docs" / "reasons.md"
+FILE = "reasons.md"
 CHOSEN_ON = ("panels", "problem lists")
 CHOOSING = [seed for seed in range(0, 24, 2) if plan(seed).users < 5000]
 REPORTED = [seed for seed in range(1, 24, 2) if plan(seed).users < 5000]
@@ -45,37 +40,28 @@ def counts(hospital, found, care, likelier=LIKELIER, specialty=module.SPECIALTY_
     }
 
 
-def kept(file, make):
-    if not file.is_file():
-        file.write_text(json.dumps(make()))
-    return json.loads(file.read_text())
-
-
-def choose(work):
+def choose(asked):
     def grid(family, seed):
         hospital = simulate_teams(family, seed)
         found, care = discover(hospital.log, restarts=1), care_of(hospital.log)
         return [counts(hospital, found, care, *constants) for constants in GRID]
 
     return {
-        (family, seed): kept(
-            work / f"choose-{family}-{seed}.json", lambda f=family, s=seed: grid(f, s)
-        )
+        (family, seed): asked.kept(f"choose-{family}-{seed}", partial(grid, family, seed))
         for family in CHOSEN_ON
         for seed in CHOOSING
     }
 
 
-def report(work):
+def report(asked):
     def one(family, seed, snooping):
         hospital = simulate_teams(family, seed, snooping=snooping)
         found = discover(hospital.log, restarts=1)
         return counts(hospital, found, care_of(hospital.log))
 
     return {
-        (family, seed, snooping): kept(
-            work / f"report-{family}-{seed}-{snooping}.json",
-            lambda f=family, s=seed, k=snooping: one(f, s, k),
+        (family, seed, snooping): asked.kept(
+            f"report-{family}-{seed}-{snooping}", partial(one, family, seed, snooping)
         )
         for family in FAMILIES
         for seed in REPORTED
@@ -129,8 +115,9 @@ def rows(done):
         )
 
 
-def page(work):
-    chosen, done = choose(work), report(work)
+def page(asked):
+    """Return the page in Markdown."""
+    chosen, done = choose(asked), report(asked)
     out = [HEAD, *rows(done), CONTROL]
     for snooping in SNOOPING:
         points = difference([one for (_, _, kind), one in done.items() if kind == snooping])
@@ -149,17 +136,17 @@ def page(work):
             f"{snooped[1] / snooped[0]:.1%} |"
         )
     out.append(LIMITS)
-    PAGE.write_text("\n".join(out), encoding="utf-8")
+    return "\n".join(out)
 
 
 HEAD = """# Reasons of accesses, and of snooping
 
-Written by `benchmarks/specialty/reasons.py`; do not edit. Every hospital here is **simulated**
-(`telic.simulate.hospital_teams`): the four families of [discovery](discovery.md), in which one of
-an encounter's users leads, sometimes a second is consulted, and their teams of 3 to 9 people open
-the record too; 2 to 7 % of accesses are on-call work of anybody, which nothing in a log explains.
-Constants were chosen on two families with even seeds; below are odd seeds of all four, run once,
-150 to 1,200 users. Real logs have not been tried.
+Written by `python -m benchmarks specialty-reasons --write`; do not edit. Every hospital here is
+**simulated** (`telic.simulate.hospital_teams`): the four families of [discovery](discovery.md), in
+which one of an encounter's users leads, sometimes a second is consulted, and their teams of 3 to 9
+people open the record too; 2 to 7 % of accesses are on-call work of anybody, which nothing in a log
+explains. Constants were chosen on two families with even seeds; below are odd seeds of all four,
+run once, 150 to 1,200 users. Real logs have not been tried.
 
 ## On the half that was kept
 
@@ -201,13 +188,3 @@ LIMITS = """
   opened.
 - A group that always looks up the same people together becomes colleagues of each other.
 """
-
-
-def main():
-    work, part = Path(sys.argv[1]), sys.argv[2]
-    work.mkdir(parents=True, exist_ok=True)
-    {"choose": choose, "report": report, "page": page}[part](work)
-
-
-if __name__ == "__main__":
-    main()

@@ -7,12 +7,12 @@ import pytest
 from typer.testing import CliRunner
 
 from telic.cli import app
+from telic.data.data_sets import data_folder
 from telic.errors import InputError
 from telic.optim.admm import feature_graphs, make_admm_problem, separable
 from telic.report import Table
 from telic.study import chapter5
 from telic.study.chapter5 import experiments
-from telic.study.data import data_folder
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "reference"))
 from fused_newton import newton_optimum

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from telic.data.data_sets import data_folder
 from telic.errors import InputError
 from telic.simulate.hospital_practices import HIDDEN_SIZES
 from telic.specialty.discovery.discover import discover
@@ -17,7 +18,6 @@ from telic.study.chapter6.hospital import Truth, hospital
 from telic.study.chapter6.recognition import recognised
 from telic.study.chapter6.topics import urologists_topic
 from telic.study.chapter6.truth import counted_alarms, nearest_found
-from telic.study.data import data_folder
 from telic.study.steps import Steps
 
 SMALL = {"scale": 0.02, "seed": 0}

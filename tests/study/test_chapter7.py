@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 
+from telic.data.data_sets import data_folder
 from telic.errors import InputError
 from telic.study import chapter7
 from telic.study.chapter7 import experiments, worlds
 from telic.study.chapter7.published import PUBLISHED_ATTACK_REDUCTION
 from telic.study.chapter7.tables import complete_by_links_table, means, precision, reduction_table
 from telic.study.chapter7.worlds import simulated_world
-from telic.study.data import data_folder
 from telic.study.steps import Steps
 
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from telic.data.data_sets import LabelledSet
 from telic.errors import InputError
 from telic.study import top_of_list
-from telic.study.data import LabelledSet
 from telic.study.steps import Steps
 
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from telic.auc.compare import SEARCH_ROWS
+from telic.data.data_sets import data_folder
 from telic.errors import InputError
 from telic.report import Report, Table
 from telic.study.auc_runs import RULES, SAME, NotStored, Results, ceiling, first_rule, load, runs_of
-from telic.study.data import data_folder
 from telic.study.steps import Steps
 
 Progress = Callable[[str], None]

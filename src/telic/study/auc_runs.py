@@ -23,9 +23,9 @@ from telic.auc import compare
 from telic.auc.compare import METHODS, DataSet
 from telic.auc.drawn_rows import Matrix
 from telic.auc.estimators.base import LinearAUC
+from telic.data.data_sets import labelled_set, set_file
 from telic.data.fingerprint import fingerprint
 from telic.errors import InputError
-from telic.study.data import labelled_set, set_file
 
 CEILINGS = ("exact", "hinge", "logistic")
 CONTROL_SCALINGS = ("raw", "unit", "minmax", "minmax+unit", "standard", "standard+unit")

@@ -12,10 +12,10 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 
 from telic.auc import ConjugateGradientAUC, PairwiseAUC
 from telic.auc.scaling import Scaling
+from telic.data.data_sets import labelled_set
 from telic.evaluate.classification import partial_auc, roc_auc
 from telic.evaluate.top_of_list import Measure, average_precision, precision_at, resampled
 from telic.report import Report, Table
-from telic.study.data import labelled_set
 from telic.study.steps import Steps
 
 CASES = {

@@ -8,6 +8,7 @@ from typing import Any
 
 from telic.completion.relevance import NAMES
 from telic.completion.report import add_apps
+from telic.data.data_sets import data_folder
 from telic.errors import InputError
 from telic.report import Report
 from telic.study.chapter3.experiments import SETTINGS, convergence, run
@@ -24,7 +25,6 @@ from telic.study.chapter3.tables import (
     together_table,
     top_queries_table,
 )
-from telic.study.data import data_folder
 from telic.study.lines import lines_figure
 from telic.study.steps import Steps
 

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
+from telic.data.data_sets import set_file
 from telic.errors import InputError
 from telic.report import Report
 from telic.study.chapter4.experiment import BLOCKS, CASES, MULTIPLES, convergence
 from telic.study.chapter4.figures import convergence_figure
 from telic.study.chapter4.tables import reach_table, saving_table
-from telic.study.data import set_file
 from telic.study.steps import Steps
 
 

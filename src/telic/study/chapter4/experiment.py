@@ -8,11 +8,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from telic.data.data_sets import labelled_set
 from telic.errors import InputError
 from telic.optim import Problem, make_problem, safe_step, solve
 from telic.optim.result import Record
 from telic.optim.text_like_data import e2006_like, rcv1_like
-from telic.study.data import labelled_set
 
 BLOCKS = 10
 """Blocks of SBCD and MRBCD; the dissertation does not give its number."""

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from telic.data.data_sets import labelled_set
 from telic.report import Report
 from telic.study.chapter5.experiments import (
     BATCH,
@@ -16,7 +17,6 @@ from telic.study.chapter5.experiments import (
 )
 from telic.study.chapter5.figures import convergence_figure
 from telic.study.chapter5.tables import bias_table, order, reach_table
-from telic.study.data import labelled_set
 from telic.study.steps import Steps
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from telic.data.data_sets import labelled_set
 from telic.errors import InputError
 from telic.optim.admm import (
     AdmmProblem,
@@ -20,7 +21,6 @@ from telic.optim.admm import (
     solve_admm,
 )
 from telic.optim.penalties import ElasticNet
-from telic.study.data import labelled_set
 
 SETS = {"20news": ("20news_comp_talk", None), "a9a": ("a9a", None), "ijcnn1": ("ijcnn1", 49_990)}
 """Table 5.1: file and number of leading rows (None: all)."""

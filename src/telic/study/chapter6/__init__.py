@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from telic.data.data_sets import data_folder
 from telic.errors import InputError
 from telic.report import Report
 from telic.specialty.recognition.classifiers import CHOSEN, PRINTED
@@ -37,7 +38,6 @@ from telic.study.chapter6.tables import (
 )
 from telic.study.chapter6.topics import class_sizes, unlisted, urologists_topic
 from telic.study.chapter6.truth import alarms, hidden_found, recovery
-from telic.study.data import data_folder
 from telic.study.steps import Steps
 
 PARTS = ("tables", "recovery", "diagnosis", "knob")

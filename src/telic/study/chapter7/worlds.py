@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from telic.data.data_sets import data_folder
 from telic.errors import InputError
 from telic.hin import Links, LinkType, Network, Rule, Schema, induced, network_from_arrays
 from telic.simulate.microblog import Community, microblog
-from telic.study.data import data_folder
 
 DENSITIES = tuple(round(0.001 * i, 3) for i in range(1, 11))
 DENSEST = DENSITIES[-1]

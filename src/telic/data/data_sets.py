@@ -1,4 +1,4 @@
-"""The real data sets of the studies: where they lie, and labelled ones as arrays."""
+"""Real data sets: where they lie, and labelled ones as arrays."""
 
 import os
 from pathlib import Path

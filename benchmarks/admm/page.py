@@ -1,24 +1,20 @@
-"""`python -m benchmarks admm`: seconds to a relative gap, and memory, on chapter 5's three sets.
+"""SVR-ADMM-D beside its family, CVXPY and copt on chapter 5's three sets; its memory."""
 
-Prints Markdown, and writes docs/admm-speed.md if asked to with --write.
-"""
-
-import argparse
-import json
 import platform
 import statistics
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 from scipy import sparse
 
+from benchmarks.admm.objective import SETS, load, optimum
 from benchmarks.admm.solvers import SOLVERS
+from benchmarks.form import Run, grid
 from telic.optim.admm import make_admm_problem, separable, solve_admm
-from telic.study.chapter5.experiments import SETS, load, optimum
 
-OUT = Path(__file__).parents[2] / "docs" / "admm-speed.md"
+FILE = "admm-speed.md"
+OPTIONS = {"limit": (20.0, "seconds for a rival")}
 LEVELS = (1e-3, 1e-5)
 OURS = ("SVR-D", "SVR-D, default first stage", "SVR-D, as shipped")
 FAMILY = ("STOC, single rows", "SA, single rows", "SDCA, single rows")
@@ -50,7 +46,6 @@ is SVR-ADMM-D with all settings left at their defaults.
 A rival that is not there within the limit counts as the limit (<).
 
 {ratios}
-
 The rivals have their best step of the grid; as shipped, SVR-ADMM-D takes a safe one, which the \
 single row with the most leverage bounds. Most of what it may miss by is that step: the seconds \
 below say what the default step, four times as much, other batches and another first stage take \
@@ -59,22 +54,19 @@ with the rest as in the row SVR-D, default first stage.
 ## Seconds
 
 {seconds}
-
 ## Memory of SVR-ADMM-D
 
 Peak of the allocations of one fit, in thousand bytes, beyond the data. One number for each row \
 would be the fourth column: a look at the gap takes a few of these. Beside them the linearised \
 x-step keeps O(d + k), the curvature's one d × d matrix and what it takes to invert it.
 
-{memory}
-"""
+{memory}"""
 
 
 def times(name: str, repeat: int, limit: float) -> dict[tuple[str, float], float | None]:
     """Median CPU seconds of each solver to each level; None where the limit comes first."""
-    problem = load(name)
-    best, certified = optimum(problem)
-    tell(f"{name}: P* = {best.objective:.12f}, certified to {certified:.1e}")
+    best = optimum(load(name))
+    tell(f"{name}: P* = {best.objective:.12f}")
     found: dict[tuple[str, float], float | None] = {}
     for level in LEVELS:
         runs = {}
@@ -120,41 +112,28 @@ def memory() -> list[list[str]]:
     return rows
 
 
-def table(columns: list[str], rows: list[list[str]]) -> str:
-    """Markdown."""
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
 def _shown(seconds: float | None, limit: float) -> str:
     return f"{seconds:.4f}" if seconds is not None else f"> {limit:g}"
 
 
-def main() -> None:
-    """Time, print, and write."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks admm")
-    parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--limit", type=float, default=20.0, help="seconds for a rival")
-    parser.add_argument("--done", type=Path, help="JSON file of finished sets: go on from it")
-    parser.add_argument("--write", action="store_true", help="write docs/admm-speed.md")
-    arguments = parser.parse_args()
-    limit, repeat, done = arguments.limit, arguments.repeat, arguments.done
-    kept = json.loads(done.read_text()) if done and done.exists() else {}
+def page(run: Run) -> str:
+    """Return the page in Markdown."""
+    repeat, limit = run.options.repeat, run.options.limit
     found = {}
     for name in SETS:
-        if name not in kept:
-            kept[name] = [[*key, value] for key, value in times(name, repeat, limit).items()]
-            if done:
-                done.write_text(json.dumps(kept))
-        found[name] = {(solver, level): value for solver, level, value in kept[name]}
+        if run.asks_for(name):
+            kept = run.kept(
+                name, lambda name=name: [[*k, v] for k, v in times(name, repeat, limit).items()]
+            )
+            found[name] = {(solver, level): value for solver, level, value in kept}
     seconds, ratios = [], []
-    for name in SETS:
+    for name in found:
         for solver in SOLVERS:
             if (solver, LEVELS[0]) in found[name]:
                 cells = [_shown(found[name][solver, level], limit) for level in LEVELS]
                 seconds.append([name, solver, *cells])
     for label, rivals, sets, target in TARGETS:
-        for name in sets:
+        for name in [name for name in sets if name in found]:
             for level in LEVELS:
                 theirs = [found[name][rival, level] for rival in rivals]
                 reached = [each for each in theirs if each is not None]
@@ -172,21 +151,14 @@ def main() -> None:
                     [label, name, f"{level:g}", "" if target is None else f"{target:g}", *cells]
                 )
     processor = platform.processor() or platform.machine()
-    text = PAGE.format(
+    return PAGE.format(
         processor=processor,
         repeat=repeat,
-        ratios=table(["rival", "set", "gap", "target", *OURS], ratios),
-        seconds=table(["set", "solver", *(f"to {level:g}" for level in LEVELS)], seconds),
-        memory=table(["n", "d", "k", "8 n", "linearised", "curvature"], memory()),
+        ratios=grid(["rival", "set", "gap", "target", *OURS], ratios),
+        seconds=grid(["set", "solver", *(f"to {level:g}" for level in LEVELS)], seconds),
+        memory=grid(["n", "d", "k", "8 n", "linearised", "curvature"], memory()),
     )
-    print(text)
-    if arguments.write:
-        OUT.write_text(text, encoding="utf-8")
 
 
 def _verdict(ratio: float, target: float | None) -> str:
     return "" if target is None else (" met" if ratio <= target else " missed")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""Each line: what telic takes, what the yardstick takes in the same run, and their ratio."""
+"""Rankers of telic.auc beside other libraries: what each takes in the same run, and the ratio."""
 
 import time
 import warnings
@@ -10,7 +10,8 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.auc.datasets import covtype, rcv1_shape
-from benchmarks.auc.rivals import rival_runs
+from benchmarks.auc.rivals import LIBAUC_PASSES, rival_runs
+from benchmarks.form import Run, grid, in_turn
 from telic.auc import OAM, OPAUC, SOLAM
 from telic.auc.methods.exact import conjugate_gradient, exact
 from telic.auc.methods.spam import spam
@@ -40,17 +41,11 @@ def _time(seconds):
     return f"{seconds * 1e6:.2f} µs" if seconds < 1e-4 else f"{seconds:.4f} s"
 
 
-def together(repeat: int, *calls: Callable[[], object]) -> list[float]:
-    """Median seconds of each, taking turns so that a noisy minute falls on all alike."""
+def _in_turn(repeat: int, *calls: Callable[[], object]) -> list[float]:
+    """Median seconds of each, after a first call that may compile."""
     for call in calls:
         call()
-    times = [[] for _ in calls]
-    for _ in range(repeat):
-        for call, taken in zip(calls, times, strict=True):
-            start = time.process_time()
-            call()
-            taken.append(time.process_time() - start)
-    return [float(np.median(taken)) for taken in times]
+    return list(in_turn(repeat, dict(enumerate(calls))).values())
 
 
 def until(X, positive, beta, gap):
@@ -86,7 +81,7 @@ def dense_lines(repeat):
     ridge = RidgeClassifier(
         class_weight="balanced", alpha=len(X) * BETA / (4 * p * (1 - p)), solver="cholesky"
     )
-    ours, theirs, gram = together(
+    ours, theirs, gram = _in_turn(
         repeat,
         lambda: exact(moments(X, positive), beta=BETA),
         lambda: ridge.fit(X, positive),
@@ -95,11 +90,11 @@ def dense_lines(repeat):
     yield Line(f"exact, {name}", ours, "RidgeClassifier(cholesky)", theirs, "0.3")
     yield Line(f"exact, {name}", ours, "X.T @ X", gram, "2")
     v, rng = np.ones(X.shape[1]), np.random.default_rng(0)
-    ours, product = together(
+    ours, product = _in_turn(
         repeat, lambda: spam(X, positive, beta=BETA, passes=1, rng=rng), lambda: X @ v
     )
     yield Line(f"SPAM-L2, n steps, {name}", ours, "X @ v", product, "8")
-    (gradient,) = together(
+    (gradient,) = _in_turn(
         repeat, lambda: loss_gradient(X, positive, X @ v, class_means(X, positive))
     )
     for beta in (1e-4, 1e-6):
@@ -157,7 +152,7 @@ def sparse_lines(repeat):
         return objective(X, positive, w, beta=BETA) / best - 1
 
     tolerance = next(tol for tol in 10.0 ** -np.arange(1, 9, 0.5) if ridge_gap(tol) <= 1e-6)
-    ours, theirs = together(
+    ours, theirs = _in_turn(
         repeat,
         lambda: conjugate_gradient(X, positive, beta=BETA, tol=1e-6),
         lambda: balanced(tolerance),
@@ -181,7 +176,7 @@ def stream_lines(repeat):
     positive = X[:, 0] + rng.normal(size=20_000) > 1
     for model, target in ((OPAUC(), 10), (OAM("seq"), 10), (OAM("gra"), 10), (SOLAM(), 1)):
         model.partial_fit(X, positive, classes=[False, True])
-        (seconds,) = together(repeat, lambda m=model: m.partial_fit(X, positive))
+        (seconds,) = _in_turn(repeat, lambda m=model: m.partial_fit(X, positive))
         yield Line(f"{model!r}, one row of d = 100", seconds / len(X), "1 µs", 1e-6, str(target))
 
 
@@ -189,7 +184,7 @@ def auc_lines(repeat):
     rng = np.random.default_rng(0)
     y = (rng.random(10_000_000) < 0.1).astype(int)
     scores = rng.normal(size=y.size) + y
-    ours, theirs = together(
+    ours, theirs = _in_turn(
         min(repeat, 3), lambda: roc_auc(y, scores), lambda: roc_auc_score(y, scores)
     )
     yield Line("AUC of 10,000,000 scores", ours, "roc_auc_score", theirs, "0.3")
@@ -201,16 +196,44 @@ def rival_lines(repeat):
         yield Line(work, ours, rival, theirs, "–")
 
 
-def table(*, repeat: int = 5, only: str = "") -> str:
-    """Run the lines whose group's name holds `only`; print and return them as Markdown."""
+FILE = "auc-speed.md"
+TITLE = """# Speed of telic.auc
+
+Written in one run by `make bench ARGS="auc --write"`, with
+`benchmarks/requirements-auc-rivals.txt` installed: processor seconds of one thread, medians."""
+NOTES = f"""## Near or past the target, and what was tried
+
+- **VRSPAM against SPAM at the larger beta.** The line "bound" is what the class means and one full
+  gradient take, without which no stage can start: where it is above the target already, no
+  variance reduction meets it. At the smaller beta, where SPAM's noise dominates, it does. What
+  VRSPAM takes is one pass of SPAM, that gradient, and a stage of n steps. Tried: no pass of SPAM
+  first (slower), a quarter of a pass (faster here, far from enough), stages of n/4, n/2 and 2n
+  steps and steps of 1.4, 2 and 4 times the default (the shortest stages save time here and cost
+  as much again on sparse rows).
+- **VRSPAM against cg.** cg reads rows in order, VRSPAM at random, with one more product with X a
+  stage. The same stages and steps were tried: all are slower than the default.
+- **exact.** The covariance alone is one X.T @ X; centring and weighting rows in one compiled loop
+  took the place of two NumPy calls. Class indicators as two more columns of the product were
+  slower, and so were blocks of a quarter or twice the size.
+
+LibAUC's own requirements are not installed: its loss and optimizer do not import them. It runs
+in float32 on shuffled slices of a tensor, which flatters it, for {LIBAUC_PASSES} passes; its
+default learning rate of 0.1 needs many more.
+"""
+
+
+def page(run: Run) -> str:
+    """Return the page in Markdown."""
     warnings.simplefilter("ignore")
     heads = ["work", "telic", "yardstick", "takes", "ratio", "target, at most"]
-    text = "".join(f"| {' | '.join(cells)} |\n" for cells in (heads, ["---"] * len(heads)))
-    print(text, end="", flush=True)
-    for lines in (dense_lines, sparse_lines, stream_lines, auc_lines, rival_lines):
-        if only in lines.__name__:
-            for line in lines(repeat):
-                row = f"| {' | '.join(line.cells())} |\n"
-                print(row, end="", flush=True)
-                text += row
-    return text
+    parts = (dense_lines, sparse_lines, stream_lines, auc_lines, rival_lines)
+    rows = [
+        row
+        for lines in parts
+        if run.asks_for(lines.__name__)
+        for row in run.kept(
+            lines.__name__,
+            lambda lines=lines: [line.cells() for line in lines(run.options.repeat)],
+        )
+    ]
+    return f"{TITLE}\n\n{grid(heads, rows)}\n{NOTES}"

@@ -1,11 +1,9 @@
-"""Time keystrokes, and AppAware at the printed size and against rivals.
+"""Keystrokes, and AppAware at the printed size and beside rivals, on made-up data.
 
-`python -m benchmarks completion`. All on made-up data; AppAware's are 411,000 choices among
-neighbours in a list of 10,000 queries, and 2,000 apps of which a phone has 95 on average, partly
-caused by a sparse table of weights.
+AppAware's are 411,000 choices among neighbours in a list of 10,000 queries, and 2,000 apps of which
+a phone has 95 on average, partly caused by a sparse table of weights.
 """
 
-import argparse
 import resource
 import tempfile
 import time
@@ -14,13 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.completion import service
-from benchmarks.completion.engine import engine_rows
+from benchmarks.completion.keystrokes import keystrokes
+from benchmarks.form import Run, grid
 from telic.choice import Elastic, FactoredChoices, fit_saga, fit_sdca
-from telic.completion import Completer, Phone, PhoneRanker, PrefixIndex, Relevance, UserState
-from telic.completion.adaqac import Design
+from telic.completion import Phone, PhoneRanker
 from telic.completion.appaware import AppTable
-from telic.completion.harm import Gate
 from telic.data import save_model
 
 PENALTY = Elastic(1e-4, 1e-4)
@@ -172,55 +168,6 @@ def telic_saga(choices, best, start):
     return trace.until(fit, best, start)[0]
 
 
-def made_up_completer(size=33_000):
-    """Return a completer over made-up phrases, one of whose users has a history; the phrases."""
-    rng = np.random.default_rng(0)
-    syllables = [a + b for a in "bcdfghklmnprstvw" for b in "aeiou"]
-    drawn = size + size // 5
-    phrases = [
-        " ".join("".join(rng.choice(syllables, rng.integers(1, 4))) for _ in range(words))
-        for words in rng.integers(1, 4, drawn)
-    ]
-    phrases = list(dict.fromkeys(phrases))[:size]
-    index = PrefixIndex.build(phrases, np.log1p(rng.zipf(1.3, len(phrases)).clip(0, 1e6)))
-    weights = rng.normal(scale=0.1, size=17)
-    relevance = Relevance("personal-s", popular=0.5, personal=0.5)
-    history = dict.fromkeys([*phrases[:85], *(f"b own {i}" for i in range(10))], 1.0)
-    completer = Completer(
-        index,
-        relevance,
-        Design(np.ones(16), True),
-        weights,
-        {"ada": UserState(weights.copy(), history=history)},
-        Gate.always(1),
-        "adaqac-online",
-        10,
-        0.1,
-        "careful",
-        False,
-    )
-    return completer, phrases
-
-
-def keystrokes():
-    """Processor time of a keystroke, by a user with a history in a large catalogue."""
-    completer, phrases = made_up_completer()
-    micro = []
-    for target in phrases[::100]:
-        began = time.process_time()
-        composition = completer.compose(completer.user("ada"))
-        for typed in range(8):
-            composition.suggest(target[: typed + 1], at=0.3 * typed)
-        micro.append(1e6 * (time.process_time() - began) / 8)
-    return [
-        (
-            f"keystroke in process, {len(phrases):,} phrases, 95 past queries",
-            "≤ 150 µs",
-            f"{np.median(micro):.0f} µs of processor time",
-        )
-    ]
-
-
 class Reached(Exception):
     """The rival is there."""
 
@@ -317,72 +264,25 @@ METHODS = {
 }
 
 
-PARTS = ("rivals", "full", "keystrokes", "engine", "service")
+FILE = "completion-speed.md"
+OPTIONS = {"repeat": (3, "runs of each rival"), "scale": (1.0, "part of the 411,000 choices")}
+HEAD = """# Speed of completion
+
+Written by `python -m benchmarks completion --write`, on made-up data, one thread. Gap:
+(P(w) − P*) / (P(0) − P*) with λ₁ = λ₂ = 1e-4.
+
+"""
 
 
-def main():
-    parser = argparse.ArgumentParser(prog="python -m benchmarks completion", description=__doc__)
-    parser.add_argument("--scale", type=float, default=1.0, help="part of the 411,000 choices")
-    parser.add_argument("--repeat", type=int, default=3, help="runs of each rival; the median")
-    parser.add_argument("--only", choices=PARTS, help="one part; else the first three")
-    parser.add_argument("--names", type=int, default=1_100_000, help="names that are looked up")
-    parser.add_argument("--queries", type=int, default=1000, help="look-ups of each kind")
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="for quality")
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each run of the service")
-    parser.add_argument("--phrases", type=int, default=33_000, help="that the service serves")
-    parser.add_argument("--postgresql", help="URL of a store to time beside SQLite")
-    parser.add_argument("--output", type=Path, help="write the table here, in Markdown")
-    args = parser.parse_args()
-    if args.only == "engine":
-        lines = engine_rows(args.data, names=args.names, queries=args.queries)
-        table = "\n".join(f"| {work} | {seen} |" for work, seen in lines)
-        text = f"| work | measured |\n|---|---|\n{table}"
-        print(text)
-        if args.output:
-            args.output.write_text(f"{ENGINE_HEAD}\n\n{text}\n", encoding="utf-8")
-        return
+def page(run: Run) -> str:
+    """Return the page in Markdown."""
     tiny = made_up(50, 20, 100)  # compile outside the clock
     fit_saga(tiny, PENALTY, max_passes=2, tol=0.0)
     served(fit_sdca(tiny, PENALTY).weights, tiny)
     parts = {
-        "rivals": lambda: against_rivals(args.repeat),
-        "full": lambda: full_size(args.scale),
+        "rivals": lambda: against_rivals(run.options.repeat),
+        "full": lambda: full_size(run.options.scale),
         "keystrokes": keystrokes,
-        "service": lambda: service.rows(
-            *made_up_completer(args.phrases), seconds=args.seconds, postgresql=args.postgresql
-        ),
     }
-    # The engine's and the service's tables are pages of their own.
-    asked = [args.only] if args.only else PARTS[:3]
-    rows = [row for part in asked for row in parts[part]()]
-    text = "\n".join(
-        ["| work | target | measured |", "|---|---|---|"]
-        + [f"| {work} | {target} | {seen} |" for work, target, seen in rows]
-    )
-    print(text)
-    if args.output:
-        head = service.HEAD if args.only == "service" else HEAD
-        args.output.write_text(f"{head}\n\n{text}\n", encoding="utf-8")
-
-
-HEAD = """# Speed of completion
-
-Written by `python -m benchmarks completion --output docs/completion-speed.md`, on made-up data, one
-thread. Gap: (P(w) − P*) / (P(0) − P*) with λ₁ = λ₂ = 1e-4."""
-
-ENGINE_HEAD = """# Look-up beside other engines
-
-`python -m benchmarks completion --only engine --output docs/completion-engine.md` wrote this
-page.
-
-The phrases are the world's places in all their spellings, with made-up popularity. Times are
-processor time of one thread, from a call in Python to the texts; telic's include opening the
-composition that feedback and history need. "Found" is the share of look-ups whose ten suggestions
-hold the name that was meant, where case and accents do not count. More than ten names may hold a
-word that is looked up alone. FTS5 does not look for typos. Quality is measured on a real query
-log that shows no users (Bing Coronavirus Query Set, January 2020, English-speaking countries),
-weighted by its popularity scores."""
-
-
-if __name__ == "__main__":
-    main()
+    rows = [row for name in parts if run.asks_for(name) for row in run.kept(name, parts[name])]
+    return HEAD + grid(["work", "target", "measured"], rows)

@@ -1,15 +1,12 @@
-"""The data of the speed table: generated shapes of rcv1 and E2006, and covtype where it lies."""
+"""The data sets of all benchmarks: generated shapes, and real sets where they lie."""
 
-import os
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
+from telic.data.data_sets import labelled_set, set_file
 from telic.optim.text_like_data import e2006_like, rcv1_like
-
-DATA = Path(os.environ.get("TELIC_DATA", Path(__file__).parents[2] / "../shared/data"))
 
 
 @cache
@@ -27,10 +24,8 @@ def e2006():
 @cache
 def covtype():
     """581,012 × 54, columns scaled to a largest absolute value of 1; None where it is missing."""
-    file = DATA / "ml" / "covtype.npz"
-    if not file.is_file():
+    if not set_file("covtype").is_file():
         return None
-    q = np.load(file)
-    X = sparse.csr_matrix((q["data"].astype(float), q["indices"], q["indptr"]), shape=q["shape"])
+    X, y, _ = labelled_set("covtype")
     largest = np.maximum(abs(X).max(axis=0).toarray().ravel(), 1e-12)
-    return (X @ sparse.diags(1.0 / largest)).tocsr(), q["y"].astype(float)
+    return (X @ sparse.diags(1.0 / largest)).tocsr(), y

@@ -1,4 +1,4 @@
-"""Time risk and attack at the size of t.qq: `python -m benchmarks.privacy [users] [out.md]`."""
+"""Risk, attack, anonymisers and advice on a simulated network of the size of t.qq."""
 
 import resource
 import statistics
@@ -11,6 +11,7 @@ from pathlib import Path
 import numba
 import numpy as np
 
+from benchmarks.form import clock, grid
 from benchmarks.privacy.recursion import candidates
 from telic.hin import induced, read_network, write_network
 from telic.privacy.adversary import Adversary
@@ -48,21 +49,23 @@ def book(release, **options):
 
 
 def cpu(function, repeats=1):
-    """Median CPU seconds, and the last result."""
-    times = []
-    for _ in range(repeats):
-        begin = time.process_time()
-        result = function()
-        times.append(time.process_time() - begin)
-    return statistics.median(times), result
+    """Median processor seconds, and the last result."""
+    times, results = zip(*(clock(function) for _ in range(repeats)), strict=True)
+    return statistics.median(times), results[-1]
 
 
-def main(users=TQQ_USERS, out="docs/privacy-speed.md"):
+FILE = "privacy-speed.md"
+OPTIONS = {"users": (TQQ_USERS, "of the simulated network")}
+
+
+def page(run):
+    """Return the page in Markdown."""
+    users = run.options.users
     rows = []
 
     def row(work, target, seen):
-        rows.append(f"| {work} | {target} | {seen} |")
-        print(rows[-1], flush=True)
+        rows.append([work, target, seen])
+        print(work, seen, sep=": ", flush=True)
 
     small, (few,) = microblog(users=3000, communities=[Community(0.02, 200)])
     warm = Auxiliary(small, book(small))
@@ -88,7 +91,7 @@ def main(users=TQQ_USERS, out="docs/privacy-speed.md"):
     target = induced(network, {"user": members})
     spent, prepared = cpu(lambda: Auxiliary(network, book(target)))
     row("prepare the auxiliary network, once", "", f"{spent:.1f} CPU s")
-    spent, result = cpu(lambda: attack(prepared, target, distance=3), 5)
+    spent, result = cpu(lambda: attack(prepared, target, distance=3), run.options.repeat)
     row("attack, 1,000 targets, n = 0…3, 4 link types", "≤ 0.5 CPU s", f"{spent:.3f} CPU s")
     found = [score.precision for score in scores(result, prepared.size, members)]
     row("its precision, n = 0…3", "", " / ".join(f"{100 * part:.1f} %" for part in found))
@@ -99,13 +102,11 @@ def main(users=TQQ_USERS, out="docs/privacy-speed.md"):
     spent, _ = cpu(lambda: [found.risk for found in risks(network, book(network, distance=3))])
     row("risk, 45 settings, the whole network", "≤ 30 CPU s", f"{spent:.1f} CPU s")
     _anonymise(row, small)
-    Path(out).write_text(
+    return (
         f"# Speed of the privacy tools\n\nSimulated microblog, {users:,} users, {links:,} links, "
         f"unless a row says otherwise; {numba.get_num_threads()} thread; written by "
-        "`python -m benchmarks.privacy`.\n\n| work | target | measured |\n|---|---|---|\n"
-        + "\n".join(rows)
-        + "\n"
-    )
+        "`python -m benchmarks privacy --write`.\n\n"
+    ) + grid(["work", "target", "measured"], rows)
 
 
 def _anonymise(row, small):
@@ -193,7 +194,3 @@ def _compare(row, prepared, network, target, result, spent):
                 f"{total:.1f} CPU s for 1,000: {total / spent:,.0f}× the level method's n = 0…3; "
                 f"candidate sets {'equal' if same else 'DIFFER'}",
             )
-
-
-if __name__ == "__main__":
-    main(*(int(x) if x.isdecimal() else x for x in sys.argv[1:]))

@@ -1,0 +1,73 @@
+"""The form of every page of benchmarks: a module with `FILE`, `page` and, if need be, `OPTIONS`.
+
+`FILE` is the page in ``docs``, `page` takes a `Run` and returns the page in Markdown, and `OPTIONS`
+gives options of its own, or other defaults, by name: (default, help).
+"""
+
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+OPTIONS = {
+    "only": ("", "part of the name of what to measure"),
+    "repeat": (5, "runs of each; the median counts"),
+    "limit": (60.0, "seconds after which a rival is out"),
+}
+"""What every page takes."""
+
+
+class Run:
+    """One run of a page: its options, and the folder that keeps what is finished."""
+
+    def __init__(self, work: Path | None = None, **given: Any) -> None:
+        self.work = work
+        self.options = SimpleNamespace(**given)
+        if work:
+            work.mkdir(parents=True, exist_ok=True)
+
+    def kept(self, name: str, make: Callable[[], Any]) -> Any:
+        """Take a finished piece (what JSON holds) from the folder, or make it."""
+        file = self.work and self.work / f"{name.replace('/', '|')}.json"
+        if file and file.is_file():
+            return json.loads(file.read_text(encoding="utf-8"))
+        content = json.dumps(make(), ensure_ascii=False)
+        if file:
+            file.write_text(content, encoding="utf-8")
+        return json.loads(content)
+
+    def asks_for(self, name: str) -> bool:
+        """Whether a part is measured in this run."""
+        return self.options.only in name
+
+
+def clock(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Return seconds of processor time, and what was made."""
+    began = time.process_time()
+    result = work()
+    return time.process_time() - began, result
+
+
+def in_turn(repeat: int, calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
+    """Median processor seconds of each; they take turns, so a noisy minute falls on all alike."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(repeat):
+        for name, call in calls.items():
+            times[name].append(clock(call)[0])
+    return {name: statistics.median(each) for name, each in times.items()}
+
+
+def grid(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown, whose rows are shown as they come."""
+    return "".join(f"{line}\n" for line in _lines(columns, rows))
+
+
+def _lines(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(columns)} |"
+    yield f"| {' | '.join(['---'] * len(columns))} |"
+    for row in rows:
+        print(*row, sep=" | ", flush=True)
+        yield f"| {' | '.join(row)} |"

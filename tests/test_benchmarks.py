@@ -1,0 +1,54 @@
+"""Every page of benchmarks has the one form, and says in docs which command writes it."""
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from benchmarks.__main__ import DOCS, PAGES, main
+from benchmarks.form import Run, grid
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_has_its_form_and_its_command(name, capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main([name, "--help"])
+    file = import_module(f"benchmarks.{PAGES[name]}").FILE
+    assert f"write docs/{file}" in capsys.readouterr().out
+    if (DOCS / file).exists():
+        page = (DOCS / file).read_text(encoding="utf-8")
+        assert f"benchmarks {name} --write`" in page or f'make bench ARGS="{name} --write"`' in page
+
+
+def test_every_product_has_a_page():
+    folders = {path.parent.name for path in BENCHMARKS.glob("*/__init__.py")}
+    assert folders == {module.partition(".")[0] for module in PAGES.values()}
+
+
+def test_benchmarks_stand_without_the_papers_room():
+    assert [p for p in BENCHMARKS.rglob("*.py") if "telic.study" in p.read_text("utf-8")] == []
+
+
+def test_a_part_is_no_page_to_write(capsys):
+    with pytest.raises(SystemExit):
+        main(["auc", "--only", "stream", "--write"])
+    assert "takes a whole page" in capsys.readouterr().err
+
+
+def test_a_finished_piece_is_taken_again(tmp_path):
+    made = []
+
+    def make():
+        made.append(1)
+        return [["a", 0.5]]
+
+    for run in (Run(tmp_path / "work", only=""), Run(tmp_path / "work", only="")):
+        assert run.kept("piece, 1/2", make) == [["a", 0.5]]
+    assert len(made) == 1
+    assert Run(None, only="").kept("piece, 1/2", make) == [["a", 0.5]]
+    assert len(made) == 2
+
+
+def test_a_grid_is_markdown():
+    assert grid(["a", "b"], [["1", "2"]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |\n"
