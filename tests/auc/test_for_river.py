@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+from river import checks, datasets, evaluate, metrics, preprocessing
+
+from telic.auc import OAM, OPAUC, SOLAM, RegSOLAM, UniExp
+from telic.auc.for_river import RiverAUC
+from telic.errors import InputError
+from telic.evaluate.classification import roc_auc
+
+
+@pytest.mark.parametrize(
+    "check", list(checks.yield_checks(RiverAUC())), ids=lambda check: check.__name__
+)
+def test_rivers_own_checks(check):
+    check(RiverAUC())
+
+
+@pytest.mark.parametrize("learner", [SOLAM(), RegSOLAM(), OPAUC(), OAM(random_state=0), UniExp()])
+def test_rivers_evaluation_takes_every_method(learner):
+    model = preprocessing.StandardScaler() | RiverAUC(learner)
+    measures = metrics.ROCAUC(n_thresholds=100) + metrics.Accuracy()
+    found = evaluate.progressive_val_score(datasets.Phishing(), model, measures)
+    area, accuracy = found.get()
+    assert area > 0.9
+    assert accuracy > 0.8
+    assert not hasattr(learner, "_state")  # the model that was given stays as it is
+
+
+def stream(labels=("ok", "fraud")):
+    rng = np.random.default_rng(0)
+    for _ in range(600):
+        positive = rng.random() < 0.2
+        yield {"a": rng.normal() + 2 * positive, 7: rng.normal()}, labels[int(positive)]
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "positive"),
+    [
+        (("ok", "fraud"), {}, "fraud"),  # the second that is seen
+        (("ok", "fraud"), {"pos_label": "ok"}, "ok"),
+        ((0, 1), {}, 1),
+        ((False, True), {"pos_label": False}, False),
+    ],
+)
+def test_any_two_labels(labels, options, positive):
+    model, rows = RiverAUC(OPAUC(), **options), list(stream(labels))
+    for x, y in rows:
+        model.learn_one(x, y)
+    chances = [model.predict_proba_one(x) for x, _ in rows]
+    assert all(set(one) == set(labels) for one in chances)
+    truth = [y == positive for _, y in rows]
+    area = roc_auc(truth, [one[positive] for one in chances])
+    assert area == pytest.approx(roc_auc(truth, [model.score_one(x) for x, _ in rows]))
+    assert area > 0.85
+    # The mean probability is the share, and the likelier half of the rows has most positives.
+    assert np.mean([one[positive] for one in chances]) == pytest.approx(np.mean(truth), abs=0.03)
+    surer = [truth[i] for i in np.argsort([one[positive] for one in chances])[-60:]]
+    assert np.mean(surer) == pytest.approx(
+        np.mean(sorted(one[positive] for one in chances)[-60:]), abs=0.15
+    )
+
+
+def test_a_third_label_is_named():
+    model = RiverAUC()
+    for label in ("a", "b"):
+        model.learn_one({"x": 1.0}, label)
+    with pytest.raises(InputError, match="label 'c', but the stream has 'a' and 'b' already"):
+        model.learn_one({"x": 1.0}, "c")
+
+
+def test_one_label_is_certain_until_the_other_comes():
+    model = RiverAUC()
+    model.learn_one({"x": 1.0}, "a")
+    assert model.predict_proba_one({"x": 0.0}) == {"a": 1.0}
