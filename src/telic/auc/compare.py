@@ -18,9 +18,10 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from telic.auc.drawn_rows import Matrix
 from telic.auc.estimators.base import LinearAUC
-from telic.auc.estimators.batch import SPAM, SPDAM, VRSPAM, PairwiseAUC
 from telic.auc.estimators.by_name import AUCClassifier
+from telic.auc.estimators.deterministic import PairwiseAUC
 from telic.auc.estimators.online import OAM, OPAUC, SOLAM, RegSOLAM, UniExp
+from telic.auc.estimators.stochastic import SPAM, SPDAM, VRSPAM
 from telic.auc.ranker import Labelled
 from telic.auc.scaling import Scaling
 from telic.evaluate.classification import roc_auc

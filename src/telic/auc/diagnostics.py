@@ -11,8 +11,8 @@ from sklearn.base import clone
 
 from telic.auc.drawn_rows import Matrix
 from telic.auc.estimators.base import LinearAUC
-from telic.auc.estimators.batch import SPAM, SPDAM, VRSPAM
 from telic.auc.estimators.online import OPAUC, RegSOLAM
+from telic.auc.estimators.stochastic import SPAM, SPDAM, VRSPAM
 from telic.auc.methods.exact import conjugate_gradient
 from telic.auc.methods.spam import row_squares
 from telic.auc.objective import class_means, objective

@@ -19,6 +19,7 @@ from scipy import sparse
 
 from telic.auc.drawn_rows import Matrix
 from telic.auc.objective import Solution, class_means, penalty, row_shares
+from telic.optim.penalties import soft
 
 EPS = np.finfo(float).eps
 TIGHTEST = 1e-22
@@ -170,8 +171,7 @@ def fenchel_terms(w: np.ndarray, z: np.ndarray, beta: float, beta1: float) -> np
 def least_subgradient(w: np.ndarray, gradient: np.ndarray, beta: float, beta1: float) -> np.ndarray:
     """The element of ∂F(w) that is least in every column."""
     smooth = gradient + beta * w
-    at_zero = np.sign(smooth) * np.maximum(np.abs(smooth) - beta1, 0.0)
-    return np.where(w != 0, smooth + beta1 * np.sign(w), at_zero)
+    return np.where(w != 0, smooth + beta1 * np.sign(w), soft(smooth, beta1))
 
 
 def _scaled_dual_gap(

@@ -42,15 +42,15 @@ class Elastic:
 
         Remark 3.3.1 prints the case l2 = 0, garbled.
         """
-        return np.sign(w) * np.maximum(np.abs(w) - step * self.l1, 0.0) / (1 + step * self.l2)
+        return _beyond(w, step * self.l1) / (1 + step * self.l2)
 
     def weights(self, slope: np.ndarray) -> np.ndarray:
         """Return the weights at which `slope` is a subgradient of the penalty."""
-        return np.sign(slope) * np.maximum(np.abs(slope) - self.l1, 0.0) / self.l2
+        return _beyond(slope, self.l1) / self.l2
 
     def conjugate(self, slope: np.ndarray) -> float:
         """Return the largest ``slope @ w - penalty(w)`` over w."""
-        beyond = np.maximum(np.abs(slope) - self.l1, 0.0)
+        beyond = _beyond(slope, self.l1)
         return float(beyond @ beyond) / (2 * self.l2)
 
     def objective(self, choices: FactoredChoices, w: np.ndarray) -> float:
@@ -94,9 +94,14 @@ class Elastic:
     def violation(self, choices: FactoredChoices, w: np.ndarray) -> float:
         """Return the largest distance from 0 to the subdifferential of (3.3.5) in any weight."""
         slope = choices.gradient(w) + self.l2 * w
-        at_zero = np.maximum(np.abs(slope) - self.l1, 0.0)
+        at_zero = np.abs(_beyond(slope, self.l1))
         away = np.abs(slope + self.l1 * np.sign(w))
         return float(np.where(w == 0, at_zero, away).max(initial=0.0))
+
+
+def _beyond(z: np.ndarray, threshold: np.ndarray | float) -> np.ndarray:
+    """Soft-thresholding: what of z lies beyond the threshold, on either side."""
+    return np.sign(z) * np.maximum(np.abs(z) - threshold, 0.0)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,25 @@
-"""Numba pieces that the batch and the online fit share."""
+"""Numba pieces that the solvers share: softmax, soft-thresholding, moments."""
 
 import numpy as np
 from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def soft(z, threshold):
+    """Soft-thresholding of one number."""
+    return np.sign(z) * max(abs(z) - threshold, 0.0)
+
+
+@njit(cache=True, nogil=True)
+def softmax(p, size, top):
+    """Turn the first scores, whose largest is `top`, into probabilities; return their sum."""
+    total = 0.0
+    for i in range(size):
+        p[i] = np.exp(p[i] - top)
+        total += p[i]
+    for i in range(size):
+        p[i] /= total
+    return total
 
 
 @njit(cache=True, nogil=True)
@@ -14,13 +32,7 @@ def softmax_rows(x, offset, first, last, w, p):
             score += x[r, j] * w[j]
         p[r - first] = score
         top = max(top, score)
-    total = 0.0
-    for i in range(last - first):
-        p[i] = np.exp(p[i] - top)
-        total += p[i]
-    for i in range(last - first):
-        p[i] /= total
-    return top + np.log(total)
+    return top + np.log(softmax(p, last - first, top))
 
 
 @njit(cache=True, nogil=True)

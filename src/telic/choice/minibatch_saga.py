@@ -11,6 +11,7 @@ from numba import njit
 
 from telic.choice.elastic_net import Elastic, Fit, Progress, target_gap
 from telic.choice.factored_choices import FactoredChoices, squared_norms
+from telic.choice.logit_kernels import soft, softmax
 from telic.errors import InputError
 
 W, MEAN, CHANGE, LAST = 0, 1, 2, 3
@@ -145,7 +146,7 @@ def _lagged(w, g, step, l1, l2, m):
         w = sign * u
         if m > 0:  # the step that reaches or crosses zero
             v = w - step * g
-            w = np.sign(v) * max(abs(v) - step * l1, 0.0) / (1.0 + step * l2)
+            w = soft(v, step * l1) / (1.0 + step * l2)
             m -= 1
     return w
 
@@ -193,12 +194,9 @@ def _pass(rows, order, state, table, steps, batch_size, strengths, touched, chan
                     score += rows.shared_value[e] * _fresh(state, j, steps[-1], now, l1, l2)
                 change[i, r - a] = score
                 top = max(top, score)
-            total = 0.0
+            softmax(change[i], rows.start[c + 1] - a, top)
             for k in range(rows.start[c + 1] - a):
-                change[i, k] = np.exp(change[i, k] - top)
-                total += change[i, k]
-            for k in range(rows.start[c + 1] - a):
-                new = change[i, k] / total
+                new = change[i, k]
                 change[i, k] = new - table[a + k]
                 table[a + k] = new
         found = 0
@@ -225,7 +223,7 @@ def _pass(rows, order, state, table, steps, batch_size, strengths, touched, chan
             step = steps[j // rows.entries] if j < rows.first else steps[-1]
             row = state[j]
             u = row[W] - step * (row[MEAN] + row[CHANGE] / size)
-            row[W] = np.sign(u) * max(abs(u) - step * l1, 0.0) / (1.0 + step * l2)
+            row[W] = soft(u, step * l1) / (1.0 + step * l2)
             row[MEAN] += row[CHANGE] / n
             row[CHANGE] = 0.0
         now += 1

@@ -7,6 +7,7 @@ from numba import njit
 
 from telic.choice.elastic_net import Elastic, Fit, Progress
 from telic.choice.factored_choices import FactoredChoices
+from telic.choice.logit_kernels import soft, softmax_rows
 from telic.errors import InputError
 
 StepSize = Literal["printed", "corrected"]
@@ -149,19 +150,9 @@ def _iterate(rows, table, mean, w, iterations, batch_size, rates, every_coordina
             k = rng.integers(i, n)
             order[i], order[k] = order[k], order[i]
             c = order[i]
-            top = -np.inf
+            softmax_rows(x, offset, start[c], start[c + 1], w, p)
             for r in range(start[c], start[c + 1]):
-                score = offset[r]
-                for j in range(d):
-                    score += x[r, j] * w[j]
-                p[r - start[c]] = score
-                top = max(top, score)
-            total = 0.0
-            for r in range(start[c], start[c + 1]):
-                p[r - start[c]] = np.exp(p[r - start[c]] - top)
-                total += p[r - start[c]]
-            for r in range(start[c], start[c + 1]):
-                new = p[r - start[c]] / total
+                new = p[r - start[c]]
                 for j in range(d):
                     change[j] += (new - table[r]) * x[r, j]
                 table[r] = new
@@ -172,6 +163,6 @@ def _iterate(rows, table, mean, w, iterations, batch_size, rates, every_coordina
         for j in range(first, last):
             slope = change[j] / batch_size + mean[j] + l2 * w[j]
             u = w[j] - eta * slope
-            w[j] = np.sign(u) * max(abs(u) - eta * l1, 0.0)
+            w[j] = soft(u, eta * l1)
         for j in range(d):
             mean[j] += change[j] / n

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from telic.optim.losses import Squared
 from telic.optim.methods.gram_descent import descend
 from telic.optim.methods.sampled_gram import sampled, weighted_gram
+from telic.optim.penalties import soft
 from telic.optim.problem import Problem
 from telic.optim.result import Record
 from telic.optim.softmax import SoftmaxProblem
@@ -213,8 +214,7 @@ class _Models:
             # The line search finds how much more curved the diagonal alone has to be.
             h = bend * np.maximum(self.matrices, 1e-300) + l2
             at = W - (gradient + l2 * W) / h
-            target = np.sign(at) * np.maximum(np.abs(at) - l1 / h, 0.0)
-            return target, -slope_b / (bend * self.weights)
+            return soft(at, l1 / h), -slope_b / (bend * self.weights)
         singles = np.arange(d), np.arange(d + 1), np.ones(d)
         for k in range(K):
             slope = (gradient[k] - self.means[k] * slope_b[k]) / bend

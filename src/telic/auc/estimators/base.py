@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -271,3 +271,24 @@ def dense_blocks(X: Matrix) -> Iterator[tuple[int, np.ndarray]]:
             if sparse.issparse(part)
             else np.require(part, np.float64, ["C", "A", "W"]),
         )
+
+
+_SHARED = """
+    beta : float, default 1e-4
+        Weight of (1/2)‖w‖² beside p(1 − p) times the mean pairwise loss. In terms of other
+        scales: λ = beta/(p(1−p)) beside the mean itself, alpha = n·beta/(4p(1−p)) in
+        `RidgeClassifier(class_weight="balanced")`.
+    threshold : str or (str, float), default "prior"
+        Where `predict` cuts, see `telic.auc.thresholds.choose_threshold`.
+    pos_label : label, optional
+        The positive label; by default the larger one.
+"""
+
+
+Model = TypeVar("Model")
+
+
+def described(cls: type[Model]) -> type[Model]:
+    """Put the parameters that all classes share into the docstring, once written."""
+    cls.__doc__ = (cls.__doc__ or "").replace("\n    <shared>\n", _SHARED)
+    return cls

@@ -8,15 +8,9 @@ from scipy import sparse
 
 from telic.auc.drawn_rows import Matrix
 from telic.auc.estimators.base import LinearAUC, at_least
-from telic.auc.estimators.batch import (
-    SPAM,
-    SPDAM,
-    VRSPAM,
-    ConjugateGradientAUC,
-    ExactAUC,
-    PairwiseAUC,
-)
+from telic.auc.estimators.deterministic import ConjugateGradientAUC, ExactAUC, PairwiseAUC
 from telic.auc.estimators.online import OAM, OPAUC, SOLAM, RegSOLAM, UniExp
+from telic.auc.estimators.stochastic import SPAM, SPDAM, VRSPAM
 from telic.auc.objective import Callback, Solution
 from telic.auc.thresholds import Rule
 from telic.errors import InputError

@@ -2,10 +2,11 @@
 
 from telic.optim.admm.consensus import ConsensusResult, consensus_admm
 from telic.optim.admm.defaults import safe_step
-from telic.optim.admm.duality_gap import Optimum, certificate
+from telic.optim.admm.duality_gap import certificate
 from telic.optim.admm.estimators.generalized_lasso import GeneralizedLasso, TrendFilter
 from telic.optim.admm.estimators.graph_fused import GraphFusedClassifier, GraphFusedRegressor
 from telic.optim.admm.feature_graphs import Graph, as_graph
+from telic.optim.admm.optimum import Optimum
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
 from telic.optim.admm.result import AdmmResult
 from telic.optim.admm.separable_penalty import Separable, separable
