@@ -137,8 +137,9 @@ def served(kind, model, database) -> Iterator[tuple[int, int]]:
     """Serve in a process of its own; give its process id and port."""
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.completion.service", kind, str(model), str(database)],
-        stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
         yield process.pid, int(process.stdout.readline())
     finally:
@@ -252,9 +253,7 @@ def under_load(model, phrases, *, seconds, rate):
         first.ask(next(requests(phrases, user="ada", tag="first")))
         while (took := first.answered()) is None:
             pass
-        streams = [
-            requests(phrases[i::4] * 100, user="ada", tag=f"{i}") for i in range(4)
-        ]  # fmt: skip
+        streams = [requests(phrases[i::4] * 100, user="ada", tag=f"{i}") for i in range(4)]
         ms = 1e3 * drive(port, streams, seconds=seconds, rate=rate)
         status = Path(f"/proc/{pid}/smaps_rollup").read_text()
         private = sum(
@@ -263,14 +262,16 @@ def under_load(model, phrases, *, seconds, rate):
     return [
         (
             f"4 connections, {rate:.0f} keystrokes a second in all (70 % of one processor)",
-            "p50 ≤ 2 ms, p99 ≤ 10 ms", shown(ms),
+            "p50 ≤ 2 ms, p99 ≤ 10 ms",
+            shown(ms),
         ),
         (
-            f"start to ready, {len(phrases):,} phrases, and the first answer", "≤ 3 s, ≤ 50 ms",
+            f"start to ready, {len(phrases):,} phrases, and the first answer",
+            "≤ 3 s, ≤ 50 ms",
             f"{started:.1f} s, {1e3 * took:.1f} ms",
         ),
         ("memory of its own", "≤ 150 MB", f"{private / 1e3:.0f} MB"),
-    ]  # fmt: skip
+    ]
 
 
 def durable(model, name, url, *, seconds):
@@ -280,9 +281,11 @@ def durable(model, name, url, *, seconds):
         streams = [submissions(f"{tag}-{i}") for i in range(64)]
         ms = 1e3 * drive(port, streams, seconds=seconds)
     target = "≥ 500 a second" if name == "SQLite" else "≥ 1,000 a second"
-    return f"submissions on disk, {name}, 64 connections", target, (
-        f"{len(ms) / seconds:.0f} a second; {shown(ms)}"
-    )  # fmt: skip
+    return (
+        f"submissions on disk, {name}, 64 connections",
+        target,
+        (f"{len(ms) / seconds:.0f} a second; {shown(ms)}"),
+    )
 
 
 FILE = "service-speed.md"

@@ -31,9 +31,11 @@ METHODS = {
     "residuals": {},
     "LDA as it was": {"method": "lda", "naming": "overlap"},
     "LDA, encounters, measured K, tested names": {
-        "method": "lda", "document": "encounter", "n_topics": "measured",
+        "method": "lda",
+        "document": "encounter",
+        "n_topics": "measured",
     },
-}  # fmt: skip
+}
 CONTROLS = ("none", "lean", "moved")
 CHANGES = {
     "as shipped": (),

@@ -16,8 +16,11 @@ SCHEMA = {
         {"name": "mention", "source": "user", "target": "user", "strength": "at_least"},
     ],
 }
-GOOD = {"nodes_user": "id,yob\n1,80\n2,80\n3,70\n", "links_follow": "source,target\n1,2\n1,3\n",
-        "links_mention": "source,target,strength\n1,2,300\n2,3,70000\n"}  # fmt: skip
+GOOD = {
+    "nodes_user": "id,yob\n1,80\n2,80\n3,70\n",
+    "links_follow": "source,target\n1,2\n1,3\n",
+    "links_mention": "source,target,strength\n1,2,300\n2,3,70000\n",
+}
 
 
 def network(folder, **files):
@@ -104,21 +107,39 @@ def test_every_command_names_what_is_wrong_where(telic, tmp_path, case, command)
 
 def attacked(telic, tmp_path, known, published):
     out = tmp_path / "candidates.parquet"
-    code, printed, error = telic("attack", known, published, "--candidates", out,
-                                 "--max-distance", 2, "--overwrite", "--json")  # fmt: skip
+    code, printed, error = telic(
+        "attack",
+        known,
+        published,
+        "--candidates",
+        out,
+        "--max-distance",
+        2,
+        "--overwrite",
+        "--json",
+    )
     assert code == 0, error
     rows = pq.read_table(out).to_pylist()
-    return json.loads(printed), {(row["target"], row["distance"]): row["candidates"]
-                                 for row in rows}  # fmt: skip
+    return json.loads(printed), {
+        (row["target"], row["distance"]): row["candidates"] for row in rows
+    }
 
 
 def test_an_empty_link_type_tells_nothing(telic, tmp_path):
     known = network(tmp_path / "known")
     empty = network(tmp_path / "empty", links_follow="source,target\n")
     _, sets = attacked(telic, tmp_path, known, empty)
-    assert sets == {(1, 0): [1, 2], (2, 0): [1, 2], (3, 0): [3],
-                    (1, 1): [1], (2, 1): [2], (3, 1): [3],
-                    (1, 2): [1], (2, 2): [2], (3, 2): [3]}  # fmt: skip
+    assert sets == {
+        (1, 0): [1, 2],
+        (2, 0): [1, 2],
+        (3, 0): [3],
+        (1, 1): [1],
+        (2, 1): [2],
+        (3, 1): [3],
+        (1, 2): [1],
+        (2, 2): [2],
+        (3, 2): [3],
+    }
     _, sets = attacked(telic, tmp_path, empty, known)
     # Both are linked by "follow" in the release, and nobody is in what is known.
     assert sets[1, 1] == sets[2, 1] == []
@@ -136,8 +157,10 @@ def test_strengths_above_one_and_two_bytes_are_compared_in_full(telic, tmp_path)
 
 
 def test_a_thousand_million_is_an_id_like_any_other(telic, tmp_path):
-    files = {stem: text.replace("\n3,", "\n1000000000,").replace(",3", ",1000000000")
-             for stem, text in GOOD.items()}  # fmt: skip
+    files = {
+        stem: text.replace("\n3,", "\n1000000000,").replace(",3", ",1000000000")
+        for stem, text in GOOD.items()
+    }
     files["links_mention"] = "source,target,strength\n1,2,300\n2,1000000000,70000\n"
     large = network(tmp_path / "large", **files)
     found, sets = attacked(telic, tmp_path, large, large)
@@ -147,9 +170,12 @@ def test_a_thousand_million_is_an_id_like_any_other(telic, tmp_path):
 
 def test_a_target_that_is_not_in_the_auxiliary_set_is_never_right(telic, tmp_path):
     known = network(tmp_path / "known")
-    other = network(tmp_path / "other", nodes_user="id,yob\n1,80\n2,80\n4,70\n",
-                    links_follow="source,target\n1,2\n1,4\n",
-                    links_mention="source,target,strength\n1,2,300\n2,4,70000\n")  # fmt: skip
+    other = network(
+        tmp_path / "other",
+        nodes_user="id,yob\n1,80\n2,80\n4,70\n",
+        links_follow="source,target\n1,2\n1,4\n",
+        links_mention="source,target,strength\n1,2,300\n2,4,70000\n",
+    )
     found, sets = attacked(telic, tmp_path, known, other)
     assert sets[4, 1] == [3]
     assert found["truth"].startswith("not given (1 target ids")
@@ -183,9 +209,17 @@ def library(tmp_path):
 
 def test_a_meta_path_that_returns_to_its_types_is_counted(telic, tmp_path, library):
     authors = tmp_path / "authors"
-    code, _, _ = telic("convert", library, authors, "--project", "author",
-                       "--path", "with=write ~write",
-                       "--path", "further=write ~write write ~write")  # fmt: skip
+    code, _, _ = telic(
+        "convert",
+        library,
+        authors,
+        "--project",
+        "author",
+        "--path",
+        "with=write ~write",
+        "--path",
+        "further=write ~write write ~write",
+    )
     assert code == 0
     # Papers written by both, diagonal: papers written; the longer path is that matrix squared.
     once = np.array([[1, 1, 0], [1, 2, 1], [0, 1, 1]])
@@ -224,8 +258,10 @@ def test_files_of_other_tools_become_a_folder_and_back(telic, tmp_path, library)
     columns = ["--columns", "link,source,target,strength"]
     assert telic("convert", tmp_path / "layers.txt", folder, *columns)[0] == 0
     assert pq.read_table(folder / "links_like.parquet").to_pydict() == {
-        "source": [1, 2], "target": [10**9, 1], "strength": [300, 70000],
-    }  # fmt: skip
+        "source": [1, 2],
+        "target": [10**9, 1],
+        "strength": [300, 70000],
+    }
     assert telic("convert", library, graph)[0] == 0
     assert telic("convert", graph, back)[0] == 0
     assert pq.read_table(back / "links_write.parquet").num_rows == 4
@@ -234,25 +270,38 @@ def test_files_of_other_tools_become_a_folder_and_back(telic, tmp_path, library)
 @pytest.mark.parametrize("weight", ['"much"', "-1"])
 def test_weights_must_be_numbers_that_count(telic, tmp_path, weight):
     (tmp_path / "weights.json").write_text(f'{{"yob": {weight}}}')
-    code, _, error = telic("advise", network(tmp_path / "net"), "--max-risk", 0.5,
-                           "--weights", tmp_path / "weights.json")  # fmt: skip
+    code, _, error = telic(
+        "advise",
+        network(tmp_path / "net"),
+        "--max-risk",
+        0.5,
+        "--weights",
+        tmp_path / "weights.json",
+    )
     assert code == 2
     assert "weights: 'yob' is" in error
 
 
 def test_networks_whose_ids_are_of_other_types_are_compared_without_them(telic, tmp_path):
     known = network(tmp_path / "known")
-    texts = network(tmp_path / "texts", nodes_user="id,yob\na,80\nb,80\nc,70\n",
-                    links_follow="source,target\na,b\na,c\n",
-                    links_mention="source,target,strength\na,b,300\nb,c,70000\n")  # fmt: skip
+    texts = network(
+        tmp_path / "texts",
+        nodes_user="id,yob\na,80\nb,80\nc,70\n",
+        links_follow="source,target\na,b\na,c\n",
+        links_mention="source,target,strength\na,b,300\nb,c,70000\n",
+    )
     found, sets = attacked(telic, tmp_path, known, texts)
     assert found["truth"].startswith("not given")
     assert sets["a", 1] == [1]
 
 
 def test_nobody_to_look_for_is_said(telic, tmp_path):
-    nobody = network(tmp_path / "nobody", nodes_user="id,yob\n", links_follow="source,target\n",
-                     links_mention="source,target,strength\n")  # fmt: skip
+    nobody = network(
+        tmp_path / "nobody",
+        nodes_user="id,yob\n",
+        links_follow="source,target\n",
+        links_mention="source,target,strength\n",
+    )
     good = network(tmp_path / "good")
     for words in (["risk", nobody], ["attack", good, nobody], ["report", nobody, tmp_path / "x"]):
         code, printed, error = telic(*words)

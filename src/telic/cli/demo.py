@@ -96,15 +96,23 @@ def _typists(
     log = simulate_typists(catalogue, seed=seed)
     replay = simulated_replay(catalogue, log)
     results = evaluate(
-        replay, protocols=tuple(PROTOCOLS.values()), lists=("own",), progress=progress,
+        replay,
+        protocols=tuple(PROTOCOLS.values()),
+        lists=("own",),
+        progress=progress,
         executor=executor,
-    )  # fmt: skip
+    )
     controls = controls_table(
         dwell_control(
-            catalogue, settings=("inattentive", "readers"), seeds=SEEDS, users=100,
-            compositions=100, progress=progress, executor=executor,
+            catalogue,
+            settings=("inattentive", "readers"),
+            seeds=SEEDS,
+            users=100,
+            compositions=100,
+            progress=progress,
+            executor=executor,
         )
-    )  # fmt: skip
+    )
     summary = feedback_summary(replay, results)
 
     def page() -> "Report":

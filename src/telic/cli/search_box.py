@@ -108,10 +108,18 @@ def fit(
         raise InputError("--protocol is 'both', expected careful or paper: one model is fitted.")
     with console.status("fitting"):
         completer = fit_files(
-            *files, columns=columns_of(column), duplicates=duplicates, relevance=score,
-            model=model, protocol=chosen[0], n=candidates, minutes=window, min_users=min_users,
-            min_compositions=min_compositions, on_bad_row="skip" if skip_bad_rows else "raise",
-        )  # fmt: skip
+            *files,
+            columns=columns_of(column),
+            duplicates=duplicates,
+            relevance=score,
+            model=model,
+            protocol=chosen[0],
+            n=candidates,
+            minutes=window,
+            min_users=min_users,
+            min_compositions=min_compositions,
+            on_bad_row="skip" if skip_bad_rows else "raise",
+        )
     completer = edited(completer, deny, synonyms)
     completer.save(out)
     _describe(out, completer, as_json=as_json)

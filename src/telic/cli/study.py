@@ -16,11 +16,15 @@ from telic.cli.progress import console, steps
 app = typer.Typer(help="Regenerate the papers' tables and figures.", no_args_is_help=True)
 
 
-Out = Annotated[Path | None, typer.Option(help="Report to write; .md writes Markdown. "
-                                               "[default: telic-CHAPTER.html]")]  # fmt: skip
+Out = Annotated[
+    Path | None,
+    typer.Option(help="Report to write; .md writes Markdown. [default: telic-CHAPTER.html]"),
+]
 Work = Annotated[
     Path | None, typer.Option(help="Keeps finished steps: go on after an interruption.")
 ]
+Page = tuple[Path | None, Path | None, bool, bool]
+"""Report to write, folder of finished steps, whether to overwrite, whether to print JSON."""
 Seed = Annotated[int, typer.Option(help="Equal seeds give equal results.", min=0)]
 Data = Annotated[Path | None, typer.Option(help="Folder of real data; default: TELIC_DATA.")]
 
@@ -38,11 +42,17 @@ def chapter_2(
     as_json: Json = False,
 ) -> None:
     """Adaptive completion on simulated typists: tables 2.3–2.5, figures 2.2–2.5, controls."""
+    page = out, work, overwrite, as_json
     _study(
-        "chapter2", out, work, overwrite, as_json, reads=[catalogue],
-        catalogue=catalogue, min_users=min_users, seeds=seeds, users=users,
+        "chapter2",
+        page,
+        reads=[catalogue],
+        catalogue=catalogue,
+        min_users=min_users,
+        seeds=seeds,
+        users=users,
         compositions=compositions,
-    )  # fmt: skip
+    )
 
 
 @app.command("do-no-harm")
@@ -57,10 +67,8 @@ def do_no_harm(
     as_json: Json = False,
 ) -> None:
     """Users who change after fitting: what they lose with and without the running check."""
-    _study(
-        "do_no_harm", out, work, overwrite, as_json,
-        seeds=seeds, users=users, place_users=place_users, fits=fits,
-    )  # fmt: skip
+    page = out, work, overwrite, as_json
+    _study("do_no_harm", page, seeds=seeds, users=users, place_users=place_users, fits=fits)
 
 
 @app.command("top-of-list")
@@ -75,10 +83,8 @@ def top_of_list(
     as_json: Json = False,
 ) -> None:
     """Linear rankers by the top of their lists, on real sets with rare positives."""
-    _study(
-        "top_of_list", out, work, overwrite, as_json,
-        rows=rows, resamples=resamples, data=data, seed=seed,
-    )  # fmt: skip
+    page = out, work, overwrite, as_json
+    _study("top_of_list", page, rows=rows, resamples=resamples, data=data, seed=seed)
 
 
 @app.command("chapter-3")
@@ -99,10 +105,17 @@ def chapter_3(
     as_json: Json = False,
 ) -> None:
     """The phone's apps: tables 3.1, 3.2, 3.5, figures 3.2-3.7, controls, real pairs."""
+    page = out, work, overwrite, as_json
     _study(
-        "chapter3", out, work, overwrite, as_json, reads=[catalogue, pairs],
-        catalogue=catalogue, pairs=pairs, seeds=seeds, users=users, compositions=compositions,
-    )  # fmt: skip
+        "chapter3",
+        page,
+        reads=[catalogue, pairs],
+        catalogue=catalogue,
+        pairs=pairs,
+        seeds=seeds,
+        users=users,
+        compositions=compositions,
+    )
 
 
 @app.command("chapter-4")
@@ -118,10 +131,16 @@ def chapter_4(
     as_json: Json = False,
 ) -> None:
     """Convergence of ASBCD and its rivals: figures 4.1 and 4.2."""
+    page = out, work, overwrite, as_json
     _study(
-        "chapter4", out, work, overwrite, as_json,
-        replications=replications, passes=passes, share=share, data=data, seed=seed,
-    )  # fmt: skip
+        "chapter4",
+        page,
+        replications=replications,
+        passes=passes,
+        share=share,
+        data=data,
+        seed=seed,
+    )
 
 
 @app.command("chapter-5")
@@ -136,10 +155,8 @@ def chapter_5(
     as_json: Json = False,
 ) -> None:
     """Stochastic ADMM on graph-guided fused logistic regression, real data: figure 5.1."""
-    _study(
-        "chapter5", out, work, overwrite, as_json,
-        replications=replications, seconds=seconds, data=data, seed=seed,
-    )  # fmt: skip
+    page = out, work, overwrite, as_json
+    _study("chapter5", page, replications=replications, seconds=seconds, data=data, seed=seed)
 
 
 @app.command("chapter-6")
@@ -164,10 +181,17 @@ def chapter_6(
     as_json: Json = False,
 ) -> None:
     """De facto specialties, simulated: tables 6.1–6.9, figure 6.1; DBLP where it is at hand."""
+    page = out, work, overwrite, as_json
     _study(
-        "chapter6", out, work, overwrite, as_json,
-        scale=scale, part=part, pipeline=pipeline, data=data, seed=seed, threads=threads,
-    )  # fmt: skip
+        "chapter6",
+        page,
+        scale=scale,
+        part=part,
+        pipeline=pipeline,
+        data=data,
+        seed=seed,
+        threads=threads,
+    )
 
 
 @app.command("chapter-7")
@@ -190,10 +214,8 @@ def chapter_7(
     as_json: Json = False,
 ) -> None:
     """Privacy risk and DeHIN, simulated and real networks: tables 7.1–7.4, figures 7.7–7.9."""
-    _study(
-        "chapter7", out, work, overwrite, as_json,
-        users=users, samples=samples, seed=seed, only=only,
-    )  # fmt: skip
+    page = out, work, overwrite, as_json
+    _study("chapter7", page, users=users, samples=samples, seed=seed, only=only)
 
 
 Runs = Annotated[int, typer.Option(help="Random 80/20 splits.", min=1)]
@@ -212,7 +234,7 @@ def paper_001(
     as_json: Json = False,
 ) -> None:
     """AUC of SPAM, SPDAM and their rivals, beside the exact optimum: four tables."""
-    _paper("paper001", out, runs, sets, data, results, overwrite, as_json)
+    _paper("paper001", (out, None, overwrite, as_json), runs, sets, data, results)
 
 
 @app.command("paper-002")
@@ -226,31 +248,25 @@ def paper_002(
     as_json: Json = False,
 ) -> None:
     """AUC of VRSPAM and its rivals, beside the exact optimum: Table 1."""
-    _paper("paper002", out, runs, sets, data, results, overwrite, as_json)
+    _paper("paper002", (out, None, overwrite, as_json), runs, sets, data, results)
 
 
 def _paper(
-    name: str, out: Path | None, runs: int, sets: list[str] | None, data: Path | None,
-    results: Path, overwrite: bool, as_json: bool,
-) -> None:  # fmt: skip
+    name: str, page: Page, runs: int, sets: list[str] | None, data: Path | None, results: Path
+) -> None:
     try:
-        _study(
-            name, out, None, overwrite, as_json, reads=[results],
-            runs=runs, only=sets, data=data, results=results,
-        )  # fmt: skip
+        _study(name, page, reads=[results], runs=runs, only=sets, data=data, results=results)
     except KeyboardInterrupt:
         console.print(f"telic: interrupted; {results} keeps the finished runs, run again.")
         raise typer.Exit(130) from None
 
 
-def _study(
-    name: str, out: Path | None, work: Path | None, overwrite: bool, as_json: bool,
-    *, reads: Sequence[Path | None] = (), **settings: Any,
-) -> None:  # fmt: skip
+def _study(name: str, page: Page, *, reads: Sequence[Path | None] = (), **settings: Any) -> None:
     """Run a study, write its report, and print its first table, or all tables as JSON."""
     from telic.data import check_output
     from telic.study.steps import Steps
 
+    out, work, overwrite, as_json = page
     words = re.sub(r"(?<=[a-z])(?=[0-9])", "-", name).replace("_", "-")
     out = out or Path(f"telic-{words}.html")
     check_output(out, reads=reads, overwrite=overwrite)

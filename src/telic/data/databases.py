@@ -40,9 +40,11 @@ def open_engine(url: str) -> Engine:
             return _sqlite(parsed)
         # Parameters hold queries, which must not reach a log through an error.
         return create_engine(
-            parsed, hide_parameters=True, pool_pre_ping=True,
+            parsed,
+            hide_parameters=True,
+            pool_pre_ping=True,
             connect_args=POSTGRESQL if parsed.get_driver_name() == "psycopg" else {},
-        )  # fmt: skip
+        )
     except InputError:
         raise
     except (ArgumentError, NoSuchModuleError, ValueError):

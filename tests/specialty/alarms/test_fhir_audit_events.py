@@ -34,8 +34,12 @@ def export(log, tmp_path_factory):
             lines.write(json.dumps(one) + "\n")
             for d in log.diagnosis[[e]].indices:
                 code = {"coding": [{"code": str(log.codes[d])}]}
-                one = {"resourceType": "Condition", "subject": {"reference": patient},
-                       "encounter": {"reference": f"Encounter/{name}"}, "code": code}  # fmt: skip
+                one = {
+                    "resourceType": "Condition",
+                    "subject": {"reference": patient},
+                    "encounter": {"reference": f"Encounter/{name}"},
+                    "code": code,
+                }
                 lines.write(json.dumps(one) + "\n")
     return folder, why, nothing
 

@@ -67,9 +67,15 @@ def test_a_user_is_in_a_cluster_by_a_share_of_a_quarter_and_sizes_are_one_fewer_
     monkeypatch.setattr(by_seeds, "fit_pathselclus", fitted)
     monkeypatch.setattr(by_seeds, "path_contrast", lambda *args, **options: {})
     found = group_by_seeds(
-        Log(), paths=["U-P-D"], view=None, free=5, restarts=3, seed=0, threads=1,
+        Log(),
+        paths=["U-P-D"],
+        view=None,
+        free=5,
+        restarts=3,
+        seed=0,
+        threads=1,
         on_step=lambda step: None,
-    )  # fmt: skip
+    )
     assert found.cluster.tolist() == [1] * 10 + [-1] * 20
     assert found.in_view.tolist() == list(range(29))
     assert found.details["seeded_codes"] == ["a"]
@@ -85,9 +91,15 @@ def test_a_month_is_scored_by_the_clusters_profiles_of_the_year(monkeypatch):
     monkeypatch.setattr(by_seeds, "fit_pathselclus", lambda *args, **options: model)
     monkeypatch.setattr(by_seeds, "path_contrast", lambda *args, **options: {})
     found = group_by_seeds(
-        log, paths=["U-P-D"], view=None, free=2, restarts=1, seed=0, threads=1,
+        log,
+        paths=["U-P-D"],
+        view=None,
+        free=2,
+        restarts=1,
+        seed=0,
+        threads=1,
         on_step=lambda step: None,
-    )  # fmt: skip
+    )
     counts = log.counts.toarray()
     score = found.by_month(np.arange(5))
     for k in range(3):
@@ -101,6 +113,12 @@ def test_no_seeds_is_said(monkeypatch):
     monkeypatch.setattr(log, "class_sizes", lambda: {"a": 9})
     with pytest.raises(InputError, match="no declared specialty has 10 users"):
         group_by_seeds(
-            log, paths=["U-P-D"], view=None, free=2, restarts=1, seed=0, threads=1,
+            log,
+            paths=["U-P-D"],
+            view=None,
+            free=2,
+            restarts=1,
+            seed=0,
+            threads=1,
             on_step=lambda step: None,
-        )  # fmt: skip
+        )

@@ -64,12 +64,22 @@ def log():
     taxonomy = np.array(["a"] * 8 + [""] * 4 + ["b"] * 18)
     ids = [np.array([f"{kind}{i:02d}" for i in range(n)]) for kind, n in (("u", 30), ("p", 90))]
     return AccessLog(
-        users=ids[0], taxonomy=taxonomy, patients=ids[1], encounters=ids[1],
-        codes=np.array(["c0", "c1", "c2", "c3"]), labels={"c0": "Zero"}, access_user=user,
-        access_encounter=encounter, access_at=at, access_row=1 + np.arange(len(user)),
-        encounter_patient=np.arange(n_patients), diagnosis=sparse.csr_array(diagnosis),
-        fine=None, fine_patient=None, simulated=True,
-    )  # fmt: skip
+        users=ids[0],
+        taxonomy=taxonomy,
+        patients=ids[1],
+        encounters=ids[1],
+        codes=np.array(["c0", "c1", "c2", "c3"]),
+        labels={"c0": "Zero"},
+        access_user=user,
+        access_encounter=encounter,
+        access_at=at,
+        access_row=1 + np.arange(len(user)),
+        encounter_patient=np.arange(n_patients),
+        diagnosis=sparse.csr_array(diagnosis),
+        fine=None,
+        fine_patient=None,
+        simulated=True,
+    )
 
 
 def grouping(log, cluster, wrong_in_month=()):

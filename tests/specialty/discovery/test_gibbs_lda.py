@@ -22,8 +22,9 @@ def test_samples_the_exact_posterior():
     """One token per document: the sampler is then exact, and 2^6 states can be enumerated."""
     words = np.array([0, 0, 0, 1, 1, 0], dtype=np.int32)
     beta, states = 0.3, np.array(list(product([0, 1], repeat=6)))
-    count = np.stack([[((s == k) & (words == w)).sum(axis=1) for w in (0, 1)]
-                      for k in (0, 1) for s in [states]])  # fmt: skip
+    count = np.stack(
+        [[((s == k) & (words == w)).sum(axis=1) for w in (0, 1)] for k in (0, 1) for s in [states]]
+    )
     log_p = (gammaln(count + beta).sum(axis=1) - gammaln(count.sum(axis=1) + 2 * beta)).sum(axis=0)
     p = np.exp(log_p - log_p.max())
     p /= p.sum()
@@ -77,9 +78,17 @@ def test_a_document_is_resampled_from_the_exact_conditional(words, old):
     start = np.arange(0, copies * len(words) + 1, len(words))
     change = np.zeros((3, n_topics), np.int32)
     _sample_documents(
-        0, copies, start, np.tile(np.array(words, np.int32), copies), topics, *tables, change,
-        np.zeros(n_topics, np.int32), np.empty(n_topics, np.int16), 11,
-    )  # fmt: skip
+        0,
+        copies,
+        start,
+        np.tile(np.array(words, np.int32), copies),
+        topics,
+        *tables,
+        change,
+        np.zeros(n_topics, np.int32),
+        np.empty(n_topics, np.int16),
+        11,
+    )
     drawn = topics.reshape(copies, len(words))
     code = drawn @ n_topics ** np.arange(len(words))
     for new, p in conditional(words, old, count, alpha, beta).items():

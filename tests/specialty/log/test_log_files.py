@@ -147,8 +147,9 @@ def test_notes_name_rows_and_never_ids(make_log):
         "accesses": ["cyd,p1,e1,2024-01-05T10:00:00Z", "ann,p1,e-secret,2024-01-05T10:00:00Z"],
         "providers": ["ann,Urology"],
     }
-    log = read_log(make_log(**{name: lambda rows, new=new: rows + new
-                               for name, new in changes.items()}))  # fmt: skip
+    log = read_log(
+        make_log(**{name: lambda rows, new=new: rows + new for name, new in changes.items()})
+    )
     text = "\n".join(log.notes)
     assert not any(one in text for one in ["ann", "cyd", "e-secret", " 1 "]), text
     assert "in row 5 of accesses" in text

@@ -149,12 +149,13 @@ EXPORTS = {
     },
     "eicu": {
         "careprovider": [
-            ["patientunitstayid", "specialty", "careprovidersaveoffset"], ["zq1", "Urology", "5"]
+            ["patientunitstayid", "specialty", "careprovidersaveoffset"],
+            ["zq1", "Urology", "5"],
         ],
         "diagnosis": [["patientunitstayid", "icd9code"], ["zq1", "592.0"]],
         "patient": [["patientunitstayid", "uniquepid", "hospitalid"], ["zq1", "zqp", "zqh"]],
     },
-}  # fmt: skip
+}
 
 
 @given(st.data(), st.sampled_from(sorted(EXPORTS)), DAMAGE)
@@ -171,13 +172,22 @@ def test_a_damaged_export_tells_no_ids(tmp_path_factory, data, kind, damage):
 VALUES = st.sampled_from(["zqu1", ["zqu1"], {"zq": "zqu1"}, [["zqu1"]], 7, None, "", []])
 PLACES = st.sampled_from(
     [
-        ("log",), ("details",), ("details", "n_topics"), ("specialties",), ("specialties", 0),
-        ("method",), ("specialties", 0, "users"), ("specialties", 0, "users", 0),
-        ("specialties", 0, "stability"), ("specialties", 0, "stability_months"),
-        ("specialties", 0, "diagnoses"), ("specialties", 0, "diagnoses", 0),
-        ("specialties", 0, "diagnoses", 0, "lift"), ("specialties", 0, "name"),
+        ("log",),
+        ("details",),
+        ("details", "n_topics"),
+        ("specialties",),
+        ("specialties", 0),
+        ("method",),
+        ("specialties", 0, "users"),
+        ("specialties", 0, "users", 0),
+        ("specialties", 0, "stability"),
+        ("specialties", 0, "stability_months"),
+        ("specialties", 0, "diagnoses"),
+        ("specialties", 0, "diagnoses", 0),
+        ("specialties", 0, "diagnoses", 0, "lift"),
+        ("specialties", 0, "name"),
     ]
-)  # fmt: skip
+)
 
 
 @given(PLACES, VALUES, st.integers(0, 400))

@@ -134,13 +134,21 @@ def test_fhir_as_hospitals_write_it(convert, tmp_path):
     """Several roles, agents by role, versioned references, nulls, and what cannot be used."""
 
     def audit(who, encounter="Encounter/e1", **more):
-        return {"resourceType": "AuditEvent", "recorded": "2024-01-05T10:00:00Z",
-                "agent": [{"who": {"reference": one}} for one in who],
-                "entity": [{"what": {"reference": encounter}}], **more}  # fmt: skip
+        return {
+            "resourceType": "AuditEvent",
+            "recorded": "2024-01-05T10:00:00Z",
+            "agent": [{"who": {"reference": one}} for one in who],
+            "entity": [{"what": {"reference": encounter}}],
+            **more,
+        }
 
     def role(one, user, code):
-        return {"resourceType": "PractitionerRole", "id": one, "specialty": [
-            {"coding": [{"code": code}]}], "practitioner": {"reference": user}}  # fmt: skip
+        return {
+            "resourceType": "PractitionerRole",
+            "id": one,
+            "specialty": [{"coding": [{"code": code}]}],
+            "practitioner": {"reference": user},
+        }
 
     patient = {"reference": "Patient/p1"}
     resources = [
@@ -149,21 +157,27 @@ def test_fhir_as_hospitals_write_it(convert, tmp_path):
         audit(["Practitioner/ann"], recorded=None),
         audit([], agent=None),
         {"resourceType": "Encounter", "id": "e1", "subject": patient},
-        {"resourceType": "Condition", "subject": patient,
-         "encounter": {"reference": "Encounter/e1/_history/1"},
-         "code": {"coding": [{"code": "C50.911"}]}},
+        {
+            "resourceType": "Condition",
+            "subject": patient,
+            "encounter": {"reference": "Encounter/e1/_history/1"},
+            "code": {"coding": [{"code": "C50.911"}]},
+        },
         role("r1", "Practitioner/ann", "Oncology"),
         role("r2", "Practitioner/bob", "Surgery"),
         role("r3", "Practitioner/ann", "Urology"),
         {"resourceType": "Practitioner", "id": "ann", "qualification": None},
         {"resourceType": "Practitioner", "id": "cyd"},
-    ]  # fmt: skip
+    ]
     file = tmp_path / "source" / "all.ndjson"
     file.write_text("\n".join(map(json.dumps, resources)) + "\n")
     log, notes = convert("fhir")
     assert log.users[log.access_user].tolist() == ["ann", "bob"]
     assert dict(zip(log.users, log.taxonomy, strict=True)) == {
-        "ann": "Oncology", "bob": "Surgery", "cyd": ""}  # fmt: skip
+        "ann": "Oncology",
+        "bob": "Surgery",
+        "cyd": "",
+    }
     assert any("<11 declare more than one code" in note for note in log.notes)
     assert notes == [
         "audit events: <11 name no practitioner and encounter",
@@ -189,11 +203,13 @@ def test_eicu_counts_what_names_an_unknown_stay(convert, tmp_path):
     write(
         tmp_path / "source",
         careprovider=[
-            "patientunitstayid,specialty,careprovidersaveoffset", "1,Urology,5", "9,Urology,5",
+            "patientunitstayid,specialty,careprovidersaveoffset",
+            "1,Urology,5",
+            "9,Urology,5",
         ],
         diagnosis=["patientunitstayid,icd9code", '1,"592.0, N20.0"', "9,592.0", "9,592.1"],
         patient=["patientunitstayid,uniquepid,hospitalid", "1,p1,h1"],
-    )  # fmt: skip
+    )
     log, notes = convert("eicu")
     assert len(log.access_user) == 1
     assert notes == [

@@ -60,10 +60,7 @@ class Care:
         """
         order = np.argsort(user, kind="stable")
         found = np.empty(len(user))
-        found[order] = _strength(
-            user[order], encounter[order], self.user_start, self.encounter, self.patient,
-            self.opener_start, self.opener, self.expected, int(opened),
-        )  # fmt: skip
+        found[order] = _strength(user[order], encounter[order], *self._arrays(), int(opened))
         return found
 
     def profiles(self, counts: np.ndarray, users: np.ndarray) -> np.ndarray:
@@ -82,11 +79,12 @@ class Care:
         found = np.empty((len(users), counts.shape[1]))
         for first in range(0, len(users), BLOCK):
             block = slice(first, first + BLOCK)
-            found[block] = _colleagues(
-                users[block], self.user_start, self.encounter, self.patient,
-                self.opener_start, self.opener, self.expected,
-            ) @ counts  # fmt: skip
+            found[block] = _colleagues(users[block], *self._arrays()) @ counts
         return found
+
+    def _arrays(self) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+        rows = self.user_start, self.encounter, self.patient, self.opener_start, self.opener
+        return rows, self.expected
 
 
 def care_of(log: AccessLog) -> Care:
@@ -156,8 +154,9 @@ def limit(accesses: np.ndarray, by_chance: np.ndarray, *, likelier: float = LIKE
     if not len(accesses) or not len(by_chance):
         return np.inf
     tried = np.unique(np.concatenate([accesses, by_chance]))
-    above = [1 - np.searchsorted(np.sort(x), tried, side="right") / len(x)
-             for x in (accesses, by_chance)]  # fmt: skip
+    above = [
+        1 - np.searchsorted(np.sort(x), tried, side="right") / len(x) for x in (accesses, by_chance)
+    ]
     gain = above[0] - likelier * above[1]
     best = int(gain.argmax())
     return float(tried[best]) if gain[best] > 0 else np.inf
@@ -177,8 +176,9 @@ def treated(log: AccessLog, care: Care, *, seed: int = 0) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True)
-def _shared(u, user_start, encounter, patient, opener_start, opener, shared, last):
+def _shared(u, rows, shared, last):
     """Count the patients whose same encounters a user and each other user opened."""
+    user_start, encounter, patient, opener_start, opener = rows
     shared[:] = 0
     last[:] = -1
     for a in range(user_start[u], user_start[u + 1]):
@@ -192,17 +192,16 @@ def _shared(u, user_start, encounter, patient, opener_start, opener, shared, las
 
 
 @njit(cache=True, nogil=True)
-def _strength(
-    user, asked, user_start, encounter, patient, opener_start, opener, expected, own
-):  # fmt: skip
+def _strength(user, asked, rows, expected, own):
     """Mean strength between each pair's user and the encounter's other users; sorted by user."""
+    user_start, _, _, opener_start, opener = rows
     found = np.zeros(len(user))
     n_users = len(user_start) - 1
     shared, last = np.zeros(n_users, dtype=np.int64), np.empty(n_users, dtype=np.int64)
     for i in range(len(user)):
         u, e = user[i], asked[i]
         if i == 0 or user[i - 1] != u:
-            _shared(u, user_start, encounter, patient, opener_start, opener, shared, last)
+            _shared(u, rows, shared, last)
         others, total = 0, 0.0
         for p in range(opener_start[e], opener_start[e + 1]):
             v = opener[p]
@@ -217,14 +216,14 @@ def _strength(
 
 
 @njit(cache=True, nogil=True)
-def _colleagues(users, user_start, encounter, patient, opener_start, opener, expected):
+def _colleagues(users, rows, expected):
     """Strength between some users and all."""
-    n_users = len(user_start) - 1
+    n_users = len(rows[0]) - 1
     found = np.zeros((len(users), n_users))
     shared, last = np.zeros(n_users, dtype=np.int64), np.empty(n_users, dtype=np.int64)
     for i in range(len(users)):
         u = users[i]
-        _shared(u, user_start, encounter, patient, opener_start, opener, shared, last)
+        _shared(u, rows, shared, last)
         for v in range(n_users):
             ratio = (shared[v] + 0.5) / (expected[u] * expected[v] + 0.5)
             if shared[v] and ratio > 1.0:

@@ -248,8 +248,11 @@ def _mix(
 
     if not len(units.user):
         return 0.0, 0.0
-    trimmed = replace(units, codes=units.codes[:, np.isin(units.code, known)],
-                      code=units.code[np.isin(units.code, known)])  # fmt: skip
+    trimmed = replace(
+        units,
+        codes=units.codes[:, np.isin(units.code, known)],
+        code=units.code[np.isin(units.code, known)],
+    )
     old = np.asarray(findings.seen.sum(axis=0)).ravel()[column]
     moved = 0.5 * np.abs(mix(of(trimmed)) - mix(old)).sum()
     first, second = trimmed.halves(rng)

@@ -86,9 +86,11 @@ def read_omop(source: Path) -> Tables:
     tied = conditions.filter(pc.is_valid(conditions["user"])).drop_null()
     when = visits.select(["encounter", "at"])
     by_condition = tied.select(["user", "patient", "encounter"]).join(when, "encounter")
-    accesses = pa.concat_tables(
-        [visits, by_condition.select(["user", "patient", "encounter", "at"])]
-    ).group_by(["user", "patient", "encounter", "at"]).aggregate([])  # fmt: skip
+    accesses = (
+        pa.concat_tables([visits, by_condition.select(["user", "patient", "encounter", "at"])])
+        .group_by(["user", "patient", "encounter", "at"])
+        .aggregate([])
+    )
     accesses, more = _complete(accesses, "visits and conditions")
     providers = _rename(provider, user="provider_id", taxonomy="specialty_source_value")
     providers, departments = _departments(source, provider, providers)

@@ -170,19 +170,21 @@ def recognition_facts(
     for (k, classifier), one in recognitions.items():
         core = [name for name in one.classes if name != DE_FACTO]
         precision, recall, f1 = (float(v) for v in one.of(DE_FACTO))
-        facts.append({
-            "specialty": discovery.specialties[k].name,
-            "users": len(discovery.specialties[k].users),
-            "classifier": classifier,
-            "precision": precision,
-            "recall": recall,
-            "f1": f1,
-            "shuffled_f1": one.shuffled_f1,
-            "core_f1": float(one.mean_of(core)[2]),
-            "core_macro_f1": one.macro_f1(core),
-            "p_values": {t: test.p_value for t, test in one.compare(DE_FACTO, core).items()},
-            "pipelines": [score._asdict() for score in one.pipeline_scores(DE_FACTO, core)],
-        })  # fmt: skip
+        facts.append(
+            {
+                "specialty": discovery.specialties[k].name,
+                "users": len(discovery.specialties[k].users),
+                "classifier": classifier,
+                "precision": precision,
+                "recall": recall,
+                "f1": f1,
+                "shuffled_f1": one.shuffled_f1,
+                "core_f1": float(one.mean_of(core)[2]),
+                "core_macro_f1": one.macro_f1(core),
+                "p_values": {t: test.p_value for t, test in one.compare(DE_FACTO, core).items()},
+                "pipelines": [score._asdict() for score in one.pipeline_scores(DE_FACTO, core)],
+            }
+        )
     return facts
 
 

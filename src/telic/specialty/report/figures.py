@@ -154,9 +154,14 @@ def declared_figure(rows: Sequence[Sequence[Any]]) -> Figure:
     for i, row in enumerate(rows):
         if any(isinstance(row[place], str) for place, _, _ in parts):
             axes.annotate(
-                "small numbers not shown", (left[i], i), (4, 0), textcoords="offset points",
-                va="center", fontsize=7, color="#5a6472",
-            )  # fmt: skip
+                "small numbers not shown",
+                (left[i], i),
+                (4, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=7,
+                color="#5a6472",
+            )
     axes.set_xlabel("users", fontsize=8)
     axes.tick_params(labelsize=8)
     axes.legend(frameon=False, ncols=3, loc="lower right", bbox_to_anchor=(1, 1), fontsize=8)

@@ -12,9 +12,15 @@ from telic.specialty.log.access_log import AccessLog
 from telic.specialty.small_cells import cell
 
 CAUGHT = {
-    "planted": ",", "caught before": ",", "caught now": ",", "lost": ",", "gained": ",",
-    "points": "+.1f", "95 %": "[{:.1f}, {:.1f}]", "p": "p",
-}  # fmt: skip
+    "planted": ",",
+    "caught before": ",",
+    "caught now": ",",
+    "lost": ",",
+    "gained": ",",
+    "points": "+.1f",
+    "95 %": "[{:.1f}, {:.1f}]",
+    "p": "p",
+}
 """Columns of `caught_rows`, after the kind."""
 
 
@@ -24,17 +30,31 @@ def specialties_table(log: AccessLog, discovery: Discovery) -> Table:
     def row(one: Specialty) -> list[Any]:
         shown = one.evidence
         return [
-            one.name, cell(len(one.users)), one.listed_code or "none", declaration(log, one),
-            shown and shown.share, shown and shown.by_chance, shown and shown.deviations,
-            one.stability, one.stability_sizes, one.stability_months,
-        ]  # fmt: skip
+            one.name,
+            cell(len(one.users)),
+            one.listed_code or "none",
+            declaration(log, one),
+            shown and shown.share,
+            shown and shown.by_chance,
+            shown and shown.deviations,
+            one.stability,
+            one.stability_sizes,
+            one.stability_months,
+        ]
 
     return Table(
         "Specialties",
         {
-            "specialty": "", "users": ",", "listed code": "", "declared": "", "share": ".2f",
-            "by chance": ".2f", "deviations": ".0f",
-            "stability": ".2f", "other sizes": ".2f", "by month": ".2f",
+            "specialty": "",
+            "users": ",",
+            "listed code": "",
+            "declared": "",
+            "share": ".2f",
+            "by chance": ".2f",
+            "deviations": ".0f",
+            "stability": ".2f",
+            "other sizes": ".2f",
+            "by month": ".2f",
         },
         [row(one) for one in discovery.specialties],
         note="Share: of the practice in its median member's work, on patients that did not form "
@@ -43,7 +63,7 @@ def specialties_table(log: AccessLog, discovery: Discovery) -> Table:
         "Stability: overlap (Jaccard) with the nearest cluster of other runs. Other sizes: "
         "the same where fewer or more clusters are looked for. By month: share of users who "
         "practise it more than anything else in a month.",
-    )  # fmt: skip
+    )
 
 
 def drift_table(carried: Carried) -> Table:
@@ -51,13 +71,23 @@ def drift_table(carried: Carried) -> Table:
     return Table(
         "The findings on patients that are new since",
         {
-            "specialty": "", "share then": ".2f", "share now": ".2f", "95 %": "[{:.2f}, {:.2f}]",
-            "members counted": ",", "folded in": ",", "verdict": "",
+            "specialty": "",
+            "share then": ".2f",
+            "share now": ".2f",
+            "95 %": "[{:.2f}, {:.2f}]",
+            "members counted": ",",
+            "folded in": ",",
+            "verdict": "",
         },
         [
             [
-                one.name, one.found, one.now, one.interval, cell(one.members),
-                cell(one.folded_in), one.verdict,
+                one.name,
+                one.found,
+                one.now,
+                one.interval,
+                cell(one.members),
+                cell(one.folded_in),
+                one.verdict,
             ]
             for one in carried.drift
         ],
@@ -65,7 +95,7 @@ def drift_table(carried: Carried) -> Table:
         f"by {carried.mix_moved:.1%}; as many new patients would move them by about "
         f"{carried.mix_by_chance:.1%} by chance. Where a specialty is weaker, or many users or "
         "codes are new, discover anew.",
-    )  # fmt: skip
+    )
 
 
 def alarms_table(counted: Effect, accesses: int) -> Table:
@@ -133,13 +163,14 @@ def recognition_table(facts: Sequence[Mapping[str, Any]]) -> Table:
     return Table(
         "F1 of each specialty without a code",
         {
-            "specialty": "", "classifier": "",
+            "specialty": "",
+            "classifier": "",
             **dict.fromkeys(("F1", "in shuffled data", "mean of core classes"), ".3f"),
         },
         [[one[key] for key in keys] for one in facts],
         note="In shuffled data: as many users found where every access was moved to a random "
         "encounter; what looking for a group alone gives.",
-    )  # fmt: skip
+    )
 
 
 def pipelines_table(title: str, pipelines: Iterable[Mapping[str, Any]], note: str = "") -> Table:
