@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import sparse
 
-from telic.auc.scaling import Scaling
+from telic.auc.feature_scaling import Scaling
 from telic.data.data_sets import labelled_set, set_file
 
 

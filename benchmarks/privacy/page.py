@@ -21,9 +21,9 @@ from telic.privacy.attacks.auxiliary import Auxiliary
 from telic.privacy.attacks.dehin import _target_links, attack
 from telic.privacy.attacks.score import scores
 from telic.privacy.merged_types import flatten
+from telic.privacy.protected import subsets
 from telic.privacy.risk.limits import Limits
 from telic.privacy.risk.risks import risks
-from telic.privacy.target import subsets
 from telic.privacy.utility.utility_loss import utility_loss
 from telic.simulate.microblog import TQQ_USERS, Community, microblog
 

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from telic.auc import SPAM, VRSPAM
 from telic.auc.diagnostics import batch_sizes, step_noise, trace
-from telic.auc.scaling import SCALINGS, Scaling
+from telic.auc.feature_scaling import SCALINGS, Scaling
 from telic.errors import InputError
 
 RNG = np.random.default_rng(0)

@@ -22,8 +22,8 @@ from telic.auc.estimators.by_name import AUCClassifier
 from telic.auc.estimators.deterministic import PairwiseAUC
 from telic.auc.estimators.online import OAM, OPAUC, SOLAM, RegSOLAM, UniExp
 from telic.auc.estimators.stochastic import SPAM, SPDAM, VRSPAM
+from telic.auc.feature_scaling import Scaling
 from telic.auc.ranker import Labelled
-from telic.auc.scaling import Scaling
 from telic.evaluate.classification import roc_auc
 
 BETAS = tuple(10.0**k for k in range(-5, 6))
@@ -181,7 +181,7 @@ def compare(
         Gives the splits: equal names, equal splits.
     rows : Labelled
     scaling : str
-        As in `telic.auc.scaling.Scaling`.
+        As in `telic.auc.feature_scaling.Scaling`.
     runs : int
         Random splits.
     progress : callable

@@ -9,8 +9,8 @@ from matplotlib import pyplot
 from matplotlib.figure import Figure
 
 from telic.auc.diagnostics import batch_sizes, convergence
+from telic.auc.feature_scaling import Scaling
 from telic.auc.ranker import Labelled
-from telic.auc.scaling import Scaling
 from telic.evaluate.classification import auc_interval, lift_area, partial_auc
 from telic.evaluate.top_of_list import Measure, average_precision, precision_at, resampled
 from telic.report import Report, Table

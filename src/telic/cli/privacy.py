@@ -80,9 +80,9 @@ def risk(
 
     from telic.hin import read_network
     from telic.privacy import Adversary
+    from telic.privacy.protected import sets_to_judge
     from telic.privacy.risk.risk_in_words import meaning
     from telic.privacy.risk.risks import risks
-    from telic.privacy.target import sets_to_judge
 
     net = read_network(network)
     adversary = Adversary.of(
@@ -219,8 +219,8 @@ def attack(
     from telic.privacy.anonymisers.release_steps import COARSENINGS, apply_steps
     from telic.privacy.attacks import dehin
     from telic.privacy.attacks.score import bootstrap_interval, right, scores
+    from telic.privacy.protected import target_type
     from telic.privacy.report.page import FOUND
-    from telic.privacy.target import target_type
 
     if candidates is not None:
         read = [auxiliary, target, rules, steps, None if truth in TRUTHS else truth]

@@ -77,7 +77,7 @@ def anonymise(
     from telic.privacy.anonymisers.ids import randomise_ids, schema_only
     from telic.privacy.anonymisers.k_degree import degree_classes
     from telic.privacy.anonymisers.release_steps import ADDING, apply_steps
-    from telic.privacy.target import target_type
+    from telic.privacy.protected import target_type
     from telic.privacy.utility.utility_loss import STRUCTURE_USERS, utility_loss
 
     check_output(out, reads=[network, steps], overwrite=overwrite)

@@ -12,7 +12,7 @@ from telic.errors import InputError
 from telic.optim import row_products
 from telic.optim.design import refuse_mask
 from telic.optim.losses import Loss
-from telic.optim.method import Method
+from telic.optim.method_facts import Method
 from telic.optim.methods import asbcd, gram, mrbcd, prox_newton, saga, sbcd, sdca, svrg
 from telic.optim.methods.gram import LARGEST_D
 from telic.optim.problem import Problem, make_problem

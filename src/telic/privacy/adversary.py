@@ -6,7 +6,7 @@ from typing import Any
 
 from telic.errors import InputError
 from telic.hin import Network, Rule
-from telic.privacy.target import link_types, target_type
+from telic.privacy.protected import link_types, target_type
 
 
 @dataclass(frozen=True)

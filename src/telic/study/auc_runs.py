@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-import telic.auc.scaling
+import telic.auc.feature_scaling
 import telic.evaluate.classification
 from telic.auc import compare
 from telic.auc.compare import METHODS, DataSet
@@ -162,7 +162,7 @@ def made_by(data: DataSet, method: str, scaling: str) -> str:
         load,
     )
     return fingerprint(
-        *ours, *steps, telic.auc.scaling, telic.evaluate.classification, settings=settings
+        *ours, *steps, telic.auc.feature_scaling, telic.evaluate.classification, settings=settings
     )
 
 

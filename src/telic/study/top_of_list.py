@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 
 from telic.auc import ConjugateGradientAUC, PairwiseAUC
-from telic.auc.scaling import Scaling
+from telic.auc.feature_scaling import Scaling
 from telic.data.data_sets import labelled_set
 from telic.evaluate.classification import partial_auc, roc_auc
 from telic.evaluate.top_of_list import Measure, average_precision, precision_at, resampled

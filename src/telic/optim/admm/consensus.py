@@ -20,7 +20,7 @@ from telic.optim.admm.defaults import (
     default_rho,
 )
 from telic.optim.admm.duality_gap import Certifier, LocalRows, scale_of
-from telic.optim.admm.method import step_of_batches
+from telic.optim.admm.method_facts import step_of_batches
 from telic.optim.admm.methods.steps import State, make_steps
 from telic.optim.admm.methods.variance_reduced import svr_d
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem

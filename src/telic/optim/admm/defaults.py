@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from telic.errors import InputError
-from telic.optim.admm.method import EVERY_X_STEP
+from telic.optim.admm.method_facts import EVERY_X_STEP
 from telic.optim.admm.methods import METHODS
 from telic.optim.admm.methods.steps import squared_norm
 from telic.optim.admm.problem import AdmmProblem

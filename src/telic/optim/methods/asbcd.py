@@ -7,7 +7,7 @@ from numba import njit
 
 from telic.optim import prox_kernels
 from telic.optim.loss_kernels import loss_gradient, of_row
-from telic.optim.method import Method
+from telic.optim.method_facts import Method
 from telic.optim.penalties import GroupElasticNet
 from telic.optim.problem import Problem
 from telic.optim.prox_kernels import advance, soft

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from telic.errors import InputError
-from telic.optim.method import Method
+from telic.optim.method_facts import Method
 from telic.optim.methods.gram_descent import add_two, blocks_of, descend
 from telic.optim.methods.line_search import backtrack
 from telic.optim.methods.sampled_gram import sampled, weighted_gram

@@ -6,7 +6,7 @@ import numpy as np
 
 from telic.errors import InputError
 from telic.optim import row_products
-from telic.optim.method import Method
+from telic.optim.method_facts import Method
 from telic.optim.methods.gram_descent import descend
 from telic.optim.methods.line_search import backtrack
 from telic.optim.methods.prox_newton_anderson import descend_columns

@@ -9,7 +9,7 @@ from numba import njit
 
 from telic.optim import sampling
 from telic.optim.loss_kernels import loss_gradient, of_row
-from telic.optim.method import Method
+from telic.optim.method_facts import Method
 from telic.optim.methods.asbcd import block_labels, group_blocks
 from telic.optim.penalties import GroupElasticNet
 from telic.optim.problem import Problem

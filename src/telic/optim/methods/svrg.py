@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from telic.optim import sampling
-from telic.optim.method import Method
+from telic.optim.method_facts import Method
 from telic.optim.methods.asbcd import (
     LONGEST,
     block_cuts,

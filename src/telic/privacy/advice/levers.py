@@ -13,7 +13,7 @@ from telic.hin import Network
 from telic.privacy.adversary import Adversary
 from telic.privacy.anonymisers.coarsen import link_counts
 from telic.privacy.anonymisers.release_steps import apply_steps
-from telic.privacy.target import attribute_codes
+from telic.privacy.protected import attribute_codes
 from telic.privacy.utility.utility_loss import entropy
 
 

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from telic.errors import InputError
 from telic.hin import Links, Network, Rule
-from telic.privacy.target import link_types, target_type
+from telic.privacy.protected import link_types, target_type
 
 
 def bin_strengths(

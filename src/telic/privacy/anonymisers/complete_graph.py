@@ -8,7 +8,7 @@ from telic.errors import InputError
 from telic.hin import Network
 from telic.hin.links import build_links
 from telic.privacy.anonymisers.random_links import kept_links
-from telic.privacy.target import own_links, target_type
+from telic.privacy.protected import own_links, target_type
 
 MAX_COMPLETE = 50_000_000
 """Links that a complete graph may have, all types together."""

@@ -6,7 +6,7 @@ from telic.errors import InputError
 from telic.hin import Links, Network
 from telic.hin.links import build_links
 from telic.privacy.anonymisers.coarsen import drop_strengths
-from telic.privacy.target import own_links, target_type
+from telic.privacy.protected import own_links, target_type
 
 COUNTING = 0.1
 """Share of the budget that is spent on the number of links."""

@@ -14,7 +14,7 @@ from telic.errors import InputError
 from telic.hin import Links, Network
 from telic.hin.links import build_links
 from telic.hin.sample import neighbours
-from telic.privacy.target import attribute_codes, own_links, target_type
+from telic.privacy.protected import attribute_codes, own_links, target_type
 
 MOST = 6_000
 """Links of either sort that a detector learns from or is asked about."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 from telic.data.contracts import SIMULATED
 from telic.errors import InputError
 from telic.hin import Network, induced
-from telic.privacy.target import target_type
+from telic.privacy.protected import target_type
 
 
 def randomise_ids(

@@ -6,7 +6,7 @@ from telic.errors import InputError
 from telic.hin import Links, LinkType, Network, Schema
 from telic.hin.links import build_links
 from telic.privacy.anonymisers.random_links import add_random_links
-from telic.privacy.target import target_type
+from telic.privacy.protected import target_type
 
 
 def joint_k_degree(

@@ -6,7 +6,7 @@ from telic.errors import InputError
 from telic.hin import Network
 from telic.privacy.anonymisers.fake_links import add_plausible_links
 from telic.privacy.anonymisers.random_links import add_random_links, kept_links
-from telic.privacy.target import own_links, target_type
+from telic.privacy.protected import own_links, target_type
 
 
 def perturb_links(

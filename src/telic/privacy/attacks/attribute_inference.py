@@ -11,8 +11,8 @@ from telic.hin.sample import neighbours
 from telic.privacy.adversary import Adversary
 from telic.privacy.attacks.score import bootstrap_interval
 from telic.privacy.merged_types import flatten
+from telic.privacy.protected import attribute_codes
 from telic.privacy.risk.look_alikes import farthest
-from telic.privacy.target import attribute_codes
 
 WAYS = {
     "row": "the person's row, or one that looks the same",

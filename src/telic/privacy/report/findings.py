@@ -14,10 +14,10 @@ from telic.privacy.attacks.auxiliary import Auxiliary, TooManyPairs
 from telic.privacy.attacks.dehin import attack
 from telic.privacy.attacks.score import Score, bootstrap_interval, right, same_ids, scores
 from telic.privacy.merged_types import flatten
+from telic.privacy.protected import sets_to_judge
 from telic.privacy.risk.limits import Limits
 from telic.privacy.risk.look_alikes import farthest
 from telic.privacy.risk.risks import Risk, risks
-from telic.privacy.target import sets_to_judge
 
 SECONDS = 300
 """How long the report searches for a release at most."""

@@ -9,7 +9,7 @@ from numba import njit, prange
 from telic.hin import Links
 from telic.privacy.adversary import Adversary
 from telic.privacy.merged_types import Flat
-from telic.privacy.target import attribute_codes
+from telic.privacy.protected import attribute_codes
 from telic.privacy.threads import threads_for
 
 _NO_STRENGTH = np.empty(0, np.int32)

@@ -11,6 +11,7 @@ from telic.errors import InputError
 from telic.hin import Network
 from telic.privacy.adversary import Adversary
 from telic.privacy.merged_types import flatten
+from telic.privacy.protected import own_links, sets_to_judge
 from telic.privacy.risk.look_alikes import (
     Layer,
     Neighbourhood,
@@ -19,7 +20,6 @@ from telic.privacy.risk.look_alikes import (
     profiles,
     refine,
 )
-from telic.privacy.target import own_links, sets_to_judge
 
 ROWS = 16
 """Distances of which the risk is given, beside the farthest, where no distance is set."""

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from telic.hin import Links, Network
-from telic.privacy.target import own_links
+from telic.privacy.protected import own_links
 
 TRAINED_ON = 4000
 """Pairs of users, with and without a link alike, that a model is trained or tested on."""

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from telic.errors import InputError
 from telic.optim import sampling
-from telic.optim.admm.method import AdmmMethod
+from telic.optim.admm.method_facts import AdmmMethod
 from telic.optim.admm.methods.steps import State, Steps, prox, squared_norm
 from telic.optim.admm.problem import AdmmProblem, Constraint
 from telic.optim.admm.result import Point

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from telic.optim import sampling
-from telic.optim.admm.method import AdmmMethod
+from telic.optim.admm.method_facts import AdmmMethod
 from telic.optim.admm.methods.steps import State, Steps, add_iterate, dual, sweep, x_step
 from telic.optim.admm.problem import AdmmProblem
 from telic.optim.admm.result import Point
