@@ -16,6 +16,8 @@ COMMANDS = {
     "completion fit --queries": ["other", "OUT", "--queries", "IN"],
     "completion evaluate": ["IN", "--report", "OUT"],
     "completion export-log": ["IN", "OUT"],
+    "completion signals": ["IN", "--report", "OUT"],
+    "completion signals --model": ["IN", "--model", "OUT"],
     "auc fit": ["IN", "--model", "OUT", "--label", "y"],
     "auc fit --report": ["IN", "--model", "new", "--report", "OUT"],
     "auc rank": ["IN", "--model", "other", "--output", "OUT"],

@@ -5,7 +5,13 @@ from telic.choice.dual_ascent import fit_sdca
 from telic.choice.elastic_net import Elastic, Fit
 from telic.choice.factored_choices import FactoredChoices
 from telic.choice.minibatch_saga import fit_saga
-from telic.choice.newton import descend, fit_groups, fit_pooled, leave_one_group_out
+from telic.choice.newton import (
+    descend,
+    fit_groups,
+    fit_pooled,
+    gap_bound,
+    leave_one_group_out,
+)
 from telic.choice.online import learn_online
 from telic.choice.printed_algorithm import fit_printed
 from telic.choice.proximal_gradient import fit_accelerated
@@ -22,6 +28,7 @@ __all__ = [
     "fit_printed",
     "fit_saga",
     "fit_sdca",
+    "gap_bound",
     "learn_online",
     "leave_one_group_out",
 ]

@@ -118,6 +118,28 @@ def leave_one_group_out(choices: Choices, pooled: np.ndarray, *, l2: float) -> n
     return pooled - _solve(rest_hessian, rest_gradient)
 
 
+def gap_bound(choices: Choices, weights: np.ndarray, *, l2: float) -> float:
+    """Bound how far the objective (2.3.6) at some weights is above its optimum, over all groups.
+
+    The dual objective at the probabilities that the weights give falls short of the primal one by
+    ``|gradient|^2 / (2 * l2)``, which is also what strong convexity bounds.
+
+    Parameters
+    ----------
+    choices : Choices
+    weights : array of shape (d,)
+    l2 : float > 0
+
+    Examples
+    --------
+    >>> choices = Choices(x=[[0.0], [1.0]], offset=[0.0, 0.0], start=[0, 2], chosen=[1])
+    >>> gap_bound(choices, fit_pooled(choices, l2=0.1), l2=0.1) < 1e-9
+    True
+    """
+    gradient = choices.gradient(weights, l2=l2)
+    return float(gradient @ gradient) / (2 * l2)
+
+
 def descend(
     choices: Choices, *, l2: float, max_passes: int = 40, start: np.ndarray | None = None
 ) -> np.ndarray:

@@ -1,0 +1,38 @@
+"""One conditional logit over candidates whose signals are groups of features to be switched on."""
+
+from telic.completion.signals.evaluation import controls, measured, models_of
+from telic.completion.signals.features import FEATURES, GROUPS
+from telic.completion.signals.learning import (
+    STATIC,
+    Lessons,
+    SignalWeights,
+    choosing_moments,
+    learn,
+    lessons_of,
+)
+from telic.completion.signals.searches import Searches
+from telic.completion.signals.suggesting import (
+    SignalCompleter,
+    SignalComposition,
+    SignalSuggestion,
+)
+from telic.completion.signals.sweep import Shrinkage
+
+__all__ = [
+    "FEATURES",
+    "GROUPS",
+    "STATIC",
+    "Lessons",
+    "Searches",
+    "Shrinkage",
+    "SignalCompleter",
+    "SignalComposition",
+    "SignalSuggestion",
+    "SignalWeights",
+    "choosing_moments",
+    "controls",
+    "learn",
+    "lessons_of",
+    "measured",
+    "models_of",
+]

@@ -1,0 +1,265 @@
+"""Learn the weights of the signals: a conditional logit, a penalty and a gate for each group."""
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from telic.choice import Choices, fit_pooled, gap_bound
+from telic.completion.signals.features import GROUP_OF, GROUPS, WIDTH
+from telic.completion.signals.searches import CHOSEN, LEARNED, Searches
+from telic.completion.signals.sweep import (
+    SHRINKAGE,
+    Moments,
+    Shrinkage,
+    every_prefix,
+    one_prefix,
+    walk,
+)
+from telic.errors import InputError
+from telic.evaluate import paired_t_test, reciprocal_ranks, standard_deviations
+
+PENALTIES = (1.0, 10.0, 100.0, 1000.0)
+"""Weights of a group's penalty to choose from."""
+USUAL = 10.0
+"""The penalty before anything is chosen."""
+LEVEL = 0.9
+"""Coverage of the interval that must lie above zero for a group to stay: one-sided, 5 %."""
+SHOWN = 10
+"""Suggestions in a list; a query that is ranked later counts 0."""
+TOLERANCE = 1e-4
+"""Of the objective: a larger gap raises a ConvergenceWarning."""
+MOST_LEARNED, MOST_CHOSEN = 100_000, 3_000
+"""Submissions that weights, and penalties, are learned from at most, drawn at random. A few dozen
+weights are as good as known from so many."""
+
+
+@dataclass(frozen=True)
+class SignalWeights:
+    """What a fit found; all zero is the static order, by popularity alone.
+
+    The preference of a candidate is ``log(1 + submissions) + features @ weights``.
+    """
+
+    weights: np.ndarray
+    """float64 (WIDTH,), in the units of the features; 0 in groups that are off."""
+    penalties: dict[str, float]
+    """Of each group that is on: lambda of ``lambda / 2 * |w / spread|^2``."""
+    deviations: np.ndarray
+    """float64 (WIDTH,): spread of each feature over the candidates that were learned from."""
+    choices: int = 0
+    """Compositions that were learned from: those whose query was among the candidates."""
+    objective: float = np.nan
+    """Penalised loss at the weights, in all."""
+    static: float = np.nan
+    """The same at zero weights: never less."""
+    gap: float = np.nan
+    """The objective is at most so far above its optimum."""
+    gates: dict[str, str] = field(default_factory=dict)
+    """Of each group: why it is on or off."""
+
+    @property
+    def personal(self) -> bool:
+        """Whether the user's own queries are candidates that others must not see."""
+        return "personal" in self.penalties
+
+    def scores(self, moments: Moments) -> np.ndarray:
+        """Return the preference of every candidate, ``-inf`` where it is none."""
+        score = static_score(moments) + moments.features @ self.weights
+        there = moments.candidates >= 0 if self.personal else moments.known
+        return np.where(there, score, -np.inf)
+
+    def ranks(self, moments: Moments) -> np.ndarray:
+        """Return the reciprocal rank of the query at each moment; 0 beyond the list shown."""
+        found = reciprocal_ranks(self.scores(moments), moments.position)
+        return np.where(found > 1 / (SHOWN + 0.5), found, 0.0)
+
+
+STATIC = SignalWeights(np.zeros(WIDTH), {}, np.ones(WIDTH))
+"""The static order: most popular completion."""
+
+
+def static_score(moments: Moments) -> np.ndarray:
+    """Return log(1 + submissions) of every candidate; 0 of one that others must not see."""
+    return moments.features[..., 0]
+
+
+class Lessons:
+    """Moments made ready for fits with any groups and penalties.
+
+    Parameters
+    ----------
+    moments : sequence of Moments
+        Of submissions to learn from, one prefix of each.
+
+    Raises
+    ------
+    InputError
+        If in none of them the query is among the candidates.
+    """
+
+    def __init__(self, moments: Iterable[Moments]) -> None:
+        rows, offsets, known, sizes, chosen = [], [], [], [], []
+        for piece in moments:
+            hit = piece.position >= 0
+            there = (piece.candidates >= 0)[hit]
+            rows.append(piece.features[hit][there])
+            offsets.append(static_score(piece)[hit][there])
+            known.append(piece.known[hit][there])
+            sizes.append(there.sum(axis=1))
+            chosen.append(piece.position[hit])
+        if not sum(map(len, sizes)):
+            raise InputError(
+                "no query of the part to learn from was among the candidates: too few are "
+                "submitted by several users. Lower the number of users that a query needs, or "
+                "bring a longer log."
+            )
+        self.deviations = standard_deviations(np.concatenate(rows))
+        self._x = np.concatenate(rows) / self.deviations
+        self._offset, self._known = np.concatenate(offsets), np.concatenate(known)
+        self._start = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
+        self._chosen = self._start[:-1] + np.concatenate(chosen)
+
+    def fit(self, penalties: dict[str, float]) -> SignalWeights:
+        """Fit the groups that have a penalty to the end, and certify it.
+
+        Minimises the loss (2.3.6), a sum over the compositions, plus the penalties. A fit that is
+        not better than zero weights gives zero weights.
+
+        Raises
+        ------
+        InputError
+            If a group is unknown or a penalty is no number above 0.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If the gap is above `TOLERANCE` of the objective.
+        """
+        for group, penalty in penalties.items():
+            if group not in GROUPS or not 0 < penalty < np.inf:
+                raise InputError(
+                    f"penalty of {group!r} is {penalty}, expected numbers > 0 for some of "
+                    f"{', '.join(GROUPS)}."
+                )
+        columns = np.flatnonzero([group in penalties for group in GROUP_OF])
+        if not len(columns):
+            return STATIC
+        # One penalty for all, on columns that are scaled by what each group's own asks for.
+        scale = np.sqrt([penalties[GROUP_OF[column]] for column in columns])
+        choices = self._choices(columns, scale, "personal" in penalties)
+        static = choices.loss(np.zeros(len(columns)))
+        found = fit_pooled(choices, l2=1.0)
+        objective = choices.loss(found, l2=1.0)
+        if not objective <= static:
+            found, objective = np.zeros(len(columns)), static
+        gap = gap_bound(choices, found, l2=1.0)
+        if gap > TOLERANCE * (1 + objective):
+            from sklearn.exceptions import ConvergenceWarning  # scikit-learn takes seconds
+
+            warnings.warn(
+                f"the fit of the signals is up to {gap:.2g} above its optimum, of {objective:.3g}.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        weights = np.zeros(WIDTH)
+        weights[columns] = found / scale / self.deviations[columns]
+        return SignalWeights(
+            weights, dict(penalties), self.deviations, len(choices), objective, static, gap
+        )
+
+    def _choices(self, columns: np.ndarray, scale: np.ndarray, personal: bool) -> Choices:
+        x, offset = self._x[:, columns] / scale, self._offset
+        if personal:
+            return Choices(x, offset, self._start, self._chosen)
+        use = self._known[self._chosen]
+        keep = self._known & np.repeat(use, np.diff(self._start))
+        place = np.cumsum(keep) - 1
+        sizes = np.add.reduceat(keep, self._start[:-1])[use]
+        start = np.concatenate([[0], np.cumsum(sizes)])
+        return Choices(x[keep], offset[keep], start, place[self._chosen[use]])
+
+
+def lessons_of(
+    searches: Searches, *, shrinkage: Shrinkage = SHRINKAGE, most: int = MOST_LEARNED
+) -> Lessons:
+    """Gather what weights are learned from: one prefix each of at most so many submissions."""
+    rng = np.random.default_rng([searches.seed, 3])
+    events = _some(np.flatnonzero(searches.part == LEARNED), most, rng)
+    return Lessons(walk(searches, *one_prefix(searches, events, rng), shrinkage=shrinkage))
+
+
+def choosing_moments(
+    searches: Searches, *, shrinkage: Shrinkage = SHRINKAGE, most: int = MOST_CHOSEN
+) -> list[Moments]:
+    """Gather what penalties are chosen by: every prefix of at most so many submissions."""
+    rng = np.random.default_rng([searches.seed, 4])
+    events = _some(np.flatnonzero(searches.part == CHOSEN), most, rng)
+    return list(walk(searches, *every_prefix(searches, events), shrinkage=shrinkage))
+
+
+def _some(events: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
+    return events if len(events) <= most else np.sort(rng.choice(events, most, replace=False))
+
+
+def learn(
+    searches: Searches,
+    lessons: Lessons,
+    chosen_by: Sequence[Moments],
+    groups: Sequence[str] = tuple(GROUPS),
+    *,
+    progress: Callable[[str], None] = lambda step: None,
+) -> SignalWeights:
+    """Choose a penalty for each group, switch off what does not help, and fit.
+
+    One group after the other takes the penalty with the largest mean reciprocal rank on the part of
+    the log to choose by. Then a group, the one of least worth first, is switched off unless its
+    gain there over the fit without it is above zero with certainty: `LEVEL`, users as unit.
+
+    Parameters
+    ----------
+    searches : Searches
+    lessons, chosen_by
+        From `lessons_of` and `choosing_moments`.
+    groups : sequence of str
+        Some of `GROUPS`: those that may be on.
+    progress : callable, optional
+        Called with a short text before each piece of work.
+    """
+    unit = np.concatenate([searches.unit[moments.event] for moments in chosen_by])
+
+    def accuracy(fitted: SignalWeights) -> np.ndarray:
+        return np.concatenate([fitted.ranks(moments) for moments in chosen_by])
+
+    penalties = dict.fromkeys(groups, USUAL)
+    for group in groups:
+        progress(f"penalty of {group}")
+        tried = {p: accuracy(lessons.fit(penalties | {group: p})).mean() for p in PENALTIES}
+        penalties[group] = max(tried, key=tried.__getitem__)
+    gates: dict[str, str] = {}
+    while penalties:
+        progress(f"worth of {', '.join(penalties)}")
+        whole = accuracy(lessons.fit(penalties))
+        tests = {
+            group: paired_t_test(whole, accuracy(lessons.fit(_without(penalties, group))), unit,
+                                 level=LEVEL)
+            for group in penalties
+        }  # fmt: skip
+        said = {
+            group: f"MRR {100 * test.difference:+.2f} points on the half to choose by "
+            f"({100 * test.low:+.2f} to {100 * test.high:+.2f})"
+            for group, test in tests.items()
+        }
+        useless = [group for group, test in tests.items() if not test.low > 0]
+        if not useless:
+            gates |= {group: f"on: {text}" for group, text in said.items()}
+            break
+        worst = min(useless, key=lambda group: tests[group].difference)
+        gates[worst] = f"off: {said[worst]}"
+        penalties = _without(penalties, worst)
+    return replace(lessons.fit(penalties), gates={group: gates[group] for group in groups})
+
+
+def _without(penalties: dict[str, float], group: str) -> dict[str, float]:
+    return {name: penalty for name, penalty in penalties.items() if name != group}

@@ -1,0 +1,78 @@
+"""What two queries have in common: words and runs of three characters, as sorted sets of hashes."""
+
+import numpy as np
+from numba import njit
+
+from telic.completion.feedback import word_byte
+
+_BASIS, _PRIME = np.uint64(14695981039346656037), np.uint64(1099511628211)  # FNV-1a, 64 bits
+
+
+@njit(cache=True, nogil=True)
+def word_set(text):
+    """Hashes of the words of a folded text, ascending, each once."""
+    found = np.empty(len(text) // 2 + 1, np.uint64)
+    used, inside, code = 0, False, _BASIS
+    for p in range(len(text) + 1):
+        if p < len(text) and word_byte(text[p]):
+            code = ((code if inside else _BASIS) ^ np.uint64(text[p])) * _PRIME
+            inside = True
+        elif inside:
+            found[used] = code
+            used += 1
+            inside = False
+    return np.unique(found[:used])
+
+
+@njit(cache=True, nogil=True)
+def gram_set(text):
+    """Runs of three bytes of a folded text, ascending, each once."""
+    found = np.empty(max(len(text) - 2, 0), np.uint64)
+    for p in range(len(found)):
+        found[p] = (
+            (np.uint64(text[p]) << np.uint64(16))
+            | (np.uint64(text[p + 1]) << np.uint64(8))
+            | np.uint64(text[p + 2])
+        )
+    return np.unique(found)
+
+
+@njit(cache=True, nogil=True)
+def common(one, other):
+    """How many elements two ascending sets share."""
+    i = j = shared = 0
+    while i < len(one) and j < len(other):
+        if one[i] == other[j]:
+            shared += 1
+            i += 1
+            j += 1
+        elif one[i] < other[j]:
+            i += 1
+        else:
+            j += 1
+    return shared
+
+
+@njit(cache=True, nogil=True)
+def begins_with(text, start):
+    """Whether a text is longer than another one and begins with it."""
+    if len(start) == 0 or len(text) <= len(start):
+        return False
+    for p in range(len(start)):  # noqa: SIM110 (numba has no generators here)
+        if text[p] != start[p]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def sets_of(blob, offsets, words):
+    """The word sets, or the gram sets, of many texts: where each begins, and all of them."""
+    n = len(offsets) - 1
+    start = np.zeros(n + 1, np.int64)
+    held = np.empty(len(blob) + 1, np.uint64)
+    for i in range(n):
+        text = blob[offsets[i] : offsets[i + 1]]
+        own = word_set(text) if words else gram_set(text)
+        start[i + 1] = start[i] + len(own)
+        held[start[i] : start[i + 1]] = own
+    return start, held[: start[n]].copy()

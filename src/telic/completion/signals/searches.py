@@ -1,0 +1,204 @@
+"""A query log made ready: phrases, sessions, and which submissions are learned from or tested."""
+
+from copy import copy
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from telic.completion.folding import fold
+from telic.completion.index import PrefixIndex
+from telic.completion.relevance import Submissions
+from telic.data.queries import QueryLog
+from telic.errors import InputError
+
+MINUTE = 60 * 1_000_000
+SESSION_GAP = 30.0
+"""Minutes without a submission after which a user's next one begins a new session."""
+WARM_UP, LEARN = 0.4, 0.7
+"""Shares of the submissions, in time: before the first only counts are taken, up to the second
+weights are learned, and the rest chooses penalties on one half of the users and tests on the other.
+"""
+COUNTED, LEARNED, CHOSEN, TESTED = 0, 1, 2, 3
+
+
+class Searches:
+    """The submissions of a query log in time order, with users, sessions and the split.
+
+    Queries that fold alike are one phrase, spelled as it is submitted most. Weights are learned and
+    penalties chosen on one half of the users, and everything is reported on the other half, later
+    in time. Who belongs to which half is drawn by `seed`. A log that names nobody has one half of
+    its submissions for each.
+
+    Parameters
+    ----------
+    log : QueryLog
+    session_gap : float > 0
+        Minutes: see `SESSION_GAP`.
+    min_users : int
+        A query may be suggested once so many users submitted it; see `Submissions`.
+    seed : int
+
+    Raises
+    ------
+    InputError
+        If a setting is out of its range.
+
+    Attributes
+    ----------
+    index : PrefixIndex
+        Every phrase of the log; which of them are known when is in `opens`.
+    at, query, user, count, opens
+        As in `telic.completion.relevance.Submissions`; `user` is -1 where nobody is named.
+    before : int64 array of shape (m,)
+        The submission before this one in its session; -1 where it is the first.
+    names : list of str
+        The users.
+
+    Examples
+    --------
+    >>> log = QueryLog(["tea", "Tea", "teapot"], np.array([0, 2, 1, 0]),
+    ...     60_000_000 * np.array([0, 1, 90, 91]), ["ann"], np.zeros(4, int), np.ones(4))
+    >>> searches = Searches(log, min_users=1)
+    >>> searches.index.phrases(searches.query), searches.before.tolist()
+    (['tea', 'teapot', 'tea', 'tea'], [-1, 0, -1, 2])
+    """
+
+    def __init__(
+        self,
+        log: QueryLog,
+        *,
+        session_gap: float = SESSION_GAP,
+        min_users: int = 3,
+        seed: int = 0,
+    ) -> None:
+        if not session_gap > 0:
+            raise InputError(f"session_gap is {session_gap}, expected minutes > 0.")
+        if min_users < 1:
+            raise InputError(f"min_users is {min_users}, expected at least 1.")
+        self.index, number = _catalogue(log)
+        named = [i for i, name in enumerate(log.users) if name is not None]
+        self.names = [str(log.users[i]) for i in named]
+        person = np.full(len(log.users), -1, np.int32)
+        person[named] = np.arange(len(named))
+        parts = [(log.at, number[log.query], person[log.user], log.count)]
+        events = Submissions.gathered(parts, min_users=min_users)
+        self.at, self.query, self.user = events.at, events.query.astype(np.int32), events.user
+        self.count, self.opens = events.count, events.opens
+        self.before = _before(self.at, self.user, int(session_gap * MINUTE))
+        self.seed, self.min_users = seed, min_users
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    @property
+    def users(self) -> int:
+        """Number of users."""
+        return len(self.names)
+
+    @property
+    def unit(self) -> np.ndarray:
+        """int64 (m,): what intervals take as one: the user, or the submission that names nobody."""
+        return np.where(self.user >= 0, self.user, self.users + np.arange(len(self)))
+
+    @cached_property
+    def part(self) -> np.ndarray:
+        """int8 (m,): `COUNTED`, `LEARNED`, `CHOSEN` or `TESTED`.
+
+        Raises
+        ------
+        InputError
+            If there are too few submissions to split, or all are from one moment.
+        """
+        m, rng = len(self), np.random.default_rng(self.seed)
+        if m < 20:
+            raise InputError(
+                f"the log holds {m} submissions: too few to split. Bring a longer log."
+            )
+        half = rng.permutation(self.users) % 2 == 0
+        learns = np.where(self.user >= 0, np.append(half, False)[self.user], rng.random(m) < 0.5)
+        first, second = self.at[int(WARM_UP * m)], self.at[int(LEARN * m)]
+        part = np.full(m, COUNTED, np.int8)
+        part[(self.at >= first) & (self.at < second) & learns] = LEARNED
+        part[(self.at >= second) & learns] = CHOSEN
+        part[(self.at >= second) & ~learns] = TESTED
+        for name, which in (("learn from", LEARNED), ("choose by", CHOSEN), ("test on", TESTED)):
+            if not (part == which).any():
+                raise InputError(
+                    f"the log has no submission to {name}: it is split in time, at "
+                    f"{WARM_UP:.0%} and {LEARN:.0%}, and by users. Bring a log of more days and "
+                    "users."
+                )
+        return part
+
+    def shuffled_sessions(self) -> Self:
+        """Return the control in which each session is another user's: it must be worth nothing.
+
+        Submissions that have one before them exchange it among themselves, within the same part
+        of the split. Everything else stays.
+        """
+        rng = np.random.default_rng([self.seed, 1])
+        other = copy(self)
+        other.before = self.before.copy()
+        for part in np.unique(self.part):
+            rows = np.flatnonzero((self.part == part) & (self.before >= 0))
+            given = rng.permutation(rows)
+            for _ in range(20):  # those who drew themselves draw again
+                own = np.flatnonzero(self.user[given] == self.user[rows])
+                if not len(own):
+                    break
+                mixed = np.union1d(own, rng.integers(len(rows), size=len(own)))
+                given[mixed] = given[rng.permutation(mixed)]
+            other.before[rows] = self.before[given]
+        return other
+
+    def shuffled_times(self) -> Self:
+        """Return the control in which submissions exchange their times: time must be worth nothing.
+
+        Counts, users and the split in time keep their sizes; sessions are left out, because they
+        would be torn apart.
+        """
+        rng = np.random.default_rng([self.seed, 2])
+        other = copy(self)
+        order = rng.permutation(len(self))
+        other.query, other.user, other.count = (
+            a[order] for a in (self.query, self.user, self.count)
+        )
+        # When a query may be suggested follows the new order.
+        events = Submissions.gathered(
+            [(self.at, other.query, other.user, other.count)], min_users=self.min_users
+        )
+        other.opens = events.opens
+        other.before = np.full(len(self), -1)
+        other.__dict__.pop("part", None)  # made anew, for the users where they are now
+        return other
+
+
+def _catalogue(log: QueryLog) -> tuple[PrefixIndex, np.ndarray]:
+    """Index the phrases of a log and return the id of each of its queries."""
+    forms: dict[str, int] = {}
+    form = np.array([forms.setdefault(fold(text), len(forms)) for text in log.queries], np.int64)
+    submitted = np.bincount(log.query, log.count, len(log.queries))
+    # Of the spellings of a form, the one submitted most; the first of equals.
+    order = np.lexsort((-np.arange(len(form)), submitted))
+    spelling = np.zeros(len(forms), np.int64)
+    spelling[form[order]] = order
+    texts = [log.queries[i] for i in spelling]
+    index, given = PrefixIndex.build_ordered(texts, np.zeros(len(texts)))
+    number = np.empty(len(texts), np.int64)
+    number[given] = np.arange(len(texts))
+    return index, number[form]
+
+
+def _before(at: np.ndarray, user: np.ndarray, gap: int) -> np.ndarray:
+    """Return the last submission of the same user that is earlier, by at most `gap`; -1 if none."""
+    by_user = np.lexsort((np.arange(len(at)), user))
+    first = np.ones(len(at), bool)  # of the submissions of one user at one moment
+    first[1:] = (np.diff(user[by_user]) != 0) | (np.diff(at[by_user]) != 0)
+    place = np.maximum.accumulate(np.where(first, np.arange(len(at)), 0))
+    found = by_user[np.maximum(place - 1, 0)]
+    last = by_user
+    fits = (place > 0) & (user[found] == user[last]) & (at[last] - at[found] <= gap)
+    before = np.full(len(at), -1, np.int64)
+    before[last] = np.where(fits & (user[last] >= 0), found, -1)
+    return before

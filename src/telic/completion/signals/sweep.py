@@ -1,0 +1,232 @@
+"""Walk through a query log: at chosen prefixes, the candidates and their signals as of then."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from telic.completion.index_kernels import prefix_range
+from telic.completion.signals.features import (
+    CLOCK_SHRINKAGE,
+    PAIR_SHRINKAGE,
+    WIDTH,
+    write_features,
+)
+from telic.completion.signals.pool import POOL, POPULAR, gather
+from telic.completion.signals.searches import Searches
+from telic.completion.signals.state import CONTEXT, WINDOWS, State, begun, move_on, place_in
+
+LONGEST = 20
+"""Characters up to which prefixes are completed; few people type more before they choose."""
+AT_ONCE = 20_000
+"""Prefixes whose candidates are held in memory at a time."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Some prefixes of some submissions, with candidates: a row each, in order of time.
+
+    The prefixes are synthetic: a query log has none, so each query is taken to have been typed from
+    left to right.
+    """
+
+    event: np.ndarray
+    """int64 (T,): submission of the log."""
+    length: np.ndarray
+    """int64 (T,): characters typed."""
+    candidates: np.ndarray
+    """int32 (T, POOL): phrases, the most popular first; -1 where there are fewer."""
+    known: np.ndarray
+    """bool (T, POOL): whether it may be suggested to everybody; else it is the user's own."""
+    features: np.ndarray
+    """float64 (T, POOL, WIDTH): see `telic.completion.signals.features`."""
+    position: np.ndarray
+    """int64 (T,): column of the query that was submitted; -1 if it is no candidate."""
+    possible: np.ndarray
+    """bool (T,): whether anything could have suggested it: it was known, or the user's own."""
+    seen: np.ndarray
+    """float64 (T, 2): how often the user had submitted anything, and anybody this query, before."""
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+
+@dataclass(frozen=True)
+class Shrinkage:
+    """Numbers of submissions that rates are mixed with: see `telic.completion.signals.features`."""
+
+    clock: float = CLOCK_SHRINKAGE
+    pairs: float = PAIR_SHRINKAGE
+
+
+SHRINKAGE = Shrinkage()
+
+
+def lengths_of(searches: Searches) -> np.ndarray:
+    """Return how many characters each phrase has, folded, at most `LONGEST`."""
+    letters = np.asarray(searches.index.folded_bytes) & 0xC0 != 0x80
+    before = np.concatenate([[0], np.cumsum(letters)])
+    offsets = searches.index.folded_offsets
+    return np.minimum(before[offsets[1:]] - before[offsets[:-1]], LONGEST)
+
+
+def every_prefix(searches: Searches, events: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return each of the submissions with each length of its prefixes: (event, length)."""
+    longest = lengths_of(searches)[searches.query[events]]
+    first = np.cumsum(longest) - longest
+    return np.repeat(events, longest), np.arange(longest.sum()) - np.repeat(first, longest) + 1
+
+
+def one_prefix(
+    searches: Searches, events: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return each of the submissions with one length, drawn evenly: (event, length)."""
+    return events, rng.integers(1, lengths_of(searches)[searches.query[events]] + 1)
+
+
+def walk(
+    searches: Searches,
+    events: np.ndarray,
+    lengths: np.ndarray,
+    *,
+    shrinkage: Shrinkage = SHRINKAGE,
+    at_once: int = AT_ONCE,
+) -> Iterator[Moments]:
+    """Yield the moments of some prefixes, piece by piece, everything counted before each.
+
+    Parameters
+    ----------
+    searches : Searches
+    events, lengths : int arrays of shape (T,)
+        Submissions, ascending, and how many characters of each are typed.
+    shrinkage : Shrinkage
+    at_once : int
+        Prefixes in a piece.
+    """
+    state, log = begun(searches), log_of(searches)
+    expired, done = np.zeros(len(WINDOWS), np.int64), 0
+    activity = np.zeros(searches.users + 1)
+    for first in range(0, len(events), at_once):
+        part = slice(first, first + at_once)
+        moments = _empty(events[part], lengths[part])
+        done = _fill(
+            state, log, (shrinkage.clock, shrinkage.pairs), moments, activity, expired, done
+        )
+        yield Moments(*moments)
+
+
+def log_of(searches: Searches) -> tuple[np.ndarray, ...]:
+    """Return the submissions as `state.move_on` takes them."""
+    s = searches
+    return s.at, s.query, s.user, s.count, s.opens, s.before
+
+
+def at_the_end(searches: Searches) -> State:
+    """Return the state after the last submission."""
+    state = begun(searches)
+    last = int(searches.at[-1]) + 1
+    move_on(state, log_of(searches), last, np.zeros(len(WINDOWS), np.int64), 0)
+    return state
+
+
+def _empty(events: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, ...]:
+    t = len(events)
+    return (
+        np.ascontiguousarray(events, np.int64),
+        np.ascontiguousarray(lengths, np.int64),
+        np.full((t, POOL), -1, np.int32),
+        np.zeros((t, POOL), bool),
+        np.zeros((t, POOL, WIDTH)),
+        np.full(t, -1, np.int64),
+        np.zeros(t, bool),
+        np.zeros((t, 2)),
+    )
+
+
+@njit(cache=True, nogil=True)
+def bytes_typed(text, characters):
+    """How many bytes of a UTF-8 text its first characters are."""
+    for p in range(len(text)):
+        if text[p] & 0xC0 != 0x80:
+            if characters == 0:
+                return p
+            characters -= 1
+    return len(text)
+
+
+@njit(cache=True, nogil=True)
+def session_of(state, query, first, before):
+    """The earlier queries of a session, latest first, as `features.write_features` takes them."""
+    ids = np.empty(CONTEXT, np.int64)
+    used, letters, words, grams = 0, 0, 0, 0
+    b = first
+    while b >= 0 and used < CONTEXT:
+        q = query[b]
+        ids[used] = q
+        letters += state.text_start[q + 1] - state.text_start[q]
+        words += state.word_start[q + 1] - state.word_start[q]
+        grams += state.gram_start[q + 1] - state.gram_start[q]
+        used, b = used + 1, before[b]
+    text, text_start = np.empty(letters, np.uint8), np.zeros(used + 1, np.int64)
+    word, word_start = np.empty(words, np.uint64), np.zeros(used + 1, np.int64)
+    gram, gram_start = np.empty(grams, np.uint64), np.zeros(used + 1, np.int64)
+    for s in range(used):
+        q = ids[s]
+        text_start[s + 1] = text_start[s] + state.text_start[q + 1] - state.text_start[q]
+        word_start[s + 1] = word_start[s] + state.word_start[q + 1] - state.word_start[q]
+        gram_start[s + 1] = gram_start[s] + state.gram_start[q + 1] - state.gram_start[q]
+        text[text_start[s] : text_start[s + 1]] = state.text[
+            state.text_start[q] : state.text_start[q + 1]
+        ]
+        word[word_start[s] : word_start[s + 1]] = state.word[
+            state.word_start[q] : state.word_start[q + 1]
+        ]
+        gram[gram_start[s] : gram_start[s + 1]] = state.gram[
+            state.gram_start[q] : state.gram_start[q + 1]
+        ]
+    return ids[:used], text, text_start, word, word_start, gram, gram_start
+
+
+@njit(cache=True, nogil=True)
+def _fill(state, log, shrinkage, moments, activity, expired, done):
+    """Fill the rows of some moments; return how many submissions are counted."""
+    at, query, user, count, _, before = log
+    event, length, candidates, known, features, position, possible, seen = moments
+    ids, counts = np.empty(POPULAR, np.int64), np.empty(POPULAR)
+    current = -1
+    own = (0, 0)
+    session = session_of(state, query, -1, before)
+    for t in range(len(event)):
+        e = event[t]
+        q, u = query[e], user[e]
+        if e != current:
+            current = e
+            counted = done
+            done = move_on(state, log, at[e], expired, done)
+            for i in range(counted, done):
+                activity[user[i]] += count[i]  # the last place is nobody's
+            own = (state.own_start[u], state.own_start[u + 1]) if u >= 0 else (0, 0)
+            session = session_of(state, query, before[e], before)
+        text = state.text[state.text_start[q] : state.text_start[q + 1]]
+        prefix = text[: bytes_typed(text, length[t])]
+        low, high = prefix_range(state.text, state.text_start, prefix)
+        used = gather(state, low, high, own, session[0], ids, counts, candidates[t])
+        write_features(
+            state, shrinkage, at[e], own, session, prefix, candidates[t, :used], features[t, :used]
+        )
+        for j in range(used):
+            known[t, j] = state.known[candidates[t, j]]
+            if candidates[t, j] == q:
+                position[t] = j
+        possible[t] = state.known[q] or is_own(state, own, q)
+        seen[t, 0] = activity[u] if u >= 0 else 0.0
+        seen[t, 1] = state.popular[q]
+    return done
+
+
+@njit(cache=True, nogil=True)
+def is_own(state, own, q):
+    """Whether the user has submitted a phrase before."""
+    i = place_in(state.own_query, own[0], own[1], q)
+    return i < own[1] and state.own_query[i] == q and state.own_count[i] > 0.0

@@ -1,0 +1,1 @@
+"""What sessions, time and people are worth, on real query logs and on simulated ones."""

@@ -1,0 +1,92 @@
+"""`telic completion signals`: a page from a query log alone, and one line for what is wrong."""
+
+import json
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from telic import cli
+from telic.completion.signals import SignalCompleter
+from telic.study.signals.searchers import searchers
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    made = searchers(users=60, sessions=12, nouns=30)
+    table = pa.table(
+        {
+            "who": np.array(made.users, object)[made.user],
+            "text": np.array(made.queries, object)[made.query],
+            "at": pa.array(made.at, pa.timestamp("us", tz="UTC")).cast(pa.string()),
+        }
+    )
+    path = tmp_path_factory.mktemp("log") / "log.csv"
+    pa.csv.write_csv(table, path)
+    return path
+
+
+@pytest.fixture
+def telic(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["telic", "completion", "signals", *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        said = capsys.readouterr()
+        return end.value.code or 0, said.out, said.err
+
+    return run
+
+
+def test_a_log_becomes_a_page_json_and_a_box(telic, log, tmp_path):
+    code, out, err = telic(
+        log, "--column", "user=who", "--column", "phrase=text", "--tested", "150",
+        "--report", "page.html", "--model", "box", "--json",
+    )  # fmt: skip
+    assert code == 0, err
+    found = json.loads(out)
+    assert set(found) == {"facts", "results", "effort", "controls", "signals"}
+    assert found["facts"]["users"] == 60
+    assert found["facts"]["submissions tested"] == 150
+    whole = {row["model"]: row for row in found["results"] if row["slice"] == "all"}
+    assert list(whole) == [
+        "static", "popularity", "+ time", "+ personal", "+ session", "+ match", "all that help",
+    ]  # fmt: skip
+    assert 0 < whole["static"]["mrr"] < whole["static"]["reached"] <= whole["static"]["ceiling"]
+    assert [(row["group"], row["exchanged"]) for row in found["controls"]] == [
+        ("session", False), ("session", True), ("time", False), ("time", True),
+    ]  # fmt: skip
+    page = (tmp_path / "page.html").read_text()
+    assert "What each signal is worth" in page
+    assert "control: session of somebody else" in page
+    assert SignalCompleter.load(tmp_path / "box").compose().suggest("")
+
+
+def test_equal_seeds_give_equal_results_and_groups_can_be_left_out(telic, log):
+    words = (log, "--column", "user=who", "--column", "phrase=text", "--tested", "100", "--json")
+    first, again, other = (
+        telic(*words, "--groups", "personal", "--seed", seed)[1] for seed in (1, 1, 2)
+    )
+    assert first == again != other
+    gates = {row["group"]: row["gate"] for row in json.loads(first)["signals"]}
+    assert gates.pop("personal") != "not asked for"
+    assert set(gates.values()) == {"not asked for"}
+
+
+def test_what_is_wrong_is_said_in_one_line(telic, log, tmp_path):
+    (tmp_path / "list.csv").write_text("title,views\ntea,3\n")
+    (tmp_path / "few.csv").write_text("query,at\ntea,2026-01-01T00:00:00Z\n")
+    for words, said in (
+        ([log, "--groups", "apps"], "--groups names 'apps', expected some of popularity, time"),
+        (["list.csv"], "expected query logs, with a time in each row"),
+        (["few.csv"], "the log holds 1 submissions: too few"),
+        (["none.csv"], "no such file"),
+    ):
+        code, _, err = telic(*words)
+        assert code == 2
+        assert said in err.splitlines()[-1]
+        assert not list(tmp_path.glob("*.html"))

@@ -1,0 +1,106 @@
+"""Candidates and signals against their definitions, at every prefix of every submission."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.reference.signals import Oracle, grams, words
+
+from telic.completion.folding import fold
+from telic.completion.signals import features, pool, sweep
+from telic.completion.signals.features import FEATURES
+from telic.completion.signals.overlap import common, gram_set, word_set
+from telic.completion.signals.searches import Searches
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("shuffle", ["", "shuffled_sessions", "shuffled_times"])
+def test_signals_are_what_they_say(make_log, seed, shuffle):
+    searches = Searches(make_log(seed), min_users=2, seed=seed)
+    searches = getattr(searches, shuffle)() if shuffle else searches
+    events = np.arange(0, len(searches), 3)
+    moments = [*sweep.walk(searches, *sweep.every_prefix(searches, events), at_once=100)]
+    at_length = [(m, t) for m in moments for t in range(len(m))]
+    assert len(at_length) > 150
+    oracle = None
+    for piece, t in at_length:
+        event = int(piece.event[t])
+        if oracle is None or oracle.event != event:
+            oracle = Oracle(searches, event)
+        query = int(searches.query[event])
+        prefix = fold(searches.index.phrase(query))[: piece.length[t]]
+        found = [int(q) for q in piece.candidates[t] if q >= 0]
+        expected, first = oracle.pool(prefix, pool.POPULAR, pool.RECENT, pool.OWN, pool.FOLLOWING)
+        assert found[: len(first)] == first
+        following = {q for p, q, _ in oracle.pairs if p in oracle.session and oracle.known(q)}
+        assert expected <= set(found) <= expected | following
+        for j, q in enumerate(found):
+            assert piece.known[t, j] == oracle.known(q)
+            row = oracle.row(q, prefix)
+            assert piece.features[t, j] == pytest.approx(row, abs=1e-12), FEATURES
+        assert piece.position[t] == (found.index(query) if query in found else -1)
+        assert piece.possible[t] == (oracle.known(query) or bool(oracle.own(query)))
+        own = [e for e in oracle.past if searches.user[e] == oracle.user >= 0]
+        assert piece.seen[t].tolist() == [oracle.counted(own), oracle.counted(oracle.of(query))]
+
+
+def test_the_state_at_the_end_goes_on_where_the_walk_was(make_log):
+    searches = Searches(make_log(7), min_users=2)
+    state = sweep.at_the_end(searches)
+    assert state.total[0] == searches.count.sum()
+    assert (
+        state.popular.tolist()
+        == np.bincount(searches.query, searches.count, len(searches.index)).tolist()
+    )
+    for block_of, counts in (
+        (state.best_popular, state.popular),
+        (state.best_recent, state.recent[:, 1]),
+    ):
+        assert block_of[0] == counts[state.known].max()
+
+
+def test_the_largest_counts_are_found_across_blocks():
+    rng = np.random.default_rng(0)
+    n = 500
+    for _ in range(30):
+        counts, known = rng.integers(0, 9, n).astype(float), rng.random(n) < 0.6
+        best = np.array([(counts * known)[b : b + 64].max() for b in range(0, n, 64)])
+        low, high = np.sort(rng.integers(0, n, 2))
+        ids, room = np.empty(20, np.int64), np.empty(20)
+        found = pool._top(counts, known, best, low, high, 20, ids, room)
+        fits = [q for q in range(low, high) if known[q] and counts[q] > 0]
+        assert ids[:found].tolist() == sorted(fits, key=lambda q: (-counts[q], q))[:20]
+
+
+texts = st.text("ab é-", max_size=12).map(fold)
+
+
+@given(texts, texts)
+def test_what_two_texts_share(one, other):
+    for made, sets in ((word_set, words), (gram_set, grams)):
+        arrays = [made(np.frombuffer(text.encode(), np.uint8)) for text in (one, other)]
+        plain = [sets(text) if sets is grams else plain_words(text) for text in (one, other)]
+        assert [len(a) for a in arrays] == [len(p) for p in plain]
+        assert common(*arrays) == len(plain[0] & plain[1])
+
+
+def plain_words(text):
+    found, word = set(), b""
+    for byte in [*text.encode(), 32]:
+        if byte >= 128 or chr(byte).isalnum():
+            word += bytes([byte])
+        elif word:
+            found.add(word)
+            word = b""
+    return found
+
+
+@given(st.floats(0, 1e6), st.floats(0, 1e6), st.floats(0, 1), st.floats(1e-3, 1e3))
+def test_a_lift_is_drawn_towards_nothing(part, more, share, shrinkage):
+    whole = part + more
+    value = features.lift(part, whole, share, shrinkage)
+    if share <= 0:
+        assert value == 0
+    elif whole > 0:
+        bare = np.log(max(part / whole / share, 1e-300))
+        assert min(0, bare) - 1e-9 <= value <= max(0, bare) + 1e-9
