@@ -49,6 +49,8 @@ COMMANDS = {
     "study chapter-3 --catalogue": ["--out", "OUT", "--catalogue", "IN"],
     "study do-no-harm": ["--out", "OUT"],
     "study top-of-list": ["--out", "OUT"],
+    "study signals": ["--out", "OUT"],
+    "study amazonqac": ["--out", "OUT", "--data", "IN"],
     **{f"study chapter-{n}": ["--out", "OUT"] for n in (4, 5, 6, 7)},
     "study paper-001": ["--out", "OUT", "--results", "IN"],
     "study paper-002": ["--out", "OUT"],

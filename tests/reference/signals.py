@@ -84,7 +84,7 @@ class Oracle:
         popular = self.counted(self.of(q))
         return math.log1p(together * self.total / (shrinkage * popular)) if together else 0.0
 
-    def row(self, q, prefix, clock=20.0, pairs=10.0):
+    def row(self, q, prefix, clock=20.0, pairs=100.0):
         text = self.text(q)
         out = np.zeros(20)
         if self.known(q):

@@ -80,7 +80,7 @@ def signals(
         models = models_of(searches, chosen, progress=progress)
         progress("testing")
         found = measured(searches, models, most=tested)
-        controlled = controls(searches, most=tested, progress=progress)
+        controlled = controls(searches, chosen, most=tested, progress=progress)
         findings = Findings.of(searches, models, found, controlled)
         if model:
             progress("the completer")

@@ -118,6 +118,49 @@ def chapter_3(
     )
 
 
+@app.command("signals")
+def signals(
+    out: Out = None,
+    users: Annotated[int, typer.Option(help="Of each simulated log.", min=10)] = 400,
+    sessions: Annotated[int, typer.Option(help="Of each simulated user.", min=5)] = 40,
+    seeds: Annotated[int, typer.Option(help="Simulated logs of each world.", min=2)] = 3,
+    data: Data = None,
+    seed: Seed = 0,
+    work: Work = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Sessions, time and people on real query logs, and simulated searchers with controls."""
+    _study(
+        "signals", out, work, overwrite, as_json,
+        users=users, sessions=sessions, seeds=seeds, data=data, seed=seed,
+    )  # fmt: skip
+
+
+@app.command("amazonqac")
+def amazonqac(
+    out: Out = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of AmazonQAC that holds train/ and test/.")
+    ] = None,
+    share: Annotated[
+        float, typer.Option(help="Part of the training sessions; 0.1 are 40 million searches.")
+    ] = 0.02,
+    min_sessions: Annotated[
+        int, typer.Option(help="Suggest a term only after so many sessions had it.", min=1)
+    ] = 4,
+    seed: Seed = 0,
+    work: Work = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Signals on AmazonQAC's test split, beside what is published; with --work it goes on."""
+    _study(
+        "amazonqac", out, work, overwrite, as_json, reads=[data],
+        data=data, share=share, min_sessions=min_sessions, seed=seed,
+    )  # fmt: skip
+
+
 @app.command("chapter-4")
 def chapter_4(
     out: Out = None,

@@ -182,6 +182,7 @@ def measured(
 
 def controls(
     searches: Searches,
+    groups: Sequence[str] = ("session", "time"),
     *,
     shrinkage: Shrinkage = SHRINKAGE,
     most: int = MOST_TESTED,
@@ -189,16 +190,16 @@ def controls(
 ) -> list[dict[str, Any]]:
     """Return what a group is worth, and what it seems worth where it cannot be worth anything.
 
-    Each row compares the learned popularity with and without the group: as the log is, and with
-    sessions, or times, exchanged.
+    Of `groups`, session and time have a control. Each row compares the learned popularity with and
+    without the group: as the log is, and with sessions, or times, exchanged.
     """
     out = []
     for group, shuffled in (("session", "shuffled_sessions"), ("time", "shuffled_times")):
+        if group not in groups or (group == "session" and not (searches.before >= 0).any()):
+            continue
         for control in (False, True):
             progress(f"{group}, {'exchanged' if control else 'as it is'}")
             own = getattr(searches, shuffled)() if control else searches
-            if group == "session" and not (own.before >= 0).any():
-                continue
             lessons = lessons_of(own, shrinkage=shrinkage)
             base = {"popularity": USUAL}
             models = {"static": lessons.fit(base), group: lessons.fit(base | {group: USUAL})}

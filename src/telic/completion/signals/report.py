@@ -93,6 +93,12 @@ class Findings:
             report.table(table)
         return report
 
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "Findings":
+        """Read back what `as_json` wrote."""
+        names = ("facts", "results", "effort", "controls", "signals")
+        return cls(*(stored[name] for name in names))
+
     def as_json(self) -> dict[str, Any]:
         """Return everything, as JSON takes it."""
         return {

@@ -1,6 +1,7 @@
 """A query log made ready: phrases, sessions, and which submissions are learned from or tested."""
 
 from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import Self
 
@@ -81,8 +82,7 @@ class Searches:
         self.names = [str(log.users[i]) for i in named]
         person = np.full(len(log.users), -1, np.int32)
         person[named] = np.arange(len(named))
-        parts = [(log.at, number[log.query], person[log.user], log.count)]
-        events = Submissions.gathered(parts, min_users=min_users)
+        events = _gathered(log.at, number[log.query], person[log.user], log.count, min_users)
         self.at, self.query, self.user = events.at, events.query.astype(np.int32), events.user
         self.count, self.opens = events.count, events.opens
         self.before = _before(self.at, self.user, int(session_gap * MINUTE))
@@ -165,13 +165,25 @@ class Searches:
             a[order] for a in (self.query, self.user, self.count)
         )
         # When a query may be suggested follows the new order.
-        events = Submissions.gathered(
-            [(self.at, other.query, other.user, other.count)], min_users=self.min_users
-        )
-        other.opens = events.opens
+        other.opens = _gathered(self.at, other.query, other.user, other.count, self.min_users).opens
         other.before = np.full(len(self), -1)
         other.__dict__.pop("part", None)  # made anew, for the users where they are now
         return other
+
+
+def _gathered(
+    at: np.ndarray, query: np.ndarray, user: np.ndarray, count: np.ndarray, min_users: int
+) -> Submissions:
+    """Order submissions by time; those that count 0 open nothing."""
+    events = Submissions.gathered([(at, query, user, count)], min_users=min_users)
+    counted = events.count > 0
+    columns = (events.at, events.query, events.user, events.count)
+    opens = np.zeros(len(at), bool)
+    opens[counted] = Submissions.gathered(
+        [tuple(column[counted] for column in columns)],  # type: ignore[list-item]
+        min_users=min_users,
+    ).opens
+    return replace(events, opens=opens)
 
 
 def _catalogue(log: QueryLog) -> tuple[PrefixIndex, np.ndarray]:

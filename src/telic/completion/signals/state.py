@@ -179,7 +179,7 @@ def move_on(state, log, until, expired, done):
             state.clock[owner, HOURS + day] += c
         if u >= 0:
             own = place_in(state.own_query, state.own_start[u], state.own_start[u + 1], q)
-            state.people[q] += state.own_count[own] == 0.0
+            state.people[q] += c > 0.0 and state.own_count[own] == 0.0
             state.own_count[own] += c
             state.own_last[own] = at[done]
         else:

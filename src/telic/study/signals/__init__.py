@@ -1,1 +1,150 @@
 """What sessions, time and people are worth, on real query logs and on simulated ones."""
+
+from pathlib import Path
+from typing import Any
+
+from telic.completion.signals.evaluation import ALL
+from telic.completion.signals.report import EXPLAINED, Findings
+from telic.errors import InputError
+from telic.report import Report, Table
+from telic.study.signals.experiments import WITHOUT, real, simulated
+from telic.study.signals.real_logs import BING, UNIMOBILE, real_file
+from telic.study.steps import Steps
+
+TITLES = {BING: "Bing, by country (real)", UNIMOBILE: "UniMobile (real)"}
+ABOUT = {
+    BING: "Queries about the coronavirus in January 2020, by day and country, with a popularity "
+    "score. Countries stand for users: personal is what the country itself searched for. Days are "
+    "all the time there is, and no session. Every row counts once in the tests, and as its score "
+    "in the counts.",
+    UNIMOBILE: "Queries that 625 crowd workers would type on a phone for given tasks. There are "
+    "no times: workers come in random order and are tested on what those before them typed; "
+    "personal and session are the worker's own earlier queries in the order of the file. Few "
+    "queries are ever typed twice, so the ceiling is low.",
+}
+OTHERS = (
+    "TREC's completions hold each query once and no popularity, so no completer can be tested on "
+    "them; the keystrokes of Aalto's four people are times of copied sentences, without queries. "
+    "No real log at hand has people, times of the day and sessions together, such as AOL's or "
+    "AmazonQAC would: for one's own there is `telic completion signals`, for AmazonQAC `telic "
+    "study amazonqac`. What follows is simulated."
+)
+FIRST_SEED = 2
+"""The seeds 0 and 1 chose how strongly rates are shrunk."""
+GROWING = (25, 50, 100, 200, 400)
+"""Numbers of users of the learning curve."""
+
+
+def study(
+    steps: Steps,
+    *,
+    users: int = 400,
+    sessions: int = 40,
+    seeds: int = 3,
+    data: Path | None = None,
+    seed: int = 0,
+) -> Report:
+    """Evaluate the real query logs at hand, then simulated searchers with each cause absent.
+
+    Parameters
+    ----------
+    steps : Steps
+    users, sessions : int
+        Of each simulated log.
+    seeds : int
+        Simulated logs of each world, at least 2.
+    data : path, optional
+        Folder of real data; see `telic.data.data_sets.data_folder`.
+    seed : int
+        Of the splits of real logs.
+    """
+    if seeds < 2:
+        raise InputError(f"seeds is {seeds}, expected at least 2: a range is over seeds.")
+    logs = {name: real_file(name, data) for name in TITLES}
+    found = {
+        name: Findings.from_json(steps(TITLES[name], real, name=name, file=file, seed=seed))
+        for name, file in logs.items()
+    }
+    worlds = {
+        world: [
+            Findings.from_json(
+                steps(
+                    f"{world}, log {i + 1} of {seeds}", simulated,
+                    world=world, users=users, sessions=sessions, seed=FIRST_SEED + i,
+                )
+            )
+            for i in range(seeds)
+        ]
+        for world in WITHOUT
+    }  # fmt: skip
+    growing = {
+        size: Findings.from_json(
+            steps(
+                f"{size} users", simulated,
+                world="all causes", users=size, sessions=sessions, seed=FIRST_SEED,
+            )
+        )
+        for size in GROWING
+    }  # fmt: skip
+    lead = " ".join(f"{TITLES[name]}: {one.sentence()}" for name, one in found.items())
+    report = Report("Sessions, time and people on query logs", lead=lead)
+    report.text(EXPLAINED)
+    for name, one in found.items():
+        report.section(TITLES[name])
+        report.text(ABOUT[name])
+        for table in one.tables():
+            report.table(table)
+    report.section("What the other files allow")
+    report.text(OTHERS)
+    whole = worlds["all causes"][0]
+    report.section("Simulated searchers")
+    report.text(
+        f"Simulated: {users} searchers with {sessions} sessions each in 90 days, who have habits, "
+        "refine, vary, repeat, and follow the hour and fashions (telic.study.signals.searchers); "
+        f"the shares of each cause were fixed before any gain was looked at. {whole.sentence()}"
+    )
+    for table in whole.tables():
+        report.table(table)
+    report.section("Each cause absent (simulated)")
+    report.table(_worlds_table(worlds))
+    report.section("Cold to warm (simulated)")
+    report.table(_growing_table(growing))
+    return report
+
+
+def _gain(found: Findings, model: str, part: str = "all") -> float:
+    return float(found.row(model, part)["difference"])
+
+
+def _worlds_table(worlds: dict[str, list[Findings]]) -> Table:
+    models = ("+ time", "+ personal", "+ session", "+ match", ALL)
+    rows = []
+    for world, logs in worlds.items():
+        gains = [[_gain(one, model) for one in logs] for model in models]
+        rows.append([world, *([sum(g) / len(g), min(g), max(g)] for g in gains)])
+    return Table(
+        "MRR − static by group, in worlds without a cause",
+        {"world": ""} | dict.fromkeys(models, "100 {:+.2f} ({:+.2f} to {:+.2f})"),
+        rows,
+        "Means over logs and, in brackets, the least and the most. Each column but the last is one "
+        "group beside popularity, without a gate.",
+    )
+
+
+def _growing_table(growing: dict[int, Findings]) -> Table:
+    models = ("+ time", "+ personal", "+ session", ALL)
+    columns: dict[str, str] = {"users": ",", "submissions": ",", "MRR static": "100 .2f"}
+    rows: list[list[Any]] = []
+    for size, one in growing.items():
+        row = [one.row(model) for model in models]
+        rows.append(
+            [size, one.facts["submissions"], one.row("static")["mrr"]]
+            + [[r["difference"], r["low"], r["high"]] for r in row]
+        )
+    return Table(
+        "How much log makes a signal worth having",
+        columns | dict.fromkeys(models, "100 {:+.2f} ({:+.2f} to {:+.2f})"),
+        rows,
+        "MRR − static over all prefixes, with 95 % intervals over users. The same searchers, more "
+        "of them.",
+    )
