@@ -50,6 +50,7 @@ COMMANDS = {
     "study do-no-harm": ["--out", "OUT"],
     "study top-of-list": ["--out", "OUT"],
     "study signals": ["--out", "OUT"],
+    "study saturation": ["--out", "OUT"],
     "study amazonqac": ["--out", "OUT", "--data", "IN"],
     **{f"study chapter-{n}": ["--out", "OUT"] for n in (4, 5, 6, 7)},
     "study paper-001": ["--out", "OUT", "--results", "IN"],

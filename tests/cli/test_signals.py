@@ -44,9 +44,19 @@ def telic(monkeypatch, capsys, tmp_path):
 
 def test_a_log_becomes_a_page_json_and_a_box(telic, log, tmp_path):
     code, out, err = telic(
-        log, "--column", "user=who", "--column", "phrase=text", "--tested", "150",
-        "--report", "page.html", "--model", "box", "--json",
-    )  # fmt: skip
+        log,
+        "--column",
+        "user=who",
+        "--column",
+        "phrase=text",
+        "--tested",
+        "150",
+        "--report",
+        "page.html",
+        "--model",
+        "box",
+        "--json",
+    )
     assert code == 0, err
     found = json.loads(out)
     assert set(found) == {"facts", "results", "effort", "controls", "signals"}
@@ -54,12 +64,21 @@ def test_a_log_becomes_a_page_json_and_a_box(telic, log, tmp_path):
     assert found["facts"]["submissions tested"] == 150
     whole = {row["model"]: row for row in found["results"] if row["slice"] == "all"}
     assert list(whole) == [
-        "static", "popularity", "+ time", "+ personal", "+ session", "+ match", "all that help",
-    ]  # fmt: skip
+        "static",
+        "popularity",
+        "+ time",
+        "+ personal",
+        "+ session",
+        "+ match",
+        "all that help",
+    ]
     assert 0 < whole["static"]["mrr"] < whole["static"]["reached"] <= whole["static"]["ceiling"]
     assert [(row["group"], row["exchanged"]) for row in found["controls"]] == [
-        ("session", False), ("session", True), ("time", False), ("time", True),
-    ]  # fmt: skip
+        ("session", False),
+        ("session", True),
+        ("time", False),
+        ("time", True),
+    ]
     page = (tmp_path / "page.html").read_text()
     assert "What each signal is worth" in page
     assert "control: session of somebody else" in page

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.completion import (
+    BOUNDED,
     CAREFUL,
     PAPER,
     Completer,
@@ -277,7 +278,7 @@ def replay(make_table):
 
 
 @pytest.mark.parametrize("relevance", ["personal", "timesense"])
-@pytest.mark.parametrize("protocol", [PAPER, CAREFUL])
+@pytest.mark.parametrize("protocol", [PAPER, CAREFUL, BOUNDED])
 def test_served_relevance_is_the_replayed_one_at_the_end_of_the_log(replay, relevance, protocol):
     completer = fit_completer(replay, relevance=relevance, protocol=protocol)
     log = replay.log

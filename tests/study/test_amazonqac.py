@@ -95,9 +95,13 @@ def test_rows_are_read_as_they_are_published(tmp_path):
     table = Source(write(tmp_path, rows, tests), share=1.0).read(None, lambda step: None)
     found = table.to_pylist()
     assert [(r["session"], r["term"], r["tested"]) for r in found] == [
-        ("a", "sink rack", False), ("b", "tea", False), ("z", "transformers legacy", True),
-        ("z", "robots", True), ("z", "robots", False), ("z", "ultra magnus", False),
-    ]  # fmt: skip
+        ("a", "sink rack", False),
+        ("b", "tea", False),
+        ("z", "transformers legacy", True),
+        ("z", "robots", True),
+        ("z", "robots", False),
+        ("z", "ultra magnus", False),
+    ]
     assert found[0]["typed"] in ("s", "sin")  # "sinc" and "rack" do not begin the term
     assert [r["typed"] for r in found[1:]] == [None, "transf", "roo", None, None]
     first = int(BEGIN.replace(tzinfo=dt.UTC).timestamp() * 1e6)

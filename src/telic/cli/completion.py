@@ -62,10 +62,10 @@ def replay_of(
 
 def protocols_of(name: str) -> "tuple[Protocol, ...]":
     """Return the protocols that a name stands for."""
-    from telic.completion import PROTOCOLS
+    from telic.completion import CAREFUL, PAPER, PROTOCOLS
 
     if name == "both":
-        return tuple(PROTOCOLS.values())
+        return CAREFUL, PAPER
     if name not in PROTOCOLS:
         raise InputError(f"--protocol is {name!r}, expected {', '.join(PROTOCOLS)} or both.")
     return (PROTOCOLS[name],)
@@ -172,7 +172,9 @@ def evaluate(
     relevance: Annotated[
         list[str] | None, typer.Option(help="May be repeated; default: all five.")
     ] = None,
-    protocol: Annotated[str, typer.Option(help="careful, paper or both.")] = "careful",
+    protocol: Annotated[
+        str, typer.Option(help="careful, bounded, paper, or both: careful and paper.")
+    ] = "careful",
     candidates: Annotated[
         list[int] | None, typer.Option(help="Candidates to re-rank; may be repeated.")
     ] = None,

@@ -81,7 +81,7 @@ def _typists(
     seed: int, progress: Callable[[str], None], executor: Executor
 ) -> "tuple[pa.Table, Replay, Summary]":
     """Simulate typists over the world's places, measure every model, and the dwell control."""
-    from telic.completion import PROTOCOLS, evaluate
+    from telic.completion import CAREFUL, PAPER, evaluate
     from telic.completion.report import feedback_summary
     from telic.simulate import (
         controls_table,
@@ -97,7 +97,7 @@ def _typists(
     replay = simulated_replay(catalogue, log)
     results = evaluate(
         replay,
-        protocols=tuple(PROTOCOLS.values()),
+        protocols=(CAREFUL, PAPER),
         lists=("own",),
         progress=progress,
         executor=executor,

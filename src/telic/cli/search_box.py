@@ -87,7 +87,7 @@ def fit(
             "default), appaware or appaware-adaqac."
         ),
     ] = None,
-    protocol: Annotated[str, typer.Option(help="careful or paper.")] = "careful",
+    protocol: Annotated[str, typer.Option(help="careful, bounded or paper.")] = "careful",
     candidates: Annotated[int, typer.Option(help="Candidates to re-rank.", min=1, max=200)] = 10,
     min_compositions: MinCompositions = 8,
     min_users: MinUsers = 3,

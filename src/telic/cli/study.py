@@ -131,10 +131,22 @@ def signals(
     as_json: Json = False,
 ) -> None:
     """Sessions, time and people on real query logs, and simulated searchers with controls."""
-    _study(
-        "signals", out, work, overwrite, as_json,
-        users=users, sessions=sessions, seeds=seeds, data=data, seed=seed,
-    )  # fmt: skip
+    page = out, work, overwrite, as_json
+    _study("signals", page, users=users, sessions=sessions, seeds=seeds, data=data, seed=seed)
+
+
+@app.command("saturation")
+def saturation(
+    out: Out = None,
+    users: Annotated[int, typer.Option(help="To fit on; half as many are new.", min=10)] = 100,
+    seeds: Annotated[int, typer.Option(help="Simulated logs of each setting.", min=1)] = 2,
+    work: Work = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """How much feedback may tell: slow, fast, distracted and screen-reader typists, simulated."""
+    page = out, work, overwrite, as_json
+    _study("saturation", page, users=users, seeds=seeds)
 
 
 @app.command("amazonqac")
@@ -155,10 +167,9 @@ def amazonqac(
     as_json: Json = False,
 ) -> None:
     """Signals on AmazonQAC's test split, beside what is published; with --work it goes on."""
-    _study(
-        "amazonqac", out, work, overwrite, as_json, reads=[data],
-        data=data, share=share, min_sessions=min_sessions, seed=seed,
-    )  # fmt: skip
+    page = out, work, overwrite, as_json
+    settings = {"data": data, "share": share, "min_sessions": min_sessions, "seed": seed}
+    _study("amazonqac", page, reads=[data], **settings)
 
 
 @app.command("chapter-4")

@@ -1,6 +1,6 @@
 """Query completion that adapts while the user types: adaQAC, AppAware and their rivals."""
 
-from telic.completion.adaqac import CAREFUL, PAPER, PROTOCOLS, Protocol
+from telic.completion.adaqac import BOUNDED, CAREFUL, PAPER, PROTOCOLS, Protocol
 from telic.completion.cold_start import fit_files
 from telic.completion.completer import Completer, UserState
 from telic.completion.composition import Composition, Lesson
@@ -12,9 +12,11 @@ from telic.completion.phones import Phone, PhoneRanker
 from telic.completion.relevance import Relevance
 from telic.completion.replay import Replay
 from telic.completion.rules import DenyList, Synonyms
+from telic.completion.saturation import Saturation
 from telic.completion.suggestion import Explanation, Suggestion
 
 __all__ = [
+    "BOUNDED",
     "CAREFUL",
     "PAPER",
     "PROTOCOLS",
@@ -30,6 +32,7 @@ __all__ = [
     "Relevance",
     "Replay",
     "Result",
+    "Saturation",
     "Suggestion",
     "Synonyms",
     "UserState",

@@ -3,20 +3,17 @@
 All variants are `telic.choice`'s conditional logit over the candidates at the last keystroke.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
 from telic.choice import Choices, fit_groups, fit_pooled, learn_online, leave_one_group_out
 from telic.choice.online import Schedule, online_step, step_after
-from telic.completion.feedback import FEATURES
 from telic.completion.relevance import Relevance, Scale
 from telic.completion.replay import Moments, Replay
+from telic.completion.saturation import D, Saturation, bounded
 from telic.evaluate import standard_deviations
-
-D = len(FEATURES)
-
 
 Unpersonalised = Literal["pooled", "average"]
 
@@ -25,7 +22,8 @@ Unpersonalised = Literal["pooled", "average"]
 class Protocol:
     """The decisions that the text prints, or leaves open, and that change the result.
 
-    `PAPER` is the text as printed, `CAREFUL` what we recommend; any mixture can be tried.
+    `PAPER` is the text as printed, `CAREFUL` what we recommend, and `BOUNDED` the same for users
+    whose ways of typing the log does not know; any mixture can be tried.
     """
 
     name: str
@@ -47,6 +45,8 @@ class Protocol:
     """Step sizes of adaQAC-Online."""
     step_sizes: tuple[float, ...]
     """First step sizes of adaQAC-Online to choose from by validation MRR."""
+    saturation: Saturation | None
+    """How feedback is bounded; None as printed, where it grows with every list."""
     do_no_harm: bool
     """Keep the static order wherever validation shows no gain, and for a user while recent
     submissions show harm."""
@@ -70,6 +70,7 @@ PAPER = Protocol(
     l2=(0.01,),
     schedule="annealed",
     step_sizes=(0.01, 0.03, 0.1, 0.3),
+    saturation=None,
     do_no_harm=False,
 )
 CAREFUL = Protocol(
@@ -82,9 +83,12 @@ CAREFUL = Protocol(
     l2=(0.01, 0.1, 1.0, 10.0, 100.0),
     schedule="steady",
     step_sizes=(0.003, 0.01, 0.03, 0.1),
+    saturation=None,
     do_no_harm=True,
 )
-PROTOCOLS = {protocol.name: protocol for protocol in (CAREFUL, PAPER)}
+BOUNDED = replace(CAREFUL, name="bounded", saturation=Saturation(quantile=0.9, bound=0.5))
+"""`CAREFUL` with bounds, chosen on simulated typists of other seeds than those of its results."""
+PROTOCOLS = {protocol.name: protocol for protocol in (CAREFUL, PAPER, BOUNDED)}
 
 
 @dataclass(frozen=True)
@@ -151,12 +155,24 @@ class Design:
     deviations: np.ndarray
     """float64 (16,): standard deviation of each feature over the training candidates."""
     learn_relevance: bool
+    caps: np.ndarray = field(default_factory=lambda: np.full(D, np.inf))
+    """float64 (16,): the most that each feature counts for, before it is scaled."""
+    bound: float = np.inf
+    """The most that all feedback on a candidate adds or takes."""
 
     @classmethod
     def of(cls, protocol: Protocol, features: np.ndarray, moments: Moments) -> "Design":
         """Measure the standard deviations; a feature that never varies keeps the scale 1."""
         rows = features[..., :D][moments.candidates >= 0]
-        return cls(standard_deviations(rows), protocol.learn_relevance)
+        if protocol.saturation is None:
+            return cls(standard_deviations(rows), protocol.learn_relevance)
+        caps = protocol.saturation.caps(rows)
+        spread = standard_deviations(np.minimum(rows, caps))
+        return cls(spread, protocol.learn_relevance, caps, protocol.saturation.bound)
+
+    def scaled(self, features: np.ndarray) -> np.ndarray:
+        """Return the features on their scales, (..., 16), none beyond its cap."""
+        return np.minimum(features[..., :D], self.caps) / self.deviations
 
     def columns(self, features: np.ndarray, relevance: np.ndarray) -> np.ndarray:
         """Return the columns x of ``p = r + x @ weights``: (..., 16), or 17 with r at the end.
@@ -164,7 +180,7 @@ class Design:
         Only scale matters: centring adds the same to every candidate and would turn the zeros of
         suggestions that were never shown into numbers.
         """
-        x = features[..., :D] / self.deviations
+        x = self.scaled(features)
         if not self.learn_relevance:
             return x
         finite = np.where(np.isfinite(relevance), relevance, 0.0)
@@ -179,7 +195,13 @@ class Design:
         """
         x = self.columns(features, relevance)
         weights = np.broadcast_to(weights, (len(x), x.shape[-1]))
-        return relevance + np.einsum("tnd,td->tn", x, weights)
+        if self.bound == np.inf:
+            return relevance + np.einsum("tnd,td->tn", x, weights)
+        return relevance + self.parts(x, weights[:, None]).sum(axis=-1)
+
+    def parts(self, columns: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return what each of the `columns` adds to a candidate's score, feedback bounded."""
+        return bounded(columns * weights, self.bound)
 
 
 def training_choices(

@@ -112,7 +112,8 @@ class AppAware:
             added,
         )
         if feedback is not None and design is not None:
-            added += (feedback[..., : len(FEATURES)] / design.deviations) @ self.feedback
+            most = design.bound * self.relevance_weight
+            added += np.clip(design.scaled(feedback) @ self.feedback, -most, most)
         return moments.relevance + added / self.relevance_weight
 
 
@@ -228,7 +229,7 @@ class _Problem:
             parts.append((rows, np.full(len(rows), width), relevance[there]))
         width += 1
         if feedback is not None and design is not None:
-            values = feedback[there] / design.deviations
+            values = design.scaled(feedback[there])
             rows, features = np.nonzero(values)
             parts.append((rows, features + width, values[rows, features]))
         width += len(FEATURES)

@@ -308,6 +308,7 @@ class Completer:
         meta = {
             "relevance": asdict(self.relevance),
             "learn_relevance": self.design.learn_relevance,
+            "bound": self.design.bound if self.design.bound < np.inf else None,
             "users": list(self.users),
             "states": [state.as_json() | {"weights": None} for state in states],
             "model": self.model,
@@ -331,6 +332,7 @@ class Completer:
         }
         arrays = {
             "deviations": self.design.deviations,
+            "caps": self.design.caps,
             "everyone": self.everyone,
             "weights": np.array([s.weights for s in states]).reshape(
                 len(states), len(self.everyone)
@@ -368,12 +370,16 @@ class Completer:
             UserState.from_json(state | {"weights": weights})
             for state, weights in zip(meta["states"], arrays["weights"], strict=True)
         ]
+        # Older models know no bounds.
+        caps = arrays.get("caps", np.full(len(FEATURES), np.inf))
+        bound = meta.get("bound") or np.inf
+        design = Design(arrays["deviations"], meta["learn_relevance"], caps, bound)
         reranks = np.array([state.reranks for state in states], bool)
         deny, synonyms = meta.get("deny"), meta.get("synonyms")
         completer = cls(
             index,
             Relevance(**relevance),
-            Design(arrays["deviations"], meta["learn_relevance"]),
+            design,
             arrays["everyone"],
             dict(zip(meta["users"], states, strict=True)),
             Gate(meta["anywhere"], arrays["bins"], reranks, arrays["p_values"]),

@@ -114,7 +114,7 @@ class Composition:
         parts, order = None, list(range(len(numbers)))
         feedback = apps = np.zeros(len(numbers))
         if may_rerank:
-            parts = columns * user.weights
+            parts = completer.design.parts(columns, user.weights)
             added = feedback = parts.sum(axis=1)
             if completer.phones is not None and phone is not None:
                 apps = completer.phones.added(completer.catalogued(numbers), phone)

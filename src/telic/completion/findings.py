@@ -11,6 +11,7 @@ from telic.completion.evaluation import Result, row_name
 from telic.completion.feedback import FEATURES
 from telic.completion.harm import gate_facts
 from telic.completion.replay import Replay
+from telic.completion.saturation import limits
 
 
 def findings(results: Sequence[Result]) -> dict[str, list[Any]]:
@@ -63,6 +64,13 @@ def log_facts(replay: Replay) -> dict[str, Any]:
     }
 
 
+def most_feedback(completer: Completer) -> list[float | str]:
+    """Return how much feedback may move a suggestion, with the weights of users never seen."""
+    design = completer.design
+    most = limits(completer.everyone, design.deviations, design.caps, design.bound)
+    return [number if np.isfinite(number) else "no bound" for number in most]
+
+
 def model_facts(completer: Completer) -> dict[str, Any]:
     """Return what a fitted completer holds, in the words of `telic completion inspect`."""
     relevance = completer.relevance
@@ -77,6 +85,7 @@ def model_facts(completer: Completer) -> dict[str, Any]:
         ],
         "learned popularity of each query": relevance.unlearned is not None,
         "candidates": completer.n,
+        "feedback at most, by one list and by a composition": most_feedback(completer),
         "phrases": len(completer.index),
         "users": len(completer.users),
         "trained on simulated people": completer.simulated,

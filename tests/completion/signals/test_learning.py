@@ -199,9 +199,11 @@ def test_the_bound_of_the_gap_is_one():
         sizes = rng.integers(1, 6, 30)
         start = np.concatenate([[0], np.cumsum(sizes)])
         choices = Choices(
-            rng.normal(size=(start[-1], 3)), rng.normal(size=start[-1]), start,
+            rng.normal(size=(start[-1], 3)),
+            rng.normal(size=start[-1]),
+            start,
             start[:-1] + rng.integers(0, sizes),
-        )  # fmt: skip
+        )
         l2 = float(rng.choice([0.01, 1.0, 100.0]))
         best = choices.loss(fit_pooled(choices, l2=l2), l2=l2)
         w = rng.normal(size=3)

@@ -26,8 +26,10 @@ def log_of(rows, users=("ann", "ben")):
 
 def padded(rows):
     """With more submissions, much later, so that the log can be split."""
-    return log_of([*rows, *((10_000 + 100 * i, i % 4, f"later {i}") for i in range(60))],
-                  users=("ann", "ben", "eve", "joe"))  # fmt: skip
+    return log_of(
+        [*rows, *((10_000 + 100 * i, i % 4, f"later {i}") for i in range(60))],
+        users=("ann", "ben", "eve", "joe"),
+    )
 
 
 def test_a_session_ends_after_the_gap_and_holds_one_user():

@@ -175,9 +175,15 @@ def measured(
     _, last = np.unique(event[::-1], return_index=True)
     longest = length[len(event) - 1 - last][np.searchsorted(np.unique(event), event)]
     return Tested(
-        event, length, searches.unit[event], possible, candidate, seen,
-        {name: np.concatenate(parts) for name, parts in ranks.items()}, longest,
-    )  # fmt: skip
+        event,
+        length,
+        searches.unit[event],
+        possible,
+        candidate,
+        seen,
+        {name: np.concatenate(parts) for name, parts in ranks.items()},
+        longest,
+    )
 
 
 def controls(

@@ -242,10 +242,11 @@ def learn(
         progress(f"worth of {', '.join(penalties)}")
         whole = accuracy(lessons.fit(penalties))
         tests = {
-            group: paired_t_test(whole, accuracy(lessons.fit(_without(penalties, group))), unit,
-                                 level=LEVEL)
+            group: paired_t_test(
+                whole, accuracy(lessons.fit(_without(penalties, group))), unit, level=LEVEL
+            )
             for group in penalties
-        }  # fmt: skip
+        }
         said = {
             group: f"MRR {100 * test.difference:+.2f} points on the half to choose by "
             f"({100 * test.low:+.2f} to {100 * test.high:+.2f})"

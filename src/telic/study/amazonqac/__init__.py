@@ -82,10 +82,12 @@ def study(
         Table(
             "What was learned",
             {"group": "", "gate": "", "penalty": "g", "weights": ""},
-            [[row[key] for key in ("group", "gate", "penalty", "weights")]
-             for row in found["signals"]],
+            [
+                [row[key] for key in ("group", "gate", "penalty", "weights")]
+                for row in found["signals"]
+            ],
         )
-    )  # fmt: skip
+    )
     return report
 
 

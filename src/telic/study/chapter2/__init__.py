@@ -5,7 +5,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from telic.completion.adaqac import PROTOCOLS
+from telic.completion.adaqac import CAREFUL, PAPER
 from telic.completion.relevance import NAMES
 from telic.completion.report import add_evaluation
 from telic.errors import InputError
@@ -24,6 +24,7 @@ from telic.study.chapter2.tables import (
 from telic.study.lines import lines_figure
 from telic.study.steps import Steps
 
+PROTOCOLS = (CAREFUL.name, PAPER.name)
 SETTINGS = ("inattentive", "calibrated", "readers")
 LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Shares of lists looked at."""

@@ -69,23 +69,31 @@ def study(
         world: [
             Findings.from_json(
                 steps(
-                    f"{world}, log {i + 1} of {seeds}", simulated,
-                    world=world, users=users, sessions=sessions, seed=FIRST_SEED + i,
+                    f"{world}, log {i + 1} of {seeds}",
+                    simulated,
+                    world=world,
+                    users=users,
+                    sessions=sessions,
+                    seed=FIRST_SEED + i,
                 )
             )
             for i in range(seeds)
         ]
         for world in WITHOUT
-    }  # fmt: skip
+    }
     growing = {
         size: Findings.from_json(
             steps(
-                f"{size} users", simulated,
-                world="all causes", users=size, sessions=sessions, seed=FIRST_SEED,
+                f"{size} users",
+                simulated,
+                world="all causes",
+                users=size,
+                sessions=sessions,
+                seed=FIRST_SEED,
             )
         )
         for size in GROWING
-    }  # fmt: skip
+    }
     lead = " ".join(f"{TITLES[name]}: {one.sentence()}" for name, one in found.items())
     report = Report("Sessions, time and people on query logs", lead=lead)
     report.text(EXPLAINED)

@@ -1,0 +1,101 @@
+"""How much feedback may tell: slow, fast, distracted and screen-reader typists, simulated."""
+
+from typing import Any
+
+from telic.completion import BOUNDED, CAREFUL
+from telic.errors import InputError
+from telic.report import Report, Table
+from telic.study.saturation.experiments import COMPOSITIONS, strangers
+from telic.study.steps import Steps
+
+FIRST_SEED = 2
+"""The bounds were chosen on the seeds 0 and 1."""
+SETTINGS = ("calibrated", "readers")
+INTERVAL = "100 {:+.2f} ({:+.2f} to {:+.2f})"
+
+
+def study(steps: Steps, *, users: int = 100, seeds: int = 2) -> Report:
+    """Fit on simulated typists and let other kinds use the completer, with bounds and without.
+
+    Parameters
+    ----------
+    steps : Steps
+    users : int
+        To fit on; half as many of each kind use the completer.
+    seeds : int
+        Logs of each setting.
+    """
+    if users < 10 or seeds < 1:
+        raise InputError(f"users is {users} and seeds {seeds}, expected at least 10 and 1.")
+    report = Report(
+        "How much feedback may tell",
+        lead=f"Simulated: completers fitted on {users} typists with 80 compositions each over the "
+        f"world’s places, then used by {users // 2} others with {COMPOSITIONS} compositions each "
+        "who type in other ways (telic.study.saturation.experiments). “careful” is the protocol as "
+        "it is; “bounded” caps what each feature counts for, and all feedback on a suggestion. "
+        "Rows are MRR over the static order at every keystroke, in points, with 95 % intervals "
+        "over users: everywhere, and as served, where the gate is open and while the user’s "
+        "running check is. “most” is how far any suggestion was moved; by one list and by a "
+        "composition, what the fitted weights allow.",
+    )
+    for setting in SETTINGS:
+        rows = []
+        for seed in range(FIRST_SEED, FIRST_SEED + seeds):
+            for protocol in (CAREFUL.name, BOUNDED.name):
+                found = steps(
+                    f"{setting}, {protocol}, log {seed}",
+                    strangers,
+                    setting=setting,
+                    protocol=protocol,
+                    users=users,
+                    seed=seed,
+                )
+                rows += [
+                    [
+                        r["kind"],
+                        protocol,
+                        seed,
+                        r["static"],
+                        r["bare"],
+                        r["served"],
+                        r["most"],
+                        r["by list"],
+                        r["by composition"],
+                    ]
+                    for r in found
+                ]
+        report.section(f"Fitted on typists of the setting {setting}")
+        report.text(_worst(rows))
+        report.table(
+            Table(
+                "What feedback is worth to typists whom the log does not know",
+                {
+                    "typists": "",
+                    "protocol": "",
+                    "log": "",
+                    "MRR static": "100 .2f",
+                    "everywhere": INTERVAL,
+                    "as served": INTERVAL,
+                    "most": ".1f",
+                    "by one list at most": ".1f",
+                    "by a composition at most": ".1f",
+                },
+                sorted(rows, key=lambda row: (row[2], [r[0] for r in rows].index(row[0]))),
+            )
+        )
+    return report
+
+
+def _worst(rows: list[list[Any]]) -> str:
+    """Say what the typists who lose most lose, under each protocol."""
+    said = []
+    for protocol in (CAREFUL.name, BOUNDED.name):
+        own = [row for row in rows if row[1] == protocol]
+        bare, served = (min(own, key=lambda row: row[place][0]) for place in (4, 5))
+        text = f"{protocol}: {100 * bare[4][0]:+.2f} points everywhere ({bare[0]})"
+        if served[5][0] < 0:
+            text += f", {100 * served[5][0]:+.2f} as served ({served[0]})"
+        else:
+            text += ", nothing as served"
+        said.append(text.replace("-", "−"))
+    return f"Who loses most: {'; '.join(said)}."

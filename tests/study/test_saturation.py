@@ -1,0 +1,30 @@
+"""The study of bounds on feedback: unknown typists lose less with bounds, and the page says so."""
+
+import pytest
+
+from telic.errors import InputError
+from telic.study import saturation
+from telic.study.saturation.experiments import KINDS, strangers
+from telic.study.steps import Steps
+
+
+def test_bounds_hold_what_they_promise_and_bare_feedback_has_none(monkeypatch):
+    monkeypatch.setattr(saturation, "SETTINGS", ("calibrated",))
+    report = saturation.study(Steps(), users=30, seeds=1)
+    (table,) = report.tables
+    rows = {(row["typists"], row["protocol"]): row for row in table.records()}
+    assert {kind for kind, _ in rows} == set(KINDS)
+    for kind in KINDS:
+        bare, bound = rows[kind, "careful"], rows[kind, "bounded"]
+        assert bound["most"] <= 0.5 + 1e-9 < bare["most"]
+        assert bound["by a composition at most"] <= 0.5
+        assert bare["by a composition at most"] is None
+        assert bound["everywhere"][0] > bare["everywhere"][0]
+    assert "Simulated:" in report.markdown()
+
+
+def test_what_is_asked_for_must_be_possible():
+    with pytest.raises(InputError, match="users is 2"):
+        saturation.study(Steps(), users=2)
+    with pytest.raises(KeyError):
+        strangers(setting="unknown", protocol="careful", users=10, seed=0)
