@@ -1,8 +1,8 @@
 """A fitted search box with signals: what to suggest to whom, after what, at what time, and why."""
 
 import datetime as dt
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -32,10 +32,30 @@ class SignalSuggestion:
     text: str
     score: float
     """The preference: log(1 + submissions) plus what the groups add."""
-    parts: dict[str, float]
-    """What each group that is on adds to the score."""
-    line: str
-    """The features that add and take most, for people."""
+    _added: np.ndarray = field(compare=False, repr=False)
+    """float64 (WIDTH,): what each feature adds."""
+    _groups: Collection[str] = field(compare=False, repr=False)
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """What each group that is on adds to the score."""
+        return {
+            group: float(self._added[[of == group for of in GROUP_OF]].sum())
+            for group in GROUPS
+            if group in self._groups
+        }
+
+    @property
+    def line(self) -> str:
+        """Up to three features, by how much they move the score, for people."""
+        added = self._added
+        strongest = np.argsort(-np.abs(added), kind="stable")[:3]
+        said = [
+            f"{GROUP_OF[j]}: {FEATURES[j]} {added[j]:+.1f}"
+            for j in strongest
+            if abs(added[j]) > 0.05
+        ]
+        return ", ".join(said) or "popularity alone"
 
 
 @dataclass(frozen=True)
@@ -158,18 +178,12 @@ class SignalComposition:
     def suggest(self, prefix: str, *, show: int = SHOWN) -> list[SignalSuggestion]:
         """Return suggestions for a prefix, best first, with their reasons."""
         ids, scores, features = self.ranked(prefix, show=show)
-        weights = self.completer.weights
-        added = features * weights.weights
-        suggestions = []
-        for q, score, row in zip(ids, scores, added, strict=True):
-            parts = {
-                group: float(row[[of == group for of in GROUP_OF]].sum())
-                for group in GROUPS
-                if group in weights.penalties
-            }
-            text = self.completer.index.phrase(int(q))
-            suggestions.append(SignalSuggestion(text, float(score), parts, _line(row)))
-        return suggestions
+        weights, phrase = self.completer.weights, self.completer.index.phrase
+        added, groups = features * weights.weights, weights.penalties.keys()
+        return [
+            SignalSuggestion(phrase(q), score, row, groups)
+            for q, score, row in zip(ids.tolist(), scores.tolist(), added, strict=True)
+        ]
 
     def ranked(
         self, prefix: str, *, show: int = SHOWN
@@ -188,14 +202,6 @@ class SignalComposition:
             typed,
             show,
         )
-
-
-def _line(added: np.ndarray) -> str:
-    """Name up to three features by how much they move the score."""
-    strongest = [j for j in np.argsort(-np.abs(added), kind="stable")[:3] if abs(added[j]) >= 0.05]
-    if not strongest:
-        return "popularity alone"
-    return ", ".join(f"{GROUP_OF[j]}: {FEATURES[j]} {added[j]:+.1f}" for j in strongest)
 
 
 @njit(cache=True, nogil=True)
