@@ -4,7 +4,8 @@
 
     TelicError
     ├── InputError    what the user gave cannot be used: a file, a row, a value, a parameter
-    └── ModelError    a saved model is damaged, or newer than this version of telic
+    ├── ModelError    a saved model is damaged, or newer than this version of telic
+    └── JobError      a partition of a job could not be worked on, or the cluster was lost
 
 The command line prints the message of a `TelicError` on one line and exits with code 2.
 """
@@ -20,3 +21,7 @@ class InputError(TelicError, ValueError):
 
 class ModelError(TelicError):
     """A saved model cannot be read: damaged, incomplete, of another kind, or of a newer format."""
+
+
+class JobError(TelicError):
+    """A job over partitions cannot end: a partition fails wherever it runs, or nothing runs it."""

@@ -1,0 +1,25 @@
+"""The same functions on data larger than memory, then on more than one machine.
+
+A job is a pure function and the partitions that it is called with; `Local` runs it on this
+machine's threads, `Dask` on a cluster.
+"""
+
+from telic.scale.dask_cluster import Dask
+from telic.scale.executor import Executor
+from telic.scale.jobs import Report, Results, TaskReport
+from telic.scale.local import Local
+from telic.scale.memory import parse_memory
+from telic.scale.partitions import RowRange, ranges, row_ranges
+
+__all__ = [
+    "Dask",
+    "Executor",
+    "Local",
+    "Report",
+    "Results",
+    "RowRange",
+    "TaskReport",
+    "parse_memory",
+    "ranges",
+    "row_ranges",
+]

@@ -1,0 +1,60 @@
+"""Values that can be kept in a file, and how neighbours' values are added up."""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Arrays = dict[str, np.ndarray]
+"""Names and arrays."""
+
+
+def fold(arrivals: Iterable[tuple[int, Any]], combine: Callable[[Any, Any], Any], size: int) -> Any:
+    """Add values up by the tree of their numbers, whatever the order in which they come.
+
+    Node i of a level is made of nodes 2i and 2i + 1 of the level below; None counts nothing.
+
+    Examples
+    --------
+    >>> fold([(2, "c"), (0, "a"), (1, "b")], lambda one, other: f"({one}{other})", 3)
+    '((ab)c)'
+    """
+    held: dict[tuple[int, int], Any] = {}
+    total = None
+    for index, value in arrivals:
+        width, level = size, 0
+        while width > 1:
+            sibling = index ^ 1
+            if sibling < width:
+                if (level, sibling) not in held:
+                    held[level, index] = value
+                    break
+                other = held.pop((level, sibling))
+                left, right = (other, value) if sibling < index else (value, other)
+                value = (
+                    combine(left, right)
+                    if left is not None and right is not None
+                    else (right if left is None else left)
+                )
+            index, width, level = index // 2, (width + 1) // 2, level + 1
+        else:
+            total = value
+    return total
+
+
+def save_arrays(function: Callable[[Any], Mapping[str, Any]], partition: Any, path: Path) -> None:
+    """Write what a function returns of a partition."""
+    write(path, function(partition))
+
+
+def load_arrays(path: Path) -> Arrays:
+    """Read arrays that `save_arrays` wrote."""
+    with np.load(path, allow_pickle=False) as stored:
+        return {name: stored[name] for name in stored.files}
+
+
+def write(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Write arrays to a file of just this name."""
+    with path.open("wb") as stream:
+        np.savez(stream, allow_pickle=False, **arrays)

@@ -1,0 +1,216 @@
+"""A cluster of Dask's `distributed`, by its address or its client."""
+
+import importlib
+import logging
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import telic
+from telic.errors import InputError
+from telic.scale.executor import Done, Executor, Task, attempt
+from telic.scale.failures import Lost, LostWorker
+from telic.scale.memory import parse_memory
+
+ALIKE = ("telic", "python", "numpy", "pyarrow", "duckdb")
+"""What every worker must have in the version that this process has."""
+LOOK = 0.5
+"""Seconds after which a waiting job looks whether scheduler and workers are still there."""
+
+
+class Dask(Executor):
+    """Run partitions on a cluster's workers, one at a time in each of their threads.
+
+    Give workers one thread each: then a worker's death is blamed on one partition.
+
+    Parameters
+    ----------
+    address : str, optional
+        The scheduler's, such as ``"tcp://10.0.0.1:8786"``.
+    client : distributed.Client, optional
+        A connection of one's own, which stays open.
+    memory : str or int, optional
+        What one task may take; by default three fifths of the least that a worker's thread has.
+    patience : float
+        Seconds to wait for the scheduler, and for a worker where there is none.
+
+    Raises
+    ------
+    InputError
+        If `distributed` is not installed, nothing answers at the address, there is no worker, or a
+        worker has other versions than this process.
+    """
+
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        client: Any = None,
+        memory: str | int | None = None,
+        patience: float = 30.0,
+    ) -> None:
+        if (address is None) == (client is None):
+            raise InputError("Dask needs an address or a client: one of the two.")
+        self.patience = patience
+        self._owned = client is None
+        self._client = connected(address, patience) if address is not None else client
+        try:
+            check_alike(self._client)
+            each = [w["memory_limit"] / w["nthreads"] for w in self._workers().values()]
+            self.memory = int(0.6 * min(each)) if memory is None else parse_memory(memory)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the connection, if it is not the caller's own."""
+        if self._owned:
+            # What a lost scheduler makes of a goodbye is said by the job's error already.
+            level = logging.CRITICAL if self._client.status != "running" else logging.NOTSET
+            logging.getLogger("distributed.client").setLevel(level)
+            self._client.close(timeout=2)
+
+    @property
+    def slots(self) -> int:
+        """How many tasks run at a time: the threads of all workers."""
+        return sum(worker["nthreads"] for worker in self._workers().values())
+
+    def _workers(self) -> dict[str, Any]:
+        return dict(self._client.scheduler_info(n_workers=-1)["workers"])
+
+    def outcomes(
+        self, job: str, function: Callable[..., Any], tasks: Sequence[Task]
+    ) -> Iterator[tuple[int, Done | BaseException]]:
+        """Run tasks on the workers; no more are sent than run, so that blame is just."""
+        from distributed import CancelledError, wait
+
+        running: dict[Any, int] = {}
+        waiting, left = iter(enumerate(tasks)), len(tasks)
+        slots, seen = max(1, self.slots), time.monotonic()
+        try:
+            while left:
+                while len(running) < slots and (following := next(waiting, None)):
+                    number, task = following
+                    key = f"{job}-{number}-{time.monotonic_ns()}"
+                    future = self._client.submit(
+                        _begin, job, function, task, telic.__version__, key=key, pure=False
+                    )
+                    running[future] = number
+                try:
+                    with self._client.as_current():
+                        ended = wait(list(running), LOOK, "FIRST_COMPLETED").done
+                except TimeoutError:
+                    slots = self.slots
+                    seen = time.monotonic() if slots else seen
+                    ended = set()
+                except CancelledError:
+                    raise Lost(_gone(self._client)) from None
+                if self._client.status != "running":
+                    raise Lost(_gone(self._client))
+                if time.monotonic() - seen > self.patience:
+                    raise Lost(f"no worker has been there for {self.patience:g} seconds")
+                for future in ended:
+                    left -= 1
+                    yield running.pop(future), _outcome(future)
+        except Lost as lost:
+            yield next(iter(running.values()), 0), lost
+        finally:
+            if running and self._client.status == "running":
+                self._client.cancel(list(running), force=True)
+
+    def begun(self, job: str) -> list[tuple[str, str]]:
+        """Return the ledger of a job, which the workers wrote to the scheduler's log of events."""
+        if self._client.status != "running":
+            return []
+        return [(said["task"], said["where"]) for _, said in self._client.get_events(job)]
+
+
+def _gone(client: Any) -> str:
+    return f"the scheduler {client.scheduler.address} is gone"
+
+
+def _begin(job: str, function: Callable[..., Any], task: Task, version: str) -> Done:
+    from distributed import get_worker
+
+    worker = get_worker()
+    worker.log_event(job, {"task": task.name, "where": f"{worker.address} (pid {os.getpid()})"})
+    return attempt(function, task, version)
+
+
+def _outcome(future: Any) -> Done | BaseException:
+    from distributed import CancelledError, KilledWorker
+
+    if future.status == "finished":
+        return future.result()
+    if future.status == "cancelled":
+        return Lost("the scheduler cancelled the job")
+    error = future.exception()
+    if isinstance(error, KilledWorker):
+        return LostWorker(
+            f"every worker that began it died, the last one {error.last_worker.address}, probably "
+            "for want of memory. Give smaller partitions or more memory"
+        )
+    return Lost("the scheduler cancelled the job") if isinstance(error, CancelledError) else error
+
+
+def connected(address: str, patience: float) -> Any:
+    """Connect to a scheduler.
+
+    Raises
+    ------
+    InputError
+        If `distributed` is not installed, or nothing answers.
+    """
+    try:
+        from distributed import Client
+    except ImportError:
+        raise InputError(
+            "a cluster needs Dask's distributed: pip install 'telic[scale]'."
+        ) from None
+    try:
+        return Client(address, timeout=patience, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"no Dask scheduler answers at {address!r} ({(str(error).splitlines() or [''])[0]}). "
+            "Start one with: dask scheduler"
+        ) from None
+
+
+def versions() -> dict[str, str]:
+    """Return what this process has, by `ALIKE`, and where it runs."""
+    found = {"python": ".".join(map(str, sys.version_info[:2]))}
+    for name in ALIKE:
+        if name != "python":
+            try:
+                found[name] = str(importlib.import_module(name).__version__)
+            except ImportError:
+                found[name] = "missing"
+    return found | {"host": socket.gethostname()}
+
+
+def check_alike(client: Any) -> None:
+    """Raise InputError unless every worker has the versions that this process has."""
+    if not client.scheduler_info(n_workers=-1)["workers"]:
+        raise InputError(
+            f"the cluster {client.scheduler.address} has no worker. Start one with: dask worker "
+            f"{client.scheduler.address} --nthreads 1"
+        )
+    ours = versions()
+    try:
+        theirs = client.run(versions)
+    except Exception as error:  # whatever a worker without telic makes of the call
+        said = (str(error).splitlines() or [""])[0]
+        raise InputError(
+            f"a worker cannot run telic ({type(error).__name__}: {said}). Install the same telic, "
+            "with its extra scale, on every worker."
+        ) from None
+    for address, found in theirs.items():
+        for name in ALIKE:
+            if found[name] != ours[name]:
+                raise InputError(
+                    f"worker {address} has {name} {found[name]}, this process has {ours[name]}. "
+                    "Give every worker the same versions."
+                )

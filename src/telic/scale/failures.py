@@ -1,0 +1,40 @@
+"""Why a partition was not finished, and how to say it."""
+
+import errno
+
+from telic.errors import JobError, TelicError
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+LASTING = (*FULL, errno.ENOENT, errno.EACCES, errno.EROFS)
+
+
+class LostWorker(JobError):
+    """The process that worked on a partition died; other partitions may have killed it."""
+
+
+class Lost(JobError):
+    """The whole cluster is gone."""
+
+
+def passing(error: BaseException) -> bool:
+    """Whether another attempt may succeed: storage may fail for a moment, a full disk stays."""
+    return isinstance(error, OSError) and error.errno not in LASTING
+
+
+def said(error: BaseException) -> str:
+    """Say in one line what went wrong, without a full stop."""
+    if isinstance(error, OSError) and error.errno in FULL:
+        return "the disk is full; make room, or put the job's folder elsewhere"
+    if isinstance(error, MemoryError):
+        return "takes more memory than there is; give smaller partitions or more memory"
+    text = (str(error).splitlines() or [""])[0][:300].rstrip(".")
+    return text if isinstance(error, TelicError) else f"{type(error).__name__}: {text}"
+
+
+def failure(name: str, error: BaseException, finished: int, total: int, kept: bool) -> JobError:
+    """Make the error that ends a job."""
+    begun = "" if isinstance(error, Lost) else f"partition {name}: "
+    more = " and kept: the same job goes on from there" if kept else ""
+    found = JobError(f"{begun}{said(error)}. {finished} of {total} are finished{more}.")
+    found.__cause__ = error
+    return found

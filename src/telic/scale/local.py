@@ -1,0 +1,73 @@
+"""Threads of one machine: exact results on data that is larger than memory."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any
+
+import telic
+from telic.errors import InputError
+from telic.scale.executor import Done, Executor, Task, attempt
+from telic.scale.memory import of_this_machine, parse_memory
+
+
+class Local(Executor):
+    """Run partitions on threads of this process; the kernels, Arrow and DuckDB release the GIL.
+
+    Parameters
+    ----------
+    threads : int, optional
+        Default one for each processor.
+    memory : str or int, optional
+        What all tasks together may take, such as ``"2GiB"``; default half of the machine's. It
+        bounds what tasks plan with (batches, DuckDB's memory), not the process.
+
+    Examples
+    --------
+    >>> Local(threads=2, memory="1GiB").memory
+    536870912
+    """
+
+    def __init__(self, threads: int | None = None, memory: str | int | None = None) -> None:
+        threads = len(os.sched_getaffinity(0)) if threads is None else threads
+        if not 1 <= threads <= 1024:
+            raise InputError(f"threads is {threads}, expected 1 to 1024.")
+        whole = of_this_machine() // 2 if memory is None else parse_memory(memory)
+        self._slots = threads
+        self.memory = whole // threads
+        self._ledger: dict[str, list[tuple[str, str]]] = {}
+
+    @property
+    def slots(self) -> int:
+        """How many tasks run at a time."""
+        return self._slots
+
+    def outcomes(
+        self, job: str, function: Callable[..., Any], tasks: Sequence[Task]
+    ) -> Iterator[tuple[int, Done | BaseException]]:
+        """Run tasks on the threads."""
+        ledger = self._ledger.setdefault(job, [])
+
+        def begin(task: Task) -> Done:
+            ledger.append((task.name, f"thread {threading.get_native_id()}"))
+            return attempt(function, task, telic.__version__)
+
+        pool = ThreadPoolExecutor(self.slots, "telic-scale")
+        running: dict[Future[Done], int] = {}
+        waiting = iter(enumerate(tasks))
+        try:
+            while True:
+                while len(running) < self.slots and (following := next(waiting, None)):
+                    running[pool.submit(begin, following[1])] = following[0]
+                if not running:
+                    return
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    error = future.exception()
+                    yield running.pop(future), future.result() if error is None else error
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def begun(self, job: str) -> list[tuple[str, str]]:
+        """Return the ledger of a job."""
+        return self._ledger.pop(job, [])

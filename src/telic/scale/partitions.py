@@ -1,0 +1,95 @@
+"""Ways to cut work into partitions."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from telic.errors import InputError
+
+
+class Range(NamedTuple):
+    """Numbers from `start` up to, not including, `stop`."""
+
+    start: int
+    stop: int
+
+    def __str__(self) -> str:
+        return f"{self.start} to {self.stop - 1}"
+
+
+def ranges(size: int, step: int) -> list[Range]:
+    """Cut the numbers 0 … size − 1 into ranges of `step`.
+
+    Examples
+    --------
+    >>> [str(part) for part in ranges(5, 2)]
+    ['0 to 1', '2 to 3', '4 to 4']
+    """
+    return [Range(start, min(start + step, size)) for start in range(0, size, step)]
+
+
+@dataclass(frozen=True)
+class RowRange:
+    """Some row groups of a Parquet file, as the file was when it was cut."""
+
+    path: str
+    groups: tuple[int, ...]
+    first: int
+    """Number of the first row in the file, from 0."""
+    rows: int
+    state: tuple[int, int]
+    """The file's size and time of change."""
+
+    def __str__(self) -> str:
+        return f"{self.path}, rows {self.first + 1} to {self.first + self.rows}"
+
+    def batches(self, columns: list[str], size: int) -> Iterator[pa.Table]:
+        """Yield the rows in batches, in the file's order.
+
+        Raises
+        ------
+        InputError
+            If the file was changed meanwhile, or cannot be read.
+        """
+        if _state(Path(self.path)) != self.state:
+            raise InputError(f"{self.path}: changed since the job began. Let it rest.")
+        try:
+            with pq.ParquetFile(self.path, memory_map=True) as file:
+                for batch in file.iter_batches(size, row_groups=self.groups, columns=columns):
+                    yield pa.Table.from_batches([batch])
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(f"{self}: cannot be read ({error}). Write it again.") from None
+
+
+def row_ranges(path: str | Path, rows: int) -> list[RowRange]:
+    """Cut a Parquet file between its row groups, into ranges of about `rows` rows.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    """
+    path = Path(path)
+    try:
+        held, metadata = _state(path), pq.read_metadata(path)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path}: cannot be read ({error}). Check the path.") from None
+    found: list[RowRange] = []
+    groups: list[int] = []
+    first = count = 0
+    for group in range(metadata.num_row_groups):
+        groups.append(group)
+        count += metadata.row_group(group).num_rows
+        if count >= rows or group == metadata.num_row_groups - 1:
+            found.append(RowRange(str(path), tuple(groups), first, count, held))
+            groups, first, count = [], first + count, 0
+    return found
+
+
+def _state(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns

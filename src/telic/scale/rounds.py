@@ -1,0 +1,87 @@
+"""Shards that work in rounds: their states lie in files by (round, shard), never on a worker."""
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from telic.scale.arrays import Arrays, load_arrays, write
+from telic.scale.jobs import placed
+
+
+class Numbered(NamedTuple):
+    """A shard and its number."""
+
+    number: int
+    shard: Any
+
+    def __str__(self) -> str:
+        return f"shard {self.number}"
+
+
+def in_rounds(
+    run: Callable[[Callable[..., Any], Path], dict[int, Path]],
+    step: Callable[..., tuple[Arrays, Arrays]],
+    combine: Callable[[Arrays, list[Arrays]], tuple[Arrays, bool]],
+    shared: Arrays,
+    folder: Path,
+    max_rounds: int,
+) -> tuple[Arrays, int]:
+    """Go from the last whole round in `folder` to the end; `run` maps a function over the shards.
+
+    See `telic.scale.Executor.rounds`.
+    """
+    last, over = 0, False
+    done = sorted(folder.glob("round-*.npz"))
+    if done:
+        shared, last = load_arrays(done[-1]), int(done[-1].stem[6:])
+        over = bool(shared.pop("over"))
+    while last < max_rounds and not over:
+        before, here = folder / f"round-{last:05d}", folder / f"round-{last + 1:05d}"
+        here.mkdir(exist_ok=True)
+        paths = run(
+            functools.partial(_shard_step, step, shared, last + 1, before if last else None), here
+        )
+        messages = [_part(load_arrays(paths[s]), "message") for s in sorted(paths)]
+        shared, over = combine(shared, messages)
+        with placed(here.with_suffix(".npz")) as temporary:
+            write(temporary, shared | {"over": np.array(over)})
+        _forget(before)
+        last += 1
+    return shared, last
+
+
+def _shard_step(
+    step: Callable[..., tuple[Arrays, Arrays]],
+    shared: Arrays,
+    number: int,
+    before: Path | None,
+    numbered: Numbered,
+    path: Path,
+) -> None:
+    s, shard = numbered
+    held = None
+    if before is not None:
+        held = _part(load_arrays(before / f"part-{s:05d}.npz"), "state")
+    state, message = step(shard, held, shared, number)
+    kept = {f"state/{name}": array for name, array in state.items()}
+    write(path, kept | {f"message/{name}": array for name, array in message.items()})
+
+
+def _part(arrays: Arrays, kind: str) -> Arrays:
+    return {
+        name.partition("/")[2]: array
+        for name, array in arrays.items()
+        if name.startswith(f"{kind}/")
+    }
+
+
+def _forget(old: Path) -> None:
+    """Remove the states of a round that nobody will read again."""
+    for file in old.glob("*"):
+        file.unlink(missing_ok=True)
+    if old.is_dir():
+        old.rmdir()
+    old.with_suffix(".npz").unlink(missing_ok=True)

@@ -1,0 +1,240 @@
+"""Both engines keep one contract; faults end in the same result or in a clear error."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.scale import functions
+from tests.scale.cluster import Cluster, wait_for
+
+from telic.errors import InputError, JobError
+from telic.scale import Dask, Local, parse_memory, ranges
+from telic.scale.arrays import fold
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    running = Cluster(tmp_path_factory.mktemp("cluster"))
+    running.ready().close()
+    yield running
+    running.close()
+
+
+@pytest.fixture(params=["local", "dask"])
+def engine(request):
+    if request.param == "local":
+        yield Local(threads=2, memory="1GiB")
+    else:
+        running = request.getfixturevalue("cluster")
+        with Dask(running.address) as found:
+            yield found
+
+
+def files(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_map_keeps_the_order_and_reports_each_partition(engine):
+    found = engine.map(functions.double, [3, 1, 2])
+    assert found.values == [6, 2, 4]
+    assert [task.attempts for task in found.report.tasks] == [1, 1, 1]
+    assert found.report.facts()["attempts"] == 3
+    assert not found.report.skipped
+
+
+def test_a_poisoned_partition_is_named_and_the_job_goes_on_from_what_is_finished(engine, tmp_path):
+    out = tmp_path / "job"
+    with pytest.raises(JobError, match=r"partition 2 \(3\): ValueError: three is no number.*kept"):
+        engine.map(functions.fail_on_three, [1, 2, 3, 4, 5], out=out)
+    assert all(not name.startswith(".") for name in files(out)), "a half-written file"
+    assert "part-00002" not in files(out)
+    found = engine.map(functions.fail_on_three, [1, 2, 3, 4, 5], out=out, skip_bad=True)
+    assert [path and path.read_text() for path in found.values] == ["2", "4", None, "8", "10"]
+    assert found.report.skipped == {"2 (3)": "ValueError: three is no number"}
+    assert found.report.facts()["kept from an earlier run"] >= 1
+
+
+def test_storage_that_fails_for_a_moment_is_tried_again(engine, tmp_path):
+    found = engine.map(functions.storage_fails_once, [(tmp_path / "tried", 7)])
+    assert found.values == [7]
+    assert found.report.tasks[0].attempts == 2
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [(functions.out_of_memory, "smaller partitions"), (functions.disk_is_full, "disk is full")],
+)
+def test_what_no_second_attempt_mends_is_not_tried_again(function, said, engine, tmp_path):
+    out = tmp_path / "job" if function is functions.disk_is_full else None
+    with pytest.raises(JobError, match=rf"partition 0 \(1\): .*{said}"):
+        engine.map(function, [1], out=out)
+    assert out is None or files(out) == ["job.json"]
+
+
+def test_a_folder_belongs_to_one_job(tmp_path):
+    Local().map(functions.write_double, [1, 2], out=tmp_path / "job")
+    for function, partitions in ((functions.write_double, [1, 3]), (functions.wait_for_go, [1, 2])):
+        with pytest.raises(InputError, match="holds results of another job"):
+            Local().map(function, partitions, out=tmp_path / "job")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("")
+    with pytest.raises(InputError, match="holds other files"):
+        Local().map(functions.write_double, [1], out=tmp_path / "mine")
+
+
+@given(st.integers(1, 40), st.integers(0, 3), st.randoms())
+def test_the_tree_depends_neither_on_the_order_nor_on_groups_of_a_power_of_two(size, power, chance):
+    def joined(one, other):
+        return f"({one}{other})"
+
+    leaves = [(i, str(i)) for i in range(size)]
+    whole = fold(leaves, joined, size)
+    shuffled = leaves.copy()
+    random.Random(chance.random()).shuffle(shuffled)
+    assert fold(shuffled, joined, size) == whole
+    groups = ranges(size, 2**power)
+    partial = [
+        (g, fold([(i - a, str(i)) for i in range(a, b)], joined, b - a))
+        for g, (a, b) in enumerate(groups)
+    ]
+    assert fold(partial, joined, len(groups)) == whole
+
+
+def test_a_tree_is_the_same_to_the_bit_on_every_engine_and_goes_on(engine, tmp_path):
+    blocks = [np.random.default_rng(i).normal(size=50) for i in range(7)]
+    expected = fold(((i, functions.sums(b)) for i, b in enumerate(blocks)), functions.add, 7)
+    for run in ("first", "second"):
+        found, report = engine.tree_reduce(
+            functions.sums, functions.add, blocks, out=tmp_path / "sums"
+        )
+        assert found["sum"].tobytes() == expected["sum"].tobytes()
+        assert report.facts()["kept from an earlier run"] == (7 if run == "second" else 0)
+
+
+def test_rounds_go_on_after_the_last_whole_one(engine, tmp_path):
+    shards = [tmp_path / "a", tmp_path / "four"]
+    for shard in shards:
+        shard.mkdir()
+
+    def run(name, max_rounds=20):
+        start = {"x": np.array(0.0), "rounds": np.array(0)}
+        return engine.rounds(
+            functions.newton_step, functions.newton_combine, [str(s) for s in shards], start,
+            out=tmp_path / name, max_rounds=max_rounds,
+        )  # fmt: skip
+
+    whole, rounds = run("whole")
+    assert rounds == 6
+    assert float(whole["x"]) == 2.5 * (1 - 0.5**6)
+    (shards[1] / "fail").touch()
+    with pytest.raises(JobError, match=r"shard 1.*told to fail"):
+        run("broken")
+    (shards[1] / "fail").unlink()
+    again, rounds = run("broken")
+    assert rounds == 6
+    assert again["x"].tobytes() == whole["x"].tobytes()
+    assert not any("round-00004" in path.name for path in (tmp_path / "whole").iterdir())
+
+
+def test_a_killed_worker_changes_nothing_but_the_ledger(cluster, tmp_path):
+    partitions = [(tmp_path, number) for number in range(4)]
+    with Dask(cluster.address) as dask:
+        victim = cluster.workers[0]
+
+        def kill():
+            wait_for(lambda: list(tmp_path.glob(f"begun-*-{victim.pid}")), "the victim's task")
+            os.kill(victim.pid, signal.SIGKILL)
+            victim.wait()
+            (tmp_path / "go").touch()
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        found = dask.map(functions.wait_for_go, partitions, out=tmp_path / "job")
+        killer.join()
+    assert [path.read_text() for path in found.values] == ["0", "1", "2", "3"]
+    (twice,) = [task for task in found.report.tasks if task.attempts > 1]
+    assert str(victim.pid) in twice.where[0]
+    assert str(victim.pid) not in twice.where[1]
+    cluster.workers[0] = cluster.add_worker()
+    cluster.ready(2).close()
+
+
+def test_a_partition_that_kills_its_workers_is_named_and_the_rest_is_finished(cluster):
+    cluster.workers += [cluster.add_worker() for _ in range(2)]
+    cluster.ready(4).close()
+    with Dask(cluster.address) as dask:
+        found = dask.map(functions.kill_on_three, [1, 2, 3, 4, 5, 6], skip_bad=True)
+    assert found.values == [2, 4, None, 8, 10, 12]
+    ((name, why),) = found.report.skipped.items()
+    assert name == "2 (3)"
+    assert "every worker that began it died" in why
+    cluster.workers = [worker for worker in cluster.workers if worker.poll() is None]
+    while len(cluster.workers) < 2:
+        cluster.workers.append(cluster.add_worker())
+    cluster.ready(2).close()
+
+
+def test_a_worker_with_another_version_is_refused(cluster, tmp_path):
+    old = tmp_path / "old_telic.py"
+    old.write_text("import telic\n\ntelic.__version__ = '0.0.9'\n")
+    with Dask(cluster.address) as before:
+        there = before.slots
+        stranger = cluster.add_worker(str(old))
+        wait_for(lambda: before.slots > there, "the stranger")
+        with pytest.raises(InputError, match=r"has telic 0\.0\.9, this process has"):
+            Dask(cluster.address)
+        # One that comes while a job runs says so itself.
+        with pytest.raises(JobError, match=r"this worker has 0\.0\.9"):
+            before.map(functions.double, range(200))
+        stranger.kill()
+        stranger.wait()
+        wait_for(lambda: before.slots == there, "the stranger's end")
+
+
+def test_a_lost_scheduler_is_a_clear_error_and_another_engine_goes_on(tmp_path):
+    alone = Cluster(tmp_path, workers=1)
+    partitions = [(tmp_path, number) for number in range(3)]
+    try:
+        alone.ready().close()
+        with Dask(alone.address) as dask:
+
+            def kill():
+                wait_for(lambda: list(tmp_path.glob("begun-*")), "the first task")
+                alone.scheduler.kill()
+
+            killer = threading.Thread(target=kill)
+            killer.start()
+            with pytest.raises(JobError, match=r"the scheduler .* is gone.*0 of 3 are finished"):
+                dask.map(functions.wait_for_go, partitions, out=tmp_path / "job")
+            killer.join()
+    finally:
+        alone.close()
+    (tmp_path / "go").touch()
+    found = Local().map(functions.wait_for_go, partitions, out=tmp_path / "job")
+    assert [path.read_text() for path in found.values] == ["0", "1", "2"]
+
+
+def test_nothing_there_is_said_in_a_line():
+    with pytest.raises(InputError, match=r"no Dask scheduler answers at 'tcp://127\.0\.0\.1:9'"):
+        Dask("tcp://127.0.0.1:9", patience=0.5)
+    with pytest.raises(InputError, match="an address or a client"):
+        Dask()
+    for wrong in ("much", "1 B", "2 XiB", ""):
+        with pytest.raises(InputError, match="memory is"):
+            parse_memory(wrong)
+
+
+def test_nobody_pays_for_what_is_not_used():
+    code = (
+        "import sys, telic, telic.scale, telic.completion, telic.auc\n"
+        "assert not {'dask', 'distributed', 'duckdb', 'tornado'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
