@@ -8,6 +8,7 @@ import typer
 from telic.cli import (
     auc,
     auc_compare,  # noqa: F401 (adds to auc)
+    cluster,
     completion,
     privacy,
     privacy_attacks,  # noqa: F401 (adds to privacy)
@@ -31,6 +32,7 @@ app = typer.Typer(
 # Command functions import what they need inside, so that `telic --help` does not wait for numba.
 app.command()(demo)
 app.add_typer(auc.app, name="auc")
+app.add_typer(cluster.app, name="cluster")
 app.add_typer(completion.app, name="completion")
 app.add_typer(privacy.app, name="privacy")
 app.add_typer(specialty.app, name="specialty")

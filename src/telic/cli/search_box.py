@@ -1,5 +1,6 @@
 """`telic completion fit | inspect | forget`: a search box from files, looked into."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +21,7 @@ from telic.cli.completion import (
 )
 from telic.cli.console import Overwrite, print_json
 from telic.cli.progress import console
+from telic.cli.scale import Cluster, Memory, SkipBadPartitions, Work, job_of, tell_job
 from telic.errors import InputError, ModelError
 
 if TYPE_CHECKING:
@@ -93,6 +95,10 @@ def fit(
     min_users: MinUsers = 3,
     window: Window = 30.0,
     skip_bad_rows: SkipBadRows = False,
+    memory: Memory = None,
+    cluster: Cluster = None,
+    work: Work = None,
+    skip_bad_partitions: SkipBadPartitions = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
@@ -106,22 +112,28 @@ def fit(
     chosen = protocols_of(protocol)
     if len(chosen) > 1:
         raise InputError("--protocol is 'both', expected careful or paper: one model is fitted.")
-    with console.status("fitting"):
-        completer = fit_files(
-            *files,
-            columns=columns_of(column),
-            duplicates=duplicates,
-            relevance=score,
-            model=model,
-            protocol=chosen[0],
-            n=candidates,
-            minutes=window,
-            min_users=min_users,
-            min_compositions=min_compositions,
-            on_bad_row="skip" if skip_bad_rows else "raise",
-        )
-    completer = edited(completer, deny, synonyms)
-    completer.save(out)
+    with job_of(memory, cluster, work, out) as job:
+        with nullcontext() if job else console.status("fitting"):
+            completer = fit_files(
+                *files,
+                columns=columns_of(column),
+                duplicates=duplicates,
+                relevance=score,
+                model=model,
+                protocol=chosen[0],
+                n=candidates,
+                minutes=window,
+                min_users=min_users,
+                min_compositions=min_compositions,
+                on_bad_row="skip" if skip_bad_rows else "raise",
+                executor=job.executor if job else None,
+                work=job.work if job else None,
+                skip_bad=skip_bad_partitions,
+            )
+        completer = edited(completer, deny, synonyms)
+        completer.save(out)
+    if job:
+        tell_job(job)
     _describe(out, completer, as_json=as_json)
 
 

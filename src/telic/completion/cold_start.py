@@ -11,23 +11,26 @@ from telic.completion.adaqac import CAREFUL, D, Design, Protocol
 from telic.completion.appaware_signals import MINUTES
 from telic.completion.completer import Completer, UserState
 from telic.completion.contexts import Contexts
+from telic.completion.counted import CountedLog, count_logs, work_folder
 from telic.completion.entries import Duplicates, Entries, Gathered
 from telic.completion.fitting import fit_completer
 from telic.completion.harm import PREFIX_BINS, Gate
 from telic.completion.index import PrefixIndex
 from telic.completion.records import Records
-from telic.completion.relevance import Relevance, shared_parts
+from telic.completion.relevance import WINDOW, Relevance, shared_parts
 from telic.completion.replay import Replay
 from telic.completion.sources import (
     Sources,
     as_catalogue,
     joined_logs,
     read_sources,
+    source_said,
     submissions_of,
 )
 from telic.completion.words import WordIndex
 from telic.data.phrases import OnBadRow
 from telic.errors import InputError
+from telic.scale import Executor
 
 MIXES = tuple(
     (popular, personal, recent)
@@ -56,6 +59,9 @@ def fit_files(
     min_compositions: int = 8,
     minutes: float = MINUTES,
     words: bool = True,
+    executor: Executor | None = None,
+    work: str | Path | None = None,
+    skip_bad: bool = False,
 ) -> Completer:
     r"""Fit a search box on files: lists of phrases, query logs, composition logs, or several.
 
@@ -83,6 +89,15 @@ def fit_files(
     words : bool
         Fill lists that the prefix leaves room in by the words typed, see `WordIndex`; never under a
         protocol whose relevance is no logarithm.
+    executor : telic.scale.Executor, optional
+        Count query logs in pieces there, which gives the same search box however large they are;
+        lists and composition logs are read whole. Users' own queries are left out, and a fact says
+        so, where they do not fit into memory.
+    work : path, optional
+        Folder of the pieces, on storage that all workers reach; a job that was interrupted goes on
+        there. By default a temporary one, which is removed.
+    skip_bad : bool
+        Leave out partitions of a log that cannot be worked on; a fact names them.
 
     Raises
     ------
@@ -97,6 +112,23 @@ def fit_files(
     >>> [suggestion.text for suggestion in fit_files(file).suggest("te")]
     ['Teapot', 'Tea']
     """
+    if executor is not None:
+        sources = read_sources(paths, columns=columns, on_bad_row=on_bad_row, in_pieces=True)
+        if model not in (None, "static"):
+            raise InputError(
+                f"model is {model!r}, which learns from feedback, not from query logs."
+            )
+        with work_folder(work) as folder:
+            counted, facts = _counted(
+                sources,
+                executor,
+                folder,
+                min_users=min_users,
+                duplicates=duplicates,
+                on_bad_row=on_bad_row,
+                skip_bad=skip_bad,
+            )
+            return _from_gathered(counted, facts, n=n, words=words)
     sources = read_sources(paths, columns=columns, on_bad_row=on_bad_row)
     found: dict[str, Any] = {"files": sources.files, "possible": sources.possible()}
     if not sources.logs and sources.compositions is None:
@@ -134,8 +166,49 @@ def fit_files(
         raise InputError(f"model is {model!r}, which learns from feedback; {why}.")
     gathered = Gathered(sources.listed, sources.logs, min_users=min_users, duplicates=duplicates)
     simulated = log is not None and log.simulated
+    return _from_gathered(gathered, found, n=n, words=words, simulated=simulated)
+
+
+def _counted(
+    sources: Sources,
+    executor: Executor,
+    folder: Path,
+    *,
+    min_users: int,
+    duplicates: Duplicates,
+    on_bad_row: OnBadRow,
+    skip_bad: bool,
+) -> tuple[Gathered, dict[str, Any]]:
+    """Count the query logs among the sources in pieces."""
+    if not sources.unread:
+        raise InputError("no query log is given: lists of phrases are read whole, as without.")
+    counts = count_logs(
+        sources.unread,
+        executor,
+        folder,
+        listed=sources.listed,
+        min_users=min_users,
+        latest=HELD_OUT,
+        on_bad_row=on_bad_row,
+        skip_bad=skip_bad,
+    )
+    counted = CountedLog(sources.listed, counts, memory=executor.own_memory, duplicates=duplicates)
+    said = [
+        source_said(name, shape, *log)
+        for (name, shape), log in zip(sources.unread, counts.logs, strict=True)
+    ]
+    spans = counts.first, counts.moments.end - 1, counted.named
+    found = {"files": [*sources.files, *said], "possible": sources.possible(spans)}
+    found |= counted.facts()
+    skipped = {name: why for report in executor.reports for name, why in report.skipped.items()}
+    return counted, found | ({"partitions skipped": skipped} if skipped else {})
+
+
+def _from_gathered(
+    gathered: Gathered, found: dict[str, Any], *, n: int, words: bool, simulated: bool = False
+) -> Completer:
     mix = _learned_mix(gathered, n=n)
-    if gathered.users:
+    if gathered.named:
         found["if k users must have submitted a phrase"] = gathered.kept_back()
     completer = _cold(gathered, mix, n=n, simulated=simulated, found=found)
     return with_words(completer) if words else completer
@@ -160,7 +233,7 @@ def _cold(
     relevance = Relevance("mpc", popular=mix[0], personal=mix[1], recent=mix[2])
     if mix[2]:
         relevance = replace(relevance, name="timesense")
-    if mix[1] and gathered.users:
+    if mix[1] and gathered.named:
         relevance = replace(relevance, name="personal")
     index, given = PrefixIndex.build_ordered(
         entries.phrases,
@@ -195,34 +268,24 @@ def _cold(
 
 def _learned_mix(gathered: Gathered, *, n: int) -> tuple[float, float, float]:
     """Choose the weights by the latest submissions, completed with what was known before them."""
-    events = gathered.submissions
-    held = min(HELD_OUT, len(events.at) // 4)
-    if held < 50:
+    held = gathered.held_out(HELD_OUT)
+    if held is None or not held.opened:
         return DEFAULT
-    split = int(events.at[-held])
-    before = int(np.searchsorted(events.at, split))
-    if not before or not events.opens[:before].any():
-        return DEFAULT
-    people = {name: i for i, name in enumerate(gathered.users)}
-    names = list(people)
-    later = range(before, len(events.at))
 
     def accuracy(mix: tuple[float, float, float]) -> float:
-        completer = _cold(gathered, mix, n=n, until=split)
+        completer = _cold(gathered, mix, n=n, until=held.split)
         total = 0.0
-        for e in later:
-            user = int(events.user[e])
-            typing = completer.compose(completer.user(names[user] if user >= 0 else None))
-            wanted = completer.known_as(gathered.texts[gathered.query[e]])
+        for user, text in held.rows:
+            typing = completer.compose(completer.user(user))
+            wanted = completer.known_as(text)
             for length in PREFIXES:
                 if length <= len(wanted):
                     texts = [s.text for s in typing.suggest(wanted[:length], at=0.0)]
                     total += 1 / (1 + texts.index(wanted)) if wanted in texts else 0.0
         return total
 
-    named = bool((events.user[:before] >= 0).any())
-    mixes = [mix for mix in MIXES if named or not mix[1]]
-    if int(events.at[before - 1]) - int(events.at[0]) < 2 * 28 * 24 * 3600 * 1_000_000:
+    mixes = [mix for mix in MIXES if held.named or not mix[1]]
+    if held.span < 2 * WINDOW:
         mixes = [mix for mix in mixes if not mix[2]]  # all of the log is recent
     return max(mixes, key=accuracy)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,10 @@ from telic.data.queries import QueryLog
 from telic.errors import InputError
 
 Duplicates = Literal["raise", "add", "max"]
+KS = (1, 3, 5, 10, 20, 50, 100)
+"""Numbers of users for which `kept_back` says what they leave."""
+FEWEST = 50
+"""Submissions that are too few to choose weights by."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,36 @@ class Entries:
 
     def __len__(self) -> int:
         return len(self.phrases)
+
+
+class FormCounts(NamedTuple):
+    """What the logs tell of each folded form as of a moment; arrays of shape (forms,)."""
+
+    popular: np.ndarray
+    recent: np.ndarray
+    opened: np.ndarray
+    """bool: whether it may be suggested."""
+    texts: Sequence[str]
+    """Of opened forms: as it was submitted most."""
+    spellings: np.ndarray
+    """int64: distinct texts."""
+    shy: int
+    """Forms of no list that too few have submitted."""
+
+
+class HeldOut(NamedTuple):
+    """The latest submissions, and what was known before the first of them."""
+
+    split: int
+    """Their begin, microseconds since 1970."""
+    rows: list[tuple[str | None, str]]
+    """User and query of each, oldest first."""
+    opened: bool
+    """Whether anything could be suggested before."""
+    named: bool
+    """Whether any submission before names a user."""
+    span: int
+    """Microseconds from the first to the last submission before."""
 
 
 class Gathered:
@@ -108,15 +142,7 @@ class Gathered:
 
     def entries(self, *, until: int | None = None) -> Entries:
         """Make the entries as of a moment (microseconds since 1970); by default of the end."""
-        events, size = self.submissions, len(self.forms)
-        now = int(events.at.max(initial=0)) + 1 if until is None else until
-        before = events.at < now
-        recent = before & (events.at >= now - WINDOW)
-        popular = np.bincount(events.query[before], events.count[before], size)
-        lately = np.bincount(events.query[recent], events.count[recent], size)
-        opened = np.bincount(events.query[before], events.opens[before], size) > 0
-        seen = np.bincount(events.query[before], minlength=size) > 0
-        spelled = self._spelled(before)
+        counts, size = self.counts(until=until), len(self.forms)
 
         listed = self.listed
         in_list = np.zeros(size, bool)
@@ -134,8 +160,8 @@ class Gathered:
             first = order[np.unique(group[order], return_index=True)[1]]
             form = self._form_of_row[first]
             phrases = listed.phrases.take(pa.array(self._rows[first])).to_pylist()
-        more = np.flatnonzero(opened & ~in_list)
-        phrases += [self.texts[spelled[f]] for f in more]
+        more = np.flatnonzero(counts.opened & ~in_list)
+        phrases += [counts.texts[f] for f in more.tolist()]
         form = np.concatenate([form, more])
 
         def column(values: pa.Array | None) -> list[str | None]:
@@ -145,16 +171,63 @@ class Gathered:
             return kept + [None] * len(more)
 
         rows = 0 if listed is None else len(np.unique(self._spelled_rows()))
-        spellings = rows + int(np.isin(self.form_of, more).sum())
+        spellings = rows + int(counts.spellings[more].sum())
         return Entries(
             phrases,
-            np.concatenate([weight, np.zeros(len(more))]) + popular[form],
-            lately[form],
+            np.concatenate([weight, np.zeros(len(more))]) + counts.popular[form],
+            counts.recent[form],
             column(listed.ids if listed else None),
             column(listed.payloads if listed else None),
             {name: column(values) for name, values in (listed.contexts if listed else {}).items()},
             spellings,
+            counts.shy,
+        )
+
+    def counts(self, *, until: int | None = None) -> FormCounts:
+        """Count submissions as of a moment (microseconds since 1970); by default of the end."""
+        events, size = self.submissions, len(self.forms)
+        now = int(events.at.max(initial=0)) + 1 if until is None else until
+        before = events.at < now
+        recent = before & (events.at >= now - WINDOW)
+        opened = np.bincount(events.query[before], events.opens[before], size) > 0
+        seen = np.bincount(events.query[before], minlength=size) > 0
+        in_list = np.zeros(size, bool)
+        if self.listed is not None:
+            in_list[self._form_of_row] = True
+        return FormCounts(
+            np.bincount(events.query[before], events.count[before], size),
+            np.bincount(events.query[recent], events.count[recent], size),
+            opened,
+            [self.texts[t] if t >= 0 else "" for t in self._spelled(before)],
+            np.bincount(self.form_of, minlength=size),
             int((seen & ~opened & ~in_list).sum()),
+        )
+
+    @property
+    def named(self) -> bool:
+        """Whether any submission names a user."""
+        return bool(self.users)
+
+    def held_out(self, most: int) -> HeldOut | None:
+        """Return the latest submissions, `most` of them or a quarter; None if few."""
+        events = self.submissions
+        held = min(most, len(events.at) // 4)
+        if held < FEWEST:
+            return None
+        split = int(events.at[-held])
+        before = int(np.searchsorted(events.at, split))
+        if not before:
+            return None
+        names = [*self.users, None]
+        return HeldOut(
+            split,
+            [
+                (names[events.user[e]], self.texts[self.query[e]])
+                for e in range(len(events.at) - held, len(events.at))
+            ],
+            bool(events.opens[:before].any()),
+            bool((events.user[:before] >= 0).any()),
+            int(events.at[before - 1]) - int(events.at[0]),
         )
 
     def histories(self, entries: Entries, *, until: int | None = None) -> dict[str, dict]:
@@ -195,12 +268,9 @@ class Gathered:
         people = np.bincount(pairs // (len(self.users) + 1), minlength=size)
         count = np.bincount(events.query[named], events.count[named], size)
         said = {}
-        for k in (1, 3, 5, 10, 20, 50, 100):
+        for k in KS:
             kept = vouched | (people >= k)
-            share = count[kept].sum() / max(count.sum(), 1e-12)
-            said[str(k)] = (
-                f"{int(kept.sum())} phrases, {share:.1%} of the submissions of named users"
-            )
+            said[str(k)] = kept_said(int(kept.sum()), float(count[kept].sum()), float(count.sum()))
         return said
 
     def _spelled(self, before: np.ndarray) -> np.ndarray:
@@ -221,6 +291,12 @@ class Gathered:
     def _spelled_rows(self) -> np.ndarray:
         assert self.listed is not None
         return _numbered([_codes(self.listed.phrases)[self._rows], *self._context_codes()])
+
+
+def kept_said(phrases: int, count: float, everything: float) -> str:
+    """Say what is left if so many users must have submitted a phrase."""
+    share = count / max(everything, 1e-12)
+    return f"{phrases} phrases, {share:.1%} of the submissions of named users"
 
 
 def _codes(column: pa.Array) -> np.ndarray:

@@ -32,14 +32,22 @@ class Sources:
     """In a few words, what each file is."""
     roles: set[str] = field(default_factory=set)
     """What some column of the lists and query logs says; see `telic.data.shapes.USUAL`."""
+    unread: list[tuple[str, Shape]] = field(default_factory=list)
+    """Query logs that are to be counted in pieces."""
 
-    def possible(self) -> dict[str, str]:
-        """Say what these files make possible, and of the rest what is missing."""
+    def possible(self, apart: tuple[int, int, bool] | None = None) -> dict[str, str]:
+        """Say what these files make possible, and of the rest what is missing.
+
+        `apart`: of logs that were counted in pieces the first time, the last, and whether they
+        name users.
+        """
         log = self.compositions
         times = [log.submitted_at] if log else []
         times += [one.at for one in self.logs]
+        times += [np.array(apart[:2])] if apart else []
         days = (max(t.max() for t in times) - min(t.min() for t in times)) / DAY if times else 0
         named = log is not None or any(len(one.users) > 1 for one in self.logs)
+        named = named or bool(apart and apart[2])
         counted = bool(times) or (self.listed is not None and self.listed.weights is not None)
         repeats = self.listed is not None and not counted
         popularity = "yes" if counted else "no"
@@ -64,6 +72,7 @@ def read_sources(
     *,
     columns: Mapping[str, str] | None = None,
     on_bad_row: OnBadRow = "raise",
+    in_pieces: bool = False,
 ) -> Sources:
     """Read files of any kind that `telic.data.shapes.shape_of` tells apart.
 
@@ -74,6 +83,8 @@ def read_sources(
     columns : mapping of str to str, optional
         Role → column, for the lists and query logs among them.
     on_bad_row : {"raise", "skip"}
+    in_pieces : bool
+        Leave query logs unread, to be counted in pieces; a composition log is refused.
 
     Raises
     ------
@@ -86,27 +97,34 @@ def read_sources(
     logs: list[QueryLog] = []
     compositions: list[Path] = []
     files: list[str] = []
+    unread: list[tuple[str, Shape]] = []
     roles: set[str] = set()
     for path in map(Path, paths):
         pieces = open_pieces(path)
         known = columns if "keystrokes" not in pieces.columns else None
         shape = shape_of(pieces, known)
         if shape.kind == "compositions":
+            if in_pieces:
+                raise InputError(
+                    f"{path}: a composition log is read whole. Leave out --memory and --cluster."
+                )
             compositions.append(path)
             files.append(f"{path}: {shape.name}")
             continue
         roles |= set(shape.roles)
         if shape.kind == "list":
             lists.append(read_list(pieces, shape, on_bad_row=on_bad_row))
-            files.append(_said(path, shape, len(lists[-1]), lists[-1].skipped))
+            files.append(source_said(path, shape, len(lists[-1]), lists[-1].skipped))
+        elif in_pieces:
+            unread.append((str(path), shape))
         else:
             queries = read_query_log(pieces, shape, on_bad_row=on_bad_row)
             if not len(queries.query):
                 raise InputError(f"{path}: holds no row. Expected one submission in each.")
             logs.append(queries)
-            files.append(_said(path, shape, len(queries.query), queries.skipped))
+            files.append(source_said(path, shape, len(queries.query), queries.skipped))
     log = _composition_log(compositions, on_bad_row)
-    return Sources(merged(lists) if lists else None, logs, log, files, roles)
+    return Sources(merged(lists) if lists else None, logs, log, files, roles, unread)
 
 
 def _composition_log(paths: list[Path], on_bad_row: OnBadRow) -> CompositionLog | None:
@@ -122,7 +140,8 @@ def _composition_log(paths: list[Path], on_bad_row: OnBadRow) -> CompositionLog 
     return read_compositions(joined, on_bad_row=on_bad_row)
 
 
-def _said(path: Path, shape: Shape, rows: int, skipped: Mapping[str, int]) -> str:
+def source_said(path: str | Path, shape: Shape, rows: int, skipped: Mapping[str, int]) -> str:
+    """Say in a few words what a file is."""
     roles = ", ".join(f"{role} from {column!r}" for role, column in shape.roles.items())
     what = "phrases" if shape.kind == "list" else "submissions"
     text = f"{path}: {shape.name}, {rows} {what}; {roles}"

@@ -68,7 +68,7 @@ def read_list(pieces: Pieces, shape: Shape, *, on_bad_row: OnBadRow = "raise") -
     """
     skipped: dict[str, int] = {}
     parts, numbers = [], [np.empty(0, np.int64)]
-    for row, part in _rows(pieces, shape, on_bad_row, skipped):
+    for row, part in checked_rows(pieces, shape, on_bad_row, skipped):
         numbers.append(row)
         parts.append(part)
     if not parts:
@@ -99,7 +99,7 @@ def read_query_log(pieces: Pieces, shape: Shape, *, on_bad_row: OnBadRow = "rais
     numbers: dict[str, int] = {}
     users: dict[str | None, int] = {None: 0}
     found: dict[str, list[np.ndarray]] = {"query": [], "at": [], "user": [], "count": []}
-    for _, part in _rows(pieces, shape, on_bad_row, skipped):
+    for _, part in checked_rows(pieces, shape, on_bad_row, skipped):
         n = len(part)
         query = _numbered(part["phrase"], numbers)
         at = one_chunk(part["at"]).cast(pa.int64()).to_numpy(zero_copy_only=False)
@@ -141,11 +141,18 @@ def _numbered(column: pa.ChunkedArray, numbers: dict) -> np.ndarray:
     return known[coded.indices.to_numpy(zero_copy_only=False)]
 
 
-def _rows(
-    pieces: Pieces, shape: Shape, on_bad_row: OnBadRow, skipped: dict[str, int]
+def checked_rows(
+    pieces: Pieces,
+    shape: Shape,
+    on_bad_row: OnBadRow,
+    skipped: dict[str, int],
+    *,
+    before: int = 0,
 ) -> Iterator[tuple[np.ndarray, pa.Table]]:
-    """Yield checked pieces, columns named by their roles, with the rows' numbers in the file."""
-    before = 0
+    """Yield checked pieces, columns named by their roles, with the rows' numbers in the file.
+
+    `skipped` is added to; `before` are the rows of the file that the pieces leave out.
+    """
     with pieces.unchanged():
         wanted = list(dict.fromkeys(shape.roles.values()))
         for piece in pieces.read(wanted):

@@ -13,7 +13,7 @@ import telic
 from telic.errors import InputError
 from telic.scale.executor import Done, Executor, Task, attempt
 from telic.scale.failures import Lost, LostWorker
-from telic.scale.memory import parse_memory
+from telic.scale.memory import of_this_machine, parse_memory
 
 ALIKE = ("telic", "python", "numpy", "pyarrow", "duckdb")
 """What every worker must have in the version that this process has."""
@@ -54,7 +54,9 @@ class Dask(Executor):
     ) -> None:
         if (address is None) == (client is None):
             raise InputError("Dask needs an address or a client: one of the two.")
+        super().__init__()
         self.patience = patience
+        self.own_memory = of_this_machine() // 2
         self._owned = client is None
         self._client = connected(address, patience) if address is not None else client
         try:

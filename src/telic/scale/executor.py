@@ -22,12 +22,13 @@ from telic.scale.jobs import (
     placed,
     size_of,
 )
+from telic.scale.memory import granted
 from telic.scale.rounds import Numbered, in_rounds
 
 ATTEMPTS = 3
 """How often a partition is begun whose storage fails."""
-Progress = Callable[[int, int], None]
-"""Called with the partitions that are finished, and with all."""
+Watch = Callable[[str, int, int], None]
+"""Called with a job's name, its finished partitions and all of them."""
 
 
 class Task(NamedTuple):
@@ -37,6 +38,8 @@ class Task(NamedTuple):
     name: str
     target: Path | None
     """Where its file goes, for functions that write one."""
+    memory: int
+    """Bytes that it may take (`telic.scale.memory.of_task`)."""
 
 
 class Done(NamedTuple):
@@ -51,6 +54,14 @@ class Executor(ABC):
 
     memory: int
     """Bytes that one task may take."""
+    own_memory: int
+    """Bytes that the process which asks may take for the results."""
+    watch: Watch | None = None
+    """Called as partitions end."""
+
+    def __init__(self) -> None:
+        self.reports: list[Report] = []
+        """Of all jobs, in the order in which they began."""
 
     @property
     @abstractmethod
@@ -84,7 +95,6 @@ class Executor(ABC):
         out: str | Path | None = None,
         ending: str = "",
         skip_bad: bool = False,
-        progress: Progress | None = None,
     ) -> Results:
         """Call a function with every partition.
 
@@ -101,7 +111,6 @@ class Executor(ABC):
             Of the files' names, such as ``".parquet"``.
         skip_bad : bool
             Finish the others where a partition fails, and say so in the report.
-        progress : callable, optional
 
         Returns
         -------
@@ -125,7 +134,7 @@ class Executor(ABC):
         folder = None if out is None else Path(out)
         if folder is not None:
             open_folder(folder, identity(function, partitions), name_of(function))
-        report, arrivals = self._start(function, partitions, folder, ending, skip_bad, progress)
+        report, arrivals = self._start(function, partitions, folder, ending, skip_bad)
         values: list[Any] = [None] * len(partitions)
         for i, value in arrivals:
             values[i] = value
@@ -139,7 +148,6 @@ class Executor(ABC):
         *,
         out: str | Path | None = None,
         skip_bad: bool = False,
-        progress: Progress | None = None,
     ) -> tuple[Arrays, Report]:
         """Call a function with every partition and add the values up, neighbour to neighbour.
 
@@ -153,7 +161,7 @@ class Executor(ABC):
             Of a partition; returns a mapping of names to arrays.
         combine : callable
             Of the values of two neighbours, the left one first.
-        partitions, skip_bad, progress
+        partitions, skip_bad
             As in `map`.
         out : path, optional
             Keeps the value of each partition, so that the same job goes on where it ended.
@@ -172,11 +180,11 @@ class Executor(ABC):
         if not partitions:
             raise InputError("there is no partition to add up. Give at least one.")
         if out is None:
-            report, arrivals = self._start(function, partitions, None, "", skip_bad, progress)
+            report, arrivals = self._start(function, partitions, None, "", skip_bad)
         else:
             folder, kept = Path(out), functools.partial(save_arrays, function)
             open_folder(folder, identity(kept, partitions), name_of(function))
-            report, paths = self._start(kept, partitions, folder, ".npz", skip_bad, progress)
+            report, paths = self._start(kept, partitions, folder, ".npz", skip_bad)
             arrivals = ((i, path and load_arrays(path)) for i, path in paths)
         total = fold(arrivals, combine, len(partitions))
         if total is None:
@@ -225,7 +233,7 @@ class Executor(ABC):
 
         def run(work: Callable[..., Any], here: Path) -> dict[int, Path]:
             pairs = [Numbered(s, shard) for s, shard in enumerate(shards)]
-            return dict(self._start(work, pairs, here, ".npz", False, None)[1])
+            return dict(self._start(work, pairs, here, ".npz", False)[1])
 
         return in_rounds(run, step, combine, shared, folder, max_rounds)
 
@@ -236,14 +244,14 @@ class Executor(ABC):
         folder: Path | None,
         ending: str,
         skip_bad: bool,
-        progress: Progress | None,
     ) -> tuple[Report, Iterator[tuple[int, Any]]]:
         tasks = [
-            Task(p, f"{i} ({p})"[:120], folder and folder / f"part-{i:05d}{ending}")
+            Task(p, f"{i} ({p})"[:200], folder and folder / f"part-{i:05d}{ending}", self.memory)
             for i, p in enumerate(partitions)
         ]
         report = Report(name_of(function), [TaskReport(task.name) for task in tasks])
-        return report, self._arrivals(function, tasks, report, skip_bad, progress)
+        self.reports.append(report)
+        return report, self._arrivals(function, tasks, report, skip_bad)
 
     def _arrivals(
         self,
@@ -251,7 +259,6 @@ class Executor(ABC):
         tasks: list[Task],
         report: Report,
         skip_bad: bool,
-        progress: Progress | None,
     ) -> Iterator[tuple[int, Any]]:
         """Yield (number, value) as partitions end, those of an earlier run first."""
         job = f"telic-{uuid.uuid4().hex[:12]}"
@@ -282,8 +289,8 @@ class Executor(ABC):
                         own.outcome, own.seconds = "done", outcome.seconds
                         own.bytes = size_of(value)
                         finished += 1
-                        if progress is not None:
-                            progress(finished, len(tasks))
+                        if self.watch is not None:
+                            self.watch(report.job, finished, len(tasks))
                         yield i, value
                         continue
                     tried[i] += 1
@@ -319,12 +326,13 @@ def attempt(function: Callable[..., Any], task: Task, version: str) -> Done:
             "every worker the same version."
         )
     begun = time.perf_counter()
-    if task.target is None:
-        value = function(task.partition)
-    else:
-        value = None
-        with placed(task.target) as temporary:
-            function(task.partition, temporary)
+    value = None
+    with granted(task.memory):
+        if task.target is None:
+            value = function(task.partition)
+        else:
+            with placed(task.target) as temporary:
+                function(task.partition, temporary)
     return Done(value, time.perf_counter() - begun)
 
 

@@ -9,7 +9,10 @@ from typing import Any
 import telic
 from telic.errors import InputError
 from telic.scale.executor import Done, Executor, Task, attempt
-from telic.scale.memory import of_this_machine, parse_memory
+from telic.scale.memory import LEAST, of_this_machine, parse_memory
+
+OWN = 300 * 2**20
+"""Bytes that Python and the libraries take before any data."""
 
 
 class Local(Executor):
@@ -20,22 +23,24 @@ class Local(Executor):
     threads : int, optional
         Default one for each processor.
     memory : str or int, optional
-        What all tasks together may take, such as ``"2GiB"``; default half of the machine's. It
-        bounds what tasks plan with (batches, DuckDB's memory), not the process.
+        What the process may take, such as ``"2GiB"``; default half of the machine's. Tasks plan
+        with it (batches, DuckDB's memory); Python and its libraries have `OWN` of it.
 
     Examples
     --------
-    >>> Local(threads=2, memory="1GiB").memory
-    536870912
+    >>> Local(threads=2, memory="1GiB").memory >> 20
+    362
     """
 
     def __init__(self, threads: int | None = None, memory: str | int | None = None) -> None:
+        super().__init__()
         threads = len(os.sched_getaffinity(0)) if threads is None else threads
         if not 1 <= threads <= 1024:
             raise InputError(f"threads is {threads}, expected 1 to 1024.")
         whole = of_this_machine() // 2 if memory is None else parse_memory(memory)
         self._slots = threads
-        self.memory = whole // threads
+        self.own_memory = max(whole - OWN, LEAST)
+        self.memory = self.own_memory // threads
         self._ledger: dict[str, list[tuple[str, str]]] = {}
 
     @property

@@ -2,6 +2,9 @@
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from telic.errors import InputError
 
@@ -57,3 +60,21 @@ def said(size: float) -> str:
 def of_this_machine() -> int:
     """Return the bytes of memory that this machine has."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+_TASK: ContextVar[int] = ContextVar("memory of the task", default=2**30)
+
+
+def of_task() -> int:
+    """Return the bytes that the task which this thread works on may take."""
+    return _TASK.get()
+
+
+@contextmanager
+def granted(size: int) -> Iterator[None]:
+    """Let the task within take so many bytes."""
+    token = _TASK.set(size)
+    try:
+        yield
+    finally:
+        _TASK.reset(token)

@@ -1,0 +1,109 @@
+"""What commands share that run over partitions: `--memory`, `--cluster`, and the job's report."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from telic.cli.progress import console
+from telic.errors import InputError
+
+if TYPE_CHECKING:
+    from telic.scale import Executor
+
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        help="Read the data in pieces that fit into so much memory, such as 2GiB; on a cluster, "
+        "what one task may take."
+    ),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(help="Address of a Dask scheduler, such as tcp://10.0.0.1:8786, to work on."),
+]
+Work = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of the pieces, which every worker reaches. A job that was interrupted goes on "
+        "there. [default: OUT.job, removed at the end]"
+    ),
+]
+SkipBadPartitions = Annotated[
+    bool, typer.Option(help="Finish without the partitions that fail, and name them.")
+]
+
+
+class Job(NamedTuple):
+    """Where a command's work is done."""
+
+    executor: "Executor"
+    work: Path
+
+    def said(self) -> list[dict[str, Any]]:
+        """Say what ran where, bytes and attempts."""
+        return [report.facts() for report in self.executor.reports]
+
+
+@contextmanager
+def job_of(
+    memory: str | None, cluster: str | None, work: Path | None, out: Path
+) -> Iterator[Job | None]:
+    """Open the engine that was asked for, with a bar for each job; None if none was.
+
+    Raises
+    ------
+    InputError
+        If an option needs another.
+    """
+    if memory is None and cluster is None:
+        if work is not None:
+            raise InputError("--work needs --memory or --cluster.")
+        yield None
+        return
+    from telic.scale import Dask, Local
+
+    columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
+    bars: dict[str, Any] = {}
+    folder = out.with_name(out.name + ".job") if work is None else work
+    with (
+        Dask(cluster, memory=memory) if cluster else Local(memory=memory) as executor,
+        Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress,
+    ):
+
+        def watch(name: str, finished: int, total: int) -> None:
+            if name not in bars:
+                short = name.rpartition(".")[2].replace("_", " ").strip()
+                bars[name] = progress.add_task(short, total=total)
+            progress.update(bars[name], completed=finished)
+
+        executor.watch = watch
+        yield Job(executor, folder)
+    if work is None:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def tell_job(job: Job) -> None:
+    """Print a job's report on the terminal's error stream."""
+    from telic.scale.memory import said
+
+    for facts in job.said():
+        places = ", ".join(f"{count} on {where}" for where, count in facts["done where"].items())
+        kept = facts["kept from an earlier run"]
+        parts = [
+            f"{facts['partitions']} partitions",
+            f"{facts['attempts']} attempts",
+            f"{said(facts['bytes of results'])} of results",
+            f"{facts['seconds of work']:.1f} s of work",
+            *([f"{kept} kept from an earlier run"] if kept else []),
+            places,
+        ]
+        console.print(f"{facts['job']}: {'; '.join(filter(None, parts))}", soft_wrap=True)
+        for name, where in facts["begun again"].items():
+            console.print(f"  begun again: {name}, on {', then '.join(where)}", soft_wrap=True)
+        for name, why in facts["skipped"].items():
+            console.print(f"  left out: {name}: {why}", soft_wrap=True)

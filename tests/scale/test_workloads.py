@@ -1,0 +1,148 @@
+"""Every workload in memory, on threads with small partitions, and on worker processes: the same."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from telic.cli import app
+from telic.completion import cold_start, counted, fit_files
+from telic.errors import InputError
+from telic.scale import Local
+
+DAY = 24 * 3600 * 1_000_000
+
+
+def query_log(path, rows=3000, *, seed=0):
+    """Write a log whose spellings merge, whose times tie, and in which some name nobody."""
+    rng = np.random.default_rng(seed)
+    texts = ["Tea", "tea", "TÉA ", "new  york", "New York", "são paulo", "Sao Paulo", "\ttea"]
+    texts += [f"item {i}" for i in range(120)]
+    share = 1 / np.arange(1, len(texts) + 1)
+    user = np.array([f"u{i}" for i in rng.integers(0, 150, rows)], object)
+    user[rng.random(rows) < 0.01] = None
+    at = 1_700_000_000_000_000 + rng.integers(0, 100, rows) * DAY
+    table = pa.table(
+        {
+            "query": pa.array(rng.choice(texts, rows, p=share / share.sum())),
+            "at": pa.array(at, pa.timestamp("us", tz="UTC")),
+            "user": pa.array(user, pa.string()),
+            "count": rng.integers(0, 4, rows).astype(float),
+        }
+    )
+    pq.write_table(table, path, row_group_size=250)
+    return table
+
+
+@pytest.fixture
+def small_pieces(monkeypatch):
+    """Let every engine cut a log of some thousand rows into many pieces."""
+
+    def plan(work, rows, executor):
+        work.mkdir(parents=True, exist_ok=True)
+        return {"rows": 600, "buckets": 3}
+
+    monkeypatch.setattr(counted, "_plan", plan)
+    monkeypatch.setattr(cold_start, "HELD_OUT", 60)
+
+
+def contents(folder):
+    return {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
+
+
+def test_a_query_log_in_pieces_gives_the_same_search_box(engine, small_pieces, tmp_path):
+    query_log(tmp_path / "log.parquet")
+    (tmp_path / "list.csv").write_text("phrase,weight\nItem 1,5\nnever searched,2\nTokyo,1\n")
+    files = tmp_path / "log.parquet", tmp_path / "list.csv"
+    whole = fit_files(*files)
+    work = tmp_path / "job"
+    pieces = fit_files(*files, executor=engine, work=work)
+    assert sorted(whole.found.pop("files")) == sorted(pieces.found.pop("files"))
+    assert whole.found == pieces.found
+    for name, completer in (("whole", whole), ("pieces", pieces)):
+        completer.save(tmp_path / name)
+    assert contents(tmp_path / "whole") == contents(tmp_path / "pieces")
+    assert [list(user.history) for user in pieces.users.values()] == [
+        list(user.history) for user in whole.users.values()
+    ]
+    fit_files(*files, executor=engine, work=work)
+    again = engine.reports[len(engine.reports) // 2 :]
+    assert all(report.facts()["attempts"] == 0 for report in again), "the second fit went on"
+
+
+def test_pieces_count_sessions(small_pieces, tmp_path):
+    minutes = [0, 10, 50, 200, 215, 5]
+    table = pa.table(
+        {
+            "query": ["a", "b", "a", "a", "a", "b"],
+            "at": pa.array([m * 60_000_000 for m in minutes], pa.timestamp("us", tz="UTC")),
+            "user": ["u", "u", "u", "u", "u", "v"],
+        }
+    )
+    pq.write_table(table, tmp_path / "log.parquet")
+    fit_files(
+        tmp_path / "log.parquet", executor=Local(threads=1), work=tmp_path / "job", min_users=1
+    )
+    files = sorted((tmp_path / "job" / "by-form").glob("*/forms.parquet"))
+    found = pa.concat_tables([pq.read_table(file) for file in files])
+    # u's pauses after minutes 10 and 50 are longer than half an hour: sessions 0–10, 50, 200–215.
+    assert dict(zip(found["form"].to_pylist(), found["sessions"].to_pylist(), strict=True)) == {
+        "a": 3,
+        "b": 2,
+    }
+
+
+def test_a_row_that_cannot_be_used_is_named_in_pieces_too(engine, small_pieces, tmp_path):
+    table = query_log(tmp_path / "log.parquet")
+    bad = table.set_column(0, "query", pa.array([*table["query"].to_pylist()[:-1], " "]))
+    pq.write_table(bad, tmp_path / "bad.parquet", row_group_size=250)
+    with pytest.raises(Exception, match=r"bad\.parquet: row 3000: column 'query'"):
+        fit_files(tmp_path / "bad.parquet", executor=engine, work=tmp_path / "job")
+    found = fit_files(
+        tmp_path / "bad.parquet", executor=engine, work=tmp_path / "skip", on_bad_row="skip"
+    ).found
+    assert "1 rows skipped" in found["files"][0]
+
+
+def test_what_does_not_fit_is_said(tmp_path, small_pieces):
+    query_log(tmp_path / "log.parquet")
+    engine = Local(threads=1)
+    engine.own_memory = 2**20
+    box = fit_files(tmp_path / "log.parquet", executor=engine)
+    assert not box.users
+    assert "queries of users would take about" in box.found["personal history"]
+    (tmp_path / "aol.txt").write_text("AnonID\tQuery\tQueryTime\n1\ttea\t2006-03-01 07:17:12\n")
+    with pytest.raises(InputError, match="rows depend on one another"):
+        fit_files(tmp_path / "aol.txt", executor=Local())
+    (tmp_path / "list.csv").write_text("phrase,weight\nTea,1\n")
+    with pytest.raises(InputError, match="no query log is given"):
+        fit_files(tmp_path / "list.csv", executor=Local())
+
+
+def test_the_command_takes_memory_or_a_cluster(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(cold_start, "HELD_OUT", 60)
+    query_log(tmp_path / "log.parquet")
+    lines = []
+    for number, options in enumerate(([], ["--memory", "1GiB"], ["--cluster", cluster.address])):
+        out = tmp_path / f"box{number}"
+        arguments = ["completion", "fit", str(tmp_path / "log.parquet"), str(out), *options]
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 0, result.output
+        lines.append(result.stderr)
+        assert contents(out) == contents(tmp_path / "box0")
+    assert "log_counts.bucket: 1 partitions; 1 attempts" in lines[1]
+    assert "127.0.0.1" in lines[2]
+    assert not list(tmp_path.glob("*.job"))
+
+
+def test_a_cluster_is_checked(cluster, tmp_path):
+    command = ["cluster", "check", cluster.address, "--folder", str(tmp_path), "--json"]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    workers = json.loads(result.stdout)["workers"]
+    assert len(workers) == 2
+    assert all(not worker["wrong"] and abs(worker["clock"]) < 5 for worker in workers)
+    assert not list(tmp_path.iterdir())
