@@ -8,9 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from telic.auc import Design, ExactAUC, auc_in_pieces, exact_in_pieces, moments_of
 from telic.cli import app
 from telic.completion import cold_start, counted, fit_files
 from telic.errors import InputError
+from telic.evaluate.classification import roc_auc
 from telic.scale import Local
 
 DAY = 24 * 3600 * 1_000_000
@@ -146,3 +148,55 @@ def test_a_cluster_is_checked(cluster, tmp_path):
     assert len(workers) == 2
     assert all(not worker["wrong"] and abs(worker["clock"]) < 5 for worker in workers)
     assert not list(tmp_path.iterdir())
+
+
+def design_files(folder, rows=20_000, width=5):
+    """Write rows with a large offset, of few distinct values, as arrays and as Parquet."""
+    rng = np.random.default_rng(3)
+    X = rng.integers(0, 3, (rows, width)) + 1e5
+    y = np.where(X.sum(axis=1) + rng.normal(0, 2, rows) > np.median(X.sum(axis=1)) + 1, 1, 0)
+    np.save(folder / "X.npy", X)
+    np.save(folder / "y.npy", y)
+    columns = {f"x{j}": X[:, j] for j in range(width)} | {"name": np.full(rows, "n"), "y": y}
+    pq.write_table(pa.table(columns), folder / "rows.parquet", row_group_size=3000)
+    return X, y
+
+
+def test_the_exact_ranker_and_its_auc_without_the_rows_in_memory(engine, tmp_path):
+    X, y = design_files(tmp_path)
+    arrays = Design.open(tmp_path / "X.npy", tmp_path / "y.npy")
+    table = Design.open(tmp_path / "rows.parquet", "y")
+    for beta1 in (0.0, 1e-3):
+        whole = ExactAUC(beta=1e-3, beta1=beta1).fit(X, y)
+        one = exact_in_pieces(arrays, beta=1e-3, beta1=beta1, executor=Local(threads=1))
+        # Rounding alone: the offset is a hundred thousand times the spread.
+        np.testing.assert_allclose(one.coef, whole.coef_[0], rtol=1e-7)
+        engine.memory = 2**20  # three partitions of blocks
+        for design in (arrays, table):
+            found = exact_in_pieces(design, beta=1e-3, beta1=beta1, executor=engine)
+            assert found.coef.tobytes() == one.coef.tobytes()
+    coef = np.round(one.coef, 3)  # scores tie
+    assert len(np.unique(X @ coef)) < 1000
+    for number, design in enumerate((arrays, table)):
+        engine.memory = 2**20
+        found = auc_in_pieces(design, coef, executor=engine, out=tmp_path / f"scores{number}")
+        assert found == roc_auc(y, X @ coef)
+
+
+def test_what_breaks_a_design_is_named(tmp_path):
+    X, _ = design_files(tmp_path, 100)
+    X[70, 2] = np.nan
+    np.save(tmp_path / "X.npy", X)
+    design = Design.open(tmp_path / "X.npy", tmp_path / "y.npy")
+    with pytest.raises(InputError, match="row 70, column 2: nan"):
+        moments_of(design)
+    np.save(tmp_path / "X.npy", X[:50])
+    with pytest.raises(InputError, match=r"X\.npy: changed since the job began"):
+        exact_in_pieces(design)
+    with pytest.raises(InputError, match=r"shapes \(50, 5\) and \(100,\) do not fit"):
+        Design.open(tmp_path / "X.npy", tmp_path / "y.npy")
+    with pytest.raises(InputError, match="no numeric column 'name'"):
+        Design.open(tmp_path / "rows.parquet", "y", columns=["name"])
+    np.save(tmp_path / "X.npy", np.nan_to_num(X))
+    with pytest.raises(InputError, match="one class only"):
+        moments_of(Design.open(tmp_path / "X.npy", tmp_path / "y.npy", pos_label=7))

@@ -4,6 +4,8 @@ from telic.auc.estimators.by_name import AUCClassifier
 from telic.auc.estimators.deterministic import ConjugateGradientAUC, ExactAUC, PairwiseAUC
 from telic.auc.estimators.online import OAM, OPAUC, SOLAM, RegSOLAM, UniExp
 from telic.auc.estimators.stochastic import SPAM, SPDAM, VRSPAM
+from telic.auc.file_design import Design
+from telic.auc.partitioned import auc_in_pieces, exact_in_pieces, moments_of
 
 __all__ = [
     "OAM",
@@ -14,8 +16,12 @@ __all__ = [
     "VRSPAM",
     "AUCClassifier",
     "ConjugateGradientAUC",
+    "Design",
     "ExactAUC",
     "PairwiseAUC",
     "RegSOLAM",
     "UniExp",
+    "auc_in_pieces",
+    "exact_in_pieces",
+    "moments_of",
 ]

@@ -122,7 +122,7 @@ def moments(X: Matrix, positive: np.ndarray, weight: np.ndarray | None = None) -
         # A CSR array here, whatever came in: `multiply` then scales rows.
         raw = (X.T @ sparse.csr_array(X).multiply(shares[:, None])).toarray()
         within = raw - np.outer(means.pos, means.pos) - np.outer(means.neg, means.neg)
-        return Moments(means, within, _rounding(raw, positive.size))
+        return Moments(means, within, rounding(raw, positive.size))
     n, d = X.shape
     counts = np.ones(n) if weight is None else weight
     n_pos, n_neg = float(counts[positive].sum()), float(counts[~positive].sum())
@@ -140,10 +140,11 @@ def moments(X: Matrix, positive: np.ndarray, weight: np.ndarray | None = None) -
         sums += np.stack([rooted * in_class, rooted * ~in_class]) @ block
     within = total - sums.T @ sums
     means = ClassMeans(n_pos, n_neg, sums[0] + offset, sums[1] + offset)
-    return Moments(means, within, _rounding(total, n))
+    return Moments(means, within, rounding(total, n))
 
 
-def _rounding(raw: np.ndarray, n: int) -> np.ndarray:
+def rounding(raw: np.ndarray, n: int) -> np.ndarray:
+    """Bound what rounding may have left on the diagonal of sums of n products."""
     return (32 + 8 * np.sqrt(n)) * np.finfo(float).eps * np.diag(raw)
 
 

@@ -1,0 +1,147 @@
+"""Labelled rows in a file, read a block at a time."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from telic.errors import InputError
+
+BLOCK = 1 << 13
+"""Rows that are summed at once; sums of blocks go up one tree, whatever the partitions."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """Labelled rows in a file: an array beside its labels, or a Parquet file.
+
+    Make one with `Design.open`.
+    """
+
+    path: str
+    label: str
+    """The labels' file, or their column."""
+    pos_label: Any
+    columns: tuple[str, ...]
+    """Features of a Parquet file; none of an array."""
+    rows: int
+    width: int
+    state: tuple[int, int]
+    """Size of the file and time of its change."""
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        label: str | Path,
+        *,
+        pos_label: Any = 1,
+        columns: Sequence[str] | None = None,
+    ) -> Self:
+        """Look at a file of rows.
+
+        Parameters
+        ----------
+        path : path
+            ``.npy`` of shape (n, d), or ``.parquet`` with a row for each row.
+        label : str or path
+            ``.npy`` of shape (n,) beside the former; a column of the latter.
+        pos_label : label
+            Rows with it are positive, all others negative.
+        columns : sequence of str, optional
+            Features; default every numeric column but the label.
+
+        Raises
+        ------
+        InputError
+            If the files do not fit together.
+        """
+        path, label = Path(path), str(label)
+        try:
+            found = path.stat()
+            state = found.st_size, found.st_mtime_ns
+            if path.suffix == ".npy":
+                X, y = mapped(path), mapped(label)
+                if X.ndim != 2 or not len(X) or y.shape != X.shape[:1]:
+                    raise InputError(f"{path}, {label}: shapes {X.shape} and {y.shape} do not fit.")
+                rows, width = X.shape
+                return cls(str(path), label, pos_label, (), rows, width, state)
+            schema, metadata = pq.read_schema(path), pq.read_metadata(path)
+        except (OSError, ValueError, pa.ArrowException) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"{path}: cannot be read ({error}). Check the path.") from None
+        if not metadata.num_rows:
+            raise InputError(f"{path}: holds no row.")
+        numeric = [
+            field.name
+            for field in schema
+            if pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
+        ]
+        chosen = tuple(columns or (name for name in numeric if name != label))
+        for name in (label, *chosen):
+            if name not in schema.names or (name != label and name not in numeric):
+                raise InputError(f"{path}: no numeric column {name!r}; found {schema.names}.")
+        return cls(str(path), label, pos_label, chosen, metadata.num_rows, len(chosen), state)
+
+    def blocks(self, start: int, stop: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield rows and which are positive, `BLOCK` at a time from a multiple of it."""
+        found = Path(self.path).stat()
+        if (found.st_size, found.st_mtime_ns) != self.state:
+            raise InputError(f"{self.path}: changed since the job began. Let it rest.")
+        for first, X, y in self._read(start, stop):
+            bad = ~np.isfinite(X)
+            if bad.any():
+                row, column = np.argwhere(bad)[0]
+                name = self.columns[column] if self.columns else int(column)
+                raise InputError(
+                    f"{self.path}: row {first + row}, column {name!r}: {X[row, column]}, expected "
+                    "a finite number. Fill or drop it."
+                )
+            yield X, np.asarray(y == self.pos_label, bool)
+
+    def _read(self, start: int, stop: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        if not self.columns:
+            X, y = mapped(self.path), mapped(self.label)
+            for first, last in ((a, min(a + BLOCK, stop)) for a in range(start, stop, BLOCK)):
+                yield first, np.array(X[first:last], np.float64, order="C"), np.array(y[first:last])
+            return
+        with pq.ParquetFile(self.path) as file:
+            sizes = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
+            ends = np.cumsum(sizes)
+            groups = np.flatnonzero((ends > start) & (ends - sizes < stop)).tolist()
+            position = int(ends[groups[0]] - sizes[groups[0]]) if groups else start
+            first = start
+            parts: list[pa.Table] = []
+            for batch in file.iter_batches(BLOCK, row_groups=groups, columns=self._names()):
+                table = pa.Table.from_batches([batch])
+                low, high = max(start - position, 0), min(stop - position, len(table))
+                position += len(table)
+                if high <= low:
+                    continue
+                parts.append(table.slice(low, high - low))
+                while sum(map(len, parts)) >= BLOCK:
+                    held = pa.concat_tables(parts)
+                    yield first, *self._arrays(held.slice(0, BLOCK))
+                    first, parts = first + BLOCK, [held.slice(BLOCK)]
+            if sum(map(len, parts)):
+                yield first, *self._arrays(pa.concat_tables(parts))
+
+    def _names(self) -> list[str]:
+        return [*self.columns, self.label]
+
+    def _arrays(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+        X = np.empty((len(table), self.width))
+        for j, name in enumerate(self.columns):
+            X[:, j] = table[name].to_numpy()  # a null becomes NaN
+        return X, table[self.label].to_numpy()
+
+
+def mapped(path: str | Path) -> np.ndarray:
+    """Map an array's file into memory."""
+    found: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+    return found

@@ -1,0 +1,247 @@
+"""Rows that lie in files: the exact optimum from sums over blocks, and the exact AUC of a ranking.
+
+Neither needs the rows in memory, and neither depends on how they are cut or who reads them.
+"""
+
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from telic.auc.estimators.base import at_least
+from telic.auc.file_design import BLOCK, Design, mapped
+from telic.auc.methods import exact as _exact
+from telic.auc.objective import ClassMeans, Moments, Solution, rounding
+from telic.errors import InputError
+from telic.optim.threads import small_products
+from telic.scale import Executor, Local
+from telic.scale.arrays import Arrays, fold
+from telic.scale.partitions import Range, ranges
+
+
+def moments_of(
+    design: Design, *, executor: Executor | None = None, out: str | Path | None = None
+) -> Moments:
+    """Read the rows once, in pieces, and keep what the objective needs.
+
+    Parameters
+    ----------
+    design : Design
+    executor : telic.scale.Executor, optional
+        Default this machine's threads.
+    out : path, optional
+        Keeps the sums of finished pieces, so that an interrupted job goes on.
+
+    Returns
+    -------
+    Moments
+        The same to the bit for any executor: blocks of `BLOCK` rows are added neighbour to
+        neighbour. They differ from those of rows in memory by rounding.
+
+    Raises
+    ------
+    InputError
+        Naming what is not finite, or if there is one class only.
+    """
+    executor = Local() if executor is None else executor
+    with small_products(0):
+        first, _ = next(design.blocks(0, min(BLOCK, design.rows)))
+        # Seen from near the rows, large offsets do not eat the digits.
+        offset = first.mean(axis=0)
+        parts = _partitions(design, executor)
+        total, _report = executor.tree_reduce(
+            partial(_sums, design, offset), _added, parts, out=out
+        )
+    n, sums, squares = total["n"], total["sums"], total["squares"]
+    if n.min() < 1:
+        raise InputError(f"{design.path}: one class only, expected two: pos_label picks one.")
+    raw = squares[0] / n[0] + squares[1] / n[1]
+    pos, neg = sums[0] / n[0], sums[1] / n[1]
+    within = raw - np.outer(pos, pos) - np.outer(neg, neg)
+    means = ClassMeans(float(n[0]), float(n[1]), pos + offset, neg + offset)
+    return Moments(means, within, rounding(raw, design.rows))
+
+
+def _partitions(design: Design, executor: Executor) -> list[Range]:
+    """Cut rows between blocks, in groups of a power of two as the tree wants them."""
+    rows = executor.memory // (4 * 8 * (design.width + 1))
+    groups = 1
+    while 2 * groups * BLOCK <= rows and groups * BLOCK * executor.slots * 4 < design.rows:
+        groups *= 2
+    return ranges(design.rows, groups * BLOCK)
+
+
+def _sums(design: Design, offset: np.ndarray, part: Range) -> Arrays:
+    """Add up the blocks of a partition: counts, sums and products of each class."""
+
+    def block(X: np.ndarray, positive: np.ndarray) -> Arrays:
+        X -= offset
+        sides = X[positive], X[~positive]
+        return {
+            "n": np.array([len(side) for side in sides]),
+            "sums": np.stack([side.sum(axis=0) for side in sides]),
+            "squares": np.stack([side.T @ side for side in sides]),
+        }
+
+    count = -(-(part.stop - part.start) // BLOCK)
+    blocks = (block(X, positive) for X, positive in design.blocks(*part))
+    with small_products(0):
+        total: Arrays = fold(enumerate(blocks), _added, count)
+    return total
+
+
+def _added(one: Arrays, other: Arrays) -> Arrays:
+    return {name: one[name] + other[name] for name in one}
+
+
+def exact_in_pieces(
+    design: Design,
+    *,
+    beta: float = 1e-4,
+    beta1: float = 0.0,
+    tol: float = 1e-8,
+    max_passes: int = 10_000,
+    executor: Executor | None = None,
+    out: str | Path | None = None,
+) -> Solution:
+    """Find the optimum of the pairwise square loss over rows that lie in files, in one pass.
+
+    Parameters
+    ----------
+    design : Design
+    beta, beta1 : float
+        Weights of (1/2)‖w‖² and ‖w‖₁, as in `ExactAUC`.
+    tol : float
+        With beta1: relative gap at which coordinate descent stops.
+    max_passes : int
+        With beta1: most sweeps of coordinate descent.
+    executor, out
+        As in `moments_of`.
+
+    Returns
+    -------
+    Solution
+        That of `ExactAUC` up to rounding; `gap` is not certified from the rows.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> np.save(folder / "X.npy", np.array([[2.0], [1.0], [0.0], [1.5]]))
+    >>> np.save(folder / "y.npy", np.array([1, 0, 0, 1]))
+    >>> exact_in_pieces(Design.open(folder / "X.npy", folder / "y.npy")).coef.round(3)
+    array([0.667])
+    """
+    at_least("beta", beta, 0)
+    at_least("beta1", beta1, 0)
+    found = moments_of(design, executor=executor, out=out)
+    with small_products(design.width):
+        if beta1 == 0:
+            solution = _exact.exact(found, beta=beta)
+        else:
+            solution = _exact.elastic_net(
+                found, beta=beta, beta1=beta1, tol=tol, max_iter=max_passes
+            )
+    objective = found.objective(solution.coef, beta=beta, beta1=beta1)
+    return solution._replace(objective=objective, gap=np.nan, converged=None)
+
+
+def auc_in_pieces(
+    design: Design, coef: np.ndarray, *, out: str | Path, executor: Executor | None = None
+) -> float:
+    """Return the exact AUC of ``X @ coef`` over rows that lie in files, ties counting half.
+
+    Each piece is scored and sorted to a file; ranges of scores, which hold all pieces' rows with
+    such a score, are then counted apart, in whole numbers.
+
+    Parameters
+    ----------
+    design : Design
+    coef : array of shape (d,)
+    out : path
+        Folder of the sorted scores, which every worker reaches.
+    executor : telic.scale.Executor, optional
+
+    Returns
+    -------
+    float
+        To the bit that of `telic.evaluate.classification.roc_auc` on the same scores.
+
+    Raises
+    ------
+    InputError
+        If there is one class only, or a score that is no number.
+    """
+    executor = Local() if executor is None else executor
+    coef = np.asarray(coef, float)
+    if coef.shape != (design.width,):
+        raise InputError(f"coef has shape {coef.shape}, expected ({design.width},).")
+    out = Path(out)
+    parts = _partitions(design, executor)
+    with small_products(0):
+        sorted_parts = executor.map(partial(_score, design, coef), parts, out=out / "scores").values
+    samples = np.sort(np.concatenate([np.load(path / "sample.npy") for path in sorted_parts]))
+    pieces = max(1, -(-design.rows * 200 // executor.memory))
+    cuts = np.unique(samples[np.arange(1, pieces) * len(samples) // pieces])
+    edges = np.concatenate([[-np.inf], cuts, [np.inf]])
+    bounds = [(float(low), float(high)) for low, high in pairwise(edges)]
+    counts = executor.map(partial(_wins, sorted_parts), bounds).values
+    wins, below, positives = 0, 0, 0
+    for high, low, twice in counts:
+        wins += twice + 2 * high * below
+        below, positives = below + low, positives + high
+    if not positives or not below:
+        raise InputError(f"{design.path}: one class only, expected two: pos_label picks one.")
+    return wins / (2 * positives * below)
+
+
+SAMPLE = 1024
+"""Scores of each piece by which ranges are chosen."""
+
+
+def _score(design: Design, coef: np.ndarray, part: Range, out: Path) -> None:
+    """Write the distinct scores of some rows in order, with the rows of each class."""
+    scores, positive = [], []
+    for X, chosen in design.blocks(*part):
+        scores.append(X @ coef)
+        positive.append(chosen)
+    found, chosen = np.concatenate(scores), np.concatenate(positive)
+    if np.isnan(found).any():
+        raise InputError(f"{design.path}, rows {part}: a score is no number. Check the weights.")
+    out.mkdir()
+    np.save(out / "sample.npy", np.quantile(found, np.linspace(0, 1, SAMPLE), method="nearest"))
+    for name, array in zip(("values", "high", "low"), _runs(found, chosen, ~chosen), strict=True):
+        np.save(out / f"{name}.npy", array)
+
+
+def _runs(
+    values: np.ndarray, high: np.ndarray, low: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sort values and add up the counts of equal ones."""
+    order = np.argsort(values, kind="stable")
+    values = values[order]
+    starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+    high, low = (np.add.reduceat(c[order].astype(np.int64), starts) for c in (high, low))
+    return values[starts], high, low
+
+
+def _wins(parts: list[Path], bounds: tuple[float, float]) -> tuple[int, int, int]:
+    """Count positives, negatives and twice the wins among rows of scores in (low, high]."""
+    held: list[list[np.ndarray]] = [[], [], []]
+    for path in parts:
+        values = mapped(path / "values.npy")
+        side: Literal["left", "right"] = "left" if bounds[0] == -np.inf else "right"
+        begin = np.searchsorted(values, bounds[0], side)
+        end = np.searchsorted(values, bounds[1], "right")
+        for kept, name in zip(held, ("values", "high", "low"), strict=True):
+            kept.append(np.array(mapped(path / f"{name}.npy")[begin:end]))
+    values, high, low = (np.concatenate(kept) for kept in held)
+    if not len(values):
+        return 0, 0, 0
+    _, high, low = _runs(values, high, low)
+    twice = 2 * (np.cumsum(low) - low) + low
+    # In two halves, as products of counts may need more than 63 bits.
+    wins = (int((high * (twice >> 20)).sum()) << 20) + int((high * (twice & 0xFFFFF)).sum())
+    return int(high.sum()), int(low.sum()), wins
