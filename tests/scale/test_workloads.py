@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.reference.random_networks import random_network
 from typer.testing import CliRunner
 
 from telic.auc import Design, ExactAUC, auc_in_pieces, exact_in_pieces, moments_of
@@ -13,6 +14,8 @@ from telic.cli import app
 from telic.completion import cold_start, counted, fit_files
 from telic.errors import InputError
 from telic.evaluate.classification import roc_auc
+from telic.hin import Schema
+from telic.privacy import Adversary, Auxiliary, attack, risks
 from telic.scale import Local
 
 DAY = 24 * 3600 * 1_000_000
@@ -200,3 +203,40 @@ def test_what_breaks_a_design_is_named(tmp_path):
     np.save(tmp_path / "X.npy", np.nan_to_num(X))
     with pytest.raises(InputError, match="one class only"):
         moments_of(Design.open(tmp_path / "X.npy", tmp_path / "y.npy", pos_label=7))
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_risk_and_the_attack_over_ranges_of_targets(engine, joint, tmp_path):
+    rng = np.random.default_rng(8)
+    schema = Schema.parse(
+        {
+            "nodes": {"user": {"attributes": {"kind": "exact"}}},
+            "links": [
+                {"name": "follow", "source": "user", "target": "user"},
+                {"name": "like", "source": "user", "target": "user", "strength": "at_least"},
+            ],
+        }
+    )
+    network = random_network(rng, schema, 60, density=0.03)
+    adversary = Adversary.of(network, joint=joint)
+    auxiliary = Auxiliary(network, adversary)
+    engine.memory = 16 * 40  # forty pairs, or some nodes, a task
+    whole = attack(auxiliary, network)
+    pieces = attack(auxiliary, network, executor=engine, work=tmp_path / "attack")
+    assert len(engine.reports[0].tasks) > 3
+    np.testing.assert_array_equal(pieces.sizes, whole.sizes)
+    for distance in range(len(whole.sizes)):
+        for target in range(60):
+            np.testing.assert_array_equal(
+                pieces.candidates(target, distance), whole.candidates(target, distance)
+            )
+    before = len(engine.reports)
+    expected = list(risks(network, adversary))
+    found = list(risks(network, adversary, executor=engine, work=tmp_path / "risk"))
+    assert len(engine.reports[before].tasks) > 3
+    assert [one.hashes.tobytes() for one in found] == [one.hashes.tobytes() for one in expected]
+    other = random_network(rng, schema, 60, density=0.03)
+    with pytest.raises(InputError, match="holds another job's arrays"):
+        attack(Auxiliary(other, adversary), other, executor=engine, work=tmp_path / "attack")
+    with pytest.raises(InputError, match="name a folder"):
+        attack(auxiliary, network, executor=engine)

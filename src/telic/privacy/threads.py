@@ -2,10 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
 
 import numba
 
 SMALL = 1_000_000
+
+ONE_AT_A_TIME = Lock()
+"""Held around a parallel loop by tasks in threads: numba's default layer takes one at a time."""
 
 
 @contextmanager

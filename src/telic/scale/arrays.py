@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from telic.errors import InputError
+from telic.scale.jobs import placed
+
 Arrays = dict[str, np.ndarray]
 """Names and arrays."""
 
@@ -58,3 +61,31 @@ def write(path: Path, arrays: Mapping[str, Any]) -> None:
     """Write arrays to a file of just this name."""
     with path.open("wb") as stream:
         np.savez(stream, allow_pickle=False, **arrays)
+
+
+def store_arrays(folder: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write arrays, each as a file that can be mapped.
+
+    Raises
+    ------
+    InputError
+        If another job's array is there.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, array in arrays.items():
+        file = folder / f"{name}.npy"
+        if file.exists():
+            held = map_array(folder, name)
+            if held.dtype != array.dtype or not np.array_equal(held, array):
+                raise InputError(
+                    f"{folder}: holds another job's arrays. Choose another folder, or remove it."
+                )
+        else:
+            with placed(file) as temporary, temporary.open("wb") as stream:
+                np.save(stream, array, allow_pickle=False)
+
+
+def map_array(folder: Path, name: str) -> np.ndarray:
+    """Map an array of `store_arrays` into memory, where all processes of a machine share it."""
+    # Copy-on-write, so that kernels see arrays of the usual kind; nobody writes.
+    return np.asarray(np.load(folder / f"{name}.npy", mmap_mode="c", allow_pickle=False))

@@ -1,7 +1,9 @@
 """DeHIN: find the users of a published network in a network whose users are known."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -14,10 +16,11 @@ from telic.privacy.attacks.auxiliary import (
     compared_links,
     merge_layers,
 )
-from telic.privacy.attacks.candidate_sets import CandidateSets, is_candidate, list_kept
-from telic.privacy.attacks.neighbour_filter import Known, Wanted, refine
+from telic.privacy.attacks.candidate_sets import CandidateSets, is_candidate
+from telic.privacy.attacks.in_pieces import refine_in_pieces, refine_some
+from telic.privacy.attacks.neighbour_filter import Known, Wanted
 from telic.privacy.merged_types import Flat, flatten
-from telic.privacy.threads import threads_for
+from telic.scale import Executor
 
 BATCH = 2**26
 """How many pairs of target and candidate are looked at in one go (one byte each)."""
@@ -62,6 +65,8 @@ def attack(
     noise: float = 0.0,
     alike: np.ndarray | None = None,
     max_pairs: float = np.inf,
+    executor: Executor | None = None,
+    work: str | Path | None = None,
 ) -> Attack:
     """Run DeHIN (Algorithms 3 and 4) on every user of a published network.
 
@@ -91,6 +96,11 @@ def attack(
         distance: they have the same candidates, which are then looked for once.
     max_pairs : float
         Raise `TooManyPairs` if more pairs of nodes match by profile.
+    executor : telic.scale.Executor, optional
+        Look at ranges of targets there, against networks and candidate sets in mapped files; the
+        result is the same.
+    work : path, optional
+        With `executor`, needed: folder of these files, which every worker reaches.
 
     Returns
     -------
@@ -117,6 +127,8 @@ def attack(
         raise InputError(f"distance is {distance}, expected 0 or more.")
     if not 0 <= noise < 1:
         raise InputError(f"noise is {noise}, expected at least 0 and less than 1.")
+    if executor is not None and work is None:
+        raise InputError("work: with an executor, name a folder for the candidate sets.")
     flat = flatten(target, auxiliary.adversary)
     first, one = np.arange(flat.size), np.ones(flat.size, bool)
     if alike is not None:
@@ -140,7 +152,12 @@ def attack(
         sizes = sets.sizes()
         rarest = _rarest_first(friend_ptr, friends, sizes)
         wanted = Wanted(friend_ptr, friends[rarest], low[rarest], high[rarest])
-        before, sets = sets, _refine(known, sets, linked, one, layers, noise, wanted, limits)
+        refine = None
+        if executor is not None:
+            folder = Path(work or "") / f"distance-{len(levels)}"
+            refine = partial(refine_in_pieces, executor, folder)
+        before = sets
+        sets = _refine(known, sets, linked, one, layers, noise, wanted, limits, refine)
         if eliminate:
             sets = _eliminate(sets)
         levels.append(sets)
@@ -210,41 +227,30 @@ def _refine(
     noise: float,
     wanted: Wanted,
     limits: tuple[int, int],
+    refine: Callable[..., tuple[np.ndarray, np.ndarray]] | None = None,
 ) -> CandidateSets:
     # Who has no links keeps the interval; a list that is there already is copied along.
     work = np.flatnonzero(one & (linked | (sets.first < 0)))
-    ends = np.cumsum(sets.sizes()[work])
     counts = np.zeros(len(linked), np.int64)
     lists = [NO_STRENGTH]
+    if refine is not None:
+        counts[work], found = refine(known, sets, work, layers, noise, wanted, limits)
+        lists.append(found)
+        work = work[:0]
+    ends = np.cumsum(sets.sizes()[work])
     begin = 0
     while begin < len(work):
         limit = (ends[begin - 1] if begin else 0) + BATCH
         stop = max(int(np.searchsorted(ends, limit, side="right")), begin + 1)
         batch = work[begin:stop]
-        offsets = np.append(ends[begin - 1] if begin else 0, ends[begin:stop])
-        offsets -= offsets[0]
-        keep, kept = np.zeros(offsets[-1], bool), np.zeros(len(batch), np.int64)
-        with threads_for(len(keep)) as threads:
-            refine(
-                tuple(sets),
-                batch,
-                offsets,
-                keep,
-                kept,
-                layers,
-                noise,
-                threads,
-                wanted,
-                known,
-                limits,
-            )
-        counts[batch] = kept
-        lists.append(np.empty(kept.sum(), np.int32))
-        list_kept(tuple(sets), batch, offsets, keep, lists[-1])
+        counts[batch], found = refine_some(sets, batch, layers, noise, wanted, known, limits)
+        lists.append(found)
         begin = stop
     first = np.where(linked, -1, sets.first)
     starts = np.append(0, np.cumsum(counts))
-    return CandidateSets(first, sets.last, starts, np.concatenate(lists))
+    # What was refined in pieces lies in a mapped file and is not read whole.
+    found = np.concatenate(lists) if refine is None else lists[-1]
+    return CandidateSets(first, sets.last, starts, found)
 
 
 def _eliminate(sets: CandidateSets) -> CandidateSets:

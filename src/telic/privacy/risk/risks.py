@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from telic.hin import Network
 from telic.privacy.adversary import Adversary
 from telic.privacy.merged_types import flatten
 from telic.privacy.protected import own_links, sets_to_judge
+from telic.privacy.risk.in_pieces import NeighbourhoodInPieces
 from telic.privacy.risk.look_alikes import (
     Layer,
     Neighbourhood,
@@ -20,6 +22,7 @@ from telic.privacy.risk.look_alikes import (
     profiles,
     refine,
 )
+from telic.scale import Executor
 
 ROWS = 16
 """Distances of which the risk is given, beside the farthest, where no distance is set."""
@@ -170,6 +173,8 @@ def risks(
     *,
     links: Sequence[Sequence[str]] | None = None,
     loss: np.ndarray | Callable[[Network], np.ndarray] | None = None,
+    executor: Executor | None = None,
+    work: str | Path | None = None,
 ) -> Iterator[Risk]:
     """Privacy risk for sets of link types and distances n = 0, 1, … (Section 7.4).
 
@@ -193,6 +198,10 @@ def risks(
         there are more than five, each alone and all together.
     loss : array in [0, 1] or callable, optional
         l(t), or a function of the network that returns it; default 1 for everyone.
+    executor : telic.scale.Executor, optional
+        Look at ranges of users there, their links in mapped files; the result is the same.
+    work : path, optional
+        With `executor`, needed: folder of these files, which every worker reaches.
 
     Yields
     ------
@@ -211,6 +220,8 @@ def risks(
     >>> [round(r.risk, 2) for r in risks(network, Adversary.of(network, in_links=False))]
     [0.33, 0.67, 1.0, 1.0]
     """
+    if executor is not None and work is None:
+        raise InputError("work: with an executor, name a folder for the links.")
     adversary = Adversary.of(network) if adversary is None else adversary
     size = network.size(adversary.node_type)
     if not size:
@@ -235,7 +246,11 @@ def risks(
                 Neighbourhood(layers[name], flat.size, False).add(start, first[name])
         taken = [layer for name in subset for layer in layers[name]]
         known = np.sum([first[name] for name in subset], axis=0) if first and subset else None
-        around = Neighbourhood(taken, flat.size, adversary.joint)
+        if executor is None:
+            around = Neighbourhood(taken, flat.size, adversary.joint)
+        else:
+            folder = Path(work or "") / ("-".join(map(str, map(names.index, subset))) or "none")
+            around = NeighbourhoodInPieces(executor, folder, taken, flat.size, adversary.joint)
         far = adversary.distance if taken else 0
         last = -1
         for step in refine(start, around, far, size, known):

@@ -1,0 +1,122 @@
+"""DeHIN over ranges of targets: networks and candidates lie in mapped files, one copy for all."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from telic.privacy.attacks.candidate_sets import CandidateSets, list_kept
+from telic.privacy.attacks.neighbour_filter import Known, Wanted, refine
+from telic.privacy.threads import ONE_AT_A_TIME, threads_for
+from telic.scale import Executor
+from telic.scale.arrays import map_array, store_arrays
+from telic.scale.jobs import placed
+from telic.scale.partitions import Range
+
+PAIR = 16
+"""Bytes that a pair of target and candidate takes at most."""
+
+
+def _mapped_tuple(kind: Any, folder: Path, before: str) -> Any:
+    return kind(*(map_array(folder, f"{before}.{name}") for name in kind._fields))
+
+
+def _named(values: NamedTuple, before: str) -> dict[str, np.ndarray]:
+    return {f"{before}.{name}": array for name, array in values._asdict().items()}
+
+
+class Level(NamedTuple):
+    """What is the same for all targets at one distance."""
+
+    folder: Path
+    network: Path
+    """Where the auxiliary network's arrays are."""
+    layers: tuple[int, ...]
+    noise: float
+    limits: tuple[int, int]
+
+
+def refine_in_pieces(
+    executor: Executor,
+    folder: Path,
+    known: Known,
+    sets: CandidateSets,
+    work: np.ndarray,
+    layers: np.ndarray,
+    noise: float,
+    wanted: Wanted,
+    limits: tuple[int, int],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find which candidates of the targets `work` are left, as `telic.privacy.dehin` does.
+
+    Returns
+    -------
+    kept : int64 array, shape (len(work),)
+        Candidates left of each.
+    found : int32 array, mapped
+        Them, target by target.
+    """
+    network = folder.parent / "network"
+    store_arrays(network, _named(known, "known"))
+    store_arrays(folder, _named(sets, "sets") | _named(wanted, "wanted") | {"work": work})
+    level = Level(folder, network, tuple(layers.tolist()), noise, limits)
+    parts = _by_pairs(sets.sizes()[work], executor.memory // PAIR)
+    paths = executor.map(partial(_refine_targets, level), parts, out=folder / "pieces").values
+    kept = [np.load(path / "kept.npy") for path in paths]
+    file = folder / "found.npy"
+    if not file.exists():
+        total = int(sum(part.sum() for part in kept))
+        with placed(file) as temporary:
+            joined = np.lib.format.open_memmap(temporary, "w+", np.int32, (total,))
+            begin = 0
+            for path in paths:
+                part = np.load(path / "found.npy", mmap_mode="r")
+                joined[begin : begin + len(part)] = part
+                begin += len(part)
+            joined.flush()
+    return np.concatenate([np.empty(0, np.int64), *kept]), map_array(folder, "found")
+
+
+def _by_pairs(sizes: np.ndarray, most: int) -> list[Range]:
+    """Cut targets into ranges of about `most` pairs."""
+    ends, parts, begin = np.cumsum(sizes), [], 0
+    while begin < len(sizes):
+        done = int(ends[begin - 1]) if begin else 0
+        stop = max(int(np.searchsorted(ends, done + most, "right")), begin + 1)
+        parts.append(Range(begin, stop))
+        begin = stop
+    return parts
+
+
+def _refine_targets(level: Level, part: Range, out: Path) -> None:
+    sets = _mapped_tuple(CandidateSets, level.folder, "sets")
+    known = _mapped_tuple(Known, level.network, "known")
+    wanted = _mapped_tuple(Wanted, level.folder, "wanted")
+    batch = np.array(map_array(level.folder, "work")[part.start : part.stop])
+    layers = np.array(level.layers, np.int64)
+    with ONE_AT_A_TIME:
+        kept, found = refine_some(sets, batch, layers, level.noise, wanted, known, level.limits)
+    out.mkdir()
+    np.save(out / "kept.npy", kept)
+    np.save(out / "found.npy", found)
+
+
+def refine_some(
+    sets: CandidateSets,
+    batch: np.ndarray,
+    layers: np.ndarray,
+    noise: float,
+    wanted: Wanted,
+    known: Known,
+    limits: tuple[int, int],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return how many candidates of some targets are left, and which, target by target."""
+    offsets = np.append(0, np.cumsum(sets.sizes()[batch])).astype(np.int64)
+    keep, kept = np.zeros(offsets[-1], bool), np.zeros(len(batch), np.int64)
+    args = tuple(sets), batch, offsets, keep
+    with threads_for(len(keep)) as threads:
+        refine(*args, kept, layers, noise, threads, wanted, known, limits)
+    found = np.empty(kept.sum(), np.int32)
+    list_kept(*args, found)
+    return kept, found

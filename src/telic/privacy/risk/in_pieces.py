@@ -1,0 +1,74 @@
+"""Views over ranges of nodes: links and the views before lie in mapped files, one copy for all."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from telic.privacy.risk.look_alikes import (
+    Neighbourhood,
+    add_labelled_hashes,
+    add_neighbour_hashes,
+)
+from telic.privacy.threads import ONE_AT_A_TIME, threads_for
+from telic.scale import Executor
+from telic.scale.arrays import map_array, store_arrays
+from telic.scale.partitions import Range
+
+
+class NeighbourhoodInPieces(Neighbourhood):
+    """Spreads hashes as `Neighbourhood` does, over ranges of nodes, from mapped files."""
+
+    def __init__(
+        self, executor: Executor, folder: Path, layers: Sequence[Any], size: int, joint: bool
+    ) -> None:
+        super().__init__(layers, size, joint)
+        self.executor, self.folder, self.size, self.steps = executor, folder, size, 0
+        if self.joint:
+            names = ("begin", "end", "indices", "label")
+            store_arrays(folder, {f"joint.{name}": getattr(self, name) for name in names})
+            for name in names:
+                setattr(self, name, map_array(folder, f"joint.{name}"))
+        else:
+            for number, layer in enumerate(self.layers):
+                strength = np.empty(0, np.int32)
+                if layer.links.strength is not None:
+                    strength = layer.links.strength
+                arrays = {"indptr": layer.links.indptr, "indices": layer.links.indices}
+                arrays["strength"] = strength
+                store_arrays(folder, {f"{number}.{name}": array for name, array in arrays.items()})
+
+    def add(self, hashes: np.ndarray, total: np.ndarray) -> None:
+        """Add to each node what its neighbours look like."""
+        self.steps += 1
+        name = f"hashes-{self.steps}"
+        store_arrays(self.folder, {name: hashes})
+        salts = () if self.joint else tuple(int(layer.salt) for layer in self.layers)
+        work = partial(_add_range, self.folder, name, salts)
+        # An entry takes a label and a target, a node its sum.
+        rows = max(1, self.executor.memory * self.size // (16 * max(self.entries + self.size, 1)))
+        parts = [Range(start, min(start + rows, self.size)) for start in range(0, self.size, rows)]
+        out = self.folder / f"step-{self.steps}"
+        paths = self.executor.map(work, parts, out=out, ending=".npy").values
+        for part, path in zip(parts, paths, strict=True):
+            total[part.start : part.stop] += np.load(path)
+
+
+def _add_range(folder: Path, name: str, salts: tuple[int, ...], part: Range, out: Path) -> None:
+    hashes, total = map_array(folder, name), np.zeros(part.stop - part.start, np.uint64)
+    rows = slice(part.start, part.stop)
+    with ONE_AT_A_TIME, threads_for(len(total)):
+        if not salts:
+            begin, end = (map_array(folder, f"joint.{side}")[rows] for side in ("begin", "end"))
+            indices, label = (map_array(folder, f"joint.{one}") for one in ("indices", "label"))
+            add_labelled_hashes(begin, end, indices, label, hashes, total)
+        for number, salt in enumerate(salts):
+            indptr = map_array(folder, f"{number}.indptr")[part.start : part.stop + 1]
+            indices, strength = (
+                map_array(folder, f"{number}.{n}") for n in ("indices", "strength")
+            )
+            add_neighbour_hashes(indptr, indices, strength, np.uint64(salt), hashes, total)
+    with out.open("wb") as stream:
+        np.save(stream, total)
