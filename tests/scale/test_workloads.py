@@ -1,6 +1,7 @@
 """Every workload in memory, on threads with small partitions, and on worker processes: the same."""
 
 import json
+import shutil
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from telic.completion import cold_start, counted, fit_files
 from telic.errors import InputError
 from telic.evaluate.classification import roc_auc
 from telic.hin import Schema
+from telic.optim.admm import consensus_admm
 from telic.privacy import Adversary, Auxiliary, attack, risks
 from telic.scale import Local
 
@@ -240,3 +242,36 @@ def test_risk_and_the_attack_over_ranges_of_targets(engine, joint, tmp_path):
         attack(Auxiliary(other, adversary), other, executor=engine, work=tmp_path / "attack")
     with pytest.raises(InputError, match="name a folder"):
         attack(auxiliary, network, executor=engine)
+
+
+def test_shards_agree_as_they_do_in_memory_and_go_on(engine, tmp_path):
+    rng = np.random.default_rng(2)
+    X, d = rng.normal(size=(90, 6)), 6
+    y = np.where(X @ np.repeat([2.0, -1.0], 3) + rng.normal(size=90) > 0, 1.0, -1.0)
+    A = np.diff(np.eye(d), axis=0)
+    shards = [(X[:20], y[:20]), (X[20:60], y[20:60]), (X[60:], y[60:])]
+    options = {"A": A, "l1": 0.02, "l2": 0.01, "tol": 0.2, "seed": 5}
+    whole = consensus_admm(shards, **options)
+    work = tmp_path / "job"
+    pieces = consensus_admm(shards, **options, executor=engine, work=work)
+    assert pieces.coef.tobytes() == whole.coef.tobytes()
+    assert pieces.history == whole.history
+    assert whole.rounds > 3
+    # As if it had been interrupted in round 3, of which one shard was done.
+    for folder in sorted(work.glob("round-*"))[3:]:
+        shutil.rmtree(folder)
+    (work / "round-00003" / "part-00001.npz").unlink()
+    before = len(engine.reports)
+    again = consensus_admm(shards, **options, executor=engine, work=work)
+    assert again.coef.tobytes() == whole.coef.tobytes()
+    steps = [
+        report.facts()
+        for report in engine.reports[before:]
+        if report.job.endswith("consensus._step")
+    ]
+    kept = [facts["kept from an earlier run"] for facts in steps]
+    assert kept == [3, 3, 2, *[0] * (whole.rounds - 3)]
+    with pytest.raises(InputError, match="holds results of another job"):
+        consensus_admm(shards, **options | {"seed": 6}, executor=engine, work=work)
+    with pytest.raises(InputError, match="name a folder"):
+        consensus_admm(shards, **options, executor=engine)

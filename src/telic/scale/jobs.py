@@ -8,7 +8,7 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +84,8 @@ class Results:
 def name_of(function: Callable[..., Any]) -> str:
     """Name a function, or what a partial one was made of."""
     while isinstance(function, functools.partial):
-        inner = function.args[0] if function.func.__module__.startswith("telic.scale") else None
+        # What wraps another function is called after that.
+        inner = function.args[0] if function.args else None
         function = inner if callable(inner) else function.func
     return f"{function.__module__}.{getattr(function, '__qualname__', repr(function))}"
 
@@ -109,6 +110,12 @@ def _tell(update: Callable[[bytes], None], value: Any) -> None:
     elif isinstance(value, tuple | list):
         update(f"({len(value)}".encode())
         for part in value:
+            _tell(update, part)
+    elif is_dataclass(value) and not isinstance(value, type):
+        for part in fields(value):
+            _tell(update, getattr(value, part.name))
+    elif hasattr(value, "indptr"):  # a sparse matrix
+        for part in (value.shape, value.indptr, value.indices, value.data):
             _tell(update, part)
     elif callable(value) and hasattr(value, "__qualname__"):
         update(name_of(value).encode())

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,9 +28,11 @@ from telic.optim.admm.methods.variance_reduced import svr_d
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
 from telic.optim.admm.residual_balancing import FIRST_DUE, balance, next_due, rho_factor
 from telic.optim.admm.separable_penalty import Separable, separable
+from telic.optim.admm.shard_files import ShardFile, ShardWorkers, shard_files
 from telic.optim.admm.x_step_metric import Metric, curvature
 from telic.optim.losses import as_loss
 from telic.optim.threads import small_products
+from telic.scale import Executor as Engine
 
 
 class Round(NamedTuple):
@@ -72,7 +76,8 @@ def consensus_admm(
     loss: Any = "logistic",
     l2: float = 0.0,
     fit_intercept: bool = False,
-    executor: Executor | None = None,
+    executor: Executor | Engine | None = None,
+    work: str | Path | None = None,
     passes: float = 5.0,
     tol: float = 1e-4,
     max_rounds: int = 500,
@@ -89,12 +94,16 @@ def consensus_admm(
     Parameters
     ----------
     shards : iterable of (X, y)
-        Rows of each shard; the features are the same everywhere.
+        Rows of each shard; the features are the same everywhere. With an engine of `telic.scale`
+        also paths of ``.npy`` files (float64), or for sparse rows of an ``.npz`` of SciPy's.
     A, l1, g, c, loss, l2, fit_intercept
         As in `minimize_admm`.
-    executor : concurrent.futures.Executor, optional
+    executor : concurrent.futures.Executor or telic.scale.Executor, optional
         Where the shards' work runs; by default a thread for each shard (the kernels release the
         GIL).
+    work : path, optional
+        Needed with an engine of `telic.scale`: folder of what shards find, by round, which every
+        worker reaches. The same call goes on there if it was interrupted.
     passes : float
         Passes over its rows that a shard makes at least in a round.
     tol : float
@@ -123,6 +132,13 @@ def consensus_admm(
     >>> consensus_admm(shards, A=D, l1=0.1, loss="squared", tol=1e-8).coef.round(3)
     array([1.3, 1.3, 3.8, 3.8])
     """
+    files: list[ShardFile] = []
+    if isinstance(executor, Engine):
+        if work is None:
+            raise InputError("work: with an engine of telic.scale, name a folder for the rounds.")
+        make = partial(_problem, loss=loss, l2=l2, fit_intercept=fit_intercept)
+        files = shard_files(list(shards), Path(work), make)
+        shards = (file.read() for file in files)
     parts = list(_problems(shards, loss, l2, fit_intercept))
     if not parts:
         raise InputError("no shard is given: at least one (X, y) is needed.")
@@ -153,10 +169,13 @@ def consensus_admm(
     mass = np.concatenate([s * part.data.mass for s, part in zip(share, parts, strict=True)])
     whole = replace(whole, data=replace(whole.data, y=y, mass=mass))
     with small_products(whole.size), ExitStack() as stack:
-        if executor is None:
-            executor = stack.enter_context(ThreadPoolExecutor(len(parts)))
-        certifier = Certifier(whole, _Shards(parts, executor))
-        return _run(parts, share, certifier, executor, passes, tol, max_rounds, seed, callback)
+        workers: Executor | ShardWorkers
+        if isinstance(executor, Engine):
+            workers = ShardWorkers(executor, files, Path(work or ""))
+        else:
+            workers = executor or stack.enter_context(ThreadPoolExecutor(len(parts)))
+        certifier = Certifier(whole, _Shards(parts, workers))
+        return _run(parts, share, certifier, workers, passes, tol, max_rounds, seed, callback)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +183,7 @@ class _Shards:
     """`Rows` that lie in shards: numbers of n entries travel, the rows stay."""
 
     parts: list[AdmmProblem]
-    executor: Executor
+    executor: Executor | ShardWorkers
 
     def predict(self, w: np.ndarray, b: float) -> np.ndarray:
         """⟨w, x_i⟩ + b for every row of all shards."""
@@ -204,36 +223,41 @@ def _lengths(part: AdmmProblem) -> np.ndarray:
 
 
 def _problems(shards: Any, loss: Any, l2: float, fit_intercept: bool) -> Iterable[AdmmProblem]:
-    size, classifies = None, as_loss(loss).classifies
+    size = None
     for number, (X, y) in enumerate(shards):
         d = X.shape[1] if hasattr(X, "shape") and len(X.shape) == 2 else np.shape(X)[-1]
         if size not in (None, d):
             raise InputError(f"shard {number} has {d} features, shard 0 has {size}.")
-        size, labels = d, np.array(y)
-        # One class is enough for a shard, though not for a problem: the check sees one row turned.
-        alone = classifies and labels.size > 1 and (labels == labels[0]).all()
-        if alone and labels[0] in (-1, 1):
-            labels[0] = -labels[0]
+        size = d
         try:
-            part = make_admm_problem(
-                X,
-                labels,
-                A=sparse.eye_array(d),
-                g=separable(d, l2=1.0),
-                loss=loss,
-                l2=l2,
-                fit_intercept=fit_intercept,
-            )
+            yield _problem(X, y, loss=loss, l2=l2, fit_intercept=fit_intercept)
         except InputError as error:
             raise InputError(f"shard {number}: {error}") from None
-        yield replace(part, data=replace(part.data, y=np.asarray(y, dtype=np.float64)))
+
+
+def _problem(X: Any, y: Any, *, loss: Any, l2: float, fit_intercept: bool) -> AdmmProblem:
+    labels, d = np.array(y), np.shape(X)[-1]
+    # One class is enough for a shard, though not for a problem: the check sees one row turned.
+    alone = as_loss(loss).classifies and labels.size > 1 and (labels == labels[0]).all()
+    if alone and labels[0] in (-1, 1):
+        labels[0] = -labels[0]
+    part = make_admm_problem(
+        X,
+        labels,
+        A=sparse.eye_array(d),
+        g=separable(d, l2=1.0),
+        loss=loss,
+        l2=l2,
+        fit_intercept=fit_intercept,
+    )
+    return replace(part, data=replace(part.data, y=np.asarray(y, dtype=np.float64)))
 
 
 def _run(
     parts: list[AdmmProblem],
     share: np.ndarray,
     certifier: Certifier,
-    executor: Executor,
+    executor: Executor | ShardWorkers,
     passes: float,
     tol: float,
     max_rounds: int,
@@ -268,7 +292,8 @@ def _run(
                 stopped = "rounds"
                 break
             seeds = seed + S * len(history) + np.arange(S)
-            jobs = executor.map(_step, parts, metrics, (x - v) @ L, local, u, seeds, [passes] * S)
+            do = executor.step if isinstance(executor, ShardWorkers) else executor.map
+            jobs = do(_step, parts, metrics, (x - v) @ L, local, u, seeds, [passes] * S)
             for s, found in enumerate(jobs):
                 local[s], u[s] = found
             old, y = y, whole.g.prox(whole.A @ x - whole.c + z, 1.0 / rho)
