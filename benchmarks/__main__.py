@@ -31,6 +31,7 @@ PAGES = {
     "specialty-discovery": "specialty.discovery",
     "specialty-reasons": "specialty.reasons",
     "privacy": "privacy.page",
+    "scale": "scale.page",
 }
 """The module of each page; `benchmarks.form` says what it holds."""
 

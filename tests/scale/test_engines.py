@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from tests.scale import functions
 from tests.scale.cluster import Cluster, wait_for
 
+import telic
 from telic.errors import InputError, JobError
 from telic.scale import Dask, Local, parse_memory, ranges
 from telic.scale.arrays import fold
+from telic.scale.executor import Task, attempt
 
 
 def files(folder):
@@ -202,6 +204,12 @@ def test_a_lost_scheduler_is_a_clear_error_and_another_engine_goes_on(tmp_path):
     (tmp_path / "go").touch()
     found = Local().map(functions.wait_for_go, partitions, out=tmp_path / "job")
     assert [path.read_text() for path in found.values] == ["0", "1", "2"]
+
+
+def test_a_worker_that_does_not_see_the_folder_says_so(tmp_path):
+    task = Task(1, "0 (1)", tmp_path / "elsewhere" / "part-00000", 2**30)
+    with pytest.raises(JobError, match="storage that every worker and this machine share"):
+        attempt(functions.write_double, task, telic.__version__)
 
 
 def test_nothing_there_is_said_in_a_line():

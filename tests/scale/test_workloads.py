@@ -18,7 +18,7 @@ from telic.evaluate.classification import roc_auc
 from telic.hin import Schema
 from telic.optim.admm import consensus_admm
 from telic.privacy import Adversary, Auxiliary, attack, risks
-from telic.scale import Local
+from telic.scale import Dask, Local
 
 DAY = 24 * 3600 * 1_000_000
 
@@ -78,6 +78,9 @@ def test_a_query_log_in_pieces_gives_the_same_search_box(engine, small_pieces, t
     fit_files(*files, executor=engine, work=work)
     again = engine.reports[len(engine.reports) // 2 :]
     assert all(report.facts()["attempts"] == 0 for report in again), "the second fit went on"
+    (tmp_path / "list.csv").write_text("phrase,weight\nItem 2,5\n")
+    with pytest.raises(InputError, match="holds results of another job"):
+        fit_files(*files, executor=engine, work=work)
 
 
 def test_pieces_count_sessions(small_pieces, tmp_path):
@@ -275,3 +278,24 @@ def test_shards_agree_as_they_do_in_memory_and_go_on(engine, tmp_path):
         consensus_admm(shards, **options | {"seed": 6}, executor=engine, work=work)
     with pytest.raises(InputError, match="name a folder"):
         consensus_admm(shards, **options, executor=engine)
+
+
+def test_a_worker_that_dies_while_a_log_is_counted_changes_nothing(cluster, small_pieces, tmp_path):
+    query_log(tmp_path / "log.parquet")
+    fit_files(tmp_path / "log.parquet").save(tmp_path / "whole")
+    victim = cluster.workers[0]
+    with Dask(cluster.address) as dask:
+
+        def kill(job, finished, partitions):
+            if victim.poll() is None:
+                victim.kill()
+                victim.wait()
+
+        dask.watch = kill
+        pieces = fit_files(tmp_path / "log.parquet", executor=dask)
+        assert sum(report.facts()["attempts"] for report in dask.reports) >= 14
+        assert all(str(victim.pid) not in str(r.facts()["done where"]) for r in dask.reports[1:])
+    pieces.save(tmp_path / "pieces")
+    assert contents(tmp_path / "whole") == contents(tmp_path / "pieces")
+    cluster.workers[0] = cluster.add_worker()
+    cluster.ready(2).close()

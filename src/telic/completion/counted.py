@@ -1,5 +1,6 @@
 """Query logs that are counted in pieces, and a search box from the counts."""
 
+import hashlib
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -146,9 +147,12 @@ def count_logs(
     early = executor.map(task, files, out=work / "early", ending=".parquet", skip_bad=skip_bad)
     texts = listed.phrases.to_pylist() if listed is not None else []
     forms = pa.array(sorted({fold(text) for text in texts}), pa.string())
-    with placed(work / "listed.parquet") as temporary:
+    # Named after what it holds, so that a job with another list is another job.
+    digest = hashlib.sha256("\n".join(forms.to_pylist()).encode()).hexdigest()[:16]
+    vouched = work / f"listed-{digest}.parquet"
+    with placed(vouched) as temporary:
         pq.write_table(pa.table({"form": forms}), temporary)
-    task = partial(merge_forms, min_users, users, work / "listed.parquet")
+    task = partial(merge_forms, min_users, users, vouched)
     used = sorted({int(f.name[7:]) for part in users for f in part.glob("texts/bucket=*")})
     merged = executor.map(task, used, out=work / "by-form", skip_bad=skip_bad)
     return Counts(

@@ -21,7 +21,7 @@ class Worker(NamedTuple):
     host: str
     threads: int
     memory: int
-    """Bytes; all of the machine's where no limit was set."""
+    """Bytes; 0 where no limit was set."""
     clock: float
     """Seconds that it is ahead of this process, the way there and back shared."""
     versions: dict[str, str]
@@ -61,7 +61,7 @@ def check_cluster(
             begun = time.time()
             answer = client.run(_look, workers=[where], on_error="return")[where]
             middle = (begun + time.time()) / 2
-            threads, memory = int(facts["nthreads"]), int(facts["memory_limit"])
+            threads, memory = int(facts["nthreads"]), int(facts["memory_limit"] or 0)
             if isinstance(answer, BaseException):
                 wrong = [f"cannot run telic ({type(answer).__name__}: {answer})"]
                 found.append(Worker(where, facts["host"], threads, memory, 0.0, {}, wrong))
@@ -74,7 +74,7 @@ def check_cluster(
             ]
             if abs(clock) > CLOCKS:
                 wrong.append(f"its clock is off by {clock:+.0f} s")
-            if memory < LEAST * threads:
+            if 0 < memory < LEAST * threads:
                 wrong.append(f"has {memory >> 20} MiB for {threads} threads")
             wrong += stored.get(where, [])
             found.append(Worker(where, theirs["host"], threads, memory, clock, theirs, wrong))

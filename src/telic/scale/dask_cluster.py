@@ -17,6 +17,8 @@ from telic.scale.memory import of_this_machine, parse_memory
 
 ALIKE = ("telic", "python", "numpy", "pyarrow", "duckdb")
 """What every worker must have in the version that this process has."""
+UNSAID = 2**31
+"""Bytes that a thread is taken to have where its worker has no limit."""
 LOOK = 0.5
 """Seconds after which a waiting job looks whether scheduler and workers are still there."""
 
@@ -61,7 +63,8 @@ class Dask(Executor):
         self._client = connected(address, patience) if address is not None else client
         try:
             check_alike(self._client)
-            each = [w["memory_limit"] / w["nthreads"] for w in self._workers().values()]
+            workers = self._workers().values()
+            each = [(w["memory_limit"] or UNSAID * w["nthreads"]) / w["nthreads"] for w in workers]
             self.memory = int(0.6 * min(each)) if memory is None else parse_memory(memory)
         except BaseException:
             self.close()

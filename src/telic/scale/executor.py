@@ -325,6 +325,11 @@ def attempt(function: Callable[..., Any], task: Task, version: str) -> Done:
             f"the job is of telic {version}, this worker has {telic.__version__}. Give "
             "every worker the same version."
         )
+    if task.target is not None and not task.target.parent.is_dir():
+        raise JobError(
+            f"there is no {task.target.parent} where it ran. Put the job's folder on storage that "
+            "every worker and this machine share by the same name"
+        )
     begun = time.perf_counter()
     value = None
     with granted(task.memory):

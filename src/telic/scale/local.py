@@ -55,7 +55,8 @@ class Local(Executor):
         ledger = self._ledger.setdefault(job, [])
 
         def begin(task: Task) -> Done:
-            ledger.append((task.name, f"thread {threading.get_native_id()}"))
+            number = threading.current_thread().name.rpartition("_")[2]
+            ledger.append((task.name, f"thread {number}"))
             return attempt(function, task, telic.__version__)
 
         pool = ThreadPoolExecutor(self.slots, "telic-scale")

@@ -1,0 +1,136 @@
+"""Work on data that is larger than the memory it is given, beside DuckDB alone and a bare reading."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.form import Run
+from benchmarks.scale.work import write_design, write_log
+from telic.report.table import Table
+from telic.scale.memory import said
+
+FILE = "scale-speed.md"
+OPTIONS = {
+    "rows": (1e7, "of the query log"),
+    "design_rows": (4e6, "of the labelled design"),
+    "memory": ("1GiB", "what the work is given"),
+}
+
+
+class Took(NamedTuple):
+    """What a process took."""
+
+    wall: float
+    """Seconds of the work."""
+    processor: float
+    """Processor seconds of the whole process, imports too."""
+    resident: int
+    """Most bytes of memory that it held."""
+
+
+def took(name: str, folder: Path, memory: str, *more: str) -> Took:
+    command = [sys.executable, "-m", "benchmarks.scale.work", name, str(folder), memory, *more]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    wall, processor, resident = json.loads(done.stdout.splitlines()[-1])
+    return Took(wall, processor, resident)
+
+
+def hours(found: Took, rows: int, wanted: float) -> float:
+    """Processor hours for more rows, at the rate of a run."""
+    return found.processor / rows * wanted / 3600
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[str]:
+    """Two worker processes on this machine."""
+    from tests.scale.cluster import Cluster
+
+    running = Cluster(folder)
+    try:
+        running.ready().close()
+        yield running.address
+    finally:
+        running.close()
+
+
+COLUMNS = {
+    "work": "",
+    "of the first, wall": ".2f",
+    "of the first, processor": ".2f",
+    "seconds": ".1f",
+    "processor seconds": ".1f",
+    "resident": "",
+}
+
+
+def table(title: str, runs: dict[str, Took], note: str) -> Table:
+    first = next(iter(runs.values()))
+    rows = [
+        [
+            name,
+            one.wall / first.wall,
+            one.processor / first.processor,
+            one.wall,
+            one.processor,
+            said(one.resident),
+        ]
+        for name, one in runs.items()
+    ]
+    return Table(title, COLUMNS, rows, note)
+
+
+def tables(rows: int, design_rows: int, memory: str, folder: Path) -> Iterator[Table]:
+    write_log(folder, rows)
+    counts = {name: took(name, folder, memory) for name in ("count by DuckDB", "count in pieces")}
+    yield table(
+        f"{rows:,} submissions of a simulated query log, memory {memory}",
+        counts,
+        "Both write popularity, its last 28 days, people, sessions and each user's own queries. "
+        "telic also checks each row and folds each query, and can go on after an interruption. "
+        f"At its rate 10¹⁰ submissions take {hours(counts['count in pieces'], rows, 1e10):.0f} "
+        "processor hours.",
+    )
+    (folder / "log.parquet").unlink()
+    width = 50
+    write_design(folder, design_rows, width)
+    size = said(8 * width * design_rows)
+    names = ("read a design", "fit a design", "AUC of a design")
+    passes = {name: took(name, folder, memory) for name in names}
+    yield table(
+        f"{design_rows:,} rows of {width} numbers ({size}), memory {memory}",
+        passes,
+        "Resident memory counts pages of the mapped file, which the system takes back at need. "
+        f"At this rate a fit of 10¹⁰ rows takes {hours(passes['fit a design'], design_rows, 1e10):.0f} "
+        "processor hours.",
+    )
+    local = took("rounds", folder, memory)
+    with cluster(folder) as address:
+        workers = took("rounds", folder, memory, address)
+    yield table(
+        "100 rounds of two shards, 100,000 weights, states in files",
+        {"two threads": local, "two worker processes": workers},
+        "Processor seconds of the workers are not counted.",
+    )
+
+
+HEAD = """# Speed on data larger than memory
+
+`python -m benchmarks scale --write` wrote these tables, on {cores} processor cores that other work
+shared (load {load:.0f} at the start). Each line is a process of its own. Processor seconds tell more
+than the clock where others compute too; they count the start of Python and all threads.
+"""
+
+
+def page(run: Run) -> str:
+    """Return the page in Markdown."""
+    head = HEAD.format(cores=os.cpu_count(), load=os.getloadavg()[0])
+    given = run.options
+    with tempfile.TemporaryDirectory() as temporary:
+        made = tables(int(given.rows), int(given.design_rows), given.memory, Path(temporary))
+        return "\n".join([head, *(table.markdown() for table in made)]) + "\n"

@@ -1,0 +1,179 @@
+"""What the tables of `benchmarks.scale` time, each run as a process of its own.
+
+`python -m benchmarks.scale.work NAME FOLDER MEMORY` prints, as JSON, the seconds of the work
+without the interpreter's start, the processor seconds with it, and the most bytes resident.
+"""
+
+import functools
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+DAY = 24 * 3600 * 1_000_000
+LOG, ROWS, LABELS = "log.parquet", "X.npy", "y.npy"
+WEIGHTS = 100_000
+
+
+def write_log(folder: Path, rows: int) -> None:
+    """Write a query log of simulated submissions, by blocks: queries by Zipf, 20 for each user."""
+    rng, writer = np.random.default_rng(0), None
+    for start in range(0, rows, 1_000_000):
+        n = min(1_000_000, rows - start)
+        query = np.char.add("query number ", np.minimum(rng.zipf(1.3, n), 3_000_000).astype(str))
+        user = np.char.add("user-", rng.integers(0, rows // 20 + 1, n).astype(str))
+        at = 1_700_000_000_000_000 + (start + np.arange(n)) * (100 * DAY // rows)
+        table = pa.table(
+            {
+                "query": pa.array(query.astype(object), pa.string()),
+                "at": pa.array(at, pa.timestamp("us", tz="UTC")),
+                "user": pa.array(user.astype(object), pa.string()),
+            }
+        )
+        writer = writer or pq.ParquetWriter(folder / LOG, table.schema)
+        writer.write_table(table, row_group_size=250_000)
+    writer.close()
+
+
+def write_design(folder: Path, rows: int, width: int) -> None:
+    """Write labelled rows by blocks, never whole."""
+    rng = np.random.default_rng(0)
+    X = np.lib.format.open_memmap(folder / ROWS, "w+", np.float64, (rows, width))
+    y = np.zeros(rows, np.int8)
+    for start in range(0, rows, 100_000):
+        block = rng.normal(size=(min(100_000, rows - start), width))
+        y[start : start + len(block)] = block[:, 0] + rng.normal(size=len(block)) > 1.5
+        X[start : start + len(block)] = block
+    X.flush()
+    np.save(folder / LABELS, y)
+
+
+def count_in_pieces(folder: Path, memory: str) -> None:
+    from telic.completion.counted import count_logs
+    from telic.data.pieces import open_pieces
+    from telic.data.shapes import shape_of
+    from telic.scale import Local
+
+    log = folder / LOG
+    with tempfile.TemporaryDirectory(dir=folder) as work:
+        count_logs([(str(log), shape_of(open_pieces(log)))], Local(memory=memory), Path(work))
+
+
+def count_by_duckdb(folder: Path, memory: str) -> None:
+    """The same counts by DuckDB's own hand: no check of rows, no folding beyond lower case."""
+    import duckdb
+
+    from telic.scale import parse_memory
+
+    with tempfile.TemporaryDirectory(dir=folder) as work, duckdb.connect() as db:
+        db.execute(f"SET memory_limit = '{parse_memory(memory) >> 10}KiB'")
+        db.execute(f"SET temp_directory = '{work}'")
+        db.execute("SET preserve_insertion_order = false")
+        log = (
+            'SELECT lower(query) AS form, query, epoch_us("at") AS us, "user" AS person '
+            f"FROM '{folder / LOG}'"
+        )
+        log = f"({log})"
+        end = db.execute(f"SELECT max(us) + 1 FROM {log}").fetchone()[0]
+        split = db.execute(
+            f"SELECT min(us) FROM (SELECT us FROM {log} ORDER BY us DESC LIMIT 1000)"
+        )
+        split, window = split.fetchone()[0], 28 * DAY
+        counts = ", ".join(
+            f"count(*) FILTER ({rule})"
+            for rule in (
+                "true",
+                f"us >= {end - window}",
+                f"us < {split}",
+                f"us < {split} AND us >= {split - window}",
+            )
+        )
+        queries = {
+            "texts": f"SELECT form, query, {counts} FROM {log} GROUP BY ALL",
+            "people": f"SELECT form, count(DISTINCT person), count(DISTINCT person) FILTER "
+            f"(us < {split}) FROM {log} GROUP BY form",
+            "histories": f"SELECT person, form, count(*), arg_max(query, us), max(us) FROM {log} "
+            "GROUP BY ALL",
+            "sessions": f"""SELECT form, count(*) FROM (SELECT DISTINCT person, form, sum(pause)
+                OVER (PARTITION BY person ORDER BY us) AS session FROM (SELECT person, form, us,
+                (us - lag(us) OVER (PARTITION BY person ORDER BY us) > 1800000000)::INT AS pause
+                FROM {log})) GROUP BY form""",
+        }
+        for name, query in queries.items():
+            db.execute(f"COPY ({query}) TO '{work}/{name}.parquet'")
+
+
+def read_design(folder: Path, memory: str) -> None:
+    """Read the rows once, and do nothing but look whether each is finite."""
+    from telic.auc import Design
+
+    design = Design.open(folder / ROWS, folder / LABELS)
+    for _ in design.blocks(0, design.rows):
+        pass
+
+
+def fit_design(folder: Path, memory: str) -> None:
+    from telic.auc import Design, exact_in_pieces
+    from telic.scale import Local
+
+    design = Design.open(folder / ROWS, folder / LABELS)
+    exact_in_pieces(design, executor=Local(memory=memory))
+
+
+def auc_of_design(folder: Path, memory: str) -> None:
+    from telic.auc import Design, auc_in_pieces
+    from telic.scale import Local
+
+    design = Design.open(folder / ROWS, folder / LABELS)
+    with tempfile.TemporaryDirectory(dir=folder) as work:
+        auc_in_pieces(
+            design, np.ones(design.width), executor=Local(memory=memory), out=Path(work) / "a"
+        )
+
+
+def pull(shard: int, state: dict | None, shared: dict, number: int) -> tuple[dict, dict]:
+    """A shard's round: a vector of weights goes half of the way to its own."""
+    own = np.full(WEIGHTS, float(shard)) if state is None else state["own"]
+    return {"own": own}, {"x": shared["x"] + (own - shared["x"]) / 2}
+
+
+def mean(shared: dict, messages: list[dict]) -> tuple[dict, bool]:
+    return {"x": np.mean([message["x"] for message in messages], axis=0)}, False
+
+
+def hundred_rounds(folder: Path, memory: str, address: str | None = None) -> None:
+    from telic.scale import Dask, Local
+
+    with (
+        tempfile.TemporaryDirectory(dir=folder) as work,
+        Dask(address) if address else Local(threads=2, memory=memory) as engine,
+    ):
+        start = {"x": np.zeros(WEIGHTS)}
+        engine.rounds(pull, mean, [1, 2], start, out=Path(work) / "rounds", max_rounds=100)
+
+
+WORK = {
+    "count in pieces": count_in_pieces,
+    "count by DuckDB": count_by_duckdb,
+    "read a design": read_design,
+    "fit a design": fit_design,
+    "AUC of a design": auc_of_design,
+    "rounds": hundred_rounds,
+}
+
+if __name__ == "__main__":
+    name, where, memory, *more = sys.argv[1:]
+    work = functools.partial(WORK[name], Path(where), memory, *more)
+    begun = time.perf_counter()
+    work()
+    wall = time.perf_counter() - begun
+    # getrusage would tell of the parent, which was copied before this process became its own.
+    status = Path("/proc/self/status").read_text()
+    resident = next(int(line.split()[1]) for line in status.splitlines() if "VmHWM" in line)
+    print(json.dumps([wall, sum(os.times()[:2]), resident * 1024]))
