@@ -1,4 +1,4 @@
-"""Work on data that is larger than the memory it is given, beside DuckDB alone and a bare reading."""
+"""Work on data larger than the memory it is given, beside DuckDB alone and a bare reading."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from telic.scale.memory import said
 FILE = "scale-speed.md"
 OPTIONS = {
     "rows": (1e7, "of the query log"),
-    "design_rows": (4e6, "of the labelled design"),
+    "design": (4e6, "rows of the labelled design"),
     "memory": ("1GiB", "what the work is given"),
 }
 
@@ -102,12 +102,12 @@ def tables(rows: int, design_rows: int, memory: str, folder: Path) -> Iterator[T
     size = said(8 * width * design_rows)
     names = ("read a design", "fit a design", "AUC of a design")
     passes = {name: took(name, folder, memory) for name in names}
+    longer = hours(passes["fit a design"], design_rows, 1e10)
     yield table(
         f"{design_rows:,} rows of {width} numbers ({size}), memory {memory}",
         passes,
         "Resident memory counts pages of the mapped file, which the system takes back at need. "
-        f"At this rate a fit of 10¹⁰ rows takes {hours(passes['fit a design'], design_rows, 1e10):.0f} "
-        "processor hours.",
+        f"At this rate a fit of 10¹⁰ rows takes {longer:.0f} processor hours.",
     )
     local = took("rounds", folder, memory)
     with cluster(folder) as address:
@@ -122,8 +122,8 @@ def tables(rows: int, design_rows: int, memory: str, folder: Path) -> Iterator[T
 HEAD = """# Speed on data larger than memory
 
 `python -m benchmarks scale --write` wrote these tables, on {cores} processor cores that other work
-shared (load {load:.0f} at the start). Each line is a process of its own. Processor seconds tell more
-than the clock where others compute too; they count the start of Python and all threads.
+shared (load {load:.0f} at the start). Each line is a process of its own. Processor seconds tell
+more than the clock where others compute too; they count the start of Python and all threads.
 """
 
 
@@ -132,5 +132,5 @@ def page(run: Run) -> str:
     head = HEAD.format(cores=os.cpu_count(), load=os.getloadavg()[0])
     given = run.options
     with tempfile.TemporaryDirectory() as temporary:
-        made = tables(int(given.rows), int(given.design_rows), given.memory, Path(temporary))
+        made = tables(int(given.rows), int(given.design), given.memory, Path(temporary))
         return "\n".join([head, *(table.markdown() for table in made)]) + "\n"
