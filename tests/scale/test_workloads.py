@@ -13,6 +13,10 @@ from typer.testing import CliRunner
 from telic.auc import Design, ExactAUC, auc_in_pieces, exact_in_pieces, moments_of
 from telic.cli import app
 from telic.completion import cold_start, counted, fit_files
+from telic.completion.entries import Gathered
+from telic.data.phrases import read_query_log
+from telic.data.pieces import open_pieces
+from telic.data.shapes import shape_of
 from telic.errors import InputError
 from telic.evaluate.classification import roc_auc
 from telic.hin import Schema
@@ -299,3 +303,37 @@ def test_a_worker_that_dies_while_a_log_is_counted_changes_nothing(cluster, smal
     assert contents(tmp_path / "whole") == contents(tmp_path / "pieces")
     cluster.workers[0] = cluster.add_worker()
     cluster.ready(2).close()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_counts_of_any_moment_are_those_of_the_whole_log(small_pieces, seed, tmp_path):
+    rng = np.random.default_rng(seed)
+    rows = 300
+    texts = [f"{word} {i}" for i in range(40) for word in ("Item", "item", "ITEM", "Ítem")]
+    user = [None if one == 0 else f"u{one}" for one in rng.integers(0, 60, rows)]
+    at = 1_700_000_000_000_000 + rng.integers(0, 12, rows) * 7 * DAY
+    columns = {"query": rng.choice(texts, rows), "user": user}
+    columns["at"] = pa.array(at, pa.timestamp("us", tz="UTC"))
+    pq.write_table(pa.table(columns), tmp_path / "log.parquet", row_group_size=60)
+    pieces = open_pieces(tmp_path / "log.parquet")
+    shape = shape_of(pieces)
+    whole = Gathered(None, [read_query_log(pieces, shape)])
+    counts = counted.count_logs(
+        [(str(tmp_path / "log.parquet"), shape)], Local(threads=2), tmp_path / "job"
+    )
+    found = counted.CountedLog(None, counts, memory=2**30)
+    held = whole.held_out(1000)
+    assert found.held_out(1000) == held
+    assert (at == held.split).sum() > 5, "the moment ties"
+    for until in (None, held.split):
+        expected, got = whole.entries(until=until), found.entries(until=until)
+        assert got.phrases == expected.phrases
+        assert (got.spellings, got.shy) == (expected.spellings, expected.shy)
+        for name in ("popular", "recent"):
+            np.testing.assert_array_equal(getattr(got, name), getattr(expected, name))
+        named = {one for one, _ in held.rows} if until else whole.users
+        own = whole.histories(expected, until=until)
+        assert {u: own[u] for u in own if own[u] and u in named} == found.histories(
+            got, until=until
+        )
+    assert found.kept_back() == whole.kept_back()

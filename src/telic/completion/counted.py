@@ -210,9 +210,17 @@ def _add(by_log: list[tuple[int, dict[str, int]]], log: int, facts: dict[str, An
     by_log[log] = rows + facts["rows"], skipped
 
 
+def _joined(files: list[Path]) -> pa.Table:
+    """Read Parquet files as one table; which columns happen to hold nulls differs among them."""
+    tables = (pq.ParquetFile(file).read() for file in files)
+    return pa.concat_tables(
+        [pa.table(dict(zip(t.column_names, t.columns, strict=True))) for t in tables]
+    )
+
+
 def _held(files: list[Path], most: int) -> pa.Table:
     """Take the latest submissions out of those of each part, oldest first."""
-    table = pa.concat_tables([pq.ParquetFile(file).read() for file in files])
+    table = _joined(files)
     order = pc.sort_indices(table, [("us", "ascending"), ("number", "ascending")])
     return table.take(order[max(len(order) - most, 0) :])
 
@@ -242,7 +250,7 @@ class CountedLog(Gathered):
         self._counts = counts
         self._listed = len(self.forms)
         files = [part / "forms.parquet" for part in counts.forms]
-        table = pa.concat_tables([pq.ParquetFile(file).read() for file in files])
+        table = _joined(files)
         self._table = table.sort_by([("first_row", "ascending")])
         texts = self._table["form"].to_pylist()
         self._place = np.array([self.forms.setdefault(f, len(self.forms)) for f in texts], np.int64)
@@ -316,7 +324,7 @@ class CountedLog(Gathered):
 
     def _own(self, files: list[Path], entries: Entries) -> dict[str, dict]:
         shown = {fold(phrase): phrase for phrase in reversed(entries.phrases)}
-        table = pa.concat_tables([pq.ParquetFile(file).read() for file in files])
+        table = _joined(files)
         own: dict[str, dict] = {}
         if "first_row" in table.column_names:  # users come in the order in which the log names them
             begins = table.group_by("person").aggregate([("first_row", "min")])
