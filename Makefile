@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # The rooms whose results could depend on the processor's floating-point kernels.
 NUMERIC := auc choice completion evaluate hin optim privacy specialty
 
-.PHONY: demo test test-numeric check bench page docs lock clean setup
+.PHONY: demo test test-numeric axe check bench page docs lock clean setup
 
 demo: setup  ## catalogue, typists, models, table, report, then the search box on 127.0.0.1:8000
 	$(BIN)/telic demo $(ARGS)
@@ -17,6 +17,11 @@ test: setup  ## every test; BLAS's threads would fight with the workers for the 
 
 test-numeric: setup  ## the numeric rooms, as other processors would compute: OPENBLAS_CORETYPE=Haswell make test-numeric
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(addprefix tests/,$(NUMERIC)) $(ARGS)
+
+axe: node_modules/axe-core/axe.min.js  ## what the pages' accessibility is tested with, by npm
+
+node_modules/axe-core/axe.min.js:
+	npm install --no-save --no-package-lock --no-audit --no-fund --silent axe-core@4.10.3
 
 check: setup  ## formatting, lint, types, layers
 	$(BIN)/ruff format --check .
@@ -49,5 +54,5 @@ setup:
 	@$(PYTHON) scripts/setup_env.py $(VENV)
 
 clean:  ## remove everything that was built
-	rm -rf .venv .venv-* build dist docs/_build docs/gallery docs/api telic-demo .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-* node_modules build dist docs/_build docs/gallery docs/api telic-demo .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -112,6 +112,30 @@ def browser():
         browser.close()
 
 
+AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+
+@pytest.fixture(scope="session")
+def barriers():
+    """Name what axe-core finds on a page that keeps people out."""
+    if not AXE.exists():
+        pytest.skip("no axe-core here: make axe (it takes npm)")
+    source = AXE.read_text(encoding="utf-8")
+
+    def found(page):
+        page.evaluate(source)  # by the browser's own tools: the page's policy admits no script
+        result = page.evaluate("(rules) => axe.run({runOnly: rules})", RULES)
+        assert len(result["passes"]) > 10  # it looked
+        return [
+            f"{each['id']}: {node['html'][:120]}: {node['failureSummary']}"
+            for each in result["violations"]
+            for node in each["nodes"]
+        ]
+
+    return found
+
+
 @pytest.fixture
 def visit(browser, address):
     """Open the page; at the end of the test, no error and no request elsewhere may have been."""

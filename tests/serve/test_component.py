@@ -18,9 +18,9 @@ PAGE = """<!doctype html><html lang="en" dir="{dir}"><meta charset="utf-8"><titl
 <meta http-equiv="Content-Security-Policy"
   content="default-src 'none'; script-src {service}; connect-src {service}; form-action 'self'">
 <meta name="color-scheme" content="light dark">
-<h1>Shop</h1>
+<main><h1>Shop</h1>
 <script src="{service}/static/telic-search.js" defer></script>
-<form action="/found.html"><telic-search name="query" label="Products"></telic-search></form>
+<form action="/found.html"><telic-search name="query" label="Products"></telic-search></form></main>
 """
 
 
@@ -246,3 +246,19 @@ def test_it_fits_a_phone_in_both_directions_and_schemes(visit_shop, direction, s
     assert all(each.bounding_box()["height"] >= 44 for each in options(page).all())
     options(page).nth(2).tap()
     assert len(page.evaluate("searched")) == 1
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1000), ("dark", 390)])
+def test_the_search_box_keeps_nobody_out(visit_shop, barriers, scheme, width):
+    """Open with one chosen, and grey without a network, by axe-core's rules."""
+    viewport = {"width": width, "height": 740}
+    page = visit_shop(viewport=viewport, color_scheme=scheme, reduced_motion="reduce")
+    page.get_by_role("combobox").click()
+    page.keyboard.type("sal")
+    expect(options(page)).to_have_count(3)
+    page.keyboard.press("ArrowDown")
+    assert barriers(page) == []
+    page.context.set_offline(True)
+    page.keyboard.type("m")
+    expect(page.get_by_text("No new suggestions")).to_be_visible()
+    assert barriers(page) == []

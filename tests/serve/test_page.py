@@ -189,3 +189,22 @@ def test_the_dashboard_shows_what_was_searched_for(browser, address, width):
         expect(page.locator("#latency")).to_contain_text("/submit")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert problems == []
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1000), ("dark", 360)])
+def test_no_page_keeps_anybody_out(visit, browser, address, barriers, scheme, width):
+    """The page with its list open and after a search, the dashboard, the phones, by axe-core."""
+    viewport = {"width": width, "height": 740}
+    page = visit(viewport=viewport, color_scheme=scheme, reduced_motion="reduce")
+    page.locator("#q").focus()
+    type_slowly(page, "sal")
+    page.keyboard.press("ArrowDown")
+    assert barriers(page) == []
+    page.keyboard.press("Enter")
+    expect(page.locator("#outcome")).to_contain_text("You searched for")
+    assert barriers(page) == []
+    page.goto(f"{address}/dashboard")
+    expect(page.locator("#latency")).to_contain_text("/submit")
+    assert barriers(page) == []
+    page.goto(f"{address}/phones")
+    assert barriers(page) == []

@@ -129,7 +129,8 @@
     li[aria-selected=true], li:hover { background: var(--telic-chosen); }
     li[aria-selected=true] { outline: 1px solid var(--telic-accent); outline-offset: -1px; }
     ul[data-old] li { color: var(--telic-quiet); opacity: .6; }
-    p { margin: .25rem 0 0; font-size: .85em; color: var(--telic-quiet); }
+    p { margin: .25rem 0 0; padding: .1rem .4rem; border-radius: .35rem; font-size: .85em; color: var(--telic-quiet);
+      background: var(--telic-ground); } /* whatever the page's own ground is */
     .heard { position: absolute; inline-size: 1px; block-size: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }`);
 
   let boxes = 0;
