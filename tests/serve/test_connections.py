@@ -158,3 +158,29 @@ def test_more_connections_than_files_may_be_open_are_refused():
     reserve_files(10)
     with pytest.raises(InputError, match=f"the system allows {hard}"):
         reserve_files(hard)
+
+
+def test_an_answer_written_in_one_piece_is_that_of_the_ordinary_way(limited):
+    """What cannot be written at once, as the last answer of a connection, goes through uvicorn."""
+    asked = b"GET /suggest?q=s HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: https://shop.example\r\n"
+    with limited(origins=("https://shop.example",)) as (_, connect, _):
+        first = connect(asked + b"\r\n").recv(1 << 16)
+        several = connect(2 * (asked + b"\r\n") + asked + b"Connection: close\r\n\r\n")
+        received = b""
+        while more := several.recv(1 << 16):
+            received += more
+    whole, again, ordinary = received.split(b"HTTP/1.1 200 OK\r\n")[1:]
+    assert first.startswith(b"HTTP/1.1 200 OK\r\n")  # head and body came together
+    assert first.endswith(ordinary.partition(b"\r\n\r\n")[2])
+
+    def parts(answer):
+        head, _, body = answer.partition(b"\r\n\r\n")
+        fields = dict(line.split(b": ", 1) for line in head.split(b"\r\n"))
+        assert int(fields[b"content-length"]) == len(body)
+        assert fields.pop(b"date")
+        return fields, body
+
+    fields, body = parts(ordinary)
+    assert fields.pop(b"connection") == b"close"
+    assert fields[b"access-control-allow-origin"] == b"https://shop.example"
+    assert parts(whole) == parts(again) == (fields, body)

@@ -46,7 +46,7 @@ class Box:
 
     async def type(self, query, user, composition, *, client=None):
         typing = await self.sessions.open(user, composition)
-        return self.sessions.suggest(typing, query, client=client)
+        return self.sessions.suggest(typing, query, client=client).suggestions()
 
     def suggest(self, *request, **options):
         return self.run(self.type(*request, **options))[0]

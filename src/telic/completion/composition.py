@@ -14,10 +14,10 @@ from telic.completion.beyond import beyond, typed_words
 from telic.completion.contexts import Filter
 from telic.completion.feedback import Feedback
 from telic.completion.folding import fold
-from telic.completion.index import checked_form
+from telic.completion.index import checked_form, encoded_prefix
 from telic.completion.own_queries import OTHERS, OwnQueries, OwnQuery, own_relevance
 from telic.completion.phones import Phone
-from telic.completion.suggestion import Keystroke, Suggestion
+from telic.completion.suggestion import Keystroke, Listed, Suggestion
 
 if TYPE_CHECKING:
     from telic.completion.completer import Completer, UserState
@@ -99,51 +99,48 @@ class Composition:
         show : int
             How many to return, at most `Completer.n`.
         """
+        return self.listed(prefix, at=at, show=show).suggestions()
+
+    def listed(self, prefix: str, *, at: float, show: int = 10) -> Listed:
+        """Do as `suggest`, without making texts and reasons that perhaps nobody asks for."""
         self._observe(at)
         completer, user = self.completer, self.user
-        # A lone surrogate, half of a character, is no text but may well be typed.
-        typed = fold(prefix).encode(errors="surrogatepass")
+        typed = encoded_prefix(prefix)
         numbers, relevance = self._candidates(prefix, typed)
-        features = self._feedback.features(numbers)
-        columns = completer.design.columns(features, relevance)
         may_rerank = (
             completer.model != "static" and user.reranks and completer.gate.open_at(len(prefix))
         )
         served = not completer.do_no_harm or user.check.open
         phone = self._phone if may_rerank and completer.phones is not None else None
-        parts, order = None, list(range(len(numbers)))
-        feedback = apps = np.zeros(len(numbers))
+        features, columns, parts, feedback = self._feedback.weighed(
+            numbers, relevance, completer.design, user.weights if may_rerank else None
+        )
+        order, apps = list(range(len(numbers))), None
         if may_rerank:
-            parts = completer.design.parts(columns, user.weights)
-            added = feedback = parts.sum(axis=1)
+            scores = relevance + feedback
             if completer.phones is not None and phone is not None:
                 apps = completer.phones.added(completer.catalogued(numbers), phone)
-                added = feedback + apps
-            order = np.argsort(-(relevance + added), kind="stable").tolist()
+                scores = relevance + (feedback + apps)
+            # Of equal ones, the more relevant first.
+            order = sorted(order, key=scores.tolist().__getitem__, reverse=True)
         ids = numbers.tolist()
         self._count(ids, order, served)
         if not served:
-            order, feedback = list(range(len(ids))), np.zeros(len(ids))
-            apps = feedback
+            order, feedback, apps = list(range(len(ids))), None, None
         last = self._last = Keystroke(
             completer, numbers, relevance, features, columns, parts, phone, served
         )
         rows = order[:show]
-        self._shown = typed, [ids[i] for i in rows], at
-        base, fed_back, from_apps = relevance.tolist(), feedback.tolist(), apps.tolist()
-        begun = [
-            Suggestion(self._text(ids[i]), base[i], fed_back[i], i + 1, from_apps[i], ids[i], last)
-            for i in rows
-        ]
-        if completer.words is None or len(begun) >= show or not typed:
-            return begun
-        return begun + self._beyond(prefix, typed, last, show - len(begun))
+        shown = [ids[i] for i in rows]
+        self._shown = typed, shown, at
+        listed = Listed(shown, rows, relevance, feedback, apps, last, self._text)
+        if completer.words is not None and len(rows) < show and typed:
+            self._add_beyond(prefix, typed, listed, show - len(rows))
+        return listed
 
-    def _beyond(
-        self, prefix: str, typed: bytes, keystroke: Keystroke, wanted: int
-    ) -> list[Suggestion]:
+    def _add_beyond(self, prefix: str, typed: bytes, listed: Listed, wanted: int) -> None:
         """Fill the list with phrases that have the typed words elsewhere, or mistyped."""
-        there, tokens = len(keystroke.numbers), typed_words(prefix)
+        there, tokens = len(listed.keystroke.numbers), typed_words(prefix)
         own = [
             (each.number, each.relevance)
             for each in self._own.having(tokens)
@@ -158,12 +155,8 @@ class Composition:
         found = beyond(
             self.completer, prefix, there=there, wanted=wanted, own=own, through=self._filter
         )
-        assert self._shown is not None
-        self._shown[1].extend(found.numbers)
-        return [
-            Suggestion(self._text(number), score, 0.0, there + i, 0.0, number, keystroke)
-            for i, (number, score) in enumerate(zip(*found, strict=True), 1)
-        ]
+        listed.numbers.extend(found.numbers)
+        listed.beyond = found.scores
 
     def shown(self, texts: Sequence[str]) -> None:
         """Say what was really shown for the last prefix, where it was not what `suggest` returned.
@@ -237,7 +230,7 @@ class Composition:
             return
         prefix, numbers, since = self._shown
         index = self.completer.index
-        if all(number < len(index) for number in numbers):
+        if max(numbers, default=0) < len(index):
             self._feedback.observe_phrases(prefix, numbers, dwell=at - since, index=index)
         else:
             texts = [self._folded(number) for number in numbers]
@@ -250,7 +243,7 @@ class Composition:
         where the personal part is not zero: the top of the index and the own history suffice.
         """
         n = self.completer.n
-        ids, weights = self._heaviest(prefix, n)
+        ids, weights = self._heaviest(prefix, typed, n)
         own = self._own.starting(typed)
         own = own + self._changed(typed, {each.number for each in own})
         if not own:
@@ -266,15 +259,14 @@ class Composition:
         found = sorted(found)[:n]
         return np.array([row[2] for row in found]), -np.array([row[0] for row in found])
 
-    def _heaviest(self, prefix: str, n: int) -> tuple[np.ndarray, np.ndarray]:
+    def _heaviest(self, prefix: str, typed: bytes, n: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the n heaviest of the catalogue that are neither deleted nor changed."""
         index, live, k = self.completer.index, self.completer.live, n
         while True:
             if self._filter is not None:
                 ids, weights = self._filter.top(prefix, k)
             else:
-                ids = index.top(prefix, k)
-                weights = index.weights[ids]
+                ids, weights = index.top_of(typed, k)
             left = live.left(ids)
             if len(left) == len(ids):
                 return ids[:n], weights[:n]

@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 
 if TYPE_CHECKING:
+    from telic.completion.adaqac import Design
     from telic.completion.index import PrefixIndex
 
 FEATURES = (
@@ -34,6 +35,7 @@ WIDTH = 26
 """Columns kept per suggestion."""
 
 _SPACE = 32
+_NO_WEIGHTS = np.empty(0)
 
 
 @njit(cache=True, nogil=True)
@@ -103,6 +105,28 @@ def read_rows(ids, table, used, previous, wanted, out):
         if i >= 0:
             out[j] = table[i]
             out[j, 5] = wanted[j] == previous
+
+
+@njit(cache=True, nogil=True)
+def weigh_rows(rows, relevance, scales, weights, columns, parts, added):
+    """Fill the columns of rows of features (see `Design`), their parts and the sums."""
+    caps, deviations, bound = scales
+    d = len(deviations)
+    for j in range(len(rows)):
+        for i in range(d):
+            columns[j, i] = min(rows[j, i], caps[i]) / deviations[i]
+        if columns.shape[1] > d:
+            columns[j, d] = relevance[j] if np.isfinite(relevance[j]) else 0.0
+        fed_back = 0.0
+        for i in range(len(weights)):
+            parts[j, i] = columns[j, i] * weights[i]
+            if i < d:
+                fed_back += parts[j, i]
+        added[j] = 0.0
+        for i in range(len(weights)):
+            if i < d and abs(fed_back) > bound:
+                parts[j, i] *= bound / abs(fed_back)
+            added[j] += parts[j, i]
 
 
 class Feedback:
@@ -191,6 +215,31 @@ class Feedback:
         out = np.empty((len(wanted), WIDTH))
         read_rows(self._ids, self._table, self._used, self.previous, wanted, out)
         return out[:, : len(FEATURES)]
+
+    def weighed(
+        self,
+        wanted: np.ndarray,
+        relevance: np.ndarray,
+        design: "Design",
+        weights: np.ndarray | None,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:
+        """Return features and columns of the suggestions `wanted`; columns times weights, and sums.
+
+        The same as `features`, `Design.columns` and `Design.parts` would give one after the other.
+        Without weights there are no products.
+        """
+        features = self.features(wanted)
+        n, d = features.shape
+        columns = np.empty((n, d + design.learn_relevance))
+        parts, added = np.empty_like(columns), np.empty(n)
+        given = _NO_WEIGHTS if weights is None else weights
+        if len(given) not in (0, columns.shape[1]):  # the kernel looks at no bounds
+            raise ValueError(f"{len(given)} weights for {columns.shape[1]} columns")
+        scales = design.caps, design.deviations, design.bound
+        weigh_rows(features, relevance, scales, given, columns, parts, added)
+        if weights is None:
+            return features, columns, None, None
+        return features, columns, parts, added
 
     def _reserve(self, more: int) -> None:
         needed = self._used + more

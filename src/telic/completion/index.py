@@ -209,13 +209,13 @@ class PrefixIndex:
 
         Where nothing does, both ends are equal. The empty prefix has all ids.
         """
-        key = np.frombuffer(_encoded_prefix(prefix), np.uint8)
+        key = np.frombuffer(encoded_prefix(prefix), np.uint8)
         lo, hi = kernels.prefix_range(self.folded_bytes, self.folded_offsets, key)
         return int(lo), int(hi)
 
     def ranges(self, prefixes: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
         """Give the ranges of many prefixes: two int64 arrays, the first ids and the ends."""
-        keys = [_encoded_prefix(prefix) for prefix in prefixes]
+        keys = [encoded_prefix(prefix) for prefix in prefixes]
         offsets = np.zeros(len(keys) + 1, np.int64)
         np.cumsum([len(key) for key in keys], out=offsets[1:])
         lo, hi = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
@@ -239,6 +239,22 @@ class PrefixIndex:
             By descending weight, equal weights by ascending id; fewer than `k` if fewer match.
         """
         return self.top_in_range(*self.range(prefix), k)
+
+    def top_of(self, folded: bytes, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Do as `top` for a prefix that is folded and encoded; give weights beside the ids."""
+        ids, weights = np.empty(k, np.int64), np.empty(k)
+        count = kernels.top_of_prefix(
+            self.folded_bytes,
+            self.folded_offsets,
+            np.frombuffer(folded, np.uint8),
+            self.weights,
+            self.block_maxima,
+            self.hot_ranges,
+            self.hot_ids,
+            ids,
+            weights,
+        )
+        return ids[:count], weights[:count]
 
     def top_in_range(self, lo: int, hi: int, k: int = 10) -> np.ndarray:
         """Give the k heaviest ids of ``lo <= id < hi``, in the order of `top`.
@@ -279,7 +295,7 @@ class PrefixIndex:
 
     def place(self, phrase: str) -> "Place":
         """Tell where a phrase, in exactly this spelling, stands among the ids or would."""
-        key = _encoded_prefix(phrase)
+        key = encoded_prefix(phrase)
         at, there = kernels.place(
             self.folded_bytes,
             self.folded_offsets,
@@ -292,7 +308,7 @@ class PrefixIndex:
 
     def alike(self, phrase: str) -> list[int]:
         """Give the ids whose phrases fold as this one does."""
-        key = _encoded_prefix(phrase)
+        key = encoded_prefix(phrase)
         lo, hi = kernels.prefix_range(
             self.folded_bytes, self.folded_offsets, np.frombuffer(key, np.uint8)
         )
@@ -314,7 +330,8 @@ class PrefixIndex:
         return np.unique(ranges, axis=0)
 
 
-def _encoded_prefix(prefix: str) -> bytes:
+def encoded_prefix(prefix: str) -> bytes:
+    """Return a prefix's folded form in UTF-8, or what matches nothing."""
     if not isinstance(prefix, str):
         raise InputError(f"prefix is {prefix!r}, expected a str.")
     if len(prefix) > MAX_LENGTH:

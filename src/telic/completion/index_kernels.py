@@ -164,6 +164,21 @@ def find_range(ranges, lo, hi):
 
 
 @njit(cache=True, nogil=True)
+def top_of_prefix(text, offsets, prefix, weights, maxima, hot_ranges, hot_ids, ids, found):
+    """Fill ids, and found with their weights, with the heaviest that start with a prefix; count."""
+    lo, hi = prefix_range(text, offsets, prefix)
+    k = min(len(ids), hi - lo)
+    row = find_range(hot_ranges, lo, hi) if k <= hot_ids.shape[1] else -1
+    if row >= 0:
+        ids[:k] = hot_ids[row, :k]
+    else:
+        fill_top(weights, maxima, lo, hi, ids[:k])
+    for i in range(k):
+        found[i] = weights[ids[i]]
+    return k
+
+
+@njit(cache=True, nogil=True)
 def large_ranges(text, offsets, smallest, out):
     """Fill out with every range of at least `smallest` ids that some prefix has; count them.
 

@@ -1,5 +1,6 @@
 """A suggestion, what put it where it is, and what it carries."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +84,43 @@ class Keystroke:
         parts = _named(self.parts[i]) if self.served and self.parts is not None else {}
         reasons = dict(sorted(parts.items(), key=lambda part: -abs(part[1])))
         return Explanation(reasons, _named(self.features[i]), apps)
+
+
+@dataclass(slots=True)
+class Listed:
+    """What one keystroke was answered with; texts and reasons are made for who asks for them."""
+
+    numbers: list[int]
+    """What is shown, best first: ids of the catalogue, or numbers beyond them."""
+    rows: list[int]
+    """The rows among the keystroke's candidates of those that start with the prefix."""
+    relevance: np.ndarray
+    feedback: np.ndarray | None
+    apps: np.ndarray | None
+    """None where they add nothing."""
+    keystroke: Keystroke
+    text: Callable[[int], str]
+    """Gives the text of a number."""
+    beyond: list[float] = field(default_factory=list)
+    """Scores of those shown that do not start with the prefix; they come last."""
+
+    def texts(self) -> list[str]:
+        """Return the texts that are shown."""
+        return [self.text(number) for number in self.numbers]
+
+    def suggestions(self) -> list[Suggestion]:
+        """Return what is shown, with what put it where it is."""
+        there = len(self.keystroke.numbers)
+        base, fed_back, apps = (
+            [0.0] * there if column is None else column.tolist()
+            for column in (self.relevance, self.feedback, self.apps)
+        )
+        parts = [(base[i], fed_back[i], i + 1, apps[i]) for i in self.rows]
+        parts += [(score, 0.0, there + i, 0.0) for i, score in enumerate(self.beyond, 1)]
+        return [
+            Suggestion(self.text(number), *part, number, self.keystroke)
+            for number, part in zip(self.numbers, parts, strict=True)
+        ]
 
 
 def _named(values: np.ndarray) -> dict[str, float]:

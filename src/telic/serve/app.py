@@ -85,7 +85,9 @@ class Service(Starlette):
         self.recorder: Recorder | None = None
         if settings.record:
             self.recorder = Recorder(
-                settings.record, days=settings.record_days, megabytes=settings.record_megabytes
+                settings.record,
+                days=settings.record_days,
+                megabytes=settings.record_megabytes,
             )
         sessions = Sessions(completer, self.journal, settings, self.metrics, self.recorder)
         names = {"127.0.0.1", "localhost", "::1", settings.host, *settings.names}
@@ -109,19 +111,19 @@ class Service(Starlette):
         """Serve one connection."""
         if scope["type"] != "http":
             return await super().__call__(scope, receive, send)
-        status, began = 500, time.perf_counter()
-
-        async def counted(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
+        status, began, path = 500, time.perf_counter(), scope["path"]
         self._under_way += 1
-        path = scope["path"]
         try:
             if path == "/suggest" and scope["method"] == "GET":
-                return await self.keystroke(scope, receive, counted)
+                status = await self.keystroke.answer(scope, receive, send)
+                return
+
+            async def counted(message: Message) -> None:
+                nonlocal status
+                if message["type"] == "http.response.start":
+                    status = message["status"]
+                await send(message)
+
             await super().__call__(scope, receive, counted)
         finally:
             self._under_way -= 1

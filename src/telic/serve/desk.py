@@ -1,11 +1,12 @@
 """Keystrokes and submissions answered, here or by the process that owns the user."""
 
 import json
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
 from telic.completion import Suggestion
+from telic.completion.suggestion import Listed
 from telic.serve import inputs
 from telic.serve.peers import PeerError, Peers, Place
 from telic.serve.problems import Problem
@@ -13,7 +14,8 @@ from telic.serve.sessions import Sessions
 from telic.serve.settings import Settings
 from telic.serve.store import Outcome, StoreError
 
-_quoted = lru_cache(maxsize=1 << 14)(partial(quote, safe=""))
+WRITTEN = 1 << 14
+"""Phrases of the catalogue that are kept as answers have them."""
 
 
 class Desk:
@@ -28,6 +30,8 @@ class Desk:
 
     def __init__(self, sessions: Sessions, settings: Settings, place: Place) -> None:
         self._sessions, self._settings = sessions, settings
+        phrase = sessions.completer.index.phrase
+        self._written = lru_cache(WRITTEN)(lambda number: _written(phrase(number)))
         self.peers = Peers(place, self._for_a_peer)
 
     async def suggest(
@@ -98,27 +102,45 @@ class Desk:
             for name in (contexts.names if contexts else ())
             if given.get(name)
         }
-        suggestions: list[Suggestion] | None = None
+        listed: Listed | None = None
         if user and composition:
             client = inputs.seconds(given.get("t"))
             typing = sessions.find(user, composition)
             if typing is None:
                 consent = self._settings.record_unasked or given.get("consent") == "1"
                 typing = await sessions.open(user, composition, phone, where, consent=consent)
-            suggestions = sessions.suggest(typing, query, client=client)
+            listed = sessions.suggest(typing, query, client=client)
         elif explain or phone or where or not sessions.plain:
-            suggestions = sessions.nobody(query, phone, where)
-        texts = (
-            sessions.static(query) if suggestions is None else [each.text for each in suggestions]
-        )
-        search = f"{base}search?q="
-        answer: list[Any] = [
-            query, texts, [""] * len(texts), [search + _quoted(text) for text in texts]
-        ]  # fmt: skip
-        if suggestions is not None and (explain or records):
-            told = [_carried(each) | (_explained(each) if explain else {}) for each in suggestions]
-            answer.append({"suggestions": told})
-        return json.dumps(answer).encode()  # escaped: half a character, as typed, is no UTF-8
+            listed = sessions.nobody(query, phone, where)
+        carried = ""
+        if listed is not None and (explain or records):
+            told = [
+                _carried(each) | (_explained(each) if explain else {})
+                for each in listed.suggestions()
+            ]
+            carried = ", " + json.dumps({"suggestions": told})
+        return self._body(query, base, listed or sessions.static(query), carried)
+
+    def _body(self, query: str, base: str, shown: Listed | list[int], carried: str) -> bytes:
+        """Return an answer's JSON, escaped: half a character, as typed, is no UTF-8."""
+        if isinstance(shown, list):
+            written = [self._written(number) for number in shown]
+        else:
+            phrases = len(self._sessions.completer.index)
+            written = [
+                self._written(number) if number < phrases else _written(shown.text(number))
+                for number in shown.numbers
+            ]
+        texts = ", ".join([text for text, _ in written])
+        nothing = ", ".join(['""'] * len(written))
+        search = json.dumps(base + "search?q=")[:-1]
+        addresses = ", ".join([f'{search}{quoted}"' for _, quoted in written])
+        return (f"[{json.dumps(query)}, [{texts}], [{nothing}], [{addresses}]{carried}]").encode()
+
+
+def _written(text: str) -> tuple[str, str]:
+    """Return a text in JSON and as a part of an address."""
+    return json.dumps(text), quote(text, safe="")
 
 
 def _carried(suggestion: Suggestion) -> dict[str, Any]:

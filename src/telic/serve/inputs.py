@@ -24,15 +24,11 @@ def parameters(query_string: bytes, settings: Settings) -> dict[str, str]:
             413, "too_large", f"The address has over {settings.max_body} bytes.",
             "Shorten its parameters.",
         )  # fmt: skip
-    found = {}
-    for part in query_string.decode("latin-1").split("&"):
-        name, _, value = part.partition("=")
-        found[_unquoted(name)] = _unquoted(value)
-    return found
-
-
-def _unquoted(text: str) -> str:
-    return unquote_plus(text) if "%" in text or "+" in text else text
+    given = query_string.decode("latin-1")
+    parts = [part.partition("=") for part in given.split("&")]
+    if "%" in given or "+" in given:
+        return {unquote_plus(name): unquote_plus(value) for name, _, value in parts}
+    return {name: value for name, _, value in parts}
 
 
 async def json_object(request: Request, settings: Settings) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from starlette.types import Receive, Scope, Send
 
 from telic.serve import inputs
 from telic.serve.access import Access
+from telic.serve.connections import written_whole
 from telic.serve.desk import Desk
 from telic.serve.guard import Hosts, cors_headers
 from telic.serve.problems import RAW_SECURITY_HEADERS, Problem, crash
@@ -15,6 +16,7 @@ MEDIA_TYPE = "application/x-suggestions+json"
 _HEADERS = [
     (b"content-type", MEDIA_TYPE.encode()), (b"cache-control", b"no-store"), *RAW_SECURITY_HEADERS
 ]  # fmt: skip
+_HEAD = b"".join(b"%s: %s\r\n" % header for header in _HEADERS)
 _log = logging.getLogger("telic.serve")
 
 
@@ -30,6 +32,10 @@ class Keystroke:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
+        await self.answer(scope, receive, send)
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> int:
+        """Serve one request; return the answer's status."""
         headers = dict(scope["headers"])
         shared = cors_headers(self._access, headers)
         try:
@@ -41,12 +47,13 @@ class Keystroke:
         except Exception as error:
             if not isinstance(error, Problem):
                 _log.exception("a keystroke went unanswered")
-            answer = error.response() if isinstance(error, Problem) else crash()
-            answer.raw_headers += shared
-            return await answer(scope, receive, send)
-        length = (b"content-length", b"%d" % len(body))
-        head = {
-            "type": "http.response.start", "status": 200, "headers": [length, *_HEADERS, *shared]
-        }  # fmt: skip
-        await send(head)
-        await send({"type": "http.response.body", "body": body})
+            problem = error.response() if isinstance(error, Problem) else crash()
+            problem.raw_headers += shared
+            await problem(scope, receive, send)
+            return problem.status_code
+        if not written_whole(scope, _HEAD, shared, body):
+            length = (b"content-length", b"%d" % len(body))
+            found = [length, *_HEADERS, *shared]
+            await send({"type": "http.response.start", "status": 200, "headers": found})
+            await send({"type": "http.response.body", "body": body})
+        return 200

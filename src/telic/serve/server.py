@@ -1,5 +1,6 @@
 """The server that runs the service."""
 
+import gc
 import math
 import socket
 import threading
@@ -44,8 +45,7 @@ def run(
     InputError
         If the address cannot be listened on or the database cannot be opened.
     """
-    reserve_files(settings.max_connections)
-    warm(completer)
+    _prepare(completer, settings)
 
     with listen(settings) as listener:
         server = _swapping(create_app(completer, settings), settings, reload)
@@ -65,8 +65,7 @@ def serve_on(
     reload: Callable[[], Completer],
 ) -> None:
     """Serve on a socket that others serve on too, until told to stop."""
-    reserve_files(settings.max_connections)
-    warm(completer)
+    _prepare(completer, settings)
     app = create_app(completer, settings, place=place, ready=ready)
     _swapping(app, settings, reload, place).run(sockets=[listener])
 
@@ -90,6 +89,15 @@ def serving(completer: Completer, settings: Settings) -> Iterator[str]:
         finally:
             server.should_exit = True
             thread.join()
+
+
+def _prepare(completer: Completer, settings: Settings) -> None:
+    reserve_files(settings.max_connections)
+    warm(completer)
+    # What is loaded by now stays. The garbage collector would look at it again and again, while
+    # everybody waits.
+    gc.collect()
+    gc.freeze()
 
 
 def _swapping(

@@ -8,10 +8,12 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
-from telic.completion import Completer, Composition, Phone, Suggestion, UserState
+from telic.completion import Completer, Composition, Phone, UserState
+from telic.completion.index import encoded_prefix
+from telic.completion.suggestion import Listed
 from telic.serve.access import tenant_of
 from telic.serve.journal import Journal
 from telic.serve.metrics import Metrics, Seen
@@ -57,7 +59,7 @@ class OpenComposition:
     """Seconds from opening to the last keystroke."""
     keystrokes: int = 0
     query: str | None = None
-    shown: list[Suggestion] = field(default_factory=list)
+    shown: Listed | None = None
     recording: Recording | None = None
 
     def seconds(self, client: float | None, now: float) -> float:
@@ -117,17 +119,18 @@ class Sessions:
         completer = self.completer
         return completer.words is None and not completer.live.version and not completer.records
 
-    def static(self, query: str) -> list[str]:
-        """Return the static order: what the catalogue has most of."""
-        index = self.completer.index
-        return index.phrases(index.top(query, min(self.completer.n, SHOWN)))
+    def static(self, query: str) -> list[int]:
+        """Return ids in the static order: what the catalogue has most of."""
+        shown = min(self.completer.n, SHOWN)
+        ids, _ = self.completer.index.top_of(encoded_prefix(query), shown)
+        return ids.tolist()
 
     def nobody(
         self, query: str, phone: Phone | None = None, where: Mapping[str, str] | None = None
-    ) -> list[Suggestion]:
+    ) -> Listed:
         """Return what anybody with such a phone would be shown who has typed nothing before."""
         typing = self.completer.compose(self.completer.user(), phone, where=where)
-        return typing.suggest(query, at=0.0, show=SHOWN)
+        return typing.listed(query, at=0.0, show=SHOWN)
 
     def find(self, user: str, composition: str) -> OpenComposition | None:
         """Drop what has been idle for too long, then look a composition up and touch it."""
@@ -179,7 +182,7 @@ class Sessions:
 
     def suggest(
         self, typing: OpenComposition, query: str, *, client: float | None = None
-    ) -> list[Suggestion]:
+    ) -> Listed:
         """Return what to show.
 
         Parameters
@@ -192,12 +195,12 @@ class Sessions:
             and a request that was overtaken by a later keystroke is known: it is answered, but
             is not counted as a keystroke. Neither is a request that repeats the one before.
         """
-        if query == typing.query:
+        if query == typing.query and typing.shown:
             return typing.shown
         at = typing.seconds(client, self._clock())
         if typing.keystrokes and at < typing.at:
             again = self.completer.compose(typing.user.state, typing.phone, where=typing.where)
-            return again.suggest(query, at=0.0, show=SHOWN)
+            return again.listed(query, at=0.0, show=SHOWN)
         if typing.keystrokes == self._settings.max_keystrokes:
             typing.composition = self.completer.compose(
                 typing.user.state, typing.phone, where=typing.where
@@ -208,10 +211,9 @@ class Sessions:
         typing.at = max(at, typing.at)
         typing.keystrokes += 1
         typing.query = query
-        typing.shown = typing.composition.suggest(query, at=typing.at, show=SHOWN)
+        typing.shown = typing.composition.listed(query, at=typing.at, show=SHOWN)
         if self._recorder and typing.recording:
-            texts = [suggestion.text for suggestion in typing.shown]
-            self._recorder.keystroke(typing.recording, query, typing.at, texts)
+            self._recorder.keystroke(typing.recording, query, typing.at, typing.shown.texts())
         return typing.shown
 
     async def submit(self, query: str, user: str, composition: str) -> Outcome:
@@ -261,9 +263,9 @@ class Sessions:
 
 
 def _seen(typing: OpenComposition | None, query: str) -> Seen | None:
-    if typing is None or typing.query is None:
+    if typing is None or typing.query is None or typing.shown is None:
         return None
-    texts = [each.text for each in typing.shown]
+    texts = typing.shown.texts()
     rank = texts.index(query) + 1 if query in texts else 0
     accepted = rank > 0 and typing.query != query
     return Seen(len(typing.query), rank, len(texts), accepted)

@@ -53,7 +53,8 @@ class Traced:
                     span.set_attribute("http.response.status_code", message["status"])
                 await send(message)
 
-            await self._app(scope, receive, watched)
+            # An answer that is written without `send` would have no status here.
+            await self._app({**scope, "extensions": {}}, receive, watched)
 
 
 def _exporting() -> Any:
