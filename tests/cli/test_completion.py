@@ -370,3 +370,23 @@ def test_a_user_is_forgotten_by_the_model_and_its_database(telic, tmp_path):
     code, _, err = telic("completion", "forget", model, "ada")
     assert code == 2
     assert "knows this user" in err
+
+
+def test_two_models_are_compared_on_a_log(telic, log, tmp_path):
+    a, b = tmp_path / "a", tmp_path / "b"
+    for model, kind in ((a, "static"), (b, "adaqac-online")):
+        assert telic("completion", "fit", log, model, "--model", kind)[0] == 0
+    code, out, _ = telic("completion", "replay", log, a, b, "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert (found["compositions"], found["users"], found["simulated"]) == (8 * 24, 8, True)
+    assert [row["measure"] for row in found["measures"]] == [
+        "MRR",
+        *(f"success at {k}" for k in (1, 2, 3, 5, 10)),
+        "keystrokes",
+    ]
+    code, out, _ = telic("completion", "replay", log, a, b)
+    assert "b against a, on 192 compositions of 8 simulated users" in out
+    code, _, err = telic("completion", "replay", tmp_path / "none", a, b)
+    assert code == 2
+    assert "none" in err

@@ -16,6 +16,7 @@ from telic.cli import (
     privacy_release,  # noqa: F401 (adds to privacy)
     search_box,  # noqa: F401 (adds to completion)
     search_service,  # noqa: F401 (adds to completion)
+    search_trials,  # noqa: F401 (adds to completion)
     signals,  # noqa: F401 (adds to completion)
     specialty,
     study,

@@ -2,6 +2,7 @@
 
 from telic.completion.adaqac import BOUNDED, CAREFUL, PAPER, PROTOCOLS, Protocol
 from telic.completion.cold_start import fit_files
+from telic.completion.compare import compare_completers
 from telic.completion.completer import Completer, UserState
 from telic.completion.composition import Composition, Lesson
 from telic.completion.evaluation import Result, evaluate
@@ -36,6 +37,7 @@ __all__ = [
     "Suggestion",
     "Synonyms",
     "UserState",
+    "compare_completers",
     "evaluate",
     "fit_completer",
     "fit_files",

@@ -11,7 +11,7 @@ where the query was taken from it, a `submit` where it was typed in full.
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -38,7 +38,14 @@ _QUERY = pa.schema(
         ("query_response_hit_ids", pa.list_(pa.string())),
         (
             "query_attributes",
-            pa.struct([("composition", pa.string()), ("keystroke", pa.int64())]),
+            pa.struct(
+                [
+                    ("composition", pa.string()),
+                    ("keystroke", pa.int64()),
+                    ("arm", pa.string()),
+                    ("propensity", pa.float64()),
+                ]
+            ),
         ),
     ]
 )
@@ -55,10 +62,25 @@ _EVENT = pa.schema(
 )
 
 
+class Arm(NamedTuple):
+    """An arm of a trial, and with what probability a user is in it."""
+
+    name: str
+    propensity: float
+
+
 def keystroke_record(
-    *, composition: str, number: int, user: str, prefix: str, at: datetime, shown: list[str]
+    *,
+    composition: str,
+    number: int,
+    user: str,
+    prefix: str,
+    at: datetime,
+    shown: list[str],
+    arm: Arm | None = None,
 ) -> dict[str, Any]:
     """Return the query record of one keystroke, the first being number 1."""
+    drawn = {"arm": arm.name, "propensity": arm.propensity} if arm else {}
     return {
         "application": APPLICATION,
         "query_id": f"{composition}.{number}",
@@ -67,7 +89,7 @@ def keystroke_record(
         "timestamp": _written(at),
         "object_id_field": "phrase",
         "query_response_hit_ids": shown,
-        "query_attributes": {"composition": composition, "keystroke": number},
+        "query_attributes": {"composition": composition, "keystroke": number} | drawn,
     }
 
 
@@ -108,7 +130,8 @@ def read_ubi(folder: str | Path) -> tuple[pa.Table, dict[str, int]]:
     -------
     compositions : pyarrow.Table
         In the order of their submission, with the schema `telic.data.contracts.COMPOSITIONS` less
-        the columns of apps, which UBI has no place for.
+        the columns of apps, which UBI has no place for; where arms of a trial were recorded,
+        ``arm`` and ``propensity`` besides.
     left_out : dict of str to int
         Why what is recorded is not in it → how often.
 
@@ -204,7 +227,7 @@ def _joined(queries: pa.Table, events: pa.Table, left_out: Counter[str]) -> pa.T
     offsets = pa.array(np.concatenate([[0], np.cumsum(end - first)]), pa.int32())
     position = pc.struct_field(pc.struct_field(sent["event_attributes"], "position"), "ordinal")
     of = queries.take(first)
-    return pa.table(
+    found = pa.table(
         {
             "user": of["client_id"],
             "composition": of["composition"],
@@ -215,6 +238,10 @@ def _joined(queries: pa.Table, events: pa.Table, left_out: Counter[str]) -> pa.T
         },
         schema=pa.schema([f for f in COMPOSITIONS if f.name not in ("installed", "opened")]),
     )
+    drawn = of["query_attributes"].combine_chunks()
+    for name in ("arm", "propensity") if drawn.field("arm").null_count < len(drawn) else ():
+        found = found.append_column(name, drawn.field(name))
+    return found
 
 
 def _read_all(folder: Path, names: str, schema: pa.Schema, left_out: Counter[str]) -> pa.Table:

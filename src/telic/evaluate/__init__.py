@@ -1,14 +1,23 @@
-"""Measures of ranking and classification, paired tests and intervals."""
+"""Measures of ranking and classification, paired tests, trials and intervals."""
 
+from telic.evaluate.interleaving import Interleaved, preference, team_draft
+from telic.evaluate.off_policy import Value, ips, mean_weight, snips
 from telic.evaluate.paired import PairedTest, paired_t_test
 from telic.evaluate.ranking import mean_reciprocal_rank, reciprocal_ranks, success_rate
 from telic.evaluate.spread import standard_deviations
 
 __all__ = [
+    "Interleaved",
     "PairedTest",
+    "Value",
+    "ips",
     "mean_reciprocal_rank",
+    "mean_weight",
     "paired_t_test",
+    "preference",
     "reciprocal_ranks",
+    "snips",
     "standard_deviations",
     "success_rate",
+    "team_draft",
 ]

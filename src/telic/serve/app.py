@@ -11,6 +11,8 @@ from starlette.middleware import Middleware
 from starlette.types import Message, Receive, Scope, Send
 
 from telic.completion import Completer
+from telic.data.ubi import Arm
+from telic.errors import InputError
 from telic.serve.access import Access
 from telic.serve.connections import Connections
 from telic.serve.desk import Desk
@@ -88,6 +90,7 @@ class Service(Starlette):
                 settings.record,
                 days=settings.record_days,
                 megabytes=settings.record_megabytes,
+                arm=_arm(settings),
             )
         sessions = Sessions(completer, self.journal, settings, self.metrics, self.recorder)
         names = {"127.0.0.1", "localhost", "::1", settings.host, *settings.names}
@@ -157,6 +160,14 @@ class Service(Starlette):
             async with asyncio.timeout(seconds):
                 while self._under_way:
                     await asyncio.sleep(0.01)
+
+
+def _arm(settings: Settings) -> Arm | None:
+    if not settings.arm:
+        return None
+    if not 0 < settings.propensity <= 1:
+        raise InputError(f"propensity is {settings.propensity}, expected over 0 and at most 1.")
+    return Arm(settings.arm, settings.propensity)
 
 
 def warm(completer: Completer) -> None:

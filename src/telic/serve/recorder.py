@@ -15,7 +15,14 @@ from typing import Any
 from uuid import uuid4
 
 from telic.data import atomic_path
-from telic.data.ubi import EVENTS_GLOB, MAX_ID, QUERIES_GLOB, keystroke_record, submission_record
+from telic.data.ubi import (
+    EVENTS_GLOB,
+    MAX_ID,
+    QUERIES_GLOB,
+    Arm,
+    keystroke_record,
+    submission_record,
+)
 from telic.errors import InputError
 
 MAX_WAITING = 10_000
@@ -52,6 +59,8 @@ class Recorder:
         Files that were last written to so long ago are deleted.
     megabytes : float
         Beyond so much, the oldest files are deleted.
+    arm : Arm, optional
+        Of a trial, which every keystroke is recorded with.
 
     Raises
     ------
@@ -59,8 +68,16 @@ class Recorder:
         If the folder cannot be written to.
     """
 
-    def __init__(self, folder: str | Path, *, days: float = 90, megabytes: float = 10_000) -> None:
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        days: float = 90,
+        megabytes: float = 10_000,
+        arm: Arm | None = None,
+    ) -> None:
         self.folder = Path(folder)
+        self._arm = arm
         self.lost = 0
         """Records that could not be written."""
         try:
@@ -98,6 +115,7 @@ class Recorder:
             prefix=prefix,
             at=typing.time(at),
             shown=shown,
+            arm=self._arm,
         )
         self._put("queries", record)
 

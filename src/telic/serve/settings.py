@@ -118,6 +118,12 @@ class Settings:
     record_megabytes: float = setting(
         10_000.0, "megabytes of records; beyond that the oldest are deleted", least=1
     )
+    arm: str = setting(
+        "", "with record: which arm of a trial this service is; see telic completion trial"
+    )
+    propensity: float = setting(
+        1.0, "with arm: the share of users, over 0 and up to 1, whom the proxy sends to it", least=0
+    )
     traces: bool = setting(
         False, "send a span of each request to OTEL_EXPORTER_OTLP_ENDPOINT (telic[telemetry])"
     )

@@ -1,0 +1,155 @@
+"""Arms of a trial side by side, from what services recorded of it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from telic.errors import InputError
+from telic.evaluate import Value, ips, mean_weight, snips
+from telic.report.table import Table
+
+MEASURES = ("acceptance", "MRR", "keystrokes saved")
+
+
+@dataclass(frozen=True)
+class ArmValue:
+    """What an arm is worth by one measure: had all users been sent to it."""
+
+    measure: str
+    arm: str
+    compositions: int
+    users: int
+    mean: float
+    """Of its own compositions: it says as much of who was sent to it, and when, as of the arm."""
+    ips: Value
+    snips: Value
+    difference: Value | None
+    """Of the self-normalised estimate from the first arm's; None for the first."""
+
+
+@dataclass(frozen=True)
+class TrialResult:
+    """What `judge_trial` found."""
+
+    compositions: int
+    users: int
+    observed: dict[str, Value]
+    """Measure → what was observed in all, which is the value of the policy that drew the arms."""
+    values: list[ArmValue]
+    weights: dict[str, Value]
+    """Arm → mean weight, which is one where the propensities are right: see `mean_weight`."""
+
+    @property
+    def wrong(self) -> list[str]:
+        """Return the arms whose propensities cannot be right."""
+        return [arm for arm, each in self.weights.items() if not each.low <= 1 <= each.high]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row for each measure and arm, as ``telic completion trial --json`` shows it."""
+        return [
+            {"measure": each.measure, "arm": each.arm}
+            | {"compositions": each.compositions, "users": each.users, "mean": each.mean}
+            | {
+                f"{name}{end}": _number(number)
+                for name in ("ips", "snips", "difference")
+                for end, number in zip(
+                    ("", "_low", "_high"), _ends(getattr(each, name)), strict=True
+                )
+            }
+            for each in self.values
+        ]
+
+    def table(self) -> Table:
+        """Return the table for people."""
+        spread = "{:.4f} [{:.4f}, {:.4f}]"
+        columns = {"": "", "arm": "", "compositions": "", "users": "", "own mean": ".4f"}
+        columns |= {"IPS": spread, "SNIPS": spread, "difference": "{:+.4f} [{:+.4f}, {:+.4f}]"}
+        rows = [
+            [each.measure, each.arm, each.compositions, each.users, each.mean]
+            + [
+                [_number(number) for number in _ends(value)] if value else None
+                for value in (each.ips, each.snips, each.difference)
+            ]
+            for each in self.values
+        ]
+        title = f"What each arm is worth, on {self.compositions:,} compositions"
+        note = "95 % intervals, with users as the unit. IPS and SNIPS say what the arm would be "
+        note += "worth if all users were sent to it; its own mean also tells who was, and when."
+        return Table(title, columns, rows, note)
+
+
+def judge_trial(compositions: pa.Table, *, first: str | None = None) -> TrialResult:
+    """Estimate what each arm of a trial is worth by the probabilities with which users came to it.
+
+    Parameters
+    ----------
+    compositions : pyarrow.Table
+        What `telic.data.ubi.read_ubi` gives of services that recorded as arms; several arms' tables
+        one after the other.
+    first : str, optional
+        The arm that the others are compared with; the first by name.
+
+    Raises
+    ------
+    InputError
+        If no arms were recorded, a propensity is none, or there is only one arm.
+    """
+    if "arm" not in compositions.column_names:
+        raise InputError("no arm was recorded. Serve each arm with --arm NAME --propensity SHARE.")
+    table = compositions.filter(compositions["arm"].is_valid()).combine_chunks()
+    arm = np.array(table["arm"].to_pylist(), object)
+    arms = sorted(set(arm))
+    if first is not None and first not in arms:
+        raise InputError(f"there is no arm {first!r}, only {', '.join(map(repr, arms))}.")
+    if len(arms) < 2:
+        raise InputError(f"only the arm {arms[0]!r} was recorded: nothing to compare it with.")
+    arms.sort(key=lambda name: name != first)
+    propensity = table["propensity"].to_numpy().astype(float)
+    user = np.array(table["user"].to_pylist(), object)
+    values, observed = [], {}
+    for measure, reward in zip(MEASURES, _rewards(table), strict=True):
+        observed[measure] = ips(reward, propensity, propensity, user)
+        base: Value | None = None
+        for name in arms:
+            own = arm == name
+            found = snips(reward, propensity, own, user)
+            values.append(
+                ArmValue(
+                    measure,
+                    name,
+                    int(own.sum()),
+                    len(set(user[own])),
+                    float(reward[own].mean()),
+                    ips(reward, propensity, own, user),
+                    found,
+                    found.less(base) if base else None,
+                )
+            )
+            base = base or found
+    weights = {name: mean_weight(propensity, arm == name, user) for name in arms}
+    return TrialResult(len(table), len(set(user)), observed, values, weights)
+
+
+def _rewards(table: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return by composition whether it was accepted, the reciprocal place, and what was saved."""
+    accepted = table["selected"].is_valid().to_numpy().astype(float)
+    reciprocal, saved = np.zeros(len(table)), np.zeros(len(table))
+    rows = zip(table["query"].to_pylist(), table["keystrokes"].to_pylist(), strict=True)
+    for i, (query, keystrokes) in enumerate(rows):
+        last = keystrokes[-1]
+        shown = last["suggestions"]
+        if query in shown:
+            reciprocal[i] = 1 / (shown.index(query) + 1)
+        if accepted[i]:
+            saved[i] = max(len(query) - len(last["prefix"]), 0) / len(query)
+    return accepted, reciprocal, saved
+
+
+def _ends(value: Value | None) -> tuple[float, float, float]:
+    return (value.value, value.low, value.high) if value else (np.nan, np.nan, np.nan)
+
+
+def _number(value: float) -> float | None:
+    return value if np.isfinite(value) else None

@@ -1,0 +1,150 @@
+"""What a policy would have earned, from logs of another that says how likely each choice was.
+
+Inverse propensity scoring: Horvitz and Thompson (JASA 47, 1952); its self-normalised form:
+Swaminathan and Joachims (NeurIPS 2015).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy  # its parts load when they are used: they take seconds
+
+from telic.errors import InputError
+
+
+@dataclass(frozen=True)
+class Value:
+    """The estimated mean reward of a policy."""
+
+    value: float
+    low: float
+    high: float
+    """Ends of the confidence interval, with groups (users) as the unit; NaN for fewer than two."""
+    effective: float
+    """Choices that would tell as much if they were all the policy's own: (Σw)² / Σw²."""
+    pull: np.ndarray
+    """How far each group, in order of its label, moves the value."""
+
+    def less(self, other: "Value", *, level: float = 0.95) -> "Value":
+        """Return the difference from another estimate on the same choices."""
+        effective = min(self.effective, other.effective)
+        return _with_interval(self.value - other.value, self.pull - other.pull, effective, level)
+
+
+def ips(
+    reward: np.ndarray,
+    propensity: np.ndarray,
+    target: np.ndarray,
+    group: np.ndarray,
+    *,
+    level: float = 0.95,
+) -> Value:
+    """Estimate the mean reward of a target policy by inverse propensity scoring.
+
+    The mean of ``w r`` with ``w = target / propensity``: unbiased if the propensities are right and
+    positive wherever the target is.
+
+    Parameters
+    ----------
+    reward : float array of shape (n,)
+        What each choice earned.
+    propensity : float array of shape (n,)
+        Probability, in (0, 1], with which the policy that was logged made this choice.
+    target : float array of shape (n,)
+        Probability, in [0, 1], with which the target policy would have made it.
+    group : array of shape (n,)
+        Whose each choice is: those of one user are not independent.
+    level : float in (0, 1)
+        Coverage of the interval.
+
+    Raises
+    ------
+    InputError
+        If there are no choices, or a number is out of its range.
+
+    Examples
+    --------
+    Two arms were drawn evenly; what would always the second earn?
+
+    >>> arm, reward = np.array([0, 1, 0, 1]), np.array([0.0, 1.0, 1.0, 1.0])
+    >>> ips(reward, np.full(4, 0.5), arm == 1, np.arange(4)).value
+    1.0
+    """
+    weight, codes = _weights(reward, propensity, target, group)
+    weighted = weight * reward
+    value = float(weighted.mean())
+    pull = np.bincount(codes, weighted - value) / len(reward)
+    return _with_interval(value, pull, _effective(weight), level)
+
+
+def snips(
+    reward: np.ndarray,
+    propensity: np.ndarray,
+    target: np.ndarray,
+    group: np.ndarray,
+    *,
+    level: float = 0.95,
+) -> Value:
+    """Estimate as `ips`, with the weights made to have mean one: biased a little, varies less.
+
+    ``Σ w r / Σ w``; takes and raises what `ips` does, and raises InputError if the target policy
+    would have made none of the choices.
+
+    Examples
+    --------
+    >>> arm, reward = np.array([0, 1, 0, 1, 1]), np.array([0.0, 1.0, 1.0, 1.0, 0.5])
+    >>> round(snips(reward, np.full(5, 0.5), arm == 1, np.arange(5)).value, 3)
+    0.833
+    """
+    weight, codes = _weights(reward, propensity, target, group)
+    if not weight.any():
+        raise InputError("the target policy would have made none of the choices that were logged.")
+    value = float(np.average(reward, weights=weight))
+    pull = np.bincount(codes, weight * (reward - value)) / weight.sum()
+    return _with_interval(value, pull, _effective(weight), level)
+
+
+def mean_weight(
+    propensity: np.ndarray, target: np.ndarray, group: np.ndarray, *, level: float = 0.95
+) -> Value:
+    """Return the mean of ``target / propensity``, which is one if the propensities are right.
+
+    The control of a log: an interval without 1 says that choices were not made with the
+    probabilities that stand there, and then no estimate from them means anything.
+    """
+    return ips(np.ones(len(propensity)), propensity, target, group, level=level)
+
+
+def _weights(
+    reward: np.ndarray, propensity: np.ndarray, target: np.ndarray, group: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    columns = [np.asarray(column, float) for column in (reward, propensity, target)]
+    reward, propensity, target = columns
+    if not len(reward):
+        raise InputError("no choice was logged, so there is nothing to estimate from.")
+    if len({len(reward), len(propensity), len(target), len(group)}) > 1:
+        raise InputError(
+            "reward, propensity, target and group differ in length: one for each choice."
+        )
+    if not np.isfinite(reward).all():
+        raise InputError("a reward is no finite number.")
+    if not ((propensity > 0) & (propensity <= 1)).all():
+        raise InputError("a propensity is not in (0, 1]: choices that were made had a probability.")
+    if not ((target >= 0) & (target <= 1)).all():
+        raise InputError("a target probability is not in [0, 1].")
+    _, codes = np.unique(group, return_inverse=True)
+    return target / propensity, codes
+
+
+def _effective(weight: np.ndarray) -> float:
+    return float(weight.sum() ** 2 / (weight**2).sum()) if weight.any() else 0.0
+
+
+def _with_interval(value: float, pull: np.ndarray, effective: float, level: float) -> Value:
+    """Add the interval: pulls of groups are independent and sum to about zero."""
+    groups = len(pull)
+    if groups < 2:
+        return Value(value, np.nan, np.nan, effective, pull)
+    error = np.sqrt(groups / (groups - 1) * (pull**2).sum())
+    half = float(scipy.stats.t.ppf(0.5 + level / 2, groups - 1) * error)
+    return Value(value, value - half, value + half, effective, pull)

@@ -1,0 +1,100 @@
+"""Two completers on one log: the measures by their definitions, and their intervals."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from telic.completion import compare_completers, fit_completer, fit_files
+from telic.completion.compare import walk
+from telic.completion.replay import Replay
+from telic.data.compositions import read_compositions
+from telic.errors import InputError
+
+
+def listing(tmp_path, **weights):
+    """A completer of a list: the static order by weight."""
+    file = tmp_path / f"{'-'.join(weights)}.csv"
+    rows = (f"{phrase.replace('_', ' ')},{weight}\n" for phrase, weight in weights.items())
+    file.write_text("phrase,weight\n" + "".join(rows))
+    return fit_files(file)
+
+
+def typed(query, *prefixes, user="u", day=1):
+    at = np.datetime64("2026-01-01T00:00:00", "us") + np.timedelta64(day, "D")
+    keystrokes = [
+        {"at": (at + np.timedelta64(i, "s")).item(), "prefix": prefix, "suggestions": []}
+        for i, prefix in enumerate(prefixes)
+    ]
+    submitted = (at + np.timedelta64(len(prefixes), "s")).item()
+    return {
+        "user": user,
+        "composition": f"{user}{day}",
+        "query": query,
+        "submitted_at": submitted,
+        "keystrokes": keystrokes,
+    }
+
+
+def logged(*rows):
+    table = pa.Table.from_pylist(list(rows))
+    at = pa.timestamp("us", "UTC")
+    keystroke = pa.struct(
+        [("at", at), ("prefix", pa.string()), ("suggestions", pa.list_(pa.string()))]
+    )
+    for name, kind in (("submitted_at", at), ("keystrokes", pa.list_(keystroke))):
+        place = table.schema.get_field_index(name)
+        table = table.set_column(place, name, pa.array(table[name].to_pylist(), kind))
+    return read_compositions(table)
+
+
+def test_places_and_keystrokes_are_those_of_the_lists(tmp_path):
+    a = listing(tmp_path, tea=1, teapot=2, ten=3)
+    b = listing(tmp_path, tea=3, teapot=2)
+    log = logged(typed("teapot", "t", "te", "tea"), typed("ten", "t", "te", "ten", user="v"))
+    first, second = (walk(model, log, show=2) for model in (a, b))
+    assert first.rank.tolist() == [2, 2, 1, 1, 1, 1]
+    assert second.rank.tolist() == [2, 2, 2, 0, 0, 0]
+    # One key and one to take it; three typed and three letters left would be six.
+    assert first.keystrokes.tolist() == [2, 2]
+    assert second.keystrokes.tolist() == [2, 3]  # never listed: all that were typed
+
+
+def test_what_no_list_has_costs_the_letters_that_were_left(tmp_path):
+    model = listing(tmp_path, tea=1)
+    found = walk(model, logged(typed("ten pounds", "t", "te")))
+    assert found.keystrokes.tolist() == [10]
+    assert walk(model, logged(typed("tea", "t"))).keystrokes.tolist() == [2]
+    assert walk(model, logged(typed("tea", "tea"))).keystrokes.tolist() == [1]
+
+
+def test_users_are_the_unit(tmp_path):
+    a, b = listing(tmp_path, tea=1, ten=2), listing(tmp_path, tea=2, ten=1)
+    log = logged(
+        typed("tea", "t"),
+        typed("tea", "t", day=2),
+        typed("tea", "t", day=3),
+        typed("ten", "t", user="v"),
+    )
+    found = compare_completers(log, a, b)
+    assert (found.compositions, found.users) == (4, 2)
+    mrr = found.rows()[0]
+    # The first user's own query is first from the second time on, with either model.
+    assert mrr["a"] == pytest.approx((np.mean([0.5, 1, 1]) + 1) / 2)
+    assert mrr["b"] == pytest.approx((1 + 0.5) / 2)
+    assert mrr["difference"] == pytest.approx(mrr["b"] - mrr["a"])
+    assert mrr["low"] < mrr["difference"] < mrr["high"]
+    assert [row["measure"] for row in found.rows()][-1] == "keystrokes"
+
+
+def test_a_model_is_as_good_as_itself(make_table):
+    log = read_compositions(make_table())
+    model = fit_completer(Replay(log))
+    for row in compare_completers(log, model, model).rows():
+        assert row["difference"] == 0
+        assert row["a"] == row["b"]
+
+
+def test_lists_of_no_length_are_refused(tmp_path):
+    model = listing(tmp_path, tea=1)
+    with pytest.raises(InputError, match="show is 0"):
+        compare_completers(logged(typed("tea", "t")), model, model, show=0)

@@ -1,0 +1,103 @@
+"""Values of policies from logs of another, where the truth is known."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from telic.errors import InputError
+from telic.evaluate import ips, mean_weight, paired_t_test, snips
+from telic.simulate.trials import simulate_trial
+
+choices = st.lists(
+    st.tuples(st.floats(-5, 5), st.floats(0.05, 1), st.integers(0, 3)), min_size=1, max_size=30
+)
+
+
+@given(choices)
+def test_the_policy_that_was_logged_is_worth_what_was_observed(log):
+    reward, propensity, user = map(np.array, zip(*log, strict=True))
+    for estimate in (ips, snips):
+        own = estimate(reward, propensity, propensity, user)
+        assert own.value == pytest.approx(reward.mean(), abs=1e-12)
+        assert own.effective == pytest.approx(len(log))
+        if len(set(user)) > 1:
+            assert own.low <= own.value <= own.high
+
+
+@given(choices)
+def test_estimates_are_their_definitions(log):
+    reward, propensity, user = map(np.array, zip(*log, strict=True))
+    target = np.linspace(0.1, 1, len(log))
+    w = target / propensity
+    assert ips(reward, propensity, target, user).value == pytest.approx((w * reward).mean())
+    found = snips(reward, propensity, target, user).value
+    assert found == pytest.approx((w * reward).sum() / w.sum(), abs=1e-9)
+    assert reward.min() - 1e-9 <= found <= reward.max() + 1e-9
+
+
+def test_one_choice_of_each_user_has_the_interval_of_the_mean():
+    rng = np.random.default_rng(0)
+    reward, everyone = rng.random(30), np.arange(30)
+    own = snips(reward, np.full(30, 0.5), np.full(30, 0.5), everyone)
+    test = paired_t_test(reward, np.zeros(30), everyone)
+    assert (own.low, own.high) == pytest.approx((test.low, test.high))
+
+
+def trials(**changes):
+    return [simulate_trial(users=60, choices=20, seed=seed, **changes) for seed in range(300)]
+
+
+@pytest.mark.parametrize("estimate", [ips, snips])
+def test_intervals_hold_the_truth_as_often_as_they_say(estimate):
+    """In 300 simulated trials; a binomial's central 99.9 % are 0.90 to 0.985."""
+    held = {0: [], 1: []}
+    for trial in trials():
+        for arm in (0, 1):
+            value = estimate(trial.reward, trial.propensity, trial.arm == arm, trial.user)
+            # Users are drawn with their habits, of whom the truth of these is known.
+            held[arm].append(value.low <= trial.truth[arm] <= value.high)
+    for hits in held.values():
+        assert np.mean(hits) >= 0.90
+
+
+def test_a_lift_is_found_where_means_of_the_arms_mislead():
+    none, plain, estimated = [], [], []
+    for trial in trials(lift=0.05):
+        first, second = (
+            snips(trial.reward, trial.propensity, trial.arm == arm, trial.user) for arm in (0, 1)
+        )
+        difference = second.less(first)
+        estimated.append(difference.value)
+        none.append(difference.low <= 0.05 <= difference.high)
+        own = [trial.reward[trial.arm == arm].mean() for arm in (0, 1)]
+        plain.append(own[1] - own[0])
+    assert np.mean(estimated) == pytest.approx(0.05, abs=0.005)
+    assert np.mean(none) >= 0.90
+    assert np.mean(plain) > 0.07  # the second arm was given more when more was accepted
+
+
+def test_wrong_propensities_are_noticed():
+    trial = simulate_trial(seed=3)
+    right = mean_weight(trial.propensity, trial.arm == 1, trial.user)
+    assert right.low <= 1 <= right.high
+    wrong = mean_weight(np.full(len(trial.arm), 0.5), trial.arm == 1, trial.user)
+    assert wrong.high < 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"reward": []}, "no choice"),
+        ({"propensity": [0.5, 0.0]}, "propensity"),
+        ({"propensity": [0.5, np.nan]}, "propensity"),
+        ({"target": [0.5, 1.5]}, "target"),
+        ({"reward": [1.0, np.inf]}, "reward"),
+        ({"group": [1]}, "length"),
+        ({"target": [0.0, 0.0]}, "none of the choices"),
+    ],
+)
+def test_what_is_no_log_of_choices_is_refused(changed, message):
+    given = {"reward": [1.0, 0.0], "propensity": [0.5, 0.5], "target": [1, 0], "group": [1, 2]}
+    with pytest.raises(InputError, match=message):
+        snips(**{name: np.array(value) for name, value in (given | changed).items()})

@@ -1,0 +1,110 @@
+"""A trial of two services, from what they record to what each is worth; and where that is known."""
+
+import json
+import sys
+
+import pyarrow as pa
+import pytest
+
+from telic import cli
+from telic.completion.trial import judge_trial
+from telic.data.ubi import Arm, read_ubi
+from telic.errors import InputError
+from telic.serve import Settings, create_app
+from telic.serve.recorder import Recorder
+from telic.simulate.trials import simulate_trial
+
+
+def recorded_trial(folder, trial, propensity=None):
+    """Record simulated people's compositions; those who accept take the second of the list."""
+    opened = {}
+    for user, arm, drawn, reward in zip(
+        trial.user, trial.arm, trial.propensity, trial.reward, strict=True
+    ):
+        at = Arm("ab"[arm], propensity or float(drawn))
+        if at not in opened:
+            opened[at] = Recorder(folder, arm=at)
+            opened[at].start()
+        typing = opened[at].begin(f"u{user}")
+        opened[at].keystroke(typing, "te", 0.0, ["tea", "teapot"])
+        opened[at].submission(typing, "teapot" if reward else "ten")
+    for recorder in opened.values():
+        recorder.close()
+    return read_ubi(folder)
+
+
+def test_what_arms_are_worth_is_estimated_from_what_they_record(tmp_path):
+    trial = simulate_trial(users=80, choices=10, seed=2)
+    table, left_out = recorded_trial(tmp_path / "log", trial)
+    assert left_out == {}
+    found = judge_trial(table)
+    assert (found.compositions, found.users) == (800, 80)
+    assert found.wrong == []
+    assert found.observed["acceptance"].value == pytest.approx(trial.reward.mean())
+    first, second = found.values[:2]
+    assert (first.arm, second.arm) == ("a", "b")
+    assert first.compositions + second.compositions == 800
+    for value, truth in zip((first, second), trial.truth, strict=True):
+        assert value.snips.low <= truth <= value.snips.high
+    assert first.difference is None
+    assert second.difference.value == pytest.approx(second.snips.value - first.snips.value)
+    # Half a place for each that was accepted, and four of six letters saved.
+    mrr, saved = found.values[2], found.values[4]
+    assert (mrr.measure, saved.measure) == ("MRR", "keystrokes saved")
+    assert mrr.snips.value == pytest.approx(first.snips.value / 2)
+    assert saved.snips.value == pytest.approx(first.snips.value * 4 / 6)
+
+
+def test_the_command_compares_arms_and_says_where_propensities_are_wrong(
+    tmp_path, monkeypatch, capsys
+):
+    def telic(*arguments):
+        monkeypatch.setattr(sys, "argv", ["telic", "completion", "trial", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        return end.value.code or 0, *capsys.readouterr()
+
+    trial = simulate_trial(users=40, choices=10, shares=(0.2, 0.2), seed=1)
+    recorded_trial(tmp_path / "right", trial)
+    code, out, err = telic(tmp_path / "right", "--first", "b", "--json")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert found["wrong_propensities"] == []
+    assert [row["arm"] for row in found["values"]] == ["b", "a"] * 3
+    assert found["values"][0]["difference"] is None
+    recorded_trial(tmp_path / "wrong", trial, propensity=0.5)
+    code, out, err = telic(tmp_path / "wrong")
+    assert code == 0
+    assert "IPS" in out
+    assert "arm a: its weights have mean" in err
+    for arguments, message in (
+        ((tmp_path / "right", "--first", "c"), "there is no arm 'c'"),
+        ((__file__,), "no Parquet file"),
+    ):
+        code, _, err = telic(*arguments)
+        assert code == 2
+        assert message in err
+
+
+def test_what_is_no_trial_is_refused(tmp_path):
+    trial = simulate_trial(users=5, choices=2)
+    table, _ = recorded_trial(tmp_path / "log", trial)
+    with pytest.raises(InputError, match="no arm"):
+        judge_trial(table.drop_columns(["arm", "propensity"]))
+    with pytest.raises(InputError, match="only the arm 'a'"):
+        judge_trial(table.filter(pa.compute.equal(table["arm"], "a")))
+
+
+def test_a_service_records_as_the_arm_that_it_is(completer, tmp_path):
+    settings = Settings.beside(tmp_path / "model", record=str(tmp_path / "log"), arm="b")
+    app = create_app(completer, Settings(**vars(settings) | {"propensity": 0.25}))
+    app.recorder.start()
+    typing = app.recorder.begin("ada")
+    app.recorder.keystroke(typing, "s", 0.0, ["soup"])
+    app.recorder.submission(typing, "soup")
+    app.recorder.close()
+    table, _ = read_ubi(tmp_path / "log")
+    assert table.select(["arm", "propensity"]).to_pylist() == [{"arm": "b", "propensity": 0.25}]
+    for propensity in (0.0, 1.5):
+        with pytest.raises(InputError, match="propensity is"):
+            create_app(completer, Settings(**vars(settings) | {"propensity": propensity}))
