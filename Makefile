@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # The rooms whose results could depend on the processor's floating-point kernels.
 NUMERIC := auc choice completion evaluate hin optim privacy specialty
 
-.PHONY: demo test test-numeric axe check bench page docs lock clean setup
+.PHONY: demo test test-numeric axe soak check bench page docs lock clean setup
 
 demo: setup  ## catalogue, typists, models, table, report, then the search box on 127.0.0.1:8000
 	$(BIN)/telic demo $(ARGS)
@@ -22,6 +22,9 @@ axe: node_modules/axe-core/axe.min.js  ## what the pages' accessibility is teste
 
 node_modules/axe-core/axe.min.js:
 	npm install --no-save --no-package-lock --no-audit --no-fund --silent axe-core@4.10.3
+
+soak: setup  ## the service under faults and attacks, for minutes; writes docs/service-faults.md
+	$(BIN)/python -m benchmarks soak --write $(ARGS)
 
 check: setup  ## formatting, lint, types, layers
 	$(BIN)/ruff format --check .

@@ -26,6 +26,7 @@ PAGES = {
     "completion": "completion.page",
     "completion-engine": "completion.engine",
     "service": "completion.service",
+    "soak": "completion.soak",
     "specialty": "specialty.full_size",
     "specialty-memory": "specialty.memory",
     "specialty-discovery": "specialty.discovery",

@@ -243,7 +243,7 @@ def test_the_file_of_keys_holds_no_key_and_is_its_owners(keys):
         ("[shop", "is no TOML"),
         ("[Shop]", r"\[Shop\]: expected a table named"),
         ("shop = 1", r"\[shop\]: expected a table"),
-        ("[shop]\nkey = []", "'key' is unknown, expected admin, keys, origins, visitors"),
+        ("[shop]\nkey = []", "'key' is unknown, expected admin, editor, keys, origins, visitors"),
         ("[shop]\nkeys = ['secret']", "no SHA-256"),
         ("[shop]\nvisitors = 1", "'visitors' is 1, expected true or false"),
         ("[shop]\norigins = 'x'", "'origins' is 'x', expected a list"),

@@ -63,4 +63,4 @@ def test_with_keys_it_says_what_needs_one(completer, settings, tmp_path):
     app = create_app(completer, settings)
     described = openapi(app.routes, replace(settings, keys="keys.toml"))
     locked = {path for path, each in described["paths"].items() if "security" in str(each)}
-    assert locked == {"/suggest", "/submit", "/about", "/metrics", "/figures"}
+    assert locked == {"/suggest", "/submit", "/phrases", "/about", "/metrics", "/figures"}

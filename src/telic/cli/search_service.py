@@ -117,8 +117,12 @@ def key(
     admin: Annotated[
         bool, typer.Option("--admin", help="The key opens the figures of all tenants.")
     ] = False,
+    editor: Annotated[
+        bool, typer.Option("--editor", help="The key changes what is suggested, to all tenants.")
+    ] = False,
 ) -> None:
     """Make an API key for a tenant, and print it: it is kept nowhere else."""
     from telic.serve.tenants import add_key
 
-    typer.echo(add_key(keys, tenant, origins=origin or (), visitors=visitors, admin=admin))
+    may = {"visitors": visitors, "admin": admin, "editor": editor}
+    typer.echo(add_key(keys, tenant, origins=origin or (), **may))

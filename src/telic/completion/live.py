@@ -93,6 +93,14 @@ class Live:
             self.version += 1
             return bool(found or added)
 
+    def check(self, phrase: str, count: float = 0.0, *, deleted: bool = False) -> str:
+        """Return a phrase's folded form; raise what `put` would of it and a count, or `delete`."""
+        form = checked_form(phrase, "phrase")
+        if not deleted and self.deny is not None and self.deny.denies(phrase):
+            raise InputError(f"phrase {phrase[:60]!r} is on the deny list. Take it off first.")
+        _checked(count)
+        return form
+
     def find(self, phrase: str) -> int:
         """Return the number of a phrase in exactly this spelling, -1 if it is not there."""
         number = self.added(phrase)
@@ -154,9 +162,7 @@ class Live:
                 self._put(text, weight)
 
     def _put(self, phrase: str, weight: float) -> None:
-        form = checked_form(phrase, "phrase").encode()
-        if self.deny is not None and self.deny.denies(phrase):
-            raise InputError(f"phrase {phrase[:60]!r} is on the deny list. Take it off first.")
+        form = self.check(phrase).encode()
         number = self.find(phrase)
         if number < 0:
             number = len(self.index) + len(self._texts)

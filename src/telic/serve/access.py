@@ -31,6 +31,7 @@ class Caller:
     user: str | None = None
     """The only user that may be asked for; None for any of the tenant's."""
     admin: bool = False
+    editor: bool = False
 
     def names(self, user: str) -> str:
         """Return the id under which a tenant's user is kept here, apart from other tenants'.
@@ -114,11 +115,11 @@ class Access:
 
     def caller(self, scope: Scope, headers: dict[bytes, bytes]) -> Caller:
         """Return who asks; raise `Problem` if that is not proved, or if it is too often."""
-        given = headers.get(b"authorization", b"").decode("latin-1")
-        kind, _, proof = given.partition(" ")
         if self.keyless:
             self._limit(scope)
             return NOBODY
+        given = headers.get(b"authorization", b"").decode("latin-1")
+        kind, _, proof = given.partition(" ")
         if kind.lower() != "bearer":
             self._limit(scope)
             raise Problem(
@@ -128,7 +129,7 @@ class Access:
         tenant = self._keys.get(digest_of(proof))
         if tenant is not None:
             _refuse(self.by_key.wait(tenant.name))
-            return Caller(tenant.name, admin=tenant.admin)
+            return Caller(tenant.name, admin=tenant.admin, editor=tenant.editor)
         self._limit(scope)
         try:
             digest, user = read_token(proof, self._short, self._clock())

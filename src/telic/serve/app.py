@@ -14,6 +14,7 @@ from telic.completion import Completer
 from telic.data.ubi import Arm
 from telic.errors import InputError
 from telic.serve.access import Access
+from telic.serve.changes import Changes
 from telic.serve.connections import Connections
 from telic.serve.desk import Desk
 from telic.serve.guard import Guard, Hosts
@@ -84,6 +85,7 @@ class Service(Starlette):
         self._under_way = 0
         self.connections = Connections(settings, self.metrics)
         self.journal = Journal(store, settings, self.metrics)
+        self.changes = Changes(completer, store, self.journal)
         self.recorder: Recorder | None = None
         if settings.record:
             self.recorder = Recorder(
@@ -100,7 +102,8 @@ class Service(Starlette):
         self.keystroke = Keystroke(self.desk, hosts, access, settings)
         super().__init__(
             routes=Addresses(
-                sessions, self.journal, self.desk, self.keystroke, access, settings, self.metrics
+                sessions, self.journal, self.desk, self.keystroke, access, settings, self.metrics,
+                self.changes,
             ).routes(),
             middleware=[Middleware(Guard, hosts=hosts, access=access)],
             exception_handlers={
@@ -141,6 +144,7 @@ class Service(Starlette):
     async def start(self) -> None:
         """Begin to write, and to listen to other workers."""
         self.journal.start()
+        self.changes.start()
         if self.recorder:
             self.recorder.start()
         await self.desk.peers.start()
@@ -150,6 +154,7 @@ class Service(Starlette):
     async def stop(self) -> None:
         """Write what waits, and close the store."""
         self.desk.peers.close()
+        await self.changes.close()
         await self.journal.close()
         if self.recorder:
             self.recorder.close()

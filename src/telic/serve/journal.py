@@ -50,6 +50,7 @@ class Journal:
         self._writer = threading.Thread(target=self._write_all, name="telic-journal", daemon=True)
         self._readers = ThreadPoolExecutor(2, "telic-store")
         self._figures = ThreadPoolExecutor(1, "telic-figures")  # long: keystrokes' reads go before
+        self._editor = ThreadPoolExecutor(1, "telic-changes")
         self._reads = 0
         self._checked: tuple[float, asyncio.Task[None]] | None = None
         self._recovery: asyncio.Task[None] | None = None
@@ -71,7 +72,7 @@ class Journal:
         for task in (self._recovery, self._checked and self._checked[1]):
             if task:
                 task.cancel()
-        for pool in (self._readers, self._figures):
+        for pool in (self._readers, self._figures, self._editor):
             pool.shutdown(wait=False, cancel_futures=True)
         self._store.close()
 
@@ -105,6 +106,21 @@ class Journal:
             raise StoreError("too many reads wait for it")
         with self._noticing("read"):
             return await self._answer(self._store.read, user, version)
+
+    async def change(self, id: str, changes: list[list[Any]]) -> int:
+        """Return the number of a batch of changes once it is on disk; raise as `write` does."""
+        with self._noticing("write"):
+            async with asyncio.timeout(self._settings.write_seconds):
+                change = self._store.change
+                return await self._loop.run_in_executor(self._editor, change, id, changes)
+
+    async def changes(self, after: int) -> list[tuple[int, list[list[Any]]]]:
+        """Return the batches of changes after a number; raise StoreError if it does not in time."""
+        try:
+            async with asyncio.timeout(self._settings.write_seconds):
+                return await self._loop.run_in_executor(self._editor, self._store.changes, after)
+        except TimeoutError:
+            raise StoreError("it does not answer in time") from None
 
     async def figures(self, tenant: str | None, days: int) -> dict[str, Any]:
         """Return what the store says of the last days; raise StoreError if it does not in time."""

@@ -49,7 +49,18 @@ _LIST = {
 }
 _STATUS = {"type": "object", "required": ["status"], "properties": {"status": {"const": "ok"}}}
 _TEXT = {"type": "string"}
-LOCKED = ("/suggest", "/submit", "/about", "/metrics", "/figures")
+_CHANGE = {
+    "type": "object",
+    "description": "a phrase, and its popularity, by how much that grows, or that it is deleted",
+    "required": ["phrase"],
+    "properties": {
+        "phrase": {"type": "string", "minLength": 1},
+        "popularity": {"type": "number", "minimum": 0},
+        "by": {"type": "number", "minimum": 0},
+        "delete": {"const": True},
+    },
+}
+LOCKED = ("/suggest", "/submit", "/phrases", "/about", "/metrics", "/figures")
 """What needs a key or a token where there are keys."""
 ANSWERS: dict[tuple[str, str], tuple[str, Json]] = {
     ("GET", "/"): ("text/html", _TEXT),
@@ -78,6 +89,14 @@ ANSWERS: dict[tuple[str, str], tuple[str, Json]] = {
                 "token": {"type": "string"},
                 "expires": {"type": "number"},
             },
+        },
+    ),
+    ("POST", "/phrases"): (
+        "application/json",
+        {
+            "type": "object",
+            "required": ["number"],
+            "properties": {"number": {"type": "integer", "minimum": 1}},
         },
     ),
     ("GET", "/about"): ("application/json", {"type": "object"}),
@@ -184,6 +203,10 @@ def _body(path: str, values: Json) -> Json:
             "required": list(names),
             "properties": {name: values[name] | {"minLength": 1} for name in names},
         }
+    if path == "/phrases":
+        changes = {"type": "array", "minItems": 1, "items": _CHANGE}
+        properties = {"id": values["composition"] | {"minLength": 1}, "changes": changes}
+        return {"type": "object", "required": ["id", "changes"], "properties": properties}
     properties = {name: values[name] for name in _KEYSTROKE}
     properties["explain"] = properties["consent"] = {"type": "boolean"}
     properties["installed"] = {

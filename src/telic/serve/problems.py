@@ -24,8 +24,8 @@ _DEFAULTS = {
     400: ("bad_request", "Look at the request again."),
     404: (
         "not_found",
-        "See /, /phones, /suggest, /submit, /visitor, /search, /about, /healthz, /readyz, /livez, "
-        "/metrics, /opensearch.xml.",
+        "See /, /phones, /suggest, /submit, /visitor, /phrases, /search, /about, /healthz, "
+        "/readyz, /livez, /metrics, /opensearch.xml.",
     ),
     405: ("method_not_allowed", "The Allow header names the methods of this address."),
 }

@@ -12,6 +12,7 @@ import telic
 from telic.completion.harm import gate_facts
 from telic.serve import inputs
 from telic.serve.access import Access, Caller
+from telic.serve.changes import Changes, checked_changes
 from telic.serve.desk import Desk
 from telic.serve.figures import MAX_DAYS
 from telic.serve.guard import refuse_other_origins
@@ -33,6 +34,7 @@ ADDRESSES = (
     "/phones",
     "/submit",
     "/visitor",
+    "/phrases",
     "/about",
     "/healthz",
     "/readyz",
@@ -67,8 +69,9 @@ class Addresses:
         access: Access,
         settings: Settings,
         metrics: Metrics,
+        changes: Changes,
     ) -> None:
-        self._metrics = metrics
+        self._metrics, self.changes = metrics, changes
         self.sessions, self.journal, self.desk = sessions, journal, desk
         self.keystroke, self.access, self.settings = keystroke, access, settings
 
@@ -82,6 +85,7 @@ class Addresses:
             Route("/phones", self.phones),
             Route("/submit", self.submit, methods=["POST"]),
             Route("/visitor", self.visitor, methods=["POST"]),
+            Route("/phrases", self.phrases, methods=["POST"]),
             Route("/about", self.about),
             Route("/healthz", self.healthz),
             Route("/readyz", self.readyz),
@@ -125,6 +129,21 @@ class Addresses:
         composition = inputs.required(given, "composition", self.settings.max_id)
         outcome = await self.desk.submit(query, user, composition)
         return JSONResponse({"learned": outcome.learned, "updates": outcome.updates})
+
+    async def phrases(self, request: Request) -> Response:
+        """Add phrases, change or count up their popularity, delete them: with an editor's key."""
+        if not self._caller(request).editor:
+            raise Problem(
+                403,
+                "no_editor",
+                "The key is no editor's.",
+                "Make one with: telic completion key TENANT --keys FILE --editor",
+            )
+        given = await inputs.json_object(request, self.settings)
+        id = inputs.required(given, "id", self.settings.max_id)
+        changes = checked_changes(given.get("changes"), self.sessions.completer)
+        number = await self.changes.make(id, changes)
+        return JSONResponse({"number": number})
 
     async def visitor(self, request: Request) -> Response:
         """Make somebody a user, of a random id that nobody else can be."""

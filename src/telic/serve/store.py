@@ -27,6 +27,7 @@ from sqlalchemy import (
     Text,
     bindparam,
     delete,
+    func,
     insert,
     inspect,
     select,
@@ -66,6 +67,15 @@ USER_STATES = Table(
     Column("user", Text, primary_key=True),
     Column("version", Integer, nullable=False, comment="submissions folded into it"),
     Column("state", JSON, nullable=False),
+)
+CHANGES = Table(
+    "changes",
+    _TABLES,
+    # One after another without a gap, so nobody who has seen one has missed another before it.
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("id", Text, nullable=False, unique=True, comment="the client's, so that it counts once"),
+    Column("changes", JSON, nullable=False),
+    Column("at", DateTime, nullable=False, comment="UTC"),
 )
 PROBE = Table("probe", _TABLES, Column("at", DateTime, nullable=False, comment="UTC"))
 _MODEL, _USER = bindparam("of_model", type_=Text), bindparam("of_user", type_=Text)
@@ -190,6 +200,37 @@ class Store:
             except IntegrityError:
                 continue  # another process wrote one of them, or a user's first state
         raise StoreError("others write the same again and again")
+
+    def change(self, id: str, changes: list[list[Any]]) -> int:
+        """Write a batch of changes; return its number, or that which it was written under before.
+
+        Raises
+        ------
+        StoreError
+            If nothing was written, or it cannot be known: it may be sent again.
+        """
+        for _ in range(ATTEMPTS):
+            try:
+                with self._transaction(self._writes) as connection:
+                    before = select(CHANGES.c.number).where(CHANGES.c.id == id)
+                    if number := connection.execute(before).scalar():
+                        return int(number)
+                    number = 1 + (
+                        connection.execute(select(func.max(CHANGES.c.number))).scalar() or 0
+                    )
+                    row = {"number": number, "id": id, "changes": changes, "at": _now()}
+                    connection.execute(insert(CHANGES), [row])
+                    return number
+            except IntegrityError:
+                continue  # another process wrote one in the meantime
+        raise StoreError("others write the same again and again")
+
+    def changes(self, after: int) -> list[tuple[int, list[list[Any]]]]:
+        """Return the batches of changes after a number, in order."""
+        asked = select(CHANGES.c.number, CHANGES.c.changes).where(CHANGES.c.number > after)
+        with self._transaction(self._engine) as connection:
+            rows = connection.execute(asked.order_by(CHANGES.c.number))
+            return [(row.number, row.changes) for row in rows]
 
     def forget(self, user: str) -> int:
         """Delete all that is stored of a user, of every model; return the number of rows."""

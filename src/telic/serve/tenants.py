@@ -15,6 +15,7 @@ from telic.errors import InputError
 from telic.serve.tokens import digest_of, new_key
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
+_FLAGS = ("visitors", "admin", "editor")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -32,6 +33,8 @@ class Tenant:
     """Whether these pages may make anybody who comes a user, of a random id."""
     admin: bool = False
     """Whether the keys also open the figures of all tenants."""
+    editor: bool = False
+    """Whether the keys also change what is suggested, to all tenants."""
 
 
 def read_tenants(path: str | Path) -> dict[str, Tenant]:
@@ -61,6 +64,7 @@ def add_key(
     origins: Iterable[str] = (),
     visitors: bool = False,
     admin: bool = False,
+    editor: bool = False,
 ) -> str:
     """Add a key to a tenant, made if it is new, and return it: the file holds its digest alone."""
     path = Path(path)
@@ -72,6 +76,7 @@ def add_key(
         "origins": list(dict.fromkeys([*old.origins, *origins])),
         "visitors": old.visitors or visitors,
         "admin": old.admin or admin,
+        "editor": old.editor or editor,
     }
     tenants[name] = _tenant(path, name, table)
     _write(path, tenants)
@@ -101,12 +106,12 @@ def _tenant(path: Path, name: str, table: Any) -> Tenant:
     for key, value in table.items():
         if key not in known:
             raise InputError(f"{where}: {key!r} is unknown, expected {', '.join(sorted(known))}.")
-        if key in ("visitors", "admin"):
+        if key in _FLAGS:
             right = isinstance(value, bool)
         else:
             right = isinstance(value, list) and all(isinstance(each, str) for each in value)
         if not right:
-            expected = "true or false" if key in ("visitors", "admin") else "a list of texts"
+            expected = "true or false" if key in _FLAGS else "a list of texts"
             raise InputError(f"{where}: {key!r} is {value!r}, expected {expected}.")
     for digest in table.get("keys", ()):
         if not _DIGEST.fullmatch(digest):

@@ -1,0 +1,346 @@
+"""The service under faults and attacks: killed workers and servers, fuzzed requests, idle clients.
+
+What should not happen ends the run; the page says what happened instead.
+"""
+
+import http.client
+import json
+import os
+import random
+import resource
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import numpy as np
+from sqlalchemy import create_engine, text
+
+from benchmarks.completion.keystrokes import made_up_completer
+from benchmarks.form import grid
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "serve"))
+import postgresql_server
+
+FILE = "service-faults.md"
+OPTIONS = {
+    "kills": (20, "of a worker, and of the database server"),
+    "requests": (100_000, "fuzzed"),
+    "idle": (2_000, "connections that never finish a request"),
+    "phrases": (5_000, "that the service serves"),
+}
+HEAD = """# The service under faults
+
+Written by `make soak` (`python -m benchmarks soak --write`), on one machine, which also runs the
+clients. Eight writers submit without pause and send again whatever is not answered 200; "once" is
+counted in the store, afterwards.
+
+"""
+WRITERS = 8
+
+
+@contextmanager
+def service(model, *options):
+    """Serve in processes of their own; give the first, and the address."""
+    command = ["-c", "from telic.cli import main; main()", "completion", "serve", str(model)]
+    process = subprocess.Popen(
+        [sys.executable, *command, "--port", "0", *options], stderr=subprocess.PIPE, text=True
+    )
+    said = []
+    try:
+        line = process.stderr.readline()
+        if "search box: http" not in line:
+            raise RuntimeError(line)
+        reader = threading.Thread(target=lambda: said.extend(process.stderr), daemon=True)
+        reader.start()
+        yield process, urlsplit(line.split()[2]), said
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def workers_of(process):
+    """Ids of the worker processes; multiprocessing's own tracker is none."""
+    ids = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [
+        int(pid)
+        for pid in ids
+        if "resource_tracker" not in Path(f"/proc/{pid}/cmdline").read_text()
+    ]
+
+
+def holds(pid, url):
+    """Whether a process has an SQLite database open."""
+    found = []
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):  # closed in the meantime
+            found.append(os.readlink(file))
+    return any(file.endswith(url.rpartition("/")[2]) for file in found)
+
+
+class Load:
+    """Writers that submit one composition after another, each until it is acknowledged."""
+
+    def __init__(self, address):
+        self._address, self._done = address, threading.Event()
+        self.acknowledged, self.again = Counter(), Counter()
+        self._threads = [threading.Thread(target=self._write, args=(n,)) for n in range(WRITERS)]
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._done.set()
+        for thread in self._threads:
+            thread.join()
+
+    def wait_for(self, more, *, seconds=120):
+        """Wait until so many more are acknowledged."""
+        goal, end = self.acknowledged.total() + more, time.monotonic() + seconds
+        while self.acknowledged.total() < goal:
+            if time.monotonic() > end:
+                raise RuntimeError(f"nothing was acknowledged for {seconds} s")
+            time.sleep(0.02)
+
+    def _write(self, n):
+        connection, number = None, 0
+        while not self._done.is_set():
+            given = {"user": f"u{n}", "composition": f"c{number}", "query": "sage"}
+            try:
+                connection = connection or http.client.HTTPConnection(
+                    self._address.hostname, self._address.port, timeout=30
+                )
+                connection.request(
+                    "POST", "/submit", json.dumps(given), {"Content-Type": "application/json"}
+                )
+                answer = connection.getresponse()
+                answer.read()
+                stored = answer.status == 200
+            except (OSError, http.client.HTTPException):
+                stored, connection = False, None
+            if stored:
+                number += 1
+                self.acknowledged[f"u{n}"] += 1
+            else:
+                self.again[f"u{n}"] += 1
+                time.sleep(0.02)
+
+
+def once(url, load):
+    """Check that what was acknowledged is stored once, and folded once; say how much it was."""
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        rows = connection.execute(
+            text('SELECT "user", COUNT(*), MAX(number) FROM submissions GROUP BY 1')
+        )
+        stored = {user: (count, last) for user, count, last in rows}
+        folded = dict(
+            map(tuple, connection.execute(text('SELECT "user", version FROM user_states')))
+        )
+    engine.dispose()
+    for user, count in load.acknowledged.items():
+        # The last of each may have been stored when the writers were told to stop.
+        if stored[user][0] - count not in (0, 1) or stored[user][1] != stored[user][0]:
+            raise RuntimeError(f"{user}: {count} acknowledged, {stored[user]} stored")
+        if folded[user] != stored[user][0]:
+            raise RuntimeError(f"{user}: {stored[user]} stored, {folded[user]} in the state")
+    total, again = load.acknowledged.total(), load.again.total()
+    return f"{total:,} acknowledged, all there, once; {again:,} had to be sent again"
+
+
+def killed_workers(model, kills):
+    url = f"sqlite:///{model}-workers.sqlite"
+    with service(model, "--workers", "2", "--database", url) as (process, address, _):
+        with Load(address) as load:
+            for _ in range(kills):
+                load.wait_for(40)
+                # The one that has worked longest; not one that is only just being started.
+                working = [pid for pid in workers_of(process) if holds(pid, url)]
+                os.kill(working[0], signal.SIGKILL)
+            load.wait_for(40)
+        return once(url, load)
+
+
+def killed_servers(model, kills):
+    with (
+        postgresql_server.running() as server,
+        service(model, "--database", server.url) as (_, address, _),
+    ):
+        with Load(address) as load:
+            for _ in range(kills):
+                load.wait_for(40)
+                server.kill()
+                server.start()
+            load.wait_for(40)
+        return once(server.url, load)
+
+
+def fuzzed(rng):
+    """Return a whole request with something wrong, most of the time."""
+    noise = bytes(rng.randrange(256) for _ in range(rng.randrange(1, 12))).replace(b"\n", b"n")
+    value = quote(noise) if rng.random() < 0.85 else noise.replace(b" ", b"+").decode("latin-1")
+    name = rng.choice(["q", "user", "composition", "t", "explain", "consent", "days", "x"])
+    known = ["/suggest", "/submit", "/figures", "/search", "/visitor", "/phrases", "/static/a"]
+    path = rng.choice(known)
+    method = rng.choices(
+        ["GET", "POST", "PUT", "HEAD", "OPTIONS", "X" * rng.randrange(1, 9)], [8, 8, 1, 1, 1, 1]
+    )[0]
+    fields = {"user": "u", "composition": "c", "query": "q", "q": "s", "id": "i", "changes": []}
+    fields[rng.choice(list(fields))] = rng.choice(
+        [None, 1, -1e308, [], {}, [[[]]], "", "\ud800", "x" * 3000, noise.decode("latin-1"), True]
+    )
+    body = json.dumps(fields).encode() if rng.random() < 0.7 else noise
+    kind = rng.choice(
+        [*["application/json"] * 6, "text/plain", noise.decode("latin-1").replace("\r", "")]
+    )
+    head = f"{method} {path}?{name}={value} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {kind}\r\n"
+    if rng.random() < 0.2:
+        head += f"{rng.choice(['Origin', 'Authorization', 'X-Forwarded-For'])}: {value}\r\n"
+    return head.encode("latin-1") + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+def fuzz(model, requests):
+    found = Counter()
+    with service(model, "--database", f"sqlite:///{model}-fuzz.sqlite") as (process, address, said):
+        before = resident(process)
+
+        def ask(seed):
+            rng = random.Random(seed)
+            for _ in range(requests // 4):
+                # Each on a connection of its own, which ends at once: nothing of an answer is
+                # taken for the next one's, and the system does not run out of ports.
+                with socket.create_connection((address.hostname, address.port), 30) as connection:
+                    linger = struct.pack("ii", 1, 0)
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                    try:
+                        connection.sendall(fuzzed(rng))
+                        answer = connection.recv(1 << 16)
+                    except OSError:
+                        answer = b""
+                found[answer[9:12].decode("latin-1") or "cut"] += 1
+
+        threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        bad = [status for status in found if status.startswith("5")]
+        if bad or process.poll() is not None or any("Traceback" in line for line in said):
+            raise RuntimeError(f"{found}, {said[-5:]}")
+        grown = resident(process) - before
+    answers = ", ".join(f"{count:,} × {status}" for status, count in found.most_common())
+    return f"no 5xx: {answers}; memory grew by {grown:.0f} MB"
+
+
+def resident(process):
+    """Megabytes of memory of a process."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1e3
+
+
+def idle(model, connections):
+    """Ask beside clients that never finish a request, a third of which send a byte a second."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, connections + 200), hard), hard))
+    with service(model, "--database", f"sqlite:///{model}-idle.sqlite") as (_, address, _):
+        where = address.hostname, address.port
+        alone = latencies(where, 300)
+        stalled = []
+        for n in range(connections):
+            stalled.append(socket.create_connection(where, 30))
+            if n % 3:
+                stalled[-1].sendall(b"GET /suggest?q=")
+        done = threading.Event()
+
+        def drip():
+            while not done.wait(1.0):
+                for each in stalled[::3]:
+                    with suppress(OSError):
+                        each.send(b"x")
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        beside = latencies(where, 300)
+        time.sleep(12)  # beyond what a request may take
+        after = latencies(where, 300)
+        metrics = ask_once(where, "/metrics")
+        cut = sum(
+            float(line.split()[-1])
+            for line in metrics.splitlines()
+            if line.startswith("telic_connections_cut_total")
+        )
+        done.set()
+        dripping.join()
+        for each in stalled:
+            each.close()
+    if cut < connections - 1_000:
+        raise RuntimeError(f"only {cut:.0f} of {connections} were cut")
+    shown = ", ".join(
+        f"{name} {np.percentile(ms, 50):.1f} / {np.percentile(ms, 99):.1f}"
+        for name, ms in (("alone", alone), ("beside them", beside), ("once they were cut", after))
+    )
+    return f"{cut:,.0f} cut; p50 / p99 of a keystroke in ms: {shown}"
+
+
+def ask_once(where, path):
+    connection = http.client.HTTPConnection(*where, timeout=30)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    content = answer.read().decode()
+    connection.close()
+    if answer.status != 200:
+        raise RuntimeError(f"{path}: {answer.status}")
+    return content
+
+
+def latencies(where, count):
+    found = []
+    for _ in range(count):
+        began = time.perf_counter()
+        ask_once(where, "/suggest?q=s")
+        found.append(1e3 * (time.perf_counter() - began))
+    return np.array(found)
+
+
+def page(run):
+    """Return the page in Markdown."""
+    asked = run.options
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder) / "model"
+        made_up_completer(asked.phrases)[0].save(model)
+        parts = {
+            f"kill −9 of one of two workers, {asked.kills} times": (
+                lambda: killed_workers(model, asked.kills),
+                "all that was acknowledged is there, once",
+            ),
+            f"crash of the PostgreSQL server, {asked.kills} times": (
+                lambda: killed_servers(model, asked.kills),
+                "all that was acknowledged is there, once",
+            ),
+            f"{asked.requests:,} fuzzed requests": (
+                lambda: fuzz(model, asked.requests),
+                "no 5xx, no traceback",
+            ),
+            f"{asked.idle:,} connections that never finish a request": (
+                lambda: idle(model, asked.idle),
+                "cut, others are answered",
+            ),
+        }
+        rows = [
+            (name, expected, run.kept(name, measure))
+            for name, (measure, expected) in parts.items()
+            if run.asks_for(name)
+        ]
+    return HEAD + grid(["fault", "expected", "seen"], rows)

@@ -1,0 +1,140 @@
+"""Phrases added, counted up and deleted while the service runs: who may, when it is seen, that it
+stays, and that it counts once."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+from starlette.testclient import TestClient
+
+from telic.completion import DenyList
+from telic.serve import create_app
+from telic.serve.store import Store
+from telic.serve.tenants import add_key
+from telic.serve.tokens import sign_user
+
+
+@pytest.fixture
+def keyed(any_settings, tmp_path):
+    """Settings with keys, an editor's key, and that of somebody who only asks."""
+    file = tmp_path / "keys.toml"
+    keys = add_key(file, "desk", editor=True), add_key(file, "shop")
+    return replace(any_settings, keys=str(file)), *keys
+
+
+def started(make_completer, settings, **changes):
+    """A service with a completer of its own, which its changes belong to."""
+    return TestClient(create_app(make_completer(**changes), settings), "http://127.0.0.1:8000")
+
+
+def post(client, key, id, *changes):
+    headers = {"authorization": f"Bearer {key}"}
+    return client.post("/phrases", json={"id": id, "changes": list(changes)}, headers=headers)
+
+
+def listed(client, key, q="so"):
+    return client.get(
+        "/suggest", params={"q": q}, headers={"authorization": f"Bearer {key}"}
+    ).json()[1]
+
+
+def test_changes_are_seen_at_once_and_after_a_start_and_a_swap(make_completer, keyed):
+    settings, editor, key = keyed
+    with started(make_completer, settings) as client:
+        assert listed(client, key) == ["soup"]
+        answer = post(client, editor, "1", {"phrase": "sorbet", "popularity": 99999})
+        assert (answer.status_code, answer.json()) == (200, {"number": 1})
+        assert listed(client, key) == ["sorbet", "soup"]
+        both = {"phrase": "soup", "delete": True}, {"phrase": "socca", "by": 3}
+        assert post(client, editor, "2", *both).json() == {"number": 2}
+        assert listed(client, key) == ["sorbet", "socca"]
+    with started(make_completer, settings) as client:  # what killed the first is no matter
+        assert listed(client, key) == ["sorbet", "socca"]
+    denying = make_completer().denying(DenyList(("socca",)))
+    with TestClient(create_app(denying, settings), "http://127.0.0.1:8000") as client:
+        assert listed(client, key) == ["sorbet"]  # another model, whose editor denies it
+
+
+def test_a_batch_that_is_sent_again_counts_once(make_completer, keyed):
+    settings, editor, _ = keyed
+    counted = {"phrase": "sorbet", "by": 5}
+    with started(make_completer, settings) as client:
+        assert [post(client, editor, "1", counted).json()["number"] for _ in range(3)] == [1, 1, 1]
+        live = client.app.changes._completer.live
+        once = live.weight(live.find("sorbet"))
+    with started(make_completer, settings) as client:
+        assert post(client, editor, "1", counted).json() == {"number": 1}
+        live = client.app.changes._completer.live
+        assert live.weight(live.find("sorbet")) == once
+
+
+def test_what_one_process_stores_another_sees_within_a_second(make_completer, keyed):
+    settings, editor, key = keyed
+    with started(make_completer, settings) as one, started(make_completer, settings) as other:
+        post(one, editor, "1", {"phrase": "sorbet", "popularity": 9})
+        began = time.monotonic()
+        while "sorbet" not in listed(other, key) and time.monotonic() - began < 30:
+            time.sleep(0.02)
+        assert "sorbet" in listed(other, key)
+
+
+def test_batches_of_many_writers_have_one_order(completer, any_settings):
+    stores = [Store(any_settings.database, completer) for _ in range(4)]
+
+    def write(n):
+        while True:
+            try:
+                return stores[n % 4].change(f"{n}", [["sorbet", "by", float(n)]])
+            except Exception as error:  # sent again, as who was not answered does
+                if "again and again" not in str(error):
+                    raise
+
+    with ThreadPoolExecutor(4) as pool:
+        numbers = list(pool.map(write, range(24)))
+    assert sorted(numbers) == list(range(1, 25))
+    found = dict(stores[0].changes(0))
+    assert found == {number: [["sorbet", "by", float(n)]] for n, number in enumerate(numbers)}
+    assert [number for number, _ in stores[1].changes(20)] == [21, 22, 23, 24]
+    for store in stores:
+        store.close()
+
+
+def test_only_an_editors_key_changes_anything(make_completer, client, keyed):
+    settings, _, key = keyed
+    change = {"phrase": "sorbet", "popularity": 9}
+    with started(make_completer, settings) as keyed_client:
+        for proof, status in ((key, 403), (sign_user(key, "ada"), 403), ("telic_x", 401)):
+            assert post(keyed_client, proof, "1", change).status_code == status
+        assert listed(keyed_client, key) == ["soup"]
+    assert post(client, "", "1", change).json()["error"]["code"] == "no_editor"  # without keys
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [],
+        "sorbet",
+        [{"phrase": "sorbet"}],
+        [{"phrase": "sorbet", "popularity": 1, "by": 1}],
+        [{"phrase": "sorbet", "popularity": -1}],
+        [{"phrase": "sorbet", "popularity": "9"}],
+        [{"phrase": "sorbet", "by": True}],
+        [{"phrase": "sorbet", "by": 10**400}],
+        [{"phrase": "sorbet", "delete": False}],
+        [{"phrase": " ", "by": 1}],
+        [{"phrase": "x" * 100_000, "by": 1}],
+        [{"phrase": "sorbet", "by": 1}, {"phrase": 7, "by": 1}],
+        [{"phrase": "sorbet", "by": 1}, None],
+    ],
+)
+def test_a_batch_with_one_bad_change_changes_nothing(make_completer, settings, tmp_path, changes):
+    key = add_key(tmp_path / "keys.toml", "desk", editor=True)
+    settings = replace(settings, keys=str(tmp_path / "keys.toml"))
+    with started(make_completer, settings) as client:
+        headers = {"authorization": f"Bearer {key}"}
+        given = {"id": "1", "changes": changes}
+        answer = client.post("/phrases", json=given, headers=headers)
+        assert answer.status_code in (413, 422), answer.text
+        assert listed(client, key) == ["soup"]
+        assert post(client, key, "1", {"phrase": "sorbet", "by": 1}).json() == {"number": 1}
