@@ -101,7 +101,11 @@ def test_causes_that_are_there_are_found_and_others_stay_off(caused, lessons, ch
 
 def test_without_causes_no_signal_is_worth_anything():
     searches = Searches(searchers(NOTHING, users=120, sessions=25, nouns=80, seed=4))
-    found = measured(searches, models_of(searches), most=2000)
+    models = models_of(searches)
+    for said in models["all that help"].gates.values():
+        low = float(said.partition("(")[2].split()[0])
+        assert said.startswith("on") == (low > 0), said  # on with certainty, or off
+    found = measured(searches, models, most=2000)
     rows = {row["model"]: row for row in found.rows() if row["slice"] == "all"}
     for model in ("+ time", "+ personal", "+ session", "all that help"):
         assert abs(rows[model]["difference"]) < 0.006, model
