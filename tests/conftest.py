@@ -18,4 +18,4 @@ def pytest_collection_modifyitems(items):
     if not os.environ.get("TELIC_SLOW"):
         for item in items:
             if item.get_closest_marker("slow"):
-                item.add_marker(pytest.mark.skip(reason="slow, on real data: needs TELIC_SLOW=1"))
+                item.add_marker(pytest.mark.skip(reason="slow: needs TELIC_SLOW=1"))

@@ -62,7 +62,9 @@ def running() -> Iterator[Server]:
     try:
         server.create()
         server.start()
-        yield server
-        server.kill()
+        try:
+            yield server
+        finally:
+            server.kill()
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -58,6 +58,7 @@ def catalogue_file(tmp_path_factory, catalogue):
     return file
 
 
+@pytest.mark.slow
 def test_the_whole_chapter_is_one_page_and_goes_on_where_it_stopped(
     tmp_path, catalogue_file, monkeypatch
 ):

@@ -52,6 +52,7 @@ def files(tmp_path, table):
     return {"catalogue": tmp_path / "catalogue.csv", "pairs": tmp_path / "pairs.parquet"}
 
 
+@pytest.mark.slow
 def test_the_whole_chapter_is_one_page(tmp_path, files, monkeypatch):
     monkeypatch.setattr(chapter3, "NAMES", ("mpc", "timesense-s"))
     monkeypatch.setattr(chapter3, "SETTINGS", chapter3.SETTINGS[:1] + chapter3.SETTINGS[-1:])

@@ -57,6 +57,7 @@ def small(problem, monkeypatch):
     experiments._best.cache_clear()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_the_study_runs_resumes_and_prints_json(tmp_path):
     out, work = tmp_path / "report.html", tmp_path / "work"

@@ -8,6 +8,7 @@ from telic.study.saturation.experiments import KINDS, strangers
 from telic.study.steps import Steps
 
 
+@pytest.mark.slow
 def test_bounds_hold_what_they_promise_and_bare_feedback_has_none(monkeypatch):
     monkeypatch.setattr(saturation, "SETTINGS", ("calibrated",))
     report = saturation.study(Steps(), users=30, seeds=1)

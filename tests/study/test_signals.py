@@ -80,6 +80,7 @@ def test_causes_do_what_they_say():
     assert (first.at == again.at).all()
 
 
+@pytest.mark.slow
 def test_the_page_opens_with_real_logs_and_says_what_is_simulated(data, monkeypatch):
     monkeypatch.setattr(signals, "GROWING", (12,))
     report = signals.study(Steps(), users=16, sessions=12, seeds=2, data=data)

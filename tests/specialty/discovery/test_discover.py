@@ -151,6 +151,7 @@ def test_the_default_finds_both_hidden_specialties(hospital):
     assert sum(one.listed_code == "Urology" for one in found.specialties) == 1
 
 
+@pytest.mark.slow
 def test_nothing_is_found_where_nobody_specialises(tmp_path):
     simulate_hospital(tmp_path / "flat", scale=0.05, difficulty=Difficulty(focus=0.0))
     assert discover(read_log(tmp_path / "flat"), restarts=1).specialties == []
@@ -158,6 +159,7 @@ def test_nothing_is_found_where_nobody_specialises(tmp_path):
     assert sum(len(one.users) for one in flat.specialties) < 0.01 * 3269
 
 
+@pytest.mark.slow
 def test_pathselclus_finds_a_hidden_specialty_on_the_fine_view(fine_hospital):
     log, practice = fine_hospital
     found = discover(log, method="pathselclus", restarts=2, threads=2)

@@ -26,6 +26,7 @@ def specialty(users):
     return Specialty("of nothing", None, None, users, [], None, None, None)
 
 
+@pytest.mark.slow
 def test_a_found_specialty_is_far_from_a_cluster_of_nothing(log):
     found = discover(log, method="lda", n_topics=40, restarts=1)
     recognised, notes = recognise_found(log, found, pipeline=PIPELINE)
@@ -37,6 +38,7 @@ def test_a_found_specialty_is_far_from_a_cluster_of_nothing(log):
     assert all("not recognised" in note for note in notes)
 
 
+@pytest.mark.slow
 def test_where_nothing_is_to_find_a_cluster_is_near_a_cluster_of_nothing(log):
     rng = np.random.default_rng(7)
     empty = replace(log, access_encounter=rng.permutation(log.access_encounter))
@@ -53,6 +55,7 @@ def test_where_nothing_is_to_find_a_cluster_is_near_a_cluster_of_nothing(log):
         assert one.of(DE_FACTO)[2] == pytest.approx(one.shuffled_f1, abs=0.12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pipeline", ["chosen", "printed"])
 def test_a_cluster_of_nothing_is_recognised_with_the_same_pipelines(log, pipeline):
     mixed = shuffle(log, n_topics=4)
@@ -89,6 +92,7 @@ def test_the_fine_view_keeps_each_users_number_of_accesses(log):
     np.testing.assert_array_equal(mixed.users, np.flatnonzero(own))
 
 
+@pytest.mark.slow
 def test_small_and_listed_specialties_are_not_recognised(log):
     users = np.arange(12)
     listed = replace(specialty(np.arange(100, 200)), listed_code="Urology")
