@@ -384,3 +384,11 @@ def test_a_file_that_is_no_database(completer, tmp_path):
     (tmp_path / "x.sqlite").write_text("not a database, but long enough to be looked at " * 99)
     with pytest.raises(InputError, match="cannot be opened"):
         Store(f"sqlite:///{tmp_path}/x.sqlite", completer)
+
+
+def test_a_call_that_begins_while_the_store_is_closed_leaves_no_connection(completer, settings):
+    store = Store(settings.database, completer)
+    store.close()
+    assert store.changes(0) == []  # a thread that was on its way
+    assert store._engine.pool.checkedin() == 0
+    store.release()

@@ -66,7 +66,7 @@ class Changes:
         except StoreError as error:
             raise InputError(f"the database: {error}.") from None
         finally:
-            store.close()  # an application that is never started holds no connection
+            store.release()  # an application that is never started holds no connection
 
     def start(self) -> None:
         """Begin to look for what others store."""

@@ -159,6 +159,7 @@ class Store:
         self.model = fingerprint(completer)
         self._completer = completer
         self._max_history = max_history
+        self._closed = False
         self._engine = open_engine(url)
         self._writes = self._engine.execution_options(writes=True)
         try:
@@ -251,9 +252,14 @@ class Store:
         with self._transaction(self._engine) as connection:
             return figures(connection, SUBMISSIONS, tenant=tenant, now=_now(), days=days)
 
-    def close(self) -> None:
-        """Close every connection."""
+    def release(self) -> None:
+        """Close every connection that nobody uses; the next call opens one anew."""
         self._engine.dispose()
+
+    def close(self) -> None:
+        """Close every connection; a call that is still on its way in a thread keeps none either."""
+        self._closed = True
+        self.release()
 
     def _record(self, connection: Connection, submissions: Sequence[Submission]) -> list[Outcome]:
         keys = list({(each.user, each.composition) for each in submissions})
@@ -328,6 +334,9 @@ class Store:
             if isinstance(error, Gone):
                 self._engine.dispose()
             raise StoreError(_reason(error)) from None
+        finally:
+            if self._closed:  # since this began: what it opened would stay open
+                self.release()
 
 
 def fingerprint(completer: Completer) -> str:
