@@ -21,8 +21,9 @@ def test_the_page_compares_every_method_with_logistic_regression(monkeypatch):
     monkeypatch.setattr(top_of_list, "labelled_set", made_up)
     monkeypatch.setattr(top_of_list, "CASES", {"two": ("made-up", None), "class 2": ("it", 2)})
     page = top_of_list.study(Steps(), rows=1200, resamples=20)
-    gains, values, sets = (table.records() for table in page.tables)
+    verdict, gains, values, sets = (table.records() for table in page.tables)
     assert len(values) == 2 * 5
+    assert [row["sets"] for row in verdict] == [2] * 4
     assert len(gains) == 2 * 4
     assert [row["average precision"][0] for row in gains] == sorted(
         row["average precision"][0] for row in gains
@@ -40,12 +41,11 @@ def test_the_page_compares_every_method_with_logistic_regression(monkeypatch):
 
 
 def test_the_verdict_counts_what_is_sure():
-    names = {f"{name}, gain": None for name in top_of_list.COMPARED}
-    spans = [[0.1, 0.05, 0.2], [-0.1, -0.2, -0.05], [0.1, -0.1, 0.2]]
-    lines = [{"method": "ridge", **dict.fromkeys(names, span)} for span in spans]
-    text = top_of_list.verdict([{"method": "logistic regression"}, *lines])
-    assert "Ridge is surely better in average precision on 1 of 3 sets and worse on 1" in text
-    assert "Logistic" not in text
+    spans = [[0.1, 0.05, 0.2], [-0.1, -0.2, -0.05], [0.1, -0.1, 0.2], [0.2, 0.1, 0.3]]
+    gains = [dict.fromkeys([f"{name}, gain" for name in top_of_list.COMPARED], s) for s in spans]
+    lines = [{"method": "ridge", **gain} for gain in gains]
+    (row,) = top_of_list.verdict_table([{"method": "logistic regression"}, *lines]).records()
+    assert list(row.values()) == ["ridge", 4, 2, 1, 2, 1]
 
 
 def test_a_missing_set_is_named_before_any_work(tmp_path):

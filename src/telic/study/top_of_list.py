@@ -29,27 +29,35 @@ CASES = {
     "clothing reviews, one star": ("clothing_reviews_tfidf", 1),
 }
 """Data set, and which of its classes is positive (None: its own two labels)."""
-STRENGTHS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+STRENGTHS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 """Ridge weights of the mean loss, the same for all."""
-RANGES = ({"fpr": (0, 0.01)}, {"fpr": (0, 0.05)}, {"fpr": (0, 0.2)},
-          {"fpr": (0, 0.05), "min_tpr": 0.2})  # fmt: skip
+RANGES = {
+    "highest 1 %": {"fpr": (0, 0.01)},
+    "highest 5 %": {"fpr": (0, 0.05)},
+    "highest 20 %": {"fpr": (0, 0.2)},
+    "highest 5 %, lowest positives": {"fpr": (0, 0.05), "min_tpr": 0.2},
+}
 K = 100
 
 
-def candidates(rows: int) -> dict[str, list[Any]]:
-    """Return each method's estimators, of which the validation rows choose one."""
+def candidates(rows: int) -> dict[str, dict[str, Any]]:
+    """Return each method's estimators by what is set, of which the validation rows choose one."""
     whole = partial(PairwiseAUC, loss="squared_hinge", tol=1e-5)
-    return {
-        "logistic regression": [
-            LogisticRegression(C=1 / (beta * rows), max_iter=1000) for beta in STRENGTHS
-        ],
-        "ridge": [RidgeClassifier(alpha=beta * rows) for beta in STRENGTHS],
-        "square loss of all pairs": [ConjugateGradientAUC(beta, tol=1e-6) for beta in STRENGTHS],
-        "squared hinge of all pairs": [whole(beta) for beta in STRENGTHS],
-        "squared hinge, range chosen": [
-            whole(beta, **span) for span in RANGES for beta in STRENGTHS
-        ],
+    makers = {
+        "logistic regression": lambda beta: LogisticRegression(C=1 / (beta * rows), max_iter=1000),
+        "ridge": lambda beta: RidgeClassifier(alpha=beta * rows),
+        "square loss of all pairs": partial(ConjugateGradientAUC, tol=1e-6),
+        "squared hinge of all pairs": whole,
     }
+    found = {
+        method: {f"{beta:g}": make(beta) for beta in STRENGTHS} for method, make in makers.items()
+    }
+    found["squared hinge, range chosen"] = {
+        f"{beta:g}, {name}": whole(beta, **span)
+        for name, span in RANGES.items()
+        for beta in STRENGTHS
+    }
+    return found
 
 
 def measured(
@@ -72,13 +80,16 @@ def measured(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.filterwarnings("ignore", "all weights are 0")
-            fitted = [model.fit(Z["f"], positive[fit]) for model in models]
-        best = max(
-            fitted, key=lambda m: average_precision(positive[choose], m.decision_function(Z["c"]))
-        )
-        scores[method] = best.decision_function(Z["t"])
-        truth, found = positive[test], scores[method]
-        line: dict[str, Any] = {"case": case, "method": method}
+            for model in models.values():
+                model.fit(Z["f"], positive[fit])
+        worth = {
+            name: average_precision(positive[choose], model.decision_function(Z["c"]))
+            for name, model in models.items()
+        }
+        chosen = max(worth, key=worth.__getitem__)
+        truth, found = positive[test], models[chosen].decision_function(Z["t"])
+        scores[method] = found
+        line: dict[str, Any] = {"case": case, "method": method, "chosen": chosen}
         for name, measure in MEASURES.items():
             line[name] = measure(truth, found)
             rival = scores["logistic regression"]
@@ -134,7 +145,7 @@ def study(
         case: steps(case, measured, case=case, resamples=resamples, **settings) for case in CASES
     }
     lines = [line for one in found.values() for line in one["lines"]]
-    page.text(verdict(lines))
+    page.table(verdict_table(lines))
     page.table(gains_table(lines))
     page.table(values_table(lines))
     page.table(
@@ -164,39 +175,44 @@ def study(
     return page
 
 
-def verdict(lines: list[dict[str, Any]]) -> str:
-    """Say how often each method is surely better or worse than logistic regression."""
-    words = []
-    for method in dict.fromkeys(line["method"] for line in lines):
-        gains = [
-            line for line in lines if line["method"] == method and f"{COMPARED[0]}, gain" in line
-        ]
-        counts = []
-        for name in COMPARED if gains else ():
-            spans = [line[f"{name}, gain"] for line in gains]
-            better, worse = (
-                sum(low > 0 for _, low, _ in spans),
-                sum(high < 0 for _, _, high in spans),
-            )
-            counts.append(f"{name} on {better} of {len(spans)} sets and worse on {worse}")
-        if counts:
-            words.append(
-                f"{method[0].upper()}{method[1:]} is surely better in {'; in '.join(counts)}."
-            )
-    return "Against logistic regression, at 95 %: " + " ".join(words)
+def verdict_table(lines: list[dict[str, Any]]) -> Table:
+    """Count the sets on which each method is surely better or worse than logistic regression."""
+    rows = []
+    for method in dict.fromkeys(line["method"] for line in lines if len(gains_of(line)) > 0):
+        spans = [gains_of(line) for line in lines if line["method"] == method]
+        rows.append(
+            [
+                method,
+                len(spans),
+                *(
+                    sum(sure(own[name]) for own in spans)
+                    for name in COMPARED
+                    for sure in (lambda gain: gain[1] > 0, lambda gain: gain[2] < 0)
+                ),
+            ]
+        )
+    sides = [f"{name}, {side}" for name in COMPARED for side in ("better", "worse")]
+    return Table(
+        "On how many sets a method is surely better, or worse, than logistic regression",
+        {"method": "", "sets": "d", **dict.fromkeys(sides, "d")},
+        rows,
+        note="At 95 %, each difference by itself.",
+    )
+
+
+def gains_of(line: dict[str, Any]) -> dict[str, Any]:
+    """Return a line's differences from logistic regression: none in its own line."""
+    return {name: line[f"{name}, gain"] for name in COMPARED if f"{name}, gain" in line}
 
 
 def gains_table(lines: list[dict[str, Any]]) -> Table:
     """Return the differences from logistic regression, with their intervals, losses first."""
-    shown = [line for line in lines if f"{COMPARED[0]}, gain" in line]
-    shown.sort(key=lambda line: line[f"{COMPARED[0]}, gain"][0])
+    shown = [line for line in lines if gains_of(line)]
+    shown.sort(key=lambda line: gains_of(line)[COMPARED[0]][0])
     return Table(
         "Gain over logistic regression, losses first",
         {"set": "", "method": "", **dict.fromkeys(COMPARED, "{:+.4f} ({:+.4f} … {:+.4f})")},
-        [
-            [line["case"], line["method"], *(line[f"{name}, gain"] for name in COMPARED)]
-            for line in shown
-        ],
+        [[line["case"], line["method"], *gains_of(line).values()] for line in shown],
         note="With 95 % intervals over resampled rows.",
     )
 
@@ -205,7 +221,17 @@ def values_table(lines: list[dict[str, Any]]) -> Table:
     """Return every measure of every method."""
     return Table(
         "All measures",
-        {"set": "", "method": "", **dict.fromkeys(MEASURES, ".4f")},
-        [[line["case"], line["method"], *(line[name] for name in MEASURES)] for line in lines],
-        note="The AUC to 5 % is the mean true-positive rate at false-positive rates up to 5 %.",
+        {"set": "", "method": "", "chosen": "", **dict.fromkeys(MEASURES, ".4f")},
+        [
+            [line["case"], line["method"], _remarked(line["chosen"]), *map(line.get, MEASURES)]
+            for line in lines
+        ],
+        note="The AUC to 5 % is the mean true-positive rate at false-positive rates up to 5 %. Chosen "
+        "is the ridge weight, and the range; * marks a weight at an end of the grid.",
     )
+
+
+def _remarked(chosen: str) -> str:
+    weight, *span = chosen.split(", ", 1)
+    ends = f"{STRENGTHS[0]:g}", f"{STRENGTHS[-1]:g}"
+    return ", ".join([weight + "*" * (weight in ends), *span])
