@@ -3,7 +3,7 @@
 from telic.completion.adaqac import BOUNDED, CAREFUL, PAPER, PROTOCOLS, Protocol
 from telic.completion.cold_start import fit_files
 from telic.completion.compare import compare_completers
-from telic.completion.completer import Completer, UserState
+from telic.completion.completer import Completer
 from telic.completion.composition import Composition, Lesson
 from telic.completion.evaluation import Result, evaluate
 from telic.completion.fitting import fit_completer
@@ -15,6 +15,7 @@ from telic.completion.replay import Replay
 from telic.completion.rules import DenyList, Synonyms
 from telic.completion.saturation import Saturation
 from telic.completion.suggestion import Explanation, Suggestion
+from telic.completion.user_state import UserState
 
 __all__ = [
     "BOUNDED",

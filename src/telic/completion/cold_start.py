@@ -9,7 +9,7 @@ import numpy as np
 
 from telic.completion.adaqac import CAREFUL, D, Design, Protocol
 from telic.completion.appaware_signals import MINUTES
-from telic.completion.completer import Completer, UserState
+from telic.completion.completer import Completer
 from telic.completion.contexts import Contexts
 from telic.completion.counted import CountedLog, count_logs, work_folder
 from telic.completion.entries import Duplicates, Entries, Gathered
@@ -27,6 +27,7 @@ from telic.completion.sources import (
     source_said,
     submissions_of,
 )
+from telic.completion.user_state import UserState
 from telic.completion.words import WordIndex
 from telic.data.phrases import OnBadRow
 from telic.errors import InputError

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from telic.completion.completer import Completer, UserState
+from telic.completion.completer import Completer
 from telic.completion.phones import Phone
+from telic.completion.user_state import UserState
 from telic.data.compositions import CompositionLog
 from telic.errors import InputError
 from telic.evaluate import PairedTest, paired_t_test

@@ -13,14 +13,14 @@ import numpy as np
 from telic.completion.beyond import beyond, typed_words
 from telic.completion.contexts import Filter
 from telic.completion.feedback import Feedback
-from telic.completion.folding import fold
-from telic.completion.index import checked_form, encoded_prefix
+from telic.completion.folding import checked_form, encoded_prefix, fold
 from telic.completion.own_queries import OTHERS, OwnQueries, OwnQuery, own_relevance
 from telic.completion.phones import Phone
 from telic.completion.suggestion import Keystroke, Listed, Suggestion
 
 if TYPE_CHECKING:
-    from telic.completion.completer import Completer, UserState
+    from telic.completion.completer import Completer
+    from telic.completion.user_state import UserState
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,14 @@ import numpy as np
 from telic.completion.adaqac import CAREFUL, D, Design, Protocol
 from telic.completion.appaware_evaluation import PhoneModels, fit_phone_models
 from telic.completion.appaware_signals import MINUTES
-from telic.completion.completer import Completer, UserState, served
+from telic.completion.completer import Completer, served
 from telic.completion.harm import Gate, run_checks
 from telic.completion.index import PrefixIndex
 from telic.completion.models import Models, fit_models, fit_relevance
 from telic.completion.phones import PhoneRanker
 from telic.completion.relevance import WINDOW, Relevance, shared_parts
 from telic.completion.replay import TEST, Replay
+from telic.completion.user_state import UserState
 
 
 def fit_completer(

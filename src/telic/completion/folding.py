@@ -3,6 +3,9 @@
 import re
 import unicodedata
 
+from telic.data.contracts import MAX_TEXT
+from telic.errors import InputError
+
 _MARKS = re.compile(
     "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f"
     "\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u093c\u200c\u200d]+"
@@ -27,6 +30,8 @@ _LETTERS = str.maketrans(
     }
 )
 """Letters that have no decomposition but are typed as others."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_MATCHES_NOTHING = b"\xff"  # a byte that UTF-8 never uses
 
 
 def fold(text: str) -> str:
@@ -75,6 +80,32 @@ def fold(text: str) -> str:
     words = text.split()
     folded = " ".join(words)
     return folded + " " if words and text[-1].isspace() else folded
+
+
+def encoded_prefix(prefix: str) -> bytes:
+    """Return a prefix's folded form in UTF-8, or what matches nothing."""
+    if not isinstance(prefix, str):
+        raise InputError(f"prefix is {prefix!r}, expected a str.")
+    if len(prefix) > MAX_TEXT:
+        return _MATCHES_NOTHING
+    # No phrase has a lone surrogate, so a prefix that has one finds nothing.
+    return fold(prefix).encode(errors="surrogatepass")
+
+
+def checked_form(phrase: str, name: str) -> str:
+    """Return the folded form of a phrase; InputError about `name` if it cannot be indexed."""
+    if not isinstance(phrase, str):
+        problem = "expected a str"
+    elif len(phrase) > MAX_TEXT:
+        problem = f"of {len(phrase)} characters, expected at most {MAX_TEXT}"
+    elif _SURROGATE.search(phrase):
+        problem = "expected valid Unicode without lone surrogates"
+    elif form := fold(phrase):
+        return form
+    else:
+        problem = "expected something to match besides white space and diacritics"
+    shown = repr(phrase) if len(repr(phrase)) <= 60 else f"{repr(phrase)[:60]}..."
+    raise InputError(f"{name} is {shown}: {problem}. Drop or mend it.")
 
 
 def _without_marks(text: str) -> str:

@@ -1,6 +1,5 @@
 """The prefix index: the heaviest phrases that start with what has been typed."""
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -11,17 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from telic.completion import index_kernels as kernels
-from telic.completion.folding import fold
+from telic.completion.folding import checked_form, encoded_prefix
 from telic.data import load_model, save_model
-from telic.data.contracts import MAX_TEXT
 from telic.errors import InputError
 
-MAX_LENGTH = MAX_TEXT
-"""Characters that a phrase may have. A longer prefix matches nothing, at no cost."""
-
 _KIND = "prefix-index"
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_MATCHES_NOTHING = b"\xff"  # a byte that UTF-8 never uses
 
 
 class Place(NamedTuple):
@@ -106,8 +99,9 @@ class PrefixIndex:
         Parameters
         ----------
         phrases : sequence of str, or Arrow array of strings
-            At most `MAX_LENGTH` characters each. A phrase that comes again, in the same spelling,
-            is one entry with the sum of the weights. No phrase at all makes an empty index.
+            At most `telic.data.contracts.MAX_TEXT` characters each. A phrase that comes again, in
+            the same spelling, is one entry with the sum of the weights. No phrase at all makes an
+            empty index.
         weights : array-like, shape (n,)
             Weight of each phrase, finite and at least 0.
         hot_top : int, default 50
@@ -328,32 +322,6 @@ class PrefixIndex:
         ranges = np.empty((kernels.large_ranges(text, offsets, smallest, none), 2), np.int64)
         kernels.large_ranges(text, offsets, smallest, ranges)
         return np.unique(ranges, axis=0)
-
-
-def encoded_prefix(prefix: str) -> bytes:
-    """Return a prefix's folded form in UTF-8, or what matches nothing."""
-    if not isinstance(prefix, str):
-        raise InputError(f"prefix is {prefix!r}, expected a str.")
-    if len(prefix) > MAX_LENGTH:
-        return _MATCHES_NOTHING
-    # No phrase has a lone surrogate, so a prefix that has one finds nothing.
-    return fold(prefix).encode(errors="surrogatepass")
-
-
-def checked_form(phrase: str, name: str) -> str:
-    """Return the folded form of a phrase; InputError about `name` if it cannot be indexed."""
-    if not isinstance(phrase, str):
-        problem = "expected a str"
-    elif len(phrase) > MAX_LENGTH:
-        problem = f"of {len(phrase)} characters, expected at most {MAX_LENGTH}"
-    elif _SURROGATE.search(phrase):
-        problem = "expected valid Unicode without lone surrogates"
-    elif form := fold(phrase):
-        return form
-    else:
-        problem = "expected something to match besides white space and diacritics"
-    shown = repr(phrase) if len(repr(phrase)) <= 60 else f"{repr(phrase)[:60]}..."
-    raise InputError(f"{name} is {shown}: {problem}. Drop or mend it.")
 
 
 def _encoded_phrases(phrases: Iterable) -> tuple[pa.Array, pa.Array]:

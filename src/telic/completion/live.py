@@ -10,7 +10,8 @@ import numpy as np
 
 from telic.completion.beyond import OwnWords
 from telic.completion.contexts import NO_VALUE
-from telic.completion.index import PrefixIndex, checked_form
+from telic.completion.folding import checked_form
+from telic.completion.index import PrefixIndex
 from telic.completion.words import WordIndex
 from telic.data.queries import MAX_COUNT
 from telic.errors import InputError

@@ -12,7 +12,8 @@ from telic.completion.contexts import Filter
 from telic.completion.index import Place
 
 if TYPE_CHECKING:
-    from telic.completion.completer import Completer, UserState
+    from telic.completion.completer import Completer
+    from telic.completion.user_state import UserState
 
 
 OTHERS = 1 << 30

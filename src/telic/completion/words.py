@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from telic.completion import word_kernels as kernels
 from telic.completion.contexts import Filter
 from telic.completion.folding import fold
-from telic.completion.index import MAX_LENGTH, PrefixIndex, block_maxima, compact
+from telic.completion.index import PrefixIndex, block_maxima, compact
+from telic.data.contracts import MAX_TEXT
 
 HALF_EDIT = float(np.log(10))
 """What half an edit takes from a logarithm of popularity: a phrase with an edit must be a hundred
@@ -194,7 +195,7 @@ class WordIndex:
         scores : float64 array
         """
         nothing = np.empty(0, np.int64), np.empty(0)
-        if len(typed) > MAX_LENGTH or not len(self.heads):
+        if len(typed) > MAX_TEXT or not len(self.heads):
             return nothing
         folded = fold(typed)
         tokens = words_of(folded)[:MAX_TOKENS]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
 from telic.completion import Completer, Composition, Phone, UserState
-from telic.completion.index import encoded_prefix
+from telic.completion.folding import encoded_prefix
 from telic.completion.suggestion import Listed
 from telic.serve.access import tenant_of
 from telic.serve.journal import Journal
