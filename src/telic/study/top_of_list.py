@@ -1,6 +1,7 @@
 """The top of the list: who ranks rare rows best where only the first ones are looked at."""
 
 import warnings
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ CASES = {
 """Data set, and which of its classes is positive (None: its own two labels)."""
 STRENGTHS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 """Ridge weights of the mean loss, the same for all."""
-RANGES = {
+RANGES: dict[str, dict[str, Any]] = {
     "highest 1 %": {"fpr": (0, 0.01)},
     "highest 5 %": {"fpr": (0, 0.05)},
     "highest 20 %": {"fpr": (0, 0.2)},
@@ -43,7 +44,7 @@ K = 100
 def candidates(rows: int) -> dict[str, dict[str, Any]]:
     """Return each method's estimators by what is set, of which the validation rows choose one."""
     whole = partial(PairwiseAUC, loss="squared_hinge", tol=1e-5)
-    makers = {
+    makers: dict[str, Callable[[float], Any]] = {
         "logistic regression": lambda beta: LogisticRegression(C=1 / (beta * rows), max_iter=1000),
         "ridge": lambda beta: RidgeClassifier(alpha=beta * rows),
         "square loss of all pairs": partial(ConjugateGradientAUC, tol=1e-6),
