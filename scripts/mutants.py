@@ -208,7 +208,9 @@ class Reach:
         sources = sorted((ROOT / SOURCE).rglob("*.py"))
         self.imports = {path: imported(path) for path in [*tests, *sources]}
         self.tests = tests
-        self.kernels = {path for path in sources if "njit" in path.read_text(encoding="utf-8")}
+        self.kernels = {
+            path for path in sources if "telic.kernels" in path.read_text(encoding="utf-8")
+        }
 
     def distance(self, start: Path, goal: Path) -> int | None:
         """How many imports lead from a file to another."""

@@ -7,11 +7,9 @@ import pytest
 # scikit-learn's checks of the array API run only with SciPy's own support, which is off by default.
 os.environ["SCIPY_ARRAY_API"] = "1"
 
-# numba's cache on disk is not safe when several processes write it: each worker has its own.
-_worker = os.environ.get("PYTEST_XDIST_WORKER")
-if _worker:
-    _caches = Path(__file__).parent.parent / ".pytest_cache" / "numba"
-    os.environ["NUMBA_CACHE_DIR"] = str(Path(os.environ.get("NUMBA_CACHE_DIR", _caches)) / _worker)
+os.environ.setdefault(
+    "NUMBA_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "numba")
+)
 
 
 def pytest_collection_modifyitems(items):

@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 SRC = Path(__file__).parents[1] / "src"
-KERNEL = {"njit", "overload", "intrinsic", "register_jitable"}
+KERNEL = {"kernel", "overload", "intrinsic", "register_jitable"}
 
 
 def is_kernel(function):

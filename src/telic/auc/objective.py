@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from telic.auc.drawn_rows import Matrix
+from telic.kernels import kernel
 from telic.optim.rows import FAST
 
 Callback = Callable[[float, np.ndarray], bool | None]
@@ -148,7 +148,7 @@ def rounding(raw: np.ndarray, n: int) -> np.ndarray:
     return (32 + 8 * np.sqrt(n)) * np.finfo(float).eps * np.diag(raw)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def _weigh(rows, offset, weights, out):
     """(rows − offset)·weights into out, at once: NumPy reads short rows twice and slowly."""
     for i in range(rows.shape[0]):

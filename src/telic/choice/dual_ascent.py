@@ -20,11 +20,11 @@ number. The bound stays that of (3.3.5) itself: any p gives one.
 """
 
 import numpy as np
-from numba import njit
 
 from telic.choice.elastic_net import Elastic, Fit, Progress, target_gap
 from telic.choice.factored_choices import FactoredChoices, squared_norms
 from telic.errors import InputError
+from telic.kernels import kernel
 
 CONDITION = 10.0, 100.0
 """Passes that plain ascent may need, at least and at most; `extra` is what brings it down to the
@@ -128,7 +128,7 @@ def fit_sdca(
     return Fit(best, "sdca", float(done), history, gap, target).checked()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pass(rows, order, curvature, v, p, l1, l2, linear, new):
     """One pass in the given order."""
     for c in order:
@@ -154,7 +154,7 @@ def _pass(rows, order, curvature, v, p, l1, l2, linear, new):
                 v[rows.first + rows.shared_feature[e]] += rows.shared_value[e] * change
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _probabilities(linear, a, p):
     """Put in p's place the p of the simplex with the largest ``entropy + linear'p - a/2 |p|^2``.
 
@@ -188,7 +188,7 @@ def _probabilities(linear, a, p):
     _surely(linear, a, p)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _surely(linear, a, p):
     """Do as `_probabilities` does, from the start and without fail.
 

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy
-from numba import njit
 
 from telic.choice.choices import Choices
 from telic.errors import InputError
+from telic.kernels import kernel
 
 
 class FactoredRows(NamedTuple):
@@ -266,7 +266,7 @@ def _ranges(start: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return np.arange(begins[-1]) + shift, begins
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _twice(start, position, size):
     """Whether a position is out of range or comes twice with one owner."""
     seen = np.full(size, -1)
@@ -279,7 +279,7 @@ def _twice(start, position, size):
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scores(rows, w, out):
     """Write the score of every row."""
     for c in range(len(rows.start) - 1):
@@ -293,7 +293,7 @@ def _scores(rows, w, out):
             out[r] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _transposed(rows, residual, out):
     """Add every row's features, times its residual, to out."""
     for c in range(len(rows.start) - 1):

@@ -1,16 +1,17 @@
 """Numba pieces that the solvers share: softmax, soft-thresholding, moments."""
 
 import numpy as np
-from numba import njit
+
+from telic.kernels import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def soft(z, threshold):
     """Soft-thresholding of one number."""
     return np.sign(z) * max(abs(z) - threshold, 0.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def softmax(p, size, top):
     """Turn the first scores, whose largest is `top`, into probabilities; return their sum."""
     total = 0.0
@@ -22,7 +23,7 @@ def softmax(p, size, top):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def softmax_rows(x, offset, first, last, w, p):
     """Write the probabilities of rows first:last into p[:last - first]; return log of their sum."""
     top = -np.inf
@@ -35,7 +36,7 @@ def softmax_rows(x, offset, first, last, w, p):
     return top + np.log(softmax(p, last - first, top))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_moments(x, offset, start, chosen, first, last, w, p, mean, gradient, hessian):
     """Add gradient and Hessian over the choices first:last; return their loss, without penalty."""
     d = x.shape[1]

@@ -7,12 +7,12 @@ probability a candidate.
 """
 
 import numpy as np
-from numba import njit
 
 from telic.choice.elastic_net import Elastic, Fit, Progress, target_gap
 from telic.choice.factored_choices import FactoredChoices, squared_norms
 from telic.choice.logit_kernels import soft, softmax
 from telic.errors import InputError
+from telic.kernels import kernel
 
 W, MEAN, CHANGE, LAST = 0, 1, 2, 3
 
@@ -123,7 +123,7 @@ def _step_sizes(choices: FactoredChoices, penalty: Elastic, batch_size: int) -> 
     return 2 / (both * (curvature + worst / batch_size) + slack + 1e-300)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _lagged(w, g, step, l1, l2, m):
     """Apply m proximal steps with the constant slope g to one weight."""
     # Where step * l2 is below the rounding of 1, 1 + step * l2 would forget it.
@@ -151,7 +151,7 @@ def _lagged(w, g, step, l1, l2, m):
     return w
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _catch_up(state, steps, entries, first, now, l1, l2):
     """Bring every weight to the present, which becomes time 0."""
     for j in range(len(state)):
@@ -160,7 +160,7 @@ def _catch_up(state, steps, entries, first, now, l1, l2):
         state[j, LAST] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fresh(state, j, step, now, l1, l2):
     """Read one weight as of the present."""
     row = state[j]
@@ -172,7 +172,7 @@ def _fresh(state, j, step, now, l1, l2):
     return row[W]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pass(rows, order, state, table, steps, batch_size, strengths, touched, change):
     """One pass in the given order; return the number of steps."""
     n, (l1, l2) = len(order), strengths

@@ -5,11 +5,11 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from numba import njit
 
 from telic.choice.choices import Choices
 from telic.choice.logit_kernels import add_moments
 from telic.errors import InputError
+from telic.kernels import kernel
 
 _MAX_NEWTON = 200
 
@@ -203,7 +203,7 @@ def _moments(
     return value, gradient, hessian
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _moments_by_group(x, offset, start, chosen, group, todo, w, p, value, gradient, hessian):
     """Fill loss, gradient and Hessian of every group in todo."""
     d = w.shape[1]

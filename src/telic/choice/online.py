@@ -3,11 +3,11 @@
 from typing import Literal
 
 import numpy as np
-from numba import njit
 
 from telic.choice.choices import Choices
 from telic.choice.logit_kernels import softmax_rows
 from telic.errors import InputError
+from telic.kernels import kernel
 
 Schedule = Literal["annealed", "steady"]
 
@@ -73,7 +73,7 @@ def learn_online(
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def online_step(x, offset, first, last, chosen, w, center, step, l2, p):
     """Move w by one gradient step on the choice with the rows first:last, in place."""
     softmax_rows(x, offset, first, last, w, p)
@@ -84,13 +84,13 @@ def online_step(x, offset, first, last, chosen, w, center, step, l2, p):
         w[j] -= step * slope
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def step_after(step_size, t, annealed):
     """Step size after t updates."""
     return step_size * 0.9**t if annealed else step_size / np.sqrt(1.0 + t)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _walk(x, offset, start, chosen, group, initial, center, step_size, l2, annealed, widest):
     """Weights before every choice and after the last one, group by group."""
     g, d = initial.shape

@@ -3,12 +3,12 @@
 from typing import Literal
 
 import numpy as np
-from numba import njit
 
 from telic.choice.elastic_net import Elastic, Fit, Progress
 from telic.choice.factored_choices import FactoredChoices
 from telic.choice.logit_kernels import soft, softmax_rows
 from telic.errors import InputError
+from telic.kernels import kernel
 
 StepSize = Literal["printed", "corrected"]
 MAX_SIZE = 2000
@@ -135,7 +135,7 @@ def fit_printed(
     return Fit(w, f"printed ({rule} step)", 1.0 + max_passes, history, gap)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _iterate(rows, table, mean, w, iterations, batch_size, rates, every_coordinate, rng):
     """Run iterations of the printed algorithm, in place."""
     (x, offset, start), (eta, l1, l2) = rows, rates

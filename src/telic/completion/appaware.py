@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from numba import njit
 
 from telic.choice import (
     Elastic,
@@ -28,6 +27,7 @@ from telic.completion.relevance import Relevance
 from telic.completion.replay import TRAIN, Moments, Replay
 from telic.errors import InputError
 from telic.evaluate import standard_deviations
+from telic.kernels import kernel
 
 PRINTED = Elastic(1e-4, 1e-4)
 SOLVERS: dict[str, Callable[..., Fit]] = {
@@ -277,7 +277,7 @@ class _Problem:
         )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def score_candidates(candidates, value, order, weights, shares, recency, out):
     """Add each candidate's app score; value: by app, order: by app, -1 if not recently opened."""
     weight_start, weight_app, weight = weights
@@ -296,7 +296,7 @@ def score_candidates(candidates, value, order, weights, shares, recency, out):
         out[j] += total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _score_moments(composition, candidates, apps, installed, recent, weights, shares, recency, out):
     """Score the candidates of every moment; moments of one composition stand together."""
     installed_start, installed_app, installed_value = installed

@@ -6,10 +6,10 @@ from itertools import product
 from typing import Any, Self
 
 import numpy as np
-from numba import njit
 
 from telic.completion.index import PrefixIndex
 from telic.errors import InputError
+from telic.kernels import kernel
 
 NO_VALUE, UNKNOWN, ANY = -1, -2, -3
 """Codes: of a phrase that is limited to no value; of a value that no phrase has; of no filter."""
@@ -191,7 +191,7 @@ class Filter:
         return out[:used]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def passes(codes, wanted, phrase):
     """Whether a phrase passes a filter."""
     for i in range(len(wanted)):
@@ -200,7 +200,7 @@ def passes(codes, wanted, phrase):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_top_where(weights, codes, wanted, boosted, lo, hi, out):
     """Fill out with the heaviest ids of a range that pass a filter and have values; count them."""
     k, found = len(out), 0

@@ -7,7 +7,8 @@ The kernels here are the only place that computes them: training and replay call
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
+
+from telic.kernels import kernel
 
 if TYPE_CHECKING:
     from telic.completion.adaqac import Design
@@ -38,13 +39,13 @@ _SPACE = 32
 _NO_WEIGHTS = np.empty(0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def word_byte(byte):
     """Whether a byte of folded UTF-8 belongs to a word: an ASCII letter or digit, or not ASCII."""
     return byte >= 128 or 48 <= byte <= 57 or 97 <= byte <= 122
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ends_word(prefix, text):
     """Whether the prefix, typed towards the text, stands at the end of one of the text's words."""
     n = len(prefix)
@@ -56,7 +57,7 @@ def ends_word(prefix, text):
     return n == len(text) or not word_byte(text[n])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def slot_of(ids, used, q):
     """Position of suggestion q among the first `used`, or -1."""
     for i in range(used):
@@ -65,7 +66,7 @@ def slot_of(ids, used, q):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def observe_list(ids, table, used, shown, texts, dwell, prefix, blob, offsets):
     """Add one list that was shown for `dwell` seconds and not selected from; return slots used.
 
@@ -96,7 +97,7 @@ def observe_list(ids, table, used, shown, texts, dwell, prefix, blob, offsets):
     return used
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_rows(ids, table, used, previous, wanted, out):
     """Write the row of every wanted suggestion: zeros if it was never shown in the composition."""
     for j in range(len(wanted)):
@@ -107,7 +108,7 @@ def read_rows(ids, table, used, previous, wanted, out):
             out[j, 5] = wanted[j] == previous
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def weigh_rows(rows, relevance, scales, weights, columns, parts, added):
     """Fill the columns of rows of features (see `Design`), their parts and the sums."""
     caps, deviations, bound = scales

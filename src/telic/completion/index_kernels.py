@@ -6,13 +6,14 @@ String i of a table is ``text[offsets[i]:offsets[i + 1]]``. Every range of ids i
 import heapq
 
 import numpy as np
-from numba import njit
+
+from telic.kernels import kernel
 
 BLOCK = 64
 """Weights per block of the range-maximum table."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _compare(text, offsets, i, prefix):
     """Order of string i, cut to the prefix's length, against the prefix: -1, 0 or 1."""
     start = offsets[i]
@@ -23,7 +24,7 @@ def _compare(text, offsets, i, prefix):
     return 0 if length == len(prefix) else -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _first(text, offsets, prefix, lo, least):
     """First id from lo on whose order against the prefix is at least `least`."""
     hi = len(offsets) - 1
@@ -36,14 +37,14 @@ def _first(text, offsets, prefix, lo, least):
     return lo
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def prefix_range(text, offsets, prefix):
     """Ids of the strings that start with the prefix."""
     lo = _first(text, offsets, prefix, 0, 0)
     return lo, _first(text, offsets, prefix, lo, 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ordered(text, start, end, other):
     """Order of text[start:end] against another string: -1, 0 or 1."""
     for p in range(min(end - start, len(other))):
@@ -52,7 +53,7 @@ def _ordered(text, start, end, other):
     return (end - start > len(other)) - (end - start < len(other))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def place(folded, folded_offsets, spelling, spelling_offsets, key, spelled):
     """First id that does not precede a phrase, and whether it is that phrase.
 
@@ -73,7 +74,7 @@ def place(folded, folded_offsets, spelling, spelling_offsets, key, spelled):
     return lo, False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _order_of_phrase(folded, folded_offsets, spelling, spelling_offsets, i, key, spelled):
     """Order of phrase i against another: -1, 0 or 1."""
     order = _ordered(folded, folded_offsets[i], folded_offsets[i + 1], key)
@@ -84,7 +85,7 @@ def _order_of_phrase(folded, folded_offsets, spelling, spelling_offsets, i, key,
     return _ordered(spelling, spelling_offsets[i], spelling_offsets[i + 1], spelled)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def prefix_ranges(text, offsets, prefixes, prefix_offsets, lo, hi):
     """Fill lo and hi with the range of each prefix in a table of prefixes."""
     for q in range(len(lo)):
@@ -92,7 +93,7 @@ def prefix_ranges(text, offsets, prefixes, prefix_offsets, lo, hi):
         lo[q], hi[q] = prefix_range(text, offsets, prefix)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_block_maxima(weights, maxima):
     """Fill maxima[j, b] with the first heaviest id in blocks b to b + 2**j - 1."""
     n_levels, n_blocks = maxima.shape
@@ -105,7 +106,7 @@ def fill_block_maxima(weights, maxima):
             maxima[j, b] = right if weights[right] > weights[left] else left
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scan(weights, lo, hi, best):
     """First heaviest id among best, which lies left of hi, and the range."""
     for i in range(lo, hi):
@@ -114,7 +115,7 @@ def _scan(weights, lo, hi, best):
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _heaviest(weights, maxima, lo, hi):
     """First heaviest id in a range that is not empty."""
     first, last = (lo + BLOCK - 1) // BLOCK, hi // BLOCK
@@ -131,7 +132,7 @@ def _heaviest(weights, maxima, lo, hi):
     return _scan(weights, last * BLOCK, hi, best)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_top(weights, maxima, lo, hi, out):
     """Fill out, no longer than the range, with its heaviest ids: heaviest first, then lowest id."""
     if len(out) == 0:
@@ -148,7 +149,7 @@ def fill_top(weights, maxima, lo, hi, out):
                 heapq.heappush(heap, (-weights[candidate], candidate, left, right))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_range(ranges, lo, hi):
     """Row of [lo, hi) in sorted ranges, or -1."""
     first, last = 0, len(ranges)
@@ -163,7 +164,7 @@ def find_range(ranges, lo, hi):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def top_of_prefix(text, offsets, prefix, weights, maxima, hot_ranges, hot_ids, ids, found):
     """Fill ids, and found with their weights, with the heaviest that start with a prefix; count."""
     lo, hi = prefix_range(text, offsets, prefix)
@@ -178,7 +179,7 @@ def top_of_prefix(text, offsets, prefix, weights, maxima, hot_ranges, hot_ids, i
     return k
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def large_ranges(text, offsets, smallest, out):
     """Fill out with every range of at least `smallest` ids that some prefix has; count them.
 
@@ -211,7 +212,7 @@ def large_ranges(text, offsets, smallest, out):
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _common_prefix(text, offsets, i, j):
     """Length of the longest common prefix of strings i and j."""
     length = min(offsets[i + 1] - offsets[i], offsets[j + 1] - offsets[j])

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-from numba import njit
+
+from telic.kernels import kernel
 
 Scale = Literal["log", "count"]
 NAMES = ("mpc", "personal", "personal-s", "timesense", "timesense-s")
@@ -119,7 +120,7 @@ class Submissions:
         return cls(at, query, user, count, _opening(query, user, first_of_user, min_users))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _opening(query, user, first_of_user, min_users):
     """Mark the submission at which each query has enough users."""
     opens = np.zeros(len(query), np.bool_)
@@ -131,7 +132,7 @@ def _opening(query, user, first_of_user, min_users):
     return opens
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gather_candidates(size, submissions, own, compositions, targets, lists, score, out):
     """Write the most relevant candidates of every target keystroke, as of its composition's start.
 
@@ -228,7 +229,7 @@ def gather_candidates(size, submissions, own, compositions, targets, lists, scor
             place[shown[list_start[k] + i]] = unlisted
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _before(r, rank, q, other_r, other_rank, other_q):
     """Whether a candidate precedes another: by relevance, place in the list shown, number."""
     if r != other_r:
@@ -236,19 +237,19 @@ def _before(r, rank, q, other_r, other_rank, other_q):
     return rank < other_rank if rank != other_rank else q < other_q
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _transform(count, logarithm):
     """The count or its logarithm; sums of floats may end a hair below zero."""
     return np.log1p(max(count, 0.0)) if logarithm else count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def shared_part(popular, recent, factors, logarithm):
     """The part of the relevance that does not depend on the user."""
     return factors[0] * _transform(popular, logarithm) + factors[2] * _transform(recent, logarithm)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def shared_parts(popular, recent, factors, logarithm):
     """Give `shared_part` of many phrases, to the last bit, so that ties stay ties."""
     out = np.empty(len(popular))

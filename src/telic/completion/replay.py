@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Literal, Self
 
 import numpy as np
-from numba import njit
 
 from telic.completion.feedback import WIDTH, observe_list, read_rows
 from telic.completion.folding import fold
@@ -15,6 +14,7 @@ from telic.completion.relevance import WINDOW, Relevance, Submissions, gather_ca
 from telic.data.compositions import CompositionLog
 from telic.data.queries import QueryLog
 from telic.errors import InputError
+from telic.kernels import kernel
 
 TRAIN, VALID, TEST, DROPPED = 0, 1, 2, 3
 Lists = Literal["own", "shown"]
@@ -336,7 +336,7 @@ class Replay:
         return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _replay_feedback(typed, lists, prefixes, phrases, targets, wanted, out):
     """Fill out[row[t]] with the feedback on wanted[t] before keystroke target[t] (ascending)."""
     keystroke_start, at, prefix, previous = typed

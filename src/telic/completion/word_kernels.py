@@ -7,16 +7,16 @@ Costs are counted in half edits.
 import heapq
 
 import numpy as np
-from numba import njit
 
 from telic.completion.contexts import passes
 from telic.completion.index_kernels import BLOCK
+from telic.kernels import kernel
 
 EDIT, UNFINISHED = 2, 1
 """Costs of one edit, and of an earlier word that is only begun."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _against(text, start, end, other, a, b):
     """Order of text[start:end], cut to the length of other[a:b], against it: -1, 0 or 1."""
     length = min(end - start, b - a)
@@ -26,7 +26,7 @@ def _against(text, start, end, other, a, b):
     return 0 if length == b - a else -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _narrow(text, offsets, pairs, lo, hi, depth, other, a, b):
     """Words of a range that go on with other[a:b] after their first `depth` bytes."""
     if depth == 0 and b - a > 1:  # of all words: those with its first two bytes are known
@@ -46,7 +46,7 @@ def _narrow(text, offsets, pairs, lo, hi, depth, other, a, b):
     return lo, _last(text, offsets, lo, hi, depth, other, a, b)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _last(text, offsets, lo, hi, depth, other, a, b):
     """End of the words from lo on that go on with other[a:b], as the word lo does."""
     step = 1  # mostly few do: look near the beginning first
@@ -65,7 +65,7 @@ def _last(text, offsets, lo, hi, depth, other, a, b):
     return left
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_pairs(text, offsets, pairs):
     """Fill pairs[256 * x + y] with the first word that does not precede the bytes x, y."""
     word, n = 0, len(offsets) - 1
@@ -79,7 +79,7 @@ def fill_pairs(text, offsets, pairs):
         pairs[pair] = word
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _width(byte):
     """Bytes of the UTF-8 character that begins with this one."""
     if byte < 0x80:
@@ -89,14 +89,14 @@ def _width(byte):
     return 3 if byte < 0xF0 else 4
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _grown(table, used):
     larger = np.empty((2 * len(table), table.shape[1]), table.dtype)
     larger[:used] = table[:used]
     return larger
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def near(text, offsets, pairs, token, ends, edits, whole):
     """Disjoint ranges of the words that a typed token may mean, with their costs.
 
@@ -171,7 +171,7 @@ def near(text, offsets, pairs, token, ends, edits, whole):
     return _apart(found[:used], len(offsets))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _apart(found, size):
     """Make ranges that are nested or disjoint into disjoint ones, each with its least cost."""
     order = np.argsort(found[:, 0] * (size + 1) + (size - found[:, 1]))
@@ -196,7 +196,7 @@ def _apart(found, size):
     return out[:used]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add(out, used, lo, hi, cost):
     """Write a range unless it is empty; join it to the last where it continues that."""
     if lo >= hi:
@@ -208,14 +208,14 @@ def _add(out, used, lo, hi, cost):
     return used + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_heads(weights, postings, posting_start, heads):
     """Weight of the heaviest phrase that has each word: its first."""
     for word in range(len(heads)):
         heads[word] = weights[postings[posting_start[word]]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _heaviest_word(heads, maxima, lo, hi):
     """First word of a range whose heaviest phrase is heaviest."""
     best = lo
@@ -241,7 +241,7 @@ def _heaviest_word(heads, maxima, lo, hi):
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cost_of(ranges, word):
     """Cost of a word in disjoint, sorted ranges; -1 if it lies in none."""
     first, last = 0, len(ranges)
@@ -256,7 +256,7 @@ def _cost_of(ranges, word):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def best_phrases(bounds, lists, words, wanted_words, unit, skip, budget, filtered, out):
     """Fill ids and scores with the best phrases that have a word for every token; count them.
 

@@ -4,12 +4,12 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 from scipy.stats import norm
 
 from telic.errors import InputError
+from telic.kernels import kernel
 
 
 class AUCInterval(NamedTuple):
@@ -293,7 +293,7 @@ def checked_scores(
     return positive, scores
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count_below(sorted_a, sorted_b):
     """Sum, and sum of squares, of twice the number of b below each a (a tie counts one)."""
     below, upto, total, squares = 0, 0, 0, 0.0
@@ -310,7 +310,7 @@ def _count_below(sorted_a, sorted_b):
     return total, squares
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _weighted_wins(scores, positive, weight):
     """Total weight product of pairs ranked right, ties half; scores ascending."""
     wins, below, start = 0.0, 0.0, 0

@@ -1,10 +1,11 @@
 """Compiled loops over links."""
 
 import numpy as np
-from numba import njit
+
+from telic.kernels import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_unordered(source, target):
     """First link that does not come after its predecessor in (source, target), or -1."""
     for e in range(1, len(source)):
@@ -13,7 +14,7 @@ def first_unordered(source, target):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def stable_order(keys, order, size):
     """Reorder the links in `order` stably by their key in 0 … size − 1."""
     place = np.zeros(size + 1, np.int64)
@@ -27,7 +28,7 @@ def stable_order(keys, order, size):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def row_starts(source, size):
     """CSR row pointers of links sorted by source."""
     indptr = np.zeros(size + 1, np.int64)
@@ -36,7 +37,7 @@ def row_starts(source, size):
     return np.cumsum(indptr)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def induced_rows(indptr, indices, strength, chosen, place, out_indptr, out_indices, out_strength):
     """Keep the links among `chosen` nodes, renumbered by `place` (−1: left out); fill if given."""
     has_strength = len(strength) > 0
@@ -55,7 +56,7 @@ def induced_rows(indptr, indices, strength, chosen, place, out_indptr, out_indic
     return p
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dense_growth(indptr, indices, start, size, order, inside, taken):
     """Grow a set from `start`: always add the node with the most links from the set."""
     order[0] = start

@@ -1,18 +1,17 @@
 """Losses in compiled code, by their number: values, slopes, curvatures, conjugates and proxes."""
 
 import math
-from typing import Any
 
 import numpy as np
-from numba import njit
 
+from telic.kernels import kernel
 from telic.optim.vector_math import exp_negative, log1p_of_share, log_of_share
 
 BLOCK = 1024
 """Rows whose losses are summed together, so that a sum does not depend on the threads."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def loss_value(code, shape, z, y):
     """Loss of one prediction; `losses` holds the definitions."""
     if code == 0:
@@ -30,7 +29,7 @@ def loss_value(code, shape, z, y):
     return math.exp(z) - y * z + constant
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def loss_gradient(code, shape, z, y):
     """Derivative of the loss in the prediction."""
     if code == 0:
@@ -44,7 +43,7 @@ def loss_gradient(code, shape, z, y):
     return math.exp(z) - y
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def loss_curvature(code, shape, z, y):
     """Second derivative of the loss in the prediction."""
     if code == 0:
@@ -59,7 +58,7 @@ def loss_curvature(code, shape, z, y):
     return math.exp(z)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def loss_conjugate(code, shape, a, y):
     """Conjugate of the loss at a point of its domain."""
     if code == 0 or code == 3:
@@ -76,7 +75,7 @@ def loss_conjugate(code, shape, a, y):
     return total - (y * math.log(y) - y if y > 0 else 0.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def loss_prox(code, shape, c, q, y, u, left):
     """Argmin over u of (u − c)²/2 + q loss(u, y), and the loss's derivative there.
 
@@ -110,7 +109,7 @@ def loss_prox(code, shape, c, q, y, u, left):
     return u, slope
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def of_row(values, i):
     """Value of row i; all rows share one where `values` holds no more."""
     return values[i] if values.size > 1 else values[0]
@@ -118,11 +117,10 @@ def of_row(values, i):
 
 # The loops over the logistic losses are made for vector instructions: of one kind, without calls,
 # and with sums that may be reordered.
-_VECTOR: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 _SUMS = {"reassoc", "contract", "nsz"}
 
 
-@njit(**_VECTOR, fastmath=_SUMS)
+@kernel(error_model="numpy", fastmath=_SUMS)
 def _logistic_losses(z, y, mass, move, step):
     total = 0.0
     if mass.size > 1:
@@ -138,7 +136,7 @@ def _logistic_losses(z, y, mass, move, step):
     return mass[0] * total
 
 
-@njit(**_VECTOR, fastmath={"contract"})
+@kernel(error_model="numpy", fastmath={"contract"})
 def _logistic_gradients(z, y, out):
     for i in range(z.size):
         margin = z[i] * y[i]
@@ -147,7 +145,7 @@ def _logistic_gradients(z, y, out):
         out[i] = -y[i] * (small * large if margin > 0.0 else large)
 
 
-@njit(**_VECTOR, fastmath={"contract"})
+@kernel(error_model="numpy", fastmath={"contract"})
 def _logistic_curvatures(z, out):
     for i in range(z.size):
         small = exp_negative(-abs(z[i]))
@@ -156,7 +154,7 @@ def _logistic_curvatures(z, out):
         out[i] = bend if bend > 1e-12 else 1e-12
 
 
-@njit(**_VECTOR, fastmath=_SUMS)
+@kernel(error_model="numpy", fastmath=_SUMS)
 def _logistic_conjugates(a, y, mass, scale):
     total = 0.0
     weighted, share = mass.size > 1, mass[0]
@@ -170,7 +168,7 @@ def _logistic_conjugates(a, y, mass, scale):
     return total
 
 
-@njit(**_VECTOR, fastmath=_SUMS)
+@kernel(error_model="numpy", fastmath=_SUMS)
 def _logistic_balance(z, y, mass, t):
     slope, bend, size = 0.0, 0.0, 0.0
     share = mass[0]
@@ -187,7 +185,7 @@ def _logistic_balance(z, y, mass, t):
     return slope, bend, size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def losses(code, shape, z, y, mass, move, step, sums, turn, threads):
     """Weighted sum of the losses of z + step · move in each block of rows."""
     for block in range(turn, sums.size, threads):
@@ -204,7 +202,7 @@ def losses(code, shape, z, y, mass, move, step, sums, turn, threads):
         sums[block] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gradients(code, shape, z, y, mass, out, turn, threads):
     """Weighted derivatives of the losses; out may be z."""
     begin, end = z.size * turn // threads, z.size * (turn + 1) // threads
@@ -217,7 +215,7 @@ def gradients(code, shape, z, y, mass, out, turn, threads):
         out[i] *= of_row(mass, i)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def curvatures(code, shape, z, y, mass, out, turn, threads):
     """Weighted second derivatives; at least 1e-12, since a flat model would be unbounded."""
     begin, end = z.size * turn // threads, z.size * (turn + 1) // threads
@@ -230,7 +228,7 @@ def curvatures(code, shape, z, y, mass, out, turn, threads):
         out[i] *= of_row(mass, i)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def conjugates(code, shape, a, y, mass, scale, sums, turn, threads):
     """Weighted sum of the conjugates at scale · a / mass (a holds weighted derivatives)."""
     for block in range(turn, sums.size, threads):
@@ -247,7 +245,7 @@ def conjugates(code, shape, a, y, mass, scale, sums, turn, threads):
         sums[block] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _balance(code, shape, z, y, mass, t):
     """Sums of the weighted derivatives at z + t, of the second ones, and of the first's sizes."""
     if code == 1:
@@ -262,7 +260,7 @@ def _balance(code, shape, z, y, mass, t):
     return slope, bend, size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def intercept_shift(code, shape, z, y, mass):
     """Number t that minimises the weighted loss of z + t: safeguarded Newton."""
     low, high, t = -np.inf, np.inf, 0.0

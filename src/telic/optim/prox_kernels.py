@@ -2,13 +2,13 @@
 
 import math
 
-from numba import njit
+from telic.kernels import kernel
 
 BLOCK = 1024
 """Rows whose losses are summed together, so that a sum does not depend on the threads."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def soft(z, threshold):
     """Soft-thresholding of one number."""
     if z > threshold:
@@ -18,7 +18,7 @@ def soft(z, threshold):
     return 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def prox_groups(w, gradient, order, starts, first, last, step, l1, l2):
     """Take one proximal gradient step on the groups from first to last, under a group norm."""
     for g in range(first, last):
@@ -33,7 +33,7 @@ def prox_groups(w, gradient, order, starts, first, last, step, l1, l2):
             w[order[q]] *= factor
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def elastic_net(w, l1, l2):
     """(l2/2)‖w‖² + l1‖w‖₁, summed in blocks for accuracy, without a second vector or BLAS."""
     total = 0.0
@@ -45,7 +45,7 @@ def elastic_net(w, l1, l2):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def squared_excess(v, l1):
     """Sum of the squares of what exceeds l1 in |v|."""
     total = 0.0
@@ -57,7 +57,7 @@ def squared_excess(v, l1):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def violations(gradient, w, l1, l2, out):
     """Distance of −gradient − l2 w from l1 times the subdifferential of |w|."""
     for k in range(w.size):
@@ -68,7 +68,7 @@ def violations(gradient, w, l1, l2, out):
             out[k] = max(0.0, abs(slope) - l1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def decay_tables(rate, powers, sums):
     """(1 − rate)^q and 1 + (1 − rate) + … of q terms, for q = 0, 1, …"""
     power, total = 1.0, 0.0
@@ -79,7 +79,7 @@ def decay_tables(rate, powers, sums):
         power *= 1.0 - rate
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def drifted(w, pull, q, rate, powers, sums):
     """Value of w after q steps w ← (1 − rate) w − pull."""
     if q < powers.size:
@@ -90,7 +90,7 @@ def drifted(w, pull, q, rate, powers, sums):
     return w + shrunk * w + pull * shrunk / rate
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def advance(w, g, q, step, l1, l2, powers, sums):
     """Value of w after q steps w ← soft((1 − step l2) w − step g, step l1): just-in-time update."""
     rate = step * l2

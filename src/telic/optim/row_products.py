@@ -1,7 +1,6 @@
 """Products with the rows of a matrix in compiled code, a share of the rows for each thread."""
 
-from numba import njit
-
+from telic.kernels import kernel
 from telic.optim.rows import (
     entries,
     entries_before,
@@ -16,7 +15,7 @@ _VISIT = 8
 """Stored entries whose products cost as much as going to another row."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cut(A, n, turn, threads):
     """First row of the share `turn`, when rows are shared by their entries and visits."""
     goal = (entries_before(A, n) + _VISIT * n) * turn // threads
@@ -30,14 +29,14 @@ def _cut(A, n, turn, threads):
     return low
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def products(A, w, b, out, turn, threads):
     """Inner products of the rows with w, plus b; a share costs as much as another."""
     for i in range(_cut(A, out.size, turn, threads), _cut(A, out.size, turn + 1, threads)):
         out[i] = row_dot(A, i, w) + b
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def combine(A, a, out, turn, threads):
     """Sum of the rows, weighted by a, of each run of rows into a line of out."""
     runs = out.shape[0]
@@ -49,14 +48,14 @@ def combine(A, a, out, turn, threads):
                 row_add(A, i, a[i], line)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def some_products(columns, working, a, out, turn, threads):
     """Inner products of some columns with a."""
     for r in range(turn, working.size, threads):
         out[r] = row_dot(columns, working[r], a)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def some_sums(columns, working, move, out, turn, threads):
     """Add the columns, weighted by move, to a share of out."""
     low, high = out.size * turn // threads, out.size * (turn + 1) // threads
@@ -71,7 +70,7 @@ def some_sums(columns, working, move, out, turn, threads):
             out[i] += move[r] * x
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def squares(A, out):
     """Squared norms of all rows."""
     for i in range(out.size):

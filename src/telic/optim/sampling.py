@@ -1,9 +1,9 @@
 """Which row is drawn next: probabilities, alias tables, a generator that kernels carry."""
 
 import numpy as np
-from numba import njit
 
 from telic.errors import InputError
+from telic.kernels import kernel
 
 SCHEMES = ("uniform", "lipschitz", "optimal")
 
@@ -71,7 +71,7 @@ def draw_tables(p: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return p.astype(np.float32), threshold, alias
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fill_alias(threshold, alias):
     """Pair columns below 1 with columns above 1 (Vose)."""
     n = threshold.size
@@ -109,7 +109,7 @@ def random_state(seed: int | np.random.Generator | None) -> np.ndarray:
     return generator.integers(0, 2**63, size=1, dtype=np.uint64)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def uniform(state):
     """Uniform number in [0, 1): splitmix64."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -120,7 +120,7 @@ def uniform(state):
     return (z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def draw(state, n, threshold, alias):
     """Index below n drawn from an alias table; uniformly if the table is empty."""
     u = uniform(state) * n

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from telic.errors import InputError
+from telic.kernels import kernel
 from telic.optim.design import Design
 from telic.optim.penalties import ElasticNet
 from telic.optim.problem import make_problem
@@ -136,7 +136,7 @@ def make_softmax_problem(
 _VECTOR = {"contract", "reassoc", "nsz"}
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_VECTOR)
+@kernel(error_model="numpy", fastmath=_VECTOR)
 def _softmax(z, labels, mass, p):
     """Weighted loss of the scores z; p takes the probabilities of the classes."""
     total = 0.0
@@ -153,7 +153,7 @@ def _softmax(z, labels, mass, p):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _conjugates(p, labels, mass, mixed, row, scale):
     """Weighted sum of the conjugates at the slopes of the mixed rows, shrunk by scale."""
     total = 0.0

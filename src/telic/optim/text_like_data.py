@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
+from telic.kernels import kernel
 from telic.optim import sampling
 
 
@@ -76,7 +76,7 @@ def _documents(
     return X, (score - score.mean()) / score.std(), rng
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _draw_words(threshold, alias, cumulative, indptr, indices, counts, place, state):
     """Draw words until each document has its number of distinct ones."""
     for i in range(indptr.size - 1):

@@ -6,7 +6,8 @@ place of the true values.
 """
 
 import numpy as np
-from numba import njit
+
+from telic.kernels import kernel
 
 _LOG2E = 1.4426950408889634
 # ln 2 in two parts: a multiple of the first by a small integer is exact.
@@ -16,7 +17,7 @@ _ROUND = 6755399441055744.0
 
 
 # No sums are reordered here: that would undo the rounding.
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@kernel(error_model="numpy", fastmath={"contract"})
 def exp_negative(x):
     """exp(x) for x <= 0; 2⁻¹⁰²¹ at the least. NaN stays NaN."""
     # Not max(): it would lose a NaN.
@@ -43,7 +44,7 @@ def exp_negative(x):
     return p * power.view(np.float64)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@kernel(error_model="numpy", fastmath={"contract"})
 def log1p_of_share(e):
     """log(1 + e) for e from 0 to 1."""
     large = e > 0.41421356237309503
@@ -65,7 +66,7 @@ def log1p_of_share(e):
     return log + 0.6931471805599453 if large else log
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@kernel(error_model="numpy", fastmath={"contract"})
 def log_of_share(p):
     """log(p) for p from 2⁻¹⁰²² to 1, to 2e-16 or to two units in the last place."""
     bits = np.float64(p).view(np.int64)

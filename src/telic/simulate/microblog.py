@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numba import njit, prange
+from numba import prange
 
 from telic.errors import InputError
 from telic.hin import Links, LinkType, Network, Rule, Schema, induced
 from telic.hin.links import build_links
+from telic.kernels import kernel
 from telic.privacy.risk.look_alikes import mix
 from telic.privacy.threads import threads_for
 
@@ -80,14 +81,14 @@ class Community:
         return min(self.size, max(1, round(possible / LINKS_PER_MEMBER)))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def uniform(seed, user, draw):
     """A number in (0, 1) that depends on the seed, the user and the draw alone."""
     x = mix(mix(np.uint64(seed) + np.uint64(user)) + np.uint64(draw))
     return (np.float64(x >> np.uint64(11)) + 0.5) * 2.0**-53
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@kernel(parallel=True)
 def draw_links(seed, indptr, tail, popularity, alike, place, indices, strength, kept):
     """Draw each user's targets by popularity and strengths by a power law; drop repeats."""
     n = len(indptr) - 1
@@ -112,7 +113,7 @@ def draw_links(seed, indptr, tail, popularity, alike, place, indices, strength, 
         kept[v] = count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def squeeze(indptr, kept, indices, strength):
     """Close the gaps that dropped repeats left, in place; return the new row pointers."""
     out = np.zeros(len(indptr), np.int64)

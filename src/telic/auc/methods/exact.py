@@ -3,7 +3,6 @@
 import warnings
 
 import numpy as np
-from numba import njit
 from scipy import linalg
 
 from telic.auc.drawn_rows import Matrix
@@ -15,6 +14,7 @@ from telic.auc.objective import (
     row_shares,
 )
 from telic.auc.optimality_bound import Curvature, certified
+from telic.kernels import kernel
 from telic.optim.rows import FAST
 
 
@@ -225,7 +225,7 @@ def elastic_net(
     return Solution(w, sweeps)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def _coordinate_descent(hessian, linear, beta1, w, bound, max_iter):
     """Cyclic coordinate descent in place until no column is broken beyond its bound; sweeps."""
     gradient = hessian @ w - linear

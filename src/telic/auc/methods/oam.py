@@ -8,10 +8,10 @@ rows may be sparse, and a step costs O(buffer size × nonzeros).
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from telic.auc.drawn_rows import TINY, row_collect
 from telic.auc.methods.running_moments import SCARCE, count
+from telic.kernels import kernel
 from telic.optim.rows import FAST, Rows, row_add, row_dot
 
 SAME_ROW = 1e-14
@@ -40,7 +40,7 @@ class Reservoirs(NamedTuple):
     """How many rows of the class have been read."""
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, inline="always")
+@kernel(fastmath=FAST, inline="always")
 def _keep(i, c, arrivals, reservoirs):
     """Reservoir sampling: every row of a class is in its buffer with the same probability."""
     _, kept_squares, fresh, sizes, seen = reservoirs
@@ -56,7 +56,7 @@ def _keep(i, c, arrivals, reservoirs):
     kept_squares[c, place] = arrivals.squares[i]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, inline="always")
+@kernel(fastmath=FAST, inline="always")
 def _buffered_dot(rows, reservoirs, c, b, w):
     """Inner product of a buffered row with w."""
     kept, _, fresh, _, _ = reservoirs
@@ -65,7 +65,7 @@ def _buffered_dot(rows, reservoirs, c, b, w):
     return row_dot(kept, c * fresh.shape[1] + b, w)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def oam_sequential_steps(arrivals, reservoirs, counts, w, spread, C, forgetting):
     """One passive-aggressive step for each row of the other class's buffer, in turn.
 
@@ -102,7 +102,7 @@ def oam_sequential_steps(arrivals, reservoirs, counts, w, spread, C, forgetting)
         row_add(rows, i, -1.0, spread)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def oam_gradient_steps(arrivals, reservoirs, counts, w, gathered, scale, rates):
     """One subgradient step on the mean hinge against the other class's buffer; w = s·v.
 

@@ -1,12 +1,11 @@
 """OPAUC: one-pass AUC optimisation by class covariances (Gao, Jin, Zhu and Zhou, 2013)."""
 
-from numba import njit
-
 from telic.auc.methods.running_moments import SCARCE, observe
+from telic.kernels import kernel
 from telic.optim.rows import FAST
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def opauc_steps(X, positive, counts, means, w, covariance, scale, forgetting, beta, step_size):
     """Read rows in order, in place; covariance, (2, d, d), holds the lower triangles only."""
     d = w.size
@@ -42,7 +41,7 @@ def opauc_steps(X, positive, counts, means, w, covariance, scale, forgetting, be
         _step(w, slope, counts, scale, square + trace, beta, step_size)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def opauc_sketch_steps(
     X, positive, counts, means, w, sketch, sums, draws, scale, forgetting, beta, step_size
 ):
@@ -92,7 +91,7 @@ def opauc_sketch_steps(
         _step(w, slope, counts, scale, square + trace / counts[other], beta, step_size)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, inline="always")
+@kernel(fastmath=FAST, inline="always")
 def _step(w, slope, counts, scale, curvature, beta, step_size):
     """Step 1/(L + λt) with L the largest curvature so far and λ = beta/(2p(1−p))."""
     seen = counts[0] + counts[1]

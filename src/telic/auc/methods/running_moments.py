@@ -1,16 +1,16 @@
 """What a stream knows of its two classes: counts and means, forgetting the past if asked."""
 
 import numpy as np
-from numba import njit
 
 from telic.auc.drawn_rows import Matrix
+from telic.kernels import kernel
 from telic.optim.rows import FAST
 
 SCARCE = 1e-100
 """A class whose count was forgotten down to this is treated as never seen."""
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, inline="always")
+@kernel(fastmath=FAST, inline="always")
 def count(is_positive, counts, forgetting):
     """Count one row; index 0 is negative, 1 positive."""
     counts[0] *= forgetting
@@ -18,7 +18,7 @@ def count(is_positive, counts, forgetting):
     counts[1 if is_positive else 0] += 1.0
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, inline="always")
+@kernel(fastmath=FAST, inline="always")
 def observe(X, i, is_positive, counts, means, forgetting):
     """Count row i and move its class's mean, for steps that need the means: O(d)."""
     count(is_positive, counts, forgetting)

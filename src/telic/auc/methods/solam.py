@@ -1,10 +1,10 @@
 """SOLAM (Ying, Wen and Lyu, 2016) and regSOLAM: gradient descent-ascent on the saddle form."""
 
 import numpy as np
-from numba import njit
 
 from telic.auc.drawn_rows import TINY
 from telic.auc.methods.running_moments import count
+from telic.kernels import kernel
 from telic.optim.rows import FAST, row_add, row_dot
 
 FADED = 1e-4
@@ -12,7 +12,7 @@ FADED = 1e-4
 grows as g/s. It is multiplied out then."""
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def solam_steps(
     rows, squares, positive, counts, w, saddle, average, scale, forgetting, beta, radius, step_size
 ):

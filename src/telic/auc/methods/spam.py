@@ -3,12 +3,12 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from telic.auc.drawn_rows import AHEAD, TINY, Draws, Matrix, as_rows, prefetch, row_prefetch
 from telic.auc.objective import Callback, ClassMeans, Solution, class_means
 from telic.auc.optimality_bound import certified
 from telic.errors import InputError
+from telic.kernels import kernel
 from telic.optim.rows import FAST, Rows, row_add, row_dot
 
 STEPS = ("linear", "sqrt", "theory-power", "theory-linear")
@@ -165,7 +165,7 @@ def _step_sizes(
     return (1 + beta**2 / (128 * bound**2)) ** 2 / beta / (times + 1)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def _l2_steps(
     rows, positive, order, w, centre, mean_pos, mean_neg, projected, p, beta, beta1, steps
 ):
@@ -201,7 +201,7 @@ def _l2_steps(
         w[j] = s * (w[j] + k * centre[j])
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def _net_steps(
     rows, positive, order, w, centre, mean_pos, mean_neg, projected, p, beta, beta1, steps
 ):

@@ -1,15 +1,15 @@
 """SPAM from a stream: class prior, class means, centre and largest row norm are running ones."""
 
 import numpy as np
-from numba import njit
 
 from telic.auc.methods.running_moments import SCARCE, observe
+from telic.kernels import kernel
 from telic.optim.rows import FAST
 
 STREAM_STEPS = ("linear", "sqrt")
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def spam_stream_steps(
     X, positive, counts, means, w, scale, forgetting, beta, beta1, step_size, linear, center
 ):

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from telic.auc.drawn_rows import Matrix, as_rows
 from telic.auc.methods.spam import row_squares
@@ -19,6 +18,7 @@ from telic.auc.objective import (
 )
 from telic.auc.optimality_bound import TIGHTEST, certified, small
 from telic.errors import InputError
+from telic.kernels import kernel
 from telic.optim.rows import FAST, row_add, row_dot
 
 
@@ -112,7 +112,7 @@ def _largest_scaled_row(
     return largest
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def _pass(rows, positive, factor, order, size, point, centres, rates):
     """One pass in batches, in place; rows are centred on their class mean implicitly."""
     w, ahead, u, dual = point

@@ -1,10 +1,10 @@
 """Online Uni-Exp: the class-balanced exponential loss of single rows (Kotlowski et al., 2011)."""
 
 import numpy as np
-from numba import njit
 
 from telic.auc.drawn_rows import TINY
 from telic.auc.methods.running_moments import SCARCE, count
+from telic.kernels import kernel
 from telic.optim.rows import FAST, row_add, row_dot
 
 LINEAR_BEYOND = 5.0
@@ -12,7 +12,7 @@ LINEAR_BEYOND = 5.0
 throw the weights away."""
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def uniexp_steps(rows, squares, positive, counts, w, bias, scale, forgetting, beta, step_size):
     """Read rows in order, in place; the bias is not penalised. O(nonzeros) a step by w = s·v."""
     s = 1.0

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from telic.auc.drawn_rows import AHEAD, TINY, Draws, Matrix, as_rows, prefetch, row_prefetch
@@ -12,6 +11,7 @@ from telic.auc.methods.vrspam_pairs import pair_stage
 from telic.auc.objective import Callback, Solution, loss_gradient, pair_loss, penalty
 from telic.auc.optimality_bound import TIGHTEST, certified, fenchel_terms, small
 from telic.errors import InputError
+from telic.kernels import kernel
 from telic.optim.rows import FAST, row_add, row_dot
 
 
@@ -149,7 +149,7 @@ def vrspam(
     return certified(X, positive, snapshot_w if rose else w, max_iter, **certify)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def _l2_stage(rows, positive, order, v, centre, snapshot, anchors, p, beta, eta):
     """One stage for ℓ₂; v ends as s·(v + k·centre), the returned r is the weight of ∇F(w̃)."""
     s, k, r = 1.0, 0.0, 0.0
@@ -185,7 +185,7 @@ def _l2_stage(rows, positive, order, v, centre, snapshot, anchors, p, beta, eta)
     return r
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def _net_stage(rows, positive, order, w, snapshot, gradient, centres, p, rates):
     """One stage with ℓ₁: mini-batches, every coordinate fresh at every step."""
     (centre, mean_pos, mean_neg), (beta, beta1, eta) = centres, rates

@@ -7,9 +7,9 @@ number of such steps at once.
 """
 
 import numpy as np
-from numba import njit
 
 from telic.auc.objective import ClassMeans
+from telic.kernels import kernel
 from telic.optim.prox_kernels import advance, decay_tables, soft
 from telic.optim.rows import Rows, row_add, row_dot
 
@@ -49,7 +49,7 @@ def pair_stage(
     return w
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pair_steps(rows, high, low, scores, w, gradient, curvature, beta, beta1, eta, powers, sums):
     """Steps w ← soft((1 − eta·beta)·w − eta·(slope·D + gradient), eta·beta1), in place."""
     done = np.zeros(w.size, np.int64)

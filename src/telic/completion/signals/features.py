@@ -4,11 +4,11 @@ The kernel here is the only place that computes them, in training, testing and a
 """
 
 import numpy as np
-from numba import njit
 
 from telic.completion.feedback import ends_word
 from telic.completion.signals.overlap import begins_with, common
 from telic.completion.signals.state import CONTEXT, DAY, HOURS, moment_of_week, place_in
+from telic.kernels import kernel
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "popularity": ("submissions", "different users"),
@@ -40,7 +40,7 @@ PAIR_SHRINKAGE = 100.0
 matter, because the weights are learned."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lift(part, whole, share, shrinkage):
     """Logarithm of how many times more often than `share` a part comes, drawn towards 0."""
     if share <= 0.0:
@@ -48,7 +48,7 @@ def lift(part, whole, share, shrinkage):
     return np.log((part + shrinkage * share) / ((whole + shrinkage) * share))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def follow(state, p, q, shrinkage):
     """How much more often q came after p in a session than by its popularity; 0 if never.
 
@@ -62,7 +62,7 @@ def follow(state, p, q, shrinkage):
     return np.log1p(state.pair_count[i] * state.total[0] / (shrinkage * state.popular[q]))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_features(state, shrinkage, now, own, session, prefix, candidates, out):
     """Write the row of every candidate.
 

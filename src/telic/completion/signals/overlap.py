@@ -1,14 +1,14 @@
 """What two queries have in common: words and runs of three characters, as sorted sets of hashes."""
 
 import numpy as np
-from numba import njit
 
 from telic.completion.feedback import word_byte
+from telic.kernels import kernel
 
 _BASIS, _PRIME = np.uint64(14695981039346656037), np.uint64(1099511628211)  # FNV-1a, 64 bits
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def word_set(text):
     """Hashes of the words of a folded text, ascending, each once."""
     found = np.empty(len(text) // 2 + 1, np.uint64)
@@ -24,7 +24,7 @@ def word_set(text):
     return np.unique(found[:used])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gram_set(text):
     """Runs of three bytes of a folded text, ascending, each once."""
     found = np.empty(max(len(text) - 2, 0), np.uint64)
@@ -37,7 +37,7 @@ def gram_set(text):
     return np.unique(found)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def common(one, other):
     """How many elements two ascending sets share."""
     i = j = shared = 0
@@ -53,7 +53,7 @@ def common(one, other):
     return shared
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def begins_with(text, start):
     """Whether a text is longer than another one and begins with it."""
     if len(start) == 0 or len(text) <= len(start):
@@ -64,7 +64,7 @@ def begins_with(text, start):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sets_of(blob, offsets, words):
     """The word sets, or the gram sets, of many texts: where each begins, and all of them."""
     n = len(offsets) - 1

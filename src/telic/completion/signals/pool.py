@@ -1,9 +1,8 @@
 """The candidates of a keystroke: popular, popular lately, the user's own, and of the session."""
 
-from numba import njit
-
 from telic.completion.index_kernels import BLOCK
 from telic.completion.signals.state import WEEK, place_in
+from telic.kernels import kernel
 
 POPULAR, RECENT, OWN, FOLLOWING = 20, 5, 5, 5
 """How many of each; a candidate may be several. The most popular are ranked as a completer without
@@ -11,12 +10,12 @@ signals would rank them: by submissions, then in the order of the catalogue."""
 POOL = POPULAR + RECENT + OWN + FOLLOWING + 5
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _better(count, q, other_count, other):
     return count > other_count or (count == other_count and q < other)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _put(ids, counts, found, limit, q, count):
     """Insert a phrase into a list of the `limit` largest counts; return its new length."""
     if found == limit and not _better(count, q, counts[found - 1], ids[found - 1]):
@@ -29,7 +28,7 @@ def _put(ids, counts, found, limit, q, count):
     return min(found + 1, limit)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _top(counts_of, known, best, low, high, limit, ids, counts):
     """Fill ids with the known phrases of low:high of the largest counts, all above 0."""
     found, q = 0, low
@@ -45,7 +44,7 @@ def _top(counts_of, known, best, low, high, limit, ids, counts):
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add(out, used, q):
     for j in range(used):
         if out[j] == q:
@@ -56,7 +55,7 @@ def _add(out, used, q):
     return used
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gather(state, low, high, own, session_ids, ids, counts, out):
     """Fill out with candidates among the phrases low:high; return how many.
 

@@ -6,11 +6,11 @@ The arrays are moved on submission by submission; nothing is counted before it h
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from telic.completion.index_kernels import BLOCK
 from telic.completion.signals.overlap import sets_of
 from telic.completion.signals.searches import Searches
+from telic.kernels import kernel
 
 DAY = 24 * 3600 * 1_000_000
 WINDOWS = (28 * DAY, 7 * DAY, DAY)
@@ -107,7 +107,7 @@ def _rows(
     return start.astype(np.int64), (pairs % max(size, 1)).astype(np.int32)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _session_pairs(before, query):
     """Every earlier query of a session, and the later one, up to `CONTEXT` back."""
     m = len(before)
@@ -128,7 +128,7 @@ def _session_pairs(before, query):
     return earlier, later
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def place_in(sorted_ids, first, last, wanted):
     """First position in sorted_ids[first:last] that is not below `wanted`."""
     while first < last:
@@ -140,14 +140,14 @@ def place_in(sorted_ids, first, last, wanted):
     return first
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def moment_of_week(at):
     """The hour of the day and the day of the week (Monday is 0) of a time in UTC."""
     hours = at // (3600 * 1_000_000)
     return hours % HOURS, (hours // HOURS + 3) % WEEKDAYS  # 1 January 1970 was a Thursday
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _settle(best, counts, known, q):
     """Find the largest count of a block anew, after one of its counts fell."""
     block = q // BLOCK
@@ -158,7 +158,7 @@ def _settle(best, counts, known, q):
     best[block] = top
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def move_on(state, log, until, expired, done):
     """Count the submissions before the time `until`, and drop what is too old; return how many.
 

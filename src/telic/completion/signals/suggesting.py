@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numba import njit
 
 from telic.completion.folding import fold
 from telic.completion.index import PrefixIndex
@@ -21,6 +20,7 @@ from telic.completion.signals.state import CONTEXT, State
 from telic.completion.signals.sweep import SHRINKAGE, Shrinkage, at_the_end
 from telic.data import load_model, save_model
 from telic.errors import InputError
+from telic.kernels import kernel
 
 KIND = "signals"
 
@@ -204,7 +204,7 @@ class SignalComposition:
         )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ranked(state, shrinkage, weights, personal, now, own, session, prefix, show):
     """Ids, scores and features of the best candidates; equal scores keep the candidates' order."""
     ids, counts = np.empty(POPULAR, np.int64), np.empty(POPULAR)

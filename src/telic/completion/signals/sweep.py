@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from telic.completion.index_kernels import prefix_range
 from telic.completion.signals.features import (
@@ -16,6 +15,7 @@ from telic.completion.signals.features import (
 from telic.completion.signals.pool import POOL, POPULAR, gather
 from telic.completion.signals.searches import Searches
 from telic.completion.signals.state import CONTEXT, WINDOWS, State, begun, move_on, place_in
+from telic.kernels import kernel
 
 LONGEST = 20
 """Characters up to which prefixes are completed; few people type more before they choose."""
@@ -144,7 +144,7 @@ def _empty(events: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, ...]:
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def bytes_typed(text, characters):
     """How many bytes of a UTF-8 text its first characters are."""
     for p in range(len(text)):
@@ -155,7 +155,7 @@ def bytes_typed(text, characters):
     return len(text)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def session_of(state, query, first, before):
     """The earlier queries of a session, latest first, as `features.write_features` takes them."""
     ids = np.empty(CONTEXT, np.int64)
@@ -188,7 +188,7 @@ def session_of(state, query, first, before):
     return ids[:used], text, text_start, word, word_start, gram, gram_start
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fill(state, log, shrinkage, moments, activity, expired, done):
     """Fill the rows of some moments; return how many submissions are counted."""
     at, query, user, count, _, before = log
@@ -225,7 +225,7 @@ def _fill(state, log, shrinkage, moments, activity, expired, done):
     return done
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_own(state, own, q):
     """Whether the user has submitted a phrase before."""
     i = place_in(state.own_query, own[0], own[1], q)

@@ -5,11 +5,11 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 from scipy.linalg import pinvh
 from scipy.sparse.linalg import lsqr
 
+from telic.kernels import kernel
 from telic.optim.admm.nullspace import DENSE_UP_TO, Span, span_of
 from telic.optim.admm.problem import AdmmProblem
 from telic.optim.loss_kernels import loss_conjugate, loss_value, of_row
@@ -344,7 +344,7 @@ class _Directions:
         return unit[:, None] * pinvh(unit[:, None] * G * unit) * unit
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _excess(code, shape, z, y, mass, slopes, share):
     """Σ mass_i [loss(z_i) + loss*(a_i) − a_i z_i] >= 0 at a = share · slopes / mass."""
     total = 0.0

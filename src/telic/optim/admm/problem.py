@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from telic.errors import InputError
+from telic.kernels import kernel
 from telic.optim.admm.separable_penalty import Separable
 from telic.optim.design import as_design
 from telic.optim.loss_kernels import loss_gradient, loss_value
@@ -183,7 +183,7 @@ class AdmmProblem:
         return self.value(x) + self.g.value(self.A @ x - self.c) if self.B is None else np.nan
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pass(A, y, code, shape, mass, bias, x, out, values, slopes):
     """Sum of the weighted losses, and of their gradients into out."""
     total, last = 0.0, x.size - 1
@@ -198,7 +198,7 @@ def _pass(A, y, code, shape, mass, bias, x, out, values, slopes):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _squares(A, mass, out):
     """Add the weighted squares of each column to out."""
     for i in range(mass.size):

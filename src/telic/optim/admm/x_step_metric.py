@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from telic.kernels import kernel
 from telic.optim.admm.problem import AdmmProblem
 from telic.optim.rows import entries, entry, row_add, row_dot
 
@@ -101,7 +101,7 @@ def gram(problem: AdmmProblem, weight: np.ndarray) -> np.ndarray:
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _gram(A, weight, bias, out):
     """Lower triangle of `gram`."""
     last = out.shape[0] - 1
@@ -119,7 +119,7 @@ def _gram(A, weight, bias, out):
             out[last, last] += weight[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _largest(A, weight, bias, M):
     """Largest weight_i x_iᵀ M x_i, M symmetric."""
     last, best = M.shape[0] - 1, 0.0
@@ -138,7 +138,7 @@ def _largest(A, weight, bias, M):
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _apply(A, mass, bias, v, out):
     """Add Xᵀ diag(mass) X v to out, with a last 1 in each row for an intercept."""
     last = v.size - 1
@@ -148,7 +148,7 @@ def _apply(A, mass, bias, v, out):
         out[last] += bias * a
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _largest_square(A, mass, bias, unit):
     """Largest mass_i (‖x_i · unit‖² + bias)."""
     best = 0.0
@@ -162,7 +162,7 @@ def _largest_square(A, mass, bias, unit):
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _largest_entries(A, mass, out):
     """Largest absolute value of each feature, over the rows that count."""
     for i in range(mass.size):

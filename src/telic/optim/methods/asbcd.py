@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import numpy as np
-from numba import njit
 
+from telic.kernels import kernel
 from telic.optim import prox_kernels
 from telic.optim.loss_kernels import loss_gradient, of_row
 from telic.optim.method_facts import Method
@@ -164,7 +164,7 @@ def tables(rate: float, length: int) -> tuple[np.ndarray, np.ndarray]:
     return powers, sums
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sparse_steps(A, terms, draws, table, sums, b, blocks, rates, rest, state, count, refresh):
     """Take `count` steps of Algorithm 1; without `refresh` the table stays, as SVRG wants it.
 
@@ -231,7 +231,7 @@ def sparse_steps(A, terms, draws, table, sums, b, blocks, rates, rest, state, co
     clock[:] = 0.0
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def dense_steps(A, terms, draws, table, sums, point, cuts, rates, state, count, refresh):
     """Do what `sparse_steps` does where every row holds every coordinate: none ever rests."""
     code, shape, y, mass = terms
@@ -261,7 +261,7 @@ def dense_steps(A, terms, draws, table, sums, point, cuts, rates, state, count, 
             total_b[0] += change
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def group_steps(A, terms, draws, table, sums, point, groups, rates, state, count, refresh):
     """Take `count` steps with a group norm: the drawn block of groups is updated whole."""
     code, shape, y, mass = terms

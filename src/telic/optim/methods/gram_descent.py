@@ -1,8 +1,8 @@
 """Coordinate descent, and block descent, on a quadratic model held as a matrix."""
 
 import numpy as np
-from numba import njit
 
+from telic.kernels import kernel
 from telic.optim.penalties import ElasticNet
 from telic.optim.problem import Problem
 
@@ -15,7 +15,7 @@ def blocks_of(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return penalty.starts, penalty.order, penalty.weights
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def descend(hessian, slope, w, move, order, starts, weights, l1, l2, tol, goal, rounds):
     """Minimise the model slope·move + ½ moveᵀ H move + penalty(w + move) by blocks, w in place.
 
@@ -58,7 +58,7 @@ def descend(hessian, slope, w, move, order, starts, weights, l1, l2, tol, goal, 
             break
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_two(matrix, u, a, v, b):
     """Add a u uᵀ + b v vᵀ to a matrix."""
     for j in range(u.size):

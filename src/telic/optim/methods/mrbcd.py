@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import numpy as np
-from numba import njit
 
+from telic.kernels import kernel
 from telic.optim import sampling
 from telic.optim.loss_kernels import loss_gradient, of_row
 from telic.optim.method_facts import Method
@@ -76,7 +76,7 @@ METHOD = Method(
 )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _batch_steps(A, terms, table, sums, point, chosen, clocks, push, rates, rest, state, count):
     """Take `count` steps; push holds the batch's correction on the drawn block, else zeros."""
     code, shape, y, mass = terms
@@ -130,7 +130,7 @@ def _batch_steps(A, terms, table, sums, point, chosen, clocks, push, rates, rest
     clock[:] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _group_batch_steps(A, terms, table, sums, point, chosen, groups, rates, state, count):
     """Take `count` steps with a group norm: the drawn block of groups is updated whole."""
     code, shape, y, mass = terms

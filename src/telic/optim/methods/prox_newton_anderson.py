@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from telic.kernels import kernel
 from telic.optim.methods.line_search import backtrack
 from telic.optim.problem import Problem
 from telic.optim.prox_kernels import soft
@@ -128,7 +128,7 @@ def _extrapolate(trail: np.ndarray) -> np.ndarray | None:
     return (c / total) @ trail[1:] if np.isfinite(total) and total != 0 else None
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _value(model, move, bent):
     """Value of the quadratic model; bent is curvature times the move's predictions."""
     _, _, curvature, gradient, _, slope_b, w, l1, l2 = model
@@ -140,7 +140,7 @@ def _value(model, move, bent):
     return total + 0.5 * bend
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _epoch(model, active, move, bent, move_b, total_b):
     """One round of coordinate descent on the model; returns the largest change of a gradient."""
     columns, working, curvature, gradient, hessian, slope_b, w, l1, l2 = model
@@ -169,7 +169,7 @@ def _epoch(model, active, move, bent, move_b, total_b):
     return worst
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _weighted_squares(columns, weights, working, out, turn, threads):
     """Weighted squared norms of some columns."""
     for r in range(turn, working.size, threads):

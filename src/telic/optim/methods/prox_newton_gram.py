@@ -1,8 +1,8 @@
 """The weighted Gram matrix of the features in use: formed once, then extended as they grow."""
 
 import numpy as np
-from numba import njit
 
+from telic.kernels import kernel
 from telic.optim.problem import Problem
 from telic.optim.row_products import some_products
 from telic.optim.rows import entries, entry
@@ -100,7 +100,7 @@ def weighted_lines(
             lines += sums[turn]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sum_run(A, weights, place, known, begin, runs, sums, turn, threads):
     """Sum the weighted outer products of run begin + turn of the rows into sums[turn]."""
     run, n = begin + turn, weights.size
@@ -110,13 +110,13 @@ def _sum_run(A, weights, place, known, begin, runs, sums, turn, threads):
         _add_rows(A, weights, place, known, sums[turn], first, last, 0, 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_own_lines(A, weights, place, known, out, turn, threads):
     """Add the weighted outer products of all rows to every threads-th line."""
     _add_rows(A, weights, place, known, out, 0, weights.size, turn, threads)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_rows(A, weights, place, known, out, first, last, turn, threads):
     """Add the weighted outer products of rows first to last to every threads-th line."""
     size = out.shape[1]
@@ -146,7 +146,7 @@ def _add_rows(A, weights, place, known, out, first, last, turn, threads):
                 line[new_at[q]] += x * new_value[q]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mirror(matrix, known):
     """Copy the lines below the diagonal above it, from line `known` on."""
     for j in range(known, matrix.shape[0]):
@@ -154,7 +154,7 @@ def mirror(matrix, known):
             matrix[k, j] = matrix[j, k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fill(A, place, begin, out):
     """Write the features that have a place, of the rows from `begin` on, into a dense out."""
     out[:] = 0.0

@@ -4,9 +4,9 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
+from telic.kernels import kernel
 from telic.optim.design import Design
 from telic.optim.methods.prox_newton_gram import ROUNDING, mirror, weighted_lines
 from telic.optim.problem import Problem
@@ -73,7 +73,7 @@ def _add_chunks(matrix: np.ndarray, weights: np.ndarray, out: np.ndarray, sums: 
         sums += some @ chunk
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_sparse(rows, weights, out):
     """Add the weighted outer products of sparse rows to out, on and below the diagonal."""
     for i in range(weights.size):

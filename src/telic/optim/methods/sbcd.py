@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from telic.kernels import kernel
 from telic.optim import sampling
 from telic.optim.loss_kernels import loss_gradient, of_row
 from telic.optim.method_facts import Method
@@ -72,13 +72,13 @@ METHOD = Method("sbcd", sbcd, safe_step=_safe_step, blocks=10)
 SGD = Method("sgd", sgd, safe_step=_safe_step)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _step_at(first, l2, t, n):
     """Step size of draw t."""
     return first / (1.0 + first * l2 * t) if l2 > 0 else first / math.sqrt(1.0 + t / n)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _steps(A, terms, point, scaled, rates, drawn, state):
     """Take n steps on u = w / scale[block], so that shrinking and thresholding a block is O(1).
 
@@ -121,7 +121,7 @@ def _steps(A, terms, point, scaled, rates, drawn, state):
         w[k] = soft(w[k], cut[j] - seen[k]) * scale[j]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _group_steps(A, terms, point, row, groups, rates, drawn, state):
     """Take n steps with a group norm; row holds the drawn row's gradient, else zeros."""
     code, shape, y, mass = terms

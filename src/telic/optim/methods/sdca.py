@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
 
 from telic.errors import InputError
+from telic.kernels import kernel
 from telic.optim import sampling
 from telic.optim.loss_kernels import loss_prox, of_row
 from telic.optim.method_facts import Method
@@ -80,7 +81,7 @@ def _intercept_penalty(problem: Problem) -> float:
     return 0.1 * min(problem.loss.smoothness, size + 1e-3)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pass(A, terms, table, v, cut, b, rate, rate_b, order, state):
     """Solve each row's dual problem once, in runs of rows in random order."""
     code, shape, y, mass = terms
@@ -115,8 +116,8 @@ def _soft_dot(A: Rows, i: int, v: np.ndarray, cut: float) -> tuple[float, float]
 
 
 # Free to reorder, the compiler gathers short sparse rows into vectors, which is slower.
-_soft_dot_dense = njit(cache=True, nogil=True, fastmath=FAST)(_soft_dot)
-_soft_dot_sparse = njit(cache=True, nogil=True)(_soft_dot)
+_soft_dot_dense = kernel(fastmath=FAST)(_soft_dot)
+_soft_dot_sparse = kernel(_soft_dot)
 
 
 @overload(_soft_dot)

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 import numpy as np
-from numba import njit
 
 from telic.errors import InputError
 from telic.hin import Network
+from telic.kernels import kernel
 from telic.privacy.anonymisers.fake_links import add_plausible_links
 from telic.privacy.anonymisers.random_links import add_random_links
 from telic.privacy.protected import own_links, target_type
@@ -108,7 +108,7 @@ def k_anonymous_degrees(degrees: np.ndarray, k: int) -> np.ndarray:
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _grouped(falling, total, k):
     """Raise falling degrees to groups of k or more at least cost (`total`: their running sum)."""
     n = len(falling)

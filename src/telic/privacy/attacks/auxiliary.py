@@ -3,10 +3,11 @@
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit, prange
+from numba import prange
 
 from telic.errors import InputError
 from telic.hin import Links, Network, Rule
+from telic.kernels import kernel
 from telic.privacy.adversary import Adversary
 from telic.privacy.attacks.candidate_sets import CandidateSets
 from telic.privacy.attacks.neighbour_filter import add_signatures
@@ -243,7 +244,7 @@ def merge_layers(
     return merged_ptr, (pairs & 0x7FFFFFFF).astype(np.int32), merged_low, merged_high
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@kernel(parallel=True)
 def renumber(order, rank, indptr, indices, strength, out_indptr, out_indices, out_strength):
     """Renumber rows and targets of one link type; keep each row sorted."""
     for r in prange(len(order)):

@@ -3,7 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from telic.kernels import kernel
 
 
 class CandidateSets(NamedTuple):
@@ -26,7 +27,7 @@ class CandidateSets(NamedTuple):
         return self.found[self.starts[t] : self.starts[t + 1]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lower_bound(values, start, stop, x):
     """First place in the sorted values[start:stop] that is not below x."""
     while start < stop:
@@ -38,7 +39,7 @@ def lower_bound(values, start, stop, x):
     return start
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_candidate(sets, t, v):
     """Is v a candidate of target t?"""
     first, last, starts, found = sets
@@ -48,7 +49,7 @@ def is_candidate(sets, t, v):
     return place < starts[t + 1] and found[place] == v
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def span(sets, t):
     """Smallest and largest candidate of target t, and how many there are."""
     first, last, starts, found = sets
@@ -60,14 +61,14 @@ def span(sets, t):
     return found[starts[t]], found[starts[t + 1] - 1], count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def candidate(sets, t, c):
     """The c-th candidate of target t."""
     first, _, starts, found = sets
     return first[t] + c if first[t] >= 0 else np.int64(found[starts[t] + c])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def list_kept(sets, work, offsets, keep, out):
     """Write the marked candidates, target by target."""
     p = 0

@@ -3,8 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from telic.kernels import kernel
 from telic.privacy.attacks.candidate_sets import candidate, is_candidate, lower_bound, span
 
 
@@ -27,14 +28,14 @@ class Known(NamedTuple):
     signature: np.ndarray
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def signature_bit(layer, kind):
     """One of 64 bits for a neighbour of some kind of profile by some link type."""
     scrambled = np.uint64(kind * 64 + layer) * np.uint64(0x9E3779B97F4A7C15)
     return np.uint64(1) << (scrambled >> np.uint64(58))
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@kernel(parallel=True)
 def add_signatures(layer, indptr, indices, kind, signature):
     """Add to each user's signature the kinds of the neighbours by one link type."""
     for v in prange(len(signature)):
@@ -44,7 +45,7 @@ def add_signatures(layer, indptr, indices, kind, signature):
         signature[v] = bits
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def strength_fits(wanted, known, e, link):
     """Do the strengths of link e lie between the bounds of the target's link?"""
     for w in range(known.strength.shape[1]):
@@ -53,7 +54,7 @@ def strength_fits(wanted, known, e, link):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def seat(sets, wanted, known, link, begin, end, owner):
     """Find a free neighbour for a target's neighbour: its place, −1 all taken, −2 none fits."""
     friend, indices = wanted.friends[link], known.indices
@@ -80,7 +81,7 @@ def seat(sets, wanted, known, link, begin, end, owner):
     return answer
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def augment(sets, wanted, known, begin, end, link0, root, room):
     """Seat `root` by moving others along a shortest alternating path; False if there is none."""
     owner, mate, came, seen, stamp, queue = room
@@ -118,7 +119,7 @@ def augment(sets, wanted, known, begin, end, link0, root, room):
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def neighbours_match(sets, wanted, known, layer, t, v, misses, room):
     """Can all but `misses` of t's neighbours be matched to distinct neighbours of v?"""
     owner, mate = room[0], room[1]
@@ -152,7 +153,7 @@ def neighbours_match(sets, wanted, known, layer, t, v, misses, room):
     return lost <= misses
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def wanted_signature(sets, wanted, kind, layers, t):
     """The bits that whoever has neighbours like those of target t must show."""
     bits = np.uint64(0)
@@ -164,7 +165,7 @@ def wanted_signature(sets, wanted, kind, layers, t):
     return bits
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@kernel(parallel=True)
 def refine(sets, work, offsets, keep, kept, layers, noise, threads, wanted, known, limits):
     """For each target in `work`, mark and count the candidates whose neighbourhood matches.
 

@@ -1,12 +1,12 @@
 """The attack at distance 0: whose profile matches a target's."""
 
 import numpy as np
-from numba import njit
 
+from telic.kernels import kernel
 from telic.privacy.attacks.candidate_sets import lower_bound
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def profile_intervals(values, n_exact, low, high, first, last):
     """Narrow each target's users, sorted by the exact columns and one more, to an interval."""
     columns, size = values.shape
@@ -23,7 +23,7 @@ def profile_intervals(values, n_exact, low, high, first, last):
         last[t] = stop
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def filter_profiles(values, n_exact, low, high, first, last, starts, found):
     """List the users of each interval that also match the remaining columns; count if no room."""
     count = 0

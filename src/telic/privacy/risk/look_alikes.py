@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from telic.hin import Links
+from telic.kernels import kernel
 from telic.privacy.adversary import Adversary
 from telic.privacy.merged_types import Flat
 from telic.privacy.protected import attribute_codes
@@ -15,7 +16,7 @@ from telic.privacy.threads import threads_for
 _NO_STRENGTH = np.empty(0, np.int32)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def mix(x):
     """Scramble 64 bits (the finaliser of SplitMix64)."""
     x = np.uint64(x)
@@ -24,14 +25,14 @@ def mix(x):
     return x ^ (x >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mix_all(values):
     """Scramble every value in place."""
     for v in range(len(values)):
         values[v] = mix(values[v])
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@kernel(parallel=True)
 def add_neighbour_hashes(indptr, indices, strength, salt, hashes, total):
     """Add, for each node, the hashes of its neighbours mixed with strength and link type."""
     for v in prange(len(total)):
@@ -42,7 +43,7 @@ def add_neighbour_hashes(indptr, indices, strength, salt, hashes, total):
         total[v] += acc
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@kernel(parallel=True)
 def merge_layers(indptr, targets, strength, salts, begin, end, indices, label):
     """Merge link types and directions: each row's distinct neighbours, and how they are linked.
 
@@ -69,7 +70,7 @@ def merge_layers(indptr, targets, strength, salts, begin, end, indices, label):
         end[v] = out
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@kernel(parallel=True)
 def add_labelled_hashes(begin, end, indices, label, hashes, total):
     """Add, for each node, the hashes of its neighbours mixed with how they are linked."""
     for v in prange(len(total)):
@@ -250,7 +251,7 @@ WHOLE_STEPS = 6
 """After so many steps only the nodes that may change are looked at: long paths take many steps."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pass_on(changed, old, number, begin, end, rows, label, total, touched):
     """Tell all who have a changed node as neighbour its new number instead of the old one."""
     for c in range(len(changed)):

@@ -9,8 +9,8 @@ on that is `LIKELIER` times as frequent among accesses as among random records.
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from telic.kernels import kernel
 from telic.specialty.log.access_log import AccessLog
 
 LIKELIER = 1.0
@@ -175,7 +175,7 @@ def treated(log: AccessLog, care: Care, *, seed: int = 0) -> np.ndarray:
     return made > limit(made, chance)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _shared(u, rows, shared, last):
     """Count the patients whose same encounters a user and each other user opened."""
     user_start, encounter, patient, opener_start, opener = rows
@@ -191,7 +191,7 @@ def _shared(u, rows, shared, last):
     shared[u] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _strength(user, asked, rows, expected, own):
     """Mean strength between each pair's user and the encounter's other users; sorted by user."""
     user_start, _, _, opener_start, opener = rows
@@ -215,7 +215,7 @@ def _strength(user, asked, rows, expected, own):
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _colleagues(users, rows, expected):
     """Strength between some users and all."""
     n_users = len(rows[0]) - 1

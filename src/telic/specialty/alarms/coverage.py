@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from telic.kernels import kernel
 from telic.specialty.discovery.result import Discovery
 from telic.specialty.later_logs.findings import Findings, Staff, staff_of
 from telic.specialty.log.access_log import AccessLog
@@ -15,7 +15,7 @@ SHRINK = 200.0
 """Imagined accesses of the hospital's mix that every specialty's profile starts from."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _best_lift(user, encounter, start, code, profile_of, counts, own, base, shrink, best, reason):
     """Largest lift, over an encounter's codes, for the user's profile without the user's share."""
     for a in range(len(user)):

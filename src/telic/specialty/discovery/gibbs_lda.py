@@ -12,12 +12,12 @@ from itertools import pairwise, repeat
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from telic.errors import InputError
+from telic.kernels import kernel
 
 BLOCKS = 32
 """Times per sweep that the topics' word counts are brought up to date."""
@@ -25,7 +25,7 @@ AVERAGED = 10
 """Last sweeps whose counts are averaged into the topics."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _next(state):
     """Advance a splitmix64 stream; returns the new state and a uniform number in [0, 1)."""
     state += np.uint64(0x9E3779B97F4A7C15)
@@ -34,7 +34,7 @@ def _next(state):
     return state, float((z ^ (z >> np.uint64(31))) >> np.uint64(11)) * 1.1102230246251565e-16
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _start_topics(first, last, start, topics, n_topics, seed):
     """Give every token of documents first … last − 1 a random topic."""
     for d in range(first, last):
@@ -44,7 +44,7 @@ def _start_topics(first, last, start, topics, n_topics, seed):
             topics[i] = int(u * n_topics)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sample_documents(
     first, last, start, words, topics, weight, prior_cumulative, keep, change, count, active, seed
 ):
@@ -113,7 +113,7 @@ def _sample_documents(
             count[active[a]] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fold_in(first, last, start, words, times, weight, prior, rounds, mixture, new):
     """Fixed point of mixture_k ∝ α_k + Σ_w times_w P(k | w, mixture) for each document."""
     n_topics = len(prior)

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 from scipy.special import digamma, gammaln
+
+from telic.kernels import kernel
 
 FLOOR = 1e-12
 """Added inside logarithms and divisions."""
@@ -16,7 +17,7 @@ DENSE = 0.2
 
 
 # Sums may be reordered, which lets the loops over clusters use vector instructions.
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"})
 def _sparse_gains(start, column, weight, rows, columns, row_gain, column_gain):
     """Add R · columns and Rᵀ · rows to the gains, where R = W / (rows · columnsᵀ)."""
     n_clusters = rows.shape[1]
@@ -34,7 +35,7 @@ def _sparse_gains(start, column, weight, rows, columns, row_gain, column_gain):
                 other_gain[k] += ratio * row[k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sparse_likelihood(start, column, weight, rows, columns):
     """Σ w ln π over the non-zeros."""
     total = 0.0

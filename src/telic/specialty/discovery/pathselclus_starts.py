@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
+from telic.kernels import kernel
 from telic.specialty.discovery.pathselclus_paths import FLOOR, Path
 
 CANDIDATES = 300
@@ -141,7 +141,7 @@ class _Missed:
         return np.bincount(W.indices, links, minlength=W.shape[1])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _explained(start, column, rows, columns):
     """π = rows · columnsᵀ at the non-zeros."""
     out = np.empty(len(column))
@@ -154,7 +154,7 @@ def _explained(start, column, rows, columns):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_own(start, user, weight, explained, shared, objects, profile, gain):
     """Put w ln(½ + ½ profile / π) in place of `shared` at the links of some objects."""
     for j in objects:

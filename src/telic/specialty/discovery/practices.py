@@ -8,11 +8,11 @@ belongs to the practice of largest share if the share is large, and surely so.
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 from scipy.stats import norm
 from threadpoolctl import threadpool_limits
 
+from telic.kernels import kernel
 from telic.specialty.discovery.user_patient_units import Units
 
 MEMBER_SHARE = 1 / 3
@@ -75,7 +75,7 @@ def shares(counts: np.ndarray, profile: np.ndarray) -> np.ndarray:
     return share
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _climb(rows, by_code, steps, share):
     """Take EM's steps from every user's shares, over the diagnoses that the user has."""
     start, code, count = rows

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from telic.errors import InputError
+from telic.kernels import kernel
 from telic.optim import sampling
 from telic.optim.admm.method_facts import AdmmMethod
 from telic.optim.admm.methods.steps import State, Steps, prox, squared_norm
@@ -76,7 +76,7 @@ METHOD = AdmmMethod(
 )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _run(A, terms, C, norms, span, rho, point, room, seed):
     """Take n steps; point = (x, a, u, Xᵀa + Aᵀu), and two vectors of x's length to write on."""
     code, shape, y, weight, bias, _ = terms

@@ -3,11 +3,11 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 
 from telic.errors import InputError
+from telic.kernels import kernel
 from telic.optim.admm.problem import AdmmProblem
 from telic.optim.prox_kernels import soft
 from telic.optim.rows import row_add, row_dot
@@ -111,13 +111,13 @@ def make_steps(
     return Steps(float(eta), float(rho), theta, tau, inverse)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def prox(C, e, v, step):
     """Proximal operator of entry e of g."""
     return min(max(soft(v, step * C.l1[e]) / (1.0 + step * C.l2[e]), C.low[e]), C.high[e])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sweep(C, state, steps):
     """Dual update of the last step, y-step, and pull = Aᵀ(Ax + By − c + z)."""
     x, y, s, pull, _ = state
@@ -143,7 +143,7 @@ def sweep(C, state, steps):
         row_add(C.A, e, row_dot(C.A, e, x) + s[e], pull)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def x_step(h, ridge, state, steps, eta):
     """Linearised or exact x-step with the gradient estimate h of the loss."""
     x, _, _, pull, move = state
@@ -159,7 +159,7 @@ def x_step(h, ridge, state, steps, eta):
             x[j] -= inverse[q, j] * move[q]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_iterate(state, sums):
     """Add x, y and s to their sums."""
     # Loops: `sums[0] += x` would make a temporary array at every step.

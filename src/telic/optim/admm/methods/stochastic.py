@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import numpy as np
-from numba import njit
 
+from telic.kernels import kernel
 from telic.optim import sampling
 from telic.optim.admm.method_facts import AdmmMethod
 from telic.optim.admm.methods.steps import State, Steps, add_iterate, dual, sweep, x_step
@@ -38,7 +38,7 @@ def stoc(
 METHOD = AdmmMethod("stoc-admm", stoc, x_steps=("linearised",))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _run(A, terms, C, steps, state, h, sums, done, batch_size, m, seed):
     """Take m steps with a batch's gradient and the shrinking step, summing the iterates."""
     code, shape, y, mass, bias, ridge = terms

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import numpy as np
-from numba import njit
 
+from telic.kernels import kernel
 from telic.optim import sampling
 from telic.optim.admm.method_facts import AdmmMethod
 from telic.optim.admm.methods.steps import State, Steps, dual, sweep, x_step
@@ -35,7 +35,7 @@ def sa(
 METHOD = AdmmMethod("sa-admm", sa)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _run(A, terms, C, steps, state, table, average, batch_size, m, seed):
     """Take m steps, each with the average of the gradients last seen."""
     code, shape, y, mass, bias, ridge = terms

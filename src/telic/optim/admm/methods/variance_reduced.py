@@ -3,8 +3,8 @@
 from collections.abc import Generator, Iterator
 
 import numpy as np
-from numba import njit
 
+from telic.kernels import kernel
 from telic.optim import sampling
 from telic.optim.admm.method_facts import AdmmMethod
 from telic.optim.admm.methods.steps import State, Steps, add_iterate, dual, sweep, x_step
@@ -97,7 +97,7 @@ def _stage(
     return sums
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _run(A, terms, C, steps, state, h, anchor, full, sums, batch_size, m, seed):
     """Take m steps with gradients h = ∇f_i(x) − ∇f_i(anchor) + ∇f(anchor), summing the iterates."""
     code, shape, y, mass, bias, ridge = terms

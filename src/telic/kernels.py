@@ -1,0 +1,131 @@
+"""The decorator of every compiled function, and the machine code that is kept between runs."""
+
+import atexit
+import hashlib
+import os
+import re
+import shutil
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from functools import cache, cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+_IMPORTS = re.compile(r"^\s*(?:from|import) (\w[\w.]*)(?: import (\([^)]*\)|.*))?", re.M)
+
+
+def kernel(function: Callable | None = None, /, **options: Any) -> Any:
+    """Compile a function of arrays at its first call, without Python's lock, and keep the code.
+
+    Parameters
+    ----------
+    function : callable
+        Takes arrays, or tuples of arrays, and checks nothing.
+    **options
+        Of `numba.njit`, such as ``fastmath=`` and ``parallel=``.
+
+    Returns
+    -------
+    callable
+        The compiled function; without `function`, a decorator.
+
+    Notes
+    -----
+    numba's own ``cache=True`` is not for us. It numbers the files that it keeps, so that processes
+    which compile at the same time write different code to one name, and it looks for changes in the
+    function's own file alone, so that code from before an upgrade goes on in what calls it. See
+    `_Code`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from telic.kernels import kernel
+    >>> @kernel
+    ... def total(x):
+    ...     s = 0.0
+    ...     for v in x:
+    ...         s += v
+    ...     return s
+    >>> float(total(np.array([1.0, 2.0])))
+    3.0
+    """
+    if function is None:
+        return partial(kernel, **options)
+    compiled = numba.njit(nogil=True, **options)(function)
+    if hasattr(
+        compiled, "_cache"
+    ):  # it has none where NUMBA_DISABLE_JIT leaves functions as they are
+        compiled._cache = _cache_of(function)
+    return compiled
+
+
+class _Code(IndexDataCacheFile):
+    """Compiled code of one function, a file for each of its types, and an index of them."""
+
+    def __init__(self, cache: FunctionCache, module: str, own_stamp: object) -> None:
+        super().__init__(cache.cache_path, cache._impl.filename_base, own_stamp)
+        self._module, self._own_stamp = module, own_stamp
+        del self._source_stamp
+
+    @cached_property
+    def _source_stamp(self) -> object:
+        """What the code depends on: the function's file, and what that imports from its package."""
+        return self._own_stamp, _stamps(self._module)
+
+    def save(self, key: object, data: object) -> None:
+        """Keep code under a name of its own, and only then name it in the index.
+
+        Of two processes that save at once one may lose its line in the index: it compiles again.
+        """
+        overloads = self._load_index()
+        what = hashlib.sha256(repr((self._source_stamp, key)).encode()).hexdigest()[:16]
+        name = self._index_name.removesuffix(".nbi") + f".{what}.nbc"
+        self._save_data(name, data)
+        self._save_index(overloads | {key: name})
+
+
+def _cache_of(function: Callable) -> FunctionCache:
+    try:
+        cache = FunctionCache(function)
+    except RuntimeError:  # no folder can be written
+        _keep_in_a_temporary_folder()
+        cache = FunctionCache(function)
+    cache._cache_file = _Code(cache, function.__module__, cache._impl.locator.get_source_stamp())
+    return cache
+
+
+@cache
+def _stamps(module: str) -> tuple:
+    """Return name, time and size of every file that a module imports from its own package."""
+    package = module.split(".")[0]
+    found: dict[str, tuple] = {}
+    open_ = [module]
+    while open_:
+        name = open_.pop()
+        path = getattr(sys.modules.get(name), "__file__", None)
+        if name in found or path is None:
+            continue
+        status = os.stat(path)
+        found[name] = name, status.st_mtime_ns, status.st_size
+        for source, names in _IMPORTS.findall(Path(path).read_text(encoding="utf-8")):
+            if source.split(".")[0] == package:
+                open_ += [source, *(f"{source}.{part}" for part in re.findall(r"\w+", names))]
+    return tuple(sorted(found.values()))
+
+
+def _keep_in_a_temporary_folder() -> None:
+    """Give numba a folder where it finds none, beside the source or in the user's home."""
+    folder = tempfile.mkdtemp(prefix="telic-kernels-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ["NUMBA_CACHE_DIR"] = folder  # for processes that we start
+    numba.config.CACHE_DIR = folder  # type: ignore[attr-defined]
+    warnings.warn(
+        "there is no folder to keep compiled kernels in, so every start compiles them anew. "
+        "Set NUMBA_CACHE_DIR to a folder that can be written.",
+        stacklevel=4,
+    )

@@ -1,0 +1,88 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import pytest
+
+from telic import kernels
+
+
+def double(x):
+    return x + x
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def test_two_processes_that_save_at_once_do_not_mix_their_code(folder):
+    one, other, later = (kernels._cache_of(double)._cache_file for _ in range(3))
+    write = one._save_data
+    other._load_index = dict  # both looked when nothing was kept yet
+
+    def after_the_other(name, data):
+        other.save("of integers", b"integers")
+        write(name, data)
+
+    one._save_data = after_the_other
+    one.save("of floats", b"floats")
+    assert later.load("of floats") == b"floats"
+    assert later.load("of integers") in (None, b"integers")
+
+
+def run_in(folder):
+    """Call the kernel of a package in another process: its value, and whether it was compiled."""
+    shown = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "from pack.caller import f; print(f(1), sum(f.stats.cache_misses.values()))",
+        ],
+        cwd=folder,
+        env=os.environ | {"NUMBA_CACHE_DIR": str(folder / "kept"), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    return shown.stdout.split()
+
+
+def test_code_is_kept_until_something_that_it_calls_changes(tmp_path):
+    package = tmp_path / "pack"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "limits.py").write_text("LIMIT = 1\n")
+    (package / "callee.py").write_text(
+        "from telic.kernels import kernel\nfrom pack import (\n    limits,\n)\nK = limits.LIMIT\n"
+        "@kernel\ndef g(x):\n    return x + K\n"
+    )
+    (package / "caller.py").write_text(
+        "from telic.kernels import kernel\nfrom pack.callee import g\n"
+        "@kernel\ndef f(x):\n    return g(x)\n"
+    )
+    assert run_in(tmp_path) == ["2", "1"]
+    assert run_in(tmp_path) == ["2", "0"]
+    (package / "limits.py").write_text("LIMIT = 41\n")
+    assert run_in(tmp_path) == ["42", "1"]
+
+
+def test_code_is_kept_somewhere_where_no_folder_can_be_written(monkeypatch):
+    class NeedsAFolder(kernels.FunctionCache):
+        def __init__(self, function):
+            if not numba.config.CACHE_DIR:
+                raise RuntimeError("cannot cache function: no locator available for file")
+            super().__init__(function)
+
+    monkeypatch.setattr(kernels, "FunctionCache", NeedsAFolder)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "")
+    with pytest.warns(UserWarning, match="Set NUMBA_CACHE_DIR") as warned:
+        kernels.kernel(double)
+    assert warned[0].filename == __file__
+    assert os.environ["NUMBA_CACHE_DIR"] == numba.config.CACHE_DIR
+    assert Path(numba.config.CACHE_DIR).is_dir()
