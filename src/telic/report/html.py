@@ -33,6 +33,7 @@ thead th { background: var(--soft); }
 details { margin: 1rem 0; } summary { cursor: pointer; font-weight: 600; }
 figure { margin: 1.5rem 0; } figure .plot { background: #fff; border-radius: 6px; padding: .5rem; }
 figure svg { max-width: 100%; height: auto; display: block; margin: auto; }
+caption small { font-size: .92em; font-weight: 400; }
 figcaption { font-size: .92rem; }
 nav ol { columns: 2 20rem; column-gap: 3rem; padding-left: 1.6rem; }
 a { color: var(--accent); }
