@@ -201,16 +201,13 @@ def imported(path: Path) -> set[Path]:
 
 
 class Reach:
-    """Which tests reach a file, and which kernels hold a compiled copy of its own."""
+    """Which tests reach a file."""
 
     def __init__(self):
         tests = sorted((ROOT / "tests").rglob("test_*.py"))
         sources = sorted((ROOT / SOURCE).rglob("*.py"))
         self.imports = {path: imported(path) for path in [*tests, *sources]}
         self.tests = tests
-        self.kernels = {
-            path for path in sources if "telic.kernels" in path.read_text(encoding="utf-8")
-        }
 
     def distance(self, start: Path, goal: Path) -> int | None:
         """How many imports lead from a file to another."""
@@ -234,15 +231,6 @@ class Reach:
             if steps is not None and (room in test.parts or steps <= 1)
         )
         return [path, *(str(Path(test).relative_to(ROOT)) for *_, test in near)]
-
-    def copies(self, path: str) -> list[str]:
-        """Files whose compiled kernels may hold this file's: numba does not notice by itself."""
-        goal = ROOT / path
-        if goal not in self.kernels:
-            return []
-        return [
-            str(p.relative_to(ROOT)) for p in self.kernels if self.distance(p, goal) is not None
-        ]
 
 
 def run(
@@ -270,18 +258,15 @@ def seen(change: Change, tree: Path, reach: Reach) -> str:
     """Make a change in a copy of the tree, run the tests, take it back; say which test saw it."""
     file = tree / change.path
     text = file.read_text(encoding="utf-8")
-    stale = [tree / path for path in reach.copies(change.path)]
+    times = file.stat()
     try:
         file.write_text(text[: change.start] + change.new + text[change.end :], encoding="utf-8")
-        for path in stale:
-            os.utime(path)
         done = run(reach.order(change.path), tree, "-x", "-n", "0")
     except subprocess.TimeoutExpired:
         return "no end"
     finally:
         file.write_text(text, encoding="utf-8")
-        for path in stale:
-            os.utime(path)
+        os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))  # compiled code is fresh again
     if not done.returncode:
         return ""
     failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
