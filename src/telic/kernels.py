@@ -57,9 +57,8 @@ def kernel(function: Callable | None = None, /, **options: Any) -> Any:
     if function is None:
         return partial(kernel, **options)
     compiled = numba.njit(nogil=True, **options)(function)
-    if hasattr(
-        compiled, "_cache"
-    ):  # it has none where NUMBA_DISABLE_JIT leaves functions as they are
+    # NUMBA_DISABLE_JIT leaves functions as they are, and what is typed at a prompt has no file.
+    if compiled is not function and os.path.isfile(function.__code__.co_filename):
         compiled._cache = _cache_of(function)
     return compiled
 
