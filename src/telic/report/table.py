@@ -99,7 +99,9 @@ class Table:
             "<tr>" + "".join(_cell(v, t) for v, t in zip(row, text, strict=True)) + "</tr>\n"
             for row in self.cells()
         )
-        words = escape(self.title) + (f"<br><small>{escape(self.note)}</small>" if self.note else "")
+        words = escape(self.title) + (
+            f"<br><small>{escape(self.note)}</small>" if self.note else ""
+        )
         caption = f"<caption><span>{words}</span></caption>" if words and not folded else ""
         table = (
             f'<div class="wide"><table>{caption}<thead><tr>{head}</tr></thead>'
