@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from river import checks, datasets, evaluate, metrics, preprocessing
+from scipy.special import logit
 
 from telic.auc import OAM, OPAUC, SOLAM, RegSOLAM, UniExp
 from telic.auc.for_river import RiverAUC
@@ -72,3 +73,18 @@ def test_one_label_is_certain_until_the_other_comes():
     model = RiverAUC()
     model.learn_one({"x": 1.0}, "a")
     assert model.predict_proba_one({"x": 0.0}) == {"a": 1.0}
+
+
+def test_probabilities_follow_when_rows_become_harder_to_tell_apart():
+    def rows(spread, count, rng):
+        for i in range(count):
+            yield {"a": 2.0 * (i % 2) - 1 + spread * rng.normal()}, bool(i % 2)
+
+    turned, always = RiverAUC(OPAUC()), RiverAUC(OPAUC())
+    for x, y in rows(0.3, 5000, np.random.default_rng(0)):
+        turned.learn_one(x, y)
+    for x, y in rows(2.0, 4000, np.random.default_rng(1)):
+        turned.learn_one(x, y)
+        always.learn_one(x, y)
+    odds = [logit(one.predict_proba_one({"a": 3.0})[True]) for one in (turned, always)]
+    assert odds[0] == pytest.approx(odds[1], rel=0.15)

@@ -57,6 +57,19 @@ def test_infinite_scores_sort_as_usual():
     assert average_precision(y, scores) == pytest.approx(0.5 + 0.5 * 2 / 4)
 
 
+def test_the_ends_are_percentiles_of_the_resampled_values():
+    seen = []
+
+    def measure(y, scores):
+        seen.append(average_precision(y, scores))
+        return seen[-1]
+
+    y, scores = np.arange(40) % 4 == 0, np.random.default_rng(0).normal(size=40)
+    value, *ends = resampled(measure, y, scores, level=0.8, resamples=50)
+    assert seen[-1] == value == average_precision(y, scores)
+    assert ends == pytest.approx(np.quantile(seen[:-1], [0.1, 0.9]), rel=1e-12)
+
+
 @pytest.mark.parametrize("measure", [average_precision, partial(precision_at, k=40)])
 def test_intervals_cover_the_value_of_a_much_larger_sample(measure):
     rng, hits = np.random.default_rng(0), 0
