@@ -48,6 +48,29 @@ def test_caps_are_what_the_log_knows():
     assert caps[3] == 0.0
 
 
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from([0.3, 2.0, np.inf]),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([1.0, -np.inf, np.inf]),
+)
+@settings(deadline=None, max_examples=60)
+def test_the_kernel_of_a_keystroke_weighs_as_the_definition_does(seed, bound, capped, learn, odd):
+    rng = np.random.default_rng(seed)
+    caps = rng.uniform(0.1, 2, D) if capped else np.full(D, np.inf)
+    design = Design(rng.uniform(0.5, 2, D), learn, caps, bound)
+    weights, relevance = rng.normal(size=D + learn), np.array([0.5, odd, -2.0])
+    feedback = Feedback(previous=0)
+    for prefix in (b"te", b"tea", b"tea "):
+        feedback.observe(prefix, [1, 0], dwell=rng.exponential(), texts=[b"tea pot", b"tea"])
+    rows, columns, parts, added = feedback.weighed(np.arange(3), relevance, design, weights)
+    assert rows.tolist() == feedback.features(np.arange(3)).tolist()
+    assert columns == pytest.approx(design.columns(rows, relevance))
+    assert parts == pytest.approx(design.parts(columns.copy(), weights))
+    assert added == pytest.approx(parts.sum(axis=1))
+
+
 @given(st.integers(0, 10_000), st.sampled_from([0.3, 2.0, np.inf]), st.booleans())
 @settings(deadline=None, max_examples=40)
 def test_no_list_and_no_composition_moves_more_than_the_limits(seed, bound, capped):
