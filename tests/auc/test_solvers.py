@@ -11,9 +11,9 @@ from sklearn.linear_model import RidgeClassifier
 from telic.auc.drawn_rows import as_rows
 from telic.auc.methods.exact import conjugate_gradient, elastic_net, exact
 from telic.auc.methods.pairwise import hinge, pairwise, squared_hinge_sums
-from telic.auc.methods.spam import spam
+from telic.auc.methods.spam import centred, spam
 from telic.auc.methods.spdam import spdam
-from telic.auc.methods.vrspam import vrspam
+from telic.auc.methods.vrspam import _l2_stage, _net_stage, vrspam
 from telic.auc.methods.vrspam_pairs import pair_stage
 from telic.auc.objective import class_means, loss_gradient, moments, objective
 from telic.errors import InputError
@@ -181,6 +181,39 @@ def test_a_stage_on_pairs_is_the_plain_one(beta1):
         w = w - eta * move
         w = np.sign(w) * np.maximum(np.abs(w) - eta * beta1, 0)
     found = pair_stage(as_rows(X), drawn, scores, snapshot, gradient, means, beta, beta1, eta)
+    assert found == pytest.approx(w, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize(("beta1", "batch"), [(0.0, 1), (2e-3, 1), (2e-3, 3)])
+def test_a_stage_on_rows_is_the_plain_one(rows, beta1, batch):
+    X, positive = rows[0][:60], rows[1][:60]
+    view, rng = centred(X, positive, True), np.random.default_rng(0)
+    means, p, eta, beta = view.means, view.means.share, 0.3, 0.05
+    snapshot = 0.1 * rng.normal(size=X.shape[1])
+    gradient = loss_gradient(X, positive, X @ snapshot, means)
+    order = rng.integers(60, size=(200, batch))
+    w, dense = snapshot.copy(), X.toarray() if sparse.issparse(X) else X
+    for drawn in order:
+        move = gradient.copy()
+        for i in drawn:
+            rival, weight = (means.neg, 1 - p) if positive[i] else (means.pos, p)
+            slope = 2 * weight * (dense[i] - rival) @ (w - snapshot)
+            move += slope * (dense[i] - view.centre) / batch
+        w = w - eta * move
+        w = np.sign(w) * np.maximum(np.abs(w) - eta * beta1, 0) / (1 + eta * beta)
+    table = as_rows(X)
+    if beta1:
+        found, centres = snapshot.copy(), (view.centre, means.pos, means.neg)
+        rates = beta, beta1, eta
+        _net_stage(table, positive, order, found, snapshot, gradient, centres, p, rates)
+    else:
+        gradient += beta * snapshot
+        kept = np.column_stack([view.projected, X @ gradient])
+        anchors, u = np.array([gradient @ means.pos, gradient @ means.neg]), np.zeros(w.size)
+        of_gradient = _l2_stage(
+            table, positive, order.ravel(), u, view.centre, kept, anchors, p, beta, eta
+        )
+        found = snapshot + u + of_gradient * gradient
     assert found == pytest.approx(w, rel=1e-9, abs=1e-12)
 
 
