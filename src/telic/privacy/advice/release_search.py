@@ -85,11 +85,11 @@ class ReleaseSearch:
             if not lever.levels[level].published:
                 continue
             out, back = self.ways[number]
-            layers.append(Layer(Links(out.indptr, out.indices, shown), layer_salt(2 * number)))
+            layers.append(Layer(Links(out.indptr, out.indices, shown), layer_salt(len(layers))))
             if back is not None:
                 carried = None if shown is None else shown[back.strength]
                 links = Links(back.indptr, back.indices, carried)
-                layers.append(Layer(links, layer_salt(2 * number + 1)))
+                layers.append(Layer(links, layer_salt(len(layers))))
         return Neighbourhood(layers, self.size, self.adversary.joint)
 
     def measures(self, choice: tuple[int, ...], limits: Limits | None = None) -> Measures:
