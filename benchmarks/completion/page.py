@@ -145,7 +145,10 @@ def against_rivals(repeat):
         seconds = {name: float(np.median(times)) for name, times in found.items()}
         ours = min(seconds[name] for name in seconds if name.startswith("telic"))
         rival = min(seconds[name] for name in seconds if not name.startswith("telic"))
-        shown = ", ".join(f"{name} {s:.2f} s" for name, s in seconds.items())
+        shown = ", ".join(
+            f"{name} {s:.2f} s" if s < np.inf else f"{name} does not get there"
+            for name, s in seconds.items()
+        )
         rows.append(
             (
                 f"{n:,} choices, {choices.size:,} weights: to gap 1e-4",

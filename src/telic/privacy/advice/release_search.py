@@ -79,7 +79,7 @@ class ReleaseSearch:
 
     def _neighbourhood(self, choice: tuple[int, ...]) -> Neighbourhood:
         levers = [lever for lever in self.fields if not lever.kind]
-        layers = []
+        layers: list[Layer] = []
         for number, (lever, level) in enumerate(zip(levers, choice, strict=True)):
             shown = lever.levels[level].shown
             if not lever.levels[level].published:
