@@ -269,6 +269,8 @@ def seen(change: Change, tree: Path, reach: Reach) -> str:
         os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))  # compiled code is fresh again
     if not done.returncode:
         return ""
+    if done.returncode < 0:
+        return f"ended by signal {-done.returncode}"
     failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     if not failed:
         raise RuntimeError(f"pytest did not run:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
