@@ -3,6 +3,7 @@ import pytest
 
 from telic.data.data_sets import data_folder
 from telic.errors import InputError
+from telic.report import Report
 from telic.study import chapter7
 from telic.study.chapter7 import experiments, worlds
 from telic.study.chapter7.published import PUBLISHED_ATTACK_REDUCTION
@@ -83,6 +84,12 @@ def test_the_ceiling_is_who_has_an_out_link(world):
     few = experiments.found_by_links(world, 0.01)
     assert np.isclose(sum(part["share"] for part in few), 1)
     assert few[0]["found"] < few[1]["found"] < few[3]["found"]
+    page = Report("")
+    chapter7._ceiling(page, [*rows.values()], few)
+    text = page.markdown()
+    assert f"{rows['mention-retweet']['linked']:.1%} a mention or a retweet" in text
+    assert f"one link finds {few[1]['found']:.0%} and two find {few[2]['found']:.0%}" in text
+    assert [len(table.records()) for table in page.tables] == [len(rows), len(few)]
 
 
 def test_advice_is_confirmed_from_inside_and_from_the_whole_network(world):
