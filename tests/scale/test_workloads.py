@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -137,18 +138,39 @@ def test_what_does_not_fit_is_said(tmp_path, small_pieces):
 
 
 def test_the_command_takes_memory_or_a_cluster(cluster, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # relative names are this process's, not a worker's
     monkeypatch.setattr(cold_start, "HELD_OUT", 60)
     query_log(tmp_path / "log.parquet")
     lines = []
     for number, options in enumerate(([], ["--memory", "1GiB"], ["--cluster", cluster.address])):
-        out = tmp_path / f"box{number}"
-        arguments = ["completion", "fit", str(tmp_path / "log.parquet"), str(out), *options]
+        out = Path(f"box{number}")
+        arguments = ["completion", "fit", "log.parquet", str(out), *options]
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 0, result.output
         lines.append(result.stderr)
-        assert contents(out) == contents(tmp_path / "box0")
+        assert contents(out) == contents(Path("box0"))
     assert "log_counts.bucket: 1 partitions; 1 attempts" in lines[1]
     assert "127.0.0.1" in lines[2]
+    assert not list(tmp_path.glob("*.job"))
+
+
+def test_risk_and_attack_take_memory_or_a_cluster(cluster, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = CliRunner()
+    arguments = ["simulate", "world", "--users", "400", "--size", "40", "--density", "0.05"]
+    assert run.invoke(app, ["privacy", *arguments]).exit_code == 0
+    for command in (["risk", "world/target"], ["attack", "world/auxiliary", "world/target"]):
+        plain = run.invoke(app, ["privacy", *command, "--json"])
+        for options in (["--memory", "1GiB"], ["--cluster", cluster.address]):
+            found = run.invoke(app, ["privacy", *command, "--json", *options])
+            assert found.exit_code == 0, found.output
+            assert found.stdout == plain.stdout
+            assert "in_pieces._" in found.stderr
+            assert ("127.0.0.1" in found.stderr) == (options[0] == "--cluster")
+    kept = run.invoke(app, ["privacy", *command, "--memory", "1GiB", "--work", "here"])
+    again = run.invoke(app, ["privacy", *command, "--cluster", cluster.address, "--work", "here"])
+    assert "kept from an earlier run" not in kept.stderr
+    assert "0 attempts" in again.stderr
     assert not list(tmp_path.glob("*.job"))
 
 

@@ -60,7 +60,9 @@ class Design:
         InputError
             If the files do not fit together.
         """
-        path, label = Path(path), str(label)
+        path, label = Path(path).absolute(), str(label)
+        if path.suffix == ".npy":  # a worker has a working folder of its own
+            label = str(Path(label).absolute())
         try:
             found = path.stat()
             state = found.st_size, found.st_mtime_ns

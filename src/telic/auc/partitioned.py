@@ -178,7 +178,7 @@ def auc_in_pieces(
     coef = np.asarray(coef, float)
     if coef.shape != (design.width,):
         raise InputError(f"coef has shape {coef.shape}, expected ({design.width},).")
-    out = Path(out)
+    out = Path(out).absolute()
     parts = _partitions(design, executor)
     with small_products(0):
         sorted_parts = executor.map(partial(_score, design, coef), parts, out=out / "scores").values

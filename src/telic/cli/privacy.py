@@ -14,7 +14,7 @@ from telic.cli.privacy_files import (
     split_names,
     write_candidates,
 )
-from telic.cli.progress import steps as steps_shown
+from telic.cli.scale import Cluster, Memory, Work, job_of, steps_or_job, tell_job
 from telic.errors import InputError
 from telic.report.table import Table
 
@@ -71,6 +71,9 @@ def risk(
     worst: Annotated[int, typer.Option(min=0, help="List this many users at highest risk.")] = 0,
     show_ids: Annotated[bool, typer.Option(help="Name them by their ids.")] = False,
     node_type: NodeType = None,
+    memory: Memory = None,
+    cluster: Cluster = None,
+    work: Work = None,
     as_json: AsJson = False,
 ) -> None:
     """Privacy risk for every subset of up to five link types and every distance (Section 7.4)."""
@@ -99,12 +102,20 @@ def risk(
     sets = sets_to_judge(list(adversary.links))
     weights = None if loss is None else read_loss(net, node_type, loss)
     rows, last = [], None
-    with steps_shown("risk", len(sets)) as begin:
+    with (
+        job_of(memory, cluster, work, Path("telic-risk")) as job,
+        steps_or_job(job, "risk", len(sets)) as begin,
+    ):
+        executor, pieces = job or (None, None)
         for names in sets:
             begin("-".join(names))
-            for found in risks(net, adversary, links=[names], loss=weights):
+            for found in risks(
+                net, adversary, links=[names], loss=weights, executor=executor, work=pieces
+            ):
                 rows.append(replace(found, hashes=found.hashes[:0]))  # the last one's are enough
                 last = found
+    if job:
+        tell_job(job)
     assert last is not None
     out: dict[str, Any] = {
         "users": net.size(node_type),
@@ -208,6 +219,9 @@ def attack(
         float, typer.Option(help="Extension: share of neighbours that may stay unmatched.")
     ] = 0.0,
     node_type: NodeType = None,
+    memory: Memory = None,
+    cluster: Cluster = None,
+    work: Work = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -225,7 +239,10 @@ def attack(
     if candidates is not None:
         read = [auxiliary, target, rules, steps, None if truth in TRUTHS else truth]
         check_output(candidates, reads=read, overwrite=overwrite)
-    with steps_shown("attack", 3) as begin:
+    with (
+        job_of(memory, cluster, work, candidates or Path("telic-attack")) as job,
+        steps_or_job(job, "attack", 3) as begin,
+    ):
         begin("reading")
         published = read_network(target)
         node_type = target_type(published, node_type)
@@ -253,7 +270,17 @@ def attack(
         begin("sorting what is known")
         prepared = Auxiliary(known, adversary)
         begin("comparing")
-        result = dehin.attack(prepared, published, eliminate=eliminate, noise=noise)
+        executor, pieces = job or (None, None)
+        result = dehin.attack(
+            prepared,
+            published,
+            eliminate=eliminate,
+            noise=noise,
+            executor=executor,
+            work=pieces,
+        )
+    if job:
+        tell_job(job)
     right_answers, kind = find_truth(truth, known, published, node_type)
     rows: list[dict[str, Any]] = []
     for distance, sizes in enumerate(result.sizes):

@@ -1,15 +1,15 @@
 """What commands share that run over partitions: `--memory`, `--cluster`, and the job's report."""
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from telic.cli.progress import console
+from telic.cli.progress import console, steps
 from telic.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ Work = Annotated[
     Path | None,
     typer.Option(
         help="Folder of the pieces, which every worker reaches. A job that was interrupted goes on "
-        "there. [default: OUT.job, removed at the end]"
+        "there. [default: OUT.job, or telic-COMMAND.job without an OUT; removed at the end]"
     ),
 ]
 SkipBadPartitions = Annotated[
@@ -45,8 +45,13 @@ class Job(NamedTuple):
     work: Path
 
     def said(self) -> list[dict[str, Any]]:
-        """Say what ran where, bytes and attempts."""
-        return [report.facts() for report in self.executor.reports]
+        """Say what ran where, bytes and attempts; all runs of one function together."""
+        from telic.scale import Report
+
+        tasks: dict[str, list[Any]] = {}
+        for report in self.executor.reports:
+            tasks.setdefault(report.job, []).extend(report.tasks)
+        return [Report(name, each).facts() for name, each in tasks.items()]
 
 
 @contextmanager
@@ -85,6 +90,13 @@ def job_of(
         yield Job(executor, folder)
     if work is None:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def steps_or_job(
+    job: Job | None, title: str, total: int | None = None
+) -> AbstractContextManager[Callable[[str], None]]:
+    """Show a bar of a command's steps, unless a job shows its own."""
+    return nullcontext(lambda _: None) if job else steps(title, total)
 
 
 def tell_job(job: Job) -> None:

@@ -177,10 +177,10 @@ def _sources(logs: Sequence[tuple[str, Shape]], executor: Executor, work: Path) 
                 f"{name}: {shape.name} is not counted in pieces: its rows depend on one another. "
                 "Convert it to a query log (contract 2), or read it whole, without --memory."
             )
-        path = name
+        path = str(Path(name).absolute())  # a worker has a working folder of its own
         if not name.endswith(".parquet"):
             task = partial(to_parquet, shape)
-            copied = executor.map(task, [name], out=work / f"copy-{number}", ending=".parquet")
+            copied = executor.map(task, [path], out=work / f"copy-{number}", ending=".parquet")
             path = str(copied.values[0])
         found += [Source(rows, name, number, shape) for rows in row_ranges(path, 1 << 62)]
     return found
@@ -358,7 +358,7 @@ class CountedLog(Gathered):
 def work_folder(work: str | Path | None) -> Iterator[Path]:
     """Give the job's folder: the one given, which stays, or one for this once."""
     if work is not None:
-        yield Path(work)
+        yield Path(work).absolute()
         return
     with tempfile.TemporaryDirectory(prefix="telic-job-") as folder:
         yield Path(folder)

@@ -131,7 +131,7 @@ class Executor(ABC):
         [3, 3]
         """
         partitions = list(partitions)
-        folder = None if out is None else Path(out)
+        folder = None if out is None else Path(out).absolute()
         if folder is not None:
             open_folder(folder, identity(function, partitions), name_of(function))
         report, arrivals = self._start(function, partitions, folder, ending, skip_bad)
@@ -182,7 +182,7 @@ class Executor(ABC):
         if out is None:
             report, arrivals = self._start(function, partitions, None, "", skip_bad)
         else:
-            folder, kept = Path(out), functools.partial(save_arrays, function)
+            folder, kept = Path(out).absolute(), functools.partial(save_arrays, function)
             open_folder(folder, identity(kept, partitions), name_of(function))
             report, paths = self._start(kept, partitions, folder, ".npz", skip_bad)
             arrivals = ((i, path and load_arrays(path)) for i, path in paths)
@@ -227,7 +227,7 @@ class Executor(ABC):
         shared : mapping of str to array
         rounds : int
         """
-        folder = Path(out)
+        folder = Path(out).absolute()
         about = functools.partial(step, settings, combine, *map(list, shared.items()))
         open_folder(folder, identity(about, shards), name_of(step))
 

@@ -73,7 +73,7 @@ def row_ranges(path: str | Path, rows: int) -> list[RowRange]:
     InputError
         If it cannot be read.
     """
-    path = Path(path)
+    path = Path(path).absolute()  # a worker has a working folder of its own
     try:
         held, metadata = _state(path), pq.read_metadata(path)
     except (pa.ArrowException, OSError) as error:

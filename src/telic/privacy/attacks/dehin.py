@@ -154,7 +154,7 @@ def attack(
         wanted = Wanted(friend_ptr, friends[rarest], low[rarest], high[rarest])
         refine = None
         if executor is not None:
-            folder = Path(work or "") / f"distance-{len(levels)}"
+            folder = Path(work or "").absolute() / f"distance-{len(levels)}"
             refine = partial(refine_in_pieces, executor, folder)
         before = sets
         sets = _refine(known, sets, linked, one, layers, noise, wanted, limits, refine)

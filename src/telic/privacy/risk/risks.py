@@ -249,7 +249,9 @@ def risks(
         if executor is None:
             around = Neighbourhood(taken, flat.size, adversary.joint)
         else:
-            folder = Path(work or "") / ("-".join(map(str, map(names.index, subset))) or "none")
+            folder = Path(work or "").absolute() / (
+                "-".join(map(str, map(names.index, subset))) or "none"
+            )
             around = NeighbourhoodInPieces(executor, folder, taken, flat.size, adversary.joint)
         far = adversary.distance if taken else 0
         last = -1
