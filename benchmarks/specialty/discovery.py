@@ -14,7 +14,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 from telic.simulate.hospital_families import FAMILIES, plan, simulate_family
-from telic.specialty.discovery import by_residuals, evidence, practices
+from telic.specialty.discovery import by_residuals, evidence, practice_mixture
 from telic.specialty.discovery.discover import discover
 from telic.specialty.discovery.user_patient_units import units_of
 
@@ -40,13 +40,13 @@ CONTROLS = ("none", "lean", "moved")
 CHANGES = {
     "as shipped": (),
     "users who stand out: .99 → .95": ((by_residuals, "STANDS_OUT", 0.95),),
-    "member's share ≥ 1/3 → 1/4": ((practices, "MEMBER_SHARE", 0.25),),
-    "lower bound ≥ 1/4 → 1/5": ((practices, "SURE_SHARE", 0.2),),
-    "shown share ≥ .3 → .2": ((practices, "SHOWN_SHARE", 0.2),),
-    "shown deviations ≥ 1.5 → 1": ((practices, "SHOWN_DEVIATIONS", 1.0),),
+    "member's share ≥ 1/3 → 1/4": ((practice_mixture, "MEMBER_SHARE", 0.25),),
+    "lower bound ≥ 1/4 → 1/5": ((practice_mixture, "SURE_SHARE", 0.2),),
+    "shown share ≥ .3 → .2": ((practice_mixture, "SHOWN_SHARE", 0.2),),
+    "shown deviations ≥ 1.5 → 1": ((practice_mixture, "SHOWN_DEVIATIONS", 1.0),),
     "no check on other patients": (
-        (practices, "SHOWN_SHARE", 0.0),
-        (practices, "SHOWN_DEVIATIONS", -9.0),
+        (practice_mixture, "SHOWN_SHARE", 0.0),
+        (practice_mixture, "SHOWN_DEVIATIONS", -9.0),
     ),
     "names: ≥ a quarter → a third of a code's users": ((evidence, "CODES_USERS", 1 / 3),),
     "names: ≥ a third → a fifth of declared members": ((evidence, "DECLARE_IT", 0.2),),
@@ -86,7 +86,9 @@ def run(family, seed, control, options):
     line |= judged(hospital, found.specialties)
     if control == "none" and not options:
         line["looked_for"], line["true"] = found.details["n_practices"], hospital.plan.practices
-        truth = practices.refine(units_of(hospital.log), hospital.practice, hospital.plan.practices)
+        truth = practice_mixture.refine(
+            units_of(hospital.log), hospital.practice, hospital.plan.practices
+        )
         groups = [np.flatnonzero(truth.member == k) for k in range(hospital.plan.practices)]
         line["ceiling"] = [
             max((f1(hospital.practice == k, users) for users in groups if len(users)), default=0.0)

@@ -12,11 +12,12 @@ from benchmarks.form import Run, grid
 from benchmarks.specialty.lda_speed import compare
 from telic.simulate.hospital import simulate_hospital
 from telic.specialty.alarms.before_and_after import effect
-from telic.specialty.alarms.judge import Pseudonyms, judge
+from telic.specialty.alarms.judge import judge
 from telic.specialty.discovery.by_seeds import links_of, path_of, representatives
 from telic.specialty.discovery.discover import discover
 from telic.specialty.discovery.pathselclus import fit_pathselclus
 from telic.specialty.log.log_files import read_log
+from telic.specialty.pseudonyms import Pseudonyms
 from telic.specialty.recognition.recognise import CORE_CLASSES
 from telic.specialty.recognition.shuffled_control import recognise_found
 from telic.specialty.report.page import specialty_report

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from telic.data.file_kinds import shape_of
 from telic.data.phrases import merged, read_list, read_query_log
 from telic.data.pieces import open_pieces
 from telic.data.queries import read_queries
-from telic.data.shapes import shape_of
 from telic.errors import InputError
 
 

@@ -15,9 +15,9 @@ from telic.auc import Design, ExactAUC, auc_in_pieces, exact_in_pieces, moments_
 from telic.cli import app
 from telic.completion import cold_start, counted, fit_files
 from telic.completion.entries import Gathered
+from telic.data.file_kinds import shape_of
 from telic.data.phrases import read_query_log
 from telic.data.pieces import open_pieces
-from telic.data.shapes import shape_of
 from telic.errors import InputError
 from telic.evaluate.classification import roc_auc
 from telic.hin import Schema

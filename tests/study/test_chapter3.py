@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from telic.data.pairs import read_pairs
+from telic.data.query_app_pairs import read_pairs
 from telic.report import Report
 from telic.simulate import Catalogue
 from telic.study import chapter3

@@ -1,7 +1,7 @@
 """Discrete choice: which candidate was picked, by conditional logit."""
 
+from telic.choice.accelerated_gradient import fit_accelerated
 from telic.choice.choices import Choices
-from telic.choice.dual_ascent import fit_sdca
 from telic.choice.elastic_net import Elastic, Fit
 from telic.choice.factored_choices import FactoredChoices
 from telic.choice.minibatch_saga import fit_saga
@@ -14,7 +14,7 @@ from telic.choice.newton import (
 )
 from telic.choice.online import learn_online
 from telic.choice.printed_algorithm import fit_printed
-from telic.choice.proximal_gradient import fit_accelerated
+from telic.choice.sdca import fit_sdca
 
 __all__ = [
     "Choices",

@@ -46,12 +46,12 @@ class Job(NamedTuple):
 
     def said(self) -> list[dict[str, Any]]:
         """Say what ran where, bytes and attempts; all runs of one function together."""
-        from telic.scale import Report
+        from telic.scale import JobReport
 
         tasks: dict[str, list[Any]] = {}
         for report in self.executor.reports:
             tasks.setdefault(report.job, []).extend(report.tasks)
-        return [Report(name, each).facts() for name, each in tasks.items()]
+        return [JobReport(name, each).facts() for name, each in tasks.items()]
 
 
 @contextmanager

@@ -222,7 +222,8 @@ def explain(
     from telic.specialty.alarms.before_and_after import effect, known_snooping
     from telic.specialty.alarms.colleagues import care_of
     from telic.specialty.alarms.fhir_audit_events import write_audit_events
-    from telic.specialty.alarms.judge import Pseudonyms, check_status, judge, lines
+    from telic.specialty.alarms.judge import check_status, judge, lines
+    from telic.specialty.pseudonyms import Pseudonyms
     from telic.specialty.report.tables import alarms_table, drift_table, queue_table, snooping_table
 
     check_status(status)  # said before the log is read
@@ -287,8 +288,8 @@ def patient(
     from telic.data import atomic_path, check_output
     from telic.errors import InputError
     from telic.specialty.alarms.access_reasons import find_reasons
-    from telic.specialty.alarms.judge import Pseudonyms
     from telic.specialty.alarms.patient_log import patient_log
+    from telic.specialty.pseudonyms import Pseudonyms
 
     if out is not None:
         check_output(out, reads=[log, found, code_table], overwrite=overwrite)
@@ -336,7 +337,7 @@ def report(
     """Write the compliance officer's report: specialties, mismatches, the queue of alarms."""
     from telic.data import check_output
     from telic.specialty.alarms.before_and_after import known_snooping
-    from telic.specialty.alarms.judge import Pseudonyms
+    from telic.specialty.pseudonyms import Pseudonyms
     from telic.specialty.recognition.classifiers import pipeline_names
     from telic.specialty.report.page import full_report
 

@@ -29,7 +29,7 @@ from telic.completion.sources import (
 )
 from telic.completion.user_state import UserState
 from telic.completion.words import WordIndex
-from telic.data.phrases import OnBadRow
+from telic.data.bad_rows import OnBadRow
 from telic.errors import InputError
 from telic.scale import Executor
 
@@ -79,7 +79,7 @@ def fit_files(
         CSV, TSV, JSON lines, Parquet, or text with a phrase a line.
     columns : mapping of str to str, optional
         Role → column, such as ``{"phrase": "product", "brand": "brand_name"}``: see
-        `telic.data.shapes.shape_of`.
+        `telic.data.file_kinds.shape_of`.
     min_users : int
         Of a query log, only what so many users submitted is suggested to others.
     duplicates : {"raise", "add", "max"}

@@ -35,8 +35,9 @@ from telic.completion.log_counts import (
     take_users,
     to_parquet,
 )
-from telic.data.phrases import OnBadRow, PhraseList
-from telic.data.shapes import Shape
+from telic.data.bad_rows import OnBadRow
+from telic.data.file_kinds import Shape
+from telic.data.phrases import PhraseList
 from telic.errors import InputError
 from telic.scale import Executor, row_ranges
 from telic.scale.jobs import placed

@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 
 from telic.completion.folding import fold
 from telic.completion.relevance import WINDOW
-from telic.data.phrases import OnBadRow, checked_rows
+from telic.data.bad_rows import OnBadRow
+from telic.data.file_kinds import Shape
+from telic.data.phrases import checked_rows
 from telic.data.pieces import Pieces, open_pieces
-from telic.data.shapes import Shape
 from telic.errors import InputError
 from telic.scale.duck import database, listed
 from telic.scale.partitions import RowRange

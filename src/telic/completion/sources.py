@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from telic.data.bad_rows import OnBadRow
 from telic.data.compositions import CompositionLog, read_compositions
-from telic.data.phrases import OnBadRow, PhraseList, merged, read_list, read_query_log
+from telic.data.file_kinds import Shape, shape_of
+from telic.data.phrases import PhraseList, merged, read_list, read_query_log
 from telic.data.pieces import open_pieces
 from telic.data.queries import QueryLog
-from telic.data.shapes import Shape, shape_of
 from telic.errors import InputError
 
 DAY = 24 * 3600 * 1_000_000
@@ -31,7 +32,7 @@ class Sources:
     files: list[str]
     """In a few words, what each file is."""
     roles: set[str] = field(default_factory=set)
-    """What some column of the lists and query logs says; see `telic.data.shapes.USUAL`."""
+    """What some column of the lists and query logs says; see `telic.data.file_kinds.USUAL`."""
     unread: list[tuple[str, Shape]] = field(default_factory=list)
     """Query logs that are to be counted in pieces."""
 
@@ -74,7 +75,7 @@ def read_sources(
     on_bad_row: OnBadRow = "raise",
     in_pieces: bool = False,
 ) -> Sources:
-    """Read files of any kind that `telic.data.shapes.shape_of` tells apart.
+    """Read files of any kind that `telic.data.file_kinds.shape_of` tells apart.
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 from telic.data.compositions import CompositionLog, read_compositions
 from telic.data.outputs import check_output, refuse_unwritable
 from telic.data.queries import QueryLog, read_queries
-from telic.data.store import StoredModel, atomic_path, load_model, save_model
+from telic.data.saved_models import StoredModel, atomic_path, load_model, save_model
 
 __all__ = [
     "CompositionLog",

@@ -3,20 +3,18 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 
-from telic.data.composition_rows import BadRows, lengths_of
+from telic.data.bad_rows import BadRows, OnBadRow
+from telic.data.composition_rows import lengths_of
 from telic.data.contracts import MAX_TEXT, TIMESTAMP
+from telic.data.file_kinds import Shape
 from telic.data.pieces import Pieces
 from telic.data.queries import MAX_COUNT, QueryLog
-from telic.data.shapes import Shape
 from telic.data.tables import is_text, one_chunk, times_of, unmatchable
 from telic.errors import InputError
-
-OnBadRow = Literal["raise", "skip"]
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ def read_list(pieces: Pieces, shape: Shape, *, on_bad_row: OnBadRow = "raise") -
     ----------
     pieces : Pieces
     shape : Shape
-        See `telic.data.shapes.shape_of`.
+        See `telic.data.file_kinds.shape_of`.
     on_bad_row : {"raise", "skip"}
         A row that cannot be used raises, or is left out and counted.
 

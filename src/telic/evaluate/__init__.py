@@ -1,10 +1,10 @@
 """Measures of ranking and classification, paired tests, trials and intervals."""
 
+from telic.evaluate.column_spread import standard_deviations
 from telic.evaluate.interleaving import Interleaved, preference, team_draft
 from telic.evaluate.off_policy import Value, ips, mean_weight, snips
 from telic.evaluate.paired import PairedTest, paired_t_test
 from telic.evaluate.ranking import mean_reciprocal_rank, reciprocal_ranks, success_rate
-from telic.evaluate.spread import standard_deviations
 
 __all__ = [
     "Interleaved",

@@ -6,7 +6,7 @@ machine's threads, `Dask` on a cluster.
 
 from telic.scale.dask_cluster import Dask
 from telic.scale.executor import Executor
-from telic.scale.jobs import Report, Results, TaskReport
+from telic.scale.jobs import JobReport, Results, TaskReport
 from telic.scale.local import Local
 from telic.scale.memory import parse_memory
 from telic.scale.partitions import RowRange, ranges, row_ranges
@@ -14,8 +14,8 @@ from telic.scale.partitions import RowRange, ranges, row_ranges
 __all__ = [
     "Dask",
     "Executor",
+    "JobReport",
     "Local",
-    "Report",
     "Results",
     "RowRange",
     "TaskReport",

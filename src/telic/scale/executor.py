@@ -13,7 +13,7 @@ from telic.errors import InputError, JobError
 from telic.scale.arrays import Arrays, fold, load_arrays, save_arrays
 from telic.scale.failures import Lost, LostWorker, failure, passing, said
 from telic.scale.jobs import (
-    Report,
+    JobReport,
     Results,
     TaskReport,
     identity,
@@ -60,7 +60,7 @@ class Executor(ABC):
     """Called as partitions end."""
 
     def __init__(self) -> None:
-        self.reports: list[Report] = []
+        self.reports: list[JobReport] = []
         """Of all jobs, in the order in which they began."""
 
     @property
@@ -148,7 +148,7 @@ class Executor(ABC):
         *,
         out: str | Path | None = None,
         skip_bad: bool = False,
-    ) -> tuple[Arrays, Report]:
+    ) -> tuple[Arrays, JobReport]:
         """Call a function with every partition and add the values up, neighbour to neighbour.
 
         The tree is that of the partitions' numbers, so the workers and the order in which they end
@@ -244,12 +244,12 @@ class Executor(ABC):
         folder: Path | None,
         ending: str,
         skip_bad: bool,
-    ) -> tuple[Report, Iterator[tuple[int, Any]]]:
+    ) -> tuple[JobReport, Iterator[tuple[int, Any]]]:
         tasks = [
             Task(p, f"{i} ({p})"[:200], folder and folder / f"part-{i:05d}{ending}", self.memory)
             for i, p in enumerate(partitions)
         ]
-        report = Report(name_of(function), [TaskReport(task.name) for task in tasks])
+        report = JobReport(name_of(function), [TaskReport(task.name) for task in tasks])
         self.reports.append(report)
         return report, self._arrivals(function, tasks, report, skip_bad)
 
@@ -257,7 +257,7 @@ class Executor(ABC):
         self,
         function: Callable[..., Any],
         tasks: list[Task],
-        report: Report,
+        report: JobReport,
         skip_bad: bool,
     ) -> Iterator[tuple[int, Any]]:
         """Yield (number, value) as partitions end, those of an earlier run first."""

@@ -42,7 +42,7 @@ class TaskReport:
 
 
 @dataclass
-class Report:
+class JobReport:
     """What a job did: partition by partition."""
 
     job: str
@@ -78,7 +78,7 @@ class Results:
     """Values by partition (None where one was skipped), and the report."""
 
     values: list[Any]
-    report: Report
+    report: JobReport
 
 
 def name_of(function: Callable[..., Any]) -> str:

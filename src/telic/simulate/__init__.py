@@ -2,7 +2,7 @@
 
 from telic.simulate.affinity import Affinity, affinity_of_pairs, example_phones, made_up_affinity
 from telic.simulate.catalogue import Catalogue, geonames_catalogue, read_catalogue
-from telic.simulate.change import other_tastes, simulate_change
+from telic.simulate.changing_people import other_tastes, simulate_change
 from telic.simulate.dwell_control import controls_table, dwell_control, dwell_effect
 from telic.simulate.marginals import marginals
 from telic.simulate.parameters import SETTINGS, TypistParameters

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from telic.data.pairs import read_pairs
+from telic.data.query_app_pairs import read_pairs
 from telic.errors import InputError
 from telic.simulate.catalogue import Catalogue
 

@@ -3,7 +3,7 @@
 from telic.specialty.alarms.access_reasons import Reasons, find_reasons
 from telic.specialty.alarms.before_and_after import Caught, Effect, effect, known_snooping
 from telic.specialty.alarms.colleagues import Care, care_of
-from telic.specialty.alarms.judge import Alerts, Pseudonyms, judge, lines
+from telic.specialty.alarms.judge import Alerts, judge, lines
 from telic.specialty.alarms.patient_log import PatientLog, patient_log
 from telic.specialty.discovery.discover import discover
 from telic.specialty.discovery.gibbs_lda import GibbsLDA, choose_n_topics
@@ -14,6 +14,7 @@ from telic.specialty.later_logs.findings import Findings, findings_of, read_find
 from telic.specialty.log.access_log import AccessLog
 from telic.specialty.log.log_files import read_log, write_log
 from telic.specialty.log.other_systems import import_log
+from telic.specialty.pseudonyms import Pseudonyms
 from telic.specialty.recognition.recognise import PipelineScore, Recognition, recognise
 from telic.specialty.recognition.shuffled_control import (
     Shuffled,

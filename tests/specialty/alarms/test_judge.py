@@ -3,7 +3,7 @@ import hashlib
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from telic.specialty.alarms.judge import Pseudonyms
+from telic.specialty.pseudonyms import Pseudonyms
 
 IDS = st.text(min_size=1, max_size=20)
 

@@ -5,10 +5,10 @@ import pytest
 from telic.errors import InputError
 from telic.simulate.hospital import simulate_hospital
 from telic.specialty.alarms.access_reasons import find_reasons
-from telic.specialty.alarms.judge import Pseudonyms
 from telic.specialty.alarms.patient_log import LACKING, NOT_JUDGED, patient_log
 from telic.specialty.discovery.result import Discovery
 from telic.specialty.log.log_files import read_log
+from telic.specialty.pseudonyms import Pseudonyms
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from tests.reference import specialty as reference
 from telic.simulate.hospital_families import FAMILIES, simulate_family
 from telic.specialty.discovery.by_residuals import directions, pearson_residuals, signal
 from telic.specialty.discovery.discover import discover
-from telic.specialty.discovery.practices import (
+from telic.specialty.discovery.practice_mixture import (
     EM_STEPS,
     MIN_USERS,
     SHRINK,

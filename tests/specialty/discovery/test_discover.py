@@ -12,11 +12,12 @@ from telic.simulate.hospital import Difficulty, simulate_hospital
 from telic.simulate.hospital_practices import HIDDEN_SIZES
 from telic.specialty.alarms.before_and_after import effect, known_snooping, together
 from telic.specialty.alarms.coverage import COVERED, SHRINK
-from telic.specialty.alarms.judge import Pseudonyms, judge, lines
+from telic.specialty.alarms.judge import judge, lines
 from telic.specialty.discovery.by_seeds import links_of, path_of
 from telic.specialty.discovery.discover import discover
 from telic.specialty.discovery.result import lifts, read_discovery
 from telic.specialty.log.log_files import read_log
+from telic.specialty.pseudonyms import Pseudonyms
 from telic.specialty.recognition.recognise import present_core, recognise, with_specialty
 from telic.specialty.report.page import specialty_report
 from telic.specialty.small_cells import shown

@@ -6,7 +6,7 @@ from scipy.special import gammaln
 
 from telic.errors import InputError
 from telic.specialty.discovery.pathselclus import _em, fit_pathselclus, path_contrast
-from telic.specialty.discovery.pathselclus_paths import Path
+from telic.specialty.discovery.pathselclus_path_quality import Path
 from telic.specialty.discovery.pathselclus_starts import _Missed
 
 

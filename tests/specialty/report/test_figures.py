@@ -3,8 +3,9 @@ import pytest
 
 from telic.simulate.hospital_families import simulate_family
 from telic.specialty.alarms.before_and_after import effect
-from telic.specialty.alarms.judge import Pseudonyms, judge
+from telic.specialty.alarms.judge import judge
 from telic.specialty.discovery.discover import discover
+from telic.specialty.pseudonyms import Pseudonyms
 from telic.specialty.report.figures import (
     declared_figure,
     label_of,

@@ -6,9 +6,6 @@ explained by the de facto specialty, or by colleagues who opened the same record
 closed here: an explained alarm is marked, and ranked behind the open ones.
 """
 
-import hashlib
-import hmac
-import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -21,6 +18,7 @@ from telic.specialty.alarms.coverage import COVERED, coverage_of
 from telic.specialty.discovery.result import Discovery, Specialty
 from telic.specialty.later_logs.findings import Findings
 from telic.specialty.log.access_log import AccessLog
+from telic.specialty.pseudonyms import Pseudonyms
 from telic.specialty.small_cells import SMALL_CELL
 
 COLLEAGUES = "people whom the user works with opened the same record"
@@ -141,30 +139,6 @@ def judge(
     alone = np.isin(log.access_user, unknown[colleagues[:, -1] == 0])
     standing[alone] = 0.0
     return Alerts(declared, practised, reason, specialty, treated(log, care), standing)
-
-
-class Pseudonyms:
-    """Names for users that cannot be undone without the key.
-
-    Parameters
-    ----------
-    key : bytes, optional
-        The same key gives the same names; without one a random key is drawn and forgotten.
-
-    Examples
-    --------
-    >>> names = Pseudonyms(b"a key of your own")
-    >>> names("ann") == names("ann") != names("bob")
-    True
-    """
-
-    def __init__(self, key: bytes | None = None) -> None:
-        self._key = key or secrets.token_bytes(32)
-
-    def __call__(self, identifier: str) -> str:
-        """Return the pseudonym of an id."""
-        digest = hmac.new(self._key, identifier.encode(), hashlib.sha256).hexdigest()
-        return f"user-{digest[:10]}"
 
 
 def lines(

@@ -17,11 +17,11 @@ from telic.data import contracts
 from telic.errors import InputError
 from telic.report import Report, Table
 from telic.specialty.alarms.access_reasons import Reasons
-from telic.specialty.alarms.judge import Pseudonyms
 from telic.specialty.discovery.result import Discovery
 from telic.specialty.log.access_log import AccessLog
 from telic.specialty.log.contract_tables import find_table, read_table
 from telic.specialty.log.source_gaps import lacks_of
+from telic.specialty.pseudonyms import Pseudonyms
 
 LACKING = {
     "healthcare provider": "the log names users, not the institutions they work for",

@@ -7,7 +7,7 @@
    Practices are deviations from a common mean, so r dimensions are of r + 1 practices.
 4. Users who stand out from shuffled users are clustered by their direction in these dimensions.
 5. Practices are refined, and dropped if they do not show on patients that did not make them
-   (`telic.specialty.discovery.practices`).
+   (`telic.specialty.discovery.practice_mixture`).
 """
 
 from collections.abc import Callable
@@ -17,7 +17,13 @@ import numpy as np
 from scipy.linalg import eigh
 from sklearn.cluster import KMeans
 
-from telic.specialty.discovery.practices import ONE_THREAD, Practices, held_up, refine, shares
+from telic.specialty.discovery.practice_mixture import (
+    ONE_THREAD,
+    Practices,
+    held_up,
+    refine,
+    shares,
+)
 from telic.specialty.discovery.result import Grouping
 from telic.specialty.discovery.user_patient_units import Units, units_of
 from telic.specialty.log.access_log import AccessLog

@@ -9,7 +9,7 @@ from telic.specialty.discovery.by_residuals import group_by_residuals
 from telic.specialty.discovery.by_seeds import group_by_seeds
 from telic.specialty.discovery.by_topics import MEASURED, group_by_topics
 from telic.specialty.discovery.evidence import NAMINGS, evidence_of, shares_shown
-from telic.specialty.discovery.practices import MIN_USERS
+from telic.specialty.discovery.practice_mixture import MIN_USERS
 from telic.specialty.discovery.result import Discovery, Grouping, Specialty, lifts
 from telic.specialty.discovery.user_patient_units import units_of
 from telic.specialty.log.access_log import AccessLog

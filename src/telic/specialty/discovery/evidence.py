@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest, hypergeom
 
-from telic.specialty.discovery.practices import ONE_THREAD, profiles_of, shares
+from telic.specialty.discovery.practice_mixture import ONE_THREAD, profiles_of, shares
 from telic.specialty.discovery.user_patient_units import Units
 
 LEVEL = 0.05

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from telic.errors import InputError
-from telic.specialty.discovery.pathselclus_paths import FLOOR, Path, normalise_columns
+from telic.specialty.discovery.pathselclus_path_quality import FLOOR, Path, normalise_columns
 from telic.specialty.discovery.pathselclus_starts import Start, starts
 
 SHORT, FULL = (1, 15), (5, 60)

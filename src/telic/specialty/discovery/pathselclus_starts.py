@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from telic.kernels import kernel
-from telic.specialty.discovery.pathselclus_paths import FLOOR, Path
+from telic.specialty.discovery.pathselclus_path_quality import FLOOR, Path
 
 CANDIDATES = 300
 """Users at whom a free cluster may start."""

@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.stats import binom
 
 from telic.errors import InputError
-from telic.specialty.discovery.practices import ONE_THREAD, members, shares
+from telic.specialty.discovery.practice_mixture import ONE_THREAD, members, shares
 from telic.specialty.discovery.result import Discovery
 from telic.specialty.discovery.user_patient_units import Units, units_of
 from telic.specialty.later_logs.findings import Findings, places, shared_codes, spread
@@ -89,7 +89,7 @@ def carry(findings: Findings, log: AccessLog, *, seed: int = 0) -> Carried:
     """Take findings to a later log of the same hospital.
 
     Members keep their specialty. Who else has new patients is folded in by the rule that made the
-    members (`telic.specialty.discovery.practices.members`), on all patients known of them.
+    members (`telic.specialty.discovery.practice_mixture.members`), on all patients known of them.
 
     Parameters
     ----------

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from telic.data.store import load_model, save_model
-from telic.specialty.discovery.practices import profiles_of
+from telic.data.saved_models import load_model, save_model
+from telic.specialty.discovery.practice_mixture import profiles_of
 from telic.specialty.discovery.result import Discovery, Specialty, specialty_from
 from telic.specialty.discovery.user_patient_units import Units, units_of
 from telic.specialty.log.access_log import AccessLog
@@ -61,7 +61,7 @@ class Findings:
     patients: np.ndarray
     """Patients of each user, counted in the same way."""
     profile: np.ndarray
-    """(specialties + 1) × codes: `telic.specialty.discovery.practices.Practices.profile`."""
+    """(specialties + 1) × codes: `telic.specialty.discovery.practice_mixture.Practices.profile`."""
     specialties: list[Specialty]
     """Their users as indices into `users`."""
     until: int

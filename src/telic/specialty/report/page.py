@@ -9,11 +9,12 @@ from telic.report import Report, Table
 from telic.report.table import shown as written
 from telic.specialty.alarms.before_and_after import Effect, effect
 from telic.specialty.alarms.colleagues import care_of
-from telic.specialty.alarms.judge import Alerts, Pseudonyms, judge, lines
+from telic.specialty.alarms.judge import Alerts, judge, lines
 from telic.specialty.discovery.declared_codes import NONE_DECLARED, declaration, declared_codes
 from telic.specialty.discovery.result import Discovery, Specialty
 from telic.specialty.later_logs.findings import Findings
 from telic.specialty.log.access_log import AccessLog
+from telic.specialty.pseudonyms import Pseudonyms
 from telic.specialty.recognition.classifiers import CHOSEN
 from telic.specialty.recognition.recognise import Recognition, present_core
 from telic.specialty.recognition.shuffled_control import DE_FACTO, recognise_found

@@ -54,8 +54,9 @@ def study(
     catalogue : path, optional
         Query log to take phrases from (see `telic.simulate.read_catalogue`).
     pairs : path, optional
-        Real query–app pairs (`telic.data.pairs`) for the study on people held out. Default:
-        UniMobile's, in the folder that TELIC_DATA names; without the file that part is left out.
+        Real query–app pairs (`telic.data.query_app_pairs`) for the study on people held out.
+        Default: UniMobile's, in the folder that TELIC_DATA names; without the file that part is
+        left out.
     seeds : int
         Simulated logs for each control, at least 2.
     users, compositions : int

@@ -9,7 +9,7 @@ import numpy as np
 
 from telic.choice import Elastic, FactoredChoices, fit_sdca
 from telic.completion.folding import fold
-from telic.data.pairs import QueryAppPairs, read_pairs
+from telic.data.query_app_pairs import QueryAppPairs, read_pairs
 from telic.evaluate import mean_reciprocal_rank, paired_t_test, reciprocal_ranks
 
 PENALTIES = (Elastic(1e-4, 1e-4), Elastic(3e-4, 1e-4), Elastic(1e-3, 1e-4))

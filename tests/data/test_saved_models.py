@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from telic.data import atomic_path, load_model, save_model
-from telic.data.store import refuse_unwritable
+from telic.data.saved_models import refuse_unwritable
 from telic.errors import InputError, ModelError
 
 
