@@ -299,8 +299,9 @@ def main():
             for name in filter(None, tracked.stdout.split("\0")):
                 (tree / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, tree / name)
-            if run([], tree, "-x", "-n", "2", limit=None).returncode:  # compiles the kernels, too
-                sys.exit("The tests fail before any change is made: make test says which.")
+            first = run([], tree, "-x", "-n", "2", limit=None)  # compiles the kernels, too
+            if first.returncode:
+                sys.exit(f"The tests fail before any change is made:\n{first.stdout[-3000:]}")
             trees.put(tree)
 
         def attempt(change):
