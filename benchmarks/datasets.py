@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from telic.data.data_sets import labelled_set, set_file
-from telic.optim.text_like_data import e2006_like, rcv1_like
+from telic.simulate.text_corpora import e2006_like, rcv1_like
 
 
 @cache

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from telic.optim import ElasticNetClassifier, minimize
-from telic.optim.text_like_data import rcv1_like
+from telic.simulate.text_corpora import rcv1_like
 
 # %%
 # Documents from a topic model, of the kind of rcv1 but smaller.

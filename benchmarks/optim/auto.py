@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.form import Run
 from telic.optim import Problem, choose_method, make_problem, solve
-from telic.optim.text_like_data import rcv1_like
+from telic.simulate.text_corpora import rcv1_like
 
 METHODS = ("gram", "sdca", "prox_newton", "asbcd")
 TITLE = """# What `method="auto"` rests on

@@ -11,7 +11,7 @@ from benchmarks import datasets
 from benchmarks.form import Run
 from benchmarks.optim.objective import Objective
 from benchmarks.optim.solvers import EFFORTS, installed
-from telic.optim.text_like_data import e2006_like, rcv1_like
+from telic.simulate.text_corpora import e2006_like, rcv1_like
 
 console = Console(stderr=True)
 

@@ -10,7 +10,7 @@ import pytest
 
 from telic import cli
 from telic.completion.signals import SignalCompleter
-from telic.study.signals.searchers import searchers
+from telic.simulate.searchers import searchers
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import InputError
 from telic.optim import ElasticNetClassifier, ElasticNetRegressor, make_problem, minimize
-from telic.optim.text_like_data import rcv1_like
+from telic.simulate.text_corpora import rcv1_like
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "reference"))
 from optimum import optimum

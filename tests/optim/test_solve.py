@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import InputError
 from telic.optim import METHODS, Huber, Problem, choose_method, make_problem, minimize, solve
-from telic.optim.text_like_data import rcv1_like
+from telic.simulate.text_corpora import rcv1_like
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "reference"))
 from optimum import optimum

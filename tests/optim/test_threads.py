@@ -11,8 +11,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from telic.errors import InputError
 from telic.optim import ElasticNetClassifier, make_problem, minimize, solve
-from telic.optim.text_like_data import rcv1_like
 from telic.optim.threads import SMALL_MATRIX, SMALLEST, share, small_products
+from telic.simulate.text_corpora import rcv1_like
 
 
 @pytest.mark.parametrize("method", ["gram", "prox_newton"])

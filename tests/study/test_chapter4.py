@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from telic.cli import app
 from telic.optim import make_problem
-from telic.optim.text_like_data import e2006_like, rcv1_like
+from telic.simulate.text_corpora import e2006_like, rcv1_like
 from telic.study import chapter4
 from telic.study.chapter4 import experiment
 

@@ -9,10 +9,10 @@ import pytest
 
 from telic.completion.signals import Searches
 from telic.errors import InputError
+from telic.simulate.searchers import Causes, searchers
 from telic.study import signals
 from telic.study.signals.experiments import WITHOUT
 from telic.study.signals.real_logs import BING, UNIMOBILE, bing_by_country, real_file, unimobile
-from telic.study.signals.searchers import Causes, searchers
 from telic.study.steps import Steps
 
 

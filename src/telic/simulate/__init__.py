@@ -1,4 +1,7 @@
-"""Simulated people: typists, and their phones. Everything they produce is marked as simulated."""
+"""Simulated people (typists, their phones, searchers, hospitals, a microblog) and made-up texts.
+
+Everything that they produce is marked as simulated.
+"""
 
 from telic.simulate.affinity import Affinity, affinity_of_pairs, example_phones, made_up_affinity
 from telic.simulate.catalogue import Catalogue, geonames_catalogue, read_catalogue

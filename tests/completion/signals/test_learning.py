@@ -23,7 +23,7 @@ from telic.completion.signals import (
 from telic.completion.signals.features import GROUP_OF
 from telic.completion.signals.learning import static_score
 from telic.errors import InputError
-from telic.study.signals.searchers import Causes, searchers
+from telic.simulate.searchers import Causes, searchers
 
 MANY = Causes(refine=0.3, sibling=0.2, associated=0.2, repeat=0.15)
 NOTHING = Causes(**dict.fromkeys(Causes.__dataclass_fields__, 0.0))

@@ -12,7 +12,7 @@ from telic.data.data_sets import labelled_set
 from telic.errors import InputError
 from telic.optim import Problem, make_problem, safe_step, solve
 from telic.optim.result import Record
-from telic.optim.text_like_data import e2006_like, rcv1_like
+from telic.simulate.text_corpora import e2006_like, rcv1_like
 
 BLOCKS = 10
 """Blocks of SBCD and MRBCD; the dissertation does not give its number."""

@@ -108,7 +108,7 @@ def study(
     report.section("Simulated searchers")
     report.text(
         f"Simulated: {users} searchers with {sessions} sessions each in 90 days, who have habits, "
-        "refine, vary, repeat, and follow the hour and fashions (telic.study.signals.searchers); "
+        "refine, vary, repeat, and follow the hour and fashions (telic.simulate.searchers); "
         f"the shares of each cause were fixed before any gain was looked at. {whole.sentence()}"
     )
     for table in whole.tables():

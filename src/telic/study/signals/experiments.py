@@ -9,6 +9,7 @@ from telic.completion.signals import Searches, controls, measured, models_of
 from telic.completion.signals.features import GROUPS
 from telic.completion.signals.report import Findings
 from telic.data.queries import QueryLog
+from telic.simulate.searchers import Causes, searchers
 from telic.study.signals.real_logs import (
     BING,
     BING_GROUPS,
@@ -16,7 +17,6 @@ from telic.study.signals.real_logs import (
     bing_by_country,
     unimobile,
 )
-from telic.study.signals.searchers import Causes, searchers
 
 WITHOUT: dict[str, dict[str, float]] = {
     "all causes": {},
