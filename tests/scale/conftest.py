@@ -1,7 +1,11 @@
+import os
+import warnings
+from pathlib import Path
+
 import pytest
 from tests.scale.cluster import Cluster
 
-from telic.scale import Dask, Local
+from telic.scale import Dask, Local, Ray
 
 
 @pytest.fixture(scope="module")
@@ -12,10 +16,25 @@ def cluster(tmp_path_factory):
     running.close()
 
 
-@pytest.fixture(params=["local", "dask"])
+@pytest.fixture(scope="module")
+def ray():
+    pytest.importorskip("ray", reason="Ray is optional and large: pip install ray")
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Ray's own: sockets that it leaves open
+        patch.setenv("PYTHONPATH", str(Path(__file__).parents[2]), prepend=os.pathsep)
+        with Ray(memory="1GiB") as found:
+            yield found
+
+
+@pytest.fixture(params=["local", "dask", "ray"])
 def engine(request):
     if request.param == "local":
         yield Local(threads=2, memory="1GiB")
+    elif request.param == "ray":
+        found = request.getfixturevalue("ray")
+        found.reports.clear()
+        found.memory = 2**30
+        yield found
     else:
         running = request.getfixturevalue("cluster")
         with Dask(running.address) as found:

@@ -48,6 +48,14 @@ def kill_on_three(value):
     return 2 * value
 
 
+def kill_once(value):
+    marker, number = value
+    if number == 3 and not marker.exists():
+        marker.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 2 * number
+
+
 def wait_for_go(value, path):
     """Say who works on it, and end once it is allowed."""
     folder, number = value

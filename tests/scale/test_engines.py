@@ -1,4 +1,4 @@
-"""Both engines keep one contract; faults end in the same result or in a clear error."""
+"""All engines keep one contract; faults end in the same result or in a clear error."""
 
 import os
 import random
@@ -164,6 +164,17 @@ def test_a_partition_that_kills_its_workers_is_named_and_the_rest_is_finished(cl
     while len(cluster.workers) < 2:
         cluster.workers.append(cluster.add_worker())
     cluster.ready(2).close()
+
+
+def test_workers_of_ray_that_die(ray, tmp_path):
+    found = ray.map(functions.kill_once, [(tmp_path / "killed", n) for n in (1, 2, 3, 4)])
+    assert found.values == [2, 4, 6, 8]
+    assert [task.attempts for task in found.report.tasks] == [1, 1, 2, 1]
+    found = ray.map(functions.kill_on_three, [1, 2, 3, 4], skip_bad=True)
+    assert found.values == [2, 4, None, 8]
+    ((name, why),) = found.report.skipped.items()
+    assert name == "2 (3)"
+    assert "every worker that began it died" in why
 
 
 def test_a_worker_with_another_version_is_refused(cluster, tmp_path):

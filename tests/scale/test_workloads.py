@@ -1,6 +1,7 @@
 """Every workload in memory, on threads with small partitions, and on worker processes: the same."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -152,6 +153,21 @@ def test_the_command_takes_memory_or_a_cluster(cluster, tmp_path, monkeypatch):
     assert "log_counts.bucket: 1 partitions; 1 attempts" in lines[1]
     assert "127.0.0.1" in lines[2]
     assert not list(tmp_path.glob("*.job"))
+
+
+def test_the_recipe_for_spark_takes_and_gives_arrow(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "scale.md").read_text()
+    (code,) = re.findall(r"```python\n((?:(?!```).)*def completed.*?)```", page, re.S)
+    names = {}
+    exec(compile(code, "scale.md", "exec"), names)
+    (tmp_path / "list.csv").write_text("phrase,weight\ntea,3\nteapot,2\ncoffee,1\n")
+    fit_files(tmp_path / "list.csv").save(tmp_path / "box")
+    batches = pa.table({"prefix": ["te", "c", "x"]}).to_batches(max_chunksize=2)
+    found = pa.Table.from_batches(names["completed"](batches, tmp_path / "box"))
+    assert found.to_pydict() == {
+        "prefix": ["te", "c", "x"],
+        "suggestions": [["tea", "teapot"], ["coffee"], []],
+    }
 
 
 def test_risk_and_attack_take_memory_or_a_cluster(cluster, tmp_path, monkeypatch):

@@ -1,7 +1,7 @@
 """The same functions on data larger than memory, then on more than one machine.
 
 A job is a pure function and the partitions that it is called with; `Local` runs it on this
-machine's threads, `Dask` on a cluster.
+machine's threads, `Dask` and `Ray` on clusters.
 """
 
 from telic.scale.dask_cluster import Dask
@@ -10,12 +10,14 @@ from telic.scale.jobs import JobReport, Results, TaskReport
 from telic.scale.local import Local
 from telic.scale.memory import parse_memory
 from telic.scale.partitions import RowRange, ranges, row_ranges
+from telic.scale.ray_cluster import Ray
 
 __all__ = [
     "Dask",
     "Executor",
     "JobReport",
     "Local",
+    "Ray",
     "Results",
     "RowRange",
     "TaskReport",

@@ -50,7 +50,7 @@ class Done(NamedTuple):
 
 
 class Executor(ABC):
-    """An engine. `Local` and `Dask` differ in `outcomes` and `begun` alone."""
+    """An engine. `Local`, `Dask` and `Ray` differ in `outcomes` and `begun` alone."""
 
     memory: int
     """Bytes that one task may take."""
