@@ -62,6 +62,13 @@ def small_pieces(monkeypatch):
     monkeypatch.setattr(cold_start, "HELD_OUT", 60)
 
 
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder by a relative name: this process's, not a worker's."""
+    monkeypatch.chdir(tmp_path)
+    return Path()
+
+
 def contents(folder):
     return {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
 
@@ -212,10 +219,10 @@ def design_files(folder, rows=20_000, width=5):
     return X, y
 
 
-def test_the_exact_ranker_and_its_auc_without_the_rows_in_memory(engine, tmp_path):
-    X, y = design_files(tmp_path)
-    arrays = Design.open(tmp_path / "X.npy", tmp_path / "y.npy")
-    table = Design.open(tmp_path / "rows.parquet", "y")
+def test_the_exact_ranker_and_its_auc_without_the_rows_in_memory(engine, here):
+    X, y = design_files(here)
+    arrays = Design.open(here / "X.npy", here / "y.npy")
+    table = Design.open(here / "rows.parquet", "y")
     for beta1 in (0.0, 1e-3):
         whole = ExactAUC(beta=1e-3, beta1=beta1).fit(X, y)
         one = exact_in_pieces(arrays, beta=1e-3, beta1=beta1, executor=Local(threads=1))
@@ -229,7 +236,7 @@ def test_the_exact_ranker_and_its_auc_without_the_rows_in_memory(engine, tmp_pat
     assert len(np.unique(X @ coef)) < 1000
     for number, design in enumerate((arrays, table)):
         engine.memory = 2**20
-        found = auc_in_pieces(design, coef, executor=engine, out=tmp_path / f"scores{number}")
+        found = auc_in_pieces(design, coef, executor=engine, out=here / f"scores{number}")
         assert found == roc_auc(y, X @ coef)
 
 
@@ -289,7 +296,7 @@ def test_risk_and_the_attack_over_ranges_of_targets(engine, joint, tmp_path):
         attack(auxiliary, network, executor=engine)
 
 
-def test_shards_agree_as_they_do_in_memory_and_go_on(engine, tmp_path):
+def test_shards_agree_as_they_do_in_memory_and_go_on(engine, here):
     rng = np.random.default_rng(2)
     X, d = rng.normal(size=(90, 6)), 6
     y = np.where(X @ np.repeat([2.0, -1.0], 3) + rng.normal(size=90) > 0, 1.0, -1.0)
@@ -297,7 +304,7 @@ def test_shards_agree_as_they_do_in_memory_and_go_on(engine, tmp_path):
     shards = [(X[:20], y[:20]), (X[20:60], y[20:60]), (X[60:], y[60:])]
     options = {"A": A, "l1": 0.02, "l2": 0.01, "tol": 0.2, "seed": 5}
     whole = consensus_admm(shards, **options)
-    work = tmp_path / "job"
+    work = here / "job"
     pieces = consensus_admm(shards, **options, executor=engine, work=work)
     assert pieces.coef.tobytes() == whole.coef.tobytes()
     assert pieces.history == whole.history

@@ -69,7 +69,10 @@ def shard_files(
             found = Path(X).stat()
         except OSError as error:
             raise InputError(f"shard {number}: {X}: {error.strerror}. Check the path.") from None
-        files.append(ShardFile(str(X), str(y), (found.st_size, found.st_mtime_ns), make))
+        state = found.st_size, found.st_mtime_ns
+        # A worker has a working folder of its own.
+        rows, labels = (str(Path(path).absolute()) for path in (X, y))
+        files.append(ShardFile(rows, labels, state, make))
     return files
 
 
