@@ -24,7 +24,7 @@ from telic.evaluate.classification import roc_auc
 from telic.hin import Schema
 from telic.optim.admm import consensus_admm
 from telic.privacy import Adversary, Auxiliary, attack, risks
-from telic.scale import Dask, Local
+from telic.scale import Dask, Local, row_ranges
 
 DAY = 24 * 3600 * 1_000_000
 
@@ -175,6 +175,14 @@ def test_the_recipe_for_spark_takes_and_gives_arrow(tmp_path):
         "prefix": ["te", "c", "x"],
         "suggestions": [["tea", "teapot"], ["coffee"], []],
     }
+
+
+def test_ranges_of_rows_say_where_their_file_is_whoever_reads_them(here):
+    query_log(here / "log.parquet")
+    (part, *_) = row_ranges("log.parquet", 100)
+    assert Path(part.path) == Path("log.parquet").absolute()
+    with pytest.raises(InputError, match=r"absent\.parquet: cannot be read"):
+        row_ranges("absent.parquet", 100)
 
 
 def test_risk_and_attack_take_memory_or_a_cluster(cluster, tmp_path, monkeypatch):

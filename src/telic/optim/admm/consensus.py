@@ -137,7 +137,7 @@ def consensus_admm(
         if work is None:
             raise InputError("work: with an engine of telic.scale, name a folder for the rounds.")
         make = partial(_problem, loss=loss, l2=l2, fit_intercept=fit_intercept)
-        files = shard_files(list(shards), Path(work).absolute(), make)
+        files = shard_files(list(shards), Path(work), make)
         shards = (file.read() for file in files)
     parts = list(_problems(shards, loss, l2, fit_intercept))
     if not parts:
@@ -171,7 +171,7 @@ def consensus_admm(
     with small_products(whole.size), ExitStack() as stack:
         workers: Executor | ShardWorkers
         if isinstance(executor, Engine):
-            workers = ShardWorkers(executor, files, Path(work or "").absolute())
+            workers = ShardWorkers(executor, files, Path(work or ""))
         else:
             workers = executor or stack.enter_context(ThreadPoolExecutor(len(parts)))
         certifier = Certifier(whole, _Shards(parts, workers))
