@@ -45,6 +45,8 @@ counted in the store, afterwards.
 
 """
 WRITERS = 8
+MOST_MB = 50
+"""What memory may grow by in a flood of requests that leave nothing behind."""
 
 
 @contextmanager
@@ -240,6 +242,8 @@ def fuzz(model, requests):
         if bad or process.poll() is not None or any("Traceback" in line for line in said):
             raise RuntimeError(f"{found}, {said[-5:]}")
         grown = resident(process) - before
+        if grown > MOST_MB:
+            raise RuntimeError(f"memory grew by {grown:.0f} MB")
     answers = ", ".join(f"{count:,} × {status}" for status, count in found.most_common())
     return f"no 5xx: {answers}; memory grew by {grown:.0f} MB"
 
@@ -331,7 +335,7 @@ def page(run):
             ),
             f"{asked.requests:,} fuzzed requests": (
                 lambda: fuzz(model, asked.requests),
-                "no 5xx, no traceback",
+                f"no 5xx, no traceback, under {MOST_MB} MB more",
             ),
             f"{asked.idle:,} connections that never finish a request": (
                 lambda: idle(model, asked.idle),

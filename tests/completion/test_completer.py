@@ -478,6 +478,15 @@ def test_a_history_is_looked_up_once_however_often_its_user_types(monkeypatch):
     assert composition.user.history == history
 
 
+def test_of_queries_that_a_history_forgot_nothing_stays():
+    completer = make_completer(["facebook"], [1.0])
+    user = completer.user()
+    for number in range(20):
+        user.history = {f"face {number}": 1.0}
+        completer.compose(user).suggest("face", at=0.0)
+    assert list(user.places(completer.index)) == ["face 19"]
+
+
 @pytest.mark.parametrize("length", [0, 1, 3, 4, 6, 7, 9, 10, 12, 13, 50_000])
 @pytest.mark.parametrize("anywhere", [True, False])
 def test_one_prefix_is_gated_as_many_are(length, anywhere):

@@ -1,9 +1,11 @@
 """Clients that stall, flood or hang up: they are cut and counted, and the others are answered."""
 
+import gc
 import http.client
 import json
 import logging
 import socket
+import struct
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -13,7 +15,7 @@ import pytest
 
 from telic.errors import InputError
 from telic.serve import serving
-from telic.serve.connections import Connections, reserve_files
+from telic.serve.connections import Connection, Connections, reserve_files
 
 HEAD = b"POST /submit HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 
@@ -119,6 +121,28 @@ def test_who_hangs_up_in_the_middle_leaves_nothing_behind(limited, caplog):
         assert len(connections) == 0
         assert not connections.cut
     assert "Traceback" not in caplog.text
+
+
+def test_of_connections_that_were_reset_nothing_stays_in_memory(limited):
+    """A reset is no orderly end: uvicorn's timers would hold each for as long as it may be kept."""
+
+    def kept():
+        gc.collect()
+        return [each for each in gc.get_objects() if type(each) is Connection]
+
+    with limited(keep_seconds=3600.0) as (ask, connect, _):
+        before = len(kept())
+        for _ in range(50):
+            connection = connect(b"GET /suggest?q=s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.close()
+        assert ask() == 200
+        for _ in range(100):
+            if len(kept()) <= before + 1:  # the one that asked last may be there
+                break
+            time.sleep(0.05)
+        assert len(kept()) <= before + 1
 
 
 def test_what_was_cut_is_said_in_one_line(limited, caplog):

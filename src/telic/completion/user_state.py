@@ -40,12 +40,9 @@ class UserState:
 
     def places(self, index: PrefixIndex) -> dict[str, Place]:
         """Return where the own queries belong in a catalogue; each is looked up once."""
-        if self._placed[0] is not index:
-            self._placed = index, {}
-        known = self._placed[1]
-        for query in self.history:
-            if query not in known:
-                known[query] = index.place(query)
+        before = self._placed[1] if self._placed[0] is index else {}
+        known = {query: before.get(query) or index.place(query) for query in self.history}
+        self._placed = index, known  # of queries that were forgotten since, nothing
         return known
 
     def own_queries(self, completer: "Completer") -> OwnQueries:

@@ -156,9 +156,11 @@ class Connection(HttpToolsProtocol):
         self.all.admit(self)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Leave."""
+        """Leave, and hold nothing: uvicorn lets the timer of one that was reset run to its end."""
         self.all.leave(self)
         super().connection_lost(error)
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
 
     def data_received(self, data: bytes) -> None:
         """Read on; a head that is too large is no request."""
