@@ -14,6 +14,7 @@ from telic.completion.beyond import beyond, typed_words
 from telic.completion.contexts import Filter
 from telic.completion.feedback import Feedback
 from telic.completion.folding import checked_form, encoded_prefix, fold
+from telic.completion.gains import Gains
 from telic.completion.own_queries import OTHERS, OwnQueries, OwnQuery, own_relevance
 from telic.completion.phones import Phone
 from telic.completion.suggestion import Keystroke, Listed, Suggestion
@@ -81,10 +82,7 @@ class Composition:
         self._feedback = Feedback(previous)
         self._shown: tuple[bytes, list[int], float] | None = None
         self._last: Keystroke | None = None
-        self._keystrokes = 0
-        # Sums over the keystrokes, by candidate: what the model's order gained over the static one
-        # in reciprocal rank, and the part of that which was shown. Left out are zeros.
-        self._gains: dict[int, list[float]] = {}
+        self._gains = Gains(completer.n)
 
     def suggest(self, prefix: str, *, at: float, show: int = 10) -> list[Suggestion]:
         """Return what to show for a prefix, best first.
@@ -124,7 +122,7 @@ class Composition:
             # Of equal ones, the more relevant first.
             order = sorted(order, key=scores.tolist().__getitem__, reverse=True)
         ids = numbers.tolist()
-        self._count(ids, order, served)
+        self._gains.add(numbers, order, served=served)
         if not served:
             order, feedback, apps = list(range(len(ids))), None, None
         last = self._last = Keystroke(
@@ -181,7 +179,7 @@ class Composition:
         """
         learned = self.completer.teach(self.user, self.lesson(query))
         self._shown = self._last = None
-        self._keystrokes, self._gains = 0, {}
+        self._gains = Gains(self.completer.n)
         return learned
 
     def lesson(self, query: str) -> Lesson:
@@ -200,8 +198,7 @@ class Composition:
         if last is None:
             return Lesson(query)
         if self.completer.do_no_harm:
-            gain, served = self._gains.get(number, (0.0, 0.0))
-            gains = gain / self._keystrokes, served / self._keystrokes
+            gains = self._gains.mean(number)
         if self.completer.model != "adaqac-online":
             return Lesson(query, gains=gains)
         columns, relevance = last.columns, last.relevance
@@ -215,15 +212,6 @@ class Composition:
             chosen, relevance = np.array([len(relevance)]), np.concatenate([relevance, own])
             columns = np.vstack([columns, self.completer.design.columns(features, own)])
         return Lesson(query, int(chosen[0]), columns, relevance, gains)
-
-    def _count(self, ids: list[int], order: list[int], served: bool) -> None:
-        self._keystrokes += 1
-        for place, i in enumerate(order):
-            if place != i:
-                gain = 1 / (1 + place) - 1 / (1 + i)
-                sums = self._gains.setdefault(ids[i], [0.0, 0.0])
-                sums[0] += gain
-                sums[1] += gain * served
 
     def _observe(self, at: float) -> None:
         if self._shown is None:

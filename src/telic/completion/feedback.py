@@ -34,6 +34,12 @@ LONGEST_AT = 16
 """Beyond the features, for Filtering QAC: the longest dwell at each of the positions 1 to 10."""
 WIDTH = 26
 """Columns kept per suggestion."""
+LISTS = 128
+"""Lists that a composition remembers, so that no number of keystrokes takes more memory."""
+
+Lists = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+"""Of each list its suggestions by place, -1 where there is none; which of them stood at the end of
+a word; its dwell; and the last byte of its prefix."""
 
 _SPACE = 32
 _NO_WEIGHTS = np.empty(0)
@@ -67,13 +73,36 @@ def slot_of(ids, used, q):
 
 
 @kernel
+def capped(dwell):
+    """Seconds that count of a dwell."""
+    return min(max(dwell, 0.0), DWELL_CAP)
+
+
+@kernel
+def last_byte(prefix):
+    """Return the last byte of a prefix; a letter where there is none."""
+    return prefix[len(prefix) - 1] if len(prefix) else np.uint8(97)
+
+
+@kernel
+def add_place(row, position, dwell, last, at_word):
+    """Add to a suggestion's features its place in a list; `capped` has been at the dwell."""
+    row[0] = max(row[0], dwell)
+    row[1] += dwell
+    row[2] += at_word
+    row[3] += last == _SPACE
+    row[4] += last != _SPACE and not word_byte(last)
+    if position < POSITIONS:
+        row[_POS + position] += 1.0
+
+
+@kernel
 def observe_list(ids, table, used, shown, texts, dwell, prefix, blob, offsets):
     """Add one list that was shown for `dwell` seconds and not selected from; return slots used.
 
     The folded text of suggestion shown[i] is blob[offsets[t]:offsets[t + 1]] with t = texts[i].
     """
-    dwell = min(max(dwell, 0.0), DWELL_CAP)
-    last = prefix[len(prefix) - 1] if len(prefix) else np.uint8(97)
+    dwell, last = capped(dwell), last_byte(prefix)
     for position in range(len(shown)):
         q = shown[position]
         if slot_of(shown, position, q) >= 0:
@@ -84,16 +113,12 @@ def observe_list(ids, table, used, shown, texts, dwell, prefix, blob, offsets):
             used += 1
             ids[i] = q
             table[i] = 0.0
-        row = table[i]
-        row[0] = max(row[0], dwell)
-        row[1] += dwell
         t = texts[position]
-        row[2] += ends_word(prefix, blob[offsets[t] : offsets[t + 1]])
-        row[3] += last == _SPACE
-        row[4] += last != _SPACE and not word_byte(last)
+        at_word = ends_word(prefix, blob[offsets[t] : offsets[t + 1]])
+        add_place(table[i], position, dwell, last, at_word)
         if position < POSITIONS:
-            row[_POS + position] += 1.0
-            row[LONGEST_AT + position] = max(row[LONGEST_AT + position], dwell)
+            longest = table[i, LONGEST_AT + position]
+            table[i, LONGEST_AT + position] = max(longest, dwell)
     return used
 
 
@@ -106,6 +131,33 @@ def read_rows(ids, table, used, previous, wanted, out):
         if i >= 0:
             out[j] = table[i]
             out[j, 5] = wanted[j] == previous
+
+
+@kernel
+def keep_list(lists, at, shown, texts, dwell, prefix, blob, offsets):
+    """Write a list that was shown, as `observe_list` takes it, to row `at` of lists."""
+    numbers, at_words, dwells, lasts = lists
+    numbers[at] = -1
+    dwells[at, 0], lasts[at, 0] = capped(dwell), last_byte(prefix)
+    for position in range(len(shown)):
+        if slot_of(shown, position, shown[position]) < 0:
+            t = texts[position]
+            numbers[at, position] = shown[position]
+            at_words[at, position] = ends_word(prefix, blob[offsets[t] : offsets[t + 1]])
+
+
+@kernel
+def read_lists(lists, count, previous, wanted, out):
+    """Write the features of every wanted suggestion as `observe_list` adds them up."""
+    numbers, at_words, dwells, lasts = lists
+    out[:] = 0.0
+    for i in range(count):
+        for position in range(numbers.shape[1]):
+            for j in range(len(wanted)):
+                if wanted[j] == numbers[i, position]:
+                    dwell, last = dwells[i, 0], lasts[i, 0]
+                    add_place(out[j], position, dwell, last, at_words[i, position])
+                    out[j, 5] = wanted[j] == previous
 
 
 @kernel
@@ -139,6 +191,9 @@ class Feedback:
     last one of the prefix it leaves; a keystroke stands at a word boundary, for a suggestion that
     begins with the prefix, when the prefix ends where one of the suggestion's words ends.
 
+    The last `LISTS` lists count. They are kept, and not sums of each suggestion as in training: of
+    many prefixes there are more suggestions than lists, and each would have a row of its own.
+
     Parameters
     ----------
     previous : int, optional
@@ -155,9 +210,8 @@ class Feedback:
 
     def __init__(self, previous: int = -1) -> None:
         self.previous = previous
-        self._ids = np.empty(16, np.int32)
-        self._table = np.empty((16, WIDTH))
-        self._used = 0
+        self._count = 0
+        self._lists = _room(8, POSITIONS)
 
     def observe(
         self, prefix: bytes, shown: list[int] | np.ndarray, *, dwell: float, texts: list[bytes]
@@ -197,25 +251,17 @@ class Feedback:
         blob: np.ndarray,
         offsets: np.ndarray,
     ) -> None:
-        self._reserve(len(shown))
-        self._used = observe_list(
-            self._ids,
-            self._table,
-            self._used,
-            shown,
-            texts,
-            dwell,
-            np.frombuffer(prefix, np.uint8),
-            blob,
-            offsets,
-        )
+        self._make_room(len(shown))
+        typed = np.frombuffer(prefix, np.uint8)
+        keep_list(self._lists, self._count, shown, texts, dwell, typed, blob, offsets)
+        self._count += 1
 
     def features(self, wanted: list[int] | np.ndarray) -> np.ndarray:
         """Return the features of the suggestions `wanted`, shape (len(wanted), 16)."""
         wanted = np.asarray(wanted, np.int32)
-        out = np.empty((len(wanted), WIDTH))
-        read_rows(self._ids, self._table, self._used, self.previous, wanted, out)
-        return out[:, : len(FEATURES)]
+        out = np.empty((len(wanted), len(FEATURES)))
+        read_lists(self._lists, self._count, self.previous, wanted, out)
+        return out
 
     def weighed(
         self,
@@ -242,10 +288,19 @@ class Feedback:
             return features, columns, None, None
         return features, columns, parts, added
 
-    def _reserve(self, more: int) -> None:
-        needed = self._used + more
-        if needed > len(self._ids):
-            rows = max(needed, len(self._ids) * 5 // 4)
-            ids, table = self._ids[: self._used], self._table[: self._used]
-            self._ids, self._table = np.empty(rows, np.int32), np.empty((rows, WIDTH))
-            self._ids[: self._used], self._table[: self._used] = ids, table
+    def _make_room(self, places: int) -> None:
+        """Make room for a list of so many places; the oldest makes it where there are `LISTS`."""
+        rows, widest = self._lists[0].shape
+        if self._count < rows and places <= widest:
+            return
+        before, first, count = self._lists, max(self._count - LISTS + 1, 0), self._count
+        self._count = count - first
+        self._lists = _room(min(2 * rows, LISTS), max(places, widest))
+        for new, old in zip(self._lists, before, strict=True):
+            new[: self._count, : old.shape[1]] = old[first:count]
+
+
+def _room(rows: int, places: int) -> Lists:
+    numbers = np.full((rows, places), -1, np.int32)
+    at_words = np.zeros((rows, places), np.bool_)
+    return numbers, at_words, np.zeros((rows, 1)), np.zeros((rows, 1), np.uint8)
