@@ -150,12 +150,34 @@ def edited(completer: "Completer", deny: Path | None, synonyms: Path | None) -> 
 def inspect(
     model: Annotated[Path, typer.Argument(help="Model folder.")],
     prefix: Annotated[str | None, typer.Option(help="Also show the suggestions for it.")] = None,
+    k: Annotated[
+        bool,
+        typer.Option(
+            "--k",
+            help="Only what is suggested, and what is lost, if k = 3 … 100 users must have "
+            "submitted a phrase, in all and by tenant.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Say what a model folder holds: scores, weights, where feedback may re-rank."""
     from telic.completion import Completer
+    from telic.completion.k_users import KEPT_BACK
 
-    _describe(model, Completer.load(model), as_json=as_json, prefix=prefix)
+    completer = Completer.load(model)
+    if not k:
+        return _describe(model, completer, as_json=as_json, prefix=prefix)
+    said = completer.found.get(KEPT_BACK)
+    if said is None:
+        raise InputError(
+            f"{model}: was fitted on no log that names its users, or by an older version. Fit it "
+            "on such a log."
+        )
+    facts = {KEPT_BACK: said}
+    if as_json:
+        print_json({"folder": str(model), **facts})
+    else:
+        print_facts(facts, to=Console(markup=False, highlight=False))
 
 
 @app.command()

@@ -16,6 +16,7 @@ from telic.completion.entries import Duplicates, Entries, Gathered
 from telic.completion.fitting import fit_completer
 from telic.completion.harm import PREFIX_BINS, Gate
 from telic.completion.index import PrefixIndex
+from telic.completion.k_users import KEPT_BACK, kept_back
 from telic.completion.records import Records
 from telic.completion.relevance import WINDOW, Relevance, shared_parts
 from telic.completion.replay import Replay
@@ -143,6 +144,9 @@ def fit_files(
             replay = Replay(
                 log, queries=queries, min_compositions=min_compositions, min_users=min_users
             )
+            everybody = np.full(len(replay.submissions.at), -1)
+            vouched = np.zeros(len(replay.index), bool)
+            found[KEPT_BACK] = kept_back(replay.submissions, vouched, [], everybody)
             fitted = fit_completer(
                 replay,
                 relevance=relevance,
@@ -210,7 +214,7 @@ def _from_gathered(
 ) -> Completer:
     mix = _learned_mix(gathered, n=n)
     if gathered.named:
-        found["if k users must have submitted a phrase"] = gathered.kept_back()
+        found[KEPT_BACK] = gathered.kept_back()
     completer = _cold(gathered, mix, n=n, simulated=simulated, found=found)
     return with_words(completer) if words else completer
 

@@ -16,15 +16,14 @@ import pyarrow.parquet as pq
 
 from telic.completion.entries import (
     FEWEST,
-    KS,
     Duplicates,
     Entries,
     FormCounts,
     Gathered,
     HeldOut,
-    kept_said,
 )
 from telic.completion.folding import fold
+from telic.completion.k_users import KS, kept_said
 from telic.completion.log_counts import (
     Moments,
     Source,
@@ -347,10 +346,9 @@ class CountedLog(Gathered):
         everything = sum(named for _, _, named in found)
         unseen = self._listed - int((self._place < self._listed).sum())
         kept = {k: [row for row in found if row[0] >= k] for k in KS}
+        phrases = {k: unseen + sum(row[1] for row in rows) for k, rows in kept.items()}
         return {
-            str(k): kept_said(
-                unseen + sum(row[1] for row in rows), sum(row[2] for row in rows), everything
-            )
+            str(k): kept_said(phrases[k], phrases[KS[0]], sum(row[2] for row in rows), everything)
             for k, rows in kept.items()
         }
 

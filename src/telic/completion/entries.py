@@ -2,20 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from telic.completion.folding import fold
+from telic.completion.k_users import kept_back
 from telic.completion.relevance import WINDOW, Submissions
 from telic.data.phrases import PhraseList
-from telic.data.queries import QueryLog
+from telic.data.queries import QueryLog, joined_group
 from telic.errors import InputError
 
 Duplicates = Literal["raise", "add", "max"]
-KS = (1, 3, 5, 10, 20, 50, 100)
-"""Numbers of users for which `kept_back` says what they leave."""
 FEWEST = 50
 """Submissions that are too few to choose weights by."""
 
@@ -134,8 +133,13 @@ class Gathered:
         """int64 (m,): text of each submission, in time order."""
         forms = self.form_of[self.query] if len(self.texts) else self.query
         by_form = [(at[order], forms, user[order], count[order])]
-        self.submissions = Submissions.gathered(by_form, min_users=min_users)
+        networks, network = joined_group(logs, "network")
+        self.submissions = Submissions.gathered(
+            by_form, min_users=min_users, network=network[order] if networks else None
+        )
         """By folded form."""
+        tenants, tenant = joined_group(logs, "tenant")
+        self._tenants = tenants, tenant[order]
 
     def _form(self, text: str) -> int:
         return self.forms.setdefault(fold(text), len(self.forms))
@@ -253,25 +257,12 @@ class Gathered:
             last[key] = spelled
         return own
 
-    def kept_back(self) -> dict[str, str]:
-        """Say what is suggested, and of how many submissions, if k users must have submitted it.
-
-        What a list has, or a log that names nobody, is suggested at every k.
-        """
-        events, size = self.submissions, len(self.forms)
-        vouched = np.zeros(size, bool)
+    def kept_back(self) -> dict[str, Any]:
+        """Say what `k_users.kept_back` does, of all users and of each tenant's."""
+        vouched = np.zeros(len(self.forms), bool)
         if self.listed is not None:
             vouched[self._form_of_row] = True
-        vouched[events.query[events.user < 0]] = True
-        named = events.user >= 0
-        pairs = np.unique(events.query[named] * (len(self.users) + 1) + events.user[named])
-        people = np.bincount(pairs // (len(self.users) + 1), minlength=size)
-        count = np.bincount(events.query[named], events.count[named], size)
-        said = {}
-        for k in KS:
-            kept = vouched | (people >= k)
-            said[str(k)] = kept_said(int(kept.sum()), float(count[kept].sum()), float(count.sum()))
-        return said
+        return kept_back(self.submissions, vouched, *self._tenants)
 
     def _spelled(self, before: np.ndarray) -> np.ndarray:
         """Text by which each form of the logs was submitted most, the first of equals."""
@@ -291,12 +282,6 @@ class Gathered:
     def _spelled_rows(self) -> np.ndarray:
         assert self.listed is not None
         return _numbered([_codes(self.listed.phrases)[self._rows], *self._context_codes()])
-
-
-def kept_said(phrases: int, count: float, everything: float) -> str:
-    """Say what is left if so many users must have submitted a phrase."""
-    share = count / max(everything, 1e-12)
-    return f"{phrases} phrases, {share:.1%} of the submissions of named users"
 
 
 def _codes(column: pa.Array) -> np.ndarray:

@@ -97,6 +97,8 @@ class Submissions:
     """float64 (m,)."""
     opens: np.ndarray
     """bool (m,): from this submission on, the query may be suggested."""
+    network: np.ndarray | None = None
+    """int64 (m,): where its user was; one that is not known is a network of the user's own."""
 
     @classmethod
     def gathered(
@@ -104,31 +106,48 @@ class Submissions:
         parts: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]],
         *,
         min_users: int,
+        network: np.ndarray | None = None,
     ) -> "Submissions":
         """Merge (at, query, user, count) parts and decide when each query enters the catalogue.
 
         A query may be suggested once `min_users` different users have submitted it, so that no box
         reveals one user's queries to another, or once a submission that names no user (a
-        catalogue, an aggregated log) vouches for it.
+        catalogue, an aggregated log) vouches for it. With `network`, of all parts, -1 where it is
+        not known, they must have been in as many networks: many ids in one are perhaps one person.
         """
         at, query, user, count = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         order = np.argsort(at, kind="stable")
         at, query, user, count = at[order], query[order], user[order], count[order]
-        pair = query.astype(np.int64) * (int(user.max(initial=0)) + 2) + user + 1
-        first_of_user = np.zeros(len(at), bool)
-        first_of_user[np.unique(pair, return_index=True)[1]] = True
-        return cls(at, query, user, count, _opening(query, user, first_of_user, min_users))
+        first = first_of_network = _first(query, user)
+        if network is not None:
+            network = network[order].astype(np.int64)
+            network = np.where(network < 0, int(network.max(initial=0)) + 2 + user, network)
+            first_of_network = _first(query, network)
+        opens = _opening(query, user, first, first_of_network, min_users)
+        return cls(at, query, user, count, opens, network)
+
+
+def _first(query: np.ndarray, who: np.ndarray) -> np.ndarray:
+    """Mark the first submission of each query by each."""
+    pair = query.astype(np.int64) * (int(who.max(initial=0)) + 2) + who + 1
+    first = np.zeros(len(query), bool)
+    first[np.unique(pair, return_index=True)[1]] = True
+    return first
 
 
 @kernel
-def _opening(query, user, first_of_user, min_users):
-    """Mark the submission at which each query has enough users."""
+def _opening(query, user, first_of_user, first_of_network, min_users):
+    """Mark the submission at which each query has enough users, in enough networks."""
     opens = np.zeros(len(query), np.bool_)
-    users = np.zeros(query.max() + 1 if len(query) else 1, np.int32)
+    size = query.max() + 1 if len(query) else 1
+    users, networks = np.zeros(size, np.int32), np.zeros(size, np.int32)
     for e in range(len(query)):
-        if users[query[e]] < min_users and (user[e] < 0 or first_of_user[e]):
-            users[query[e]] = min_users if user[e] < 0 else users[query[e]] + 1
-            opens[e] = users[query[e]] == min_users
+        q = query[e]
+        before = min(users[q], networks[q])
+        if before < min_users:
+            users[q] = min_users if user[e] < 0 else users[q] + first_of_user[e]
+            networks[q] = min_users if user[e] < 0 else networks[q] + first_of_network[e]
+            opens[e] = min(users[q], networks[q]) >= min_users
     return opens
 
 

@@ -12,7 +12,7 @@ from telic.completion.folding import fold
 from telic.completion.index import PrefixIndex
 from telic.completion.relevance import WINDOW, Relevance, Submissions, gather_candidates
 from telic.data.compositions import CompositionLog
-from telic.data.queries import QueryLog
+from telic.data.queries import QueryLog, joined_group
 from telic.errors import InputError
 from telic.kernels import kernel
 
@@ -129,7 +129,10 @@ class Replay:
                     queries.count,
                 )
             )
-        self.submissions = Submissions.gathered(parts, min_users=min_users)
+        network = None
+        if queries and "network" in queries.groups:
+            network = np.concatenate([np.full(len(log), -1), joined_group([queries], "network")[1]])
+        self.submissions = Submissions.gathered(parts, min_users=min_users, network=network)
         self.start_at = log.at[log.keystroke_start[:-1]]
         self.by_user = np.lexsort((np.arange(len(log)), log.submitted_at, log.user))
         self.part = self._split(min_compositions)

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 from telic.data.bad_rows import OnBadRow
 from telic.data.compositions import CompositionLog, read_compositions
 from telic.data.file_kinds import Shape, shape_of
-from telic.data.phrases import PhraseList, merged, read_list, read_query_log
+from telic.data.phrases import GROUPS, PhraseList, merged, read_list, read_query_log
 from telic.data.pieces import open_pieces
-from telic.data.queries import QueryLog
+from telic.data.queries import QueryLog, joined_group
 from telic.errors import InputError
 
 DAY = 24 * 3600 * 1_000_000
@@ -116,6 +116,11 @@ def read_sources(
         if shape.kind == "list":
             lists.append(read_list(pieces, shape, on_bad_row=on_bad_row))
             files.append(source_said(path, shape, len(lists[-1]), lists[-1].skipped))
+        elif in_pieces and not set(GROUPS).isdisjoint(shape.roles):
+            raise InputError(
+                f"{path}: tenants and networks are told apart in a log that is read whole. Leave "
+                "out --memory and --cluster, or the columns."
+            )
         elif in_pieces:
             unread.append((str(path), shape))
         else:
@@ -188,4 +193,6 @@ def joined_logs(logs: Sequence[QueryLog]) -> QueryLog:
         user = np.array([users.setdefault(u, len(users)) for u in log.users], np.int32)
         parts.append((query[log.query], log.at, user[log.user], log.count))
     query, at, user, count = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    return QueryLog(list(queries), query, at, list(users), user, count)
+    named, network = joined_group(logs, "network")
+    groups = {"network": ([*named, None], network.astype(np.int32))} if named else {}
+    return QueryLog(list(queries), query, at, list(users), user, count, groups=groups)

@@ -31,10 +31,12 @@ USUAL = {
     "language": ("language", "lang", "locale"),
     "tenant": ("tenant", "tenant_id", "site", "shop"),
     "category": ("category", "department"),
+    "network": ("network",),
     "past": (),
 }
 """What a column may be, and the names by which it is known; case does not count. ``past`` holds
-earlier submissions of the same user: AmazonQAC's."""
+earlier submissions of the same user: AmazonQAC's; ``network`` is where the user was: an address's
+first part, or a digest of it."""
 CONTEXTS = ("language", "tenant", "category")
 """Roles by which suggestions can be filtered. Any other name in a `Shape` is a context too."""
 _KNOWN: tuple[tuple[str, Kind, tuple[str, ...], dict[str, str]], ...] = (
@@ -66,7 +68,14 @@ _KNOWN: tuple[tuple[str, Kind, tuple[str, ...], dict[str, str]], ...] = (
         "query log (contract 2)",
         "queries",
         ("query", "at"),
-        {"phrase": "query", "at": "at", "user": "user", "weight": "count"},
+        {
+            "phrase": "query",
+            "at": "at",
+            "user": "user",
+            "weight": "count",
+            "tenant": "tenant",
+            "network": "network",
+        },
     ),
 )
 """Published forms: what they are called, their kind, the columns that tell, the roles they have."""

@@ -86,6 +86,10 @@ def read_list(pieces: Pieces, shape: Shape, *, on_bad_row: OnBadRow = "raise") -
     )
 
 
+GROUPS = ("tenant", "network")
+"""Roles of a query log that say more of a user."""
+
+
 def read_query_log(pieces: Pieces, shape: Shape, *, on_bad_row: OnBadRow = "raise") -> QueryLog:
     """Read a query log in any form that has a phrase and a time in each row.
 
@@ -97,7 +101,13 @@ def read_query_log(pieces: Pieces, shape: Shape, *, on_bad_row: OnBadRow = "rais
     numbers: dict[str, int] = {}
     users: dict[str | None, int] = {None: 0}
     found: dict[str, list[np.ndarray]] = {"query": [], "at": [], "user": [], "count": []}
+    groups: dict[str, dict[str | None, int]] = {role: {} for role in GROUPS if role in shape.roles}
+    placed: dict[str, list[np.ndarray]] = {role: [] for role in groups}
+    if groups and ("past" in shape.roles or shape.name.startswith("AOL")):
+        raise InputError(f"{pieces.path}: {shape.name} has no {' or '.join(groups)}.")
     for _, part in checked_rows(pieces, shape, on_bad_row, skipped):
+        for role, values in groups.items():
+            placed[role].append(_numbered(part[role], values))
         n = len(part)
         query = _numbered(part["phrase"], numbers)
         at = one_chunk(part["at"]).cast(pa.int64()).to_numpy(zero_copy_only=False)
@@ -115,7 +125,11 @@ def read_query_log(pieces: Pieces, shape: Shape, *, on_bad_row: OnBadRow = "rais
         np.concatenate([np.empty(0), *found[name]]).astype(kind)
         for name, kind in zip(found, ("int32", "int64", "int32", "float64"), strict=True)
     )
-    return QueryLog(list(numbers), query, at, list(users), user, count, skipped)
+    of = {
+        role: (list(values), np.concatenate([np.empty(0), *placed[role]]).astype(np.int32))
+        for role, values in groups.items()
+    }
+    return QueryLog(list(numbers), query, at, list(users), user, count, skipped, of)
 
 
 def _with_past(

@@ -1,5 +1,6 @@
 """The query log (data contract 2): submissions that count towards popularity."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,6 +34,9 @@ class QueryLog:
     """float64 (m,): submissions that the row stands for."""
     skipped: dict[str, int] = field(default_factory=dict)
     """Rows left out because they could not be used: reason → count."""
+    groups: dict[str, tuple[list[str | None], np.ndarray]] = field(default_factory=dict)
+    """Where the log says them, ``"tenant"`` and ``"network"`` of the user: the distinct ones, and
+    int32 (m,), the position of each submission's."""
 
 
 def read_queries(source: str | Path | pa.Table) -> QueryLog:
@@ -80,6 +84,16 @@ def read_queries(source: str | Path | pa.Table) -> QueryLog:
         user = (names.indices.fill_null(-1).to_numpy(zero_copy_only=False) + 1).astype(np.int32)
     at = one_chunk(table["at"]).cast(pa.int64()).to_numpy(zero_copy_only=False)
     return QueryLog(queries, query, at, users, user, count)
+
+
+def joined_group(logs: Sequence[QueryLog], name: str) -> tuple[list[str], np.ndarray]:
+    """Return the distinct tenants or networks of logs, and each submission's; -1 where unknown."""
+    numbers: dict[str | None, int] = {None: -1}
+    parts = [np.empty(0, np.int64)]
+    for log in logs:
+        values, place = log.groups.get(name, ([None], np.zeros(len(log.query), np.int32)))
+        parts.append(np.array([numbers.setdefault(v, len(numbers) - 1) for v in values])[place])
+    return [value for value in numbers if value is not None], np.concatenate(parts)
 
 
 def _refuse(source: str | Path | pa.Table, rows: np.ndarray, column: str, reason: str) -> None:
