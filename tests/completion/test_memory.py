@@ -137,4 +137,4 @@ def test_a_thousand_different_prefixes_take_no_more_than_twenty_kilobytes():
     taken = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     assert kept
-    assert taken < 20_000
+    assert taken < 18_000  # the target is 20,000; lists of the user's own come on top

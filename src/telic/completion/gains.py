@@ -56,18 +56,17 @@ class Gains:
         self._most = max(CANDIDATES, 2 * n)
         self.keystrokes = 0
         self._used = 0
-        self._numbers, self._seen = np.zeros((2, 1), np.int32)
+        self._numbers, self._seen = np.zeros(1, np.int32), np.zeros(1, np.int32)
         self._sums = np.zeros((1, 2))
 
     def add(self, candidates: np.ndarray, order: list[int], *, served: bool) -> None:
         """Add a keystroke: its candidates in the static order, and their rows in the model's."""
         self.keystrokes += 1
         if len(self._numbers) < min(self._used + len(order), self._most):
-            rows = min(2 * (self._used + len(order)), self._most)
-            self._numbers, self._seen = (
-                np.resize(each, rows) for each in (self._numbers, self._seen)
-            )
-            self._sums = np.resize(self._sums, (rows, 2))
+            more = min(2 * (self._used + len(order)), self._most) - len(self._numbers)
+            self._numbers = np.pad(self._numbers, (0, more))
+            self._seen = np.pad(self._seen, (0, more))
+            self._sums = np.pad(self._sums, ((0, more), (0, 0)))
         self._used = add_gains(
             self._numbers,
             self._seen,
