@@ -1,16 +1,21 @@
 """Phrases added, counted up and deleted while the service runs: who may, when it is seen, that it
 stays, and that it counts once."""
 
+import asyncio
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
 from telic.completion import DenyList
 from telic.serve import create_app
-from telic.serve.store import Store
+from telic.serve.changes import MOST
+from telic.serve.journal import MAX_CHANGES, Journal
+from telic.serve.store import Store, StoreError
 from telic.serve.tenants import add_key
 from telic.serve.tokens import sign_user
 
@@ -126,6 +131,8 @@ def test_only_an_editors_key_changes_anything(make_completer, client, keyed):
         [{"phrase": "x" * 100_000, "by": 1}],
         [{"phrase": "sorbet", "by": 1}, {"phrase": 7, "by": 1}],
         [{"phrase": "sorbet", "by": 1}, None],
+        [{"phrase": "sor\nbet", "by": 1}],
+        [{"phrase": f"s{i}", "by": 1} for i in range(MOST + 1)],
     ],
 )
 def test_a_batch_with_one_bad_change_changes_nothing(make_completer, settings, tmp_path, changes):
@@ -138,3 +145,81 @@ def test_a_batch_with_one_bad_change_changes_nothing(make_completer, settings, t
         assert answer.status_code in (413, 422), answer.text
         assert listed(client, key) == ["soup"]
         assert post(client, key, "1", {"phrase": "sorbet", "by": 1}).json() == {"number": 1}
+
+
+def test_an_id_that_comes_again_with_other_changes_is_refused(make_completer, keyed):
+    """Otherwise they would be acknowledged and never made."""
+    settings, editor, key = keyed
+    with started(make_completer, settings) as client:
+        assert post(client, editor, "1", {"phrase": "sorbet", "by": 1}).json() == {"number": 1}
+        answer = post(client, editor, "1", {"phrase": "socca", "by": 1})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "id_taken")
+        assert post(client, editor, "2", {"phrase": "socca", "by": 1}).json() == {"number": 2}
+        assert set(listed(client, key)) == {"soup", "sorbet", "socca"}
+
+
+def test_an_editor_of_one_tenant_takes_no_id_of_anothers(make_completer, keyed, tmp_path):
+    settings, editor, key = keyed
+    other = add_key(tmp_path / "keys.toml", "default", editor=True)
+    with started(make_completer, settings) as client:
+        assert post(client, editor, "1", {"phrase": "sorbet", "by": 1}).json() == {"number": 1}
+        assert post(client, other, "1", {"phrase": "socca", "by": 1}).json() == {"number": 2}
+        posing = post(client, other, "desk:1", {"phrase": "sorbet", "by": 1})
+        assert posing.json() == {"number": 3}  # not told that it is there
+        assert set(listed(client, key)) == {"soup", "sorbet", "socca"}
+
+
+def test_no_more_than_so_many_phrases_are_changed_and_deleting_goes_on(make_completer, keyed):
+    settings, editor, key = keyed
+    with started(make_completer, replace(settings, max_changes=3)) as client:
+        new = [{"phrase": f"so{i}", "by": 1} for i in range(3)]
+        assert post(client, editor, "1", *new).status_code == 200
+        for again in range(2):  # what was deleted is remembered too
+            answer = post(client, editor, f"a{again}", {"phrase": "sorbet", "by": 1})
+            assert (answer.status_code, answer.json()["error"]["code"]) == (409, "too_many_changes")
+            deleted = {"phrase": f"so{again}", "delete": True}
+            assert post(client, editor, f"b{again}", deleted).status_code == 200
+        assert listed(client, key) == ["soup", "so2"]
+
+
+def test_changes_that_cannot_be_read_stop_nothing(make_completer, keyed, caplog):
+    settings, editor, key = keyed
+    with started(make_completer, settings) as client:
+        other = Store(settings.database, make_completer())
+        other.change("x", [["sorbet"], ["sorbet", "by", "many"], ["socca", "by", 2.0]])
+        other.close()
+        assert post(client, editor, "1", {"phrase": "sorbet", "by": 1}).json() == {"number": 2}
+        assert set(listed(client, key)) == {"soup", "sorbet", "socca"}
+    assert "a change of batch 1 is left out: it is damaged" in caplog.text
+
+
+def test_many_batches_are_read_at_a_start(make_completer, completer, keyed):
+    settings = keyed[0]
+    store = Store(settings.database, completer)
+    for number in range(250):
+        store.change(f"{number}", [["sorbet", "by", 1.0]])
+    store.close()
+    with started(make_completer, settings) as client:
+        live = client.app.changes._completer.live
+        assert live.weight(live.find("sorbet")) == pytest.approx(np.log1p(250))
+
+
+def test_batches_that_wait_for_a_locked_store_are_bounded(completer, settings, monkeypatch):
+    store, held = Store(settings.database, completer), threading.Event()
+    monkeypatch.setattr(store, "change", lambda *_: held.wait(30) and 1)
+    journal = Journal(store, replace(settings, write_seconds=0.01))
+
+    async def ask():
+        journal.start()
+        said = []
+        for number in range(MAX_CHANGES + 1):
+            with pytest.raises(StoreError) as raised:
+                await journal.change(f"{number}", [])
+            said.append(str(raised.value))
+        held.set()
+        await journal.close()
+        return said
+
+    said = asyncio.run(ask())
+    assert said[-1] == "too many changes wait for it"
+    assert set(said[:-1]) == {"it does not answer in time"}

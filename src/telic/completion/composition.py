@@ -264,12 +264,20 @@ class Composition:
             k *= 4
 
     def _changed(self, typed: bytes, own: set[int]) -> list[OwnQuery]:
-        """Return what was added or counted up since, besides own queries."""
+        """Return the heaviest of what was added or counted up since, besides own queries."""
         live, index = self.completer.live, self.completer.index
+
+        def fits(numbers: np.ndarray) -> np.ndarray:
+            may = ~np.isin(numbers, list(own))
+            if self._filter is not None:  # what was added since is limited to nothing
+                there = numbers < len(index)
+                allowed = self._filter.contexts.allowed
+                may[there] &= allowed(self._filter.wanted, numbers[there])
+            return may
+
         return [
             OwnQuery(form, (number, number < len(index), form, ""), number, live.weight(number))
-            for form, number in live.changed(typed)
-            if number not in own and self._passes(number)
+            for form, number in live.heaviest(typed, self.completer.n, fits)
         ]
 
     def _passes(self, number: int) -> bool:

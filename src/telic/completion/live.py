@@ -1,8 +1,9 @@
 """Changes to a catalogue while it serves: phrases added, counted up, deleted."""
 
 import threading
-from bisect import bisect_left, insort
-from collections.abc import Mapping
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -55,9 +56,17 @@ class Live:
     version: int = 0
     _texts: list[str] = field(default_factory=list)
     _numbers: dict[str, int] = field(default_factory=dict)
+    # Changed and added phrases by folded form, with their numbers and weights as columns.
     _forms: list[tuple[bytes, int]] = field(default_factory=list)
+    _places: "array[int]" = field(default_factory=lambda: array("q"))
+    _heft: "array[float]" = field(default_factory=lambda: array("d"))
+    _known: dict[str, int] = field(default_factory=dict)
     _words: "OwnWords | None" = field(default=None, repr=False, compare=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def __len__(self) -> int:
+        """Return how many phrases are kept for having been changed, added or deleted."""
+        return len(self._texts) + len(self.gone) + len(self.weights) - len(self._numbers)
 
     def put(self, phrase: str, popularity: float) -> None:
         """Add a phrase, or give a known one another popularity.
@@ -126,6 +135,26 @@ class Live:
         """Return the changed or added phrases that begin with a folded prefix: form and number."""
         return self._with(typed) if self._forms else []
 
+    def heaviest(
+        self, typed: bytes, n: int, fits: Callable[[np.ndarray], np.ndarray]
+    ) -> list[tuple[bytes, int]]:
+        """Return the n heaviest of those that `changed` gives; of equal ones those first numbered.
+
+        `fits` says of an array of numbers which may be.
+        """
+        if not self._forms:
+            return []
+        with self._lock:
+            first, last = self._range(typed)
+            numbers, weights = np.array(self._places[first:last]), np.array(self._heft[first:last])
+            places = np.flatnonzero(fits(numbers))
+            if len(places) > n:
+                least = np.partition(weights[places], -n)[-n]
+                above, equal = (places[weights[places] > least], places[weights[places] == least])
+                order = np.argsort(numbers[equal])[: n - len(above)]
+                places = np.sort(np.concatenate([above, equal[order]]))
+            return [self._forms[first + place] for place in places.tolist()]
+
     def having(self, tokens: list[str]) -> list[tuple[bytes, int]]:
         """Return the changed or added phrases that have begun words for all tokens."""
         if not self._forms:
@@ -166,28 +195,35 @@ class Live:
         form = self.check(phrase).encode()
         number = self.find(phrase)
         if number < 0:
-            number = len(self.index) + len(self._texts)
-            self._texts.append(phrase)
+            number = self._known.setdefault(phrase, len(self.index) + len(self._texts))
+            if number == len(self.index) + len(self._texts):
+                self._texts.append(phrase)
             self._numbers[phrase] = number
+        place = bisect_left(self._forms, (form, number))
         if number not in self.weights:
-            self.weights[number] = float(weight)
-            insort(self._forms, (form, number))
-        self.weights[number] = float(weight)
+            self._forms.insert(place, (form, number))
+            self._places.insert(place, number)
+            self._heft.insert(place, 0.0)
+        self.weights[number] = self._heft[place] = float(weight)
         self._words = None
         self.version += 1
 
     def _forget(self, form: bytes, number: int) -> None:
         self._words = None
         if self.weights.pop(number, None) is not None:
-            del self._forms[bisect_left(self._forms, (form, number))]
+            place = bisect_left(self._forms, (form, number))
+            del self._forms[place], self._places[place], self._heft[place]
         if number >= len(self.index):
             del self._numbers[self.text(number)]
 
     def _with(self, typed: bytes) -> list[tuple[bytes, int]]:
-        first = last = bisect_left(self._forms, (typed, -1))
-        while last < len(self._forms) and self._forms[last][0].startswith(typed):
-            last += 1
+        first, last = self._range(typed)
         return self._forms[first:last]
+
+    def _range(self, typed: bytes) -> tuple[int, int]:
+        """Return where forms begin with a prefix; no UTF-8 has the byte that ends the range."""
+        first = bisect_left(self._forms, (typed, -1))
+        return first, bisect_left(self._forms, (typed + b"\xff", -1), first)
 
 
 def compacted(completer: "Completer") -> "Completer":

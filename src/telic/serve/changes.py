@@ -12,14 +12,19 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from telic.completion import Completer
+from telic.data.contracts import MAX_TEXT
 from telic.errors import InputError
+from telic.serve import inputs
 from telic.serve.journal import Journal
 from telic.serve.problems import Problem
-from telic.serve.store import Store, StoreError
+from telic.serve.settings import Settings
+from telic.serve.store import IdTakenError, Store, StoreError
 
 EVERY = 0.5
 """Seconds after which a process looks for what others have stored."""
 KINDS = ("popularity", "by", "delete")
+MOST = 500
+"""Changes in a batch: while it is made, keystrokes wait."""
 _log = logging.getLogger("telic.serve")
 
 
@@ -61,8 +66,10 @@ class Changes:
         self._completer, self._journal = completer, journal
         self._seen = 0
         self._following: asyncio.Task[None] | None = None
+        self._order = asyncio.Lock()
         try:
-            self._fold(store.changes(0))
+            while batches := store.changes(self._seen):
+                self._fold(batches)
         except StoreError as error:
             raise InputError(f"the database: {error}.") from None
         finally:
@@ -86,8 +93,18 @@ class Changes:
         ------
         StoreError
             If it is not stored: send the same again.
+        Problem
+            If other changes came under this id.
         """
-        number = await self._journal.change(id, [list(change) for change in changes])
+        try:
+            number = await self._journal.change(id, [list(change) for change in changes])
+        except IdTakenError:
+            raise Problem(
+                409,
+                "id_taken",
+                "Other changes came under this id.",
+                "Take a new id for each batch.",
+            ) from None
         await self._catch_up()
         return number
 
@@ -98,7 +115,11 @@ class Changes:
                 await self._catch_up()
 
     async def _catch_up(self) -> None:
-        self._fold(await self._journal.changes(self._seen))
+        async with self._order:
+            while batches := await self._journal.changes(self._seen):
+                for batch in batches:
+                    self._fold([batch])
+                    await asyncio.sleep(0)  # keystrokes between
 
     def _fold(self, batches: Sequence[tuple[int, list[list[Any]]]]) -> None:
         for number, changes in batches:
@@ -110,13 +131,24 @@ class Changes:
                     Change(*change).apply(self._completer)
                 except InputError:  # a newer model's deny list has it
                     _log.warning("a change of batch %d is left out: this model denies it", number)
+                except (TypeError, ValueError):  # written to by another program
+                    _log.warning("a change of batch %d is left out: it is damaged", number)
 
 
-def checked_changes(given: Any, completer: Completer) -> list[Change]:
+def checked_changes(given: Any, completer: Completer, settings: Settings) -> list[Change]:
     """Return the changes that a request names; raise `Problem` if they cannot be made."""
     if not isinstance(given, list) or not given:
         raise Problem(422, "missing", "'changes' is no list, or empty.", "Send one or more.")
-    return [_checked(each, completer) for each in given]
+    if len(given) > MOST:
+        raise Problem(422, "too_long", f"'changes' are {len(given)}, over {MOST}.", "Send batches.")
+    changes = [_checked(each, completer) for each in given]
+    full = len(completer.live) >= settings.max_changes
+    if full and any(change.kind != "delete" for change in changes):
+        raise Problem(
+            409, "too_many_changes", f"{settings.max_changes} phrases were changed already.",
+            "Fit a model on a list that has them and serve it with a database of its own.",
+        )  # fmt: skip
+    return changes
 
 
 def _checked(given: Any, completer: Completer) -> Change:
@@ -142,6 +174,8 @@ def _checked(given: Any, completer: Completer) -> Change:
         )
     try:
         completer.live.check(given["phrase"], amount, deleted=kinds[0] == "delete")
+        if kinds[0] != "delete":
+            inputs.storable(given["phrase"], "phrase", MAX_TEXT)
     except InputError as error:
         raise Problem(422, "bad_change", str(error), "Correct it; nothing was changed.") from None
     return Change(given["phrase"], kinds[0], float(amount))

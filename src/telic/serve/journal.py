@@ -19,6 +19,8 @@ from telic.serve.store import DamagedStateError, Outcome, Store, Stored, StoreEr
 
 BATCH = 256
 """Submissions in one transaction."""
+MAX_CHANGES = 64
+"""Batches of changes under way; one more is not begun."""
 MAX_READS = 64
 """Reads under way; one more is not begun."""
 EVERY = 1.0
@@ -51,7 +53,7 @@ class Journal:
         self._readers = ThreadPoolExecutor(2, "telic-store")
         self._figures = ThreadPoolExecutor(1, "telic-figures")  # long: keystrokes' reads go before
         self._editor = ThreadPoolExecutor(1, "telic-changes")
-        self._reads = 0
+        self._reads = self._changing = 0
         self._checked: tuple[float, asyncio.Task[None]] | None = None
         self._recovery: asyncio.Task[None] | None = None
 
@@ -109,10 +111,18 @@ class Journal:
 
     async def change(self, id: str, changes: list[list[Any]]) -> int:
         """Return the number of a batch of changes once it is on disk; raise as `write` does."""
+        if self._changing >= MAX_CHANGES:
+            raise StoreError("too many changes wait for it")
+
+        def ended(_: object) -> None:
+            self._changing -= 1
+
         with self._noticing("write"):
+            future = self._loop.run_in_executor(self._editor, self._store.change, id, changes)
+            self._changing += 1
+            future.add_done_callback(ended)
             async with asyncio.timeout(self._settings.write_seconds):
-                change = self._store.change
-                return await self._loop.run_in_executor(self._editor, change, id, changes)
+                return await asyncio.shield(future)
 
     async def changes(self, after: int) -> list[tuple[int, list[list[Any]]]]:
         """Return the batches of changes after a number; raise StoreError if it does not in time."""

@@ -7,6 +7,7 @@ from typing import Any
 from starlette.routing import BaseRoute, Route
 
 import telic
+from telic.serve.changes import MOST
 from telic.serve.figures import MAX_DAYS
 from telic.serve.settings import Settings
 
@@ -18,6 +19,7 @@ _ERRORS = {
     "403": "not with this key, token or origin",
     "413": "too large",
     "415": "not JSON",
+    "409": "at odds with what was stored before",
     "422": "a value that cannot be used",
     "429": "too often; see Retry-After",
     "500": "an error of ours",
@@ -204,7 +206,7 @@ def _body(path: str, values: Json) -> Json:
             "properties": {name: values[name] | {"minLength": 1} for name in names},
         }
     if path == "/phrases":
-        changes = {"type": "array", "minItems": 1, "items": _CHANGE}
+        changes = {"type": "array", "minItems": 1, "maxItems": MOST, "items": _CHANGE}
         properties = {"id": values["composition"] | {"minLength": 1}, "changes": changes}
         return {"type": "object", "required": ["id", "changes"], "properties": properties}
     properties = {name: values[name] for name in _KEYSTROKE}

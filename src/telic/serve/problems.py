@@ -25,7 +25,7 @@ _DEFAULTS = {
     404: (
         "not_found",
         "See /, /phones, /suggest, /submit, /visitor, /phrases, /search, /about, /healthz, "
-        "/readyz, /livez, /metrics, /opensearch.xml.",
+        "/readyz, /livez, /metrics, /figures, /dashboard, /opensearch.xml, /openapi.json.",
     ),
     405: ("method_not_allowed", "The Allow header names the methods of this address."),
 }

@@ -132,7 +132,8 @@ class Addresses:
 
     async def phrases(self, request: Request) -> Response:
         """Add phrases, change or count up their popularity, delete them: with an editor's key."""
-        if not self._caller(request).editor:
+        caller = self._caller(request)
+        if not caller.editor:
             raise Problem(
                 403,
                 "no_editor",
@@ -141,8 +142,8 @@ class Addresses:
             )
         given = await inputs.json_object(request, self.settings)
         id = inputs.required(given, "id", self.settings.max_id)
-        changes = checked_changes(given.get("changes"), self.sessions.completer)
-        number = await self.changes.make(id, changes)
+        changes = checked_changes(given.get("changes"), self.sessions.completer, self.settings)
+        number = await self.changes.make(caller.names(id), changes)  # ids too are a tenant's own
         return JSONResponse({"number": number})
 
     async def visitor(self, request: Request) -> Response:

@@ -88,6 +88,9 @@ class Settings:
     max_users: int = setting(
         1_000, "users whose state is kept at hand after their last composition", least=1
     )
+    max_changes: int = setting(
+        20_000, "phrases that POST /phrases may have changed; from then on it only deletes", least=1
+    )
     max_waiting: int = setting(
         10_000, "submissions that wait for the database; one more is refused", least=1
     )

@@ -97,6 +97,8 @@ _REPEATED = select(SUBMISSIONS).where(
 )
 _FIRST_STATE = insert(USER_STATES).values(model=_MODEL, user=_USER)
 _NEXT_STATE = update(USER_STATES).where(_OWN)
+BATCHES = 100
+"""Batches of changes that are read at once."""
 ATTEMPTS = 5
 """How often a transaction is tried that another process's write made impossible."""
 
@@ -107,6 +109,10 @@ class StoreError(Exception):
 
 class DamagedStateError(StoreError):
     """What is stored of one user cannot be read; the others' can."""
+
+
+class IdTakenError(Exception):
+    """A batch of changes was stored under this id that has others."""
 
 
 class Stored(NamedTuple):
@@ -209,13 +215,17 @@ class Store:
         ------
         StoreError
             If nothing was written, or it cannot be known: it may be sent again.
+        IdTakenError
+            If other changes were written under this id.
         """
         for _ in range(ATTEMPTS):
             try:
                 with self._transaction(self._writes) as connection:
-                    before = select(CHANGES.c.number).where(CHANGES.c.id == id)
-                    if number := connection.execute(before).scalar():
-                        return int(number)
+                    same = select(CHANGES.c.number, CHANGES.c.changes).where(CHANGES.c.id == id)
+                    if before := connection.execute(same).first():
+                        if before.changes != changes:
+                            raise IdTakenError
+                        return int(before.number)
                     number = 1 + (
                         connection.execute(select(func.max(CHANGES.c.number))).scalar() or 0
                     )
@@ -227,10 +237,10 @@ class Store:
         raise StoreError("others write the same again and again")
 
     def changes(self, after: int) -> list[tuple[int, list[list[Any]]]]:
-        """Return the batches of changes after a number, in order."""
+        """Return the first batches of changes after a number, in order; none where that is last."""
         asked = select(CHANGES.c.number, CHANGES.c.changes).where(CHANGES.c.number > after)
         with self._transaction(self._engine) as connection:
-            rows = connection.execute(asked.order_by(CHANGES.c.number))
+            rows = connection.execute(asked.order_by(CHANGES.c.number).limit(BATCHES))
             return [(row.number, row.changes) for row in rows]
 
     def forget(self, user: str) -> int:
