@@ -2,9 +2,12 @@
 
 import json
 import sys
+from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from starlette.testclient import TestClient
 
 from telic import cli
 from telic.completion.trial import judge_trial
@@ -108,3 +111,55 @@ def test_a_service_records_as_the_arm_that_it_is(completer, tmp_path):
     for propensity in (0.0, 1.5):
         with pytest.raises(InputError, match="propensity is"):
             create_app(completer, Settings(**vars(settings) | {"propensity": propensity}))
+
+
+def test_compositions_are_drawn_into_arms_with_the_probabilities_that_are_recorded(
+    completer, tmp_path
+):
+    """The control sees the static order, the others what the model makes of it."""
+    settings = Settings.beside(
+        tmp_path / "model", record=str(tmp_path / "log"), record_unasked=True, control=0.25
+    )
+    app = create_app(completer, replace(settings, max_keystrokes=2))
+    app.desk._sessions._draw = np.random.default_rng(0).random
+    with TestClient(app, "http://127.0.0.1:8000") as client:
+        for number in range(120):
+            of = {"user": f"u{number}", "composition": "c"}
+            for second, typed in enumerate(("sal", "sa") * 2):  # begun anew in between
+                asked = of | {"q": typed, "t": 3000.0 * second}
+                shown = client.get("/suggest", params=asked).json()[1]
+            taken = shown[0] if number % 2 else "sap"
+            assert client.post("/submit", json=of | {"query": taken}).status_code == 200
+    table, left_out = read_ubi(tmp_path / "log")
+    assert (len(table), left_out) == (120, {})
+    found = judge_trial(table, first="static")
+    assert found.wrong == []
+    assert [value.arm for value in found.values] == ["static", "model"] * 3
+    rows, static = table.to_pylist(), [each.text for each in completer.suggest("sa")]
+    assert {(row["arm"], row["propensity"]) for row in rows} == {("static", 0.25), ("model", 0.75)}
+    for row in rows:
+        # What was looked at for long sinks, unless the order is static.
+        assert (row["keystrokes"][-1]["suggestions"] == static) == (row["arm"] == "static")
+
+
+def test_each_composition_is_drawn_for_itself_and_none_that_is_not_recorded(completer, tmp_path):
+    settings = Settings.beside(tmp_path / "model", record=str(tmp_path / "log"), control=0.5)
+    app = create_app(completer, settings)
+    sessions, draws = app.desk._sessions, iter((0.7, 0.2, 0.6))
+    sessions._draw = lambda: next(draws)
+    with TestClient(app, "http://127.0.0.1:8000") as client:
+        for number, consent in enumerate("10101"):
+            of = {"user": "ada", "composition": f"c{number}", "q": "s", "consent": consent}
+            client.get("/suggest", params=of)
+        opened = [sessions.find("ada", f"c{number}") for number in range(5)]
+    assert [each.keep_static for each in opened] == [False, False, True, False, False]
+    assert [each.recording is not None for each in opened] == [True, False, True, False, True]
+
+
+@pytest.mark.parametrize(
+    "changes", [{"record": ""}, {"arm": "b"}, {"control": 1.0}], ids=["unrecorded", "arm", "all"]
+)
+def test_a_control_that_can_tell_nothing_is_refused(completer, tmp_path, changes):
+    given = {"record": str(tmp_path / "log"), "control": 0.5} | changes
+    with pytest.raises(InputError, match="it takes record, no arm, and a share below 1"):
+        create_app(completer, Settings.beside(tmp_path / "model", **given))

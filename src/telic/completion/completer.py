@@ -167,6 +167,7 @@ class Completer:
         *,
         where: Mapping[str, str] | None = None,
         boost: Mapping[str, Mapping[str, float]] | None = None,
+        keep_static: bool = False,
     ) -> Composition:
         """Begin a composition.
 
@@ -179,6 +180,8 @@ class Completer:
             Context → value: only phrases with this value, or with none, are suggested.
         boost : mapping, optional
             Context → value → factor by which its phrases count as more popular.
+        keep_static : bool
+            Show the static order, as the control of a trial; it teaches as any other.
 
         Raises
         ------
@@ -191,9 +194,9 @@ class Completer:
                     f"filter {next(iter({**(where or {}), **(boost or {})}))!r}: the phrases of "
                     "this model have no contexts. Fit it on a list that has such a column."
                 )
-            return Composition(self, user, phone)
+            return Composition(self, user, phone, keep_static=keep_static)
         through = Filter(self.index, self.contexts, where, boost, unit=self.unit)
-        return Composition(self, user, phone, through)
+        return Composition(self, user, phone, through, keep_static=keep_static)
 
     def suggest(
         self,

@@ -64,8 +64,10 @@ class Composition:
         user: "UserState",
         phone: Phone | None = None,
         through: Filter | None = None,
+        *,
+        keep_static: bool = False,
     ) -> None:
-        self._filter = through
+        self._filter, self._keep_static = through, keep_static
         self.completer = completer
         self.user = user
         self._phone = phone
@@ -108,7 +110,7 @@ class Composition:
         may_rerank = (
             completer.model != "static" and user.reranks and completer.gate.open_at(len(prefix))
         )
-        served = not completer.do_no_harm or user.check.open
+        served = not self._keep_static and (not completer.do_no_harm or user.check.open)
         phone = self._phone if may_rerank and completer.phones is not None else None
         features, columns, parts, feedback = self._feedback.weighed(
             numbers, relevance, completer.design, user.weights if may_rerank else None

@@ -86,13 +86,14 @@ class Service(Starlette):
         self.connections = Connections(settings, self.metrics)
         self.journal = Journal(store, settings, self.metrics)
         self.changes = Changes(completer, store, self.journal)
+        arm = _arm(settings)
         self.recorder: Recorder | None = None
         if settings.record:
             self.recorder = Recorder(
                 settings.record,
                 days=settings.record_days,
                 megabytes=settings.record_megabytes,
-                arm=_arm(settings),
+                arm=arm,
             )
         sessions = Sessions(completer, self.journal, settings, self.metrics, self.recorder)
         names = {"127.0.0.1", "localhost", "::1", settings.host, *settings.names}
@@ -168,6 +169,10 @@ class Service(Starlette):
 
 
 def _arm(settings: Settings) -> Arm | None:
+    if settings.control and (not settings.record or settings.arm or settings.control >= 1):
+        raise InputError(
+            f"control is {settings.control}: it takes record, no arm, and a share below 1."
+        )
     if not settings.arm:
         return None
     if not 0 < settings.propensity <= 1:

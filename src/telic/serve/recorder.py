@@ -36,6 +36,7 @@ class Recording:
 
     user: str
     began: datetime
+    arm: Arm | None = None
     composition: str = field(default_factory=lambda: str(uuid4()))
     number: int = 0
     at: float = 0.0
@@ -97,11 +98,14 @@ class Recorder:
         """Begin to write."""
         self._writer.start()
 
-    def begin(self, user: str, at: float = 0.0) -> Recording | None:
-        """Return a composition that began `at` seconds ago; None if UBI has no such id."""
+    def begin(self, user: str, at: float = 0.0, arm: Arm | None = None) -> Recording | None:
+        """Return a composition that began `at` seconds ago; None if UBI has no such id.
+
+        `arm`: of this composition, where it is not the service's.
+        """
         if len(user) > MAX_ID:
             return None
-        return Recording(user, datetime.now(UTC) - timedelta(seconds=at))
+        return Recording(user, datetime.now(UTC) - timedelta(seconds=at), arm or self._arm)
 
     def keystroke(self, typing: Recording, prefix: str, at: float, shown: list[str]) -> None:
         """Record the list that a keystroke was answered with, `at` seconds from the first."""
@@ -115,7 +119,7 @@ class Recorder:
             prefix=prefix,
             at=typing.time(at),
             shown=shown,
-            arm=self._arm,
+            arm=typing.arm,
         )
         self._put("queries", record)
 

@@ -9,11 +9,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from secrets import SystemRandom
 from weakref import WeakValueDictionary
 
 from telic.completion import Completer, Composition, Phone, UserState
 from telic.completion.folding import encoded_prefix
 from telic.completion.suggestion import Listed
+from telic.data.ubi import Arm
 from telic.serve.access import tenant_of
 from telic.serve.journal import Journal
 from telic.serve.metrics import Metrics, Seen
@@ -23,6 +25,9 @@ from telic.serve.store import Outcome, Stored, StoreError, Submission
 
 SHOWN = 10
 """Suggestions in a list."""
+CONTROL, TREATED = "static", "model"
+"""The arms that compositions are drawn into."""
+_SYSTEM = SystemRandom()
 
 
 @dataclass(slots=True, weakref_slot=True)
@@ -53,6 +58,8 @@ class OpenComposition:
     opened: float
     phone: Phone | None = None
     where: Mapping[str, str] | None = None
+    keep_static: bool = False
+    """Whether it is one of a trial's control."""
     client_zero: float | None = None
     """The client's clock when the composition was opened."""
     at: float = 0.0
@@ -85,6 +92,8 @@ class Sessions:
         Records the compositions that are opened with consent.
     clock : callable
         Seconds, never running backwards.
+    draw : callable
+        Numbers from 0 to 1, uniform, that nobody can tell beforehand.
     """
 
     def __init__(
@@ -96,7 +105,9 @@ class Sessions:
         recorder: Recorder | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
+        draw: Callable[[], float] = _SYSTEM.random,
     ) -> None:
+        self._draw = draw
         self.completer = completer
         self._journal = journal
         self._settings = settings
@@ -169,11 +180,13 @@ class Sessions:
                 owner = await asyncio.shield(self._reading[user])
         if found := self.find(user, composition):  # opened by another request in the meantime
             return found
-        now = self._clock()
-        typing = self.completer.compose(owner.state, phone, where=where)
-        opened = OpenComposition(owner, typing, touched=now, opened=now, phone=phone, where=where)
+        now, recording = self._clock(), None
         if self._recorder and consent:
-            opened.recording = self._recorder.begin(user)
+            recording = self._recorder.begin(user, arm=self._drawn())
+        control = bool(recording and recording.arm and recording.arm.name == CONTROL)
+        typing = self.completer.compose(owner.state, phone, where=where, keep_static=control)
+        opened = OpenComposition(owner, typing, now, now, phone, where, control)
+        opened.recording = recording
         self._open[user, composition] = opened
         while len(self._open) > self._settings.max_open:
             self._open.popitem(last=False)
@@ -199,15 +212,13 @@ class Sessions:
             return typing.shown
         at = typing.seconds(client, self._clock())
         if typing.keystrokes and at < typing.at:
-            again = self.completer.compose(typing.user.state, typing.phone, where=typing.where)
-            return again.listed(query, at=0.0, show=SHOWN)
+            return self._begun_again(typing).listed(query, at=0.0, show=SHOWN)
         if typing.keystrokes == self._settings.max_keystrokes:
-            typing.composition = self.completer.compose(
-                typing.user.state, typing.phone, where=typing.where
-            )
+            typing.composition = self._begun_again(typing)
             typing.keystrokes = 0
             if self._recorder and typing.recording:
-                typing.recording = self._recorder.begin(typing.recording.user, at)
+                user, arm = typing.recording.user, typing.recording.arm
+                typing.recording = self._recorder.begin(user, at, arm)
         typing.at = max(at, typing.at)
         typing.keystrokes += 1
         typing.query = query
@@ -240,6 +251,18 @@ class Sessions:
         if owner := self._users.get(user):
             owner.take(outcome.stored)
         return outcome
+
+    def _begun_again(self, typing: OpenComposition) -> Composition:
+        return self.completer.compose(
+            typing.user.state, typing.phone, where=typing.where, keep_static=typing.keep_static
+        )
+
+    def _drawn(self) -> Arm | None:
+        """Draw the arm of a new composition, where each has one of its own."""
+        share = self._settings.control
+        if not share:
+            return None
+        return Arm(CONTROL, share) if self._draw() < share else Arm(TREATED, 1 - share)
 
     async def _read(self, user: str) -> _User:
         """Return the user as the store knows him now, or else as he is known here."""

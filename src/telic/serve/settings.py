@@ -127,6 +127,12 @@ class Settings:
     propensity: float = setting(
         1.0, "with arm: the share of users, over 0 and up to 1, whom the proxy sends to it", least=0
     )
+    control: float = setting(
+        0.0,
+        "with record: the share of recorded compositions, drawn one by one, that keep the static "
+        "order, as the arm of a trial against the model's; see telic completion trial",
+        least=0,
+    )
     traces: bool = setting(
         False, "send a span of each request to OTEL_EXPORTER_OTLP_ENDPOINT (telic[telemetry])"
     )
