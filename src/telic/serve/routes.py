@@ -228,7 +228,7 @@ class Addresses:
         """Return how the service does for a key's tenant, or for all with an admin's."""
         caller = self.access.caller(request.scope, dict(request.scope["headers"]))
         if caller.user is not None:
-            raise Problem(403, "no_key", "A user's token opens no figures.", "Ask with a key.")
+            raise Problem(403, "no_figures", "A user's token opens no figures.", "Ask with a key.")
         given = inputs.parameters(request.scope["query_string"], self.settings)
         days = inputs.whole(given.get("days", "28"), "days", MAX_DAYS)
         found = await self.journal.figures(None if caller.admin else caller.tenant, days)
