@@ -10,7 +10,7 @@ from telic.specialty.later_logs.findings import Findings, Staff, staff_of
 from telic.specialty.log.access_log import AccessLog
 
 COVERED = 1.0
-"""Lift from which a specialty covers a diagnosis."""
+"""Lift above which a specialty covers a diagnosis."""
 SHRINK = 200.0
 """Imagined accesses of the hospital's mix that every specialty's profile starts from."""
 

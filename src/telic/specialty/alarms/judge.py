@@ -1,7 +1,7 @@
 """Which alarms a de facto specialty explains, and which stay open.
 
 An access raises an alarm when the declared specialty covers none of the encounter's diagnoses. A
-specialty covers a diagnosis that its users access at least as often as everybody does. An alarm is
+specialty covers a diagnosis that its users access more often than everybody does. An alarm is
 explained by the de facto specialty, or by colleagues who opened the same record. Nothing is ever
 closed here: an explained alarm is marked, and ranked behind the open ones.
 """
