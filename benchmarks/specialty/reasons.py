@@ -139,52 +139,61 @@ def page(asked):
     return "\n".join(out)
 
 
-HEAD = """# Reasons of accesses, and of snooping
+HEAD = """# Reasons for accesses, and for snooping
 
-Written by `python -m benchmarks specialty-reasons --write`; do not edit. Every hospital here is
-**simulated** (`telic.simulate.hospital_teams`): the four families of [discovery](discovery.md), in
-which one of an encounter's users leads, sometimes a second is consulted, and their teams of 3 to 9
-people open the record too; 2 to 7 % of accesses are on-call work of anybody, which nothing in a log
-explains. Constants were chosen on two families with even seeds; below are odd seeds of all four,
-run once, 150 to 1,200 users. Real logs have not been tried.
+Written by `python -m benchmarks specialty-reasons --write`; do not edit.
+
+Every hospital here is **simulated** (`telic.simulate.hospital_teams`), in the four families of
+[discovery](discovery.md) with 150 to 1,200 users. In every encounter one user leads, and
+sometimes a second is consulted. Their teams of 3 to 9 people open the record too. Between 2 %
+and 7 % of the accesses are on-call work of anybody, which nothing in a log explains.
+
+The constants were chosen on two families, with even seeds. The tables below use the odd seeds of
+all four families, run once. Real logs have not been tried. [The guide](specialty.md) says what
+counts as a reason.
 
 ## On the half that was kept
 
-Goals: at least 90 % of care explained, at most 5 % of snooping.
+The goals were a reason for at least 90 % of the accesses of care, and for at most 5 % of
+snooping.
 
 | family | hospitals | care explained | lowest hospital | snooping explained | """ + (
     " | ".join(PLANTED) + " |\n" + 8 * "|---" + "|"
 )
 CONTROL = """
-With Wilson's 95 % interval over accesses; hospitals differ by more, which the lowest one shows.
-Snooping: by users none of whose teams treats the patient. Random patient: any such. Known person:
-15 such users look up one record. Again and again: one such user opens up to three encounters of one
-patient.
+The intervals are Wilson's 95 % intervals over accesses. Hospitals differ by more than these, as
+the lowest hospital shows. Snooping is planted, and always by users whose teams do not treat the
+patient:
+
+- **random patient**: the user opens any such patient's record;
+- **known person**: 15 such users look up the same record;
+- **again and again**: one such user opens up to three encounters of one patient.
 
 ## Control
 
-The same hospitals, with the planted accesses made as care is: then care must not be explained more
-often than what was planted. Mean over hospitals of the difference in percentage points, with a 95 %
-interval; the control holds where that covers 0. Where the effect is put in, it must fail.
+In the same hospitals the planted accesses are now made in the way that care is made. Care must
+then not be explained more often than what was planted. The table gives the difference in
+percentage points, as the mean over hospitals with a 95 % interval. The control holds if the
+interval covers 0. With real snooping (“the effect put in”) it must fail.
 
 | planted | points | 95 % | control |
 |---|---|---|---|"""
 CHOICE = """
 ## How the constants were chosen
 
-How many times as frequent among accesses as among random records a figure must be: for people who
-treat the patient, and for specialties.
+A figure counts as a reason from the value on that is so many times as frequent among accesses as
+among random records. The first two columns are these factors, for people who treat the patient
+and for specialties.
 
 | people | specialties | care explained | snooping explained |
 |---|---|---|---|"""
 LIMITS = """
 ## Limits
 
-- The teams are the simulator's, and the goals are reached by them: specialties alone explain little
-  that records drawn at random do not show as well. Where users open records alone, as in the
-  families without teams, expect far fewer reasons.
-- Snooping on a patient of one's own team has a reason by this definition, and is not planted here.
-- What is left of care without a reason is mostly on-call work, and records that one user alone
-  opened.
-- A group that always looks up the same people together becomes colleagues of each other.
+- The goals are reached because the simulator has teams. Specialties alone explain little, because
+  they fit random records nearly as well. Where users open records alone, expect far fewer
+  reasons.
+- Snooping on a patient of one's own team has a reason by this definition. It is not planted here.
+- Most care without a reason is on-call work, or a record that one user alone opened.
+- Members of a group who always look up the same people together count as colleagues.
 """
