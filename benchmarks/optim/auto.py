@@ -16,19 +16,20 @@ from telic.simulate.text_corpora import rcv1_like
 METHODS = ("gram", "sdca", "prox_newton", "asbcd")
 TITLE = """# What `method="auto"` rests on
 
-Written by `python -m benchmarks optim-auto --write`: processor seconds of one
-thread, compilation excluded, to a duality gap of {tol:g} of the objective at zero; **bold** is what
-`auto` takes, — did not get there in {limit:g} s (or does not apply: SDCA needs λ₂ > 0, Gram descent
-is tried up to 2,000 features, ASBCD needs a Lipschitz gradient). The condition number is
-smoothness · mean ‖x‖² / (n λ₂), the one SDCA's rate rests on. The rule's numbers (512 features, a
-condition of 15, 0.07 of the strongest λ₁) were set on this grid: its last line is a fit, not a
-test.
+Written by `python -m benchmarks optim-auto --write`. The table gives processor seconds of one
+thread, compilation excluded, until the duality gap is {tol:g} of the objective at zero. **Bold**
+is what `auto` takes. A dash means that the method did not get there in {limit:g} s, or does not
+apply: SDCA needs λ₂ > 0, Gram descent is tried up to 2,000 features, and ASBCD needs a Lipschitz
+gradient. The condition number is smoothness · mean ‖x‖² / (n λ₂), on which SDCA's rate rests. The
+numbers of `auto`'s rule (512 features, a condition of 15, 0.07 of the strongest λ₁; see
+`telic.optim.choose_method`) were set on this very grid, so the summary below the table is a fit,
+not a test.
 
 | problem | λ₁ | λ₂ | condition | {methods} | auto / fastest |
 |---|---|---|---|{rule}---|
 """
 MISSES = """
-Where it is more than a tenth slower than the fastest (problem, λ₁, λ₂):
+Where `auto` is more than a tenth slower than the fastest (problem, λ₁, λ₂):
 
 | problem | auto | fastest | auto / fastest |
 |---|---|---|---|
