@@ -11,13 +11,14 @@ from telic.study.auc_runs import Results
 
 INTRODUCTION = (
     "Written by `scripts/auc_tables.py`. "
-    "Test AUC, mean and sd over stratified 80/20 splits; “best linear” is the highest mean of "
-    "exact optimum, pairwise hinge and logistic regression under any scaling and label rule tried "
-    "(three splits; of mnist, news20 and sector only some of them). Parameters are searched on "
-    f"at most {SEARCH_ROWS:,} rows. “runs” counts the splits behind “ours”; the optimum and "
-    "logistic regression stand on all runs of the set. On news20 and sector (62,061 and 55,197 "
-    "columns) a step of SPAM-NET and of OPAUC's sketch writes every column: their parameter is "
-    f"searched on {WIDE_SEARCH_ROWS:,} rows and they are run once. Sets not at hand are left out."
+    "The tables give the test AUC, mean and standard deviation over stratified 80/20 splits. "
+    "“runs” counts the splits behind “ours”; the optimum and logistic regression are means over "
+    "all runs of the set. “Best linear” is the highest mean of exact optimum, pairwise hinge and "
+    "logistic regression under any scaling and label rule tried (three splits; of mnist, news20 "
+    f"and sector only some of them). Parameters are searched on at most {SEARCH_ROWS:,} rows. On "
+    "news20 and sector (62,061 and 55,197 columns) every step of SPAM-NET and of OPAUC's sketch "
+    f"writes all columns: their parameter is searched on {WIDE_SEARCH_ROWS:,} rows and they are "
+    "run once. Sets that are not at hand are left out."
 )
 
 
