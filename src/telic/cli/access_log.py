@@ -24,8 +24,8 @@ CodeTable = Annotated[
 Found = Annotated[
     Path | None,
     typer.Option(
-        help="What `discover --json` wrote, for the same log, or the folder of `discover --out`, "
-        "for later ones too; else it is found anew."
+        help="What `discover --json` wrote for this log, or the folder of `discover --out`, which "
+        "also serves later logs. Default: discover anew."
     ),
 ]
 

@@ -115,7 +115,7 @@ def rank(
     table: Table,
     model: Model,
     output: Annotated[Path | None, typer.Option(help="CSV file; default: standard output.")] = None,
-    top: Annotated[int | None, typer.Option(help="Keep only so many rows.")] = None,
+    top: Annotated[int | None, typer.Option(help="Keep only this many rows.")] = None,
     column: Annotated[
         list[str] | None, typer.Option(help="Column of the table to carry along. Repeatable.")
     ] = None,

@@ -9,7 +9,7 @@ from telic.cli.completion import Json
 from telic.cli.console import print_json, show
 from telic.errors import JobError
 
-app = typer.Typer(help="Clusters of Dask that jobs run on.", no_args_is_help=True)
+app = typer.Typer(help="Dask clusters that jobs run on.", no_args_is_help=True)
 
 
 @app.callback()
@@ -19,14 +19,14 @@ def cluster() -> None:
 
 @app.command()
 def check(
-    address: Annotated[str, typer.Argument(help="The scheduler's, such as tcp://10.0.0.1:8786.")],
+    address: Annotated[str, typer.Argument(help="The scheduler, such as tcp://10.0.0.1:8786.")],
     folder: Annotated[
         Path | None,
-        typer.Option(help="Also look whether every worker reads and writes this folder."),
+        typer.Option(help="Also check that every worker reads and writes this folder."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check a cluster: versions, memory, clocks, shared storage; exit code 2 if it will not do."""
+    """Check a cluster's versions, memory, clocks and shared storage; exit code 2 if unusable."""
     from telic.report.table import Table
     from telic.scale.cluster_check import check_cluster
     from telic.scale.memory import said

@@ -29,7 +29,7 @@ MinCompositions = Annotated[
 ]
 MinUsers = Annotated[
     int,
-    typer.Option(help="Suggest a query only after so many users submitted it.", min=1),
+    typer.Option(help="Suggest a query only if this many users submitted it.", min=1),
 ]
 SkipBadRows = Annotated[
     bool, typer.Option(help="Leave out and count rows that break the contract.")
@@ -88,10 +88,14 @@ def simulate(
         str, typer.Option(help="calibrated, inattentive or readers (docs/data-card-typists.md).")
     ] = "calibrated",
     attention: Annotated[
-        float | None, typer.Option(help="Share of lists looked at; default: the setting's own.")
+        float | None,
+        typer.Option(
+            help="Probability that a typical user looks at a list in mid-word; "
+            "default: the setting's own."
+        ),
     ] = None,
     users: Annotated[int, typer.Option(min=1)] = 200,
-    compositions: Annotated[int, typer.Option(help="Per user.", min=1)] = 150,
+    compositions: Annotated[int, typer.Option(help="Compositions of each user.", min=1)] = 150,
     catalogue: CatalogueFile = None,
     min_users: MinUsers = 3,
     queries: Annotated[
@@ -101,19 +105,19 @@ def simulate(
     outdated: Annotated[
         bool,
         typer.Option(
-            help="With --queries: an older catalogue, so that the lists in the log know more."
+            help="With --queries: write an older catalogue, which knows less than the log's lists."
         ),
     ] = False,
-    phones: Annotated[bool, typer.Option(help="Give them phones with apps.")] = False,
+    phones: Annotated[bool, typer.Option(help="Give the typists phones with apps.")] = False,
     strength: Annotated[
         float, typer.Option(help="With --phones: share of queries caused by an app.", min=0, max=1)
     ] = 0.5,
     independent: Annotated[
-        bool, typer.Option(help="With --phones: the control, apps of another composition.")
+        bool, typer.Option(help="With --phones, a control: apps of another composition.")
     ] = False,
     pairs: Annotated[
         Path | None,
-        typer.Option(help="With --phones: real query-app pairs (UniMobile, ISTAS) to go by."),
+        typer.Option(help="With --phones: file of real query-app pairs (UniMobile, ISTAS)."),
     ] = None,
     seed: Seed = 0,
     overwrite: Overwrite = False,
@@ -170,10 +174,10 @@ def evaluate(
     log: Log,
     queries: Queries = None,
     relevance: Annotated[
-        list[str] | None, typer.Option(help="May be repeated; default: all five.")
+        list[str] | None, typer.Option(help="Relevance score; may be repeated. Default: all five.")
     ] = None,
     protocol: Annotated[
-        str, typer.Option(help="careful, bounded, paper, or both: careful and paper.")
+        str, typer.Option(help="careful, bounded or paper; both: careful and paper.")
     ] = "careful",
     candidates: Annotated[
         list[int] | None, typer.Option(help="Candidates to re-rank; may be repeated.")
@@ -189,7 +193,7 @@ def evaluate(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Measure what feedback, or the phone's apps, are worth on a log, against the static order."""
+    """Measure on a log what feedback, or the phone's apps, add to the static order."""
     from telic.completion import evaluate as run
     from telic.completion.appaware_evaluation import evaluate_phones
     from telic.completion.report import apps_summary, feedback_summary

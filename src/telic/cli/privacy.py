@@ -34,7 +34,10 @@ Attributes = Annotated[
     ),
 ]
 MaxDistance = Annotated[
-    int | None, typer.Option(min=0, help="How far it looks; default: until nothing changes.")
+    int | None,
+    typer.Option(
+        min=0, help="How many links the intruder follows; default: until nothing changes."
+    ),
 ]
 KnownIds = Annotated[
     str | None,
@@ -43,9 +46,9 @@ KnownIds = Annotated[
         "that the schema does not call pseudonyms."
     ),
 ]
-InLinks = Annotated[bool, typer.Option(help="Whether it sees who links to a node.")]
+InLinks = Annotated[bool, typer.Option(help="Whether the intruder sees who links to a node.")]
 Joint = Annotated[
-    bool, typer.Option(help="Whether it sees that several links lead to the same node.")
+    bool, typer.Option(help="Whether the intruder sees that several links lead to the same node.")
 ]
 Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
 Steps = Annotated[

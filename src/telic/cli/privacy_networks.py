@@ -23,9 +23,11 @@ def simulate(
     size: Annotated[int, typer.Option(min=2, help="Users of the published part.")] = 1000,
     density: Annotated[float, typer.Option(help="Density of the published part.")] = 0.01,
     isolated: Annotated[
-        float | None, typer.Option(help="Share of its users without out-links.")
+        float | None, typer.Option(help="Share of the published users without out-links.")
     ] = None,
-    growth: Annotated[float, typer.Option(help="Share of links and tweets that came since.")] = 0.1,
+    growth: Annotated[
+        float, typer.Option(help="Share of links and tweets added since the publication.")
+    ] = 0.1,
     seed: Seed = 0,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
@@ -75,7 +77,7 @@ def convert(
     header: Annotated[
         bool | None,
         typer.Option(
-            help="Whether an edge list's first line names its columns; default: found out."
+            help="Whether an edge list's first line names its columns; default: detected."
         ),
     ] = None,
     undirected: Annotated[bool, typer.Option(help="Every line links both ways.")] = False,

@@ -28,7 +28,9 @@ from telic.report.table import Table
 MaxRisk = Annotated[float | None, typer.Option(help="Highest mean risk R(T) you accept.")]
 MaxHighest = Annotated[
     float | None,
-    typer.Option(help="Highest risk you accept for anybody: 0.2 asks for five alike, at least."),
+    typer.Option(
+        help="Highest risk you accept for anybody; at 0.2 at least five users must look alike."
+    ),
 ]
 MaxUnique = Annotated[
     float | None, typer.Option(help="Highest share of users who are alone of their kind.")
@@ -166,11 +168,13 @@ def advise(
     weights: Annotated[
         Path | None, typer.Option(help="JSON: field → how much its loss counts.")
     ] = None,
-    max_tried: Annotated[int, typer.Option(min=1, help="Judge at most about so many.")] = 3000,
-    seconds: Annotated[float, typer.Option(min=1, help="Search for so long at most.")] = 300,
+    max_tried: Annotated[
+        int, typer.Option(min=1, help="Judge about this many releases at most.")
+    ] = 3000,
+    seconds: Annotated[float, typer.Option(min=1, help="Longest search, in seconds.")] = 300,
     resume: Annotated[
         Path | None,
-        typer.Option(help="Keep here what was judged, and go on from it the next time."),
+        typer.Option(help="File that keeps what was judged; the next search goes on from it."),
     ] = None,
     node_type: NodeType = None,
     overwrite: Overwrite = False,
@@ -266,7 +270,7 @@ def report(
     network: NetworkFolder,
     out: Annotated[Path, typer.Argument(help="HTML file to write.")],
     auxiliary: Annotated[
-        Path | None, typer.Option(help="What an attacker knows; default the network itself.")
+        Path | None, typer.Option(help="Network that the attacker knows; default: this one.")
     ] = None,
     max_risk: MaxRisk = None,
     max_highest: MaxHighest = None,

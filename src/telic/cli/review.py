@@ -19,7 +19,7 @@ app = typer.Typer(
 Store = Annotated[
     str,
     typer.Option(
-        help="sqlite:///FILE.sqlite, made if it is not there, or postgresql+psycopg://USER@HOST/DB."
+        help="sqlite:///FILE.sqlite (made if missing) or postgresql+psycopg://USER@HOST/DB."
     ),
 ]
 
@@ -90,7 +90,7 @@ def list_(
 
 @app.command("set")
 def set_(
-    alarm: Annotated[str, typer.Argument(help="Its id, as `list` shows it.")],
+    alarm: Annotated[str, typer.Argument(help="The alarm's id, as `list` shows it.")],
     state: Annotated[str, typer.Argument(help="open, explained, confirmed or closed.")],
     store: Store,
     by: Annotated[str, typer.Option(help="Who decides.")],

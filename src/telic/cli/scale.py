@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 Memory = Annotated[
     str | None,
     typer.Option(
-        help="Read the data in pieces that fit into so much memory, such as 2GiB; on a cluster, "
-        "what one task may take."
+        help="Read the data in pieces that fit into this much memory, such as 2GiB; on a "
+        "cluster, the memory of one task."
     ),
 ]
 Cluster = Annotated[
     str | None,
-    typer.Option(help="Address of a Dask scheduler, such as tcp://10.0.0.1:8786, to work on."),
+    typer.Option(help="Dask scheduler to work on, such as tcp://10.0.0.1:8786."),
 ]
 Work = Annotated[
     Path | None,
     typer.Option(
-        help="Folder of the pieces, which every worker reaches. A job that was interrupted goes on "
-        "there. [default: OUT.job, or telic-COMMAND.job without an OUT; removed at the end]"
+        help="Folder for the pieces, which every worker must reach. An interrupted job goes on "
+        "from it. [default: OUT.job, or telic-COMMAND.job without an OUT; removed at the end]"
     ),
 ]
 SkipBadPartitions = Annotated[

@@ -48,14 +48,12 @@ Duplicates = Annotated[
 Deny = Annotated[
     Path | None,
     typer.Option(
-        help="Text file of what is never suggested: a phrase, *part* or /pattern/ a line."
+        help="Text file of what is never suggested; each line a phrase, *part* or /pattern/."
     ),
 ]
 SynonymsFile = Annotated[
     Path | None,
-    typer.Option(
-        "--synonyms", help="Text file of words that mean the same, by commas, a group a line."
-    ),
+    typer.Option("--synonyms", help="Text file of synonyms; each line a group, by commas."),
 ]
 
 
@@ -149,18 +147,20 @@ def edited(completer: "Completer", deny: Path | None, synonyms: Path | None) -> 
 @app.command()
 def inspect(
     model: Annotated[Path, typer.Argument(help="Model folder.")],
-    prefix: Annotated[str | None, typer.Option(help="Also show the suggestions for it.")] = None,
+    prefix: Annotated[
+        str | None, typer.Option(help="Also show the suggestions for this prefix.")
+    ] = None,
     k: Annotated[
         bool,
         typer.Option(
             "--k",
-            help="Only what is suggested, and what is lost, if k = 3 … 100 users must have "
+            help="Show only what is suggested, and what is lost, if k = 3 … 100 users must have "
             "submitted a phrase, in all and by tenant.",
         ),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Say what a model folder holds: scores, weights, where feedback may re-rank."""
+    """Show what a model folder holds: scores, weights, where feedback may re-rank."""
     from telic.completion import Completer
     from telic.completion.k_users import KEPT_BACK
 
@@ -193,8 +193,8 @@ def forget(
 ) -> None:
     """Erase a user: from the model, from the database, and from what the service recorded.
 
-    Stop the service first, and start it again: it holds the model that was. What all users share,
-    counts and means over many, stays.
+    Stop the service before and start it afterwards, because it holds the old model. Counts and
+    means over many users stay as they are.
     """
     from telic.completion import Completer
 

@@ -37,14 +37,16 @@ def serve(
     ],
     settings: Annotated[Path | None, typer.Option(help="TOML file of settings.")] = None,
     show_settings: Annotated[
-        bool, typer.Option("--show-settings", help="Print what holds, and stop.")
+        bool, typer.Option("--show-settings", help="Print the settings in force, and stop.")
     ] = False,
     column: Column = None,
     duplicates: Duplicates = "raise",
     deny: Deny = None,
     synonyms: SynonymsFile = None,
     min_users: MinUsers = 3,
-    workers: Annotated[int, typer.Option(help="Processes that answer.", min=1, max=64)] = 1,
+    workers: Annotated[
+        int, typer.Option(help="Processes that answer requests.", min=1, max=64)
+    ] = 1,
 ) -> None:
     """Serve a model as a search box on a page of its own, until Ctrl-C."""
     from telic.completion import Completer, fit_files
@@ -109,16 +111,16 @@ def key(
     keys: Annotated[Path, typer.Option(help="File of keys; made if there is none.")],
     origin: Annotated[
         list[str] | None,
-        typer.Option(help="Whose pages may ask, such as https://shop.example; may be repeated."),
+        typer.Option(help="Site that may ask, such as https://shop.example; may be repeated."),
     ] = None,
     visitors: Annotated[
-        bool, typer.Option("--visitors", help="These pages may make anybody who comes a user.")
+        bool, typer.Option("--visitors", help="These sites may make a user of any visitor.")
     ] = False,
     admin: Annotated[
-        bool, typer.Option("--admin", help="The key opens the figures of all tenants.")
+        bool, typer.Option("--admin", help="The key shows the figures of all tenants.")
     ] = False,
     editor: Annotated[
-        bool, typer.Option("--editor", help="The key changes what is suggested, to all tenants.")
+        bool, typer.Option("--editor", help="The key may change suggestions, for all tenants.")
     ] = False,
 ) -> None:
     """Make an API key for a tenant, and print it: it is kept nowhere else."""

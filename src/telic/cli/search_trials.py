@@ -26,7 +26,7 @@ def replay(
         ),
     ],
     model_a: Annotated[Path, typer.Argument(help="Model folder.")],
-    model_b: Annotated[Path, typer.Argument(help="Model folder, measured against the other.")],
+    model_b: Annotated[Path, typer.Argument(help="Model folder, compared with the first.")],
     shown: Annotated[int, typer.Option(help="Suggestions in a list.", min=1, max=200)] = 10,
     skip_bad_rows: SkipBadRows = False,
     as_json: Json = False,
@@ -60,7 +60,7 @@ def trial(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what each arm of a trial is worth, whatever share of the users was sent to it when."""
+    """Say what each arm of a trial is worth; the shares of users may have changed over time."""
     import pyarrow as pa
 
     from telic.completion.trial import judge_trial

@@ -29,14 +29,14 @@ def signals(
     ] = None,
     column: Column = None,
     groups: Annotated[
-        str, typer.Option(help="Groups of signals that may be on, by commas.")
+        str, typer.Option(help="Groups of signals to try, by commas.")
     ] = "popularity,time,personal,session,match",
     session_gap: Annotated[
         float, typer.Option(help="Minutes without a search that end a session.", min=0.1)
     ] = 30.0,
     min_users: MinUsers = 3,
     tested: Annotated[
-        int, typer.Option(help="Test at most so many submissions, drawn at random.", min=100)
+        int, typer.Option(help="Test at most this many submissions, drawn at random.", min=100)
     ] = 10_000,
     skip_bad_rows: Annotated[
         bool, typer.Option(help="Leave out and count rows that cannot be used.")
@@ -47,8 +47,8 @@ def signals(
 ) -> None:
     """Measure what popularity, time, habits, sessions and match are worth on a query log.
 
-    Nothing but the log is needed. Half of the users teach, the other half is tested, later in time;
-    two controls say what the measure itself makes up.
+    Only the log is needed. telic learns from half of the users and tests on the other half, later
+    in time. Two controls, in which there is nothing to find, show what the measure itself makes up.
     """
     from telic.completion.signals import Searches, SignalCompleter, controls, measured, models_of
     from telic.completion.signals.evaluation import ALL

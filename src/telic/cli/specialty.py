@@ -73,7 +73,10 @@ def discover(
     naming: Naming = "tested",
     topics: Annotated[
         str | None,
-        typer.Option(help="LDA's K, or measured (as residuals does); else by perplexity."),
+        typer.Option(
+            help="LDA: number of topics, or measured (as many as residuals looks for). "
+            "Default: chosen by perplexity."
+        ),
     ] = None,
     document: Annotated[
         str, typer.Option(help="LDA's documents: patient, encounter or user.")
@@ -84,23 +87,27 @@ def discover(
         str,
         typer.Option(
             help="PathSelClus: some of U-P-D,U-P,U-P-U,U-P-D-P-U. The dissertation also uses U-P; "
-            "it is left out because on simulated logs it says nothing and swamps U-P-D: its α is "
-            "that of a permuted copy."
+            "telic does not, because on simulated logs U-P says no more than a permuted copy of "
+            "it, and swamps U-P-D."
         ),
     ] = "U-P-D",
     seeds: Annotated[
         str, typer.Option(help="PathSelClus: representative (half of a code's users) or all.")
     ] = "representative",
     assign: Annotated[
-        str, typer.Option(help="LDA, PathSelClus: concentrated users alone, or argmax: everybody.")
+        str,
+        typer.Option(
+            help="LDA, PathSelClus: concentrated (only users whose share stands out) or "
+            "argmax (all users)."
+        ),
     ] = "concentrated",
-    restarts: Annotated[int, typer.Option(help="Runs, for the stability.")] = 3,
+    restarts: Annotated[int, typer.Option(help="Runs to measure stability.")] = 3,
     seed: Seed = 0,
     threads: Threads = 1,
     skip_bad_rows: SkipBad = False,
     code_table: CodeTable = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for findings that later logs can be judged by.")
+        Path | None, typer.Option(help="Folder for findings, to judge later logs by.")
     ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -147,7 +154,7 @@ def recognise(
     log: Log,
     found: Found = None,
     method: Method = "residuals",
-    classifier: Annotated[str, typer.Option(help="Or 'all'.")] = "SVM",
+    classifier: Annotated[str, typer.Option(help="A classifier, or all.")] = "SVM",
     pipeline: Pipeline = "chosen",
     seed: Seed = 0,
     threads: Threads = 1,
@@ -157,9 +164,9 @@ def recognise(
 ) -> None:
     """Recognise each specialty without a code beside the core classes (5×2 cross-validation).
 
-    "In shuffled data" is the F1 of as many users found where every access was moved to a random
-    encounter: what a cluster of nothing reaches. Below each classifier stand all its pipelines and
-    the training halves (round and half) that chose them.
+    "In shuffled data" is the control: the F1 of a group of equal size, found after every access was
+    moved to a random encounter. Below each classifier stand all its pipelines and the training
+    halves (round and half) that chose them.
     """
     from telic.specialty.recognition.classifiers import CLASSIFIERS, pipeline_names
     from telic.specialty.recognition.shuffled_control import recognise_found, recognition_facts
@@ -201,18 +208,19 @@ def explain(
     skip_bad_rows: SkipBad = False,
     code_table: CodeTable = None,
     keep: Annotated[
-        Path | None, typer.Option(help="Folder for the findings of --found with this log's rows.")
+        Path | None,
+        typer.Option(help="Folder for the findings of --found, with this log's rows added."),
     ] = None,
     audit_events: Annotated[
         Path | None,
-        typer.Option(help="File (.ndjson) for every access as a FHIR AuditEvent with its reason."),
+        typer.Option(help="File (.ndjson) of all accesses as FHIR AuditEvents with reasons."),
     ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Say which alarms the de facto specialties and colleagues explain, and list the queue.
 
-    With findings of an earlier log, this one is judged by them, and what has drifted is said.
+    With the findings of an earlier log, telic judges this log by them and says what has drifted.
     A line's "row" counts the rows of the accesses table from 1; in a CSV file neither the header
     nor blank lines are rows.
     """
@@ -265,14 +273,14 @@ def patient(
     log: Log,
     patient: Annotated[str, typer.Argument(help="The patient's id in the log.")],
     out: Annotated[
-        Path | None, typer.Option(help="File to write: .csv, .json or .html; else it is shown.")
+        Path | None, typer.Option(help="File to write: .csv, .json or .html; default: print.")
     ] = None,
     found: Found = None,
     origin: Annotated[
-        str | None, typer.Option(help="The system that the data come from, if all are from one.")
+        str | None, typer.Option(help="System that the data come from, if only one.")
     ] = None,
     pseudonyms: Annotated[
-        bool, typer.Option("--pseudonyms", help="Instead of user ids (Article 9(3)).")
+        bool, typer.Option("--pseudonyms", help="Show pseudonyms, no user ids (Article 9(3)).")
     ] = False,
     seed: Seed = 0,
     skip_bad_rows: SkipBad = False,
@@ -282,8 +290,8 @@ def patient(
 ) -> None:
     """List who opened a patient's record, when, and why, or "no reason found".
 
-    As the European Health Data Space asks (Regulation (EU) 2025/327, Article 9; Annex II, 3.2), as
-    far as the log has it: what it lacks is said with it. Rows without a diagnosis are listed too.
+    The list follows Regulation (EU) 2025/327 on the European Health Data Space (Article 9; Annex
+    II, 3.2) and names what the log lacks for it. Rows without a diagnosis are listed too.
     """
     from telic.data import atomic_path, check_output
     from telic.errors import InputError

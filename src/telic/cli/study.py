@@ -21,7 +21,7 @@ Out = Annotated[
     typer.Option(help="Report to write; .md writes Markdown. [default: telic-CHAPTER.html]"),
 ]
 Work = Annotated[
-    Path | None, typer.Option(help="Keeps finished steps: go on after an interruption.")
+    Path | None, typer.Option(help="Folder of finished steps, to go on after an interruption.")
 ]
 Page = tuple[Path | None, Path | None, bool, bool]
 """Report to write, folder of finished steps, whether to overwrite, whether to print JSON."""
@@ -36,7 +36,7 @@ def chapter_2(
     min_users: MinUsers = 3,
     seeds: Annotated[int, typer.Option(help="Simulated logs per control.", min=2)] = 10,
     users: Annotated[int, typer.Option(min=4)] = 200,
-    compositions: Annotated[int, typer.Option(help="Per user.", min=8)] = 150,
+    compositions: Annotated[int, typer.Option(help="Compositions of each user.", min=8)] = 150,
     work: Work = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -58,10 +58,10 @@ def chapter_2(
 @app.command("do-no-harm")
 def do_no_harm(
     out: Out = None,
-    seeds: Annotated[int, typer.Option(help="Of made-up phrases in each half.", min=1)] = 2,
-    users: Annotated[int, typer.Option(help="Of each log over made-up phrases.", min=2)] = 24,
-    place_users: Annotated[int, typer.Option(help="Over the world's places.", min=2)] = 40,
-    fits: Annotated[int, typer.Option(help="Logs of a setting behind the gate.", min=1)] = 16,
+    seeds: Annotated[int, typer.Option(help="Seeds of made-up phrases in each half.", min=1)] = 2,
+    users: Annotated[int, typer.Option(help="Users of each log over made-up phrases.", min=2)] = 24,
+    place_users: Annotated[int, typer.Option(help="Users of each log over places.", min=2)] = 40,
+    fits: Annotated[int, typer.Option(help="Logs of each setting to fit the gate on.", min=1)] = 16,
     work: Work = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -74,8 +74,8 @@ def do_no_harm(
 @app.command("top-of-list")
 def top_of_list(
     out: Out = None,
-    rows: Annotated[int, typer.Option(help="Of each set at most.", min=300)] = 30_000,
-    resamples: Annotated[int, typer.Option(help="For the intervals.", min=20)] = 1000,
+    rows: Annotated[int, typer.Option(help="Rows of each set, at most.", min=300)] = 30_000,
+    resamples: Annotated[int, typer.Option(help="Resamples for the intervals.", min=20)] = 1000,
     data: Data = None,
     seed: Seed = 0,
     work: Work = None,
@@ -93,13 +93,11 @@ def chapter_3(
     catalogue: CatalogueFile = None,
     pairs: Annotated[
         Path | None,
-        typer.Option(
-            help="Real query-app pairs: people held out. Default: TELIC_DATA's UniMobile."
-        ),
+        typer.Option(help="File of real query-app pairs. Default: TELIC_DATA's UniMobile."),
     ] = None,
     seeds: Annotated[int, typer.Option(help="Simulated logs per control.", min=2)] = 4,
     users: Annotated[int, typer.Option(min=4)] = 150,
-    compositions: Annotated[int, typer.Option(help="Per user.", min=8)] = 120,
+    compositions: Annotated[int, typer.Option(help="Compositions of each user.", min=8)] = 120,
     work: Work = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -121,8 +119,8 @@ def chapter_3(
 @app.command("signals")
 def signals(
     out: Out = None,
-    users: Annotated[int, typer.Option(help="Of each simulated log.", min=10)] = 400,
-    sessions: Annotated[int, typer.Option(help="Of each simulated user.", min=5)] = 40,
+    users: Annotated[int, typer.Option(help="Users of each simulated log.", min=10)] = 400,
+    sessions: Annotated[int, typer.Option(help="Sessions of each simulated user.", min=5)] = 40,
     seeds: Annotated[int, typer.Option(help="Simulated logs of each world.", min=2)] = 3,
     data: Data = None,
     seed: Seed = 0,
@@ -138,7 +136,9 @@ def signals(
 @app.command("saturation")
 def saturation(
     out: Out = None,
-    users: Annotated[int, typer.Option(help="To fit on; half as many are new.", min=10)] = 100,
+    users: Annotated[
+        int, typer.Option(help="Users to fit on; half as many are tested.", min=10)
+    ] = 100,
     seeds: Annotated[int, typer.Option(help="Simulated logs of each setting.", min=1)] = 2,
     work: Work = None,
     overwrite: Overwrite = False,
@@ -159,7 +159,7 @@ def amazonqac(
         float, typer.Option(help="Part of the training sessions; 0.1 are 40 million searches.")
     ] = 0.02,
     min_sessions: Annotated[
-        int, typer.Option(help="Suggest a term only after so many sessions had it.", min=1)
+        int, typer.Option(help="Suggest a term only if this many sessions had it.", min=1)
     ] = 4,
     seed: Seed = 0,
     work: Work = None,
@@ -176,7 +176,7 @@ def amazonqac(
 def chapter_4(
     out: Out = None,
     replications: Annotated[int, typer.Option(help="Runs of each method.", min=1)] = 10,
-    passes: Annotated[float, typer.Option(help="Component gradients / n of each run.")] = 40,
+    passes: Annotated[float, typer.Option(help="Passes of each run over the rows.")] = 40,
     share: Annotated[float, typer.Option(help="Part of the rows; 1 takes hours.")] = 0.1,
     data: Data = None,
     seed: Seed = 0,
@@ -225,7 +225,7 @@ def chapter_6(
         ),
     ] = "tables",
     pipeline: Annotated[
-        str, typer.Option(help="Of tables 6.7–6.9: chosen in each training half, or printed.")
+        str, typer.Option(help="Tables 6.7–6.9: chosen in each training half, or printed.")
     ] = "chosen",
     data: Data = None,
     seed: Seed = 0,
@@ -255,10 +255,10 @@ def chapter_7(
         int,
         typer.Option(
             min=2,
-            help="Of the simulated network; its page has 2320895, in about five minutes.",
+            help="Users of the simulated network; its page has 2320895 (about 5 minutes).",
         ),
     ] = 200_000,
-    samples: Annotated[int, typer.Option(min=1, help="Groups per density.")] = 3,
+    samples: Annotated[int, typer.Option(min=1, help="Sampled groups of each density.")] = 3,
     seed: Seed = 0,
     only: Annotated[
         str | None, typer.Option(help="simulated, sanremo, copenhagen or timme; default all.")
@@ -274,7 +274,7 @@ def chapter_7(
 
 Runs = Annotated[int, typer.Option(help="Random 80/20 splits.", min=1)]
 Sets = Annotated[list[str] | None, typer.Option("--set", help="Only this set. Repeatable.")]
-Results = Annotated[Path, typer.Option(help="Keeps finished runs: run again to go on.")]
+Results = Annotated[Path, typer.Option(help="File of finished runs, to go on from.")]
 
 
 @app.command("paper-001")
