@@ -1,4 +1,4 @@
-"""Linear rankers that maximise AUC: exact, by the pass, and from a stream."""
+"""Linear rankers that maximise AUC: exact, batch, stochastic, and from a stream."""
 
 from telic.auc.estimators.by_name import AUCClassifier
 from telic.auc.estimators.deterministic import ConjugateGradientAUC, ExactAUC, PairwiseAUC

@@ -1,4 +1,4 @@
-"""The `telic` command: one file per product, errors on one line, exit code 2 for what was given."""
+"""The `telic` command: one file per product; bad input gives one line and exit code 2."""
 
 import sys
 import warnings

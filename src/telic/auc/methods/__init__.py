@@ -1,1 +1,1 @@
-"""What maximises AUC: one file for each method, without scikit-learn's conventions."""
+"""The methods that maximise AUC, one file each, without scikit-learn's conventions."""

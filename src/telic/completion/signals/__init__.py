@@ -1,4 +1,4 @@
-"""One conditional logit over candidates whose signals are groups of features to be switched on."""
+"""A conditional logit over candidates; its signals come in groups that can be switched off."""
 
 from telic.completion.signals.evaluation import controls, measured, models_of
 from telic.completion.signals.features import FEATURES, GROUPS

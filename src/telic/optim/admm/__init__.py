@@ -1,4 +1,4 @@
-"""Finite sums with a penalty that sees a linear map of the weights: the stochastic ADMM family."""
+"""Finite sums with a penalty on a linear map of the weights: the stochastic ADMM family."""
 
 from telic.optim.admm.consensus import ConsensusResult, consensus_admm
 from telic.optim.admm.defaults import safe_step

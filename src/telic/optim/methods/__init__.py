@@ -1,1 +1,1 @@
-"""The solvers: one file for each method, which states beside its loop what it needs."""
+"""The solvers, one file each; a file also states what its method needs of loss and penalty."""

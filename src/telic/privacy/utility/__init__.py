@@ -1,1 +1,1 @@
-"""What a release has lost for those who use it."""
+"""How much less use a release is than the network it was made from."""

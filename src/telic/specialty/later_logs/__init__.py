@@ -1,1 +1,1 @@
-"""Findings that are kept and taken to later logs of the same hospital."""
+"""Findings of one log, kept to judge later logs of the same hospital."""

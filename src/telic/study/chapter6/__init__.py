@@ -1,6 +1,6 @@
 """Chapter 6: the tables and the figure on a simulated hospital, and a real held-out discovery.
 
-The original access logs are private. What is simulated says so; published figures stand beside
+The original access logs are private. Simulated results are marked; published figures stand beside
 ours. Class sizes, the counts of Table 6.1 and two figures of recognition calibrated the simulator
 and are marked as calibration: they are not reproduced.
 """

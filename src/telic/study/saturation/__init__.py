@@ -1,4 +1,4 @@
-"""How much feedback may tell: slow, fast, distracted and screen-reader typists, simulated."""
+"""How far feedback may move suggestions, for simulated typists who look at lists or do not."""
 
 from typing import Any
 
