@@ -47,10 +47,10 @@ SIMULATED = (
     "behave as the data card says, not what it does for yours: bring your own log."
 )
 WHAT_IS_RANKED = (
-    "A completer's own list is what `fit` would serve at that moment: its own candidates, ties in "
-    "its own order. Where the shown list is re-ranked, the suggestions that were shown join the "
-    "candidates and ties go to their order, so that the row holds what the logged system knew. "
-    "Either has its own static order, to which its changes are."
+    "The candidates are those that `fit` would serve at that moment (the completer's own list), "
+    "and ties go by its order. Where the shown list is re-ranked, the suggestions that were shown "
+    "join the candidates, and ties go by the order in which they were shown. Such a row includes "
+    "what the logged system knew. Each kind of list is compared with a static order of its own."
 )
 IN_USERS = (
     "In percent, over all keystrokes. Changes against the static order of the same relevance are "

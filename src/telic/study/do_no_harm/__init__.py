@@ -67,24 +67,24 @@ def study(
     train, valid, same, after = COMPOSITIONS
     report = Report(
         "Do no harm, after fitting too",
-        lead="Gains are points of mean reciprocal rank over the static order, the mean over a "
+        lead="Gains are points of mean reciprocal rank over the static order, as means over a "
         "composition's keystrokes, after the change, where the fitted gate is open. adaqac-unp and "
-        "adaqac-batch keep their weights, adaqac-online goes on learning.",
+        "adaqac-batch keep their weights; adaqac-online goes on learning.",
     )
     report.note(
         f"The people are simulated (telic.simulate.simulate_change). Each user has {train} "
-        f"compositions for training and {valid} for validation, is served {same} more, and then "
-        f"changes for {after}: stops looking at lists, looks as calibrated typists do, reads but "
-        "types on (so that what was looked at for long is what is wanted, the opposite of what was "
-        "learned), or comes to want other phrases."
+        f"compositions for training and {valid} for validation, and is served {same} more. Then "
+        f"the user changes for {after} compositions: stops looking at lists, looks as calibrated "
+        "typists do, reads but types on, or comes to want other phrases. In the third case what "
+        "was looked at for long is what is wanted, the opposite of what was learned."
     )
     report.section("The rule, chosen on one half of the family")
     report.text(
-        f"Of {len(GRID)} rules, the one that loses least among those that keep {KEPT:.0%} of the "
-        f"gains, on {seeds} seeds of made-up phrases: forgetting {chosen.forgetting}, margin "
-        f"{chosen.margin}, budget {chosen.budget}, allowance {chosen.allowance}. Whatever a user "
-        f"does, n submissions in a row lose at most {chosen.budget} + 1 + {chosen.allowance} n in "
-        "total."
+        f"The rule was chosen among {len(GRID)} on {seeds} seeds of made-up phrases. Among the "
+        f"rules that keep {KEPT:.0%} of the gains it loses least: forgetting {chosen.forgetting}, "
+        f"margin {chosen.margin}, budget {chosen.budget}, allowance {chosen.allowance}. Whatever "
+        f"a user does, n submissions in a row lose at most {chosen.budget} + 1 + "
+        f"{chosen.allowance} n in total."
     )
     if chosen != RULE:
         report.note(f"telic.completion.harm serves another one, which the tables judge: {RULE}.")

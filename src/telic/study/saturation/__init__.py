@@ -29,14 +29,15 @@ def study(steps: Steps, *, users: int = 100, seeds: int = 2) -> Report:
         raise InputError(f"users is {users} and seeds {seeds}, expected at least 10 and 1.")
     report = Report(
         "How much feedback may tell",
-        lead=f"Simulated: completers fitted on {users} typists with 80 compositions each over the "
-        f"world’s places, then used by {users // 2} others with {COMPOSITIONS} compositions each "
-        "who type in other ways (telic.study.saturation.experiments). “careful” is the protocol as "
-        "it is; “bounded” caps what each feature counts for, and all feedback on a suggestion. "
-        "Rows are MRR over the static order at every keystroke, in points, with 95 % intervals "
-        "over users: everywhere, and as served, where the gate is open and while the user’s "
-        "running check is. “most” is how far any suggestion was moved; by one list and by a "
-        "composition, what the fitted weights allow.",
+        lead=f"Simulated: each completer is fitted on {users} typists with 80 compositions each "
+        f"over the world’s places. Then {users // 2} others with {COMPOSITIONS} compositions each "
+        "use it, who type and look in other ways (telic.study.saturation.experiments). “careful” "
+        "is the default protocol; “bounded” limits what each feature counts for, and all feedback "
+        "on a suggestion. “everywhere” and “as served” are the gain in MRR over the static order, "
+        "over all keystrokes, in points, with 95 % intervals over users. “everywhere” leaves out "
+        "gate and running check; “as served” counts the gain only where both allow it. “most” is "
+        "the largest change of any suggestion’s preference; the last two columns are the limits "
+        "that the fitted weights set on one list and on a composition.",
     )
     for setting in SETTINGS:
         rows = []
