@@ -13,12 +13,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import InputError
 from telic.optim import (
+    ElasticNet,
     ElasticNetClassifier,
     ElasticNetClassifierCV,
     ElasticNetRegressor,
     ElasticNetRegressorCV,
     make_problem,
     minimize,
+    solve_path,
 )
 from telic.optim.losses import as_loss
 from telic.optim.result import Iterate, drive
@@ -271,3 +273,34 @@ def test_the_rounding_of_a_far_intercept_is_part_of_the_gap():
     assert found.objective == pytest.approx(true, rel=1e-9)
     assert true - found.gap <= near.objective + 1e-12
     assert found.gap < 1.0
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    loss=st.sampled_from(["squared", "logistic", "poisson"]),
+    method=st.sampled_from(["gram", "prox_newton"]),
+    passes=st.sampled_from([1, 3, 200]),
+)
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_no_gap_along_a_path_is_smaller_than_the_true_one(seed, loss, method, passes):
+    """What goes on from one penalty to the next must not be what the next is certified by."""
+    case = Case(seed, loss)
+    case.groups = None
+    problem = make_problem(
+        *(case.matrix, case.y), loss=loss, sample_weight=case.weight, fit_intercept=case.has_b
+    )
+    l1, l2 = case.l1, case.l2
+    scales = [1.0, 0.1, 1e-3, 10.0]
+    with warnings.catch_warnings(), suppress(InputError):  # said is not returned
+        warnings.simplefilter("ignore")
+        path = solve_path(
+            problem,
+            [ElasticNet(l1 * s, l2 * s) for s in scales],
+            method=method,
+            tol=1e-10,
+            max_passes=passes,
+        )
+        for scale, r in zip(scales, path, strict=True):
+            case.l1, case.l2 = l1 * scale, l2 * scale
+            best = case.best([(np.zeros(r.coef.size), 0.0), (r.coef, r.intercept)])
+            is_bound(case, r.coef, r.intercept, r.gap, best, method)

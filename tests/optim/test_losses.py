@@ -105,6 +105,19 @@ def test_the_best_intercept_leaves_no_slope(loss):
     assert abs(mass @ loss.gradient(z + t, y)) < 1e-14
 
 
+def test_poissons_intercept_is_found_from_anywhere_at_once():
+    """Where exp overflows, or nothing is left of it; without a count there is no best one."""
+    y, mass = np.array([0.0, 3.0, 1e6]), np.array([0.5, 0.2, 0.3])
+    for z in (np.array([0.0, 1.0, 2.0]), np.array([-1e4, 800.0, 3e3]), np.full(3, -2e3)):
+        t = loss_kernels.intercept_shift(4, 0.0, z, y, mass)
+        assert mass @ np.exp(z + t) == pytest.approx(mass @ y, rel=1e-12)
+        assert abs(loss_kernels.intercept_shift(4, 0.0, z + t, y, mass)) <= 4e-12
+    z = np.zeros(3)
+    while t := loss_kernels.intercept_shift(4, 0.0, z, 0.0 * y, mass):
+        z += t
+    assert mass @ np.exp(z) < 1e-30
+
+
 def test_bad_losses_are_named():
     with pytest.raises(InputError, match="squared_hinge"):
         as_loss("hinge")

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from telic.optim.vector_math import exp_negative, log1p_of_share
+from telic.optim.vector_math import exp, exp_negative, log, log1p_of_share
 
 
 @njit
@@ -29,3 +29,27 @@ def test_far_out_it_is_nothing_and_nan_stays_nan():
     assert 0 <= exp_negative(-np.inf) <= 1e-300
     assert 0 <= exp_negative(-1e9) <= 1e-300
     assert np.isnan(exp_negative(np.nan))
+
+
+@njit
+def _both_ways(x):
+    """Compiled as in a kernel."""
+    a, b = np.empty_like(x), np.empty_like(x)
+    for i in range(x.size):
+        a[i] = exp(x[i])
+        b[i] = log(a[i])
+    return a, b
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(-700.0, 709.0), min_size=1, max_size=40))
+def test_exp_and_log_of_all_sizes_are_right_to_two_units_in_the_last_place(x):
+    a, b = _both_ways(np.array(x))
+    np.testing.assert_allclose(a, np.exp(x), rtol=4.5e-16, atol=0)
+    np.testing.assert_allclose(b, np.log(a), rtol=4.5e-16, atol=2e-16)
+
+
+def test_exp_is_infinite_where_it_would_overflow():
+    assert exp(709.1) == exp(np.inf) == np.inf
+    assert 0 <= exp(-1e9) <= 1e-300
+    assert np.isnan(exp(np.nan))

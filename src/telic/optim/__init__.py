@@ -1,16 +1,12 @@
 """Finite-sum convex solvers: variance reduction, duality gaps, scikit-learn estimators."""
 
 from telic.optim.estimators.elastic_net import ElasticNetClassifier, ElasticNetRegressor
-from telic.optim.estimators.elastic_net_cv import (
-    ElasticNetClassifierCV,
-    ElasticNetRegressorCV,
-    solve_path,
-)
+from telic.optim.estimators.elastic_net_cv import ElasticNetClassifierCV, ElasticNetRegressorCV
 from telic.optim.losses import Huber, Logistic, Poisson, Squared, SquaredHinge
 from telic.optim.penalties import ElasticNet, GroupElasticNet
 from telic.optim.problem import Problem, make_problem
 from telic.optim.result import Record, SolveResult
-from telic.optim.solve import METHODS, choose_method, minimize, safe_step, solve
+from telic.optim.solve import METHODS, choose_method, minimize, safe_step, solve, solve_path
 
 __all__ = [
     "METHODS",

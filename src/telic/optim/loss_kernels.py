@@ -5,7 +5,14 @@ import math
 import numpy as np
 
 from telic.kernels import kernel
-from telic.optim.vector_math import exp_negative, log1p_of_share, log_of_share
+from telic.optim.poisson_kernels import (
+    poisson_conjugates,
+    poisson_curvatures,
+    poisson_gradients,
+    poisson_losses,
+    poisson_shift,
+)
+from telic.optim.vector_math import exp_negative, log, log1p_of_share
 
 BLOCK = 1024
 """Rows whose losses are summed together, so that a sum does not depend on the threads."""
@@ -164,7 +171,7 @@ def _logistic_conjugates(a, y, mass, scale):
         p = 1.0 if p > 1.0 else (p if p > 0.0 else 0.0)
         # Where a probability is nothing its logarithm is not taken.
         own, other = p if p > 1e-300 else 1.0, 1.0 - p if p < 1.0 else 1.0
-        total += m * (own * log_of_share(own) + other * log_of_share(other))
+        total += m * (own * log(own) + other * log(other))
     return total
 
 
@@ -190,11 +197,13 @@ def losses(code, shape, z, y, mass, move, step, sums, turn, threads):
     """Weighted sum of the losses of z + step · move in each block of rows."""
     for block in range(turn, sums.size, threads):
         begin, end = block * BLOCK, min(z.size, (block + 1) * BLOCK)
+        shared = mass[begin:end] if mass.size > 1 else mass
+        some = z[begin:end], y[begin:end], shared, move[begin:end]
         if code == 1:
-            shared = mass[begin:end] if mass.size > 1 else mass
-            sums[block] = _logistic_losses(
-                z[begin:end], y[begin:end], shared, move[begin:end], step
-            )
+            sums[block] = _logistic_losses(*some, step)
+            continue
+        if code == 4:
+            sums[block] = poisson_losses(*some, step)
             continue
         total = 0.0
         for i in range(begin, end):
@@ -208,6 +217,8 @@ def gradients(code, shape, z, y, mass, out, turn, threads):
     begin, end = z.size * turn // threads, z.size * (turn + 1) // threads
     if code == 1:
         _logistic_gradients(z[begin:end], y[begin:end], out[begin:end])
+    elif code == 4:
+        poisson_gradients(z[begin:end], y[begin:end], out[begin:end])
     else:
         for i in range(begin, end):
             out[i] = loss_gradient(code, shape, z[i], y[i])
@@ -221,6 +232,8 @@ def curvatures(code, shape, z, y, mass, out, turn, threads):
     begin, end = z.size * turn // threads, z.size * (turn + 1) // threads
     if code == 1:
         _logistic_curvatures(z[begin:end], out[begin:end])
+    elif code == 4:
+        poisson_curvatures(z[begin:end], out[begin:end])
     else:
         for i in range(begin, end):
             out[i] = max(1e-12, loss_curvature(code, shape, z[i], y[i]))
@@ -233,9 +246,12 @@ def conjugates(code, shape, a, y, mass, scale, sums, turn, threads):
     """Weighted sum of the conjugates at scale · a / mass (a holds weighted derivatives)."""
     for block in range(turn, sums.size, threads):
         begin, end = block * BLOCK, min(a.size, (block + 1) * BLOCK)
+        shared = mass[begin:end] if mass.size > 1 else mass
         if code == 1:
-            shared = mass[begin:end] if mass.size > 1 else mass
             sums[block] = _logistic_conjugates(a[begin:end], y[begin:end], shared, scale)
+            continue
+        if code == 4:
+            sums[block] = poisson_conjugates(a[begin:end], y[begin:end], shared, scale)
             continue
         total = 0.0
         for i in range(begin, end):
@@ -263,6 +279,8 @@ def _balance(code, shape, z, y, mass, t):
 @kernel
 def intercept_shift(code, shape, z, y, mass):
     """Number t that minimises the weighted loss of z + t: safeguarded Newton."""
+    if code == 4:
+        return poisson_shift(z, y, mass)
     low, high, t = -np.inf, np.inf, 0.0
     for k in range(100):
         slope, bend, size = _balance(code, shape, z, y, mass, t)

@@ -28,6 +28,9 @@ class Method:
         Whether ``run`` takes the ``sampling`` of rows.
     blocks, batch_size : int, optional
         Default number of coordinate blocks, and of rows of one step, where ``run`` takes them.
+    resumes : bool
+        Whether ``run`` is a generator that takes the same data under another penalty, sent to it
+        as a problem where it yields, and goes on with what it knows.
     """
 
     name: str
@@ -38,3 +41,4 @@ class Method:
     samples: bool = False
     blocks: int | None = None
     batch_size: int | None = None
+    resumes: bool = False

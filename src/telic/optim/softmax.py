@@ -9,7 +9,7 @@ from telic.kernels import kernel
 from telic.optim.design import Design
 from telic.optim.penalties import ElasticNet
 from telic.optim.problem import make_problem
-from telic.optim.vector_math import exp_negative, log_of_share
+from telic.optim.vector_math import exp_negative, log
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ def _softmax(z, labels, mass, p):
         for k in range(z.shape[1]):
             p[i, k] *= share
         # The sum is from 1 to K: its logarithm is that of its inverse.
-        total += mass[i] * (largest - z[i, labels[i]] - log_of_share(share))
+        total += mass[i] * (largest - z[i, labels[i]] - log(share))
     return total
 
 
@@ -164,6 +164,6 @@ def _conjugates(p, labels, mass, mixed, row, scale):
             if labels[i] == k:
                 q += 1.0 - scale
             if q > 1e-300:
-                entropy += q * log_of_share(min(q, 1.0))
+                entropy += q * log(min(q, 1.0))
         total += mass[i] * entropy
     return total

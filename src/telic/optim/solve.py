@@ -1,9 +1,10 @@
 """One entry point for every method, and the choice among them."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -15,9 +16,10 @@ from telic.optim.losses import Loss
 from telic.optim.method_facts import Method
 from telic.optim.methods import asbcd, gram, mrbcd, prox_newton, saga, sbcd, sdca, svrg
 from telic.optim.methods.gram import LARGEST_D
+from telic.optim.penalties import Penalty
 from telic.optim.problem import Problem, make_problem
 from telic.optim.recentring import Recentred
-from telic.optim.result import Record, SolveResult, drive
+from telic.optim.result import Iterate, Record, SolveResult, drive
 from telic.optim.sampling import SCHEMES
 from telic.optim.sampling import random_state as random_state_of
 
@@ -174,58 +176,127 @@ def solve(
     check_every: int | None = None,
 ) -> SolveResult:
     """Run a method on a problem that is already built; parameters as in `minimize`."""
+    options = {name: value for name, value in locals().items() if name != "problem"}
+    return next(solve_path(problem, [problem.penalty], **options))
+
+
+def solve_path(
+    problem: Problem,
+    penalties: Iterable[Penalty],
+    *,
+    method: str = "auto",
+    sampling: str = "optimal",
+    blocks: int | None = None,
+    batch_size: int | None = None,
+    step_size: float | None = None,
+    tol: float = 1e-6,
+    max_passes: float = 1000,
+    seed: int | np.random.Generator | None = 0,
+    coef_init: Any = None,
+    intercept_init: float = 0.0,
+    callback: Callable[[Record, np.ndarray, float], bool | None] | None = None,
+    check_every: int | None = None,
+) -> Iterator[SolveResult]:
+    """Solve the problem under one penalty after another, each from the last one's solution.
+
+    Methods that can (gram and prox_newton) go on with their predictions and their model of the
+    loss, too.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its own penalty is ignored.
+    penalties : iterable of ElasticNet or GroupElasticNet
+        Best from strong to weak.
+    others
+        As in `minimize`.
+
+    Examples
+    --------
+    >>> from telic.optim import ElasticNet
+    >>> problem = make_problem(np.eye(3), [3.0, 2.0, 1.0], loss="squared")
+    >>> path = solve_path(problem, [ElasticNet(l1, 0.0) for l1 in (0.5, 0.1)], tol=1e-10)
+    >>> [result.coef.round(2).tolist() for result in path]
+    [[1.5, 0.5, 0.0], [2.7, 1.7, 0.7]]
+    """
     if method not in METHODS:
         raise InputError(f"method is {method!r}, expected one of {', '.join(METHODS)}.")
+    if sampling not in SCHEMES:
+        raise InputError(f"sampling is {sampling!r}, expected one of {', '.join(SCHEMES)}.")
     check_stop(tol, max_passes)
-    d = problem.design.d
+    if not isinstance(intercept_init, Real) or not np.isfinite(intercept_init):
+        raise InputError(f"intercept_init is {intercept_init!r}, expected a finite number.")
+    coef = _start(coef_init, problem.design.d)
     null = problem.null()
     move = Recentred.of(problem, null)
     if move.problem is not problem:
-        problem = move.problem
-        null = problem.null()
-    chosen = _METHODS[choose_method(problem) if method == "auto" else method]
-    if sampling not in SCHEMES:
-        raise InputError(f"sampling is {sampling!r}, expected one of {', '.join(SCHEMES)}.")
-    if problem.is_grouped and not chosen.groups:
-        able = ", ".join(each.name for each in _METHODS.values() if each.groups)
-        raise InputError(f"{chosen.name} does not know groups. Use one of {able}, or 'auto'.")
-    coef = _start(coef_init, d)
-    if not isinstance(intercept_init, Real) or not np.isfinite(intercept_init):
-        raise InputError(f"intercept_init is {intercept_init!r}, expected a finite number.")
-    options: dict[str, Any] = {"coef": coef, "intercept": move.there(coef, float(intercept_init))}
-    if not problem.fit_intercept:
-        options["intercept"] = 0.0
-    elif coef_init is None and intercept_init == 0.0:
-        options["intercept"] = null[0]
-    if chosen.random:
-        options["state"] = random_state_of(seed)
-    if chosen.samples:
-        options["sampling"] = sampling
-    if chosen.blocks is not None:
-        options["blocks"] = _count("blocks", blocks, chosen.blocks, d, "features")
-    if chosen.batch_size is not None:
-        options["batch_size"] = _count(
-            "batch_size", batch_size, chosen.batch_size, problem.design.n, "rows"
+        null = move.problem.null()
+    intercept = move.there(coef, float(intercept_init)) if problem.fit_intercept else 0.0
+    if problem.fit_intercept and coef_init is None and intercept_init == 0.0:
+        intercept = null[0]
+    work: _Work | None = None
+    for penalty in penalties:
+        problem = replace(move.problem, penalty=penalty)
+        chosen = _METHODS[choose_method(problem) if method == "auto" else method]
+        if problem.is_grouped and not chosen.groups:
+            able = ", ".join(each.name for each in _METHODS.values() if each.groups)
+            raise InputError(f"{chosen.name} does not know groups. Use one of {able}, or 'auto'.")
+        options: dict[str, Any] = {"coef": coef, "intercept": intercept}
+        if chosen.random:
+            options["state"] = random_state_of(seed)
+        if chosen.samples:
+            options["sampling"] = sampling
+        if chosen.blocks is not None:
+            options["blocks"] = _count("blocks", blocks, chosen.blocks, coef.size, "features")
+        if chosen.batch_size is not None:
+            options["batch_size"] = _count(
+                "batch_size", batch_size, chosen.batch_size, problem.design.n, "rows"
+            )
+        safe = None
+        if chosen.safe_step is not None:
+            options["step_size"] = step_size
+        if step_size is not None:
+            safe = _checked_step(problem, chosen, sampling, options.get("batch_size", 1), step_size)
+        if work is not None and work.method is chosen and chosen.resumes:
+            iterates = work.under(problem)
+        else:
+            work = _Work(chosen, chosen.run(problem, **options))
+            iterates = iter(work)
+        result = drive(
+            problem,
+            iterates,
+            method=chosen.name,
+            tol=tol,
+            max_passes=max_passes,
+            callback=move.told(callback),
+            check_every=check_every,
+            has_step=chosen.safe_step is not None,
+            safe_step=safe,
+            null=null,
         )
-    safe = None
-    if chosen.safe_step is not None:
-        options["step_size"] = step_size
-    if step_size is not None:
-        safe = _checked_step(problem, chosen, sampling, options.get("batch_size", 1), step_size)
-    result = drive(
-        problem,
-        chosen.run(problem, **options),
-        method=chosen.name,
-        tol=tol,
-        max_passes=max_passes,
-        callback=move.told(callback),
-        check_every=check_every,
-        has_step=chosen.safe_step is not None,
-        safe_step=safe,
-        null=null,
-    )
-    _warn_if_separated(problem, result)
-    return move.back(result, tol)
+        coef, intercept = result.coef.copy(), result.intercept
+        _warn_if_separated(problem, result)
+        yield move.back(result, tol)
+
+
+class _Work:
+    """A method at work on a problem, which may go on under another penalty."""
+
+    def __init__(self, method: Method, iterates: Iterator[Iterate]) -> None:
+        self.method = method
+        self.iterates = iterates
+
+    def __iter__(self) -> Iterator[Iterate]:
+        for iterate in self.iterates:
+            self.last = iterate
+            yield iterate
+
+    def under(self, problem: Problem) -> Iterator[Iterate]:
+        """Go on with another penalty, beginning with a look at where the last one ended."""
+        yield self.last._replace(gradients=0)
+        self.last = cast(Generator[Iterate, Problem], self.iterates).send(problem)
+        yield self.last
+        yield from self
 
 
 def check_stop(tol: Any, max_passes: Any) -> None:

@@ -1,6 +1,6 @@
 """Elastic nets whose strength is chosen by cross-validation along warm-started paths."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
@@ -18,37 +18,7 @@ from telic.optim.losses import Loss
 from telic.optim.penalties import ElasticNet
 from telic.optim.problem import Problem, make_problem
 from telic.optim.result import SolveResult
-from telic.optim.solve import solve
-
-
-def solve_path(
-    problem: Problem, penalties: Iterable[ElasticNet], **options: Any
-) -> Iterator[SolveResult]:
-    """Solve the problem under one penalty after another, each from the last one's solution.
-
-    Parameters
-    ----------
-    problem : Problem
-        Its own penalty is ignored.
-    penalties : iterable of ElasticNet
-        Best from strong to weak.
-    options
-        Of `telic.optim.solve`.
-
-    Examples
-    --------
-    >>> problem = make_problem(np.eye(3), [3.0, 2.0, 1.0], loss="squared")
-    >>> path = solve_path(problem, [ElasticNet(l1, 0.0) for l1 in (0.5, 0.1)], tol=1e-10)
-    >>> [result.coef.round(2).tolist() for result in path]
-    [[1.5, 0.5, 0.0], [2.7, 1.7, 0.7]]
-    """
-    coef, intercept = None, 0.0
-    for penalty in penalties:
-        result = solve(
-            replace(problem, penalty=penalty), coef_init=coef, intercept_init=intercept, **options
-        )
-        coef, intercept = result.coef, result.intercept
-        yield result
+from telic.optim.solve import solve_path
 
 
 def strongest(problem: Problem, l1_ratio: float) -> float:
@@ -92,7 +62,7 @@ class _PathCV:
             check_cv(self.cv, y, classifier=isinstance(self, ElasticNetClassifier)).split(X, y)
         )
         scorer = check_scoring(self, scoring=self.scoring)
-        options = {
+        options: dict[str, Any] = {
             "method": self.solver,
             "tol": self.tol,
             "max_passes": self.max_iter,

@@ -1,7 +1,7 @@
 """Newton's method with a d × d model of the loss, for few features."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import numpy as np
 from scipy.linalg import lapack
@@ -33,7 +33,7 @@ def gram(
     *,
     coef: np.ndarray,
     intercept: float = 0.0,
-) -> Iterator[Iterate]:
+) -> Generator[Iterate, Problem | None]:
     """Run proximal Newton with a d × d model of the loss, one iterate per step.
 
     The model of squared loss is Xᵀ D X, formed once. That of another loss starts from a sample of
@@ -74,8 +74,14 @@ def gram(
         gradient = problem.back(a)
         # Zeros are seldom the answer, and for squared loss the next step is.
         if model is not None or not exact or coef.any():
-            yield Iterate(coef, intercept, spent, z, a, gradient, risk)
+            other = yield Iterate(coef, intercept, spent, z, a, gradient, risk)
             spent = 0
+            if other is not None:
+                # The models with and without λ₁ are of different kinds.
+                model = model if (other.l1 > 0) == (problem.l1 > 0) else None
+                problem, last = other, np.inf
+                if model is not None:
+                    model.take(problem)
         spent += n
         slope_b = a.sum() if problem.fit_intercept else 0.0
         if model is not None:
@@ -107,7 +113,7 @@ def gram(
             z += move_z
 
 
-METHOD = Method("gram", gram, random=False)
+METHOD = Method("gram", gram, random=False, resumes=True)
 
 
 class _Model:
@@ -121,6 +127,10 @@ class _Model:
     def form(self, part: Problem, curvatures: np.ndarray) -> None:
         """Take the curvatures of the rows of a part of the problem."""
         self.means, self.weight = weighted_gram(part, curvatures, self.matrix)
+
+    def take(self, problem: Problem) -> None:
+        """Go on with another penalty."""
+        self.problem = problem
 
     def learn(self, move: np.ndarray, change: np.ndarray) -> None:
         """Agree with the change of the gradient along a move."""
@@ -163,7 +173,16 @@ class _Cholesky(_Model):
     def form(self, part: Problem, curvatures: np.ndarray) -> None:
         """Take the curvatures, and factorise."""
         super().form(part, curvatures)
-        diagonal = self.matrix.diagonal() + self.problem.l2
+        self.diagonal = self.matrix.diagonal().copy()
+        self._factorise()
+
+    def take(self, problem: Problem) -> None:
+        """Go on with another penalty: λ₂ is part of the factor."""
+        super().take(problem)
+        self._factorise()
+
+    def _factorise(self) -> None:
+        diagonal = self.diagonal + self.problem.l2
         # Where nothing bends nothing moves; where rounding has the last word it may not have signs.
         np.fill_diagonal(self.matrix, np.where(diagonal > 0.0, diagonal * (1.0 + 1e-13), 1.0))
         # LAPACK reads by columns, and the matrix is symmetric: its transpose is no copy.

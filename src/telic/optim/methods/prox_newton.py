@@ -1,6 +1,6 @@
 """Proximal Newton on a growing working set, with the Gram matrix of the set while it is small."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import numpy as np
 
@@ -26,7 +26,7 @@ def prox_newton(
     coef: np.ndarray,
     intercept: float = 0.0,
     start_size: int = 200,
-) -> Iterator[Iterate]:
+) -> Generator[Iterate, Problem | None]:
     """Run proximal Newton, one iterate per working set.
 
     The set grows by the features that violate optimality most. On it the loss is replaced by its
@@ -60,7 +60,8 @@ def prox_newton(
         intercept, risk = problem.settle(z, intercept, risk)
         problem.slopes(z, out=a)
         share(row_products.products, threads, columns, a, 0.0, gradient)
-        yield Iterate(coef, intercept, spent, prediction=z, slopes=a, gradient=gradient, risk=risk)
+        other = yield Iterate(coef, intercept, spent, z, a, gradient, risk)
+        problem = other or problem
         violation = problem.violations(gradient, coef)
         worst = violation.max()
         support = int(np.count_nonzero(coef))
@@ -79,7 +80,7 @@ def prox_newton(
             )
 
 
-METHOD = Method("prox_newton", prox_newton, groups=False, random=False)
+METHOD = Method("prox_newton", prox_newton, groups=False, random=False, resumes=True)
 
 
 def _grown(gram: WorkingGram, violation: np.ndarray, most: int, z: np.ndarray) -> bool:
@@ -130,11 +131,16 @@ def _on_gram(
     spent, fresh = n, False
     worst = problem.violations(slope, w).max(initial=0.0)
     for _ in range(20):
-        start = w.copy()
-        descend(
-            *(gram.matrix, slope - gram.means * slope_b, w, np.empty(size), *singles),
-            *(problem.l1, l2, 0.0, max(0.1 * worst, 0.3 * target), 2000),
-        )
+        start, model = w.copy(), slope - gram.means * slope_b
+        goal = max(0.1 * worst, 0.3 * target)
+        for change in (goal, 0.1 * goal, 0.01 * goal, 1e-3 * goal):
+            descend(
+                *(gram.matrix, model, w, np.empty(size), *singles),
+                *(problem.l1, l2, 0.0, change, 2000),
+            )
+            # Many small changes that agree can leave more than any of them.
+            if problem.violations(model, w).max(initial=0.0) <= 3.0 * goal:
+                break
         move = w - start
         move_b = -(gram.means @ move) - slope_b / gram.weights.sum()
         if not problem.fit_intercept:

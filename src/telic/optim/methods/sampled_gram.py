@@ -99,7 +99,7 @@ def sampled(problem: Problem, rows: int) -> tuple[Problem, slice]:
         # Rows that carry no weight would say nothing.
         if not mass.sum() > 0.0:
             return problem, slice(None)
-        mass = mass / mass.sum()
+        mass = mass * (problem.mass.sum() / mass.sum())
     design = Design(_every(problem.design, step))
     return replace(problem, design=design, y=problem.y[some].copy(), mass=mass), some
 

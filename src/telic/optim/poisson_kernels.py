@@ -1,0 +1,90 @@
+"""The loops over Poisson's losses, made for vector instructions: `loss_kernels` says for what.
+
+Masses are one number for each row, or one for all.
+"""
+
+import math
+
+import numpy as np
+
+from telic.kernels import kernel
+from telic.optim.vector_math import exp, log
+
+_SUMS = {"reassoc", "contract", "nsz"}
+_BLOCK = 1024
+_NO_COUNTS = 100.0
+"""Where there are no counts the intercept has no lower end: one look lowers it by so much."""
+
+
+@kernel(error_model="numpy", fastmath={"contract"})
+def _entropy(u):
+    """Compute u log u − u for u >= 0."""
+    return u * log(u if u > 1e-300 else 1.0) - u
+
+
+@kernel(error_model="numpy", fastmath=_SUMS)
+def poisson_losses(z, y, mass, move, step):
+    """Weighted sum of the losses of z + step · move."""
+    total, weighted = 0.0, mass.size > 1
+    for i in range(z.size):
+        u = z[i] + step * move[i]
+        m = mass[i] if weighted else mass[0]
+        total += m * (exp(u) - y[i] * u + _entropy(y[i]))
+    return total
+
+
+@kernel(error_model="numpy", fastmath={"contract"})
+def poisson_gradients(z, y, out):
+    """Derivatives of the losses; out may be z."""
+    for i in range(z.size):
+        out[i] = exp(z[i]) - y[i]
+
+
+@kernel(error_model="numpy", fastmath={"contract"})
+def poisson_curvatures(z, out):
+    """Second derivatives of the losses, at least 1e-12."""
+    for i in range(z.size):
+        bend = exp(z[i])
+        out[i] = bend if not bend < 1e-12 else 1e-12
+
+
+@kernel(error_model="numpy", fastmath=_SUMS)
+def poisson_conjugates(a, y, mass, scale):
+    """Weighted sum of the conjugates at scale · a / mass, which lies in their domain."""
+    total, weighted = 0.0, mass.size > 1
+    for i in range(a.size):
+        m = mass[i] if weighted else mass[0]
+        u = y[i] + (scale * a[i] / m if m > 0.0 else 0.0)
+        total += m * (_entropy(u if u > 0.0 else 0.0) - _entropy(y[i]))
+    return total
+
+
+@kernel(error_model="numpy", fastmath=_SUMS)
+def _sums(z, y, mass, t):
+    """Weighted sums of exp(z + t) and of the counts, block by block: so they round less."""
+    expected, counted, weighted = 0.0, 0.0, mass.size > 1
+    for begin in range(0, z.size, _BLOCK):
+        some, others = 0.0, 0.0
+        for i in range(begin, min(z.size, begin + _BLOCK)):
+            m = mass[i] if weighted else mass[0]
+            some += m * exp(z[i] + t)
+            others += m * y[i]
+        expected += some
+        counted += others
+    return expected, counted
+
+
+@kernel(error_model="numpy")
+def poisson_shift(z, y, mass):
+    """Number t for which exp(z + t) and y have the same weighted sum."""
+    t = 0.0
+    expected, counted = _sums(z, y, mass, t)
+    if counted == 0.0:
+        return -_NO_COUNTS if expected > 1e-30 else 0.0
+    if not 1e-280 < expected < np.inf:
+        t = -z.max()
+        expected, counted = _sums(z, y, mass, t)
+    # Closer than rounding is no move: twice would not be once.
+    if abs(expected - counted) <= 4e-16 * (expected + counted):
+        return t
+    return t + math.log(counted / expected)
