@@ -64,6 +64,10 @@ class Case:
         self.has_b = bool(rng.random() < 0.6)
         self.start = rng.normal(size=d) / np.abs(X).max(axis=0) if rng.random() < 0.3 else None
         self.matrix = sparse.csr_matrix(X) if rng.random() < 0.3 else X
+        self.offset = None
+        if not self.loss.classifies and rng.random() < 0.4:
+            self.offset = rng.normal(size=n) * rng.choice([1.0, 4.0])
+        self.shift = np.zeros(n) if self.offset is None else self.offset
 
     def options(self):
         return {
@@ -74,6 +78,7 @@ class Case:
             "fit_intercept": self.has_b,
             "sample_weight": self.weight,
             "coef_init": self.start,
+            "offset": self.offset,
         }
 
     def norm(self, w, soft=0.0):
@@ -91,10 +96,10 @@ class Case:
             float(
                 sum(
                     (Fraction(float(x)) * t for x, t in zip(row, terms, strict=True)),
-                    Fraction(float(b)),
+                    Fraction(float(b)) + Fraction(float(o)),
                 )
             )
-            for row in self.X
+            for row, o in zip(self.X, self.shift, strict=True)
         ]
         with np.errstate(over="ignore"):
             risk = self.loss.value(np.array(z), self.y)
@@ -113,7 +118,7 @@ class Case:
         free = 1.0 if self.has_b else 0.0
 
         def value(v, soft):
-            u, z = unit * v[:-1], (Z * unit) @ v[:-1] + free * v[-1]
+            u, z = unit * v[:-1], (Z * unit) @ v[:-1] + free * v[-1] + self.shift
             a = self.mass * self.loss.gradient(z, self.y)
             size, slope = self.norm(u, soft)
             total = self.mass @ self.loss.value(z, self.y) + self.l1 * size + self.l2 / 2 * u @ u
@@ -139,7 +144,8 @@ class Case:
 def is_bound(case, coef, intercept, gap, best, name):
     value = case.objective(coef, intercept)
     # Products whose sum is the prediction: their rounding is that of the objective.
-    size = case.mass @ (np.abs(case.X) @ np.abs(coef) + abs(intercept) + np.abs(case.y))
+    size = np.abs(case.X) @ np.abs(coef) + abs(intercept) + np.abs(case.y) + np.abs(case.shift)
+    size = case.mass @ size
     assert value - gap <= best + 1e-12 * (1 + abs(value) + size), name
 
 
@@ -189,7 +195,8 @@ def test_the_gap_of_an_estimator_is_that_of_its_objective(seed, cv, regression):
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = kinds[regression, cv]().fit(X, y, weight)
+        offset = {} if case.offset is None else {"offset": case.offset[repeat]}
+        model = kinds[regression, cv]().fit(X, y, weight, **offset)
     alpha = getattr(model, "alpha_", 0.1) if regression else 1 / (getattr(model, "C_", 1.0) * total)
     case.l1 = case.l2 = alpha / 2
     coef, intercept = np.atleast_2d(model.coef_)[0], float(np.ravel(model.intercept_)[0])
@@ -287,7 +294,11 @@ def test_no_gap_along_a_path_is_smaller_than_the_true_one(seed, loss, method, pa
     case = Case(seed, loss)
     case.groups = None
     problem = make_problem(
-        *(case.matrix, case.y), loss=loss, sample_weight=case.weight, fit_intercept=case.has_b
+        *(case.matrix, case.y),
+        loss=loss,
+        sample_weight=case.weight,
+        offset=case.offset,
+        fit_intercept=case.has_b,
     )
     l1, l2 = case.l1, case.l2
     scales = [1.0, 0.1, 1e-3, 10.0]

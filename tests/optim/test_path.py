@@ -2,9 +2,18 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import PoissonRegressor
 
 from telic.errors import InputError
-from telic.optim import ElasticNet, make_problem, solve, solve_path
+from telic.optim import (
+    ElasticNet,
+    ElasticNetRegressor,
+    ElasticNetRegressorCV,
+    make_problem,
+    minimize,
+    solve,
+    solve_path,
+)
 from telic.optim.penalties import group_penalty
 
 PENALTIES = [ElasticNet(l1, l2) for l1, l2 in ((0.2, 0.0), (0.05, 0.01), (0.0, 0.1), (0.0, 0.02))]
@@ -59,3 +68,64 @@ def test_a_penalty_that_the_method_does_not_know_is_refused(make_data):
     groups = list(solve_path(make_problem(X, y), penalties, method="gram", tol=1e-9))
     alone = solve(make_problem(X, y, groups=np.arange(15) // 3, l1=0.1), tol=1e-9)
     assert groups[1].objective == pytest.approx(alone.objective, rel=1e-8)
+
+
+def test_an_exposure_is_a_weight_of_rates(make_data):
+    """What scikit-learn's users do who have no offset: rates, weighted by the exposures."""
+    X, y = make_data("poisson")
+    exposure = np.random.default_rng(1).uniform(0.1, 5.0, y.size)
+    rates = PoissonRegressor(alpha=0.1, tol=1e-12, max_iter=1000)
+    rates.fit(X, y / exposure, sample_weight=exposure)
+    # scikit-learn takes the mean by weight.
+    ours = ElasticNetRegressor(0.1 * exposure.mean(), l1_ratio=0.0, loss="poisson", tol=1e-12)
+    ours.fit(X, y, offset=np.log(exposure))
+    np.testing.assert_allclose(ours.predict(X), rates.predict(X), rtol=1e-5)
+    np.testing.assert_allclose(ours.predict(X, np.log(exposure)), rates.predict(X) * exposure, 1e-5)
+    assert ours.score(X, y) != ours.score(X, y, offset=np.log(exposure))
+    weight = np.arange(1.0, 1.0 + y.size)
+    plain = PoissonRegressor(alpha=0.1, tol=1e-12, max_iter=1000).fit(X, y, weight)
+    ours = ElasticNetRegressor(0.1, l1_ratio=0.0, loss="poisson", tol=1e-12).fit(X, y, weight)
+    assert ours.score(X, y, weight) == pytest.approx(plain.score(X, y, weight), abs=1e-6)
+    assert np.isnan(ours.score(X, np.ones_like(y)))
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber", "poisson"])
+@pytest.mark.parametrize("method", ["gram", "prox_newton", "sdca"])
+def test_the_objective_with_an_offset_is_that_of_its_definition(make_data, loss, method):
+    X, y = make_data(loss)
+    offset = np.random.default_rng(1).normal(size=y.size)
+    options = {"loss": loss, "l1": 0.05, "l2": 0.01, "offset": offset, "fit_intercept": True}
+    found = minimize(X, y, method=method, tol=1e-9, **options)
+    value = make_problem(X, y, loss=loss).loss.value
+
+    def objective(w, b):
+        return value(X @ w + b + offset, y).mean() + 0.05 * np.abs(w).sum() + 0.005 * w @ w
+
+    least = objective(found.coef, found.intercept)
+    assert found.objective == pytest.approx(least, rel=1e-12)
+    for move in 1e-3 * np.random.default_rng(2).normal(size=(50, 16)):
+        assert objective(found.coef + move[1:], found.intercept + move[0]) >= least - 1e-9
+
+
+def test_cross_validation_takes_the_offset_into_folds_and_scores(make_data):
+    X, y = make_data("poisson", n=300)
+    offset = np.random.default_rng(1).normal(size=y.size)
+    y = np.random.default_rng(2).poisson(np.exp(0.5 * X[:, 0] + offset)).astype(float)
+    with_it = ElasticNetRegressorCV(loss="poisson", alphas=10, cv=3).fit(X, y, offset=offset)
+    alone = ElasticNetRegressor(with_it.alpha_, loss="poisson").fit(X, y, offset=offset)
+    np.testing.assert_allclose(with_it.coef_, alone.coef_, atol=1e-3)
+    assert with_it.score(X, y, offset=offset) > with_it.score(X, y) + 0.1
+    best = with_it.scores_.mean(axis=-1).max()
+    assert best == pytest.approx(with_it.score(X, y, offset=offset), abs=0.1)
+    with pytest.raises(InputError, match="takes no offset"):
+        ElasticNetRegressorCV(loss="poisson", scoring="r2").fit(X, y, offset=offset)
+
+
+def test_an_offset_that_cannot_be_used_is_refused(make_data):
+    X, y = make_data()
+    with pytest.raises(InputError, match="Logistic loss does not take"):
+        minimize(X, y, offset=np.zeros(y.size))
+    with pytest.raises(InputError, match=r"offset is 800 at row 0.*logarithm of the exposure"):
+        minimize(X, np.abs(y), loss="poisson", offset=np.full(y.size, 800.0))
+    with pytest.raises(InputError, match=r"offset has shape \(3,\)"):
+        minimize(X, np.abs(y), loss="poisson", offset=np.zeros(3))

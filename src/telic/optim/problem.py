@@ -13,13 +13,17 @@ from telic.optim.losses import Loss, Poisson, as_loss
 from telic.optim.penalties import ElasticNet, Penalty, group_penalty
 from telic.optim.threads import SMALLEST, share
 
+LARGEST_OFFSET = 100.0
+"""Of Poisson's loss: exp of it must leave room for the data."""
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Minimise Σ_i mass_i loss(⟨w, x_i⟩ + b, y_i) + penalty(w); the masses sum to 1.
+    """Minimise Σ_i mass_i loss(⟨w, x_i⟩ + b, y_i) + penalty(w).
 
     Without sample weights each mass is 1/n, and this is P(w) of (4.1.1). The component functions
-    of the thesis are f_i(w) = n mass_i loss_i + (l2/2)‖w‖².
+    of the thesis are f_i(w) = n mass_i loss_i + (l2/2)‖w‖². The masses sum to 1, unless
+    `make_problem` put an offset into them.
     """
 
     design: Design
@@ -201,6 +205,7 @@ def make_problem(
     l2: float = 0.0,
     groups: Any = None,
     sample_weight: Any = None,
+    offset: Any = None,
     fit_intercept: bool = False,
     threads: int = 1,
 ) -> Problem:
@@ -235,6 +240,8 @@ def make_problem(
         # The estimators always pass weights: equal ones are none.
         if weights.min() < weights.max():
             mass = weights / weights.sum()
+    if offset is not None:
+        y, mass = _without_offset(loss, y, mass, _vector("offset", offset, design.n))
     if groups is None:
         penalty: Penalty = ElasticNet(float(l1), float(l2))
     else:
@@ -246,6 +253,30 @@ def make_problem(
     if design.stored < SMALLEST:
         threads = 1
     return Problem(design, y, loss, penalty, mass, bool(fit_intercept), int(threads))
+
+
+def _without_offset(
+    loss: Loss, y: np.ndarray, mass: np.ndarray, offset: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Targets and masses with which the predictions need no offset: the objective is the same.
+
+    Residuals do not change if it is taken off the target. Poisson's loss of z + o is exp(o) times
+    that of z for y exp(−o), the rate instead of the count.
+    """
+    if loss.classifies:
+        raise InputError(
+            f"offset is given, which the {type(loss).__name__} loss does not take. Leave it out, "
+            "or use squared, huber or poisson."
+        )
+    if not isinstance(loss, Poisson):
+        return y - offset, mass
+    if np.abs(offset).max() > LARGEST_OFFSET:
+        row = int(np.abs(offset).argmax())
+        raise InputError(
+            f"offset is {offset[row]:g} at row {row}, expected at most {LARGEST_OFFSET:g} in size: "
+            "the logarithm of the exposure."
+        )
+    return y * np.exp(-offset), mass * np.exp(offset)
 
 
 def _vector(name: str, values: Any, n: int) -> np.ndarray:

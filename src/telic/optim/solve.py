@@ -56,6 +56,7 @@ def minimize(
     step_size: float | None = None,
     fit_intercept: bool = False,
     sample_weight: Any = None,
+    offset: Any = None,
     tol: float = 1e-6,
     max_passes: float = 1000,
     seed: int | np.random.Generator | None = 0,
@@ -96,6 +97,9 @@ def minimize(
         Whether to add an unpenalised b.
     sample_weight : array, shape (n,), optional
         s_i >= 0.
+    offset : array, shape (n,), optional
+        Added to each row's prediction as it is: for poisson the logarithm of the exposure, at most
+        100 in size. Not for logistic and squared_hinge.
     tol : float
         Stop when the duality gap is at most tol times the objective at w = 0 with the best b.
         With l1 = l2 = 0 the largest gradient component takes the gap's place.
@@ -139,6 +143,7 @@ def minimize(
         l2=l2,
         groups=groups,
         sample_weight=sample_weight,
+        offset=offset,
         fit_intercept=fit_intercept,
         threads=threads,
     )
@@ -159,24 +164,8 @@ def minimize(
     )
 
 
-def solve(
-    problem: Problem,
-    *,
-    method: str = "auto",
-    sampling: str = "optimal",
-    blocks: int | None = None,
-    batch_size: int | None = None,
-    step_size: float | None = None,
-    tol: float = 1e-6,
-    max_passes: float = 1000,
-    seed: int | np.random.Generator | None = 0,
-    coef_init: Any = None,
-    intercept_init: float = 0.0,
-    callback: Callable[[Record, np.ndarray, float], bool | None] | None = None,
-    check_every: int | None = None,
-) -> SolveResult:
-    """Run a method on a problem that is already built; parameters as in `minimize`."""
-    options = {name: value for name, value in locals().items() if name != "problem"}
+def solve(problem: Problem, **options: Any) -> SolveResult:
+    """Run a method on a problem that is already built; options as in `solve_path`."""
     return next(solve_path(problem, [problem.penalty], **options))
 
 

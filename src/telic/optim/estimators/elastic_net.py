@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -318,7 +319,7 @@ class ElasticNetRegressor(RegressorMixin, Linear):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
         """Fit the coefficients.
 
         Parameters
@@ -326,6 +327,8 @@ class ElasticNetRegressor(RegressorMixin, Linear):
         X : array or sparse matrix, shape (n_samples, n_features)
         y : array, shape (n_samples,)
         sample_weight : array, shape (n_samples,), optional
+        offset : array, shape (n_samples,), optional
+            Added to the linear score as it is: for poisson the logarithm of the exposure.
 
         Returns
         -------
@@ -340,7 +343,7 @@ class ElasticNetRegressor(RegressorMixin, Linear):
         if self.warm_start and getattr(self, "coef_", np.empty(0)).shape == (X.shape[1],):
             start = self.coef_, self.intercept_
         weights = example_weights(None, y, sample_weight)
-        result = self._solve(X, y, self.alpha, weights, start)
+        result = self._solve(X, y, self.alpha, weights, start, offset)
         self.coef_: np.ndarray = result.coef
         self.intercept_: float = result.intercept
         self.n_iter_: int = max(1, round(result.passes))
@@ -351,10 +354,30 @@ class ElasticNetRegressor(RegressorMixin, Linear):
         if as_loss(self.loss).classifies:
             raise InputError(f"loss is {self.loss!r}, expected 'squared', 'huber' or 'poisson'.")
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the expected target of each sample."""
-        scores = self._scores(X)
+    def predict(self, X: Any, offset: Any = None) -> np.ndarray:
+        """Return the expected target of each sample, whose offset may be given."""
+        scores = self._scores(X) + (0.0 if offset is None else np.asarray(offset))
         return np.exp(scores) if isinstance(as_loss(self.loss), Poisson) else scores
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
+        """Return the share of variance explained, R²; for poisson that of deviance, D².
+
+        D² compares with the best intercept alone, or with the offset. It is NaN where that is
+        right already.
+        """
+        loss = as_loss(self.loss)
+        if not isinstance(loss, Poisson):
+            return float(r2_score(y, self.predict(X, offset), sample_weight=sample_weight))
+        y = np.asarray(y, dtype=float)
+        weights = example_weights(None, y, sample_weight)
+        known = np.zeros_like(y) if offset is None else np.asarray(offset)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            null = known + np.log((weights @ y) / (weights @ np.exp(known)))
+            left, least = (
+                weights @ loss.value(self._scores(X) + known, y),
+                weights @ loss.value(null, y),
+            )
+        return float(1.0 - left / least) if least > 4e-15 * (weights @ y) else np.nan
 
 
 def _with_penalty(model: ElasticNetClassifier) -> ElasticNetClassifier:

@@ -47,6 +47,7 @@ class _PathCV:
         weights: np.ndarray,
         alphas_of: Callable[[list[Problem], float], np.ndarray],
         fitted: Callable[[Sequence[SolveResult], Any], Any],
+        offset: Any = None,
     ) -> tuple[list[SolveResult], Any, float, int, np.ndarray, np.ndarray]:
         """Return results on all data, classes, ratio, index of alpha, grids and scores.
 
@@ -56,7 +57,11 @@ class _PathCV:
         ratios = _numbers(np.atleast_1d(self.l1_ratio))
         if not ((ratios >= 0) & (ratios <= 1)).all() or ratios.size == 0:
             raise InputError(f"l1_ratio is {self.l1_ratio!r}, expected numbers from 0 to 1.")
-        problems, classes = self._problems(X, y, weights)
+        if offset is not None and self.scoring is not None:
+            raise InputError(
+                f"scoring is {self.scoring!r}, which takes no offset. Leave scoring out."
+            )
+        problems, classes = self._problems(X, y, weights, offset)
         grids = [alphas_of(problems, ratio) for ratio in ratios]
         splits = list(
             check_cv(self.cv, y, classifier=isinstance(self, ElasticNetClassifier)).split(X, y)
@@ -70,15 +75,17 @@ class _PathCV:
         }
 
         def one_fold(train: np.ndarray, test: np.ndarray) -> np.ndarray:
-            inside, labels = self._problems(X[train], y[train], weights[train])
+            known = None if offset is None else offset[train]
+            inside, labels = self._problems(X[train], y[train], weights[train], known)
             X_test, y_test = X[test], y[test]
+            options_of_score = {} if offset is None else {"offset": offset[test]}
             table = np.empty((ratios.size, len(grids[0])))
             for r, (ratio, grid) in enumerate(zip(ratios, grids, strict=True)):
                 penalties = [ElasticNet(a * ratio, a * (1.0 - ratio)) for a in grid]
                 paths = [solve_path(problem, penalties, **options) for problem in inside]
                 for k, results in enumerate(zip(*paths, strict=True)):
                     model = fitted(results, labels)
-                    table[r, k] = scorer(model, X_test, y_test)
+                    table[r, k] = scorer(model, X_test, y_test, **options_of_score)
             return table
 
         scores = np.stack(
@@ -101,7 +108,7 @@ class _PathCV:
         return results, classes, ratio, k, np.array(grids), scores
 
     def _problems(
-        self, X: Any, y: Any, weights: np.ndarray
+        self, X: Any, y: Any, weights: np.ndarray, offset: Any = None
     ) -> tuple[list[Problem], np.ndarray | None]:
         raise NotImplementedError
 
@@ -122,7 +129,7 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
     cv : int, splitter or None
         5 folds by default.
     scoring : str, callable or None
-        By default the coefficient of determination. Weights of samples enter the fits, not it.
+        By default that of `ElasticNetRegressor.score`. Weights of samples enter the fits, not it.
     n_jobs : int, optional
         Threads over the folds.
 
@@ -173,11 +180,12 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
         """Choose alpha and l1_ratio, then fit to all data; parameters as in the base class."""
         self._check_loss()
         X, y = validated(self, X, y, y_numeric=True)
         weights = example_weights(None, y, sample_weight)
+        offset = None if offset is None else np.asarray(offset)
 
         def alphas_of(problems: list[Problem], ratio: float) -> np.ndarray:
             return grid(self.alphas, self.eps, strongest(problems[0], ratio))
@@ -189,7 +197,7 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
             return model
 
         results, _, self.l1_ratio_, best, self.alphas_, self.scores_ = self._search(
-            X, y, weights, alphas_of, fitted
+            X, y, weights, alphas_of, fitted, offset
         )
         ratios = np.atleast_1d(self.l1_ratio).tolist()
         self.alpha_ = float(self.alphas_[ratios.index(self.l1_ratio_), best])
@@ -198,10 +206,14 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
         return self
 
     def _problems(
-        self, X: Any, y: Any, weights: np.ndarray
+        self, X: Any, y: Any, weights: np.ndarray, offset: Any = None
     ) -> tuple[list[Problem], np.ndarray | None]:
         problem = make_problem(
-            X, y, loss=self.loss, sample_weight=weights, fit_intercept=self.fit_intercept
+            *(X, y),
+            loss=self.loss,
+            sample_weight=weights,
+            offset=offset,
+            fit_intercept=self.fit_intercept,
         )
         return [problem], None
 
@@ -304,7 +316,7 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
         return self
 
     def _problems(
-        self, X: Any, y: Any, weights: np.ndarray
+        self, X: Any, y: Any, weights: np.ndarray, offset: Any = None
     ) -> tuple[list[Problem], np.ndarray | None]:
         classes = np.unique(y)
         positive = classes[1:] if classes.size == 2 else classes

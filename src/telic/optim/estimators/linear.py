@@ -45,6 +45,7 @@ class Linear(BaseEstimator):
         alpha: float,
         sample_weight: Any,
         start: tuple[np.ndarray, float] | None,
+        offset: Any = None,
     ) -> SolveResult:
         coef, intercept = start if start is not None else (None, 0.0)
         return minimize(
@@ -56,6 +57,7 @@ class Linear(BaseEstimator):
             method=self.solver,
             fit_intercept=self.fit_intercept,
             sample_weight=sample_weight,
+            offset=offset,
             tol=self.tol,
             max_passes=self.max_iter,
             seed=seed_of(self.random_state),
