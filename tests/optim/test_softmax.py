@@ -12,9 +12,10 @@ from scipy.special import logsumexp, softmax
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from telic.errors import InputError
-from telic.optim import ElasticNetClassifier
+from telic.optim import ElasticNetClassifier, ElasticNetClassifierCV
 from telic.optim.softmax import make_softmax_problem
 from telic.optim.softmax_newton import solve_softmax
 
@@ -43,13 +44,19 @@ class Case:
         self.l1, self.l2 = (10.0 ** rng.uniform(-6, 1, 2)) * rng.choice([[0, 1], [1, 0], [1, 1]])
         self.fit_intercept = bool(rng.random() < 0.7)
         self.held = sparse.csr_matrix(X) if rng.random() < 0.3 else X
+        self.grouped = bool(rng.random() < 0.4)
         self.problem = make_softmax_problem(
             *(self.held, self.labels),
             l1=self.l1,
             l2=self.l2,
             sample_weight=weight,
             fit_intercept=self.fit_intercept,
+            grouped=self.grouped,
         )
+
+    def norm(self, W):
+        """What λ₁ weighs."""
+        return self.K**0.5 * np.linalg.norm(W, axis=0).sum() if self.grouped else np.abs(W).sum()
 
     def objective(self, W, b):
         """P with exact predictions, by its definition."""
@@ -67,7 +74,7 @@ class Case:
         ]
         z = np.array(exact)
         loss = logsumexp(z, axis=1) - z[np.arange(len(z)), self.labels]
-        return self.mass @ loss + self.l1 * np.abs(W).sum() + self.l2 / 2 * (W**2).sum()
+        return self.mass @ loss + self.l1 * self.norm(W) + self.l2 / 2 * (W**2).sum()
 
     def descended(self, steps=100):
         """Where plain proximal gradient steps lead, which know nothing of any gap."""
@@ -81,7 +88,11 @@ class Case:
             wrong = softmax(X @ W.T + b, axis=1) - np.eye(self.K)[self.labels]
             slope = (wrong * self.mass[:, None]).T @ X + self.l2 * W
             W = W - step * slope
-            W = np.sign(W) * np.maximum(np.abs(W) - step * self.l1, 0.0)
+            if self.grouped:
+                norms = np.maximum(np.linalg.norm(W, axis=0), 1e-300)
+                W = W * np.maximum(1.0 - step * self.l1 * self.K**0.5 / norms, 0.0)
+            else:
+                W = np.sign(W) * np.maximum(np.abs(W) - step * self.l1, 0.0)
         return self.objective(W, b - W @ centre)
 
     def solve(self, tol, passes):
@@ -146,16 +157,37 @@ def test_the_objective_is_scikit_learns(ratio, kind):
     assert ours.score(X, y) > 0.9
 
 
-def test_many_features_are_solved_by_the_diagonal(monkeypatch):
+@pytest.mark.parametrize("grouped", [False, True])
+def test_many_features_are_solved_by_the_diagonal(monkeypatch, grouped):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 30)), np.arange(60) % 3
     terms = {"l1": 1e-2, "l2": 1e-2, "sample_weight": np.ones(60), "fit_intercept": True}
-    problem = make_softmax_problem(X, y, **terms)
+    problem = make_softmax_problem(X, y, grouped=grouped, **terms)
     expected = solve_softmax(problem, tol=1e-8, max_passes=5000)
     monkeypatch.setattr("telic.optim.softmax_newton.LARGEST", 10)
     found = solve_softmax(problem, tol=1e-8, max_passes=20_000)
     assert found.converged
     assert found.objective == pytest.approx(expected.objective, abs=3e-8)
+
+
+def test_groups_are_used_by_all_classes_or_by_none():
+    X, y = load_iris(return_X_y=True)
+    X = np.column_stack([X, np.random.default_rng(0).normal(size=(150, 6))])
+    terms = {"l1": 0.03, "l2": 1e-3, "sample_weight": np.ones(150), "fit_intercept": True}
+    problem = make_softmax_problem(X, y, grouped=True, **terms)
+    found = solve_softmax(problem, tol=1e-10, max_passes=5000)
+    assert found.converged
+    used = (found.coef != 0).sum(axis=0)
+    assert set(used.tolist()) == {0, 3}
+    # Optimal by its definition: the slope lies in λ₁√K times the subdifferential of the norm.
+    p = softmax(X @ found.coef.T + found.intercept, axis=1)
+    slope = ((p - np.eye(3)[y]) / 150).T @ X + 1e-3 * found.coef
+    reach = 0.03 * 3**0.5
+    assert (np.linalg.norm(slope[:, used == 0], axis=0) < reach).all()
+    W = found.coef[:, used > 0]
+    np.testing.assert_allclose(
+        slope[:, used > 0], -reach * W / np.linalg.norm(W, axis=0), atol=1e-5
+    )
 
 
 def test_a_warm_start_takes_fewer_passes_also_with_a_far_column():
@@ -187,3 +219,29 @@ def test_what_softmax_cannot_do_is_said():
         ElasticNetClassifier(max_iter=0).fit(X, y)
     with pytest.warns(ConvergenceWarning, match="softmax stopped after .* passes"):
         ElasticNetClassifier(max_iter=2).fit(X, y)
+    with pytest.raises(InputError, match="grouped is for classes that are fitted together"):
+        ElasticNetClassifier(grouped=True, multi_class="ovr").fit(X, y)
+    with pytest.raises(InputError, match="multi_class='ovr'"):
+        ElasticNetClassifierCV(solver="saga").fit(X, y)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_cross_validation_fits_the_classes_together_too(grouped):
+    X, y = load_iris(return_X_y=True)
+    y = np.array(["a", "b", "c"])[y]
+    Cs, cv = [0.01, 0.1, 1.0], StratifiedKFold(3)
+    model = ElasticNetClassifierCV(Cs=Cs, cv=cv, grouped=grouped, tol=1e-8).fit(X, y)
+    # Folds keep the penalty per unit of weight: two thirds of the rows, and C half as large again.
+    for k, C in enumerate(Cs):
+        one = ElasticNetClassifier(C=1.5 * C, grouped=grouped, tol=1e-8)
+        np.testing.assert_allclose(model.scores_[0, k], cross_val_score(one, X, y, cv=cv))
+    alone = ElasticNetClassifier(C=model.C_, grouped=grouped, tol=1e-8).fit(X, y)
+    np.testing.assert_allclose(model.coef_, alone.coef_, atol=2e-3)
+    np.testing.assert_allclose(model.predict_proba(X), alone.predict_proba(X), atol=1e-3)
+    assert model.gap_.shape == model.n_iter_.shape == (1,)
+    assert model.gap_[0] <= 1e-8 * np.log(3)
+    if grouped:
+        assert set((alone.coef_ != 0).sum(axis=0).tolist()) <= {0, 3}
+    else:
+        ovr = ElasticNetClassifierCV(Cs=Cs, cv=cv, multi_class="ovr").fit(X, y)
+        assert ovr.gap_.shape == (3,)

@@ -1,7 +1,8 @@
 """Finite-sum convex solvers: variance reduction, duality gaps, scikit-learn estimators."""
 
-from telic.optim.estimators.elastic_net import ElasticNetClassifier, ElasticNetRegressor
+from telic.optim.estimators.elastic_net import ElasticNetClassifier
 from telic.optim.estimators.elastic_net_cv import ElasticNetClassifierCV, ElasticNetRegressorCV
+from telic.optim.estimators.elastic_net_regressor import ElasticNetRegressor
 from telic.optim.losses import Huber, Logistic, Poisson, Squared, SquaredHinge
 from telic.optim.penalties import ElasticNet, GroupElasticNet
 from telic.optim.problem import Problem, make_problem

@@ -1,13 +1,13 @@
 """Multinomial logistic regression: the objective, and a lower bound that holds at any point."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from telic.errors import InputError
 from telic.kernels import kernel
 from telic.optim.design import Design
-from telic.optim.penalties import ElasticNet
+from telic.optim.penalties import ElasticNet, GroupElasticNet, Penalty, group_penalty
 from telic.optim.problem import make_problem
 from telic.optim.vector_math import exp_negative, log
 
@@ -16,7 +16,8 @@ from telic.optim.vector_math import exp_negative, log
 class SoftmaxProblem:
     """Minimise Σ_i mass_i (log Σ_k exp z_ik − z_iy) + λ₁‖W‖₁ + (λ₂/2)‖W‖², z_i = W x_i + b.
 
-    The masses sum to 1. W has a row for each of K classes, and b is not penalised.
+    The masses sum to 1. W has a row for each of K classes, and b is not penalised. Or the norm is
+    Σ_j √K ‖W_·j‖₂, that of groups: all classes use a feature, or none does.
     """
 
     design: Design
@@ -24,7 +25,8 @@ class SoftmaxProblem:
     """Numbers of the classes of the rows, 0 to K − 1."""
     classes: int
     mass: np.ndarray
-    penalty: ElasticNet
+    penalty: Penalty
+    """Of all coefficients in one row, class by class."""
     fit_intercept: bool
     shares: np.ndarray
     """Mass of each class."""
@@ -34,6 +36,11 @@ class SoftmaxProblem:
     """Columns far from zero, which the design holds moved there, as the intercept allows."""
     centres: np.ndarray
     """What was taken off them."""
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether the classes use features together."""
+        return isinstance(self.penalty, GroupElasticNet)
 
     def predict(self, W: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Scores of all rows, shape (n, K)."""
@@ -78,7 +85,7 @@ class SoftmaxProblem:
             scales.add(min(1.0, l1 / norm))
         best = -np.inf
         for scale in scales:
-            weaker = ElasticNet(l1 / scale, l2)
+            weaker = replace(self.penalty, l1=l1 / scale)
             conjugate = weaker.conjugate(slope) * scale**2 if l2 > 0.0 else 0.0
             best = max(best, -_conjugates(p, self.labels, self.mass, mixed, row, scale) - conjugate)
         return best
@@ -92,6 +99,7 @@ def make_softmax_problem(
     l2: float,
     sample_weight: np.ndarray,
     fit_intercept: bool,
+    grouped: bool = False,
 ) -> SoftmaxProblem:
     """Check the data as `make_problem` does, and build the problem.
 
@@ -99,6 +107,8 @@ def make_softmax_problem(
     ----------
     labels : array of int, shape (n,)
         0 to K − 1, each with some weight.
+    grouped : bool
+        Whether all classes use a feature, or none.
 
     Raises
     ------
@@ -119,12 +129,15 @@ def make_softmax_problem(
     indicator = np.zeros((n, classes))
     indicator[np.arange(n), labels] = mass
     own = np.ascontiguousarray((design.matrix.T @ indicator).T, dtype=np.float64)
+    penalty: Penalty = ElasticNet(float(l1), float(l2))
+    if grouped:
+        penalty = group_penalty(np.tile(np.arange(design.d), classes), l1=penalty.l1, l2=penalty.l2)
     return SoftmaxProblem(
         design=design,
         labels=labels.astype(np.int64),
         classes=classes,
         mass=mass,
-        penalty=ElasticNet(float(l1), float(l2)),
+        penalty=penalty,
         fit_intercept=fit_intercept,
         shares=shares,
         own=own,

@@ -2,17 +2,17 @@
 
 import time
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from telic.optim.losses import Squared
-from telic.optim.methods.gram_descent import descend
+from telic.optim.methods.gram_descent import descend, descend_together
 from telic.optim.methods.sampled_gram import sampled, weighted_gram
-from telic.optim.penalties import soft
+from telic.optim.penalties import ElasticNet, soft
 from telic.optim.problem import Problem
 from telic.optim.result import Record
 from telic.optim.softmax import SoftmaxProblem
@@ -109,6 +109,20 @@ def solve_softmax(
         converged=converged,
         history=history,
     )
+
+
+def softmax_path(
+    problem: SoftmaxProblem, penalties: Iterable[ElasticNet], *, tol: float, max_passes: float
+) -> Iterator[SoftmaxResult]:
+    """Solve under the λ₁ and λ₂ of one penalty after another, each from the last one's solution."""
+    start = None
+    for each in penalties:
+        penalty = replace(problem.penalty, l1=each.l1, l2=each.l2)
+        result = solve_softmax(
+            replace(problem, penalty=penalty), tol=tol, max_passes=max_passes, start=start
+        )
+        start = result.coef, result.intercept
+        yield result
 
 
 def _at_zero(problem: SoftmaxProblem) -> float:
@@ -213,17 +227,32 @@ class _Models:
         if not self.full:
             # The line search finds how much more curved the diagonal alone has to be.
             h = bend * np.maximum(self.matrices, 1e-300) + l2
+            if self.problem.is_grouped:
+                h = h.max(axis=0)
             at = W - (gradient + l2 * W) / h
-            return soft(at, l1 / h), -slope_b / (bend * self.weights)
-        singles = np.arange(d), np.arange(d + 1), np.ones(d)
-        for k in range(K):
-            slope = (gradient[k] - self.means[k] * slope_b[k]) / bend
-            descend(
-                *(self.matrices[k], slope, target[k], np.empty(d), *singles),
-                *(l1 / bend, l2 / bend, 1e-2, 0.0, 100),
+            shrunk = _shrunk(at, l1 * K**0.5 / h) if self.problem.is_grouped else soft(at, l1 / h)
+            return shrunk, -slope_b / (bend * self.weights)
+        slopes = (gradient - self.means * slope_b[:, None]) / bend
+        if self.problem.is_grouped:
+            descend_together(
+                *(self.matrices, slopes, target, np.empty(K)),
+                *(l1 * K**0.5 / bend, l2 / bend, 1e-2, 100),
             )
+        else:
+            singles = np.arange(d), np.arange(d + 1), np.ones(d)
+            for k in range(K):
+                descend(
+                    *(self.matrices[k], slopes[k], target[k], np.empty(d), *singles),
+                    *(l1 / bend, l2 / bend, 1e-2, 0.0, 100),
+                )
         move = target - W
         return target, -(self.means * move).sum(axis=1) - slope_b / (bend * self.weights)
+
+
+def _shrunk(at: np.ndarray, cut: np.ndarray) -> np.ndarray:
+    """Columns shortened by `cut`, or zero."""
+    norms = np.linalg.norm(at, axis=0)
+    return at * (np.maximum(norms - cut, 0.0) / np.where(norms > 0.0, norms, 1.0))
 
 
 def _steps(problem: SoftmaxProblem, state: _State) -> Iterator[tuple[np.ndarray, float]]:
@@ -270,11 +299,12 @@ def _steps(problem: SoftmaxProblem, state: _State) -> Iterator[tuple[np.ndarray,
 def _centre(problem: SoftmaxProblem, state: _State) -> None:
     """Move all classes' coefficients of a feature together to where the penalty is least.
 
-    The loss does not see it: the scores of a row all move by the same. With λ₁ the least lies
-    between two coefficients, or at one: of the candidates the best is taken.
+    The loss does not see it: the scores of a row all move by the same. Squares and norms of groups
+    are least around the mean. With λ₁ the least lies between two coefficients, or at one: of the
+    candidates the best is taken.
     """
     l1, l2 = problem.penalty.l1, problem.penalty.l2
-    if l1 == 0.0:
+    if l1 == 0.0 or problem.is_grouped:
         shift = state.W.mean(axis=0)
     else:
         # Subgradient of Σ_k l1 |w_k − c| + l2/2 (w_k − c)² at each c = w_j, in order.

@@ -1,22 +1,22 @@
-"""scikit-learn estimators: elastic-net classification and regression."""
+"""A scikit-learn estimator: elastic-net classification, of two classes and of several."""
 
+from collections.abc import Sequence
 from copy import copy
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit, softmax
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.metrics import r2_score
+from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from telic.errors import InputError
 from telic.optim.estimators.linear import Linear, example_weights, validated
-from telic.optim.losses import Loss, Poisson, as_loss
+from telic.optim.losses import Loss, as_loss
 from telic.optim.result import SolveResult
-from telic.optim.softmax import make_softmax_problem
-from telic.optim.softmax_newton import solve_softmax
+from telic.optim.softmax import SoftmaxProblem, make_softmax_problem
+from telic.optim.softmax_newton import SoftmaxResult, solve_softmax
 from telic.optim.solve import check_stop
 
 
@@ -48,6 +48,10 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
     multi_class : {"multinomial", "ovr"}
         How more than two classes are fitted: together by softmax, or one against the rest. The
         squared hinge knows the latter only.
+    grouped : bool
+        Whether several classes that are fitted together use a feature all or not at all:
+        Σ_j √K ‖w_·j‖₂ over the features j stands for ‖w‖₁, with w_·j a coefficient for each of K
+        classes.
     solver : str
         A method of `telic.optim.minimize`; softmax has one of its own, ``auto``.
     tol : float
@@ -94,6 +98,7 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         fit_intercept: bool = True,
         class_weight: Any = None,
         multi_class: str = "multinomial",
+        grouped: bool = False,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: float = 1000,
@@ -108,6 +113,7 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.multi_class = multi_class
+        self.grouped = grouped
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -139,14 +145,20 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         self._check_both_weighted(classes, y, weights)
         alpha = 0.0 if self.penalty is None else 1.0 / (self.C * weights.sum())
         if classes.size > 2 and self._is_softmax():
-            return self._fit_softmax(X, y, classes, weights, alpha, with_penalty.l1_ratio)
+            problem = self._softmax_problem(X, y, weights, alpha, with_penalty.l1_ratio)
+            known = self._starts(classes, X.shape[1], classes.size)[0] is not None
+            start = (self.coef_, self.intercept_) if known else None
+            result = solve_softmax(problem, tol=self.tol, max_passes=self.max_iter, start=start)
+            self.classes_: np.ndarray = classes
+            self._store([result])
+            return self
         positive = classes[1:] if classes.size == 2 else classes
         starts = self._starts(classes, X.shape[1], positive.size)
         results = [
             with_penalty._solve(X, np.where(y == label, 1.0, -1.0), alpha, weights, start)
             for label, start in zip(positive, starts, strict=True)
         ]
-        self.classes_: np.ndarray = classes
+        self.classes_ = classes
         self._store(results)
         return self
 
@@ -156,40 +168,31 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
             raise InputError(
                 f"multi_class is {self.multi_class!r}, expected 'multinomial' or 'ovr'."
             )
-        return self.multi_class == "multinomial" and self.loss == "logistic"
+        together = self.multi_class == "multinomial" and self.loss == "logistic"
+        if self.grouped and not together:
+            raise InputError(
+                "grouped is for classes that are fitted together. Leave it out, or use "
+                "multi_class='multinomial' and loss='logistic'."
+            )
+        return together
 
-    def _fit_softmax(
-        self,
-        X: Any,
-        y: np.ndarray,
-        classes: np.ndarray,
-        weights: np.ndarray,
-        alpha: float,
-        ratio: float,
-    ) -> Self:
+    def _softmax_problem(
+        self, X: Any, y: np.ndarray, weights: np.ndarray, alpha: float, ratio: float
+    ) -> SoftmaxProblem:
         if self.solver != "auto":
             raise InputError(
                 f"solver is {self.solver!r}: several classes are fitted together by 'auto' only. "
                 "Use it, or multi_class='ovr'."
             )
         check_stop(self.tol, self.max_iter)
-        problem = make_softmax_problem(
-            *(X, np.searchsorted(classes, y)),
+        return make_softmax_problem(
+            *(X, np.unique(y, return_inverse=True)[1]),
             l1=alpha * ratio,
             l2=alpha * (1.0 - ratio),
             sample_weight=weights,
             fit_intercept=self.fit_intercept,
+            grouped=self.grouped,
         )
-        start = None
-        if self._starts(classes, X.shape[1], classes.size)[0] is not None:
-            start = self.coef_, self.intercept_
-        result = solve_softmax(problem, tol=self.tol, max_passes=self.max_iter, start=start)
-        self.classes_ = classes
-        self.coef_: np.ndarray = result.coef
-        self.intercept_: np.ndarray = result.intercept
-        self.n_iter_ = np.array([max(1, round(result.passes))])
-        self.gap_ = np.array([result.gap])
-        return self
 
     def _checked_classes(self, y: np.ndarray) -> np.ndarray:
         if not as_loss(self.loss).classifies:
@@ -211,9 +214,10 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
                 "weight. Drop the class or weigh it."
             )
 
-    def _store(self, results: list[SolveResult]) -> None:
-        self.coef_ = np.array([result.coef for result in results])
-        self.intercept_ = np.array([result.intercept for result in results])
+    def _store(self, results: Sequence[SolveResult | SoftmaxResult]) -> None:
+        """Take one result for each class, or one of softmax for all."""
+        self.coef_: np.ndarray = np.vstack([result.coef for result in results])
+        self.intercept_: np.ndarray = np.hstack([result.intercept for result in results])
         self.n_iter_ = np.array([max(1, round(result.passes)) for result in results])
         self.gap_ = np.array([result.gap for result in results])
 
@@ -255,129 +259,6 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         if self.coef_.shape != (count, d):
             return [None] * count
         return list(zip(self.coef_, self.intercept_, strict=True))
-
-
-class ElasticNetRegressor(RegressorMixin, Linear):
-    """Linear regression with ℓ₁ and ℓ₂ penalties, for squared, Huber and Poisson losses.
-
-    Minimises Σ_i s_i loss(⟨w, x_i⟩ + b, y_i) / Σ_i s_i + alpha l1_ratio ‖w‖₁
-    + alpha (1 − l1_ratio)/2 ‖w‖²: for squared loss (half the square) the objective of
-    scikit-learn's ``ElasticNet``, for Poisson with l1_ratio = 0 that of its ``PoissonRegressor``.
-
-    Parameters
-    ----------
-    alpha : float
-        Strength of the penalty, >= 0.
-    l1_ratio : float
-        Share of ℓ₁, from 0 to 1.
-    loss : {"squared", "huber", "poisson"} or Loss
-        ``telic.optim.Huber(delta)`` sets where squared turns linear; poisson predicts exp of the
-        linear score.
-    fit_intercept, solver, tol, max_iter, warm_start, n_jobs, random_state
-        As in `ElasticNetClassifier`.
-
-    Attributes
-    ----------
-    coef_ : array, shape (n_features,)
-    intercept_ : float
-    n_iter_ : int
-        Passes over the data.
-    gap_ : float
-        Certified distance of the objective from its optimum.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = ElasticNetRegressor(alpha=0.01, l1_ratio=0.5).fit(X, y)
-    >>> round(model.score(X, y), 3)
-    0.379
-    """
-
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        l1_ratio: float = 0.5,
-        loss: str | Loss = "squared",
-        fit_intercept: bool = True,
-        solver: str = "auto",
-        tol: float = 1e-6,
-        max_iter: float = 1000,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
-        """Fit the coefficients.
-
-        Parameters
-        ----------
-        X : array or sparse matrix, shape (n_samples, n_features)
-        y : array, shape (n_samples,)
-        sample_weight : array, shape (n_samples,), optional
-        offset : array, shape (n_samples,), optional
-            Added to the linear score as it is: for poisson the logarithm of the exposure.
-
-        Returns
-        -------
-        self
-        """
-        self._check_ratio()
-        if not isinstance(self.alpha, Real) or not 0 <= float(self.alpha) < np.inf:
-            raise InputError(f"alpha is {self.alpha!r}, expected a number >= 0.")
-        self._check_loss()
-        X, y = validated(self, X, y, y_numeric=True)
-        start = None
-        if self.warm_start and getattr(self, "coef_", np.empty(0)).shape == (X.shape[1],):
-            start = self.coef_, self.intercept_
-        weights = example_weights(None, y, sample_weight)
-        result = self._solve(X, y, self.alpha, weights, start, offset)
-        self.coef_: np.ndarray = result.coef
-        self.intercept_: float = result.intercept
-        self.n_iter_: int = max(1, round(result.passes))
-        self.gap_: float = result.gap
-        return self
-
-    def _check_loss(self) -> None:
-        if as_loss(self.loss).classifies:
-            raise InputError(f"loss is {self.loss!r}, expected 'squared', 'huber' or 'poisson'.")
-
-    def predict(self, X: Any, offset: Any = None) -> np.ndarray:
-        """Return the expected target of each sample, whose offset may be given."""
-        scores = self._scores(X) + (0.0 if offset is None else np.asarray(offset))
-        return np.exp(scores) if isinstance(as_loss(self.loss), Poisson) else scores
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
-        """Return the share of variance explained, R²; for poisson that of deviance, D².
-
-        D² compares with the best intercept alone, or with the offset. It is NaN where that is
-        right already.
-        """
-        loss = as_loss(self.loss)
-        if not isinstance(loss, Poisson):
-            return float(r2_score(y, self.predict(X, offset), sample_weight=sample_weight))
-        y = np.asarray(y, dtype=float)
-        weights = example_weights(None, y, sample_weight)
-        known = np.zeros_like(y) if offset is None else np.asarray(offset)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            null = known + np.log((weights @ y) / (weights @ np.exp(known)))
-            left, least = (
-                weights @ loss.value(self._scores(X) + known, y),
-                weights @ loss.value(null, y),
-            )
-        return float(1.0 - left / least) if least > 4e-15 * (weights @ y) else np.nan
 
 
 def _with_penalty(model: ElasticNetClassifier) -> ElasticNetClassifier:

@@ -1,6 +1,6 @@
 """Elastic nets whose strength is chosen by cross-validation along warm-started paths."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
@@ -12,13 +12,18 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from telic.errors import InputError
 from telic.optim.design import refuse_mask
-from telic.optim.estimators.elastic_net import ElasticNetClassifier, ElasticNetRegressor
+from telic.optim.estimators.elastic_net import ElasticNetClassifier
+from telic.optim.estimators.elastic_net_regressor import ElasticNetRegressor
 from telic.optim.estimators.linear import example_weights, seed_of, validated
 from telic.optim.losses import Loss
 from telic.optim.penalties import ElasticNet
 from telic.optim.problem import Problem, make_problem
 from telic.optim.result import SolveResult
+from telic.optim.softmax import SoftmaxProblem
+from telic.optim.softmax_newton import SoftmaxResult, softmax_path
 from telic.optim.solve import solve_path
+
+Solved = SolveResult | SoftmaxResult
 
 
 def strongest(problem: Problem, l1_ratio: float) -> float:
@@ -46,9 +51,9 @@ class _PathCV:
         y: Any,
         weights: np.ndarray,
         alphas_of: Callable[[list[Problem], float], np.ndarray],
-        fitted: Callable[[Sequence[SolveResult], Any], Any],
+        fitted: Callable[[Sequence[Any], Any], Any],
         offset: Any = None,
-    ) -> tuple[list[SolveResult], Any, float, int, np.ndarray, np.ndarray]:
+    ) -> tuple[list[Any], Any, float, int, np.ndarray, np.ndarray]:
         """Return results on all data, classes, ratio, index of alpha, grids and scores.
 
         alphas_of maps (problem, ratio) to a decreasing grid; fitted makes an estimator from
@@ -82,7 +87,7 @@ class _PathCV:
             table = np.empty((ratios.size, len(grids[0])))
             for r, (ratio, grid) in enumerate(zip(ratios, grids, strict=True)):
                 penalties = [ElasticNet(a * ratio, a * (1.0 - ratio)) for a in grid]
-                paths = [solve_path(problem, penalties, **options) for problem in inside]
+                paths = [_path(problem, penalties, options) for problem in inside]
                 for k, results in enumerate(zip(*paths, strict=True)):
                     model = fitted(results, labels)
                     table[r, k] = scorer(model, X_test, y_test, **options_of_score)
@@ -104,13 +109,21 @@ class _PathCV:
         best = np.unravel_index(means.argmax(), scores.shape[:2])
         ratio, k = float(ratios[best[0]]), int(best[1])
         penalties = [ElasticNet(a * ratio, a * (1.0 - ratio)) for a in grids[best[0]][: k + 1]]
-        results = [list(solve_path(problem, penalties, **options))[-1] for problem in problems]
+        results = [list(_path(problem, penalties, options))[-1] for problem in problems]
         return results, classes, ratio, k, np.array(grids), scores
 
     def _problems(
         self, X: Any, y: Any, weights: np.ndarray, offset: Any = None
-    ) -> tuple[list[Problem], np.ndarray | None]:
+    ) -> tuple[list[Any], np.ndarray | None]:
         raise NotImplementedError
+
+
+def _path(
+    problem: Problem | SoftmaxProblem, penalties: list[ElasticNet], options: dict[str, Any]
+) -> Iterator[Solved]:
+    if isinstance(problem, Problem):
+        return solve_path(problem, penalties, **options)
+    return softmax_path(problem, penalties, tol=options["tol"], max_passes=options["max_passes"])
 
 
 class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
@@ -190,7 +203,7 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
         def alphas_of(problems: list[Problem], ratio: float) -> np.ndarray:
             return grid(self.alphas, self.eps, strongest(problems[0], ratio))
 
-        def fitted(results: Sequence[SolveResult], _: Any) -> ElasticNetRegressor:
+        def fitted(results: Sequence[Any], _: Any) -> ElasticNetRegressor:
             model = ElasticNetRegressor(loss=self.loss)
             model.coef_, model.intercept_ = results[0].coef, results[0].intercept
             model.n_features_in_ = X.shape[1]
@@ -207,7 +220,7 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
 
     def _problems(
         self, X: Any, y: Any, weights: np.ndarray, offset: Any = None
-    ) -> tuple[list[Problem], np.ndarray | None]:
+    ) -> tuple[list[Any], np.ndarray | None]:
         problem = make_problem(
             *(X, y),
             loss=self.loss,
@@ -221,7 +234,7 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
 class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
     """`ElasticNetClassifier` with C, and if wanted l1_ratio, chosen by cross-validation.
 
-    More than two classes are fitted one against the rest.
+    More than two classes are fitted together, as in `ElasticNetClassifier`.
 
     Parameters
     ----------
@@ -230,7 +243,7 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
         the grid. Folds keep the penalty per unit of weight, alpha = 1/(C Σ s_i) over all data.
     l1_ratio : float or list of float
         One share of ℓ₁, or several to choose from.
-    loss, fit_intercept, class_weight, solver, tol, max_iter, random_state
+    loss, fit_intercept, class_weight, multi_class, grouped, solver, tol, max_iter, random_state
         As in `ElasticNetClassifier`.
     cv : int, splitter or None
         5 stratified folds by default.
@@ -259,8 +272,6 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
     1.0
     """
 
-    multi_class = "ovr"
-
     def __init__(
         self,
         *,
@@ -269,6 +280,8 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
         loss: str | Loss = "logistic",
         fit_intercept: bool = True,
         class_weight: Any = None,
+        multi_class: str = "multinomial",
+        grouped: bool = False,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: float = 1000,
@@ -282,6 +295,8 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
         self.loss = loss
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.multi_class = multi_class
+        self.grouped = grouped
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -300,11 +315,10 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
         if not (Cs.size and Cs[0] > 0 and not np.isnan(Cs[-1])):
             raise InputError(f"Cs is {self.Cs!r}, expected a length >= 1 or numbers > 0.")
 
-        def fitted(results: Sequence[SolveResult], labels: np.ndarray) -> ElasticNetClassifier:
-            model = ElasticNetClassifier(loss=self.loss, multi_class="ovr")
+        def fitted(results: Sequence[Any], labels: np.ndarray) -> ElasticNetClassifier:
+            model = ElasticNetClassifier(loss=self.loss, multi_class=self.multi_class)
             model.classes_, model.n_features_in_ = labels, X.shape[1]
-            model.coef_ = np.array([result.coef for result in results])
-            model.intercept_ = np.array([result.intercept for result in results])
+            model._store(results)
             return model
 
         total = weights.sum()
@@ -317,8 +331,10 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
 
     def _problems(
         self, X: Any, y: Any, weights: np.ndarray, offset: Any = None
-    ) -> tuple[list[Problem], np.ndarray | None]:
+    ) -> tuple[list[Any], np.ndarray | None]:
         classes = np.unique(y)
+        if classes.size > 2 and self._is_softmax():
+            return [self._softmax_problem(X, y, weights, 0.0, 0.0)], classes
         positive = classes[1:] if classes.size == 2 else classes
         common: dict[str, Any] = {"sample_weight": weights, "fit_intercept": self.fit_intercept}
         problems = [

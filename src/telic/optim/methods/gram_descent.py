@@ -59,6 +59,38 @@ def descend(hessian, slope, w, move, order, starts, weights, l1, l2, tol, goal, 
 
 
 @kernel
+def descend_together(hessians, slopes, W, move, l1, l2, tol, rounds):
+    """Minimise the sum of the models of the rows of W, with l1 times the norms of its columns.
+
+    As `descend`, with a column as a block: its largest curvature serves all rows.
+    """
+    first = 0.0
+    for r in range(rounds):
+        worst = 0.0
+        for j in range(W.shape[1]):
+            bend = l2 + hessians[:, j, j].max()
+            if bend == 0.0:
+                continue
+            norm = 0.0
+            for k in range(move.size):
+                move[k] = W[k, j] - (slopes[k, j] + l2 * W[k, j]) / bend
+                norm += move[k] * move[k]
+            norm = np.sqrt(norm)
+            factor = 1.0 - l1 / (bend * norm) if norm * bend > l1 else 0.0
+            for k in range(move.size):
+                change = factor * move[k] - W[k, j]
+                if change != 0.0:
+                    W[k, j] += change
+                    worst = max(worst, abs(change) * bend)
+                    for m in range(W.shape[1]):
+                        slopes[k, m] += change * hessians[k, j, m]
+        if r == 0:
+            first = worst
+        if worst <= tol * first:
+            break
+
+
+@kernel
 def add_two(matrix, u, a, v, b):
     """Add a u uᵀ + b v vᵀ to a matrix."""
     for j in range(u.size):
