@@ -21,6 +21,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGES = {
     "optim": "optim.page",
     "optim-auto": "optim.auto",
+    "optim-paths": "optim.paths",
     "admm": "admm.page",
     "auc": "auc.page",
     "completion": "completion.page",

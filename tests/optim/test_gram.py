@@ -6,6 +6,7 @@ from scipy import sparse
 
 from telic.optim import make_problem, solve
 from telic.optim.methods import gram
+from telic.optim.methods.gram_descent import _steepest
 from telic.optim.methods.sampled_gram import sampled, weighted_gram
 
 
@@ -84,3 +85,23 @@ def test_a_constant_column_and_two_equal_ones_do_not_stop_the_factor(make_data, 
             make_problem(X, y, loss=loss, l2=l2, fit_intercept=True), method="gram", tol=1e-9
         )
         assert result.converged
+
+
+@pytest.mark.parametrize("kind", ["independent", "equal", "opposite", "single"])
+def test_the_curvature_of_a_block_is_bounded_by_no_less_than_its_largest_eigenvalue(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4))
+    if kind == "equal":
+        X[:, 1:] = X[:, :1]
+    if kind == "opposite":
+        X[:, 1] = -X[:, 0]
+    hessian = np.zeros((6, 6))
+    block = np.array([5, 1, 3, 2])[: 1 if kind == "single" else 4]
+    hessian[np.ix_(block, block)] = (X.T @ X / 200)[: block.size, : block.size]
+    largest = np.linalg.eigvalsh(hessian).max()
+    bound = _steepest(hessian, block)
+    assert largest * (1 - 1e-12) <= bound <= hessian.trace()
+    if kind == "independent":
+        assert bound < 0.5 * hessian.trace()
+    if kind == "single":
+        assert bound == pytest.approx(largest)

@@ -130,11 +130,17 @@ def test_any_probabilities_bound_the_optimum_from_below(seed):
         assert bound <= best.objective + 1e-12 * (1.0 + best.objective)
 
 
-def test_the_bound_is_the_optimum_at_the_solution():
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_bound_is_the_optimum_at_the_solution(grouped):
     X, y = load_iris(return_X_y=True)
     for l1, l2 in ((0.0, 1e-2), (1e-2, 0.0), (1e-2, 1e-3)):
         problem = make_softmax_problem(
-            X, y, l1=l1, l2=l2, sample_weight=np.ones(150), fit_intercept=True
+            *(X, y),
+            l1=l1,
+            l2=l2,
+            sample_weight=np.ones(150),
+            fit_intercept=True,
+            grouped=grouped,
         )
         result = solve_softmax(problem, tol=1e-9, max_passes=5000)
         assert result.converged

@@ -16,21 +16,37 @@ def blocks_of(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @kernel
+def _steepest(hessian, block):
+    """Bound of the largest eigenvalue of a block: its trace, or its largest row of absolute values.
+
+    Exact for one coordinate, and near it for those that hardly depend on each other.
+    """
+    trace, largest = 0.0, 0.0
+    for j in block:
+        trace += hessian[j, j]
+        row = 0.0
+        for k in block:
+            row += abs(hessian[j, k])
+        largest = max(largest, row)
+    return min(trace, largest)
+
+
+@kernel
 def descend(hessian, slope, w, move, order, starts, weights, l1, l2, tol, goal, rounds):
     """Minimise the model slope·move + ½ moveᵀ H move + penalty(w + move) by blocks, w in place.
 
     slope is kept up to date: it holds the model's gradient at w, without the l2 term. Stops when
     a round changes no gradient by more than `goal`, or tol times what the first round did.
     """
+    bends = np.empty(weights.size)
+    for g in range(weights.size):
+        bends[g] = l2 + _steepest(hessian, order[starts[g] : starts[g + 1]])
     first = 0.0
     for r in range(rounds):
         worst = 0.0
         for g in range(weights.size):
             begin, end = starts[g], starts[g + 1]
-            # The trace bounds the block's largest eigenvalue; exact for one coordinate.
-            bend = l2
-            for q in range(begin, end):
-                bend += hessian[order[q], order[q]]
+            bend = bends[g]
             if bend == 0.0:
                 continue
             norm = 0.0

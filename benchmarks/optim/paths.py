@@ -1,0 +1,214 @@
+"""Paths of 100 penalties: Poisson elastic nets beside glum, group elastic nets beside adelie."""
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from benchmarks.form import Run, grid, in_turn
+from telic.optim import ElasticNet, make_problem, solve_path
+from telic.optim.penalties import group_penalty
+from telic.optim.problem import Problem
+
+FILE = "optim-paths.md"
+GAP = 1e-6
+"""How far from its optimum each objective may be, relative to that without coefficients."""
+TOLERANCES = [10.0**-k for k in range(1, 14)]
+RATIO = 0.5
+ALPHAS = 100
+GROUP = 5
+"""Features of each group."""
+POISSON = [
+    *("iid 1,000 × 20", "correlated 20,000 × 60", "iid 50,000 × 30", "sparse 40,000 × 300"),
+    *("one-hot 10,000 × 250", "iid 500 × 100", "correlated 3,000 × 200", "iid 300 × 1,000"),
+]
+GROUPS = ["iid 1,000 × 50", "correlated 20,000 × 60", "correlated 2,000 × 300", "iid 300 × 1,000"]
+
+HEAD = ("work", "set", "rival", "telic, ms", "its, ms", "ratio")
+TEXT = """# Paths
+
+Written by `make bench ARGS="optim-paths --write"`: 100 penalties from the strongest that leaves a
+coefficient down to a thousandth of it (groups: a hundredth), half ℓ₁ and half ℓ₂, with an
+intercept, on generated sets that nothing was tuned on; what telic loses comes first. Processor
+milliseconds of one thread for the whole path, checks of the input included, compilation and the
+rivals' conversion of matrices excluded, medians of {repeat} runs that take turns. Each solver runs
+with the largest tolerance (in powers of ten) at which every objective of the path is within 1e-6 of
+its optimum, relative to the objective without coefficients.
+
+telic takes {poisson:.2f} times glum's time in the geometric mean, at worst {worst_poisson:.2f}
+times, and {groups:.2f} times adelie's, at worst {worst_groups:.2f} times. The targets are 0.5,
+which is {met_poisson}, and 1, which is {met_groups}. Every value of telic's paths has a certified
+gap; the rivals give none.
+
+When adelie is the better choice: group elastic nets on small or wide sets. telic's descent keeps
+the slope of every feature up to date with each group that it moves; adelie knows which groups can
+be left alone, and starts a path in a millisecond.
+
+"""
+
+
+@dataclass
+class Path:
+    """A path of penalties on one set, with what it costs each solver."""
+
+    problem: Problem
+    penalties: list[Any]
+    solvers: dict[str, Callable[[float], tuple[np.ndarray, np.ndarray]]]
+    """From a tolerance to coefficients and intercepts."""
+
+    def objectives(self, coefs: np.ndarray, intercepts: np.ndarray) -> np.ndarray:
+        """P of each penalty."""
+        values = []
+        for penalty, w, b in zip(self.penalties, coefs, intercepts, strict=True):
+            risk = self.problem.risk(self.problem.predict(np.ascontiguousarray(w), float(b)))
+            values.append(risk + penalty.value(w))
+        return np.array(values)
+
+
+def features(name: str) -> tuple[Any, np.ndarray]:
+    """Return X, and a score of its rows with a deviation of 1, from a sparse linear model."""
+    family, rows, _, columns = name.replace(",", "").split()
+    n, d = int(rows), int(columns)
+    rng = np.random.default_rng(n + d)
+    X: Any = rng.standard_normal((n, d))
+    if family == "correlated":
+        for j in range(1, d):
+            X[:, j] = 0.9 * X[:, j - 1] + 0.436 * X[:, j]
+    elif family == "sparse":
+        X = sparse.random(n, d, 0.05, "csr", random_state=rng)
+    elif family == "one-hot":
+        X = sparse.csr_matrix(np.eye(10)[rng.integers(0, 10, (n, d // 10))].reshape(n, d))
+    score = X @ (rng.standard_normal(d) * (rng.random(d) < 0.3))
+    return X, (score - score.mean()) / score.std()
+
+
+def _ours(X: Any, y: np.ndarray, loss: str, penalties: list[Any]) -> Callable[[float], Any]:
+    def run(tol: float) -> tuple[np.ndarray, np.ndarray]:
+        problem = make_problem(X, y, loss=loss, fit_intercept=True)
+        results = list(solve_path(problem, penalties, tol=tol))
+        return np.array([r.coef for r in results]), np.array([r.intercept for r in results])
+
+    return run
+
+
+def poisson(name: str) -> Path:
+    """A path of Poisson elastic nets; glum chooses the same penalties."""
+    from glum import GeneralizedLinearRegressor
+
+    X, score = features(name)
+    y = np.random.default_rng(0).poisson(np.exp(0.7 * score)).astype(float)
+    problem = make_problem(X, y, loss="poisson", fit_intercept=True)
+    strongest = np.abs(X.T @ (y - y.mean())).max() / y.size / RATIO
+    alphas = np.geomspace(strongest, 1e-3 * strongest, ALPHAS)
+    held = sparse.csc_matrix(X) if sparse.issparse(X) else np.asfortranarray(X)
+
+    def glum(tol: float) -> tuple[np.ndarray, np.ndarray]:
+        model = GeneralizedLinearRegressor(
+            family="poisson",
+            alpha_search=True,
+            n_alphas=ALPHAS,
+            min_alpha_ratio=1e-3,
+            l1_ratio=RATIO,
+            gradient_tol=tol,
+            max_iter=1000,
+        ).fit(held, y)
+        return model.coef_path_, model.intercept_path_
+
+    penalties = [ElasticNet(a * RATIO, a * (1.0 - RATIO)) for a in alphas]
+    return Path(problem, penalties, {"telic": _ours(X, y, "poisson", penalties), "glum": glum})
+
+
+def grouped(name: str, loss: str) -> Path:
+    """A path of group elastic nets. adelie weighs a group's ℓ₂ part as its norm, by √|g|."""
+    import adelie
+
+    X, score = features(name)
+    rng = np.random.default_rng(0)
+    y = score + 0.5 * rng.standard_normal(score.size)
+    if loss == "logistic":
+        y = np.where(score + rng.logistic(size=score.size) > 0.5, 1.0, -1.0)
+    labels = np.arange(X.shape[1]) // GROUP
+    problem = make_problem(X, y, loss=loss, groups=labels, fit_intercept=True)
+    z = np.full(y.size, problem.null()[0])
+    strongest = problem.penalty.dual_norm(problem.back(problem.slopes(z))) / RATIO
+    alphas = np.geomspace(strongest, 1e-2 * strongest, ALPHAS)
+    held = np.asfortranarray(X)
+
+    def rival(tol: float) -> tuple[np.ndarray, np.ndarray]:
+        glm = adelie.glm.gaussian(y) if loss == "squared" else adelie.glm.binomial((y + 1) / 2)
+        state = adelie.grpnet(
+            *(held, glm),
+            groups=np.arange(0, X.shape[1], GROUP),
+            alpha=RATIO,
+            lmda_path=alphas,
+            tol=tol,
+            irls_tol=tol,
+            early_exit=False,
+            progress_bar=False,
+        )
+        return state.betas.toarray(), np.asarray(state.intercepts)
+
+    weak = np.sqrt(GROUP) * (1.0 - RATIO)
+    penalties = [group_penalty(labels, l1=a * RATIO, l2=a * weak) for a in alphas]
+    return Path(problem, penalties, {"telic": _ours(X, y, loss, penalties), "adelie": rival})
+
+
+def compare(work: str, name: str, path: Path, run: Run) -> tuple[str, ...]:
+    """A line of the table."""
+    least = path.objectives(*path.solvers["telic"](1e-10))
+    calls = {}
+    for solver, solve in path.solvers.items():
+        for tol in TOLERANCES:
+            began = time.process_time()
+            excess = path.objectives(*solve(tol)) - least
+            if excess.max() <= GAP * least[0]:
+                calls[solver] = lambda solve=solve, tol=tol: solve(tol)
+                break
+            if time.process_time() - began > run.options.limit:
+                break
+    (rival,) = path.solvers.keys() - {"telic"}
+    times = in_turn(run.options.repeat, calls)
+    if rival not in times:
+        raise RuntimeError(f"{rival} reaches no objective of {work}, {name}: raise --limit.")
+    ratio = times["telic"] / times[rival]
+    cells = (f"{1e3 * times['telic']:.1f}", f"{1e3 * times[rival]:.1f}", f"{ratio:.2f}")
+    return work, name, rival, *cells
+
+
+def page(run: Run) -> str:
+    """Return the page in Markdown."""
+    makers: dict[tuple[str, str], Callable[[], Path]] = {}
+    for name in POISSON:
+        makers["Poisson elastic net", name] = lambda name=name: poisson(name)
+    for name in GROUPS:
+        for loss in ("squared", "logistic"):
+            key = f"group elastic net, {loss} loss", name
+            makers[key] = lambda name=name, loss=loss: grouped(name, loss)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rows = [
+            run.kept(", ".join(key), lambda key=key, make=make: compare(*key, make(), run))
+            for key, make in makers.items()
+            if run.asks_for(", ".join(key))
+        ]
+    rows.sort(key=lambda row: -float(row[-1]))
+    ratios = {"glum": [1.0], "adelie": [1.0]} | {
+        rival: [float(row[-1]) for row in rows if row[2] == rival] for rival in {r[2] for r in rows}
+    }
+    poisson_mean, groups_mean = (
+        float(np.exp(np.mean(np.log(ratios[r])))) for r in ("glum", "adelie")
+    )
+    text = TEXT.format(
+        repeat=run.options.repeat,
+        poisson=poisson_mean,
+        worst_poisson=max(ratios["glum"]),
+        met_poisson="met" if poisson_mean <= 0.5 else "missed",
+        groups=groups_mean,
+        worst_groups=max(ratios["adelie"]),
+        met_groups="met" if groups_mean <= 1.0 else "missed",
+    )
+    return text + grid(HEAD, rows)
