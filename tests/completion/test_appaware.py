@@ -6,13 +6,13 @@ import pytest
 from telic.choice import Elastic
 from telic.completion import CAREFUL, Completer, Replay, appaware_evaluation, fit_completer
 from telic.completion.adaqac import PAPER, Design
+from telic.completion.app_features import MOST_RECENT, OpenedShares, Signals
 from telic.completion.appaware import fit_appaware
 from telic.completion.appaware_evaluation import (
     VARIANTS,
     fit_phone_models,
     try_phone_models,
 )
-from telic.completion.appaware_signals import MOST_RECENT, OpenedShares, Signals
 from telic.completion.fitting import completer_of
 from telic.completion.models import fit_relevance, recounted
 from telic.completion.replay import TEST, TRAIN, VALID

@@ -7,7 +7,7 @@ from telic.choice import Choices, fit_groups
 from telic.completion import CAREFUL
 from telic.completion.adaqac import Design, unpersonalised
 from telic.completion.feedback import LONGEST_AT, WIDTH
-from telic.completion.filtering import Filtering, tune_filtering
+from telic.completion.filtering_qac import Filtering, tune_filtering
 from telic.completion.replay import Moments
 
 

@@ -13,7 +13,7 @@ from telic.completion import CAREFUL, PAPER, Replay, evaluate, models
 from telic.completion.adaqac import Design, online, training_choices, unpersonalised
 from telic.completion.evaluation import PREFIXES, evaluate_models, measures, slices_of
 from telic.completion.feedback import LONGEST_AT, WIDTH
-from telic.completion.filtering import Filtering, tune_filtering
+from telic.completion.filtering_qac import Filtering, tune_filtering
 from telic.completion.harm import PREFIX_BINS, Gate, bin_of
 from telic.completion.models import LEAST, MODELS, fit_models, fit_relevance
 from telic.completion.relevance import Relevance

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from telic.completion import PrefixIndex, fold
 from telic.completion import word_kernels as kernels
-from telic.completion.contexts import Contexts, Filter
+from telic.completion.filters import Contexts, Filter
 from telic.completion.words import (
     HALF_EDIT,
     ONE_EDIT,

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from telic.auc import Design, ExactAUC, auc_in_pieces, exact_in_pieces, moments_of
 from telic.cli import app
-from telic.completion import cold_start, counted, fit_files
+from telic.completion import cold_start, fit_files, fit_in_pieces
 from telic.completion.entries import Gathered
 from telic.data.file_kinds import shape_of
 from telic.data.phrases import read_query_log
@@ -58,7 +58,7 @@ def small_pieces(monkeypatch):
         work.mkdir(parents=True, exist_ok=True)
         return {"rows": 600, "buckets": 3}
 
-    monkeypatch.setattr(counted, "_plan", plan)
+    monkeypatch.setattr(fit_in_pieces, "_plan", plan)
     monkeypatch.setattr(cold_start, "HELD_OUT", 60)
 
 
@@ -371,10 +371,10 @@ def test_counts_of_any_moment_are_those_of_the_whole_log(small_pieces, seed, tmp
     pieces = open_pieces(tmp_path / "log.parquet")
     shape = shape_of(pieces)
     whole = Gathered(None, [read_query_log(pieces, shape)])
-    counts = counted.count_logs(
+    counts = fit_in_pieces.count_logs(
         [(str(tmp_path / "log.parquet"), shape)], Local(threads=2), tmp_path / "job"
     )
-    found = counted.CountedLog(None, counts, memory=2**30)
+    found = fit_in_pieces.CountedLog(None, counts, memory=2**30)
     held = whole.held_out(1000)
     assert found.held_out(1000) == held
     assert (at == held.split).sum() > 5, "the moment ties"

@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 
 from telic.completion import fit_files
 from telic.serve import create_app
-from telic.serve.sessions import Sessions
+from telic.serve.open_compositions import Sessions
 from telic.serve.store import Store
 
 ADA = {"user": "ada", "composition": "c1"}

@@ -16,7 +16,7 @@ from telic.choice import (
     fit_sdca,
 )
 from telic.completion.adaqac import Design, Protocol
-from telic.completion.appaware_signals import (
+from telic.completion.app_features import (
     MOST_RECENT,
     OpenedShares,
     Signals,

@@ -9,8 +9,8 @@ import numpy as np
 
 from telic.choice import Elastic
 from telic.completion.adaqac import CAREFUL, Design, Protocol
+from telic.completion.app_features import MINUTES, Signals
 from telic.completion.appaware import PRINTED, AppAware, fit_appaware
-from telic.completion.appaware_signals import MINUTES, Signals
 from telic.completion.evaluation import BOTH, PREFIXES, measures, row_name, slices_of
 from telic.completion.harm import Gate, run_checks
 from telic.completion.models import fit_relevance, recounted

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from telic.completion.adaqac import CAREFUL, D, Design, Protocol
-from telic.completion.appaware_signals import MINUTES
+from telic.completion.app_features import MINUTES
 from telic.completion.completer import Completer
-from telic.completion.contexts import Contexts
-from telic.completion.counted import CountedLog, count_logs, work_folder
 from telic.completion.entries import Duplicates, Entries, Gathered
+from telic.completion.filters import Contexts
+from telic.completion.fit_in_pieces import CountedLog, count_logs, work_folder
 from telic.completion.fitting import fit_completer
 from telic.completion.harm import PREFIX_BINS, Gate
 from telic.completion.index import PrefixIndex
 from telic.completion.k_users import KEPT_BACK, kept_back
-from telic.completion.records import Records
+from telic.completion.payloads import Records
 from telic.completion.relevance import WINDOW, Relevance, shared_parts
 from telic.completion.replay import Replay
 from telic.completion.sources import (

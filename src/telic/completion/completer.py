@@ -10,13 +10,13 @@ import numpy as np
 from telic.choice.online import Schedule
 from telic.completion.adaqac import Design, OnlineRule
 from telic.completion.composition import Composition, Lesson
-from telic.completion.contexts import Contexts, Filter
 from telic.completion.feedback import FEATURES
+from telic.completion.filters import Contexts, Filter
 from telic.completion.harm import Gate
 from telic.completion.index import PrefixIndex
-from telic.completion.live import Live
+from telic.completion.live_changes import Live
+from telic.completion.payloads import Records
 from telic.completion.phones import Phone, PhoneRanker
-from telic.completion.records import Records
 from telic.completion.relevance import Relevance
 from telic.completion.rules import DenyList, Synonyms, kept
 from telic.completion.suggestion import Suggestion

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from telic.completion.beyond import beyond, typed_words
-from telic.completion.contexts import Filter
 from telic.completion.feedback import Feedback
+from telic.completion.filters import Filter
 from telic.completion.folding import checked_form, encoded_prefix, fold
 from telic.completion.gains import Gains
 from telic.completion.own_queries import OTHERS, OwnQueries, OwnQuery, own_relevance
 from telic.completion.phones import Phone
 from telic.completion.suggestion import Keystroke, Listed, Suggestion
+from telic.completion.word_and_typo_matches import beyond, typed_words
 
 if TYPE_CHECKING:
     from telic.completion.completer import Completer

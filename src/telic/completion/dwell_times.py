@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from telic.completion.filtering import DWELL_THRESHOLDS, POSITION_THRESHOLDS
+from telic.completion.filtering_qac import DWELL_THRESHOLDS, POSITION_THRESHOLDS
 from telic.completion.replay import Replay
 from telic.data.compositions import CompositionLog
 

@@ -8,7 +8,7 @@ from matplotlib import pyplot
 from matplotlib.figure import Figure
 
 from telic.completion.evaluation import PREFIXES
-from telic.completion.filtering import DWELL_THRESHOLDS, POSITION_THRESHOLDS
+from telic.completion.filtering_qac import DWELL_THRESHOLDS, POSITION_THRESHOLDS
 
 
 def users_figure(found: Sequence[Mapping[str, Any]]) -> Figure:

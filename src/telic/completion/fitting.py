@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from telic.completion.adaqac import CAREFUL, D, Design, Protocol
+from telic.completion.app_features import MINUTES
 from telic.completion.appaware_evaluation import PhoneModels, fit_phone_models
-from telic.completion.appaware_signals import MINUTES
 from telic.completion.completer import Completer, served
 from telic.completion.harm import Gate, run_checks
 from telic.completion.index import PrefixIndex

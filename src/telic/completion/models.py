@@ -7,7 +7,7 @@ import numpy as np
 from telic.choice import Choices, Elastic, FactoredChoices, fit_groups, fit_sdca
 from telic.completion import adaqac
 from telic.completion.adaqac import Design, Protocol
-from telic.completion.filtering import Filtering, tune_filtering
+from telic.completion.filtering_qac import Filtering, tune_filtering
 from telic.completion.harm import Gate, run_checks
 from telic.completion.relevance import Relevance
 from telic.completion.replay import TEST, TRAIN, VALID, Moments, Replay

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from telic.completion.beyond import OwnWords
-from telic.completion.contexts import Filter
+from telic.completion.filters import Filter
 from telic.completion.index import Place
+from telic.completion.word_and_typo_matches import OwnWords
 
 if TYPE_CHECKING:
     from telic.completion.completer import Completer

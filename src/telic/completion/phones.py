@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from telic.completion.app_features import MINUTES, MOST_RECENT
 from telic.completion.appaware import AppAware, AppTable, score_candidates
-from telic.completion.appaware_signals import MINUTES, MOST_RECENT
 from telic.completion.index import PrefixIndex
 from telic.data.composition_rows import MAX_DAILY_OPENS
 from telic.errors import InputError

@@ -8,7 +8,7 @@ import heapq
 
 import numpy as np
 
-from telic.completion.contexts import passes
+from telic.completion.filters import passes
 from telic.completion.index_kernels import BLOCK
 from telic.kernels import kernel
 

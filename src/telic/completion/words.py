@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from telic.completion import word_kernels as kernels
-from telic.completion.contexts import Filter
+from telic.completion.filters import Filter
 from telic.completion.folding import fold
 from telic.completion.index import PrefixIndex, block_maxima, compact
 from telic.data.contracts import MAX_TEXT

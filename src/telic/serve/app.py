@@ -13,19 +13,19 @@ from starlette.types import Message, Receive, Scope, Send
 from telic.completion import Completer
 from telic.data.ubi import Arm
 from telic.errors import InputError
-from telic.serve.access import Access
-from telic.serve.changes import Changes
+from telic.serve.async_store import Journal
+from telic.serve.callers import Access
 from telic.serve.connections import Connections
-from telic.serve.desk import Desk
-from telic.serve.guard import Guard, Hosts
-from telic.serve.journal import Journal
+from telic.serve.dispatch import Desk
+from telic.serve.hosts_and_origins import Guard, Hosts
+from telic.serve.http_errors import on_crash, on_http_error, on_no_store
 from telic.serve.keystroke import Keystroke
 from telic.serve.metrics import Metrics
+from telic.serve.open_compositions import SHOWN, Sessions
 from telic.serve.peers import Place
-from telic.serve.problems import on_crash, on_http_error, on_no_store
+from telic.serve.phrase_changes import Changes
 from telic.serve.recorder import Recorder
 from telic.serve.routes import ADDRESSES, Addresses
-from telic.serve.sessions import SHOWN, Sessions
 from telic.serve.settings import Settings
 from telic.serve.store import Store, StoreError
 

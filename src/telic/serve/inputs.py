@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from telic.completion import Phone, PhoneRanker, fold
 from telic.errors import InputError
-from telic.serve.problems import Problem
+from telic.serve.http_errors import Problem
 from telic.serve.settings import Settings
 
 LATEST = 1e15

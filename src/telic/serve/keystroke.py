@@ -5,11 +5,11 @@ import logging
 from starlette.types import Receive, Scope, Send
 
 from telic.serve import inputs
-from telic.serve.access import Access
+from telic.serve.callers import Access
 from telic.serve.connections import written_whole
-from telic.serve.desk import Desk
-from telic.serve.guard import Hosts, cors_headers
-from telic.serve.problems import RAW_SECURITY_HEADERS, Problem, crash
+from telic.serve.dispatch import Desk
+from telic.serve.hosts_and_origins import Hosts, cors_headers
+from telic.serve.http_errors import RAW_SECURITY_HEADERS, Problem, crash
 from telic.serve.settings import Settings
 
 MEDIA_TYPE = "application/x-suggestions+json"

@@ -7,8 +7,8 @@ from typing import Any
 from starlette.routing import BaseRoute, Route
 
 import telic
-from telic.serve.changes import MOST
-from telic.serve.figures import MAX_DAYS
+from telic.serve.dashboard_figures import MAX_DAYS
+from telic.serve.phrase_changes import MOST
 from telic.serve.settings import Settings
 
 Json = dict[str, Any]

@@ -11,18 +11,18 @@ from starlette.staticfiles import StaticFiles
 import telic
 from telic.completion.harm import gate_facts
 from telic.serve import inputs
-from telic.serve.access import Access, Caller
-from telic.serve.changes import Changes, checked_changes
-from telic.serve.desk import Desk
-from telic.serve.figures import MAX_DAYS
-from telic.serve.guard import refuse_other_origins
-from telic.serve.journal import Journal
+from telic.serve.async_store import Journal
+from telic.serve.callers import Access, Caller
+from telic.serve.dashboard_figures import MAX_DAYS
+from telic.serve.dispatch import Desk
+from telic.serve.hosts_and_origins import refuse_other_origins
+from telic.serve.http_errors import Problem
 from telic.serve.keystroke import MEDIA_TYPE, Keystroke
 from telic.serve.metrics import MEDIA_TYPE as MEDIA_TYPE_OF_METRICS
 from telic.serve.metrics import Metrics
+from telic.serve.open_compositions import Sessions
 from telic.serve.openapi import openapi
-from telic.serve.problems import Problem
-from telic.serve.sessions import Sessions
+from telic.serve.phrase_changes import Changes, checked_changes
 from telic.serve.settings import Settings
 from telic.serve.store import StoreError
 

@@ -39,7 +39,7 @@ from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError, SQLA
 from telic.completion import Completer, Lesson, UserState
 from telic.data.databases import Gone, check_file, open_engine, shown
 from telic.errors import InputError
-from telic.serve.figures import figures
+from telic.serve.dashboard_figures import figures
 from telic.serve.metrics import Seen
 
 _TABLES = MetaData()

@@ -22,6 +22,7 @@ from telic.choice import (
     fit_sdca,
 )
 from telic.completion.adaqac import CAREFUL, PROTOCOLS, Protocol
+from telic.completion.app_features import Signals
 from telic.completion.appaware_evaluation import (
     PhoneModels,
     PhoneResult,
@@ -29,7 +30,6 @@ from telic.completion.appaware_evaluation import (
     fit_phone_models,
     try_phone_models,
 )
-from telic.completion.appaware_signals import Signals
 from telic.completion.models import fit_relevance
 from telic.completion.relevance import NAMES
 from telic.completion.replay import Lists, Replay

@@ -16,8 +16,8 @@ from telic.completion import Completer, Composition, Phone, UserState
 from telic.completion.folding import encoded_prefix
 from telic.completion.suggestion import Listed
 from telic.data.ubi import Arm
-from telic.serve.access import tenant_of
-from telic.serve.journal import Journal
+from telic.serve.async_store import Journal
+from telic.serve.callers import tenant_of
 from telic.serve.metrics import Metrics, Seen
 from telic.serve.recorder import Recorder, Recording
 from telic.serve.settings import Settings

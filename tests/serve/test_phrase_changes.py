@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 
 from telic.completion import DenyList
 from telic.serve import create_app
-from telic.serve.changes import MOST
-from telic.serve.journal import MAX_CHANGES, Journal
+from telic.serve.async_store import MAX_CHANGES, Journal
+from telic.serve.phrase_changes import MOST
 from telic.serve.store import Store, StoreError
 from telic.serve.tenants import add_key
 from telic.serve.tokens import sign_user

@@ -8,9 +8,9 @@ from urllib.parse import quote
 from telic.completion import Suggestion
 from telic.completion.suggestion import Listed
 from telic.serve import inputs
+from telic.serve.http_errors import Problem
+from telic.serve.open_compositions import Sessions
 from telic.serve.peers import PeerError, Peers, Place
-from telic.serve.problems import Problem
-from telic.serve.sessions import Sessions
 from telic.serve.settings import Settings
 from telic.serve.store import Outcome, StoreError
 

@@ -14,6 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from telic.completion.counts_in_pieces import (
+    Moments,
+    Source,
+    bucket,
+    count_users,
+    facts_of,
+    merge_forms,
+    take_users,
+    to_parquet,
+)
 from telic.completion.entries import (
     FEWEST,
     Duplicates,
@@ -24,16 +34,6 @@ from telic.completion.entries import (
 )
 from telic.completion.folding import fold
 from telic.completion.k_users import KS, kept_said
-from telic.completion.log_counts import (
-    Moments,
-    Source,
-    bucket,
-    count_users,
-    facts_of,
-    merge_forms,
-    take_users,
-    to_parquet,
-)
 from telic.data.bad_rows import OnBadRow
 from telic.data.file_kinds import Shape
 from telic.data.phrases import PhraseList

@@ -8,8 +8,8 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from telic.serve.access import Access
-from telic.serve.problems import SECURITY_HEADERS, Problem
+from telic.serve.callers import Access
+from telic.serve.http_errors import SECURITY_HEADERS, Problem
 
 MAX_KNOWN = 100
 """Spellings of our own names, with ports, that are not looked at again."""

@@ -15,8 +15,8 @@ from telic.completion import Completer
 from telic.data.contracts import MAX_TEXT
 from telic.errors import InputError
 from telic.serve import inputs
-from telic.serve.journal import Journal
-from telic.serve.problems import Problem
+from telic.serve.async_store import Journal
+from telic.serve.http_errors import Problem
 from telic.serve.settings import Settings
 from telic.serve.store import IdTakenError, Store, StoreError
 

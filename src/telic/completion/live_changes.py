@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from telic.completion.beyond import OwnWords
-from telic.completion.contexts import NO_VALUE
+from telic.completion.filters import NO_VALUE
 from telic.completion.folding import checked_form
 from telic.completion.index import PrefixIndex
+from telic.completion.word_and_typo_matches import OwnWords
 from telic.completion.words import WordIndex
 from telic.data.queries import MAX_COUNT
 from telic.errors import InputError

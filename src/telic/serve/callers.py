@@ -9,7 +9,7 @@ from starlette.types import Scope
 
 from telic.errors import InputError
 from telic.serve import inputs
-from telic.serve.problems import Problem
+from telic.serve.http_errors import Problem
 from telic.serve.rates import Rates, network_of
 from telic.serve.settings import Settings
 from telic.serve.tenants import Tenant, checked_origin, read_tenants

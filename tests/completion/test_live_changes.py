@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from telic.completion import Completer, PrefixIndex, fit_files, fold
 from telic.completion.cold_start import with_words
-from telic.completion.live import Live, compacted
+from telic.completion.live_changes import Live, compacted
 from telic.completion.rules import DenyList, Synonyms
 from telic.errors import InputError
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from telic.completion.contexts import Filter
+from telic.completion.filters import Filter
 from telic.completion.folding import fold
 from telic.completion.words import words_of
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.completion import Completer, fit_files
-from telic.completion.beyond import OwnWords
+from telic.completion.word_and_typo_matches import OwnWords
 from telic.completion.words import words_of
 
 TITLES = {
