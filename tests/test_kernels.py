@@ -34,13 +34,13 @@ def test_two_processes_that_save_at_once_do_not_mix_their_code(folder):
     assert later.load("of integers") in (None, b"integers")
 
 
-def run_in(folder):
+def run_in(folder, first="pass"):
     """Call the kernel of a package in another process: its value, and whether it was compiled."""
     shown = subprocess.run(
         [
             sys.executable,
             "-c",
-            "from pack.caller import f; print(f(1), sum(f.stats.cache_misses.values()))",
+            f"{first}\nfrom pack.caller import f\nprint(f(1), sum(f.stats.cache_misses.values()))",
         ],
         cwd=folder,
         env=os.environ | {"NUMBA_CACHE_DIR": str(folder / "kept"), "PYTHONDONTWRITEBYTECODE": "1"},
@@ -86,3 +86,16 @@ def test_code_is_kept_somewhere_where_no_folder_can_be_written(monkeypatch):
     assert warned[0].filename == __file__
     assert os.environ["NUMBA_CACHE_DIR"] == numba.config.CACHE_DIR
     assert Path(numba.config.CACHE_DIR).is_dir()
+
+
+def test_imports_within_functions_do_not_count(tmp_path):
+    package = tmp_path / "pack"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "words.py").write_text("WORDS = 1\n")
+    (package / "caller.py").write_text(
+        "from telic.kernels import kernel\n@kernel\ndef f(x):\n    return x\n"
+        "def words():\n    from pack.words import WORDS\n    return WORDS\n"
+    )
+    assert run_in(tmp_path) == ["1", "1"]
+    assert run_in(tmp_path, "import pack.words") == ["1", "0"]

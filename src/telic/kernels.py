@@ -16,7 +16,8 @@ from typing import Any
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
-_IMPORTS = re.compile(r"^\s*(?:from|import) (\w[\w.]*)(?: import (\([^)]*\)|.*))?", re.M)
+# Those within functions are left out: whether they have been made differs from run to run.
+_IMPORTS = re.compile(r"^(?:from|import) (\w[\w.]*)(?: import (\([^)]*\)|.*))?", re.M)
 
 
 def kernel(function: Callable | None = None, /, **options: Any) -> Any:
@@ -101,20 +102,28 @@ def _cache_of(function: Callable) -> FunctionCache:
 @cache
 def _stamps(module: str) -> tuple:
     """Return name, time and size of every file that a module imports from its own package."""
-    package = module.split(".")[0]
     found: dict[str, tuple] = {}
     open_ = [module]
     while open_:
         name = open_.pop()
-        path = getattr(sys.modules.get(name), "__file__", None)
-        if name in found or path is None:
-            continue
-        status = os.stat(path)
-        found[name] = name, status.st_mtime_ns, status.st_size
-        for source, names in _IMPORTS.findall(Path(path).read_text(encoding="utf-8")):
-            if source.split(".")[0] == package:
-                open_ += [source, *(f"{source}.{part}" for part in re.findall(r"\w+", names))]
+        if name not in found and (looked := _file_of(name)):
+            found[name], imports = looked
+            open_ += imports
     return tuple(sorted(found.values()))
+
+
+@cache
+def _file_of(module: str) -> tuple[tuple, list[str]] | None:
+    """Return a file's name, time and size, and what it imports from its own package."""
+    path = getattr(sys.modules.get(module), "__file__", None)
+    if path is None:
+        return None
+    status = os.stat(path)
+    imports = []
+    for source, names in _IMPORTS.findall(Path(path).read_text(encoding="utf-8")):
+        if source.split(".")[0] == module.split(".")[0]:
+            imports += [source, *(f"{source}.{part}" for part in re.findall(r"\w+", names))]
+    return (module, status.st_mtime_ns, status.st_size), imports
 
 
 def _keep_in_a_temporary_folder() -> None:
