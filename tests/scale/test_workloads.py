@@ -157,7 +157,7 @@ def test_the_command_takes_memory_or_a_cluster(cluster, tmp_path, monkeypatch):
         assert result.exit_code == 0, result.output
         lines.append(result.stderr)
         assert contents(out) == contents(Path("box0"))
-    assert "log_counts.bucket: 1 partitions; 1 attempts" in lines[1]
+    assert "counts_in_pieces.bucket: 1 partitions; 1 attempts" in lines[1]
     assert "127.0.0.1" in lines[2]
     assert not list(tmp_path.glob("*.job"))
 
