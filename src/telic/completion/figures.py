@@ -33,7 +33,7 @@ def users_figure(found: Sequence[Mapping[str, Any]]) -> Figure:
     axes.set_xticks(range(len(found)), names)
     axes.set_ylabel("MRR of a user")
     handles = [pyplot.Rectangle((0, 0), 1, 1, color=f"C{i}") for i in range(len(models))]
-    axes.legend(handles, models, loc="lower right", fontsize=8)
+    figure.legend(handles, models, loc="outside upper center", ncols=len(models), fontsize=8)
     return figure
 
 

@@ -53,10 +53,10 @@ WHAT_IS_RANKED = (
     "what the logged system knew. Each kind of list is compared with a static order of its own."
 )
 IN_USERS = (
-    "In percent, over all keystrokes. Changes against the static order of the same relevance are "
-    "in points and take users as the unit, each counting once whatever the number of keystrokes: "
-    "the mean of the users' mean differences, with the interval and p-value of a paired t-test "
-    "over users."
+    "Measures are in percent, and each keystroke that is measured counts once. Changes against "
+    "the static order of the same relevance are in points and take users as the unit, each "
+    "counting once whatever the number of keystrokes: the mean of the users' mean differences, "
+    "with the interval and p-value of a paired t-test over users."
 )
 
 
