@@ -144,7 +144,7 @@ def saturation(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """How much feedback may tell: slow, fast, distracted and screen-reader typists, simulated."""
+    """Bounds on feedback for slow, fast, distracted and screen-reader typists, simulated."""
     page = out, work, overwrite, as_json
     _study("saturation", page, users=users, seeds=seeds)
 

@@ -28,7 +28,7 @@ def study(steps: Steps, *, users: int = 100, seeds: int = 2) -> Report:
     if users < 10 or seeds < 1:
         raise InputError(f"users is {users} and seeds {seeds}, expected at least 10 and 1.")
     report = Report(
-        "How much feedback may tell",
+        "Bounds on feedback: how far lists may move a suggestion",
         lead=f"Simulated: each completer is fitted on {users} typists with 80 compositions each "
         f"over the world’s places. Then {users // 2} others with {COMPOSITIONS} compositions each "
         "use it, who type and look in other ways (telic.study.saturation.experiments). “careful” "
