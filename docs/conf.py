@@ -29,3 +29,12 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
 }
+
+
+def leave_out(app, what, name, obj, skip, options):
+    """Leave out what scikit-learn adds to estimators: its texts lead into its own glossary."""
+    return skip or (name.startswith("set_") and name.endswith("_request"))
+
+
+def setup(app):
+    app.connect("autodoc-skip-member", leave_out)

@@ -50,7 +50,7 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         squared hinge knows the latter only.
     grouped : bool
         Whether several classes that are fitted together use a feature all or not at all:
-        Σ_j √K ‖w_·j‖₂ over the features j stands for ‖w‖₁, with w_·j a coefficient for each of K
+        Σⱼ √K ‖wⱼ‖₂ over the features j stands for ‖w‖₁, with wⱼ a coefficient for each of K
         classes.
     solver : str
         A method of `telic.optim.minimize`; softmax has one of its own, ``auto``.
