@@ -37,4 +37,5 @@ def leave_out(app, what, name, obj, skip, options):
 
 
 def setup(app):
+    """Tell Sphinx of `leave_out`."""
     app.connect("autodoc-skip-member", leave_out)
