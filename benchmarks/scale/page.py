@@ -133,4 +133,4 @@ def page(run: Run) -> str:
     given = run.options
     with tempfile.TemporaryDirectory() as temporary:
         made = tables(int(given.rows), int(given.design), given.memory, Path(temporary))
-        return "\n".join([head, *(table.markdown() for table in made)]) + "\n"
+        return "\n\n".join([head.strip(), *(table.markdown().strip() for table in made)]) + "\n"
