@@ -8,6 +8,7 @@ import sys
 import threading
 from pathlib import Path
 
+import distributed
 import numpy as np
 import pytest
 from hypothesis import given
@@ -148,6 +149,31 @@ def test_a_killed_worker_changes_nothing_but_the_ledger(cluster, tmp_path):
     assert str(victim.pid) in twice.where[0]
     assert str(victim.pid) not in twice.where[1]
     cluster.workers[0] = cluster.add_worker()
+    cluster.ready(2).close()
+
+
+def test_a_result_that_dies_with_its_worker_before_it_is_fetched_is_made_again(
+    cluster, monkeypatch
+):
+    wait = distributed.wait
+    monkeypatch.setattr(
+        distributed, "wait", lambda futures, seconds, when: wait(futures, 60, "ALL_COMPLETED")
+    )
+    tasks = [Task(number, f"task {number}", None, 2**30) for number in range(2)]
+    with Dask(cluster.address) as dask:
+        outcomes = dask.outcomes("job", functions.double, tasks)
+        first, outcome = next(outcomes)
+        assert outcome.value == 2 * first
+        monkeypatch.setattr(distributed, "wait", wait)
+        (where,) = {where for task, where in dask.begun("job") if task == f"task {1 - first}"}
+        (victim,) = [worker for worker in cluster.workers if f"pid {worker.pid})" in where]
+        victim.kill()
+        victim.wait()
+        wait_for(lambda: dask.slots == 1, "the scheduler's word of the victim")
+        ((second, outcome),) = outcomes
+    assert (second, outcome.value) == (1 - first, 2 * (1 - first))
+    cluster.workers.remove(victim)
+    cluster.workers.append(cluster.add_worker())
     cluster.ready(2).close()
 
 

@@ -68,6 +68,23 @@ def ended(connection):
     return True
 
 
+def eventually(condition, seconds=30):
+    """Whether a condition comes to hold."""
+    end = time.monotonic() + seconds
+    while not (holds := condition()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return holds
+
+
+def failures(caplog):
+    """What was logged of exceptions, but for what earlier tests of clusters leave behind."""
+    return [
+        f"{record.name} in {record.threadName}: {caplog.handler.format(record)}"
+        for record in caplog.records
+        if record.exc_info and not record.name.startswith(("distributed", "tornado"))
+    ]
+
+
 def test_two_hundred_that_stall_take_nothing_from_who_asks(limited):
     with limited(max_connections=20) as (ask, connect, connections):
         stalled = [connect(b"GET /sug" * (i % 2)) for i in range(200)]
@@ -87,7 +104,7 @@ def test_a_request_that_does_not_come_to_its_end_is_cut(limited, sent, caplog):
         assert ended(connect(sent))
         assert connections.cut == {"slow request": 1}
         assert ask() == 200
-    assert "Traceback" not in caplog.text
+    assert not failures(caplog)
 
 
 def test_a_head_that_comes_a_byte_at_a_time_is_cut(limited):
@@ -114,13 +131,9 @@ def test_who_hangs_up_in_the_middle_leaves_nothing_behind(limited, caplog):
         for sent in (b"GET /sugg", HEAD + b"Content-Length: 99\r\n\r\n{", b""):
             connect(sent).close()
         assert ask() == 200
-        for _ in range(100):
-            if not len(connections):
-                break
-            time.sleep(0.05)
-        assert len(connections) == 0
+        assert eventually(lambda: not len(connections))
         assert not connections.cut
-    assert "Traceback" not in caplog.text
+    assert not failures(caplog)
 
 
 def test_of_connections_that_were_reset_nothing_stays_in_memory(limited):
@@ -138,11 +151,7 @@ def test_of_connections_that_were_reset_nothing_stays_in_memory(limited):
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             connection.close()
         assert ask() == 200
-        for _ in range(100):
-            if len(kept()) <= before + 1:  # the one that asked last may be there
-                break
-            time.sleep(0.05)
-        assert len(kept()) <= before + 1
+        assert eventually(lambda: len(kept()) <= before + 1)  # the one that asked last may be there
 
 
 def test_what_was_cut_is_said_in_one_line(limited, caplog):
@@ -152,10 +161,7 @@ def test_what_was_cut_is_said_in_one_line(limited, caplog):
     ):
         stalled = [connect(b"GET /secret") for _ in range(10)]
         assert all(ended(connection) for connection in stalled)
-        for _ in range(100):
-            if caplog.records:
-                break
-            time.sleep(0.05)
+        assert eventually(lambda: caplog.records)
     lines = [record.getMessage() for record in caplog.records if "cut" in record.getMessage()]
     assert len(lines) == 1
     assert lines[0].endswith("slow request")

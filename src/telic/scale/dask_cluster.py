@@ -118,8 +118,10 @@ class Dask(Executor):
                 if time.monotonic() - seen > self.patience:
                     raise Lost(f"no worker has been there for {self.patience:g} seconds")
                 for future in ended:
-                    left -= 1
-                    yield running.pop(future), _outcome(future)
+                    # While the caller works on one result, the worker that holds the next may die.
+                    if future.done():
+                        left -= 1
+                        yield running.pop(future), _outcome(future)
         except Lost as lost:
             yield next(iter(running.values()), 0), lost
         finally:
@@ -148,17 +150,18 @@ def _begin(job: str, function: Callable[..., Any], task: Task, version: str) -> 
 def _outcome(future: Any) -> Done | BaseException:
     from distributed import CancelledError, KilledWorker
 
-    if future.status == "finished":
+    try:
+        # Not by its status: a result that is lost on its way is made once more.
         return future.result()
-    if future.status == "cancelled":
+    except CancelledError:
         return Lost("the scheduler cancelled the job")
-    error = future.exception()
-    if isinstance(error, KilledWorker):
+    except KilledWorker as error:
         return LostWorker(
             f"every worker that began it died, the last one {error.last_worker.address}, probably "
             "for want of memory. Give smaller partitions or more memory"
         )
-    return Lost("the scheduler cancelled the job") if isinstance(error, CancelledError) else error
+    except Exception as error:
+        return error
 
 
 def connected(address: str, patience: float) -> Any:
