@@ -50,6 +50,13 @@ def test_the_best_that_pass_a_filter_by_definition(rows, where, boost, prefix, k
         assert best[index.phrase(id)] == pytest.approx(score)
 
 
+def test_what_a_boost_below_one_holds_back_hides_nothing():
+    held = {"tenant": ["x", "x", "x", "y"]}
+    index = PrefixIndex.build(["a1", "a2", "a3", "a4"], [3.0, 3.0, 3.0, 2.5])
+    through = Filter(index, Contexts.of(held), boost={"tenant": {"x": 0.2}})
+    assert through.top("a", 1)[0].tolist() == [3]
+
+
 def test_a_rare_value_is_found_in_a_large_range():
     n = 5000
     index = PrefixIndex.build([f"a{i:05}" for i in range(n)], np.arange(n)[::-1].astype(float))

@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from telic.completion import fit_files
+from telic.completion import Completer, fit_files
+from telic.completion.entries import FEWEST, Gathered
 from telic.completion.k_users import BY_TENANT, KEPT_BACK, KS, kept_back
 from telic.completion.relevance import Submissions
+from telic.completion.sources import read_sources
 from telic.errors import InputError
 from telic.scale import Local
 
@@ -75,7 +77,7 @@ def log(rows, path):
 def flooded(tmp_path):
     """A phrase that nine ids of one network push, and one that three people submitted."""
     rows = [("buy pills", f"x{i}", "shop", "198.51.100.0") for i in range(9)]
-    rows += [("tea", f"u{i}", "shop" if i else "club", f"192.0.2.{i}") for i in range(3)]
+    rows += [("tea", f"u{i}", "shop", f"192.0.2.{i}") for i in range(3)]
     return log(rows, tmp_path / "log.csv")
 
 
@@ -90,6 +92,10 @@ def test_many_ids_from_one_network_are_one(flooded, tmp_path):
 def test_networks_count_beside_a_composition_log_too(flooded, make_table, tmp_path):
     composed = tmp_path / "composed.parquet"
     pq.write_table(make_table(0, phrases=["green", "grey"]), composed)
+    with pytest.raises(InputError, match="leave its column 'tenant' out"):
+        fit_files(composed, flooded, min_compositions=4)
+    rows = [line.split(",") for line in flooded.read_text().splitlines()]
+    flooded.write_text("\n".join(",".join([*row[:3], row[4]]) for row in rows))
     completer = fit_files(composed, flooded, min_compositions=4)
     assert {"tea"} == {s.text for p in ("t", "b") for s in completer.suggest(p)}
     assert completer.found[KEPT_BACK]["1"].startswith("4 phrases")
@@ -98,3 +104,91 @@ def test_networks_count_beside_a_composition_log_too(flooded, make_table, tmp_pa
 def test_in_pieces_networks_are_refused_rather_than_left_out(flooded):
     with pytest.raises(InputError, match="Leave out --memory"):
         fit_files(flooded, executor=Local())
+
+
+@pytest.fixture
+def two_tenants(tmp_path):
+    """What one tenant's users submit, what both do, and what neither does often enough."""
+    rows = [
+        ("tea secret", "s1", "shop"),
+        ("tea secret", "s2", "shop"),
+        ("tea secret", "c1", "club"),
+    ]
+    rows += [("tea for two", f"s{i}", "shop") for i in range(3)]
+    rows += [("teapot", f"c{i}", "club") for i in range(4)]
+    rows += [("tea", f"{t[0]}{i}", t) for t in ("shop", "club") for i in range(3)]
+    rows += [("teal", f"n{i}", "") for i in range(3)]  # of no tenant: everybody's
+    path = tmp_path / "log.csv"
+    lines = [f"{q},2026-01-01,{u},{t}\n" for q, u, t in rows]
+    path.write_text("query,at,user,tenant\n" + "".join(lines))
+    return path
+
+
+def suggested(completer, tenant, user=None):
+    composition = completer.compose(completer.user(user), where={"tenant": tenant})
+    return {one.text for one in composition.suggest("te", at=0.0)}
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_what_a_tenants_users_submit_is_that_tenants_own(two_tenants, tmp_path, kept):
+    completer = fit_files(two_tenants)
+    if kept:
+        completer.save(tmp_path / "box")
+        completer = Completer.load(tmp_path / "box")
+    assert suggested(completer, "shop") == {"tea", "teal", "tea for two"}
+    assert suggested(completer, "club") == {"tea", "teal", "teapot"}
+    assert "tea" in suggested(completer, "club", "c0")  # also where it is a user's own
+    assert "tea secret" not in {one.text for one in completer.suggest("te")}
+    said = completer.found[KEPT_BACK]
+    assert said["3"].startswith("5 phrases")  # tea is one of each
+    assert said[BY_TENANT]["club"]["3"].startswith("2 phrases")
+
+
+def test_popularity_is_each_tenants_own(two_tenants):
+    completer = fit_files(two_tenants)
+    contexts, index = completer.contexts, completer.index
+    weights = {}
+    for tenant in ("shop", "club"):
+        every = np.arange(len(index))
+        for i in np.flatnonzero(contexts.allowed(contexts.wanted({"tenant": tenant}), every)):
+            weights[index.phrase(int(i)), tenant] = index.weights[i]
+    assert weights["teapot", "club"] > weights["tea", "club"] == weights["tea", "shop"]
+
+
+def test_what_a_list_has_is_limited_as_the_list_says(two_tenants, tmp_path):
+    (tmp_path / "list.csv").write_text("phrase,weight,tenant\ntea secret,1,\nteapot,1,shop\n")
+    completer = fit_files(tmp_path / "list.csv", two_tenants)
+    assert suggested(completer, "shop") == {"tea", "teal", "tea for two", "tea secret", "teapot"}
+    assert suggested(completer, "club") == {"tea", "teal", "tea secret"}
+
+
+def test_what_is_counted_counts_a_phrase_of_two_tenants_as_it_is_held(two_tenants, tmp_path):
+    (tmp_path / "list.csv").write_text("phrase,weight\ntea,1\nterrine,1\n")
+    alone = Gathered(None, read_sources([two_tenants]).logs)
+    entries = alone.entries()
+    assert len(entries.phrases) == 5
+    assert set(zip(entries.phrases, entries.contexts["tenant"], strict=True)) == {
+        ("tea", "club"), ("tea", "shop"), ("tea for two", "shop"), ("teal", None),
+        ("teapot", "club"),
+    }  # fmt: skip
+    assert (entries.spellings, entries.shy) == (4, 1)  # tea secret has three users, of two tenants
+    sources = read_sources([tmp_path / "list.csv", two_tenants])
+    both = Gathered(sources.listed, sources.logs)
+    # tea and terrine of the list, tea for two, teapot, teal; at k = 1 tea secret of each tenant
+    assert both.kept_back()["1"].startswith("7 phrases")
+    assert both.kept_back()["3"].startswith("5 phrases")
+
+
+def test_a_mix_is_learned_where_a_tenant_could_be_suggested_anything(tmp_path):
+    def opened(*tenants):
+        rows = [("tea", f"u{i}", tenant) for i, tenant in enumerate(tenants)]
+        rows += [(f"rare {i}", f"v{i}", "shop") for i in range(4 * FEWEST)]
+        lines = [
+            f"{q},2026-01-01T00:{i // 60:02}:{i % 60:02},{u},{t}\n"
+            for i, (q, u, t) in enumerate(rows)
+        ]
+        (tmp_path / "log.csv").write_text("query,at,user,tenant\n" + "".join(lines))
+        return Gathered(None, read_sources([tmp_path / "log.csv"]).logs).held_out(FEWEST).opened
+
+    assert opened("shop", "shop", "shop")
+    assert not opened("shop", "club", "shop")

@@ -31,6 +31,7 @@ from telic.completion.sources import (
 from telic.completion.user_state import UserState
 from telic.completion.words import WordIndex
 from telic.data.bad_rows import OnBadRow
+from telic.data.queries import joined_group
 from telic.errors import InputError
 from telic.scale import Executor
 
@@ -139,6 +140,11 @@ def fit_files(
     if log is not None:
         longest = int(np.bincount(log.user).max())
         if longest >= min_compositions:
+            if joined_group(sources.logs, "tenant")[0]:
+                raise InputError(
+                    "a query log names tenants, whose queries a model of a composition log would "
+                    "mix. Fit on the query log alone, or leave its column 'tenant' out."
+                )
             others = [*sources.logs, *([as_catalogue(sources.listed)] if sources.listed else [])]
             queries = joined_logs(others) if others else None
             replay = Replay(

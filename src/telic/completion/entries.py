@@ -83,7 +83,8 @@ class Gathered:
     logs : sequence of QueryLog
     min_users : int
         Of a query that no list has, only what so many people submitted is an entry; a log that
-        names nobody vouches for all it holds.
+        names nobody vouches for all it holds. What a tenant's users submitted is an entry of that
+        tenant alone, once so many of them have.
     duplicates : {"raise", "add", "max"}
         What becomes of a phrase that a list gives twice with different weights.
 
@@ -92,6 +93,8 @@ class Gathered:
     InputError
         If there are such phrases and `duplicates` is "raise"; naming phrase and rows.
     """
+
+    _tenants: Sequence[str] = ()
 
     def __init__(
         self,
@@ -134,28 +137,43 @@ class Gathered:
         forms = self.form_of[self.query] if len(self.texts) else self.query
         by_form = [(at[order], forms, user[order], count[order])]
         networks, network = joined_group(logs, "network")
-        self.submissions = Submissions.gathered(
-            by_form, min_users=min_users, network=network[order] if networks else None
-        )
+        opening: dict[str, Any] = {
+            "min_users": min_users,
+            "network": network[order] if networks else None,
+        }
+        self.submissions = Submissions.gathered(by_form, **opening)
         """By folded form."""
-        tenants, tenant = joined_group(logs, "tenant")
-        self._tenants = tenants, tenant[order]
+        self._tenants, tenant = joined_group(logs, "tenant")
+        self._tenant = tenant[order]
+        if self._tenants:
+            # What a tenant's users submit is that tenant's own, but for what a list has.
+            wide = len(self._tenants) + 1
+            tenant = np.where(self._in_list()[forms], -1, self._tenant)
+            own, query = np.unique(forms * wide + tenant + 1, return_inverse=True)
+            self._form_apart, self._tenant_apart = own // wide, own % wide - 1
+            parts = [(at[order], query, user[order], count[order])]
+            self._apart = Submissions.gathered(parts, **opening)
+            """By folded form and tenant."""
+
+    def _in_list(self) -> np.ndarray:
+        found = np.zeros(len(self.forms), bool)
+        if self.listed is not None:
+            found[self._form_of_row] = True
+        return found
 
     def _form(self, text: str) -> int:
         return self.forms.setdefault(fold(text), len(self.forms))
 
     def entries(self, *, until: int | None = None) -> Entries:
         """Make the entries as of a moment (microseconds since 1970); by default of the end."""
-        counts, size = self.counts(until=until), len(self.forms)
+        counts = self.counts(until=until)
 
         listed = self.listed
-        in_list = np.zeros(size, bool)
         phrases, groups = [], 0
         weight: np.ndarray = np.empty(0)
         form: np.ndarray = np.empty(0, np.int64)
         first: np.ndarray = np.empty(0, np.int64)
         if listed is not None:
-            in_list[self._form_of_row] = True
             group = _numbered([self._form_of_row, *self._context_codes()])
             groups = int(group.max(initial=-1)) + 1
             weight = np.bincount(group, self._weight, groups)
@@ -164,9 +182,8 @@ class Gathered:
             first = order[np.unique(group[order], return_index=True)[1]]
             form = self._form_of_row[first]
             phrases = listed.phrases.take(pa.array(self._rows[first])).to_pylist()
-        more = np.flatnonzero(counts.opened & ~in_list)
+        more, tenants, popular, recent = self._of_logs(counts, until)
         phrases += [counts.texts[f] for f in more.tolist()]
-        form = np.concatenate([form, more])
 
         def column(values: pa.Array | None) -> list[str | None]:
             kept: list[str | None] = [None] * groups
@@ -174,37 +191,53 @@ class Gathered:
                 kept = values.take(pa.array(self._rows[first])).to_pylist()
             return kept + [None] * len(more)
 
+        contexts = {
+            name: column(values) for name, values in (listed.contexts if listed else {}).items()
+        }
+        if self._tenants:
+            own = contexts.get("tenant", [None] * groups)[:groups]
+            contexts["tenant"] = own + [self._tenants[t] if t >= 0 else None for t in tenants]
         rows = 0 if listed is None else len(np.unique(self._spelled_rows()))
-        spellings = rows + int(counts.spellings[more].sum())
+        spellings = rows + int(counts.spellings[np.unique(more)].sum())
         return Entries(
             phrases,
-            np.concatenate([weight, np.zeros(len(more))]) + counts.popular[form],
-            counts.recent[form],
+            np.concatenate([weight + counts.popular[form], popular]),
+            np.concatenate([counts.recent[form], recent]),
             column(listed.ids if listed else None),
             column(listed.payloads if listed else None),
-            {name: column(values) for name, values in (listed.contexts if listed else {}).items()},
+            contexts,
             spellings,
             counts.shy,
         )
 
+    def _of_logs(
+        self, counts: FormCounts, until: int | None
+    ) -> tuple[np.ndarray, list[int], np.ndarray, np.ndarray]:
+        """Return what the logs alone make entries of: form, tenant (-1: nobody's own), counts."""
+        if not self._tenants:
+            more = np.flatnonzero(counts.opened & ~self._in_list())
+            return more, [-1] * len(more), counts.popular[more], counts.recent[more]
+        popular, recent, opened = _counted(self._apart, len(self._form_apart), until)
+        chosen = np.flatnonzero(opened & ~self._in_list()[self._form_apart])
+        tenants = self._tenant_apart[chosen].tolist()
+        return self._form_apart[chosen], tenants, popular[chosen], recent[chosen]
+
     def counts(self, *, until: int | None = None) -> FormCounts:
         """Count submissions as of a moment (microseconds since 1970); by default of the end."""
         events, size = self.submissions, len(self.forms)
-        now = int(events.at.max(initial=0)) + 1 if until is None else until
-        before = events.at < now
-        recent = before & (events.at >= now - WINDOW)
-        opened = np.bincount(events.query[before], events.opens[before], size) > 0
+        before = _before(events, until)
+        popular, recent, opened = _counted(events, size, until)
+        if self._tenants:
+            own = _counted(self._apart, len(self._form_apart), until)[2]
+            opened = np.bincount(self._form_apart[own], minlength=size) > 0
         seen = np.bincount(events.query[before], minlength=size) > 0
-        in_list = np.zeros(size, bool)
-        if self.listed is not None:
-            in_list[self._form_of_row] = True
         return FormCounts(
-            np.bincount(events.query[before], events.count[before], size),
-            np.bincount(events.query[recent], events.count[recent], size),
+            popular,
+            recent,
             opened,
             [self.texts[t] if t >= 0 else "" for t in self._spelled(before)],
             np.bincount(self.form_of, minlength=size),
-            int((seen & ~opened & ~in_list).sum()),
+            int((seen & ~opened & ~self._in_list()).sum()),
         )
 
     @property
@@ -229,7 +262,7 @@ class Gathered:
                 (names[events.user[e]], self.texts[self.query[e]])
                 for e in range(len(events.at) - held, len(events.at))
             ],
-            bool(events.opens[:before].any()),
+            bool((self._apart if self._tenants else events).opens[:before].any()),
             bool((events.user[:before] >= 0).any()),
             int(events.at[before - 1]) - int(events.at[0]),
         )
@@ -259,10 +292,14 @@ class Gathered:
 
     def kept_back(self) -> dict[str, Any]:
         """Say what `k_users.kept_back` does, of all users and of each tenant's."""
-        vouched = np.zeros(len(self.forms), bool)
-        if self.listed is not None:
-            vouched[self._form_of_row] = True
-        return kept_back(self.submissions, vouched, *self._tenants)
+        vouched = self._in_list()
+        if not self._tenants:
+            return kept_back(self.submissions, vouched, (), self._tenant)
+        # A phrase counts once for each tenant whose own it is; of a list, once in all.
+        silent = vouched.copy()
+        silent[self._form_apart] = False
+        vouched = np.append(vouched[self._form_apart], np.ones(int(silent.sum()), bool))
+        return kept_back(self._apart, vouched, self._tenants, self._tenant)
 
     def _spelled(self, before: np.ndarray) -> np.ndarray:
         """Text by which each form of the logs was submitted most, the first of equals."""
@@ -282,6 +319,24 @@ class Gathered:
     def _spelled_rows(self) -> np.ndarray:
         assert self.listed is not None
         return _numbered([_codes(self.listed.phrases)[self._rows], *self._context_codes()])
+
+
+def _before(events: Submissions, until: int | None) -> np.ndarray:
+    return np.ones(len(events.at), bool) if until is None else events.at < until
+
+
+def _counted(
+    events: Submissions, size: int, until: int | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Count submissions by query as of a moment: all, the latest, and whether it is opened."""
+    before = _before(events, until)
+    now = int(events.at.max(initial=0)) + 1 if until is None else until
+    recent = before & (events.at >= now - WINDOW)
+    return (
+        np.bincount(events.query[before], events.count[before], size),
+        np.bincount(events.query[recent], events.count[recent], size),
+        np.bincount(events.query[before], events.opens[before], size) > 0,
+    )
 
 
 def _codes(column: pa.Array) -> np.ndarray:

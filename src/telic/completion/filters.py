@@ -139,28 +139,35 @@ class Filter:
         self.wanted = contexts.wanted(where)
         self._boost, self._unit = boost or {}, unit
         contexts.boosts(np.empty(0, np.int64), self._boost)  # says what is wrong with them
-        # The heaviest with any set of boosted values: no other can come first with its boosts.
+        # The heaviest with any set of boosted values, and what the boosts add to it: a phrase that
+        # has just these values and is not among them is no better.
         choices = [[None, *self._boost.get(name, {})] for name in contexts.names]
-        self._asked = [
-            contexts.wanted({n: v for n, v in zip(contexts.names, chosen, strict=True) if v})
-            for chosen in product(*choices)
-        ]
+        self._asked = []
+        for values in product(*choices):
+            chosen = {n: v for n, v in zip(contexts.names, values, strict=True) if v}
+            added = sum(np.log(self._boost[name][value]) for name, value in chosen.items())
+            self._asked.append((contexts.wanted(chosen), unit * float(added)))
 
     def top(self, prefix: str, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the k best ids that begin with a prefix, and their boosted weights, best first."""
         lo, hi = self._index.range(prefix)
         many = 2 * k
         while True:
-            asked = [self._heaviest(lo, hi, many, boosted) for boosted in self._asked]
+            asked = [self._heaviest(lo, hi, many, boosted) for boosted, _ in self._asked]
             ids = np.unique(np.concatenate(asked))
             weights = self.boosted(ids)
             order = np.lexsort((ids, -weights))
             ids, weights = ids[order], weights[order]
             texts = [self._index.phrase(id) for id in ids.tolist()]
             new = sorted({text: i for i, text in reversed(list(enumerate(texts)))}.values())
-            if len(new) >= k or all(len(found) < many for found in asked):
+            unseen = [
+                self._index.weights[found[-1]] + added
+                for found, (_, added) in zip(asked, self._asked, strict=True)
+                if len(found) == many
+            ]
+            if not unseen or (len(new) >= k and weights[new[k - 1]] >= max(unseen)):
                 return ids[new[:k]], weights[new[:k]]
-            many *= 4  # the same text in many contexts
+            many *= 4  # the same text in many contexts, or phrases that a boost below 1 holds back
 
     def boosted(self, ids: np.ndarray) -> np.ndarray:
         """Return the weights of phrases with what the boosts add."""
