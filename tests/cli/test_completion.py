@@ -375,13 +375,13 @@ def test_a_user_is_forgotten_by_the_model_and_its_database(telic, tmp_path):
 def test_inspect_says_what_k_costs_in_all_and_by_tenant(telic, tmp_path):
     log, titles, model = (tmp_path / name for name in ("log.csv", "titles.txt", "model"))
     rows = [f"buy pills,2026-01-01,x{i},shop,198.51.100.0" for i in range(9)]
-    rows += [f"tea,2026-01-01,u{i},{'shop' if i else 'club'},192.0.2.{i}" for i in range(3)]
+    rows += [f"tea,2026-01-01,u{i},{'shop' if i else 'club'},192.0.2.{i}" for i in range(4)]
     log.write_text("\n".join(["query,at,user,tenant,network", *rows]))
     titles.write_text("tea\n")
     assert telic("completion", "fit", log, model)[0] == 0
     code, out, _ = telic("completion", "inspect", model, "--k")
     assert code == 0
-    assert "\n    3: 1 phrases, 25.0% of the submissions of named users; lost: 1, 75.0%\n" in out
+    assert "\n    3: 1 phrases, 23.1% of the submissions of named users; lost: 2, 76.9%\n" in out
     _, out, _ = telic("completion", "inspect", model, "--k", "--json")
     said = json.loads(out)["if k users must have submitted a phrase"]["by tenant"]
     assert set(said) == {"shop", "club"}
