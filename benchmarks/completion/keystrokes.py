@@ -5,8 +5,8 @@ import time
 import numpy as np
 
 from telic.completion import Completer, PrefixIndex, Relevance, UserState
-from telic.completion.adaqac import Design
-from telic.completion.harm import Gate
+from telic.completion.learning.adaqac import Design
+from telic.completion.learning.harm import Gate
 
 
 def made_up_completer(size=33_000):

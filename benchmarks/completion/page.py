@@ -16,7 +16,7 @@ from benchmarks.completion.keystrokes import keystrokes
 from benchmarks.form import Run, grid
 from telic.choice import Elastic, FactoredChoices, fit_saga, fit_sdca
 from telic.completion import Phone, PhoneRanker
-from telic.completion.appaware import AppTable
+from telic.completion.learning.appaware import AppTable
 from telic.data import save_model
 
 PENALTY = Elastic(1e-4, 1e-4)

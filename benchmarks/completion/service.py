@@ -150,7 +150,7 @@ def served(kind, model, database) -> Iterator[tuple[int, int]]:
 
 def fixed(kind, settings):
     """Return an application that answers everything with the same body."""
-    from telic.serve.connections import Connections
+    from telic.serve.http.connections import Connections
 
     body = b"x" * BODY
     if kind == "starlette":
@@ -179,7 +179,8 @@ def fixed(kind, settings):
 def child(kind, model, database):
     """Serve what `kind` names until terminated; print the port."""
     from telic.completion import Completer
-    from telic.serve import Settings, run, server
+    from telic.serve import Settings, run
+    from telic.serve.process import server
 
     settings = Settings(database, port=0)
     if kind != "service":

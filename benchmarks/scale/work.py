@@ -55,7 +55,7 @@ def write_design(folder: Path, rows: int, width: int) -> None:
 
 
 def count_in_pieces(folder: Path, memory: str) -> None:
-    from telic.completion.fit_in_pieces import count_logs
+    from telic.completion.fit.from_pieces import count_logs
     from telic.data.file_kinds import shape_of
     from telic.data.pieces import open_pieces
     from telic.scale import Local

@@ -343,7 +343,7 @@ def test_a_list_and_a_query_log_go_together(telic, tmp_path):
 
 def test_a_user_is_forgotten_by_the_model_and_its_database(telic, tmp_path):
     from telic.completion import Completer, Lesson
-    from telic.serve.store import Store, Submission
+    from telic.serve.state.store import Store, Submission
 
     (tmp_path / "log.csv").write_text("query,at,user\nsecret,2026-01-01,ada\ntea,2026-01-01,bob\n")
     (tmp_path / "deny.txt").write_text("*ea*\n")

@@ -4,18 +4,16 @@ import numpy as np
 import pytest
 
 from telic.choice import Elastic
-from telic.completion import CAREFUL, Completer, Replay, appaware_evaluation, fit_completer
-from telic.completion.adaqac import PAPER, Design
-from telic.completion.app_features import MOST_RECENT, OpenedShares, Signals
-from telic.completion.appaware import fit_appaware
-from telic.completion.appaware_evaluation import (
-    VARIANTS,
-    fit_phone_models,
-    try_phone_models,
-)
-from telic.completion.fitting import completer_of
-from telic.completion.models import fit_relevance, recounted
-from telic.completion.replay import TEST, TRAIN, VALID
+from telic.completion import CAREFUL, Completer, Replay, fit_completer
+from telic.completion.evaluation.appaware_evaluation import try_phone_models
+from telic.completion.fit import phone_models
+from telic.completion.fit.from_compositions import completer_of
+from telic.completion.fit.models import fit_relevance, recounted
+from telic.completion.fit.phone_models import VARIANTS, fit_phone_models
+from telic.completion.learning.adaqac import PAPER, Design
+from telic.completion.learning.app_features import MOST_RECENT, OpenedShares, Signals
+from telic.completion.learning.appaware import fit_appaware
+from telic.completion.learning.replay import TEST, TRAIN, VALID
 from telic.data.compositions import read_compositions
 from telic.data.queries import read_queries
 from telic.errors import InputError
@@ -147,7 +145,7 @@ def test_counting_popularity_anew_is_no_gain_of_apps(misled, monkeypatch):
         return [r["difference"] for r in rows if r["prefixes"] == "all" and r["difference"]]
 
     assert max(gains()) < 0.01
-    monkeypatch.setattr(appaware_evaluation, "recounted", lambda replay, relevance, n: relevance)
+    monkeypatch.setattr(phone_models, "recounted", lambda replay, relevance, n: relevance)
     assert min(gains()) > 0.02
 
 

@@ -5,10 +5,10 @@ import pytest
 
 from telic.choice import Choices, fit_groups
 from telic.completion import CAREFUL
-from telic.completion.adaqac import Design, unpersonalised
-from telic.completion.feedback import LONGEST_AT, WIDTH
-from telic.completion.filtering_qac import Filtering, tune_filtering
-from telic.completion.replay import Moments
+from telic.completion.learning.adaqac import Design, unpersonalised
+from telic.completion.learning.feedback import LONGEST_AT, WIDTH
+from telic.completion.learning.filtering_qac import Filtering, tune_filtering
+from telic.completion.learning.replay import Moments
 
 
 def moments_of(candidates):

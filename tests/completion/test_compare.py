@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 from telic.completion import compare_completers, fit_completer, fit_files
-from telic.completion.compare import walk
-from telic.completion.replay import Replay
+from telic.completion.evaluation.compare import walk
+from telic.completion.learning.replay import Replay
 from telic.data.compositions import read_compositions
 from telic.errors import InputError
 

@@ -22,9 +22,9 @@ from telic.completion import (
     fit_completer,
     fold,
 )
-from telic.completion.adaqac import Design, OnlineRule
-from telic.completion.harm import ALLOWANCE, FORGETTING, Gate, RunningCheck, gate_facts
-from telic.completion.models import fit_models
+from telic.completion.fit.models import fit_models
+from telic.completion.learning.adaqac import Design, OnlineRule
+from telic.completion.learning.harm import ALLOWANCE, FORGETTING, Gate, RunningCheck, gate_facts
 from telic.data import save_model
 from telic.data.compositions import read_compositions
 from telic.errors import InputError, ModelError
@@ -322,7 +322,7 @@ def test_a_model_from_before_the_rule_was_kept_is_refused(tmp_path, monkeypatch)
         old = {name: value for name, value in meta.items() if name != "schedule"}
         save_model(folder, kind=kind, meta=old, arrays=arrays, mapped=mapped)
 
-    monkeypatch.setattr("telic.completion.completer.save_model", without_rule)
+    monkeypatch.setattr("telic.completion.box.completer.save_model", without_rule)
     make_completer(["tea"], [1.0]).save(tmp_path / "model")
     with pytest.raises(ModelError, match="Fit it again"):
         Completer.load(tmp_path / "model")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.completion import Completer, PrefixIndex, fit_files, fold
-from telic.completion.filters import Contexts, Filter
+from telic.completion.engine.filters import Contexts, Filter
 from telic.errors import InputError
 
 VALUES = st.sampled_from(["x", "y", None])

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from telic.completion import harm
-from telic.completion.harm import (
+from telic.completion.learning import harm
+from telic.completion.learning.harm import (
     ALLOWANCE,
     BUDGET,
     FORGETTING,

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.completion import Completer, fit_files
-from telic.completion.entries import FEWEST, Gathered
-from telic.completion.k_users import BY_TENANT, KEPT_BACK, KS, kept_back
-from telic.completion.relevance import Submissions
-from telic.completion.sources import read_sources
+from telic.completion.fit.entries import FEWEST, Gathered
+from telic.completion.fit.k_users import BY_TENANT, KEPT_BACK, KS, kept_back
+from telic.completion.fit.sources import read_sources
+from telic.completion.learning.relevance import Submissions
 from telic.errors import InputError
 from telic.scale import Local
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.completion import Completer, PrefixIndex, fit_files, fold
-from telic.completion.cold_start import with_words
-from telic.completion.live_changes import Live, compacted
-from telic.completion.rules import DenyList, Synonyms
+from telic.completion.box.live_changes import Live, compacted
+from telic.completion.engine.rules import DenyList, Synonyms
+from telic.completion.fit.from_files import with_words
 from telic.errors import InputError
 
 

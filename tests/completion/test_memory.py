@@ -10,10 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.completion import Completer, PrefixIndex, Relevance
-from telic.completion.adaqac import Design
-from telic.completion.feedback import FEATURES, LISTS, WIDTH, Feedback, observe_list, read_rows
-from telic.completion.gains import CANDIDATES, Gains
-from telic.completion.harm import Gate
+from telic.completion.learning.adaqac import Design
+from telic.completion.learning.feedback import (
+    FEATURES,
+    LISTS,
+    WIDTH,
+    Feedback,
+    observe_list,
+    read_rows,
+)
+from telic.completion.learning.gains import CANDIDATES, Gains
+from telic.completion.learning.harm import Gate
 
 TEXTS = [b"tea", b"tea pot", b"te", b"t-shirt", b"tea-time", b"teak"]
 TEXTS += [b"t%d" % i for i in range(14)]

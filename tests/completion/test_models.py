@@ -9,15 +9,21 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from telic.choice import fit_pooled
-from telic.completion import CAREFUL, PAPER, Replay, evaluate, models
-from telic.completion.adaqac import Design, online, training_choices, unpersonalised
-from telic.completion.evaluation import PREFIXES, evaluate_models, measures, slices_of
-from telic.completion.feedback import LONGEST_AT, WIDTH
-from telic.completion.filtering_qac import Filtering, tune_filtering
-from telic.completion.harm import PREFIX_BINS, Gate, bin_of
-from telic.completion.models import LEAST, MODELS, fit_models, fit_relevance
-from telic.completion.relevance import Relevance
-from telic.completion.replay import TEST, TRAIN, VALID, Moments
+from telic.completion import CAREFUL, PAPER, Replay, evaluate
+from telic.completion.evaluation.adaqac_evaluation import (
+    PREFIXES,
+    evaluate_models,
+    measures,
+    slices_of,
+)
+from telic.completion.fit import models
+from telic.completion.fit.models import LEAST, MODELS, fit_models, fit_relevance
+from telic.completion.learning.adaqac import Design, online, training_choices, unpersonalised
+from telic.completion.learning.feedback import LONGEST_AT, WIDTH
+from telic.completion.learning.filtering_qac import Filtering, tune_filtering
+from telic.completion.learning.harm import PREFIX_BINS, Gate, bin_of
+from telic.completion.learning.relevance import Relevance
+from telic.completion.learning.replay import TEST, TRAIN, VALID, Moments
 from telic.data.compositions import read_compositions
 from telic.data.queries import read_queries
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
@@ -213,7 +219,7 @@ def test_planted_feedback_is_found_and_its_rows_are_complete(readers, fitted):
 def test_ranks_do_not_depend_on_the_size_of_the_pieces(readers, fitted, monkeypatch):
     moments = readers.moments(fitted.relevance, readers.last_keystrokes(TEST))
     whole = fitted.reciprocal_ranks(readers, moments)
-    monkeypatch.setattr("telic.completion.models.CHUNK", 7)
+    monkeypatch.setattr("telic.completion.fit.models.CHUNK", 7)
     for model, ranks in fitted.reciprocal_ranks(readers, moments).items():
         np.testing.assert_array_equal(ranks, whole[model])
 

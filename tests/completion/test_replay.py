@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from telic.completion.feedback import Feedback
-from telic.completion.folding import fold
-from telic.completion.relevance import Relevance
-from telic.completion.replay import TEST, TRAIN, VALID, Replay
+from telic.completion.engine.folding import fold
+from telic.completion.learning.feedback import Feedback
+from telic.completion.learning.relevance import Relevance
+from telic.completion.learning.replay import TEST, TRAIN, VALID, Replay
 from telic.data.compositions import read_compositions
 from telic.data.queries import read_queries
 from telic.errors import InputError

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from telic.completion import CAREFUL, PAPER, Replay, evaluate
-from telic.completion.appaware_evaluation import evaluate_phones
-from telic.completion.dwell_times import dwell_histograms, not_submitted
-from telic.completion.findings import findings
-from telic.completion.report import (
+from telic.completion.evaluation.appaware_evaluation import evaluate_phones
+from telic.completion.evaluation.findings import findings
+from telic.completion.evaluation.report import (
     accuracy_table,
     apps_summary,
     feedback_summary,
     lengths_table,
     overview_table,
 )
+from telic.completion.learning.dwell_times import dwell_histograms, not_submitted
 from telic.data.compositions import read_compositions
 
 

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.completion import BOUNDED, CAREFUL, PAPER, Completer, PrefixIndex, Relevance, Replay
-from telic.completion.adaqac import Design
-from telic.completion.feedback import Feedback
-from telic.completion.findings import most_feedback
-from telic.completion.harm import Gate
-from telic.completion.models import fit_models, fit_relevance
-from telic.completion.replay import TEST, TRAIN, VALID
-from telic.completion.saturation import D, Saturation, bounded, limits
+from telic.completion.evaluation.findings import most_feedback
+from telic.completion.fit.models import fit_models, fit_relevance
+from telic.completion.learning.adaqac import Design
+from telic.completion.learning.feedback import Feedback
+from telic.completion.learning.harm import Gate
+from telic.completion.learning.replay import TEST, TRAIN, VALID
+from telic.completion.learning.saturation import D, Saturation, bounded, limits
 from telic.data.compositions import read_compositions
 from telic.data.queries import read_queries
 from telic.errors import InputError

@@ -10,11 +10,12 @@ import pytest
 
 from telic.choice import Elastic
 from telic.completion import CAREFUL, PAPER, Replay, evaluate
-from telic.completion.appaware_evaluation import fit_phone_models, try_phone_models
-from telic.completion.evaluation import evaluate_models
-from telic.completion.fitting import completer_of
-from telic.completion.models import fit_models, fit_relevance
-from telic.completion.replay import TEST
+from telic.completion.evaluation.adaqac_evaluation import evaluate_models
+from telic.completion.evaluation.appaware_evaluation import try_phone_models
+from telic.completion.fit.from_compositions import completer_of
+from telic.completion.fit.models import fit_models, fit_relevance
+from telic.completion.fit.phone_models import fit_phone_models
+from telic.completion.learning.replay import TEST
 from telic.data.compositions import read_compositions
 from telic.data.queries import read_queries
 from telic.simulate import Affinity, Catalogue, simulate_phones, simulate_typists

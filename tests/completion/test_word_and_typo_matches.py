@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.completion import Completer, fit_files
-from telic.completion.word_and_typo_matches import OwnWords
-from telic.completion.words import words_of
+from telic.completion.box.word_and_typo_matches import OwnWords
+from telic.completion.engine.word_index import words_of
 
 TITLES = {
     "Apple iPhone 14": 50,

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from telic.completion.folding import fold
+from telic.completion.engine.folding import fold
 
 
 def is_word(character):

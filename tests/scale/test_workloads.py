@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 
 from telic.auc import Design, ExactAUC, auc_in_pieces, exact_in_pieces, moments_of
 from telic.cli import app
-from telic.completion import cold_start, fit_files, fit_in_pieces
-from telic.completion.entries import Gathered
+from telic.completion import fit_files
+from telic.completion.fit import from_files, from_pieces
+from telic.completion.fit.entries import Gathered
 from telic.data.file_kinds import shape_of
 from telic.data.phrases import read_query_log
 from telic.data.pieces import open_pieces
@@ -58,8 +59,8 @@ def small_pieces(monkeypatch):
         work.mkdir(parents=True, exist_ok=True)
         return {"rows": 600, "buckets": 3}
 
-    monkeypatch.setattr(fit_in_pieces, "_plan", plan)
-    monkeypatch.setattr(cold_start, "HELD_OUT", 60)
+    monkeypatch.setattr(from_pieces, "_plan", plan)
+    monkeypatch.setattr(from_files, "HELD_OUT", 60)
 
 
 @pytest.fixture
@@ -147,7 +148,7 @@ def test_what_does_not_fit_is_said(tmp_path, small_pieces):
 
 def test_the_command_takes_memory_or_a_cluster(cluster, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # relative names are this process's, not a worker's
-    monkeypatch.setattr(cold_start, "HELD_OUT", 60)
+    monkeypatch.setattr(from_files, "HELD_OUT", 60)
     query_log(tmp_path / "log.parquet")
     lines = []
     for number, options in enumerate(([], ["--memory", "1GiB"], ["--cluster", cluster.address])):
@@ -371,10 +372,10 @@ def test_counts_of_any_moment_are_those_of_the_whole_log(small_pieces, seed, tmp
     pieces = open_pieces(tmp_path / "log.parquet")
     shape = shape_of(pieces)
     whole = Gathered(None, [read_query_log(pieces, shape)])
-    counts = fit_in_pieces.count_logs(
+    counts = from_pieces.count_logs(
         [(str(tmp_path / "log.parquet"), shape)], Local(threads=2), tmp_path / "job"
     )
-    found = fit_in_pieces.CountedLog(None, counts, memory=2**30)
+    found = from_pieces.CountedLog(None, counts, memory=2**30)
     held = whole.held_out(1000)
     assert found.held_out(1000) == held
     assert (at == held.split).sum() > 5, "the moment ties"

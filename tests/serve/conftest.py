@@ -11,11 +11,11 @@ from sqlalchemy import create_engine
 from starlette.testclient import TestClient
 
 from telic.completion import Completer, PrefixIndex, Relevance, UserState
-from telic.completion.adaqac import Design
-from telic.completion.feedback import FEATURES
-from telic.completion.harm import Gate
+from telic.completion.learning.adaqac import Design
+from telic.completion.learning.feedback import FEATURES
+from telic.completion.learning.harm import Gate
 from telic.serve import Settings, create_app
-from telic.serve.store import Store
+from telic.serve.state.store import Store
 
 sys.path.insert(0, str(Path(__file__).parent))
 import postgresql_server

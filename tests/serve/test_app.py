@@ -17,8 +17,8 @@ from starlette.testclient import TestClient
 
 from telic.completion import fit_files
 from telic.serve import create_app
-from telic.serve.open_compositions import Sessions
-from telic.serve.store import Store
+from telic.serve.state.open_compositions import Sessions
+from telic.serve.state.store import Store
 
 ADA = {"user": "ada", "composition": "c1"}
 

@@ -13,10 +13,10 @@ from starlette.testclient import TestClient
 
 from telic.errors import InputError
 from telic.serve import Settings, create_app
-from telic.serve.rates import Rates, network_of
-from telic.serve.store import Store
-from telic.serve.tenants import add_key, read_tenants
-from telic.serve.tokens import TokenError, digest_of, read_token, sign_user
+from telic.serve.callers.rates import Rates, network_of
+from telic.serve.callers.tenants import add_key, read_tenants
+from telic.serve.callers.tokens import TokenError, digest_of, read_token, sign_user
+from telic.serve.state.store import Store
 
 SHOP, FORUM = "https://shop.example", "https://forum.example"
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from telic.serve import Settings, serving
+from telic.serve.callers.tenants import add_key
+from telic.serve.callers.tokens import sign_user
 from telic.serve.client import Client, ServiceError
-from telic.serve.tenants import add_key
-from telic.serve.tokens import sign_user
 
 
 @pytest.fixture(scope="module")

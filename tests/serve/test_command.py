@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from telic.cli import main
-from telic.serve.server import listen
+from telic.serve.process.server import listen
 
 
 def command(monkeypatch, capsys, *arguments):

@@ -15,7 +15,7 @@ import pytest
 
 from telic.errors import InputError
 from telic.serve import serving
-from telic.serve.connections import Connection, Connections, reserve_files
+from telic.serve.http.connections import Connection, Connections, reserve_files
 
 HEAD = b"POST /submit HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 

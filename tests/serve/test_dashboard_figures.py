@@ -10,10 +10,10 @@ from starlette.testclient import TestClient
 
 from telic.completion import Lesson
 from telic.serve import create_app
-from telic.serve.metrics import Seen
-from telic.serve.store import SUBMISSIONS, Store, Submission, _now
-from telic.serve.tenants import add_key
-from telic.serve.tokens import sign_user
+from telic.serve.callers.tenants import add_key
+from telic.serve.callers.tokens import sign_user
+from telic.serve.operation.metrics import Seen
+from telic.serve.state.store import SUBMISSIONS, Store, Submission, _now
 
 
 def test_figures_are_what_they_are_defined_as(completer, any_settings):

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from telic.serve import Settings, serving
-from telic.serve.settings_sources import read_settings, split_options
-from telic.serve.tenants import add_key
+from telic.serve.callers.tenants import add_key
+from telic.serve.operation.settings_sources import read_settings, split_options
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 NGINX = shutil.which("nginx") or shutil.which("/usr/sbin/nginx")

@@ -20,7 +20,7 @@ import pytest
 
 from telic.completion import PrefixIndex
 from telic.serve import Settings
-from telic.serve.store import Store
+from telic.serve.state.store import Store
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/task").is_dir(), reason="finds child processes in Linux's /proc"

@@ -8,9 +8,9 @@ from sqlalchemy import create_engine
 from starlette.testclient import TestClient
 
 from telic.serve import create_app
-from telic.serve.metrics import Metrics, Seen
-from telic.serve.tenants import add_key
-from telic.serve.traces import Traced
+from telic.serve.callers.tenants import add_key
+from telic.serve.operation.metrics import Metrics, Seen
+from telic.serve.operation.traces import Traced
 
 ADA = {"user": "ada", "composition": "c"}
 

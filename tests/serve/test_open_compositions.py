@@ -10,9 +10,9 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from sqlalchemy.exc import OperationalError
 
-from telic.serve.async_store import Journal
-from telic.serve.open_compositions import Sessions
-from telic.serve.store import DamagedStateError, Store, StoreError
+from telic.serve.state.async_store import Journal
+from telic.serve.state.open_compositions import Sessions
+from telic.serve.state.store import DamagedStateError, Store, StoreError
 
 
 class Clock:
@@ -316,7 +316,7 @@ def test_a_store_that_fails_makes_one_begin_with_what_is_known(
         assert sessions.suggest("sa", user, "c") == directly_of(completer, user, [("sa", 0.0)])
     assert caplog.text.count("the server is gone") == 1  # and not for each
     monkeypatch.undo()
-    monkeypatch.setattr("telic.serve.async_store.EVERY", 0.0)
+    monkeypatch.setattr("telic.serve.state.async_store.EVERY", 0.0)
     for _ in range(200):
         if sessions.journal.problem is None:
             break

@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
 from starlette.routing import Route
 
 from telic.serve import Settings, create_app, serving
-from telic.serve.openapi import ANSWERS, openapi
+from telic.serve.requests.openapi import ANSWERS, openapi
 
 # Not among them: that whatever the description allows is accepted (a query of combining marks alone
 # is blank), and that whatever it does not name is refused (parameters of others are ignored).

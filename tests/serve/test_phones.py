@@ -4,7 +4,7 @@ from playwright.sync_api import expect
 from starlette.testclient import TestClient
 
 from telic.completion import PhoneRanker, PrefixIndex
-from telic.completion.appaware import AppTable
+from telic.completion.learning.appaware import AppTable
 from telic.errors import InputError
 from telic.serve import Settings, create_app, serving
 

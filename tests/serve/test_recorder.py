@@ -9,7 +9,7 @@ import pytest
 
 from telic.data.ubi import read_ubi
 from telic.errors import InputError
-from telic.serve.recorder import Recorder, erase, recorded
+from telic.serve.state.recorder import Recorder, erase, recorded
 
 
 def started(*given, **limits):

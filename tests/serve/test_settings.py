@@ -9,7 +9,7 @@ import pytest
 
 from telic.errors import InputError
 from telic.serve import Settings
-from telic.serve.settings_sources import (
+from telic.serve.operation.settings_sources import (
     option_of,
     read_settings,
     settings_page,
@@ -22,7 +22,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def test_the_page_of_settings_is_the_table():
     expected = (DOCS / "service-settings.md").read_text(encoding="utf-8")
-    assert settings_page() == expected, "python -m telic.serve.settings_sources writes it anew"
+    assert settings_page() == expected, "make it: python -m telic.serve.operation.settings_sources"
 
 
 def test_an_option_goes_before_a_variable_and_that_before_the_file(tmp_path):

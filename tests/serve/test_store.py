@@ -18,11 +18,11 @@ from sqlalchemy.exc import OperationalError
 from starlette.testclient import TestClient
 
 from telic.completion import Lesson, Relevance
-from telic.completion.adaqac import Design
-from telic.completion.feedback import FEATURES
+from telic.completion.learning.adaqac import Design
+from telic.completion.learning.feedback import FEATURES
 from telic.errors import InputError
 from telic.serve import Settings, create_app
-from telic.serve.store import (
+from telic.serve.state.store import (
     DamagedStateError,
     Store,
     StoreError,
@@ -291,8 +291,8 @@ def test_a_server_that_refuses_is_named_without_the_password(completer, monkeypa
     def refuse(engine):
         raise OperationalError(None, None, Exception("the server is down"))
 
-    monkeypatch.setattr("telic.serve.store._TABLES.create_all", refuse)
-    monkeypatch.setattr("telic.serve.store.open_engine", lambda url: MagicMock())
+    monkeypatch.setattr("telic.serve.state.store._TABLES.create_all", refuse)
+    monkeypatch.setattr("telic.serve.state.store.open_engine", lambda url: MagicMock())
     with pytest.raises(InputError, match=r"host/x: cannot be opened.*the server is down") as error:
         Store("postgresql+psycopg://bob:hunter2@host/x?sslpassword=hunter2", completer)
     assert "hunter2" not in str(error.value)

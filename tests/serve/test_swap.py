@@ -16,8 +16,8 @@ from starlette.testclient import TestClient
 from telic.completion import PrefixIndex
 from telic.errors import InputError
 from telic.serve import create_app, serving
-from telic.serve.logs import JsonLines, log_config
-from telic.serve.swap import Swapping
+from telic.serve.operation.logs import JsonLines, log_config
+from telic.serve.process.swap import Swapping
 
 ADA = {"user": "ada", "composition": "c"}
 

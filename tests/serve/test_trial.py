@@ -10,11 +10,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from telic import cli
-from telic.completion.trial import judge_trial
+from telic.completion.evaluation.trial import judge_trial
 from telic.data.ubi import Arm, read_ubi
 from telic.errors import InputError
 from telic.serve import Settings, create_app
-from telic.serve.recorder import Recorder
+from telic.serve.state.recorder import Recorder
 from telic.simulate.trials import simulate_trial
 
 

@@ -10,14 +10,14 @@ from telic.cli import (
     auc_compare,  # noqa: F401 (adds to auc)
     cluster,
     completion,
+    completion_box,  # noqa: F401 (adds to completion)
+    completion_service,  # noqa: F401 (adds to completion)
+    completion_signals,  # noqa: F401 (adds to completion)
+    completion_trials,  # noqa: F401 (adds to completion)
     privacy,
     privacy_attacks,  # noqa: F401 (adds to privacy)
     privacy_networks,  # noqa: F401 (adds to privacy)
     privacy_release,  # noqa: F401 (adds to privacy)
-    search_box,  # noqa: F401 (adds to completion)
-    search_service,  # noqa: F401 (adds to completion)
-    search_trials,  # noqa: F401 (adds to completion)
-    signals,  # noqa: F401 (adds to completion)
     specialty,
     study,
 )

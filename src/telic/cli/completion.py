@@ -12,7 +12,7 @@ from telic.errors import InputError
 
 if TYPE_CHECKING:
     from telic.completion import Protocol, Replay
-    from telic.completion.report import Summary
+    from telic.completion.evaluation.report import Summary
 
 app = typer.Typer(
     help="Query completion that adapts to what the user skipped.", no_args_is_help=True
@@ -73,7 +73,7 @@ def protocols_of(name: str) -> "tuple[Protocol, ...]":
 
 def relevances_of(names: list[str] | None) -> tuple[str, ...]:
     """Return the relevance scores asked for; all five by default."""
-    from telic.completion.relevance import NAMES
+    from telic.completion.learning.relevance import NAMES
 
     for name in names or ():
         if name not in NAMES:
@@ -195,8 +195,8 @@ def evaluate(
 ) -> None:
     """Measure on a log what feedback, or the phone's apps, add to the static order."""
     from telic.completion import evaluate as run
-    from telic.completion.appaware_evaluation import evaluate_phones
-    from telic.completion.report import apps_summary, feedback_summary
+    from telic.completion.evaluation.appaware_evaluation import evaluate_phones
+    from telic.completion.evaluation.report import apps_summary, feedback_summary
     from telic.data import check_output
 
     if model not in ("adaqac", "appaware"):

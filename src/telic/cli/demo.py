@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from telic.completion import Replay
-    from telic.completion.report import Summary
+    from telic.completion.evaluation.report import Summary
     from telic.report import Report
 
 SEEDS = 5
@@ -42,7 +42,7 @@ def demo(
     import pyarrow.parquet as pq
 
     from telic.completion import fit_completer
-    from telic.completion.relevance import NAMES
+    from telic.completion.learning.relevance import NAMES
     from telic.data import atomic_path, check_output
 
     measured: Callable[..., tuple[pa.Table, Replay, Summary]]
@@ -70,7 +70,7 @@ def demo(
     tell(replace(summary, facts=summary.facts | {"seconds": seconds}), as_json=as_json)
     console.print(f"{seconds:.0f} s; log, model and report are in {out}/ (open {page})")
     if serve:
-        from telic.cli.search_service import serve as open_search_box
+        from telic.cli.completion_service import serve as open_search_box
 
         if phone:
             console.print("Two phones side by side: add /phones to the address.")
@@ -82,7 +82,7 @@ def _typists(
 ) -> "tuple[pa.Table, Replay, Summary]":
     """Simulate typists over the world's places, measure every model, and the dwell control."""
     from telic.completion import CAREFUL, PAPER, evaluate
-    from telic.completion.report import feedback_summary
+    from telic.completion.evaluation.report import feedback_summary
     from telic.simulate import (
         controls_table,
         dwell_control,
@@ -133,8 +133,8 @@ def _phones(
     seed: int, progress: Callable[[str], None], executor: Executor
 ) -> "tuple[pa.Table, Replay, Summary]":
     """Simulate phones and measure AppAware."""
-    from telic.completion.appaware_evaluation import evaluate_phones
-    from telic.completion.report import apps_summary
+    from telic.completion.evaluation.appaware_evaluation import evaluate_phones
+    from telic.completion.evaluation.report import apps_summary
     from telic.simulate import example_phones, simulate_phones, simulated_replay
 
     progress("simulating phones")

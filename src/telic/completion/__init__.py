@@ -1,21 +1,21 @@
 """Query completion that adapts while the user types: adaQAC, AppAware and their rivals."""
 
-from telic.completion.adaqac import BOUNDED, CAREFUL, PAPER, PROTOCOLS, Protocol
-from telic.completion.cold_start import fit_files
-from telic.completion.compare import compare_completers
-from telic.completion.completer import Completer
-from telic.completion.composition import Composition, Lesson
-from telic.completion.evaluation import Result, evaluate
-from telic.completion.fitting import fit_completer
-from telic.completion.folding import fold
-from telic.completion.index import PrefixIndex
-from telic.completion.phones import Phone, PhoneRanker
-from telic.completion.relevance import Relevance
-from telic.completion.replay import Replay
-from telic.completion.rules import DenyList, Synonyms
-from telic.completion.saturation import Saturation
-from telic.completion.suggestion import Explanation, Suggestion
-from telic.completion.user_state import UserState
+from telic.completion.box.completer import Completer
+from telic.completion.box.composition import Composition, Lesson
+from telic.completion.box.suggestion import Explanation, Suggestion
+from telic.completion.box.user_state import UserState
+from telic.completion.engine.folding import fold
+from telic.completion.engine.prefix_index import PrefixIndex
+from telic.completion.engine.rules import DenyList, Synonyms
+from telic.completion.evaluation.adaqac_evaluation import Result, evaluate
+from telic.completion.evaluation.compare import compare_completers
+from telic.completion.fit.from_compositions import fit_completer
+from telic.completion.fit.from_files import fit_files
+from telic.completion.learning.adaqac import BOUNDED, CAREFUL, PAPER, PROTOCOLS, Protocol
+from telic.completion.learning.phones import Phone, PhoneRanker
+from telic.completion.learning.relevance import Relevance
+from telic.completion.learning.replay import Replay
+from telic.completion.learning.saturation import Saturation
 
 __all__ = [
     "BOUNDED",

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from telic.errors import InputError
 
-_MARKS = (  # as in telic.completion.folding
+_MARKS = (  # as in telic.completion.engine.folding
     r"[\x{300}-\x{36f}\x{591}-\x{5bd}\x{5bf}\x{5c1}\x{5c2}\x{5c4}\x{5c5}\x{5c7}\x{610}-\x{61a}"
     r"\x{640}\x{64b}-\x{65f}\x{670}\x{6d6}-\x{6dc}\x{6df}-\x{6e8}\x{6ea}-\x{6ed}\x{93c}"
     r"\x{200c}\x{200d}]+"

@@ -13,21 +13,21 @@ from starlette.types import Message, Receive, Scope, Send
 from telic.completion import Completer
 from telic.data.ubi import Arm
 from telic.errors import InputError
-from telic.serve.async_store import Journal
-from telic.serve.callers import Access
-from telic.serve.connections import Connections
-from telic.serve.dispatch import Desk
-from telic.serve.hosts_and_origins import Guard, Hosts
-from telic.serve.http_errors import on_crash, on_http_error, on_no_store
-from telic.serve.keystroke import Keystroke
-from telic.serve.metrics import Metrics
-from telic.serve.open_compositions import SHOWN, Sessions
-from telic.serve.peers import Place
-from telic.serve.phrase_changes import Changes
-from telic.serve.recorder import Recorder
-from telic.serve.routes import ADDRESSES, Addresses
-from telic.serve.settings import Settings
-from telic.serve.store import Store, StoreError
+from telic.serve.callers.callers import Access
+from telic.serve.callers.hosts_and_origins import Guard, Hosts
+from telic.serve.http.connections import Connections
+from telic.serve.http.http_errors import on_crash, on_http_error, on_no_store
+from telic.serve.operation.metrics import Metrics
+from telic.serve.operation.settings import Settings
+from telic.serve.requests.dispatch import Desk
+from telic.serve.requests.keystroke import Keystroke
+from telic.serve.requests.peers import Place
+from telic.serve.requests.routes import ADDRESSES, Addresses
+from telic.serve.state.async_store import Journal
+from telic.serve.state.open_compositions import SHOWN, Sessions
+from telic.serve.state.phrase_changes import Changes
+from telic.serve.state.recorder import Recorder
+from telic.serve.state.store import Store, StoreError
 
 
 def create_app(

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.reference.signals import Oracle, grams, words
 
-from telic.completion.folding import fold
+from telic.completion.engine.folding import fold
 from telic.completion.signals import features, pool, sweep
 from telic.completion.signals.features import FEATURES
 from telic.completion.signals.overlap import common, gram_set, word_set

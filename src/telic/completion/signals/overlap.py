@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from telic.completion.feedback import word_byte
+from telic.completion.learning.feedback import word_byte
 from telic.kernels import kernel
 
 _BASIS, _PRIME = np.uint64(14695981039346656037), np.uint64(1099511628211)  # FNV-1a, 64 bits

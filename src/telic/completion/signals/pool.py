@@ -1,6 +1,6 @@
 """The candidates of a keystroke: popular, popular lately, the user's own, and of the session."""
 
-from telic.completion.index_kernels import BLOCK
+from telic.completion.engine.prefix_kernels import BLOCK
 from telic.completion.signals.state import WEEK, place_in
 from telic.kernels import kernel
 

@@ -7,9 +7,9 @@ from typing import Self
 
 import numpy as np
 
-from telic.completion.folding import fold
-from telic.completion.index import PrefixIndex
-from telic.completion.relevance import Submissions
+from telic.completion.engine.folding import fold
+from telic.completion.engine.prefix_index import PrefixIndex
+from telic.completion.learning.relevance import Submissions
 from telic.data.queries import QueryLog
 from telic.errors import InputError
 
@@ -50,7 +50,7 @@ class Searches:
     index : PrefixIndex
         Every phrase of the log; which of them are known when is in `opens`.
     at, query, user, count, opens
-        As in `telic.completion.relevance.Submissions`; `user` is -1 where nobody is named.
+        As in `telic.completion.learning.relevance.Submissions`; `user` is -1 where nobody is named.
     before : int64 array of shape (m,)
         The submission before this one in its session; -1 where it is the first.
     names : list of str

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from telic.completion.index_kernels import BLOCK
+from telic.completion.engine.prefix_kernels import BLOCK
 from telic.completion.signals.overlap import sets_of
 from telic.completion.signals.searches import Searches
 from telic.kernels import kernel

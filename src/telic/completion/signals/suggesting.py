@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from telic.completion.folding import fold
-from telic.completion.index import PrefixIndex
-from telic.completion.index_kernels import prefix_range
+from telic.completion.engine.folding import fold
+from telic.completion.engine.prefix_index import PrefixIndex
+from telic.completion.engine.prefix_kernels import prefix_range
 from telic.completion.signals.features import FEATURES, GROUP_OF, GROUPS, WIDTH, write_features
 from telic.completion.signals.learning import SHOWN, SignalWeights
 from telic.completion.signals.overlap import gram_set, word_set

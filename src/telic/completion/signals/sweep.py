@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from telic.completion.index_kernels import prefix_range
+from telic.completion.engine.prefix_kernels import prefix_range
 from telic.completion.signals.features import (
     CLOCK_SHRINKAGE,
     PAIR_SHRINKAGE,

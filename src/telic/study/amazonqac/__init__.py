@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from telic.completion.folding import fold
+from telic.completion.engine.folding import fold
 from telic.completion.signals import GROUPS, STATIC, Lessons, Searches, learn
 from telic.completion.signals.evaluation import ALL, compared
 from telic.completion.signals.learning import USUAL, SignalWeights

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from telic.completion.folding import fold
+from telic.completion.engine.folding import fold
 from telic.data import atomic_path
 from telic.data.pieces import open_pieces
 from telic.data.tables import one_chunk, times_of

@@ -5,9 +5,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from telic.completion.adaqac import CAREFUL, PAPER
-from telic.completion.relevance import NAMES
-from telic.completion.report import add_evaluation
+from telic.completion.evaluation.report import add_evaluation
+from telic.completion.learning.adaqac import CAREFUL, PAPER
+from telic.completion.learning.relevance import NAMES
 from telic.errors import InputError
 from telic.report import Report
 from telic.simulate import controls_table
@@ -66,7 +66,7 @@ def study(
         lead=f"{users} typists with {compositions} compositions each "
         f"{'over the world’s places' if catalogue is None else 'over the phrases given'} "
         "(docs/data-card-typists.md). Both protocols are explained in "
-        "telic.completion.adaqac.Protocol; “paper” trains on the union of candidates and submitted "
+        "telic.completion.Protocol; “paper” trains on the union of candidates and submitted "
         "query, and tests on the candidates alone.",
     )
     facts = do("the log", run, experiment="facts")

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from telic.choice import Choices, descend, fit_groups
-from telic.completion.adaqac import CAREFUL, PROTOCOLS, Design, Protocol, training_choices
-from telic.completion.evaluation import evaluate, evaluate_models
-from telic.completion.findings import findings, log_facts
-from telic.completion.models import fit_models, fit_relevance
-from telic.completion.replay import TEST, TRAIN, VALID, Lists, Replay
+from telic.completion.evaluation.adaqac_evaluation import evaluate, evaluate_models
+from telic.completion.evaluation.findings import findings, log_facts
+from telic.completion.fit.models import fit_models, fit_relevance
+from telic.completion.learning.adaqac import CAREFUL, PROTOCOLS, Design, Protocol, training_choices
+from telic.completion.learning.replay import TEST, TRAIN, VALID, Lists, Replay
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks, success_rate
 from telic.simulate import (
     Catalogue,
@@ -59,7 +59,7 @@ def run(
 
 
 def accuracy(replay: Replay, *, relevance: str, protocol: str, lists: Lists) -> dict[str, Any]:
-    """Fit and test every model for one relevance score; see `telic.completion.findings`."""
+    """Fit and test every model for one relevance score; see `findings`."""
     return findings(
         evaluate(replay, relevances=[relevance], protocols=[PROTOCOLS[protocol]], lists=[lists])
     )

@@ -7,4 +7,4 @@ PUBLISHED = {
     "timesense": (64.32, 65.14, 73.70, 72.69, 73.05),
     "timesense-s": (65.56, 66.19, 74.69, 73.57, 73.96),
 }
-"""MRR of Tables 2.3 and 2.4 in percent, in the order of `telic.completion.models.MODELS`."""
+"""MRR of Tables 2.3 and 2.4 in percent, in the order of `telic.completion.fit.models.MODELS`."""

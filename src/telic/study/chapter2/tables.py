@@ -1,12 +1,12 @@
-"""Chapter 2's tables beside those of `telic.completion.report`, and what they say."""
+"""Chapter 2's tables beside those of `telic.completion.evaluation.report`, and what they say."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from telic.completion.models import MODELS
-from telic.completion.report import PERCENT, POINTS, Rows
+from telic.completion.evaluation.report import PERCENT, POINTS, Rows
+from telic.completion.fit.models import MODELS
 from telic.report import Table
 from telic.simulate.dwell_control import over_seeds
 from telic.study.chapter2.published import PUBLISHED

@@ -6,8 +6,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from telic.completion.relevance import NAMES
-from telic.completion.report import add_apps
+from telic.completion.evaluation.report import add_apps
+from telic.completion.learning.relevance import NAMES
 from telic.data.data_sets import data_folder
 from telic.errors import InputError
 from telic.report import Report

@@ -21,18 +21,17 @@ from telic.choice import (
     fit_saga,
     fit_sdca,
 )
-from telic.completion.adaqac import CAREFUL, PROTOCOLS, Protocol
-from telic.completion.app_features import Signals
-from telic.completion.appaware_evaluation import (
-    PhoneModels,
+from telic.completion.evaluation.appaware_evaluation import (
     PhoneResult,
     evaluate_phones,
-    fit_phone_models,
     try_phone_models,
 )
-from telic.completion.models import fit_relevance
-from telic.completion.relevance import NAMES
-from telic.completion.replay import Lists, Replay
+from telic.completion.fit.models import fit_relevance
+from telic.completion.fit.phone_models import PhoneModels, fit_phone_models
+from telic.completion.learning.adaqac import CAREFUL, PROTOCOLS, Protocol
+from telic.completion.learning.app_features import Signals
+from telic.completion.learning.relevance import NAMES
+from telic.completion.learning.replay import Lists, Replay
 from telic.evaluate import mean_reciprocal_rank, paired_t_test
 from telic.simulate import Catalogue, read_catalogue, simulate_phones, simulated_replay
 from telic.simulate.dwell_control import UNGATED

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from telic.choice import Elastic, FactoredChoices, fit_sdca
-from telic.completion.folding import fold
+from telic.completion.engine.folding import fold
 from telic.data.query_app_pairs import QueryAppPairs, read_pairs
 from telic.evaluate import mean_reciprocal_rank, paired_t_test, reciprocal_ranks
 

@@ -1,4 +1,4 @@
-"""Chapter 3's tables beside those of `telic.completion.report`."""
+"""Chapter 3's tables beside those of `telic.completion.evaluation.report`."""
 
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from telic.completion.report import INTERVAL, PERCENT, POINTS, Rows
+from telic.completion.evaluation.report import INTERVAL, PERCENT, POINTS, Rows
 from telic.evaluate import paired_t_test
 from telic.report import Table
 from telic.study.chapter3.published import PUBLISHED, PUBLISHED_DISTINCT, PUBLISHED_SHARE

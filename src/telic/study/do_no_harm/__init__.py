@@ -1,6 +1,6 @@
 """Do no harm: users who change after fitting, the running check, and how often the gate opens."""
 
-from telic.completion.harm import LEVEL
+from telic.completion.learning.harm import LEVEL
 from telic.errors import InputError
 from telic.report import Report
 from telic.study.do_no_harm.experiments import (
@@ -87,7 +87,7 @@ def study(
         f"{chosen.allowance} n in total."
     )
     if chosen != RULE:
-        report.note(f"telic.completion.harm serves another one, which the tables judge: {RULE}.")
+        report.note(f"telic.completion serves another one, which the tables judge: {RULE}.")
     report.section("The other half: other seeds of made-up phrases")
     report.table(verdicts_table(letters))
     report.table(changes_table(letters))

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from telic.completion import harm
-from telic.completion.adaqac import CAREFUL
-from telic.completion.models import fit_models, fit_relevance
-from telic.completion.replay import TEST, TRAIN, VALID
+from telic.completion.fit.models import fit_models, fit_relevance
+from telic.completion.learning import harm
+from telic.completion.learning.adaqac import CAREFUL
+from telic.completion.learning.replay import TEST, TRAIN, VALID
 from telic.evaluate import paired_t_test
 from telic.simulate import (
     SETTINGS,
@@ -49,7 +49,7 @@ FAMILY = tuple(product(("readers", "calibrated"), AFTER))
 
 
 class Rule(NamedTuple):
-    """The numbers of a `telic.completion.harm.RunningCheck`."""
+    """The numbers of a `telic.completion.learning.harm.RunningCheck`."""
 
     forgetting: float
     margin: float

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from telic.completion import PROTOCOLS, Replay
-from telic.completion.harm import bin_of, run_checks
-from telic.completion.models import fit_models, fit_relevance
-from telic.completion.replay import TEST, TRAIN, VALID
-from telic.completion.saturation import limits
+from telic.completion.fit.models import fit_models, fit_relevance
+from telic.completion.learning.harm import bin_of, run_checks
+from telic.completion.learning.replay import TEST, TRAIN, VALID
+from telic.completion.learning.saturation import limits
 from telic.data.compositions import read_compositions
 from telic.data.queries import QueryLog, read_queries
 from telic.evaluate import paired_t_test, reciprocal_ranks

@@ -1,0 +1,300 @@
+"""`telic completion fit | inspect | forget`: a search box from files, looked into."""
+
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from telic.cli.completion import (
+    Json,
+    MinCompositions,
+    MinUsers,
+    Queries,
+    SkipBadRows,
+    Window,
+    app,
+    protocols_of,
+    relevances_of,
+)
+from telic.cli.console import Overwrite, print_json
+from telic.cli.progress import console
+from telic.cli.scale import Cluster, Memory, SkipBadPartitions, Work, job_of, tell_job
+from telic.errors import InputError, ModelError
+
+if TYPE_CHECKING:
+    from telic.completion import Completer
+
+Sources = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Lists of phrases, query logs or a composition log: CSV, TSV, JSON lines, Parquet, "
+        "text (docs/data-contracts.md, 1, 2 and 5)."
+    ),
+]
+Column = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="ROLE=COLUMN, such as phrase=product or weight=sold; a role of your own is a context "
+        "to filter by. May be repeated."
+    ),
+]
+Duplicates = Annotated[
+    Any,  # fit_files says which there are
+    typer.Option(help="A phrase listed twice with different weights: raise, add or max."),
+]
+Deny = Annotated[
+    Path | None,
+    typer.Option(
+        help="Text file of what is never suggested; each line a phrase, *part* or /pattern/."
+    ),
+]
+SynonymsFile = Annotated[
+    Path | None,
+    typer.Option("--synonyms", help="Text file of synonyms; each line a group, by commas."),
+]
+
+
+def columns_of(given: list[str] | None) -> dict[str, str]:
+    """Read ``ROLE=COLUMN`` options."""
+    columns = {}
+    for text in given or ():
+        role, equals, column = text.partition("=")
+        if not (role and equals and column):
+            raise InputError(f"--column is {text!r}, expected ROLE=COLUMN, as in phrase=title.")
+        columns[role] = column
+    return columns
+
+
+@app.command()
+def fit(
+    sources: Sources,
+    out: Annotated[Path, typer.Argument(help="Model folder to write.")],
+    queries: Queries = None,
+    column: Column = None,
+    duplicates: Duplicates = "raise",
+    deny: Deny = None,
+    synonyms: SynonymsFile = None,
+    relevance: Annotated[
+        str, typer.Option(help="Static relevance score, with a composition log.")
+    ] = "personal-s",
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="With a composition log: static, adaqac-unp, adaqac-batch, adaqac-online (the "
+            "default), appaware or appaware-adaqac."
+        ),
+    ] = None,
+    protocol: Annotated[str, typer.Option(help="careful, bounded or paper.")] = "careful",
+    candidates: Annotated[int, typer.Option(help="Candidates to re-rank.", min=1, max=200)] = 10,
+    min_compositions: MinCompositions = 8,
+    min_users: MinUsers = 3,
+    window: Window = 30.0,
+    skip_bad_rows: SkipBadRows = False,
+    memory: Memory = None,
+    cluster: Cluster = None,
+    work: Work = None,
+    skip_bad_partitions: SkipBadPartitions = False,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Fit a search box on lists, query logs or a composition log; write it as a model folder."""
+    from telic.completion import fit_files
+    from telic.data import check_output
+
+    files = [*sources, *([queries] if queries else [])]
+    check_output(out, reads=[*files, deny, synonyms], overwrite=overwrite)
+    (score,) = relevances_of([relevance])
+    chosen = protocols_of(protocol)
+    if len(chosen) > 1:
+        raise InputError("--protocol is 'both', expected careful or paper: one model is fitted.")
+    with job_of(memory, cluster, work, out) as job:
+        with nullcontext() if job else console.status("fitting"):
+            completer = fit_files(
+                *files,
+                columns=columns_of(column),
+                duplicates=duplicates,
+                relevance=score,
+                model=model,
+                protocol=chosen[0],
+                n=candidates,
+                minutes=window,
+                min_users=min_users,
+                min_compositions=min_compositions,
+                on_bad_row="skip" if skip_bad_rows else "raise",
+                executor=job.executor if job else None,
+                work=job.work if job else None,
+                skip_bad=skip_bad_partitions,
+            )
+        completer = edited(completer, deny, synonyms)
+        completer.save(out)
+    if job:
+        tell_job(job)
+    _describe(out, completer, as_json=as_json)
+
+
+def edited(completer: "Completer", deny: Path | None, synonyms: Path | None) -> "Completer":
+    """Apply an editor's deny list and synonyms."""
+    from telic.completion import DenyList, Synonyms
+
+    if synonyms:
+        completer = replace(completer, synonyms=Synonyms.read(synonyms))
+    return completer.denying(DenyList.read(deny)) if deny else completer
+
+
+@app.command()
+def inspect(
+    model: Annotated[Path, typer.Argument(help="Model folder.")],
+    prefix: Annotated[
+        str | None, typer.Option(help="Also show the suggestions for this prefix.")
+    ] = None,
+    k: Annotated[
+        bool,
+        typer.Option(
+            "--k",
+            help="Show only what is suggested, and what is lost, if k = 3 … 100 users must have "
+            "submitted a phrase, in all and by tenant.",
+        ),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show what a model folder holds: scores, weights, where feedback may re-rank."""
+    from telic.completion import Completer
+    from telic.completion.fit.k_users import KEPT_BACK
+
+    completer = Completer.load(model)
+    if not k:
+        return _describe(model, completer, as_json=as_json, prefix=prefix)
+    said = completer.found.get(KEPT_BACK)
+    if said is None:
+        raise InputError(
+            f"{model}: was fitted on no log that names its users, or by an older version. Fit it "
+            "on such a log."
+        )
+    facts = {KEPT_BACK: said}
+    if as_json:
+        print_json({"folder": str(model), **facts})
+    else:
+        print_facts(facts, to=Console(markup=False, highlight=False))
+
+
+@app.command()
+def forget(
+    model: Annotated[Path, typer.Argument(help="Model folder; written anew without the user.")],
+    user: Annotated[str, typer.Argument(help="The user's id.")],
+    database: Annotated[
+        str | None, typer.Option(help="SQLAlchemy URL; default: MODEL.sqlite beside the model.")
+    ] = None,
+    recorded: Annotated[
+        Path | None, typer.Option(help="Folder that the service recorded to, if it did.")
+    ] = None,
+) -> None:
+    """Erase a user: from the model, from the database, and from what the service recorded.
+
+    Stop the service before and start it afterwards, because it holds the old model. Counts and
+    means over many users stay as they are.
+    """
+    from telic.completion import Completer
+
+    completer = Completer.load(model)
+    known = user in completer.users
+    if known:
+        completer.without(user).save(model)
+        if user in Completer.load(model).users:
+            raise ModelError(f"{model}: still knows the user. Is something else writing to it?")
+    beside = model.with_name(model.name + ".sqlite")
+    rows = 0
+    if database or beside.exists():
+        from telic.serve.state.store import Store, StoreError
+
+        store = Store(database or f"sqlite:///{beside}", completer)
+        try:
+            rows, left = store.forget(user), store.forget(user)
+        except StoreError as error:
+            raise InputError(f"the database: {error}.") from None
+        finally:
+            store.close()
+        if left:
+            raise ModelError("the database was written to in the meantime. Stop the service first.")
+    records = 0
+    if recorded:
+        from telic.serve.state.recorder import erase
+
+        records = erase(recorded, user)
+    if not known and not rows and not records:
+        raise InputError(f"neither {model} nor its database knows this user. Check the id.")
+    said = "erased from the model" if known else "not in the model"
+    said += f"; {rows} rows erased from the database"
+    if recorded:
+        said += f"; {records} records erased from {recorded}"
+    console.print(said, markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command()
+def export_log(
+    recorded: Annotated[Path, typer.Argument(help="Folder that the service recorded to.")],
+    out: Annotated[Path, typer.Argument(help="Composition log to write: a .parquet file.")],
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Make a composition log (contract 1) of what the service recorded, for fit and evaluate."""
+    import pyarrow.parquet as pq
+
+    from telic.data import atomic_path, check_output
+    from telic.data.ubi import read_ubi
+
+    check_output(out, reads=[recorded], overwrite=overwrite)
+    if out.suffix.lower() != ".parquet":
+        raise InputError(f"{out}: a composition log is a .parquet file. Name one.")
+    table, left_out = read_ubi(recorded)
+    with atomic_path(out) as temporary:
+        pq.write_table(table, temporary)
+    facts = {
+        "compositions": len(table),
+        "users": len(table["user"].unique()),
+        "left out": left_out or "nothing",
+    }
+    if as_json:
+        print_json({"log": str(out), **facts})
+    else:
+        print_facts({"log": out, **facts}, to=Console(markup=False, highlight=False))
+
+
+def _describe(
+    folder: Path, completer: "Completer", *, as_json: bool, prefix: str | None = None
+) -> None:
+    from telic.completion.evaluation.findings import model_facts
+
+    facts = model_facts(completer)
+    if prefix is not None:
+        suggestions = completer.compose(completer.user()).suggest(prefix, at=0.0)
+        facts[f"suggestions for {prefix!r}"] = [s.text for s in suggestions]
+    if as_json:
+        print_json({"folder": str(folder), **facts})
+        return
+    out = Console(markup=False, highlight=False)
+    out.print(f"{folder}", soft_wrap=True)
+    print_facts(facts, to=out)
+
+
+def print_facts(facts: dict[str, Any], *, to: Console, indent: str = "  ") -> None:
+    """Print facts for people, those that have parts with each part on a line of its own."""
+
+    def line(text: str) -> None:
+        to.print(indent + text, soft_wrap=True, markup=False, highlight=False)
+
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            line(f"{name}:")
+            print_facts(value, to=to, indent=indent + "  ")
+        elif isinstance(value, list) and not all(isinstance(one, float) for one in value):
+            line(f"{name}:")
+            for one in value:
+                parts = one.items() if isinstance(one, dict) else ()
+                line("  " + (", ".join(f"{part} {said}" for part, said in parts) or str(one)))
+        elif isinstance(value, list):
+            line(f"{name}: {', '.join(map(str, value))}")
+        else:
+            line(f"{name}: {value}")

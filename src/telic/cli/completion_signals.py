@@ -1,0 +1,99 @@
+"""`telic completion signals`: what sessions, time and people are worth on one's own query log."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from telic.cli.completion import Json, MinUsers, Seed, app
+from telic.cli.completion_box import Column, columns_of
+from telic.cli.console import Overwrite, print_json, show
+from telic.cli.progress import console, steps
+from telic.errors import InputError
+
+
+@app.command()
+def signals(
+    log: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Query logs with users and times: CSV, TSV, JSON lines, Parquet "
+            "(docs/data-contracts.md, 2)."
+        ),
+    ],
+    report: Annotated[
+        Path | None, typer.Option(help="Also write the page: HTML, or Markdown for .md.")
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="Also write the fitted completer, a model folder.")
+    ] = None,
+    column: Column = None,
+    groups: Annotated[
+        str, typer.Option(help="Groups of signals to try, by commas.")
+    ] = "popularity,time,personal,session,match",
+    session_gap: Annotated[
+        float, typer.Option(help="Minutes without a search that end a session.", min=0.1)
+    ] = 30.0,
+    min_users: MinUsers = 3,
+    tested: Annotated[
+        int, typer.Option(help="Test at most this many submissions, drawn at random.", min=100)
+    ] = 10_000,
+    skip_bad_rows: Annotated[
+        bool, typer.Option(help="Leave out and count rows that cannot be used.")
+    ] = False,
+    seed: Seed = 0,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Measure what popularity, time, habits, sessions and match are worth on a query log.
+
+    Only the log is needed. telic learns from half of the users and tests on the other half, later
+    in time. Two controls, in which there is nothing to find, show what the measure itself makes up.
+    """
+    from telic.completion.fit.sources import joined_logs, read_sources
+    from telic.completion.signals import Searches, SignalCompleter, controls, measured, models_of
+    from telic.completion.signals.evaluation import ALL
+    from telic.completion.signals.features import GROUPS
+    from telic.completion.signals.report import Findings
+    from telic.data import check_output
+
+    chosen = tuple(groups.split(","))
+    for group in chosen:
+        if group not in GROUPS:
+            raise InputError(f"--groups names {group!r}, expected some of {', '.join(GROUPS)}.")
+    for out in filter(None, (report, model)):
+        check_output(out, reads=log, overwrite=overwrite)
+    with steps("signals") as progress:
+        progress("reading")
+        read = read_sources(
+            log, columns=columns_of(column), on_bad_row="skip" if skip_bad_rows else "raise"
+        )
+        if read.compositions or read.listed or not read.logs:
+            raise InputError(
+                f"{', '.join(map(str, log))}: expected query logs, with a time in each row; a list "
+                "has none, and for a composition log there is `telic completion evaluate`. Name "
+                "the column of times with --column at=NAME."
+            )
+        searches = Searches(
+            joined_logs(read.logs), session_gap=session_gap, min_users=min_users, seed=seed
+        )
+        models = models_of(searches, chosen, progress=progress)
+        progress("testing")
+        found = measured(searches, models, most=tested)
+        controlled = controls(searches, chosen, most=tested, progress=progress)
+        findings = Findings.of(searches, models, found, controlled)
+        if model:
+            progress("the completer")
+            SignalCompleter.fitted(searches, models[ALL]).save(model)
+    for one in read.logs:
+        for reason, count in one.skipped.items():
+            console.print(f"skipped {count} rows: {reason}", soft_wrap=True)
+    if report:
+        findings.page("What signals are worth on this query log").write(report)
+        console.print(f"report: {report}", soft_wrap=True)
+    if as_json:
+        print_json(findings.as_json())
+        return
+    console.print(findings.sentence(), soft_wrap=True)
+    for table in findings.tables()[:5]:
+        show(table)

@@ -1,0 +1,119 @@
+"""`telic completion replay | trial`: which of several search boxes does better."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from telic.cli.completion import Json, SkipBadRows, app
+from telic.cli.console import print_json, show
+from telic.cli.progress import console, steps
+from telic.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from telic.data.compositions import CompositionLog
+
+
+@app.command()
+def replay(
+    log: Annotated[
+        Path,
+        typer.Argument(
+            help="Composition log, Parquet (docs/data-contracts.md, 1), or the folder that the "
+            "service recorded to; from after the models were fitted."
+        ),
+    ],
+    model_a: Annotated[Path, typer.Argument(help="Model folder.")],
+    model_b: Annotated[Path, typer.Argument(help="Model folder, compared with the first.")],
+    shown: Annotated[int, typer.Option(help="Suggestions in a list.", min=1, max=200)] = 10,
+    skip_bad_rows: SkipBadRows = False,
+    as_json: Json = False,
+) -> None:
+    """Compare two models on a log: MRR, success at k and keystrokes, with users as the unit."""
+    from telic.completion import Completer, compare_completers
+
+    read = _read(log, skip=skip_bad_rows)
+    a, b = (Completer.load(model) for model in (model_a, model_b))
+    with steps("replaying", 2 * len(read)) as begin:
+        found = compare_completers(read, a, b, show=shown, progress=lambda: begin("both models"))
+    if as_json:
+        facts = {"a": str(model_a), "b": str(model_b), "simulated": found.simulated}
+        counts = {"compositions": found.compositions, "users": found.users}
+        print_json(facts | counts | {"measures": found.rows()})
+        return
+    names = (model_a.name, model_b.name)
+    show(found.table(*(names if names[0] != names[1] else ("a", "b"))))
+
+
+@app.command()
+def trial(
+    recorded: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Folders that the arms' services recorded to, or what export-log made of them."
+        ),
+    ],
+    first: Annotated[
+        str | None, typer.Option(help="The arm to compare with; default: the first by name.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what each arm of a trial is worth; the shares of users may have changed over time."""
+    import pyarrow as pa
+
+    from telic.completion.evaluation.trial import judge_trial
+
+    tables = [_recorded(path) for path in recorded]
+    found = judge_trial(pa.concat_tables(tables, promote_options="default"), first=first)
+    for arm in found.wrong:
+        weight = found.weights[arm]
+        console.print(
+            f"arm {arm}: its weights have mean {weight.value:.3f} [{weight.low:.3f}, "
+            f"{weight.high:.3f}], which should be 1: users were not sent to it as its propensity "
+            "says, so no estimate here can be trusted.",
+            soft_wrap=True,
+            markup=False,
+            highlight=False,
+        )
+    if as_json:
+        counts = {"compositions": found.compositions, "users": found.users}
+        observed = {measure: value.value for measure, value in found.observed.items()}
+        wrong = {"wrong_propensities": found.wrong}
+        print_json(counts | {"observed": observed} | wrong | {"values": found.rows()})
+        return
+    show(found.table())
+
+
+def _recorded(path: Path) -> "pa.Table":
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from telic.data.ubi import read_ubi
+
+    if path.is_dir():
+        return read_ubi(path)[0]
+    try:
+        return pq.read_table(path)
+    except pa.ArrowException:
+        raise InputError(f"{path}: is no Parquet file. Name a folder or an exported log.") from None
+
+
+def _read(log: Path, *, skip: bool) -> "CompositionLog":
+    """Read a composition log, or what a service recorded."""
+    from telic.data.compositions import read_compositions
+    from telic.data.ubi import read_ubi
+
+    source = log
+    if log.is_dir():
+        table, left_out = read_ubi(log)
+        for why, count in left_out.items():
+            console.print(f"{log}: left out {count} {why}", soft_wrap=True)
+        if not len(table):
+            raise InputError(f"{log}: holds no whole composition.")
+        source = table
+    read = read_compositions(source, on_bad_row="skip" if skip else "raise")
+    for reason, count in read.skipped.items():
+        console.print(f"{log}: skipped {count} rows: {reason}", soft_wrap=True)
+    return read

@@ -1,0 +1,102 @@
+"""`telic specialty review`: the queue of alarms that people work through."""
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from telic.cli.console import print_json, show
+from telic.cli.specialty_log import CodeTable, Found, Json, Log, Seed, SkipBad, known, read
+
+if TYPE_CHECKING:
+    from telic.specialty.alarms.review_queue import ReviewQueue
+
+app = typer.Typer(
+    help="The queue of alarms that people work through: open, explained, confirmed, closed.",
+    no_args_is_help=True,
+)
+
+Store = Annotated[
+    str,
+    typer.Option(
+        help="sqlite:///FILE.sqlite (made if missing) or postgresql+psycopg://USER@HOST/DB."
+    ),
+]
+
+
+def open_queue(store: str) -> "ReviewQueue":
+    """Open a store, or say what it takes."""
+    from telic.errors import InputError
+
+    try:
+        from telic.specialty.alarms.review_queue import ReviewQueue
+    except ImportError:
+        raise InputError(
+            "the review queue needs SQLAlchemy: pip install 'telic[serve]' "
+            "(for PostgreSQL 'telic[postgresql]')."
+        ) from None
+    return ReviewQueue(store)
+
+
+@app.command()
+def add(
+    log: Log,
+    store: Store,
+    found: Found = None,
+    limit: Annotated[int, typer.Option(min=0, help="Open alarms to bring in.")] = 1000,
+    seed: Seed = 0,
+    skip_bad_rows: SkipBad = False,
+    code_table: CodeTable = None,
+) -> None:
+    """Bring a log's open alarms in, least covered first, and update those nobody decided about."""
+    from telic.specialty.alarms.colleagues import care_of
+    from telic.specialty.alarms.judge import judge
+
+    with closing(open_queue(store)) as queue:
+        records = read(log, skip_bad_rows, code_table)
+        discovery, before, _ = known(records, found, "residuals", seed, 1)
+        alerts = judge(records, discovery, before=before, care=care_of(records))
+        added = queue.add(records, discovery, alerts, name=log.name, limit=limit)
+        counts = queue.counts()
+    typer.echo(
+        f"{added.new:,} alarms are new, {added.changed:,} changed, {added.kept:,} stay as they "
+        f"are; now " + ", ".join(f"{n:,} {state}" for state, n in counts.items())
+    )
+
+
+@app.command("list")
+def list_(
+    store: Store,
+    state: Annotated[str | None, typer.Option(help="open, explained, confirmed, closed.")] = None,
+    limit: Annotated[int, typer.Option(min=0, help="Alarms to list.")] = 20,
+    as_json: Json = False,
+) -> None:
+    """List alarms, least covered first; with --json each with its history."""
+    from telic.report import Table
+
+    with closing(open_queue(store)) as queue:
+        alarms, counts = queue.alarms(state=state, limit=limit), queue.counts()
+    if as_json:
+        print_json({"counts": counts, "alarms": alarms})
+        return
+    names = ("alarm", "state", "user", "declared", "practised", "diagnoses", "log", "row")
+    rows = [
+        ["; ".join(one[name]) if name == "diagnoses" else one[name] for name in names]
+        for one in alarms
+    ]
+    show(Table("Alarms", dict.fromkeys(names, ""), rows))
+    typer.echo(", ".join(f"{n:,} {name}" for name, n in counts.items()))
+
+
+@app.command("set")
+def set_(
+    alarm: Annotated[str, typer.Argument(help="The alarm's id, as `list` shows it.")],
+    state: Annotated[str, typer.Argument(help="open, explained, confirmed or closed.")],
+    store: Store,
+    by: Annotated[str, typer.Option(help="Who decides.")],
+    note: Annotated[str, typer.Option(help="Why.")] = "",
+) -> None:
+    """Decide about an alarm; later runs leave it as decided."""
+    with closing(open_queue(store)) as queue:
+        queue.move(alarm, state, by=by, note=note)
+    typer.echo(f"{alarm}: {state}")

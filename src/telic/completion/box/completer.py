@@ -1,0 +1,372 @@
+"""A fitted search box: what to suggest now, why, and what it learns from each submission."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from telic.choice.online import Schedule
+from telic.completion.box.composition import Composition, Lesson
+from telic.completion.box.live_changes import Live
+from telic.completion.box.suggestion import Suggestion
+from telic.completion.box.user_state import UserState
+from telic.completion.engine.filters import Contexts, Filter
+from telic.completion.engine.payloads import Records
+from telic.completion.engine.prefix_index import PrefixIndex
+from telic.completion.engine.rules import DenyList, Synonyms, kept
+from telic.completion.engine.word_index import WordIndex
+from telic.completion.learning.adaqac import Design, OnlineRule
+from telic.completion.learning.feedback import FEATURES
+from telic.completion.learning.harm import Gate
+from telic.completion.learning.phones import Phone, PhoneRanker
+from telic.completion.learning.relevance import Relevance
+from telic.data import load_model, save_model
+from telic.errors import InputError, ModelError
+
+KIND = "completer"
+SERVED = ("static", "adaqac-unp", "adaqac-batch", "adaqac-online", "appaware", "appaware-adaqac")
+"""Models that a completer can serve."""
+
+
+@dataclass(frozen=True)
+class Completer:
+    """A catalogue with a relevance score, and weights for what users feed back while they type.
+
+    Make one with `telic.completion.fit_completer` or `load`. It holds no state of its own: what a
+    user teaches it is kept in the user's `UserState`.
+
+    Attributes
+    ----------
+    index : PrefixIndex
+        The catalogue; its weights are the part of the relevance that all users share.
+    relevance : Relevance
+        Without what was learned of each query, which is in the catalogue's weights.
+    design : Design
+    everyone : float64 array of shape (d,)
+        Un-personalised weights, for users never seen before.
+    users : dict of str to UserState
+        Users of the log it was fitted on.
+    gate : Gate
+        Where feedback may re-rank; what it says of users is read from `UserState.reranks`.
+    model : str
+        One of `SERVED`. "adaqac-online" learns from each submission.
+    n : int
+        Candidates that are re-ranked.
+    step_size : float
+    protocol : str
+    simulated : bool
+        Whether the log it was fitted on came from simulated people.
+    phones : PhoneRanker, optional
+        What installed and opened apps add; with "appaware" and "appaware-adaqac".
+    schedule, l2, keep_unlisted
+        With `step_size`, how "adaqac-online" learns: see `OnlineRule`.
+    do_no_harm : bool
+        Keep the static order for a user while `UserState.check` says that re-ranking harms.
+    records : Records, optional
+        One's own id and payload of each phrase.
+    merged : bool
+        Whether spellings that fold alike are one phrase; submissions then count for its spelling.
+    words : WordIndex, optional
+        Of the index's phrases, to fill lists that the prefix leaves room in: with phrases that have
+        the typed words elsewhere, or mistyped.
+    contexts : Contexts, optional
+        What each phrase is limited to, such as a tenant or a language.
+    deny : DenyList, optional
+        What is never suggested; what the catalogue has of it is deleted in `live`.
+    synonyms : Synonyms, optional
+        Other words to look for, where there are `words`.
+    live : Live
+        What was added, counted up or deleted since; not saved, see `Live.as_json`.
+    found : dict
+        What `telic.completion.fit_files` says of the files.
+    """
+
+    index: PrefixIndex
+    relevance: Relevance
+    design: Design
+    everyone: np.ndarray
+    users: dict[str, UserState]
+    gate: Gate
+    model: str
+    n: int
+    step_size: float
+    protocol: str
+    simulated: bool
+    phones: PhoneRanker | None = None
+    schedule: Schedule = "steady"
+    l2: float = 0.0
+    keep_unlisted: bool = False
+    do_no_harm: bool = True
+    records: Records | None = None
+    merged: bool = False
+    words: WordIndex | None = None
+    contexts: Contexts | None = None
+    deny: DenyList | None = None
+    synonyms: Synonyms | None = None
+    found: dict[str, Any] = field(default_factory=dict)
+    live: Live = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "live", Live(self.index, self.unit or 1.0, self.deny))
+
+    @property
+    def rule(self) -> OnlineRule:
+        """How "adaqac-online" learns from a submission."""
+        return OnlineRule(self.step_size, self.schedule, self.l2, self.keep_unlisted)
+
+    def user(self, name: str | None = None) -> UserState:
+        """Return a fresh copy of what is known of a user; of nobody for an unknown name or None."""
+        known = self.users.get(name) if name is not None else None
+        known = known or UserState(self.everyone)
+        known.own_queries(self)  # which the copies then know
+        return replace(
+            known,
+            weights=known.weights.copy(),
+            history=dict(known.history),
+            check=replace(known.check),
+        )
+
+    def check_summary(self) -> str:
+        """Say in a few words for whom the running check keeps the static order."""
+        if not self.do_no_harm:
+            return "none"
+        held = sum(not state.check.open for state in self.users.values())
+        return (
+            f"keeps the static order for {held} of {len(self.users)} users, to whom re-ranking did "
+            "harm lately; goes on with each submission"
+        )
+
+    def catalogued(self, numbers: np.ndarray) -> np.ndarray:
+        """Return ids of the catalogue as they are, and -1 for numbers beyond them."""
+        return np.where(numbers < len(self.index), numbers, -1)
+
+    @property
+    def trained_on(self) -> str:
+        """What it was made from, for the people who see its suggestions."""
+        if self.simulated:
+            return "simulated people, not real ones"
+        return str(self.found.get("trained on", "a log of real searches"))
+
+    def order_summary(self) -> str:
+        """Say in a few words where feedback moves suggestions."""
+        if self.model == "static":
+            return "the static order everywhere: the model has no feedback"
+        return self.gate.summary()
+
+    @property
+    def unit(self) -> float:
+        """How much the logarithm of popularity weighs in the catalogue's weights."""
+        return float(self.relevance.factors[[0, 2]].sum())
+
+    def compose(
+        self,
+        user: UserState,
+        phone: Phone | None = None,
+        *,
+        where: Mapping[str, str] | None = None,
+        boost: Mapping[str, Mapping[str, float]] | None = None,
+        keep_static: bool = False,
+    ) -> Composition:
+        """Begin a composition.
+
+        Parameters
+        ----------
+        user : UserState
+        phone : Phone, optional
+            The signals that `PhoneRanker.phone` gives.
+        where : mapping of str to str, optional
+            Context → value: only phrases with this value, or with none, are suggested.
+        boost : mapping, optional
+            Context → value → factor by which its phrases count as more popular.
+        keep_static : bool
+            Show the static order, as the control of a trial; it teaches as any other.
+
+        Raises
+        ------
+        InputError
+            If a context is named that the phrases do not have.
+        """
+        if self.contexts is None:
+            if where or boost:
+                raise InputError(
+                    f"filter {next(iter({**(where or {}), **(boost or {})}))!r}: the phrases of "
+                    "this model have no contexts. Fit it on a list that has such a column."
+                )
+            return Composition(self, user, phone, keep_static=keep_static)
+        through = Filter(self.index, self.contexts, where, boost, unit=self.unit)
+        return Composition(self, user, phone, through, keep_static=keep_static)
+
+    def suggest(
+        self,
+        prefix: str,
+        *,
+        show: int = 10,
+        where: Mapping[str, str] | None = None,
+        boost: Mapping[str, Mapping[str, float]] | None = None,
+    ) -> list[Suggestion]:
+        """Return what anybody would be shown who has typed nothing before; see `compose`."""
+        composition = self.compose(self.user(), where=where, boost=boost)
+        return composition.suggest(prefix, at=0.0, show=show)
+
+    def known_as(self, text: str) -> str:
+        """Return the spelling by which a text is suggested, where near-duplicates are merged."""
+        alike = self.index.alike(text) if self.merged else []
+        return self.index.phrase(alike[0]) if alike else text
+
+    def teach(self, user: UserState, lesson: Lesson) -> bool:
+        """Add what a composition taught to a state; return whether the weights changed."""
+        if lesson.denied:
+            return False
+        x, relevance = lesson.columns, lesson.relevance
+        if learned := x is not None and relevance is not None:
+            self.rule.learn(x, relevance, lesson.chosen, user.weights, user.updates)
+            user.updates += 1
+        if lesson.gains is not None:
+            user.check.observe(*lesson.gains)
+        user.history[lesson.query] = user.history.get(lesson.query, 0.0) + 1.0
+        user.previous = lesson.query
+        return learned
+
+    def save(self, folder: str | Path) -> None:
+        """Write a model folder; see `telic.data.save_model`."""
+        states = list(self.users.values())
+        meta = {
+            "relevance": asdict(self.relevance),
+            "learn_relevance": self.design.learn_relevance,
+            "bound": self.design.bound if self.design.bound < np.inf else None,
+            "users": list(self.users),
+            "states": [state.as_json() | {"weights": None} for state in states],
+            "model": self.model,
+            "n": self.n,
+            "step_size": self.step_size,
+            "protocol": self.protocol,
+            "simulated": self.simulated,
+            "anywhere": self.gate.anywhere,
+            "features": FEATURES,
+            "phones": self.phones.meta() if self.phones else None,
+            "schedule": self.schedule,
+            "l2": self.l2,
+            "keep_unlisted": self.keep_unlisted,
+            "do_no_harm": self.do_no_harm,
+            "merged": self.merged,
+            "found": self.found,
+            "deny": self.deny.rules if self.deny else None,
+            "denied": sorted(self.live.gone) if self.deny else [],
+            "synonyms": self.synonyms.groups if self.synonyms else None,
+            "contexts": self.contexts.meta() if self.contexts else None,
+        }
+        arrays = {
+            "deviations": self.design.deviations,
+            "caps": self.design.caps,
+            "everyone": self.everyone,
+            "weights": np.array([s.weights for s in states]).reshape(
+                len(states), len(self.everyone)
+            ),
+            "bins": self.gate.bins,
+            "p_values": self.gate.p_values,
+        }
+        if self.phones:
+            arrays |= self.phones.arrays()
+        mapped = {f"index.{f.name}": getattr(self.index, f.name) for f in fields(self.index)}
+        if self.records:
+            mapped |= self.records.arrays()
+        if self.words:
+            mapped |= self.words.arrays()
+        if self.contexts:
+            mapped["contexts.codes"] = self.contexts.codes
+        save_model(folder, kind=KIND, meta=meta, arrays=arrays, mapped=mapped)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read a model folder that `save` wrote, its index memory-mapped.
+
+        Raises
+        ------
+        ModelError
+            If the folder is damaged, of another kind, of a newer format or from before the rule of
+            learning was kept.
+        """
+        meta, arrays = load_model(folder, kind=KIND)
+        if "schedule" not in meta:
+            raise ModelError(f"{folder}: says not how it learns, as older models. Fit it again.")
+        index = PrefixIndex(**{f.name: arrays[f"index.{f.name}"] for f in fields(PrefixIndex)})
+        relevance = meta["relevance"] | {"deviations": tuple(meta["relevance"]["deviations"])}
+        states = [
+            UserState.from_json(state | {"weights": weights})
+            for state, weights in zip(meta["states"], arrays["weights"], strict=True)
+        ]
+        # Older models know no bounds.
+        caps = arrays.get("caps", np.full(len(FEATURES), np.inf))
+        bound = meta.get("bound") or np.inf
+        design = Design(arrays["deviations"], meta["learn_relevance"], caps, bound)
+        reranks = np.array([state.reranks for state in states], bool)
+        deny, synonyms = meta.get("deny"), meta.get("synonyms")
+        completer = cls(
+            index,
+            Relevance(**relevance),
+            design,
+            arrays["everyone"],
+            dict(zip(meta["users"], states, strict=True)),
+            Gate(meta["anywhere"], arrays["bins"], reranks, arrays["p_values"]),
+            meta["model"],
+            meta["n"],
+            meta["step_size"],
+            meta["protocol"],
+            meta["simulated"],
+            PhoneRanker.stored(meta["phones"], arrays) if meta.get("phones") else None,
+            meta["schedule"],
+            meta["l2"],
+            meta["keep_unlisted"],
+            meta["do_no_harm"],
+            Records.stored(arrays),
+            meta.get("merged", False),
+            WordIndex.stored(arrays),
+            Contexts.stored(meta.get("contexts"), arrays),
+            DenyList(tuple(deny)) if deny else None,
+            Synonyms(tuple(map(tuple, synonyms))) if synonyms else None,
+            meta.get("found", {}),
+        )
+        completer.live.gone |= set(meta.get("denied", []))
+        return completer
+
+    def denying(self, deny: DenyList) -> Self:
+        """Return a completer that never suggests what a list denies."""
+        denied = {i for i in range(len(self.index)) if deny.denies(self.index.phrase(i))}
+        users = {
+            name: replace(
+                user,
+                history={q: c for q, c in user.history.items() if not deny.denies(q)},
+                previous=next(iter(kept([user.previous] if user.previous else [], deny)), None),
+            )
+            for name, user in self.users.items()
+        }
+        found = self.found | {"phrases denied": len(denied)}
+        completer = replace(self, deny=deny, users=users, found=found)
+        completer.live.gone |= denied
+        return completer
+
+    def without(self, user: str) -> Self:
+        """Return a completer that knows nothing of a user of the log it was fitted on.
+
+        Weights that all users share stay as they are: they are counts and means over many.
+        """
+        numbers = {name: i for i, name in enumerate(self.users)}
+        if user not in numbers:
+            raise InputError(f"the model knows no user {user!r}.")
+        keep = np.arange(len(numbers)) != numbers[user]
+        gate = self.gate
+        if len(gate.users) == len(keep):
+            gate = replace(gate, users=gate.users[keep])
+        users = {name: state for name, state in self.users.items() if name != user}
+        completer = replace(self, users=users, gate=gate)
+        completer.live.restore(self.live.as_json())
+        return completer
+
+
+def served(model: str) -> str:
+    """Return `model` if it can be served, else raise InputError."""
+    if model not in SERVED:
+        raise InputError(f"model is {model!r}, expected one of {', '.join(SERVED)}.")
+    return model

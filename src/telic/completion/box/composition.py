@@ -1,0 +1,321 @@
+"""One query being typed: what to suggest at each keystroke, and what the submission teaches.
+
+A keystroke is ids and arrays until its list is returned; texts are made for what is shown, and
+reasons for who asks.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from telic.completion.box.own_queries import OTHERS, OwnQueries, OwnQuery, own_relevance
+from telic.completion.box.suggestion import Keystroke, Listed, Suggestion
+from telic.completion.box.word_and_typo_matches import beyond, typed_words
+from telic.completion.engine.filters import Filter
+from telic.completion.engine.folding import checked_form, encoded_prefix, fold
+from telic.completion.learning.feedback import Feedback
+from telic.completion.learning.gains import Gains
+from telic.completion.learning.phones import Phone
+
+if TYPE_CHECKING:
+    from telic.completion.box.completer import Completer
+    from telic.completion.box.user_state import UserState
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What one submitted composition teaches, whatever its user's state has become meanwhile.
+
+    `Completer.teach` adds it to a state, so states that see the same lessons in the same order are
+    the same, wherever they are kept.
+    """
+
+    query: str
+    chosen: int = -1
+    """Row of the submitted query among the candidates; -1 if adaQAC-Online takes no step."""
+    columns: np.ndarray | None = None
+    """Columns of the candidates at the last keystroke, shape (n, d)."""
+    relevance: np.ndarray | None = None
+    """Their relevance, shape (n,)."""
+    gains: tuple[float, float] | None = None
+    """What `RunningCheck.observe` takes, or None if it sees nothing."""
+    denied: bool = False
+    """Whether the query is on the deny list: then it teaches nothing."""
+
+
+class Composition:
+    """One query being typed: call `suggest` at every keystroke, `submit` at the end.
+
+    Examples
+    --------
+    A completer fitted on simulated typists::
+
+        composition = completer.compose(completer.user("ada"))
+        for second, prefix in enumerate(["f", "fa", "fac"]):
+            suggestions = composition.suggest(prefix, at=float(second))
+        composition.submit("facetime")
+    """
+
+    def __init__(
+        self,
+        completer: "Completer",
+        user: "UserState",
+        phone: Phone | None = None,
+        through: Filter | None = None,
+        *,
+        keep_static: bool = False,
+    ) -> None:
+        self._filter, self._keep_static = through, keep_static
+        self.completer = completer
+        self.user = user
+        self._phone = phone
+        # A filter's own table is not kept: every composition may have another.
+        self._own = (
+            user.own_queries(completer)
+            if through is None
+            else OwnQueries.of(completer, user, through)
+        )
+        self._first_other = OTHERS + len(self._own.others)
+        self._others: dict[str, int] = {}  # further texts that are not in the catalogue
+        self._other_texts: list[str] = []
+        previous = -1 if user.previous is None else self._number(user.previous)
+        self._feedback = Feedback(previous)
+        self._shown: tuple[bytes, list[int], float] | None = None
+        self._last: Keystroke | None = None
+        self._gains = Gains(completer.n)
+
+    def suggest(self, prefix: str, *, at: float, show: int = 10) -> list[Suggestion]:
+        """Return what to show for a prefix, best first.
+
+        Parameters
+        ----------
+        prefix : str
+            What stands in the box now.
+        at : float
+            Seconds on any clock that does not run backwards; the time since the call before is
+            how long the list returned then was looked at.
+        show : int
+            How many to return, at most `Completer.n`.
+        """
+        return self.listed(prefix, at=at, show=show).suggestions()
+
+    def listed(self, prefix: str, *, at: float, show: int = 10) -> Listed:
+        """Do as `suggest`, without making texts and reasons that perhaps nobody asks for."""
+        self._observe(at)
+        completer, user = self.completer, self.user
+        typed = encoded_prefix(prefix)
+        numbers, relevance = self._candidates(prefix, typed)
+        may_rerank = (
+            completer.model != "static" and user.reranks and completer.gate.open_at(len(prefix))
+        )
+        served = not self._keep_static and (not completer.do_no_harm or user.check.open)
+        phone = self._phone if may_rerank and completer.phones is not None else None
+        features, columns, parts, feedback = self._feedback.weighed(
+            numbers, relevance, completer.design, user.weights if may_rerank else None
+        )
+        order, apps = list(range(len(numbers))), None
+        if may_rerank:
+            scores = relevance + feedback
+            if completer.phones is not None and phone is not None:
+                apps = completer.phones.added(completer.catalogued(numbers), phone)
+                scores = relevance + (feedback + apps)
+            # Of equal ones, the more relevant first.
+            order = sorted(order, key=scores.tolist().__getitem__, reverse=True)
+        ids = numbers.tolist()
+        self._gains.add(numbers, order, served=served)
+        if not served:
+            order, feedback, apps = list(range(len(ids))), None, None
+        last = self._last = Keystroke(
+            completer, numbers, relevance, features, columns, parts, phone, served
+        )
+        rows = order[:show]
+        shown = [ids[i] for i in rows]
+        self._shown = typed, shown, at
+        listed = Listed(shown, rows, relevance, feedback, apps, last, self._text)
+        if completer.words is not None and len(rows) < show and typed:
+            self._add_beyond(prefix, typed, listed, show - len(rows))
+        return listed
+
+    def _add_beyond(self, prefix: str, typed: bytes, listed: Listed, wanted: int) -> None:
+        """Fill the list with phrases that have the typed words elsewhere, or mistyped."""
+        there, tokens = len(listed.keystroke.numbers), typed_words(prefix)
+        own = [
+            (each.number, each.relevance)
+            for each in self._own.having(tokens)
+            if not each.folded.startswith(typed)
+        ]
+        live, mine = self.completer.live, {number for number, _ in own}
+        own += [
+            (number, live.weight(number))
+            for form, number in live.having(tokens)
+            if not form.startswith(typed) and number not in mine and self._passes(number)
+        ]
+        found = beyond(
+            self.completer, prefix, there=there, wanted=wanted, own=own, through=self._filter
+        )
+        listed.numbers.extend(found.numbers)
+        listed.beyond = found.scores
+
+    def shown(self, texts: Sequence[str]) -> None:
+        """Say what was really shown for the last prefix, where it was not what `suggest` returned.
+
+        Feedback is about what people saw: a page may show fewer suggestions, or others besides.
+        """
+        if self._shown is not None:
+            typed, _, at = self._shown
+            self._shown = typed, [self._number(text) for text in texts], at
+
+    def submit(self, query: str) -> bool:
+        """End the composition; return whether the weights of the user changed.
+
+        A query on the deny list teaches nothing. Else it joins the user's history, adaQAC-Online
+        takes one step (2.7.2) by the completer's `OnlineRule`, and the user's `RunningCheck` sees
+        what re-ranking was worth.
+
+        Raises
+        ------
+        InputError
+            If the query could not be suggested later: nothing to match, too long, no valid Unicode.
+        """
+        learned = self.completer.teach(self.user, self.lesson(query))
+        self._shown = self._last = None
+        self._gains = Gains(self.completer.n)
+        return learned
+
+    def lesson(self, query: str) -> Lesson:
+        """Say what submitting a query now would teach; nothing is changed.
+
+        Raises
+        ------
+        InputError
+            As `submit`.
+        """
+        checked_form(query, "query")
+        query, deny = self.completer.known_as(query), self.completer.deny
+        if deny is not None and deny.denies(query):
+            return Lesson(query, denied=True)
+        last, number, gains = self._last, self._number(query), None
+        if last is None:
+            return Lesson(query)
+        if self.completer.do_no_harm:
+            gains = self._gains.mean(number)
+        if self.completer.model != "adaqac-online":
+            return Lesson(query, gains=gains)
+        columns, relevance = last.columns, last.relevance
+        chosen = np.flatnonzero(last.numbers == number)
+        if not len(chosen):
+            if not self.completer.rule.keep_unlisted:
+                return Lesson(query, gains=gains)
+            times = self.user.history.get(query, 0.0)
+            own = own_relevance(self.completer, [number], [times], self._filter)
+            features = self._feedback.features([number])
+            chosen, relevance = np.array([len(relevance)]), np.concatenate([relevance, own])
+            columns = np.vstack([columns, self.completer.design.columns(features, own)])
+        return Lesson(query, int(chosen[0]), columns, relevance, gains)
+
+    def _observe(self, at: float) -> None:
+        if self._shown is None:
+            return
+        prefix, numbers, since = self._shown
+        index = self.completer.index
+        if max(numbers, default=0) < len(index):
+            self._feedback.observe_phrases(prefix, numbers, dwell=at - since, index=index)
+        else:
+            texts = [self._folded(number) for number in numbers]
+            self._feedback.observe(prefix, numbers, dwell=at - since, texts=texts)
+
+    def _candidates(self, prefix: str, typed: bytes) -> tuple[np.ndarray, np.ndarray]:
+        """Return the numbers of the n most relevant candidates and their relevance, best first.
+
+        A sum of a shared and a personal part is largest either where the shared part is largest or
+        where the personal part is not zero: the top of the index and the own history suffice.
+        """
+        n = self.completer.n
+        ids, weights = self._heaviest(prefix, typed, n)
+        own = self._own.starting(typed)
+        own = own + self._changed(typed, {each.number for each in own})
+        if not own:
+            return ids, weights
+        mine = {each.number for each in own}
+        # Of equally relevant ones, those of the catalogue come in its order.
+        found = [
+            (-weight, (id, True, b"", ""), id)
+            for id, weight in zip(ids.tolist(), weights.tolist(), strict=True)
+            if id not in mine
+        ]
+        found += [(-each.relevance, each.order, each.number) for each in own]
+        found = sorted(found)[:n]
+        return np.array([row[2] for row in found]), -np.array([row[0] for row in found])
+
+    def _heaviest(self, prefix: str, typed: bytes, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the n heaviest of the catalogue that are neither deleted nor changed."""
+        index, live, k = self.completer.index, self.completer.live, n
+        while True:
+            if self._filter is not None:
+                ids, weights = self._filter.top(prefix, k)
+            else:
+                ids, weights = index.top_of(typed, k)
+            left = live.left(ids)
+            if len(left) == len(ids):
+                return ids[:n], weights[:n]
+            if len(left) >= n or len(ids) < k:
+                stays = np.isin(ids, left)
+                return ids[stays][:n], weights[stays][:n]
+            k *= 4
+
+    def _changed(self, typed: bytes, own: set[int]) -> list[OwnQuery]:
+        """Return the heaviest of what was added or counted up since, besides own queries."""
+        live, index = self.completer.live, self.completer.index
+
+        def fits(numbers: np.ndarray) -> np.ndarray:
+            may = ~np.isin(numbers, list(own))
+            if self._filter is not None:  # what was added since is limited to nothing
+                there = numbers < len(index)
+                allowed = self._filter.contexts.allowed
+                may[there] &= allowed(self._filter.wanted, numbers[there])
+            return may
+
+        return [
+            OwnQuery(form, (number, number < len(index), form, ""), number, live.weight(number))
+            for form, number in live.heaviest(typed, self.completer.n, fits)
+        ]
+
+    def _passes(self, number: int) -> bool:
+        """Whether a phrase passes the filter; what was added since is limited to nothing."""
+        if self._filter is None or number >= len(self.completer.index):
+            return True
+        allowed = self._filter.contexts.allowed(self._filter.wanted, np.array([number]))
+        return bool(allowed[0])
+
+    def _number(self, text: str) -> int:
+        """Return a text's id in the catalogue, or a number beyond them."""
+        id = self._find(text)
+        return id if id >= 0 else self._other(text)
+
+    def _find(self, text: str) -> int:
+        if self._filter is not None:
+            return self._filter.find(text)
+        return self.completer.live.find(text)
+
+    def _other(self, text: str) -> int:
+        number = self._own.others.get(text, self._others.get(text, -1))
+        if number < 0:
+            number = self._others[text] = self._first_other + len(self._other_texts)
+            self._other_texts.append(text)
+        return number
+
+    def _text(self, number: int) -> str:
+        index = self.completer.index
+        if number < len(index):
+            return index.phrase(number)
+        if number < OTHERS:
+            return self.completer.live.text(number)
+        if number < self._first_other:
+            return self._own.other_texts[number - OTHERS]
+        return self._other_texts[number - self._first_other]
+
+    def _folded(self, number: int) -> bytes:
+        index = self.completer.index
+        return index.folded(number) if number < len(index) else fold(self._text(number)).encode()

@@ -1,0 +1,111 @@
+"""A user's own queries as candidates, found by prefix: one table for all open compositions."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from telic.completion.box.word_and_typo_matches import OwnWords
+from telic.completion.engine.filters import Filter
+from telic.completion.engine.prefix_index import Place
+
+if TYPE_CHECKING:
+    from telic.completion.box.completer import Completer
+    from telic.completion.box.user_state import UserState
+
+
+OTHERS = 1 << 30
+"""From here on numbers are of texts that only a user, or a composition, knows."""
+
+
+class OwnQuery(NamedTuple):
+    """A user's own query among candidates."""
+
+    folded: bytes
+    order: tuple[int, bool, bytes, str]
+    """Sorts own queries among catalogue ids: its place, and what tells those of one place apart."""
+    number: int
+    """Its id in the catalogue, or a number beyond them."""
+    relevance: float
+
+
+@dataclass(slots=True)
+class OwnQueries:
+    """A user's own queries, if the relevance counts them."""
+
+    each: list[OwnQuery]
+    """By folded form."""
+    forms: list[bytes]
+    """Their folded forms."""
+    others: dict[str, int]
+    """Numbers, from `OTHERS` on, of those that are not in the catalogue."""
+    other_texts: list[str]
+    """Their texts, in that order."""
+    _words: OwnWords | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(
+        cls, completer: "Completer", user: "UserState", through: Filter | None = None
+    ) -> "OwnQueries":
+        """Look up and score the queries of a user's history, those that pass a filter."""
+        if completer.relevance.factors[1] <= 0:
+            return cls([], [], {}, [])
+        known, history = user.places(completer.index), user.history
+        others: dict[str, int] = {}
+        places = [known[query] for query in history]
+        live = completer.live
+
+        def number_of(query: str, place: Place) -> int:
+            if place.there:
+                if place.at in live.gone:
+                    return -1
+                return place.at if through is None else through.find(query)
+            if (added := live.added(query)) >= 0:
+                return added
+            return others.setdefault(query, OTHERS + len(others))
+
+        numbers = [number_of(*pair) for pair in zip(history, places, strict=True)]
+        relevance = own_relevance(completer, numbers, list(history.values()), through).tolist()
+        # What was deleted, or does not pass the filter, has no number.
+        each = sorted(
+            OwnQuery(place.folded, (place.at, place.there, place.folded, query), number, r)
+            for query, place, number, r in zip(history, places, numbers, relevance, strict=True)
+            if number >= 0
+        )
+        return cls(each, [own.folded for own in each], others, list(others))
+
+    def starting(self, typed: bytes) -> list[OwnQuery]:
+        """Return those that start with a folded prefix."""
+        first = last = bisect_left(self.forms, typed)
+        while last < len(self.forms) and self.forms[last].startswith(typed):
+            last += 1
+        return self.each[first:last]
+
+    def having(self, tokens: list[str]) -> list[OwnQuery]:
+        """Return those that have a word that begins with each token."""
+        if not self.each:
+            return []
+        if self._words is None:
+            self._words = OwnWords(self.forms)
+        return [self.each[place] for place in self._words.matching(tokens)]
+
+
+def own_relevance(
+    completer: "Completer",
+    numbers: Sequence[int],
+    counts: Sequence[float],
+    through: Filter | None = None,
+) -> np.ndarray:
+    """Return the relevance of numbered texts that a user has submitted so often."""
+    index, relevance = completer.index, completer.relevance
+    ids = completer.catalogued(np.array(numbers, np.int64))
+    shared = np.full(len(ids), relevance.unlearned or 0.0)
+    there = ids >= 0
+    shared[there] = through.boosted(ids[there]) if through else index.weights[ids[there]]
+    changed = completer.live.weights
+    for i, number in enumerate(numbers if changed else ()):
+        shared[i] = changed.get(number, shared[i])
+    own = np.log1p(counts) if relevance.scale == "log" else np.array(counts)
+    return shared + relevance.factors[1] * own

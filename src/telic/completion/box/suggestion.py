@@ -1,0 +1,128 @@
+"""A suggestion, what put it where it is, and what it carries."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from telic.completion.learning.feedback import FEATURES
+from telic.completion.learning.phones import Phone
+
+if TYPE_CHECKING:
+    from telic.completion.box.completer import Completer
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What put a suggestion where it is."""
+
+    reasons: dict[str, float]
+    """Parts of `Suggestion.feedback`: feature → its share, largest first."""
+    observed: dict[str, float]
+    """What was fed back on it so far in this composition: feature → value, 0 left out."""
+    apps: dict[str, float]
+    """Parts of `Suggestion.apps`: app → its share, largest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """One suggestion, and where its parts put it."""
+
+    text: str
+    relevance: float
+    """Of a phrase that does not begin with what was typed, its score: see `WordIndex.top`."""
+    feedback: float
+    """What implicit feedback adds to the relevance; 0 where the static order is kept."""
+    static_position: int
+    """Position, from 1, by relevance alone."""
+    apps: float
+    """What the phone's apps add to the relevance."""
+    _number: int = field(compare=False, repr=False)
+    _keystroke: "Keystroke" = field(compare=False, repr=False)
+
+    @property
+    def id(self) -> str | None:
+        """One's own id of the phrase; None if it has none."""
+        records = self._keystroke.completer.records
+        return records.id(self._number) if records else None
+
+    @property
+    def payload(self) -> Any:
+        """What JSON the phrase carries; None if it carries none."""
+        records = self._keystroke.completer.records
+        return records.payload(self._number) if records else None
+
+    def explain(self) -> Explanation:
+        """Take the feedback and the apps' part to pieces."""
+        return self._keystroke.explain(self.static_position - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Keystroke:
+    """The candidates of one keystroke in the static order, and what moves them."""
+
+    completer: "Completer"
+    numbers: np.ndarray
+    relevance: np.ndarray
+    features: np.ndarray
+    columns: np.ndarray
+    parts: np.ndarray | None
+    """Columns times weights: what each column adds to each candidate, if feedback may."""
+    phone: Phone | None
+    """The phone whose apps count, if any do."""
+    served: bool
+    """Whether the model's order was shown."""
+
+    def explain(self, i: int) -> Explanation:
+        """Take a candidate's score to pieces."""
+        ranker, apps = self.completer.phones, {}
+        if i >= len(self.numbers):  # beyond the prefix: nothing moves it
+            return Explanation({}, {}, {})
+        if self.served and ranker is not None and self.phone is not None:
+            apps = ranker.reasons(self.completer.catalogued(self.numbers[i : i + 1])[0], self.phone)
+        parts = _named(self.parts[i]) if self.served and self.parts is not None else {}
+        reasons = dict(sorted(parts.items(), key=lambda part: -abs(part[1])))
+        return Explanation(reasons, _named(self.features[i]), apps)
+
+
+@dataclass(slots=True)
+class Listed:
+    """What one keystroke was answered with; texts and reasons are made for who asks for them."""
+
+    numbers: list[int]
+    """What is shown, best first: ids of the catalogue, or numbers beyond them."""
+    rows: list[int]
+    """The rows among the keystroke's candidates of those that start with the prefix."""
+    relevance: np.ndarray
+    feedback: np.ndarray | None
+    apps: np.ndarray | None
+    """None where they add nothing."""
+    keystroke: Keystroke
+    text: Callable[[int], str]
+    """Gives the text of a number."""
+    beyond: list[float] = field(default_factory=list)
+    """Scores of those shown that do not start with the prefix; they come last."""
+
+    def texts(self) -> list[str]:
+        """Return the texts that are shown."""
+        return [self.text(number) for number in self.numbers]
+
+    def suggestions(self) -> list[Suggestion]:
+        """Return what is shown, with what put it where it is."""
+        there = len(self.keystroke.numbers)
+        base, fed_back, apps = (
+            [0.0] * there if column is None else column.tolist()
+            for column in (self.relevance, self.feedback, self.apps)
+        )
+        parts = [(base[i], fed_back[i], i + 1, apps[i]) for i in self.rows]
+        parts += [(score, 0.0, there + i, 0.0) for i, score in enumerate(self.beyond, 1)]
+        return [
+            Suggestion(self.text(number), *part, number, self.keystroke)
+            for number, part in zip(self.numbers, parts, strict=True)
+        ]
+
+
+def _named(values: np.ndarray) -> dict[str, float]:
+    names = (*FEATURES, "Relevance")
+    return {names[i]: float(values[i]) for i in np.flatnonzero(abs(values) > 1e-9)}

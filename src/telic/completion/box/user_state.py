@@ -1,0 +1,88 @@
+"""What a completer remembers of one user: weights, own queries, and whether re-ranking helps."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from telic.completion.box.own_queries import OwnQueries
+from telic.completion.engine.prefix_index import Place, PrefixIndex
+from telic.completion.learning.harm import RunningCheck
+from telic.completion.learning.relevance import Relevance
+
+if TYPE_CHECKING:
+    from telic.completion.box.completer import Completer
+
+
+@dataclass
+class UserState:
+    """What a completer remembers of one user between compositions."""
+
+    weights: np.ndarray
+    updates: int = 0
+    """Submissions learned from online."""
+    history: dict[str, float] = field(default_factory=dict)
+    """Own submissions: query → count."""
+    previous: str | None = None
+    """The query submitted last."""
+    reranks: bool = True
+    """False where validation showed that feedback does not help this user."""
+    check: RunningCheck = field(default_factory=RunningCheck)
+    """What re-ranking was worth to this user lately."""
+    _placed: tuple[PrefixIndex | None, dict[str, Place]] = field(
+        default=(None, {}), repr=False, compare=False
+    )
+
+    _own: tuple[tuple[PrefixIndex, Relevance, int, int, float] | None, OwnQueries] = field(
+        default=(None, OwnQueries([], [], {}, [])), repr=False, compare=False
+    )
+
+    def places(self, index: PrefixIndex) -> dict[str, Place]:
+        """Return where the own queries belong in a catalogue; each is looked up once."""
+        before = self._placed[1] if self._placed[0] is index else {}
+        known = {query: before.get(query) or index.place(query) for query in self.history}
+        self._placed = index, known  # of queries that were forgotten since, nothing
+        return known
+
+    def own_queries(self, completer: "Completer") -> OwnQueries:
+        """Return the own queries as a completer's candidates; made anew where they have changed."""
+        made_of = (
+            completer.index,
+            completer.relevance,
+            completer.live.version,
+            len(self.history),
+            sum(self.history.values()),
+        )
+        known = self._own[0]
+        if (
+            known is None
+            or known[0] is not made_of[0]
+            or known[1] is not made_of[1]
+            or known[2:] != made_of[2:]
+        ):
+            self._own = made_of, OwnQueries.of(completer, self)
+        return self._own[1]
+
+    def become(self, other: "UserState") -> None:
+        """Take over another state in place: compositions that are open go on with it."""
+        for name in ("weights", "updates", "history", "previous", "reranks", "check"):
+            setattr(self, name, getattr(other, name))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain JSON; `from_json` reads it back."""
+        return {
+            "weights": self.weights.tolist(),
+            "updates": self.updates,
+            "history": dict(self.history),
+            "previous": self.previous,
+            "reranks": self.reranks,
+            "check": asdict(self.check),
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Read back what `as_json` wrote."""
+        weights = np.array(stored["weights"], float)
+        check = RunningCheck(**stored.get("check", {}))
+        return cls(**(dict(stored) | {"weights": weights, "check": check}))

@@ -1,0 +1,1 @@
+"""Phrases found by prefix, word and typo, limited by filters and an editor's rules."""

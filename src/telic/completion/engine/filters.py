@@ -1,0 +1,232 @@
+"""Filters: suggestions that are limited to a tenant, a language, a category or the like."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Self
+
+import numpy as np
+
+from telic.completion.engine.prefix_index import PrefixIndex
+from telic.errors import InputError
+from telic.kernels import kernel
+
+NO_VALUE, UNKNOWN, ANY = -1, -2, -3
+"""Codes: of a phrase that is limited to no value; of a value that no phrase has; of no filter."""
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """What each phrase of a catalogue is limited to, by one or several contexts.
+
+    Attributes
+    ----------
+    names : list of str
+        Such as ``["tenant", "language"]``.
+    values : list of list of str
+        The values of each.
+    codes : int32 array, shape (contexts, phrases)
+        Place in `values`; -1 where a phrase has none, and fits every value.
+
+    Examples
+    --------
+    >>> contexts = Contexts.of({"language": ["de", "en", None, "de"]})
+    >>> contexts.allowed(contexts.wanted({"language": "de"}), np.arange(4)).tolist()
+    [True, False, True, True]
+    """
+
+    names: list[str]
+    values: list[list[str]]
+    codes: np.ndarray
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Sequence[str | None]]) -> Self:
+        """Number the values of each context."""
+        values, codes = [], []
+        for column in columns.values():
+            known = {value: i for i, value in enumerate(sorted({v for v in column if v}))}
+            values.append(list(known))
+            codes.append([known[v] if v else NO_VALUE for v in column])
+        return cls(list(columns), values, np.array(codes, np.int32).reshape(len(columns), -1))
+
+    def wanted(self, where: Mapping[str, str] | None) -> np.ndarray:
+        """Return the codes that a filter asks for, int32 of shape (contexts,).
+
+        Raises
+        ------
+        InputError
+            If the filter names a context that there is not.
+        """
+        for name in where or {}:
+            if name not in self.names:
+                raise InputError(
+                    f"filter {name!r}: the phrases have no such context, only "
+                    f"{', '.join(self.names)}."
+                )
+        codes = [ANY] * len(self.names)
+        for i, name in enumerate(self.names):
+            if where and name in where:
+                known = self.values[i]
+                codes[i] = known.index(where[name]) if where[name] in known else UNKNOWN
+        return np.array(codes, np.int32)
+
+    def allowed(self, wanted: np.ndarray, ids: np.ndarray) -> np.ndarray:
+        """Tell which phrases pass a filter."""
+        codes = self.codes[:, ids]
+        fits = (codes == wanted[:, None]) | (codes == NO_VALUE) | (wanted[:, None] == ANY)
+        return fits.all(axis=0)
+
+    def boosts(self, ids: np.ndarray, boost: Mapping[str, Mapping[str, float]]) -> np.ndarray:
+        """Return the logarithm of the product of the factors that phrases are boosted by.
+
+        Parameters
+        ----------
+        ids : int array
+        boost : mapping
+            Context → value → factor, above 0: ``{"language": {"de": 3.0}}``.
+        """
+        self.wanted(dict.fromkeys(boost, ""))
+        total = np.zeros(len(ids))
+        for i, name in enumerate(self.names):
+            for value, factor in boost.get(name, {}).items():
+                if not 0 < factor < np.inf:
+                    raise InputError(f"boost of {value!r} is {factor!r}, expected a number > 0.")
+                if value in self.values[i]:
+                    has = self.codes[i, ids] == self.values[i].index(value)
+                    total += np.where(has, np.log(factor), 0.0)
+        return total
+
+    def meta(self) -> dict[str, Any]:
+        """Return what a model folder keeps as JSON."""
+        return {"names": self.names, "values": self.values}
+
+    @classmethod
+    def stored(
+        cls, meta: Mapping[str, Any] | None, arrays: Mapping[str, np.ndarray]
+    ) -> Self | None:
+        """Read back what `meta` and the codes gave; None if they were never there."""
+        if not meta:
+            return None
+        return cls(meta["names"], meta["values"], np.asarray(arrays["contexts.codes"]))
+
+
+class Filter:
+    """A catalogue seen through a filter and boosts; equal texts are seen once.
+
+    Parameters
+    ----------
+    index : PrefixIndex
+    contexts : Contexts
+        Of its phrases.
+    where : mapping of str to str, optional
+        Context → the value asked for.
+    boost : mapping, optional
+        See `Contexts.boosts`.
+    unit : float
+        Weight of the logarithm of popularity in the index's weights.
+    """
+
+    def __init__(
+        self,
+        index: PrefixIndex,
+        contexts: Contexts,
+        where: Mapping[str, str] | None = None,
+        boost: Mapping[str, Mapping[str, float]] | None = None,
+        *,
+        unit: float = 1.0,
+    ) -> None:
+        self._index, self.contexts = index, contexts
+        self.wanted = contexts.wanted(where)
+        self._boost, self._unit = boost or {}, unit
+        contexts.boosts(np.empty(0, np.int64), self._boost)  # says what is wrong with them
+        # The heaviest with any set of boosted values, and what the boosts add to it: a phrase that
+        # has just these values and is not among them is no better.
+        choices = [[None, *self._boost.get(name, {})] for name in contexts.names]
+        self._asked = []
+        for values in product(*choices):
+            chosen = {n: v for n, v in zip(contexts.names, values, strict=True) if v}
+            added = sum(np.log(self._boost[name][value]) for name, value in chosen.items())
+            self._asked.append((contexts.wanted(chosen), unit * float(added)))
+
+    def top(self, prefix: str, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the k best ids that begin with a prefix, and their boosted weights, best first."""
+        lo, hi = self._index.range(prefix)
+        many = 2 * k
+        while True:
+            asked = [self._heaviest(lo, hi, many, boosted) for boosted, _ in self._asked]
+            ids = np.unique(np.concatenate(asked))
+            weights = self.boosted(ids)
+            order = np.lexsort((ids, -weights))
+            ids, weights = ids[order], weights[order]
+            texts = [self._index.phrase(id) for id in ids.tolist()]
+            new = sorted({text: i for i, text in reversed(list(enumerate(texts)))}.values())
+            unseen = [
+                self._index.weights[found[-1]] + added
+                for found, (_, added) in zip(asked, self._asked, strict=True)
+                if len(found) == many
+            ]
+            if not unseen or (len(new) >= k and weights[new[k - 1]] >= max(unseen)):
+                return ids[new[:k]], weights[new[:k]]
+            many *= 4  # the same text in many contexts, or phrases that a boost below 1 holds back
+
+    def boosted(self, ids: np.ndarray) -> np.ndarray:
+        """Return the weights of phrases with what the boosts add."""
+        weights = self._index.weights[ids]
+        if not self._boost:
+            return weights
+        return weights + self._unit * self.contexts.boosts(ids, self._boost)
+
+    def find(self, phrase: str) -> int:
+        """Return the id of a phrase, in exactly this spelling, that passes the filter; or -1."""
+        return next((id for id in self._index.alike(phrase) if self._is(id, phrase)), -1)
+
+    def _is(self, id: int, phrase: str) -> bool:
+        allowed = bool(self.contexts.allowed(self.wanted, np.array([id]))[0])
+        return allowed and self._index.phrase(id) == phrase
+
+    def _heaviest(self, lo: int, hi: int, k: int, boosted: np.ndarray) -> np.ndarray:
+        """Return the k heaviest ids of a range that pass the filter and have boosted values."""
+        index, codes, first = self._index, self.contexts.codes, np.empty(0, np.int64)
+        if hi > lo:
+            first = index.top_in_range(lo, hi, min(8 * k, hi - lo))
+        has = ((codes[:, first] == boosted[:, None]) | (boosted[:, None] == ANY)).all(axis=0)
+        found = first[has & self.contexts.allowed(self.wanted, first)]
+        if len(found) >= k or len(first) == hi - lo:
+            return found[:k]
+        out = np.empty(k, np.int64)
+        used = fill_top_where(index.weights, codes, self.wanted, boosted, lo, hi, out)
+        return out[:used]
+
+
+@kernel
+def passes(codes, wanted, phrase):
+    """Whether a phrase passes a filter."""
+    for i in range(len(wanted)):
+        if wanted[i] != ANY and codes[i, phrase] != wanted[i] and codes[i, phrase] != NO_VALUE:
+            return False
+    return True
+
+
+@kernel
+def fill_top_where(weights, codes, wanted, boosted, lo, hi, out):
+    """Fill out with the heaviest ids of a range that pass a filter and have values; count them."""
+    k, found = len(out), 0
+    if k == 0:
+        return 0
+    for id in range(lo, hi):
+        if found == k and weights[id] <= weights[out[k - 1]]:
+            continue
+        if not passes(codes, wanted, id):
+            continue
+        has = True
+        for c in range(len(boosted)):
+            has = has and (boosted[c] == ANY or codes[c, id] == boosted[c])
+        if not has:
+            continue
+        i = found if found < k else k - 1
+        while i > 0 and weights[id] > weights[out[i - 1]]:
+            out[i] = out[i - 1]
+            i -= 1
+        out[i] = id
+        found = min(found + 1, k)
+    return found

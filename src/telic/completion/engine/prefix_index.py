@@ -1,0 +1,372 @@
+"""The prefix index: the heaviest phrases that start with what has been typed."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from telic.completion.engine import prefix_kernels as kernels
+from telic.completion.engine.folding import checked_form, encoded_prefix
+from telic.data import load_model, save_model
+from telic.errors import InputError
+
+_KIND = "prefix-index"
+
+
+class Place(NamedTuple):
+    """Where a phrase belongs in an index."""
+
+    at: int
+    """Its id; of a phrase that is not there, the id before which it would stand."""
+    there: bool
+    folded: bytes
+    """Its folded form, in UTF-8."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PrefixIndex:
+    r"""Phrases with weights, sorted by their folded form, in arrays that can be memory-mapped.
+
+    A phrase's id is its place, an int64 from 0, in the order of the folded phrases' UTF-8 bytes
+    (`fold`); phrases that fold alike are ordered by their own spelling. So the phrases that start
+    with a prefix have consecutive ids, found by two binary searches. The heaviest of them come
+    from a precomputed list if the range is large, otherwise from range maxima: a sparse table
+    over blocks of 64 weights finds the heaviest id of an interval, and a heap over the intervals
+    between the ids already taken finds the next ones.
+
+    Make one with `build` or `load`. All arrays are read-only.
+
+    Attributes
+    ----------
+    folded_bytes : array of uint8
+        The folded phrases in order of id, one after the other.
+    folded_offsets : array of int32 or int64, shape (n + 1,)
+        Folded phrase i is ``folded_bytes[folded_offsets[i]:folded_offsets[i + 1]]``.
+    spelling_bytes, spelling_offsets : arrays of uint8 and int32 or int64
+        The original spellings in the same layout; empty where it equals the folded form.
+    weights : array of float64, shape (n,)
+        Weight of each phrase, at least 0.
+    block_maxima : array of int64, shape (levels, blocks)
+        Entry (j, b) is the first heaviest id in the blocks b to b + 2**j - 1.
+    hot_ranges : array of int64, shape (h, 2)
+        The large ranges of ids that prefixes have, sorted.
+    hot_ids : array of int64, shape (h, hot_top)
+        The heaviest ids of each of them.
+
+    Examples
+    --------
+    >>> index = PrefixIndex.build(["New York", "Newark", "São Paulo", "Sapporo"], [8, 1, 12, 2])
+    >>> index.phrases(index.top("new"))
+    ['New York', 'Newark']
+    >>> index.phrases(index.top("SAO"))
+    ['São Paulo']
+    >>> index.range("new "), index.find("Sapporo"), len(index)
+    ((0, 1), 3, 4)
+    """
+
+    folded_bytes: np.ndarray
+    folded_offsets: np.ndarray
+    spelling_bytes: np.ndarray
+    spelling_offsets: np.ndarray
+    weights: np.ndarray
+    block_maxima: np.ndarray
+    hot_ranges: np.ndarray
+    hot_ids: np.ndarray
+
+    def __post_init__(self) -> None:
+        # Plain read-only arrays, mapped or not: the kernels then compile for one signature, and
+        # numba need not look at np.memmap's type at each call.
+        for field in fields(self):
+            array = np.asarray(getattr(self, field.name)).view()
+            array.flags.writeable = False
+            object.__setattr__(self, field.name, array)
+
+    @classmethod
+    def build(
+        cls,
+        phrases: Sequence[str] | pa.Array | pa.ChunkedArray,
+        weights: Sequence[float] | np.ndarray,
+        *,
+        hot_top: int = 50,
+        hot_range: int = 1024,
+    ) -> Self:
+        """Index phrases by their weights.
+
+        Parameters
+        ----------
+        phrases : sequence of str, or Arrow array of strings
+            At most `telic.data.contracts.MAX_TEXT` characters each. A phrase that comes again, in
+            the same spelling, is one entry with the sum of the weights. No phrase at all makes an
+            empty index.
+        weights : array-like, shape (n,)
+            Weight of each phrase, finite and at least 0.
+        hot_top : int, default 50
+            How many ids are precomputed for a large range, at least 1.
+        hot_range : int, default 1024
+            A range of at least this many ids (and at least `hot_top`) is large.
+
+        Raises
+        ------
+        InputError
+            If a phrase is not a str, is empty once folded, is too long or is not valid Unicode; if
+            a weight, or the sum for a phrase, is negative or not finite; if the lengths differ.
+        """
+        return cls.build_ordered(phrases, weights, hot_top=hot_top, hot_range=hot_range)[0]
+
+    @classmethod
+    def build_ordered(
+        cls,
+        phrases: Sequence[str] | pa.Array | pa.ChunkedArray,
+        weights: Sequence[float] | np.ndarray,
+        *,
+        apart: np.ndarray | None = None,
+        hot_top: int = 50,
+        hot_range: int = 1024,
+    ) -> tuple[Self, np.ndarray]:
+        """Index phrases as `build` does, and say which of those given each id is.
+
+        Parameters
+        ----------
+        phrases, weights, hot_top, hot_range
+            As of `build`.
+        apart : int array, shape (n,), optional
+            Phrases of one spelling are one entry only where this is equal too.
+
+        Returns
+        -------
+        index : PrefixIndex
+        given : int64 array, shape (len(index),)
+            The first phrase, of those given, that each id stands for.
+        """
+        if hot_top < 1:
+            raise InputError(f"hot_top is {hot_top!r}, expected an integer >= 1.")
+        if isinstance(phrases, str):
+            raise InputError(f"phrases is the str {phrases[:40]!r}, expected a sequence of str.")
+        values = _checked_weights(weights)
+        if len(phrases) != len(values):
+            raise InputError(f"{len(phrases)} phrases but {len(values)} weights: one for each.")
+        spelled, folded = _encoded_phrases(phrases)
+        apart = np.zeros(len(values), np.int64) if apart is None else np.asarray(apart, np.int64)
+        table = pa.table({"folded": folded, "spelled": spelled, "apart": apart})
+        order = pc.sort_indices(
+            table, sort_keys=[(name, "ascending") for name in table.schema.names]
+        )
+        spelled, folded = spelled.take(order), folded.take(order)
+        given = order.to_numpy().astype(np.int64)
+        values, apart = values[given], apart[given]
+
+        new = pc.not_equal(spelled[1:], spelled[:-1]).to_numpy(zero_copy_only=False)
+        first = np.flatnonzero(np.append(True, new | (apart[1:] != apart[:-1]))[: len(values)])
+        spelled, folded = spelled.take(pa.array(first)), folded.take(pa.array(first))
+        with np.errstate(over="ignore"):
+            values = np.add.reduceat(values, first) if len(first) else values
+        if not np.isfinite(values).all():
+            phrase = spelled[int(np.argmin(np.isfinite(values)))].as_py().decode()
+            raise InputError(f"the weights of phrase {phrase!r} sum to infinity: scale them down.")
+
+        spelled = pc.if_else(pc.equal(spelled, folded), pa.scalar(b"", spelled.type), spelled)
+        values.flags.writeable = False
+        index = cls(
+            *_bytes_and_offsets(folded),
+            *_bytes_and_offsets(spelled),
+            weights=values,
+            block_maxima=block_maxima(values),
+            hot_ranges=np.empty((0, 2), np.int64),
+            hot_ids=np.empty((0, hot_top), np.int64),
+        )
+        hot_ranges = index._large_ranges(max(hot_range, hot_top))
+        hot_ids = np.empty((len(hot_ranges), hot_top), np.int64)
+        for row, (lo, hi) in enumerate(hot_ranges):
+            hot_ids[row] = index.top_in_range(lo, hi, hot_top)
+        return replace(index, hot_ranges=hot_ranges, hot_ids=hot_ids), given[first]
+
+    def save(self, folder: str | Path) -> None:
+        """Write the index to a model folder; see `telic.data.save_model`."""
+        mapped = {field.name: getattr(self, field.name) for field in fields(self)}
+        meta = {"phrases": len(self), "hot_top": self.hot_ids.shape[1]}
+        save_model(folder, kind=_KIND, meta=meta, arrays={}, mapped=mapped)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Memory-map an index that `save` wrote; see `telic.data.load_model`."""
+        return cls(**load_model(folder, kind=_KIND).arrays)
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def range(self, prefix: str) -> tuple[int, int]:
+        """Give the half-open range of ids whose folded phrase starts with the folded prefix.
+
+        Where nothing does, both ends are equal. The empty prefix has all ids.
+        """
+        key = np.frombuffer(encoded_prefix(prefix), np.uint8)
+        lo, hi = kernels.prefix_range(self.folded_bytes, self.folded_offsets, key)
+        return int(lo), int(hi)
+
+    def ranges(self, prefixes: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Give the ranges of many prefixes: two int64 arrays, the first ids and the ends."""
+        keys = [encoded_prefix(prefix) for prefix in prefixes]
+        offsets = np.zeros(len(keys) + 1, np.int64)
+        np.cumsum([len(key) for key in keys], out=offsets[1:])
+        lo, hi = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
+        joined = np.frombuffer(b"".join(keys), np.uint8)
+        kernels.prefix_ranges(self.folded_bytes, self.folded_offsets, joined, offsets, lo, hi)
+        return lo, hi
+
+    def top(self, prefix: str, k: int = 10) -> np.ndarray:
+        """Give the ids of the k heaviest phrases that start with a prefix.
+
+        Parameters
+        ----------
+        prefix : str
+            As typed; it is folded. The empty prefix asks for the heaviest of all.
+        k : int, default 10
+            At least 1, and as large as you like.
+
+        Returns
+        -------
+        array of int64
+            By descending weight, equal weights by ascending id; fewer than `k` if fewer match.
+        """
+        return self.top_in_range(*self.range(prefix), k)
+
+    def top_of(self, folded: bytes, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Do as `top` for a prefix that is folded and encoded; give weights beside the ids."""
+        ids, weights = np.empty(k, np.int64), np.empty(k)
+        count = kernels.top_of_prefix(
+            self.folded_bytes,
+            self.folded_offsets,
+            np.frombuffer(folded, np.uint8),
+            self.weights,
+            self.block_maxima,
+            self.hot_ranges,
+            self.hot_ids,
+            ids,
+            weights,
+        )
+        return ids[:count], weights[:count]
+
+    def top_in_range(self, lo: int, hi: int, k: int = 10) -> np.ndarray:
+        """Give the k heaviest ids of ``lo <= id < hi``, in the order of `top`.
+
+        Any range within ``0 <= lo <= hi <= len(self)`` will do, not only that of a prefix.
+        """
+        lo, hi = int(lo), int(hi)
+        if not 0 <= lo <= hi <= len(self):
+            raise InputError(f"range [{lo}, {hi}) is not within the index's [0, {len(self)}).")
+        if k < 1:
+            raise InputError(f"k is {k!r}, expected an integer >= 1.")
+        k = min(k, hi - lo)
+        if k <= self.hot_ids.shape[1]:
+            row = kernels.find_range(self.hot_ranges, lo, hi)
+            if row >= 0:
+                return self.hot_ids[row, :k].copy()
+        ids = np.empty(k, np.int64)
+        kernels.fill_top(self.weights, self.block_maxima, lo, hi, ids)
+        return ids
+
+    def phrase(self, id: int) -> str:
+        """Give the original spelling of a phrase; IndexError unless ``0 <= id < len(self)``."""
+        if not 0 <= id < len(self):
+            raise IndexError(f"no phrase has id {id}: ids go from 0 to {len(self) - 1}.")
+        spelled = self.spelling_bytes[self.spelling_offsets[id] : self.spelling_offsets[id + 1]]
+        if not len(spelled):
+            spelled = self.folded_bytes[self.folded_offsets[id] : self.folded_offsets[id + 1]]
+        return spelled.tobytes().decode()
+
+    def phrases(self, ids: Iterable[int]) -> list[str]:
+        """Give the original spellings of several phrases."""
+        return [self.phrase(id) for id in ids]
+
+    def find(self, phrase: str) -> int:
+        """Give the id of a phrase in exactly this spelling, or -1."""
+        place = self.place(phrase)
+        return place.at if place.there else -1
+
+    def place(self, phrase: str) -> "Place":
+        """Tell where a phrase, in exactly this spelling, stands among the ids or would."""
+        key = encoded_prefix(phrase)
+        at, there = kernels.place(
+            self.folded_bytes,
+            self.folded_offsets,
+            self.spelling_bytes,
+            self.spelling_offsets,
+            np.frombuffer(key, np.uint8),
+            np.frombuffer(phrase.encode(errors="surrogatepass"), np.uint8),
+        )
+        return Place(at, there, key)
+
+    def alike(self, phrase: str) -> list[int]:
+        """Give the ids whose phrases fold as this one does."""
+        key = encoded_prefix(phrase)
+        lo, hi = kernels.prefix_range(
+            self.folded_bytes, self.folded_offsets, np.frombuffer(key, np.uint8)
+        )
+        found = []
+        while lo < hi and self.folded(int(lo)) == key:
+            found.append(int(lo))
+            lo += 1
+        return found
+
+    def folded(self, id: int) -> bytes:
+        """Give the folded form of a phrase, in UTF-8."""
+        return self.folded_bytes[self.folded_offsets[id] : self.folded_offsets[id + 1]].tobytes()
+
+    def _large_ranges(self, smallest: int) -> np.ndarray:
+        none = np.empty((0, 2), np.int64)
+        text, offsets = self.folded_bytes, self.folded_offsets
+        ranges = np.empty((kernels.large_ranges(text, offsets, smallest, none), 2), np.int64)
+        kernels.large_ranges(text, offsets, smallest, ranges)
+        return np.unique(ranges, axis=0)
+
+
+def _encoded_phrases(phrases: Iterable) -> tuple[pa.Array, pa.Array]:
+    spelled, folded = [], []
+    if isinstance(phrases, pa.Array | pa.ChunkedArray):
+        phrases = phrases.to_pylist()
+    for position, phrase in enumerate(phrases):
+        form = checked_form(phrase, f"phrases[{position}]")
+        spelled.append(phrase.encode())
+        folded.append(form.encode())
+    return pa.array(spelled, pa.large_binary()), pa.array(folded, pa.large_binary())
+
+
+def _bytes_and_offsets(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    _, offsets, content = array.buffers()
+    if not len(array):
+        return np.empty(0, np.uint8), np.zeros(1, np.int32)
+    ends = np.frombuffer(offsets, np.int64)[: len(array) + 1]
+    return np.frombuffer(content, np.uint8)[: ends[-1]], compact(ends)
+
+
+def compact(offsets: np.ndarray) -> np.ndarray:
+    """Give ascending offsets in 32 bits, if the last fits."""
+    return offsets.astype(np.int32) if offsets[-1] < 2**31 else offsets
+
+
+def block_maxima(weights: np.ndarray) -> np.ndarray:
+    """Give the table of range maxima that `PrefixIndex.block_maxima` describes."""
+    n_blocks = -(-len(weights) // kernels.BLOCK)
+    maxima = np.zeros((max(1, n_blocks.bit_length()), n_blocks), np.int64)
+    kernels.fill_block_maxima(weights, maxima)
+    return maxima
+
+
+def _checked_weights(weights: Sequence[float] | np.ndarray) -> np.ndarray:
+    try:
+        values = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"weights are not numbers: {error}.") from None
+    if values.ndim != 1:
+        raise InputError(f"weights have shape {values.shape}, expected one dimension.")
+    bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    if len(bad):
+        raise InputError(
+            f"weights[{bad[0]}] is {values[bad[0]]}, expected a finite number >= 0. "
+            "Drop or mend the row."
+        )
+    return values

@@ -1,0 +1,133 @@
+"""What an editor says of suggestions: what is never shown, and what means the same."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from telic.completion.engine.folding import fold
+from telic.completion.engine.word_index import words_of
+from telic.data.pieces import open_pieces
+from telic.errors import InputError
+
+VARIANTS = 8
+"""Most ways to say what was typed that are looked for."""
+
+
+@dataclass(frozen=True)
+class DenyList:
+    """Phrases that are never suggested.
+
+    Parameters
+    ----------
+    rules : tuple of str
+        ``tea`` denies that phrase alone, ``*tea*`` every phrase that contains it, ``/t.a/`` every
+        phrase in which the regular expression is found; all of folded text.
+
+    Raises
+    ------
+    InputError
+        If a rule is empty or no regular expression.
+
+    Examples
+    --------
+    >>> deny = DenyList(("Tea", "*bad*", "/^x+$/"))
+    >>> [deny.denies(text) for text in ("TEA", "teapot", "not BÁD", "xxx")]
+    [True, False, True, True]
+    """
+
+    rules: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        exact, inside, patterns = set(), [], []
+        for rule in self.rules:
+            if len(rule) > 2 and rule.startswith("/") and rule.endswith("/"):
+                patterns.append(rule[1:-1])
+            elif len(rule) > 2 and rule.startswith("*") and rule.endswith("*"):
+                inside.append(re.escape(fold(rule[1:-1])))
+            elif fold(rule):
+                exact.add(fold(rule).strip())
+            else:
+                raise InputError(f"deny rule {rule!r}: expected a phrase, *part* or /pattern/.")
+        for pattern in patterns:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise InputError(
+                    f"deny rule /{pattern}/: no regular expression ({error})."
+                ) from None
+        parts = "|".join([*inside, *(f"(?:{pattern})" for pattern in patterns)])
+        object.__setattr__(self, "_exact", exact)
+        object.__setattr__(self, "_found", re.compile(parts) if parts else None)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """Read a text file of rules, one a line."""
+        return cls(tuple(_lines(path)))
+
+    def denies(self, text: str) -> bool:
+        """Say whether a phrase is never to be suggested."""
+        folded = fold(text).strip()
+        found = self._found  # type: ignore[attr-defined]
+        return folded in self._exact or bool(found and found.search(folded))  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Synonyms:
+    """Words, or sequences of them, that mean the same.
+
+    Parameters
+    ----------
+    groups : tuple of tuple of str
+        Each at least two.
+
+    Examples
+    --------
+    >>> Synonyms((("tv", "television"), ("nyc", "new york"))).variants("NYC tv st")
+    ['new york tv st', 'nyc television st']
+    """
+
+    groups: tuple[tuple[str, ...], ...]
+
+    def __post_init__(self) -> None:
+        others: dict[tuple[str, ...], list[str]] = {}
+        for group in self.groups:
+            forms = [tuple(words_of(fold(text))) for text in group]
+            if len(forms) < 2 or not all(forms):
+                raise InputError(
+                    f"synonyms {', '.join(group)!r}: expected at least two, each with a word."
+                )
+            for form in forms:
+                others.setdefault(form, []).extend(" ".join(o) for o in forms if o != form)
+        object.__setattr__(self, "_others", others)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """Read a text file: a group a line, separated by commas."""
+        return cls(tuple(tuple(part.strip() for part in line.split(",")) for line in _lines(path)))
+
+    def variants(self, typed: str) -> list[str]:
+        """Return what was typed with one of its parts said in another way, at most `VARIANTS`."""
+        folded = fold(typed)
+        tokens = words_of(folded)
+        end = " " if folded.endswith(" ") else ""
+        others: dict[tuple[str, ...], list[str]] = self._others  # type: ignore[attr-defined]
+        found: list[str] = []
+        for i in range(len(tokens)):
+            for j in range(i + 1, len(tokens) + 1):
+                for other in others.get(tuple(tokens[i:j]), ()):
+                    found.append(" ".join([*tokens[:i], other, *tokens[j:]]) + end)
+        return found[:VARIANTS]
+
+
+def kept(texts: Iterable[str], deny: DenyList | None) -> list[str]:
+    """Return the texts that are not denied."""
+    return [text for text in texts if deny is None or not deny.denies(text)]
+
+
+def _lines(path: str | Path) -> Sequence[str]:
+    pieces = open_pieces(path)
+    if pieces.columns:
+        raise InputError(f"{path}: expected a text file (.txt), one rule a line.")
+    return [line for piece in pieces.read(["line"]) for line in piece["line"].to_pylist()]

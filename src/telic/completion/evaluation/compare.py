@@ -1,0 +1,225 @@
+"""Two fitted completers on one log: what each would have suggested, side by side."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from telic.completion.box.completer import Completer
+from telic.completion.box.user_state import UserState
+from telic.completion.learning.phones import Phone
+from telic.data.compositions import CompositionLog
+from telic.errors import InputError
+from telic.evaluate import PairedTest, paired_t_test
+from telic.report.table import Table
+
+PLACES = (1, 2, 3, 5, 10)
+"""The k of success at k, as far as so many are shown."""
+
+
+@dataclass(frozen=True)
+class Walk:
+    """What a completer would have suggested at every keystroke of a log."""
+
+    rank: np.ndarray
+    """int32 (K,): place of what was submitted in the list at each keystroke; 0: not in it."""
+    keystrokes: np.ndarray
+    """int32 (n,): keys by composition until the list had what was submitted, and one to take it. At
+    most those that were typed and the characters that were left to type then."""
+
+
+def walk(
+    completer: Completer,
+    log: CompositionLog,
+    *,
+    show: int = 10,
+    progress: Callable[[], None] | None = None,
+) -> Walk:
+    """Type a log again, composition by composition in time order, with a completer.
+
+    Feedback is on the lists that the log says were shown. Each submission teaches the completer's
+    copy of its user, as in a service; what all users share stays as it was fitted, so a log from
+    after the fit is what measures it.
+
+    Parameters
+    ----------
+    completer : Completer
+    log : CompositionLog
+    show : int
+        Suggestions in a list, at most `Completer.n`.
+    progress : callable, optional
+        Called after each composition.
+    """
+    users: dict[str, UserState] = {}
+    rank = np.zeros(len(log.at), np.int32)
+    keystrokes = np.empty(len(log), np.int32)
+    for c in range(len(log)):
+        name = log.users[log.user[c]]
+        if name not in users:
+            users[name] = completer.user(name)
+        typing = completer.compose(users[name], _phone(completer, log, c))
+        query = log.phrases[log.query[c]]
+        wanted = completer.known_as(query)
+        first, end = int(log.keystroke_start[c]), int(log.keystroke_start[c + 1])
+        for k in range(first, end):
+            at = (int(log.at[k]) - int(log.at[first])) / 1e6
+            texts = typing.listed(log.prefixes[log.prefix[k]], at=at, show=show).texts()
+            rank[k] = texts.index(wanted) + 1 if wanted in texts else 0
+            typing.shown(
+                [log.phrases[q] for q in log.shown[log.list_start[k] : log.list_start[k + 1]]]
+            )
+        typing.submit(query)
+        left = max(len(query) - len(log.prefixes[log.prefix[end - 1]]), 0)
+        listed = np.flatnonzero(rank[first:end])
+        taken = int(listed[0]) + 2 if len(listed) else end - first + left
+        keystrokes[c] = min(taken, end - first + left)
+        if progress:
+            progress()
+    return Walk(rank, keystrokes)
+
+
+def _phone(completer: Completer, log: CompositionLog, c: int) -> Phone | None:
+    if completer.phones is None:
+        return None
+    own = slice(log.installed_start[c], log.installed_start[c + 1])
+    installed = {
+        log.apps[app]: float(opens)
+        for app, opens in zip(log.installed_app[own], log.daily_opens[own], strict=True)
+    }
+    own, begin = slice(log.opened_start[c], log.opened_start[c + 1]), log.at[log.keystroke_start[c]]
+    opened = [
+        (log.apps[app], int(begin - at) / 60e6)
+        for app, at in zip(log.opened_app[own], log.opened_at[own], strict=True)
+    ]
+    return completer.phones.phone(installed, opened)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One measure of two completers; users are the unit of all its means and intervals."""
+
+    name: str
+    a: PairedTest
+    b: PairedTest
+    difference: PairedTest
+    """Of b less a."""
+
+    @classmethod
+    def of(cls, name: str, a: np.ndarray, b: np.ndarray, user: np.ndarray) -> "Measure":
+        """Measure what was found of the same items, each of a user."""
+        nothing = np.zeros(len(user))
+        a_alone, b_alone = (paired_t_test(each, nothing, user) for each in (a, b))
+        return cls(name, a_alone, b_alone, paired_t_test(b, a, user))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two completers on one log."""
+
+    compositions: int
+    users: int
+    simulated: bool
+    measures: list[Measure]
+    """MRR and success at k over keystrokes, then keystrokes by composition."""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row for each measure, as ``telic completion replay --json`` shows it."""
+        return [
+            {
+                "measure": each.name,
+                "a": each.a.difference,
+                "a_low": _number(each.a.low),
+                "a_high": _number(each.a.high),
+                "b": each.b.difference,
+                "b_low": _number(each.b.low),
+                "b_high": _number(each.b.high),
+            }
+            | {name: _number(value) for name, value in each.difference._asdict().items()}
+            for each in self.measures
+        ]
+
+    def table(self, a: str, b: str) -> Table:
+        """Return the table for people, in which the completers have these names."""
+        spread = "{:.4f} [{:.4f}, {:.4f}]"
+
+        def values(test: PairedTest) -> list[float | None]:
+            return [_number(value) for value in (test.difference, test.low, test.high)]
+
+        people = "simulated users" if self.simulated else "users"
+        return Table(
+            f"{b} against {a}, on {self.compositions:,} compositions of {self.users:,} {people}",
+            {"": "", a: spread, b: spread, "difference": "{:+.4f} [{:+.4f}, {:+.4f}]", "p": "p"},
+            [
+                [
+                    each.name,
+                    *(values(test) for test in (each.a, each.b, each.difference)),
+                    _number(each.difference.p_value),
+                ]
+                for each in self.measures
+            ],
+            "Means of users' means with 95 % intervals. The lists are what each model would have "
+            "shown for what was typed; with them people might have typed otherwise.",
+        )
+
+
+def _number(value: float) -> float | None:
+    """Return a number, or None for what one user alone does not tell."""
+    return value if np.isfinite(value) else None
+
+
+def compare_completers(
+    log: CompositionLog,
+    a: Completer,
+    b: Completer,
+    *,
+    show: int = 10,
+    progress: Callable[[], None] | None = None,
+) -> Comparison:
+    """Compare two completers on a log: MRR, success at k and keystrokes, with users as the unit.
+
+    Parameters
+    ----------
+    log : CompositionLog
+        Later than what they were fitted on: a completer knows all of what it was fitted on.
+    a, b : Completer
+    show : int
+        Suggestions in a list, at least 1; at most what both re-rank, `Completer.n`.
+    progress : callable, optional
+        Called after each composition of each completer.
+
+    Returns
+    -------
+    Comparison
+        MRR and success at k are means over keystrokes, see `walk`; all differences are b less a.
+        Keystrokes are better the fewer they are.
+
+    Raises
+    ------
+    InputError
+        If no suggestion is shown.
+
+    Examples
+    --------
+    Two completers, fitted on what was before the log::
+
+        for row in compare_completers(log, a, b).rows():
+            print(row["measure"], row["difference"], row["low"], row["high"])
+    """
+    if show < 1:
+        raise InputError(f"show is {show!r}, expected an integer >= 1.")
+    show = min(show, a.n, b.n)
+    first, second = (walk(each, log, show=show, progress=progress) for each in (a, b))
+    user = np.repeat(log.user, np.diff(log.keystroke_start))
+
+    def reciprocal(walked: Walk) -> np.ndarray:
+        return np.where(walked.rank > 0, 1 / np.maximum(walked.rank, 1), 0.0)
+
+    measures = [Measure.of("MRR", reciprocal(first), reciprocal(second), user)]
+    for k in PLACES:
+        if k <= show:
+            hits = [(walked.rank > 0) & (walked.rank <= k) for walked in (first, second)]
+            a_hits, b_hits = (hit.astype(float) for hit in hits)
+            measures.append(Measure.of(f"success at {k}", a_hits, b_hits, user))
+    measures.append(Measure.of("keystrokes", first.keystrokes, second.keystrokes, log.user))
+    return Comparison(len(log), len(np.unique(log.user)), log.simulated, measures)

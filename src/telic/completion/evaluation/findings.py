@@ -1,0 +1,111 @@
+"""What is said of an evaluation, of its log and of a fitted model, as JSON takes it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from telic.completion.box.completer import Completer
+from telic.completion.evaluation.adaqac_evaluation import Result, row_name
+from telic.completion.learning.dwell_times import dwell_histograms, not_submitted
+from telic.completion.learning.feedback import FEATURES
+from telic.completion.learning.harm import gate_facts
+from telic.completion.learning.replay import Replay
+from telic.completion.learning.saturation import limits
+
+
+def findings(results: Sequence[Result]) -> dict[str, list[Any]]:
+    """Return what a report shows of results, as JSON takes it; lists of several can be joined.
+
+    Returns
+    -------
+    dict
+        ``rows``: see `Result.rows`. ``gates``: where each model's gate is open, in words.
+        ``shown``: the share of the suggestions shown that are a completer's own candidates.
+        ``users``: each user's MRR at the last keystroke.
+    """
+    found: dict[str, list[Any]] = {"rows": [], "gates": [], "shown": [], "users": []}
+    for result in results:
+        models = result.models
+        about = {
+            "relevance": models.relevance.name,
+            "protocol": models.protocol.name,
+            "candidates": models.n,
+            "lists": result.lists,
+        }
+        found["rows"] += result.rows()
+        found["gates"] += [
+            about | {"model": row_name(model, result.lists), "decision": gate.summary()}
+            for model, gate in models.gates.items()
+        ]
+        found["shown"] += [result.shown_share] if result.lists == "own" else []
+        last = result.slices["last"]
+        user = np.unique(result.user[last], return_inverse=True)[1]
+        means = {
+            model: (np.bincount(user, result.ranks[model][last]) / np.bincount(user)).tolist()
+            for model in ("static", "adaqac-batch", "adaqac-online")
+        }
+        found["users"].append(about | {"mrr": means})
+    return found
+
+
+def log_facts(replay: Replay) -> dict[str, Any]:
+    """Return what a report says of a log itself, as JSON takes it."""
+    log = replay.log
+    return {
+        "compositions": len(log),
+        "users": len(log.users),
+        "simulated": bool(log.simulated),
+        "skipped": dict(log.skipped),
+        "dropped_users": replay.dropped_users,
+        "off_prefix": replay.off_prefix,
+        "dwell": dwell_histograms(log),
+        "not_submitted": not_submitted(replay),
+    }
+
+
+def most_feedback(completer: Completer) -> list[float | str]:
+    """Return how much feedback may move a suggestion, with the weights of users never seen."""
+    design = completer.design
+    most = limits(completer.everyone, design.deviations, design.caps, design.bound)
+    return [number if np.isfinite(number) else "no bound" for number in most]
+
+
+def model_facts(completer: Completer) -> dict[str, Any]:
+    """Return what a fitted completer holds, in the words of `telic completion inspect`."""
+    relevance = completer.relevance
+    facts: dict[str, Any] = completer.found | {
+        "model": completer.model,
+        "protocol": completer.protocol,
+        "relevance": relevance.name,
+        "weights of popular, personal, recent": [
+            relevance.popular,
+            relevance.personal,
+            relevance.recent,
+        ],
+        "learned popularity of each query": relevance.unlearned is not None,
+        "candidates": completer.n,
+        "feedback at most, by one list and by a composition": most_feedback(completer),
+        "phrases": len(completer.index),
+        "users": len(completer.users),
+        "trained on simulated people": completer.simulated,
+        "order": completer.order_summary(),
+    }
+    if completer.model != "static":
+        names = (*FEATURES, "Relevance")
+        facts |= {
+            "running check": completer.check_summary(),
+            "gate": gate_facts(completer.gate),
+            "feature weights (everyone)": {
+                name: round(float(weight), 4)
+                for name, weight in zip(names, completer.everyone, strict=False)
+            },
+        }
+    if completer.phones:
+        facts |= {
+            "apps": len(completer.phones.apps),
+            "query-app weights": len(completer.phones.weights.value),
+            "minutes for which an opened app is recent": completer.phones.minutes,
+            "fit (objective is at most gap above its optimum)": completer.phones.fit,
+        }
+    return facts

@@ -1,0 +1,1 @@
+"""From files and logs to a search box."""

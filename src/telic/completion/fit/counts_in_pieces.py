@@ -1,0 +1,307 @@
+"""Tasks that count a query log in pieces: bucketed by user, then counted, then by folded form.
+
+Users are disjoint between buckets, so that sums over buckets count people too.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from telic.completion.engine.folding import fold
+from telic.completion.learning.relevance import WINDOW
+from telic.data.bad_rows import OnBadRow
+from telic.data.file_kinds import Shape
+from telic.data.phrases import checked_rows
+from telic.data.pieces import Pieces, open_pieces
+from telic.errors import InputError
+from telic.scale.duck import database, listed
+from telic.scale.partitions import RowRange
+
+BATCH = 1 << 17
+"""Rows that are checked at a time."""
+SESSION = 30 * 60 * 1_000_000
+"""Microseconds without a submission that end a user's session."""
+
+PLACES = 1 << 48
+"""More than there are rows: a time times this, plus the row, orders submissions."""
+
+
+class Moments(NamedTuple):
+    """When a log is looked at: at its end, and before the latest submissions."""
+
+    end: int
+    split: int
+
+
+class Source(NamedTuple):
+    """A range of rows of a log, and the log's place among several."""
+
+    rows: RowRange
+    name: str
+    """The file that it is called after, where `rows` are of a copy."""
+    log: int
+    shape: Shape
+
+    def __str__(self) -> str:
+        return str(self.rows).replace(self.rows.path, self.name)
+
+
+def bucket(buckets: int, latest: int, on_bad_row: OnBadRow, source: Source, out: Path) -> None:
+    """Check a range of rows and deal it out by user; those that name nobody by form.
+
+    Writes ``bucket=B/….parquet`` with the columns person, text, form (null where it is the text),
+    us (the time), weight and number (of the row); ``latest.parquet``, the `latest` rows; and
+    ``facts.json``.
+    """
+    skipped: dict[str, int] = {}
+    columns = list(dict.fromkeys(source.shape.roles.values()))
+    rows = source.rows
+    pieces = Pieces(Path(source.name), columns, lambda names: rows.batches(list(names), BATCH))
+    parts = []
+    for numbers, part in checked_rows(pieces, source.shape, on_bad_row, skipped, before=rows.first):
+        parts.append(_plain(part, numbers + (source.log << 40)))
+    table = pa.concat_tables(parts) if parts else _plain(_no_rows(), np.empty(0, np.int64))
+    out.mkdir()
+    us = table["us"]
+    facts = {"rows": len(table), "skipped": skipped}
+    if len(table):
+        facts |= {"first": pc.min(us).as_py(), "last": pc.max(us).as_py()}
+    (out / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
+    with database(out.parent) as db:
+        db.register("rows", table)
+        db.execute(f"COPY ({_latest('rows', latest)}) TO '{_q(out / 'latest.parquet')}'")
+        if len(table):
+            db.execute(
+                f"COPY (SELECT *, hash(coalesce(person, form, text)) % {buckets} AS bucket "
+                f"FROM rows) TO '{_q(out)}' "
+                "(FORMAT parquet, PARTITION_BY bucket, OVERWRITE_OR_IGNORE)"
+            )
+
+
+def to_parquet(shape: Shape, source: str, out: Path) -> None:
+    """Copy the columns of a log that play a role, as Parquet."""
+    columns = list(dict.fromkeys(shape.roles.values()))
+    writer = None
+    for piece in open_pieces(source).read(columns):
+        writer = writer or pq.ParquetWriter(out, piece.schema)
+        writer.write_table(piece)
+    if writer is None:
+        raise InputError(f"{source}: holds no row. Expected one submission in each.")
+    writer.close()
+
+
+def _plain(part: pa.Table, numbers: np.ndarray) -> pa.Table:
+    n = len(part)
+    text = part["phrase"].cast(pa.string())
+    names = part.column_names
+    return pa.table(
+        {
+            "person": part["user"].cast(pa.string())
+            if "user" in names
+            else pa.nulls(n, pa.string()),
+            "text": text,
+            "form": _forms(text),
+            "us": part["at"].cast(pa.int64()),
+            "weight": part["weight"] if "weight" in names else pa.array(np.ones(n)),
+            "number": numbers,
+        }
+    )
+
+
+def _no_rows() -> pa.Table:
+    empty = pa.array([], pa.string())
+    return pa.table({"phrase": empty, "at": pa.array([], pa.int64())})
+
+
+def _forms(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Fold each text; null where that changes nothing."""
+    # Printing ASCII with single blanks needs lower case alone, which Arrow does at once.
+    plain = pc.match_substring_regex(text, r"^[!-~]+( [!-~]+)* ?$")
+    lower = pc.ascii_lower(text)
+    form = pc.if_else(pc.and_(plain, pc.not_equal(lower, text)), lower, None)
+    other = text.filter(pc.invert(plain)).combine_chunks().dictionary_encode()
+    if len(other):
+        known = pa.array([fold(one) for one in other.dictionary.to_pylist()], pa.string())
+        folded = known.take(other.indices)
+        form = pc.replace_with_mask(
+            form.combine_chunks(), pc.invert(plain).combine_chunks(), folded
+        )
+        form = pc.if_else(pc.equal(form, text.combine_chunks()), None, form)
+    return form
+
+
+def _latest(rows: str, most: int) -> str:
+    return f"SELECT * FROM {rows} ORDER BY us DESC, number DESC LIMIT {most}"
+
+
+def count_users(moments: Moments, forms: int, found: tuple[int, list[Path]], out: Path) -> None:
+    """Count the submissions of some users, all of them in these files.
+
+    Writes ``histories.parquet`` (person, form, weight, text and time of the last) and by bucket of
+    form ``texts/`` (how often each spelling came) and ``people/`` (who submitted a form).
+    """
+    out.mkdir()
+    _, files = found
+    end, split = moments
+    recent = {"end": end - WINDOW, "split": split - WINDOW}
+    with database(out.parent) as db:
+        db.execute(
+            f"""CREATE TEMP TABLE pairs AS
+            SELECT person, coalesce(form, text) AS form, text, sum(weight) AS weight,
+                coalesce(sum(weight) FILTER (us >= {recent["end"]}), 0) AS recent,
+                coalesce(sum(weight) FILTER (us < {split}), 0) AS early,
+                coalesce(sum(weight) FILTER (us < {split} AND us >= {recent["split"]}), 0)
+                    AS early_recent,
+                min(us) AS first_at, min(number) AS first_row,
+                max(us::HUGEINT * {PLACES} + number) AS last, max(us) AS last_at
+            FROM read_parquet({listed(files)}) GROUP BY ALL"""
+        )
+        db.execute(
+            f"""COPY (SELECT person, form, sum(weight) AS weight, arg_max(text, last) AS text,
+                max(last_at) AS us, min(first_row) AS first_row,
+                (max(last) - max(last_at)::HUGEINT * {PLACES})::BIGINT AS number
+            FROM pairs WHERE person IS NOT NULL GROUP BY ALL)
+            TO '{_q(out / "histories.parquet")}'"""
+        )
+        _by_form(
+            db,
+            """SELECT form, text, sum(weight) AS popular, sum(recent) AS recent,
+                sum(early) AS early, sum(early_recent) AS early_recent,
+                sum(weight) FILTER (person IS NOT NULL) AS named, min(first_row) AS first_row,
+            FROM pairs GROUP BY ALL""",
+            forms,
+            out / "texts",
+        )
+        _by_form(
+            db,
+            f"""SELECT form, count(person) AS people,
+                count(person) FILTER (first_at < {split}) AS early_people,
+                bool_or(person IS NULL) AS vouched,
+                bool_or(person IS NULL AND first_at < {split}) AS early_vouched,
+                bool_or(first_at < {split}) AS early
+            FROM (SELECT person, form, min(first_at) AS first_at FROM pairs GROUP BY ALL)
+            GROUP BY form""",
+            forms,
+            out / "people",
+        )
+        _by_form(db, _sessions(files), forms, out / "sessions")
+        rule = (
+            f"SELECT max(us), count(person) FROM read_parquet({listed(files)}) WHERE us < {split}"
+        )
+        before, named = db.execute(rule).fetchone()
+    facts = {"before": before, "named": named}
+    (out / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
+
+
+def _sessions(files: list[Path]) -> str:
+    """How many sessions each form came in: submissions of a user with no longer pause between."""
+    return f"""WITH rows AS (
+            SELECT person, coalesce(form, text) AS form, us,
+                us - lag(us) OVER (PARTITION BY person ORDER BY us) > {SESSION} AS pause
+            FROM read_parquet({listed(files)}) WHERE person IS NOT NULL),
+        numbered AS (
+            SELECT person, form, sum(coalesce(pause, false)::INT) OVER (
+                PARTITION BY person ORDER BY us RANGE UNBOUNDED PRECEDING) AS session FROM rows)
+        SELECT form, count(*) AS sessions FROM (SELECT DISTINCT * FROM numbered) GROUP BY form"""
+
+
+def _by_form(db: Any, query: str, forms: int, out: Path) -> None:
+    db.execute(
+        f"COPY (SELECT *, hash(form) % {forms} AS bucket FROM ({query})) "
+        f"TO '{_q(out)}' (FORMAT parquet, PARTITION_BY bucket)"
+    )
+
+
+def merge_forms(min_users: int, counted: list[Path], vouched: Path, number: int, out: Path) -> None:
+    """Add the counts of one bucket of forms up over all users.
+
+    Writes ``forms.parquet``, a row for each form that may be suggested or that `vouched` (a Parquet
+    file with the column form) lists, and ``facts.json``.
+    """
+    out.mkdir()
+
+    def read(kind: str) -> str:
+        files = [f for part in counted for f in part.glob(f"{kind}/bucket={number}/*.parquet")]
+        return f"read_parquet({listed(sorted(files))})"
+
+    with database(out.parent) as db:
+        db.execute(f"CREATE TEMP VIEW listed AS SELECT form FROM read_parquet('{_q(vouched)}')")
+        db.execute(
+            f"""CREATE TEMP TABLE spelled AS
+            SELECT form, text, sum(popular) AS popular, sum(recent) AS recent, sum(early) AS early,
+                sum(early_recent) AS early_recent, coalesce(sum(named), 0) AS named,
+                min(first_row) AS first_row
+            FROM {read("texts")} GROUP BY form, text"""
+        )
+        db.execute(
+            f"""CREATE TEMP TABLE people AS
+            SELECT form, sum(people)::BIGINT AS people, sum(early_people)::BIGINT AS early_people,
+                bool_or(vouched) AS vouched, bool_or(early_vouched) AS early_vouched,
+                bool_or(early) AS early
+            FROM {read("people")} GROUP BY form"""
+        )
+        sessions = "SELECT NULL::VARCHAR AS form, 0 AS sessions WHERE false"
+        if any(part.glob(f"sessions/bucket={number}/*.parquet") for part in counted):
+            sessions = (
+                f"SELECT form, sum(sessions)::BIGINT AS sessions FROM {read('sessions')} "
+                "GROUP BY form"
+            )
+        db.execute(
+            f"""CREATE TEMP TABLE forms AS
+            SELECT form, sum(popular) AS popular, sum(recent) AS recent, sum(s.early) AS early,
+                sum(early_recent) AS early_recent, sum(named) AS named, count(*) AS spellings,
+                arg_max(text, (popular, -s.first_row)) AS text,
+                arg_max(text, (s.early, -s.first_row)) AS early_text,
+                min(s.first_row) AS first_row, any_value(people) AS people,
+                any_value(vouched) OR any_value(people) >= {min_users} AS opened,
+                any_value(early_vouched) OR any_value(early_people) >= {min_users} AS early_opened,
+                any_value(p.early) AS early_seen, any_value(vouched) AS vouched,
+                coalesce(any_value(sessions), 0) AS sessions
+            FROM spelled s JOIN people p USING (form) LEFT JOIN ({sessions}) USING (form)
+            GROUP BY form"""
+        )
+        db.execute(
+            f"""COPY (SELECT * FROM forms WHERE opened OR form IN (SELECT form FROM listed))
+            TO '{_q(out / "forms.parquet")}'"""
+        )
+        facts = {
+            "shy": "NOT opened AND form NOT IN (SELECT form FROM listed)",
+            "early_shy": "early_seen AND NOT early_opened "
+            "AND form NOT IN (SELECT form FROM listed)",
+        }
+        found = {
+            name: db.execute(f"SELECT count(*) FROM forms WHERE {rule}").fetchone()[0]
+            for name, rule in facts.items()
+        }
+        kept = "vouched OR form IN (SELECT form FROM listed)"
+        found["kept"] = db.execute(
+            f"""SELECT least(if({kept}, 1000000, people), 1000000) AS k, count(*), sum(named)
+            FROM forms GROUP BY k ORDER BY k"""
+        ).fetchall()
+    (out / "facts.json").write_text(json.dumps(found), encoding="utf-8")
+
+
+def take_users(users: list[str], until: int, found: tuple[int, list[Path]], out: Path) -> None:
+    """Take what some users submitted before a moment out of their buckets."""
+    with database(out.parent) as db:
+        db.register("chosen", pa.table({"person": pa.array(users, pa.string())}))
+        db.execute(
+            f"""COPY (SELECT person, coalesce(form, text) AS form, text, us, weight, number
+            FROM read_parquet({listed(found[1])}) SEMI JOIN chosen USING (person)
+            WHERE us < {until} ORDER BY us, number) TO '{_q(out)}' (FORMAT parquet)"""
+        )
+
+
+def facts_of(part: Path) -> dict[str, Any]:
+    """Read what a task said about its part."""
+    found: dict[str, Any] = json.loads((part / "facts.json").read_text(encoding="utf-8"))
+    return found
+
+
+def _q(path: Path) -> str:
+    return str(path).replace("'", "''")

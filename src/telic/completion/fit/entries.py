@@ -1,0 +1,385 @@
+"""What may be suggested, gathered from lists and query logs: spellings merged, counts added."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from telic.completion.engine.folding import fold
+from telic.completion.fit.k_users import kept_back
+from telic.completion.learning.relevance import WINDOW, Submissions
+from telic.data.phrases import PhraseList
+from telic.data.queries import QueryLog, joined_group
+from telic.errors import InputError
+
+Duplicates = Literal["raise", "add", "max"]
+FEWEST = 50
+"""Submissions that are too few to choose weights by."""
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Phrases that may be suggested, one for each folded form and context.
+
+    Near-duplicates (Tokyo, Tōkyō, TOKYO) are one entry, spelled as its heaviest is.
+    """
+
+    phrases: list[str]
+    popular: np.ndarray
+    """float64 (n,): weight in the lists plus submissions."""
+    recent: np.ndarray
+    """float64 (n,): submissions in the last 28 days of the log."""
+    ids: list[str | None]
+    payloads: list[str | None]
+    """JSON."""
+    contexts: dict[str, list[str | None]]
+    spellings: int
+    """Distinct spellings that were merged into the entries."""
+    shy: int
+    """Folded forms left out because fewer than `min_users` people submitted them."""
+
+    def __len__(self) -> int:
+        return len(self.phrases)
+
+
+class FormCounts(NamedTuple):
+    """What the logs tell of each folded form as of a moment; arrays of shape (forms,)."""
+
+    popular: np.ndarray
+    recent: np.ndarray
+    opened: np.ndarray
+    """bool: whether it may be suggested."""
+    texts: Sequence[str]
+    """Of opened forms: as it was submitted most."""
+    spellings: np.ndarray
+    """int64: distinct texts."""
+    shy: int
+    """Forms of no list that too few have submitted."""
+
+
+class HeldOut(NamedTuple):
+    """The latest submissions, and what was known before the first of them."""
+
+    split: int
+    """Their begin, microseconds since 1970."""
+    rows: list[tuple[str | None, str]]
+    """User and query of each, oldest first."""
+    opened: bool
+    """Whether anything could be suggested before."""
+    named: bool
+    """Whether any submission before names a user."""
+    span: int
+    """Microseconds from the first to the last submission before."""
+
+
+class Gathered:
+    """Lists and query logs by folded form, from which the entries of any moment can be made.
+
+    Parameters
+    ----------
+    listed : PhraseList, optional
+    logs : sequence of QueryLog
+    min_users : int
+        Of a query that no list has, only what so many people submitted is an entry; a log that
+        names nobody vouches for all it holds. What a tenant's users submitted is an entry of that
+        tenant alone, once so many of them have.
+    duplicates : {"raise", "add", "max"}
+        What becomes of a phrase that a list gives twice with different weights.
+
+    Raises
+    ------
+    InputError
+        If there are such phrases and `duplicates` is "raise"; naming phrase and rows.
+    """
+
+    _tenants: Sequence[str] = ()
+
+    def __init__(
+        self,
+        listed: PhraseList | None,
+        logs: Sequence[QueryLog],
+        *,
+        min_users: int = 3,
+        duplicates: Duplicates = "raise",
+    ) -> None:
+        if duplicates not in ("raise", "add", "max"):
+            raise InputError(f"duplicates is {duplicates!r}, expected raise, add or max.")
+        self.forms: dict[str, int] = {}
+        """Folded form → its number."""
+        self.listed = listed
+        if listed is not None:
+            self._rows, self._weight = _distinct_rows(listed, duplicates)
+            texts = listed.phrases.take(pa.array(self._rows)).to_pylist()
+            self._form_of_row = np.array([self._form(text) for text in texts], np.int64)
+        self.texts: list[str] = []
+        """Distinct queries of the logs."""
+        self.users: list[str] = []
+        numbers: dict[str, int] = {}
+        names: dict[str, int] = {}
+        parts = []
+        for log in logs:
+            query = np.array([numbers.setdefault(q, len(numbers)) for q in log.queries], np.int64)
+            known = [-1 if u is None else names.setdefault(u, len(names)) for u in log.users]
+            user = np.array(known, np.int64)[log.user]
+            parts.append((log.at, query[log.query], user, log.count))
+        self.texts, self.users = list(numbers), list(names)
+        self.form_of = np.array([self._form(text) for text in self.texts], np.int64)
+        if not parts:
+            parts = [
+                (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+            ]
+        at, query, user, count = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        order = np.argsort(at, kind="stable")
+        self.query = query[order]
+        """int64 (m,): text of each submission, in time order."""
+        forms = self.form_of[self.query] if len(self.texts) else self.query
+        by_form = [(at[order], forms, user[order], count[order])]
+        networks, network = joined_group(logs, "network")
+        opening: dict[str, Any] = {
+            "min_users": min_users,
+            "network": network[order] if networks else None,
+        }
+        self.submissions = Submissions.gathered(by_form, **opening)
+        """By folded form."""
+        self._tenants, tenant = joined_group(logs, "tenant")
+        self._tenant = tenant[order]
+        if self._tenants:
+            # What a tenant's users submit is that tenant's own, but for what a list has.
+            wide = len(self._tenants) + 1
+            tenant = np.where(self._in_list()[forms], -1, self._tenant)
+            own, query = np.unique(forms * wide + tenant + 1, return_inverse=True)
+            self._form_apart, self._tenant_apart = own // wide, own % wide - 1
+            parts = [(at[order], query, user[order], count[order])]
+            self._apart = Submissions.gathered(parts, **opening)
+            """By folded form and tenant."""
+
+    def _in_list(self) -> np.ndarray:
+        found = np.zeros(len(self.forms), bool)
+        if self.listed is not None:
+            found[self._form_of_row] = True
+        return found
+
+    def _form(self, text: str) -> int:
+        return self.forms.setdefault(fold(text), len(self.forms))
+
+    def entries(self, *, until: int | None = None) -> Entries:
+        """Make the entries as of a moment (microseconds since 1970); by default of the end."""
+        counts = self.counts(until=until)
+
+        listed = self.listed
+        phrases, groups = [], 0
+        weight: np.ndarray = np.empty(0)
+        form: np.ndarray = np.empty(0, np.int64)
+        first: np.ndarray = np.empty(0, np.int64)
+        if listed is not None:
+            group = _numbered([self._form_of_row, *self._context_codes()])
+            groups = int(group.max(initial=-1)) + 1
+            weight = np.bincount(group, self._weight, groups)
+            # The heaviest row of a group gives it its spelling, id and payload.
+            order = np.lexsort((np.arange(len(group)), -self._weight, group))
+            first = order[np.unique(group[order], return_index=True)[1]]
+            form = self._form_of_row[first]
+            phrases = listed.phrases.take(pa.array(self._rows[first])).to_pylist()
+        more, tenants, popular, recent = self._of_logs(counts, until)
+        phrases += [counts.texts[f] for f in more.tolist()]
+
+        def column(values: pa.Array | None) -> list[str | None]:
+            kept: list[str | None] = [None] * groups
+            if values is not None:
+                kept = values.take(pa.array(self._rows[first])).to_pylist()
+            return kept + [None] * len(more)
+
+        contexts = {
+            name: column(values) for name, values in (listed.contexts if listed else {}).items()
+        }
+        if self._tenants:
+            own = contexts.get("tenant", [None] * groups)[:groups]
+            contexts["tenant"] = own + [self._tenants[t] if t >= 0 else None for t in tenants]
+        rows = 0 if listed is None else len(np.unique(self._spelled_rows()))
+        spellings = rows + int(counts.spellings[np.unique(more)].sum())
+        return Entries(
+            phrases,
+            np.concatenate([weight + counts.popular[form], popular]),
+            np.concatenate([counts.recent[form], recent]),
+            column(listed.ids if listed else None),
+            column(listed.payloads if listed else None),
+            contexts,
+            spellings,
+            counts.shy,
+        )
+
+    def _of_logs(
+        self, counts: FormCounts, until: int | None
+    ) -> tuple[np.ndarray, list[int], np.ndarray, np.ndarray]:
+        """Return what the logs alone make entries of: form, tenant (-1: nobody's own), counts."""
+        if not self._tenants:
+            more = np.flatnonzero(counts.opened & ~self._in_list())
+            return more, [-1] * len(more), counts.popular[more], counts.recent[more]
+        popular, recent, opened = _counted(self._apart, len(self._form_apart), until)
+        chosen = np.flatnonzero(opened & ~self._in_list()[self._form_apart])
+        tenants = self._tenant_apart[chosen].tolist()
+        return self._form_apart[chosen], tenants, popular[chosen], recent[chosen]
+
+    def counts(self, *, until: int | None = None) -> FormCounts:
+        """Count submissions as of a moment (microseconds since 1970); by default of the end."""
+        events, size = self.submissions, len(self.forms)
+        before = _before(events, until)
+        popular, recent, opened = _counted(events, size, until)
+        if self._tenants:
+            own = _counted(self._apart, len(self._form_apart), until)[2]
+            opened = np.bincount(self._form_apart[own], minlength=size) > 0
+        seen = np.bincount(events.query[before], minlength=size) > 0
+        return FormCounts(
+            popular,
+            recent,
+            opened,
+            [self.texts[t] if t >= 0 else "" for t in self._spelled(before)],
+            np.bincount(self.form_of, minlength=size),
+            int((seen & ~opened & ~self._in_list()).sum()),
+        )
+
+    @property
+    def named(self) -> bool:
+        """Whether any submission names a user."""
+        return bool(self.users)
+
+    def held_out(self, most: int) -> HeldOut | None:
+        """Return the latest submissions, `most` of them or a quarter; None if few."""
+        events = self.submissions
+        held = min(most, len(events.at) // 4)
+        if held < FEWEST:
+            return None
+        split = int(events.at[-held])
+        before = int(np.searchsorted(events.at, split))
+        if not before:
+            return None
+        names = [*self.users, None]
+        return HeldOut(
+            split,
+            [
+                (names[events.user[e]], self.texts[self.query[e]])
+                for e in range(len(events.at) - held, len(events.at))
+            ],
+            bool((self._apart if self._tenants else events).opens[:before].any()),
+            bool((events.user[:before] >= 0).any()),
+            int(events.at[before - 1]) - int(events.at[0]),
+        )
+
+    def histories(self, entries: Entries, *, until: int | None = None) -> dict[str, dict]:
+        """Return what each user submitted before a moment: user → query → count, oldest first.
+
+        A query is spelled as its entry is, or where it is none as the user last spelled it.
+        """
+        events = self.submissions
+        shown = {fold(phrase): phrase for phrase in reversed(entries.phrases)}
+        of_text = [shown.get(fold(text)) for text in self.texts]
+        own: dict[str, dict] = {user: {} for user in self.users}
+        last: dict[tuple[int, int], str] = {}
+        chosen = events.user >= 0
+        if until is not None:
+            chosen &= events.at < until
+        for e in np.flatnonzero(chosen):
+            user, text = int(events.user[e]), int(self.query[e])
+            history = own[self.users[user]]
+            key = user, int(events.query[e])
+            spelled = of_text[text] or self.texts[text]
+            before = history.pop(last.get(key, spelled), 0.0)
+            history[spelled] = before + float(events.count[e])
+            last[key] = spelled
+        return own
+
+    def kept_back(self) -> dict[str, Any]:
+        """Say what `k_users.kept_back` does, of all users and of each tenant's."""
+        vouched = self._in_list()
+        if not self._tenants:
+            return kept_back(self.submissions, vouched, (), self._tenant)
+        # A phrase counts once for each tenant whose own it is; of a list, once in all.
+        silent = vouched.copy()
+        silent[self._form_apart] = False
+        vouched = np.append(vouched[self._form_apart], np.ones(int(silent.sum()), bool))
+        return kept_back(self._apart, vouched, self._tenants, self._tenant)
+
+    def _spelled(self, before: np.ndarray) -> np.ndarray:
+        """Text by which each form of the logs was submitted most, the first of equals."""
+        best = np.full(len(self.forms), -1, np.int64)
+        if len(self.texts):
+            counts = np.bincount(
+                self.query[before], self.submissions.count[before], len(self.texts)
+            )
+            order = np.lexsort((np.arange(len(self.texts)), -counts))[::-1]
+            best[self.form_of[order]] = order
+        return best
+
+    def _context_codes(self) -> list[np.ndarray]:
+        assert self.listed is not None
+        return [_codes(column)[self._rows] for column in self.listed.contexts.values()]
+
+    def _spelled_rows(self) -> np.ndarray:
+        assert self.listed is not None
+        return _numbered([_codes(self.listed.phrases)[self._rows], *self._context_codes()])
+
+
+def _before(events: Submissions, until: int | None) -> np.ndarray:
+    return np.ones(len(events.at), bool) if until is None else events.at < until
+
+
+def _counted(
+    events: Submissions, size: int, until: int | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Count submissions by query as of a moment: all, the latest, and whether it is opened."""
+    before = _before(events, until)
+    now = int(events.at.max(initial=0)) + 1 if until is None else until
+    recent = before & (events.at >= now - WINDOW)
+    return (
+        np.bincount(events.query[before], events.count[before], size),
+        np.bincount(events.query[recent], events.count[recent], size),
+        np.bincount(events.query[before], events.opens[before], size) > 0,
+    )
+
+
+def _codes(column: pa.Array) -> np.ndarray:
+    coded = column.dictionary_encode(null_encoding="encode").indices
+    return coded.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _numbered(columns: list[np.ndarray]) -> np.ndarray:
+    """Number the distinct rows of some integer columns."""
+    number = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        number = np.unique(number * (int(column.max(initial=0)) + 1) + column, return_inverse=True)[
+            1
+        ]
+    return number
+
+
+def _distinct_rows(listed: PhraseList, duplicates: Duplicates) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of a list that differ in phrase, context or id, and the weight of each.
+
+    Without weights, a phrase weighs as often as it comes.
+    """
+    columns = [_codes(listed.phrases), *(_codes(c) for c in listed.contexts.values())]
+    columns += [] if listed.ids is None else [_codes(listed.ids)]
+    group = _numbered(columns)
+    _, first = np.unique(group, return_index=True)
+    if listed.weights is None:
+        return first, np.bincount(group, minlength=len(first)).astype(float)
+    weights = listed.weights
+    if duplicates == "raise":
+        differs = np.flatnonzero(weights != weights[first][group])
+        if len(differs):
+            row = int(differs[0])
+            there = int(first[group[row]])
+            phrase = listed.phrases[row].as_py()
+            raise InputError(
+                f"{listed.where(row)}: phrase {phrase[:60]!r} has weight {weights[row]:g}, but "
+                f"{weights[there]:g} in {listed.where(there)}. Keep one of them, or say what to do "
+                "with --duplicates add (or max)."
+            )
+        return first, weights[first]
+    if duplicates == "add":
+        return first, np.bincount(group, weights, len(first))
+    heaviest = np.zeros(len(first))
+    np.maximum.at(heaviest, group, weights)
+    return first, heaviest

@@ -1,0 +1,187 @@
+"""From a composition log to a search box."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from telic.completion.box.completer import Completer, served
+from telic.completion.box.user_state import UserState
+from telic.completion.engine.prefix_index import PrefixIndex
+from telic.completion.fit.models import Models, fit_models, fit_relevance
+from telic.completion.fit.phone_models import PhoneModels, fit_phone_models
+from telic.completion.learning.adaqac import CAREFUL, D, Design, Protocol
+from telic.completion.learning.app_features import MINUTES
+from telic.completion.learning.harm import Gate, run_checks
+from telic.completion.learning.phones import PhoneRanker
+from telic.completion.learning.relevance import WINDOW, Relevance, shared_parts
+from telic.completion.learning.replay import TEST, Replay
+
+
+def fit_completer(
+    replay: Replay,
+    *,
+    relevance: str = "personal-s",
+    model: str = "adaqac-online",
+    protocol: Protocol = CAREFUL,
+    n: int = 10,
+    minutes: float = MINUTES,
+) -> Completer:
+    """Fit a completer that carries on where the log ends.
+
+    Weights, penalties and the gate are those of `fit_models`, learned on the first three quarters
+    of each user's compositions; the running checks have seen the last quarter; the counts behind
+    the relevance are taken over the whole log and the queries that came with it. Users of the log
+    have the weights that the evaluation tries on them; with "adaqac-unp" these are learned from
+    everybody else.
+
+    Parameters
+    ----------
+    replay : Replay
+    relevance : str
+        One of `telic.completion.learning.relevance.NAMES`.
+    model : {"static", "adaqac-unp", "adaqac-batch", "adaqac-online", "appaware", "appaware-adaqac"}
+        The last learns apps and implicit feedback in one fit, the same weights for everybody.
+    protocol : Protocol
+    n : int
+        Candidates that are re-ranked.
+    minutes : float
+        With "appaware": how long an opened app is recent.
+    """
+    served(model)
+    replay = replay.over("own")
+    score = fit_relevance(replay, relevance, protocol, n=n)
+    models: Models | PhoneModels
+    if model.startswith("appaware"):
+        together = model == "appaware-adaqac"
+        models = fit_phone_models(
+            replay, score, protocol, variants=("appaware",), minutes=minutes, together=together, n=n
+        )
+    else:
+        models = fit_models(replay, score, protocol, n=n)
+    return completer_of(replay, models, model)
+
+
+def completer_of(
+    replay: Replay, models: Models | PhoneModels, model: str, *, at: int | None = None
+) -> Completer:
+    """Put fitted models behind a search box, as of a moment of the log.
+
+    This is what the evaluation measures: at the start of each composition, the completer of that
+    moment (tests replay one against the other). Weights, scales and gates are those of the fit;
+    counts, catalogue, histories, online steps and running checks are those of before the moment.
+
+    Parameters
+    ----------
+    replay : Replay
+    models : Models or PhoneModels
+        Fitted on the replay; the latter for "appaware" and "appaware-adaqac".
+    model : str
+        One of `telic.completion.box.completer.SERVED`.
+    at : int, optional
+        Microseconds since 1970; by default the end of the log.
+    """
+    events = replay.submissions
+    now = int(events.at.max()) + 1 if at is None else at
+    relevance, protocol, users = models.relevance, models.protocol, len(replay.log.users)
+    index = _catalogue(replay, relevance, now)
+    steps, step_size, l2, ranker = np.zeros(users, int), 0.0, 0.0, None
+    if isinstance(models, PhoneModels):
+        apps = models.models["appaware"]
+        gate = models.gates.get("appaware", Gate.always(users))
+        design = models.design or Design(np.ones(D), protocol.learn_relevance)
+        everyone = apps.feedback / apps.relevance_weight
+        if protocol.learn_relevance:
+            everyone = np.append(everyone, 0.0)  # all else is over the relevance's weight instead
+        weights = np.tile(everyone, (users, 1))
+        phrases = replay.index.phrases(range(len(replay.index)))
+        ranker = PhoneRanker.of(apps, replay.log.apps, phrases, index, minutes=models.minutes)
+    else:
+        gate = models.gates.get(model, Gate.always(users))
+        design, everyone, step_size = models.design, models.everyone, models.step_size
+        l2 = protocol.online_l2(models.l2.get("adaqac-unp", protocol.l2[0]))
+        if model == "static":
+            everyone = np.zeros_like(everyone)
+            weights = np.zeros_like(models.without)
+        elif model == "adaqac-online":
+            weights, steps = _online_at(replay, models, now)
+        else:
+            weights = models.personal if model == "adaqac-batch" else models.without
+    states = _users(replay, weights, steps, gate, now)
+    if protocol.do_no_harm and model != "static":
+        _walk_checks(replay, models, model, states, now)
+    return Completer(
+        index,
+        replace(relevance, learned=None),
+        design,
+        everyone,
+        states,
+        gate,
+        model,
+        models.n,
+        step_size,
+        protocol.name,
+        replay.log.simulated,
+        ranker,
+        schedule=protocol.schedule,
+        l2=l2,
+        keep_unlisted=protocol.keep_unlisted,
+        do_no_harm=protocol.do_no_harm,
+    )
+
+
+def _walk_checks(
+    replay: Replay, models: Models | PhoneModels, model: str, states: dict[str, UserState], now: int
+) -> None:
+    """Let every user's running check see the last quarter of the log, as it would have served."""
+    moments = replay.moments(models.relevance, replay.every_keystroke(TEST), n=models.n)
+    moments = moments.where(replay.log.submitted_at[moments.composition] < now)
+    found = models.reciprocal_ranks(replay, moments, gated=False)
+    name, base = ("appaware", "standard") if model.startswith("appaware") else (model, "static")
+    user = replay.log.user[moments.composition]
+    is_open = models.gates[name].open(user, replay.prefix_length[moments.keystroke])
+    gain = np.where(is_open, found[name] - found[base], 0.0)
+    for u, check in run_checks(gain, moments.composition, user)[1].items():
+        states[replay.log.users[u]].check = check
+
+
+def _catalogue(replay: Replay, relevance: Relevance, now: int) -> PrefixIndex:
+    """Index what may be suggested, weighted by its shared relevance at a moment."""
+    events, size = replay.submissions, len(replay.index)
+    before = events.at < now
+    recent = before & (events.at >= now - WINDOW)
+    popular = np.bincount(events.query[before], events.count[before], size)
+    lately = np.bincount(events.query[recent], events.count[recent], size)
+    known = np.flatnonzero(np.bincount(events.query[before], events.opens[before], size))
+    shared = relevance.learned_of(np.arange(size)) + shared_parts(
+        popular, lately, relevance.factors, relevance.scale == "log"
+    )
+    return PrefixIndex.build(replay.index.phrases(known), shared[known])
+
+
+def _online_at(replay: Replay, models: Models, now: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return online weights, and steps behind them, where each user next begins to type."""
+    weights, steps = models.latest.copy(), models.updates.copy()
+    ahead = np.flatnonzero((replay.start_at >= now) & np.isfinite(models.online).all(axis=1))
+    for c in ahead[np.argsort(-replay.start_at[ahead], kind="stable")]:
+        weights[replay.log.user[c]] = models.online[c]
+        steps[replay.log.user[c]] = models.steps[c]
+    return weights, steps
+
+
+def _users(
+    replay: Replay, weights: np.ndarray, steps: np.ndarray, gate: Gate, now: int
+) -> dict[str, UserState]:
+    log, events = replay.log, replay.submissions
+    names = replay.index.phrases(range(len(replay.index)))
+    states = [
+        UserState(weights[u].copy(), int(steps[u]), reranks=bool(gate.users[u]))
+        for u in range(len(log.users))
+    ]
+    # An earlier query log may name the same people, and others.
+    for e in np.flatnonzero((events.at < now) & (events.user >= 0)):
+        if events.user[e] < len(states):
+            history, query = states[events.user[e]].history, names[events.query[e]]
+            history[query] = history.get(query, 0.0) + float(events.count[e])
+    for c in replay.by_user[log.submitted_at[replay.by_user] < now]:
+        states[log.user[c]].previous = names[replay.query[c]]
+    return dict(zip(log.users, states, strict=True))

@@ -1,0 +1,358 @@
+"""A search box from the files that people have: lists, query logs, composition logs."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from telic.completion.box.completer import Completer
+from telic.completion.box.user_state import UserState
+from telic.completion.engine.filters import Contexts
+from telic.completion.engine.payloads import Records
+from telic.completion.engine.prefix_index import PrefixIndex
+from telic.completion.engine.word_index import WordIndex
+from telic.completion.fit.entries import Duplicates, Entries, Gathered
+from telic.completion.fit.from_compositions import fit_completer
+from telic.completion.fit.from_pieces import CountedLog, count_logs, work_folder
+from telic.completion.fit.k_users import KEPT_BACK, kept_back
+from telic.completion.fit.sources import (
+    Sources,
+    as_catalogue,
+    joined_logs,
+    read_sources,
+    source_said,
+    submissions_of,
+)
+from telic.completion.learning.adaqac import CAREFUL, D, Design, Protocol
+from telic.completion.learning.app_features import MINUTES
+from telic.completion.learning.harm import PREFIX_BINS, Gate
+from telic.completion.learning.relevance import WINDOW, Relevance, shared_parts
+from telic.completion.learning.replay import Replay
+from telic.data.bad_rows import OnBadRow
+from telic.data.queries import joined_group
+from telic.errors import InputError
+from telic.scale import Executor
+
+MIXES = tuple(
+    (popular, personal, recent)
+    for popular, recent in ((1.0, 0.0), (0.7, 0.3), (0.4, 0.6))
+    for personal in (0.0, 0.3, 1.0, 3.0)
+)
+"""Weights of popular, personal and recent that a query log chooses from."""
+HELD_OUT = 1000
+"""Most submissions, the latest of a query log, that the weights are chosen by."""
+PREFIXES = (1, 2, 3, 5, 8)
+"""Lengths of the prefixes of these that are completed."""
+DEFAULT = (1.0, 1.0, 0.0)
+"""The weights where there is no log to choose by."""
+
+
+def fit_files(
+    *paths: str | Path,
+    columns: Mapping[str, str] | None = None,
+    min_users: int = 3,
+    duplicates: Duplicates = "raise",
+    on_bad_row: OnBadRow = "raise",
+    relevance: str = "personal-s",
+    model: str | None = None,
+    protocol: Protocol = CAREFUL,
+    n: int = 10,
+    min_compositions: int = 8,
+    minutes: float = MINUTES,
+    words: bool = True,
+    executor: Executor | None = None,
+    work: str | Path | None = None,
+    skip_bad: bool = False,
+) -> Completer:
+    r"""Fit a search box on files: lists of phrases, query logs, composition logs, or several.
+
+    With a composition log in which some user has `min_compositions`, this is `fit_completer` with
+    the other files as what was known before. Without one nothing is invented: what all users share
+    is popularity and recency, as far as the files tell them, users of a query log bring their own
+    history, and the weights of the three are those that complete the latest submissions of the
+    query log best (mean reciprocal rank over prefixes of `PREFIXES` characters). Feedback moves
+    nothing until there is a log of it.
+
+    Parameters
+    ----------
+    *paths : path
+        CSV, TSV, JSON lines, Parquet, or text with a phrase a line.
+    columns : mapping of str to str, optional
+        Role → column, such as ``{"phrase": "product", "brand": "brand_name"}``: see
+        `telic.data.file_kinds.shape_of`.
+    min_users : int
+        Of a query log, only what so many users submitted is suggested to others.
+    duplicates : {"raise", "add", "max"}
+        What becomes of a phrase that a list gives twice with different weights.
+    on_bad_row : {"raise", "skip"}
+    relevance, model, protocol, n, min_compositions, minutes
+        With a composition log: see `fit_completer`. `n` also without.
+    words : bool
+        Fill lists that the prefix leaves room in by the words typed, see `WordIndex`; never under a
+        protocol whose relevance is no logarithm.
+    executor : telic.scale.Executor, optional
+        Count query logs in pieces there, which gives the same search box however large they are;
+        lists and composition logs are read whole. Users' own queries are left out, and a fact says
+        so, where they do not fit into memory.
+    work : path, optional
+        Folder of the pieces, on storage that all workers reach; a job that was interrupted goes on
+        there. By default a temporary one, which is removed.
+    skip_bad : bool
+        Leave out partitions of a log that cannot be worked on; a fact names them.
+
+    Raises
+    ------
+    InputError
+        If a file, column or row cannot be used, or there is nothing to suggest.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "titles.csv"
+    >>> _ = file.write_text("title,views\nTea,3\nTeapot,9\n")
+    >>> [suggestion.text for suggestion in fit_files(file).suggest("te")]
+    ['Teapot', 'Tea']
+    """
+    if executor is not None:
+        sources = read_sources(paths, columns=columns, on_bad_row=on_bad_row, in_pieces=True)
+        if model not in (None, "static"):
+            raise InputError(
+                f"model is {model!r}, which learns from feedback, not from query logs."
+            )
+        with work_folder(work) as folder:
+            counted, facts = _counted(
+                sources,
+                executor,
+                folder,
+                min_users=min_users,
+                duplicates=duplicates,
+                on_bad_row=on_bad_row,
+                skip_bad=skip_bad,
+            )
+            return _from_gathered(counted, facts, n=n, words=words)
+    sources = read_sources(paths, columns=columns, on_bad_row=on_bad_row)
+    found: dict[str, Any] = {"files": sources.files, "possible": sources.possible()}
+    if not sources.logs and sources.compositions is None:
+        found["trained on"] = "a list of phrases, no searches"
+    log = sources.compositions
+    if log is not None:
+        longest = int(np.bincount(log.user).max())
+        if longest >= min_compositions:
+            if joined_group(sources.logs, "tenant")[0]:
+                raise InputError(
+                    "a query log names tenants, whose queries a model of a composition log would "
+                    "mix. Fit on the query log alone, or leave its column 'tenant' out."
+                )
+            others = [*sources.logs, *([as_catalogue(sources.listed)] if sources.listed else [])]
+            queries = joined_logs(others) if others else None
+            replay = Replay(
+                log, queries=queries, min_compositions=min_compositions, min_users=min_users
+            )
+            everybody = np.full(len(replay.submissions.at), -1)
+            vouched = np.zeros(len(replay.index), bool)
+            found[KEPT_BACK] = kept_back(replay.submissions, vouched, [], everybody)
+            fitted = fit_completer(
+                replay,
+                relevance=relevance,
+                model=model or "adaqac-online",
+                protocol=protocol,
+                n=n,
+                minutes=minutes,
+            )
+            completer = replace(
+                fitted,
+                found=found,
+                records=_records_by_text(sources, fitted.index),
+                contexts=_contexts_by_text(sources, fitted.index),
+            )
+            return with_words(completer) if words and protocol.scale == "log" else completer
+        found["possible"]["feedback"] = (
+            f"not yet: no user has {min_compositions} compositions (the most is {longest})"
+        )
+        sources.logs.append(submissions_of(log))
+    if model not in (None, "static"):
+        why = found["possible"]["feedback"]
+        raise InputError(f"model is {model!r}, which learns from feedback; {why}.")
+    gathered = Gathered(sources.listed, sources.logs, min_users=min_users, duplicates=duplicates)
+    simulated = log is not None and log.simulated
+    return _from_gathered(gathered, found, n=n, words=words, simulated=simulated)
+
+
+def _counted(
+    sources: Sources,
+    executor: Executor,
+    folder: Path,
+    *,
+    min_users: int,
+    duplicates: Duplicates,
+    on_bad_row: OnBadRow,
+    skip_bad: bool,
+) -> tuple[Gathered, dict[str, Any]]:
+    """Count the query logs among the sources in pieces."""
+    if not sources.unread:
+        raise InputError("no query log is given: lists of phrases are read whole, as without.")
+    counts = count_logs(
+        sources.unread,
+        executor,
+        folder,
+        listed=sources.listed,
+        min_users=min_users,
+        latest=HELD_OUT,
+        on_bad_row=on_bad_row,
+        skip_bad=skip_bad,
+    )
+    counted = CountedLog(sources.listed, counts, memory=executor.own_memory, duplicates=duplicates)
+    said = [
+        source_said(name, shape, *log)
+        for (name, shape), log in zip(sources.unread, counts.logs, strict=True)
+    ]
+    spans = counts.first, counts.moments.end - 1, counted.named
+    found = {"files": [*sources.files, *said], "possible": sources.possible(spans)}
+    found |= counted.facts()
+    skipped = {name: why for report in executor.reports for name, why in report.skipped.items()}
+    return counted, found | ({"partitions skipped": skipped} if skipped else {})
+
+
+def _from_gathered(
+    gathered: Gathered, found: dict[str, Any], *, n: int, words: bool, simulated: bool = False
+) -> Completer:
+    mix = _learned_mix(gathered, n=n)
+    if gathered.named:
+        found[KEPT_BACK] = gathered.kept_back()
+    completer = _cold(gathered, mix, n=n, simulated=simulated, found=found)
+    return with_words(completer) if words else completer
+
+
+def with_words(completer: Completer) -> Completer:
+    """Return a completer that also finds phrases by the words in them, and by mistyped ones."""
+    return replace(completer, words=WordIndex.build(completer.index))
+
+
+def _cold(
+    gathered: Gathered,
+    mix: tuple[float, float, float],
+    *,
+    n: int,
+    until: int | None = None,
+    simulated: bool = False,
+    found: dict[str, Any] | None = None,
+) -> Completer:
+    """Put what is known at a moment behind a search box that no feedback moves."""
+    entries = gathered.entries(until=until)
+    relevance = Relevance("mpc", popular=mix[0], personal=mix[1], recent=mix[2])
+    if mix[2]:
+        relevance = replace(relevance, name="timesense")
+    if mix[1] and gathered.named:
+        relevance = replace(relevance, name="personal")
+    index, given = PrefixIndex.build_ordered(
+        entries.phrases,
+        shared_parts(entries.popular, entries.recent, relevance.factors, True),
+        apart=np.arange(len(entries)),
+    )
+    weights = np.zeros(D)
+    users = {
+        name: UserState(weights.copy(), history=history, previous=next(reversed(history), None))
+        for name, history in gathered.histories(entries, until=until).items()
+        if history
+    }
+    gate = Gate(False, np.zeros(len(PREFIX_BINS), bool), np.zeros(len(users), bool))
+    return Completer(
+        index,
+        relevance,
+        Design(np.ones(D), False),
+        weights,
+        users,
+        gate,
+        "static",
+        n,
+        0.0,
+        "careful",
+        simulated,
+        records=_records(entries, given),
+        merged=True,
+        contexts=_contexts(entries, given),
+        found=(found or {}) | _merging(entries),
+    )
+
+
+def _learned_mix(gathered: Gathered, *, n: int) -> tuple[float, float, float]:
+    """Choose the weights by the latest submissions, completed with what was known before them."""
+    held = gathered.held_out(HELD_OUT)
+    if held is None or not held.opened:
+        return DEFAULT
+
+    def accuracy(mix: tuple[float, float, float]) -> float:
+        completer = _cold(gathered, mix, n=n, until=held.split)
+        total = 0.0
+        for user, text in held.rows:
+            typing = completer.compose(completer.user(user))
+            wanted = completer.known_as(text)
+            for length in PREFIXES:
+                if length <= len(wanted):
+                    texts = [s.text for s in typing.suggest(wanted[:length], at=0.0)]
+                    total += 1 / (1 + texts.index(wanted)) if wanted in texts else 0.0
+        return total
+
+    mixes = [mix for mix in MIXES if held.named or not mix[1]]
+    if held.span < 2 * WINDOW:
+        mixes = [mix for mix in mixes if not mix[2]]  # all of the log is recent
+    return max(mixes, key=accuracy)
+
+
+def _records(entries: Entries, given: np.ndarray) -> Records | None:
+    if not any(entries.ids) and not any(entries.payloads):
+        return None
+    return Records.of([entries.ids[i] for i in given], [entries.payloads[i] for i in given])
+
+
+def _contexts(entries: Entries, given: np.ndarray) -> Contexts | None:
+    columns = {name: [values[i] for i in given] for name, values in entries.contexts.items()}
+    return Contexts.of(columns) if columns else None
+
+
+def _contexts_by_text(sources: Sources, index: PrefixIndex) -> Contexts | None:
+    """Give the phrases of a fitted index the contexts that a list has for their spelling."""
+    listed = sources.listed
+    if listed is None or not listed.contexts:
+        return None
+    columns: dict[str, list[str | None]] = {}
+    for name, values in listed.contexts.items():
+        column: list[str | None] = [None] * len(index)
+        columns[name] = column
+        seen: dict[int, str | None] = {}
+        for row, value in enumerate(values.to_pylist()):
+            number = index.find(listed.phrases[row].as_py())
+            if seen.setdefault(number, value) != value:
+                raise InputError(
+                    f"{listed.where(row)}: phrase {listed.phrases[row].as_py()!r} has the {name} "
+                    f"{value!r} and {seen[number]!r}; beside a composition log a phrase can be "
+                    "limited to one. Keep one."
+                )
+            if number >= 0:
+                column[number] = value
+    return Contexts.of(columns)
+
+
+def _records_by_text(sources: Sources, index: PrefixIndex) -> Records | None:
+    """Give the phrases of an index the ids and payloads that a list has for their spelling."""
+    listed = sources.listed
+    if listed is None or (listed.ids is None and listed.payloads is None):
+        return None
+    ids: list[str | None] = [None] * len(index)
+    payloads: list[str | None] = [None] * len(index)
+    nothing = [None] * len(listed)
+    columns = [nothing if c is None else c.to_pylist() for c in (listed.ids, listed.payloads)]
+    for phrase, own, payload in zip(listed.phrases.to_pylist(), *columns, strict=True):
+        number = index.find(phrase)
+        if number >= 0 and ids[number] is None and payloads[number] is None:
+            ids[number], payloads[number] = own, payload
+    return Records.of(ids, payloads)
+
+
+def _merging(entries: Entries) -> dict[str, Any]:
+    return {
+        "spellings merged into others": entries.spellings - len(entries),
+        "queries kept back, too few users": entries.shy,
+    }

@@ -1,0 +1,363 @@
+"""Query logs that are counted in pieces, and a search box from the counts."""
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from telic.completion.engine.folding import fold
+from telic.completion.fit.counts_in_pieces import (
+    Moments,
+    Source,
+    bucket,
+    count_users,
+    facts_of,
+    merge_forms,
+    take_users,
+    to_parquet,
+)
+from telic.completion.fit.entries import (
+    FEWEST,
+    Duplicates,
+    Entries,
+    FormCounts,
+    Gathered,
+    HeldOut,
+)
+from telic.completion.fit.k_users import KS, kept_said
+from telic.data.bad_rows import OnBadRow
+from telic.data.file_kinds import Shape
+from telic.data.phrases import PhraseList
+from telic.errors import InputError
+from telic.scale import Executor, row_ranges
+from telic.scale.jobs import placed
+from telic.scale.memory import said as size_said
+
+ROW = 800
+"""Bytes that a row takes at most while it is checked and dealt out."""
+COUNTED = 400
+"""Bytes that a row takes at most while it is counted."""
+OWN = 500
+"""Bytes that a query of a user takes in a completer."""
+
+
+class Files(NamedTuple):
+    """The files of a bucket of users."""
+
+    number: int
+    paths: list[Path]
+
+    def __str__(self) -> str:
+        return f"bucket {self.number} of users"
+
+
+class Counts(NamedTuple):
+    """What the pieces of some logs were counted to."""
+
+    parts: list[Path]
+    """By range of rows."""
+    users: list[Path]
+    """By bucket of users."""
+    forms: list[Path]
+    """By bucket of folded forms."""
+    moments: Moments
+    held: pa.Table
+    """The latest submissions, oldest first."""
+    early: list[Path]
+    """What the users of `held` submitted before."""
+    logs: list[tuple[int, dict[str, int]]]
+    """Of each log: rows, and rows that were skipped by reason."""
+    first: int
+    """Time of the first submission."""
+    before: int
+    """Time of the last one before `held`."""
+
+
+def count_logs(
+    logs: Sequence[tuple[str, Shape]],
+    executor: Executor,
+    work: Path,
+    *,
+    listed: PhraseList | None = None,
+    min_users: int = 3,
+    latest: int = 1000,
+    on_bad_row: OnBadRow = "raise",
+    skip_bad: bool = False,
+) -> Counts:
+    """Count popularity, its last 28 days, people, sessions and each user's own submissions.
+
+    Parameters
+    ----------
+    logs : sequence of (path, Shape)
+    executor : Executor
+    work : path
+        Folder of the pieces, which every worker reaches; the same job goes on there.
+    listed : PhraseList, optional
+        Forms that are wanted however few submitted them.
+    min_users, on_bad_row
+        As in `fit_files`.
+    latest : int
+        Most submissions to hold out.
+    skip_bad : bool
+        Leave out partitions that cannot be worked on, and say so in the reports.
+
+    Raises
+    ------
+    InputError
+        If a row cannot be used or a log has a form that is read whole.
+    JobError
+        See `telic.scale.Executor.map`.
+    """
+    sources = _sources(logs, executor, work)
+    plan = _plan(work, sum(source.rows.rows for source in sources), executor)
+    cut = [part for source in sources for part in _cut(source, plan["rows"])]
+    task = partial(bucket, plan["buckets"], latest, on_bad_row)
+    dealt = executor.map(task, cut, out=work / "by-user", skip_bad=skip_bad)
+    parts = [part for part in dealt.values if part is not None]
+    by_log: list[tuple[int, dict[str, int]]] = [(0, {}) for _ in logs]
+    for source, part in zip(cut, dealt.values, strict=True):
+        if part is not None:
+            _add(by_log, source.log, facts_of(part))
+    facts = [said for part in parts if (said := facts_of(part))["rows"]]
+    if not facts:
+        raise InputError(f"{', '.join(name for name, _ in logs)}: no row can be used.")
+    total = sum(said["rows"] for said in facts)
+    held = _held([part / "latest.parquet" for part in parts], min(latest, total // 4))
+    end = max(said["last"] for said in facts) + 1
+    moments = Moments(end, held["us"][0].as_py() if len(held) >= FEWEST else end)
+    files = [
+        Files(b, found)
+        for b in range(plan["buckets"])
+        if (found := sorted(f for part in parts for f in part.glob(f"bucket={b}/*.parquet")))
+    ]
+    task = partial(count_users, moments, plan["buckets"])
+    counted = executor.map(task, files, out=work / "counted", skip_bad=skip_bad)
+    users = [part for part in counted.values if part is not None]
+    people = sorted(set(held["person"].to_pylist()) - {None})
+    task = partial(take_users, people, moments.split)
+    early = executor.map(task, files, out=work / "early", ending=".parquet", skip_bad=skip_bad)
+    texts = listed.phrases.to_pylist() if listed is not None else []
+    forms = pa.array(sorted({fold(text) for text in texts}), pa.string())
+    # Named after what it holds, so that a job with another list is another job.
+    digest = hashlib.sha256("\n".join(forms.to_pylist()).encode()).hexdigest()[:16]
+    vouched = work / f"listed-{digest}.parquet"
+    with placed(vouched) as temporary:
+        pq.write_table(pa.table({"form": forms}), temporary)
+    task = partial(merge_forms, min_users, users, vouched)
+    used = sorted({int(f.name[7:]) for part in users for f in part.glob("texts/bucket=*")})
+    merged = executor.map(task, used, out=work / "by-form", skip_bad=skip_bad)
+    return Counts(
+        parts,
+        users,
+        [part for part in merged.values if part is not None],
+        moments,
+        held,
+        [path for path in early.values if path is not None],
+        by_log,
+        min(said["first"] for said in facts),
+        max(facts_of(part)["before"] or 0 for part in users),
+    )
+
+
+def _sources(logs: Sequence[tuple[str, Shape]], executor: Executor, work: Path) -> list[Source]:
+    """Find the rows of each log; what is no Parquet is copied to it first."""
+    found = []
+    for number, (name, shape) in enumerate(logs):
+        if "past" in shape.roles or shape.name.startswith("AOL"):
+            raise InputError(
+                f"{name}: {shape.name} is not counted in pieces: its rows depend on one another. "
+                "Convert it to a query log (contract 2), or read it whole, without --memory."
+            )
+        path = str(Path(name).absolute())  # a worker has a working folder of its own
+        if not name.endswith(".parquet"):
+            task = partial(to_parquet, shape)
+            copied = executor.map(task, [path], out=work / f"copy-{number}", ending=".parquet")
+            path = str(copied.values[0])
+        found += [Source(rows, name, number, shape) for rows in row_ranges(path, 1 << 62)]
+    return found
+
+
+def _cut(source: Source, rows: int) -> list[Source]:
+    return [source._replace(rows=part) for part in row_ranges(source.rows.path, rows)]
+
+
+def _plan(work: Path, rows: int, executor: Executor) -> dict[str, int]:
+    """Choose sizes by the memory of a task, once: a job that goes on keeps to them."""
+    file = work / "plan.json"
+    if not file.exists():
+        work.mkdir(parents=True, exist_ok=True)
+        buckets = max(executor.slots, -(-rows * COUNTED // executor.memory))
+        plan = {"rows": max(executor.memory // ROW, 1), "buckets": min(buckets, 4096)}
+        with placed(file) as temporary:
+            temporary.write_text(json.dumps(plan), encoding="utf-8")
+    found: dict[str, int] = json.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
+def _add(by_log: list[tuple[int, dict[str, int]]], log: int, facts: dict[str, Any]) -> None:
+    rows, skipped = by_log[log]
+    for reason, count in facts["skipped"].items():
+        skipped[reason] = skipped.get(reason, 0) + count
+    by_log[log] = rows + facts["rows"], skipped
+
+
+def _joined(files: list[Path]) -> pa.Table:
+    """Read Parquet files as one table; which columns happen to hold nulls differs among them."""
+    tables = (pq.ParquetFile(file).read() for file in files)
+    return pa.concat_tables(
+        [pa.table(dict(zip(t.column_names, t.columns, strict=True))) for t in tables]
+    )
+
+
+def _held(files: list[Path], most: int) -> pa.Table:
+    """Take the latest submissions out of those of each part, oldest first."""
+    table = _joined(files)
+    order = pc.sort_indices(table, [("us", "ascending"), ("number", "ascending")])
+    return table.take(order[max(len(order) - most, 0) :])
+
+
+class CountedLog(Gathered):
+    """Lists, and query logs that were counted in pieces; as `Gathered`, which holds logs whole.
+
+    Parameters
+    ----------
+    listed, duplicates
+        As of `Gathered`.
+    counts : Counts
+    memory : int
+        Bytes that this process may take: users' own submissions are left out where they take more
+        than half of it.
+    """
+
+    def __init__(
+        self,
+        listed: PhraseList | None,
+        counts: Counts,
+        *,
+        memory: int,
+        duplicates: Duplicates = "raise",
+    ) -> None:
+        super().__init__(listed, [], duplicates=duplicates)
+        self._counts = counts
+        self._listed = len(self.forms)
+        files = [part / "forms.parquet" for part in counts.forms]
+        table = _joined(files)
+        self._table = table.sort_by([("first_row", "ascending")])
+        texts = self._table["form"].to_pylist()
+        self._place = np.array([self.forms.setdefault(f, len(self.forms)) for f in texts], np.int64)
+        histories = [part / "histories.parquet" for part in counts.users]
+        self._pairs = sum(pq.read_metadata(file).num_rows for file in histories)
+        self.apart = 2 * OWN * self._pairs > memory
+        """Whether users' own submissions are left out."""
+        self._early: dict[str, dict] | None = None
+
+    @property
+    def named(self) -> bool:
+        """Whether any submission names a user."""
+        return self._pairs > 0
+
+    def facts(self) -> dict[str, str]:
+        """Say what was left out."""
+        if not self.apart:
+            return {}
+        size = size_said(2 * OWN * self._pairs)
+        return {
+            "personal history": f"left out: {self._pairs} queries of users would take about {size}"
+        }
+
+    def counts(self, *, until: int | None = None) -> FormCounts:
+        """Count submissions as of the end, or as of the moment that `held_out` names."""
+        early = "" if until is None else "early_"
+        size = len(self.forms)
+
+        def column(name: str, kind: Any) -> np.ndarray:
+            found = np.zeros(size, kind)
+            found[self._place] = self._table[name].to_numpy()
+            return found
+
+        texts = [""] * size
+        for place, text in zip(self._place, self._table[f"{early}text"].to_pylist(), strict=True):
+            texts[place] = text
+        shy = sum(facts_of(part)[f"{early}shy"] for part in self._counts.forms)
+        return FormCounts(
+            column("early" if early else "popular", float),
+            column(f"{early}recent", float),
+            column(f"{early}opened", bool),
+            texts,
+            column("spellings", np.int64),
+            shy,
+        )
+
+    def held_out(self, most: int) -> HeldOut | None:
+        """Return the latest submissions, `most` of them or a quarter; None if few."""
+        counts = self._counts
+        held = counts.held
+        if len(held) < FEWEST or counts.before < counts.first:
+            return None
+        held = held.slice(max(len(held) - most, 0))
+        return HeldOut(
+            counts.moments.split,
+            list(zip(held["person"].to_pylist(), held["text"].to_pylist(), strict=True)),
+            bool(pc.any(self._table["early_opened"]).as_py()),
+            any(facts_of(part)["named"] for part in counts.users),
+            counts.before - counts.first,
+        )
+
+    def histories(self, entries: Entries, *, until: int | None = None) -> dict[str, dict]:
+        """Return what users submitted; before the held-out submissions, that of their users."""
+        if until is not None:
+            if self._early is None:
+                self._early = self._own(self._counts.early, entries)
+            return self._early
+        if self.apart:
+            return {}
+        return self._own([part / "histories.parquet" for part in self._counts.users], entries)
+
+    def _own(self, files: list[Path], entries: Entries) -> dict[str, dict]:
+        shown = {fold(phrase): phrase for phrase in reversed(entries.phrases)}
+        table = _joined(files)
+        own: dict[str, dict] = {}
+        if "first_row" in table.column_names:  # users come in the order in which the log names them
+            begins = table.group_by("person").aggregate([("first_row", "min")])
+            own = {user: {} for user in begins.sort_by("first_row_min")["person"].to_pylist()}
+        table = table.sort_by([("us", "ascending"), ("number", "ascending")])
+        columns = (table[name].to_pylist() for name in ("person", "form", "text", "weight"))
+        last: dict[tuple[str, str], str] = {}
+        for user, form, text, count in zip(*columns, strict=True):
+            history = own.setdefault(user, {})
+            spelled = shown.get(form) or text
+            before = history.pop(last.get((user, form), spelled), 0.0)
+            history[spelled] = before + count
+            last[user, form] = spelled
+        return own
+
+    def kept_back(self) -> dict[str, str]:
+        """Say what is suggested if k users must have submitted it."""
+        found = [row for part in self._counts.forms for row in facts_of(part)["kept"]]
+        everything = sum(named for _, _, named in found)
+        unseen = self._listed - int((self._place < self._listed).sum())
+        kept = {k: [row for row in found if row[0] >= k] for k in KS}
+        phrases = {k: unseen + sum(row[1] for row in rows) for k, rows in kept.items()}
+        return {
+            str(k): kept_said(phrases[k], phrases[KS[0]], sum(row[2] for row in rows), everything)
+            for k, rows in kept.items()
+        }
+
+
+@contextmanager
+def work_folder(work: str | Path | None) -> Iterator[Path]:
+    """Give the job's folder: the one given, which stays, or one for this once."""
+    if work is not None:
+        yield Path(work).absolute()
+        return
+    with tempfile.TemporaryDirectory(prefix="telic-job-") as folder:
+        yield Path(folder)

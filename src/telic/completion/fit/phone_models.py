@@ -1,0 +1,135 @@
+"""AppAware and its variants on a replayed log: penalties chosen, gates fitted."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from telic.choice import Elastic
+from telic.completion.fit.models import recounted
+from telic.completion.learning.adaqac import Design, Protocol
+from telic.completion.learning.app_features import MINUTES, Signals
+from telic.completion.learning.appaware import PRINTED, AppAware, fit_appaware
+from telic.completion.learning.harm import Gate, run_checks
+from telic.completion.learning.relevance import Relevance
+from telic.completion.learning.replay import TRAIN, VALID, Moments, Replay
+from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
+
+VARIANTS = {"appaware-i": "i", "appaware-o": "o", "appaware-c": "c", "appaware": "a"}
+"""Installed only, opened only, case by case, both."""
+SEEN = VARIANTS | {"feedback": "s"}
+"""What each may see; no app for "feedback", which is fitted together with implicit feedback."""
+PENALTIES = (Elastic(3e-5, 1e-4), PRINTED, Elastic(3e-4, 1e-4))
+"""Of the careful protocol, to choose from by validation MRR."""
+
+
+@dataclass(frozen=True)
+class PhoneModels:
+    """AppAware and its variants for one relevance score, fitted."""
+
+    relevance: Relevance
+    """What Standard ranks by."""
+    protocol: Protocol
+    n: int
+    signals: dict[str, Signals]
+    models: dict[str, AppAware]
+    gates: dict[str, Gate]
+    design: Design | None
+    minutes: float = MINUTES
+    """The window for recently opened apps."""
+
+    def reciprocal_ranks(
+        self, replay: Replay, moments: Moments, *, gated: bool = True
+    ) -> dict[str, np.ndarray]:
+        """Return the reciprocal rank of every model, "standard" first, at every moment."""
+        found = {"standard": reciprocal_ranks(moments.relevance, moments.position)}
+        feedback = replay.features(moments) if self.design else None
+        user = replay.log.user[moments.composition]
+        length = replay.prefix_length[moments.keystroke]
+        for name, model in self.models.items():
+            scores = model.scores(moments, self.signals[name], feedback, self.design)
+            found[name] = reciprocal_ranks(scores, moments.position)
+            if gated and name in self.gates:
+                is_open = self.gates[name].open(user, length)
+                gain = np.where(is_open, found[name] - found["standard"], 0.0)
+                is_open &= run_checks(gain, moments.composition, user)[0]
+                found[name] = np.where(is_open, found[name], found["standard"])
+        return found
+
+
+def fit_phone_models(
+    replay: Replay,
+    relevance: Relevance,
+    protocol: Protocol,
+    *,
+    variants: Sequence[str] = tuple(VARIANTS),
+    minutes: float = MINUTES,
+    penalty: Elastic | None = None,
+    together: bool = False,
+    n: int = 10,
+) -> PhoneModels:
+    """Fit AppAware's variants; the penalty is given, printed, or chosen by validation MRR.
+
+    Parameters
+    ----------
+    replay : Replay
+    relevance : Relevance
+    protocol : Protocol
+        "paper": printed penalties, batches and passes, no gate. "careful": penalty and gate from
+        validation, and a Standard that has learned a weight for each query too
+        (`telic.completion.fit.models.recounted`): any app that most phones have is as good as
+        such a weight, and would show a gain that apps have no part in.
+    variants : sequence of str
+        Some of `SEEN`.
+    minutes : float
+        The window for recently opened apps.
+    penalty : Elastic, optional
+    together : bool
+        Learn adaQAC's implicit feedback in the same fit, un-personalised.
+    n : int
+        Pre-indexed queries.
+    """
+    if protocol.learn_relevance:
+        relevance = recounted(replay, relevance, n=n)
+    everything = Signals.of(replay.log, minutes=minutes)
+    design = None
+    if together:
+        training = replay.moments(relevance, replay.last_keystrokes(TRAIN), n=n)
+        design = Design.of(protocol, replay.features(training), training)
+    validation = replay.moments(relevance, replay.last_keystrokes(VALID), n=n)
+    feedback = replay.features(validation) if together else None
+
+    def fit(signals: Signals, penalty: Elastic) -> AppAware:
+        # The text's batches and passes, wherever those end, or the solver that gets there.
+        printed: dict[str, Any] = {"solver": "saga", "max_passes": 15, "tol": 0.0}
+        if protocol.name != "paper":
+            printed = {}
+        return fit_appaware(
+            replay, relevance, signals, protocol, penalty=penalty, design=design, n=n, **printed
+        )
+
+    def accuracy(model: AppAware) -> float:
+        scores = model.scores(validation, everything, feedback, design)
+        return mean_reciprocal_rank(reciprocal_ranks(scores, validation.position))
+
+    models: dict[str, AppAware] = {}
+    if penalty is None and protocol.do_no_harm:
+        tried = [fit(everything, choice) for choice in PENALTIES]
+        models["appaware"] = max(tried, key=accuracy)
+        penalty = models["appaware"].penalty
+    seen = {name: everything.variant(SEEN[name]) for name in variants}
+    for name, signals in seen.items():
+        if name not in models:
+            models[name] = fit(signals, penalty or PRINTED)
+    models = {name: models[name] for name in variants}
+    fitted = PhoneModels(relevance, protocol, n, seen, models, {}, design, minutes)
+    if protocol.do_no_harm:
+        moments = replay.moments(relevance, replay.every_keystroke(VALID), n=n)
+        found = fitted.reciprocal_ranks(replay, moments, gated=False)
+        user = replay.log.user[moments.composition]
+        length = replay.prefix_length[moments.keystroke]
+        for name in variants:
+            gain = found[name] - found["standard"]
+            fitted.gates[name] = Gate.fitted(gain, user, length, len(replay.log.users))
+    return fitted

@@ -1,0 +1,327 @@
+"""adaQAC (2.3): preference = relevance + feedback, its weights learned per user, pooled or online.
+
+All variants are `telic.choice`'s conditional logit over the candidates at the last keystroke.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from telic.choice import Choices, fit_groups, fit_pooled, learn_online, leave_one_group_out
+from telic.choice.online import Schedule, online_step, step_after
+from telic.completion.learning.relevance import Relevance, Scale
+from telic.completion.learning.replay import Moments, Replay
+from telic.completion.learning.saturation import D, Saturation, bounded
+from telic.evaluate import standard_deviations
+
+Unpersonalised = Literal["pooled", "average"]
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """The decisions that the text prints, or leaves open, and that change the result.
+
+    `PAPER` is the text as printed, `CAREFUL` what we recommend, and `BOUNDED` the same for users
+    whose ways of typing the log does not know; any mixture can be tried.
+    """
+
+    name: str
+    scale: Scale
+    """Counts enter the relevance as they are ("count") or as logarithms ("log")."""
+    learn_relevance: bool
+    """The weight of the relevance is fixed at 1, or learned (pulled towards 1 by the penalty)."""
+    keep_unlisted: bool
+    """Training keeps compositions whose query is no candidate, adding it (the union in (2.3.2));
+    it then enters with next to no feedback, which testing never rewards."""
+    pooling: Unpersonalised
+    """How adaQAC-UnP joins users: see `unpersonalised`."""
+    pull_to: Literal["zero", "unpersonalised"]
+    """Where the penalty pulls the weights of adaQAC-Batch: to zero, as printed, or to what
+    everybody else's compositions say, so that a user with little data is no worse off."""
+    l2: tuple[float, ...]
+    """Weights of the penalty (lambda) to choose from by validation MRR."""
+    schedule: Schedule
+    """Step sizes of adaQAC-Online."""
+    step_sizes: tuple[float, ...]
+    """First step sizes of adaQAC-Online to choose from by validation MRR."""
+    saturation: Saturation | None
+    """How feedback is bounded; None as printed, where it grows with every list."""
+    do_no_harm: bool
+    """Keep the static order wherever validation shows no gain, and for a user while recent
+    submissions show harm."""
+
+    def online_l2(self, l2: float) -> float:
+        """Return lambda of adaQAC-Online, given that of adaQAC-UnP.
+
+        The text prints the penalty and the discounted steps together. "Steady" steps keep learning
+        and would be pulled to zero for ever: they go without.
+        """
+        return l2 if self.schedule == "annealed" else 0.0
+
+
+PAPER = Protocol(
+    "paper",
+    scale="count",
+    learn_relevance=False,
+    keep_unlisted=True,
+    pooling="average",
+    pull_to="zero",
+    l2=(0.01,),
+    schedule="annealed",
+    step_sizes=(0.01, 0.03, 0.1, 0.3),
+    saturation=None,
+    do_no_harm=False,
+)
+CAREFUL = Protocol(
+    "careful",
+    scale="log",
+    learn_relevance=True,
+    keep_unlisted=False,
+    pooling="pooled",
+    pull_to="unpersonalised",
+    l2=(0.01, 0.1, 1.0, 10.0, 100.0),
+    schedule="steady",
+    step_sizes=(0.003, 0.01, 0.03, 0.1),
+    saturation=None,
+    do_no_harm=True,
+)
+BOUNDED = replace(CAREFUL, name="bounded", saturation=Saturation(quantile=0.9, bound=0.5))
+"""`CAREFUL` with bounds, chosen on simulated typists of other seeds than those of its results."""
+PROTOCOLS = {protocol.name: protocol for protocol in (CAREFUL, PAPER, BOUNDED)}
+
+
+@dataclass(frozen=True)
+class OnlineRule:
+    """How adaQAC-Online moves a user's weights after each composition (2.7.2).
+
+    ``w <- w - eta_t * (S1 / S2 - x(q*) + l2 * w)``, with the sums over the candidates at the last
+    keystroke and t the number of steps that the user has taken before.
+
+    Examples
+    --------
+    >>> rule = OnlineRule(1.0)
+    >>> weights = np.zeros(1)
+    >>> rule.learn(np.array([[0.0], [1.0]]), np.zeros(2), 1, weights, updates=0)
+    >>> weights
+    array([0.5])
+    """
+
+    step_size: float
+    """eta of the first step."""
+    schedule: Schedule = "steady"
+    """See `telic.choice.learn_online`; the text prints "annealed"."""
+    l2: float = 0.0
+    """lambda, added whole at every step."""
+    keep_unlisted: bool = False
+    """A submitted query that is no candidate joins the candidates (the union in (2.3.2)); else
+    such a composition teaches nothing."""
+
+    def learn(
+        self, x: np.ndarray, relevance: np.ndarray, chosen: int, weights: np.ndarray, updates: int
+    ) -> None:
+        """Move `weights` in place by one step.
+
+        Parameters
+        ----------
+        x : float array of shape (n, d)
+            Columns of the candidates.
+        relevance : float array of shape (n,)
+        chosen : int
+            Row of the submitted query.
+        weights : float64 array of shape (d,)
+        updates : int
+            Steps that were taken before.
+        """
+        step = step_after(self.step_size, updates, self.schedule == "annealed")
+        online_step(
+            x,
+            relevance,
+            0,
+            len(x),
+            chosen,
+            weights,
+            np.zeros_like(weights),
+            step,
+            self.l2,
+            np.empty(len(x)),
+        )
+
+
+@dataclass(frozen=True)
+class Design:
+    """Turns raw feedback and relevance into the model's columns."""
+
+    deviations: np.ndarray
+    """float64 (16,): standard deviation of each feature over the training candidates."""
+    learn_relevance: bool
+    caps: np.ndarray = field(default_factory=lambda: np.full(D, np.inf))
+    """float64 (16,): the most that each feature counts for, before it is scaled."""
+    bound: float = np.inf
+    """The most that all feedback on a candidate adds or takes."""
+
+    @classmethod
+    def of(cls, protocol: Protocol, features: np.ndarray, moments: Moments) -> "Design":
+        """Measure the standard deviations; a feature that never varies keeps the scale 1."""
+        rows = features[..., :D][moments.candidates >= 0]
+        if protocol.saturation is None:
+            return cls(standard_deviations(rows), protocol.learn_relevance)
+        caps = protocol.saturation.caps(rows)
+        spread = standard_deviations(np.minimum(rows, caps))
+        return cls(spread, protocol.learn_relevance, caps, protocol.saturation.bound)
+
+    def scaled(self, features: np.ndarray) -> np.ndarray:
+        """Return the features on their scales, (..., 16), none beyond its cap."""
+        return np.minimum(features[..., :D], self.caps) / self.deviations
+
+    def columns(self, features: np.ndarray, relevance: np.ndarray) -> np.ndarray:
+        """Return the columns x of ``p = r + x @ weights``: (..., 16), or 17 with r at the end.
+
+        Only scale matters: centring adds the same to every candidate and would turn the zeros of
+        suggestions that were never shown into numbers.
+        """
+        x = self.scaled(features)
+        if not self.learn_relevance:
+            return x
+        finite = np.where(np.isfinite(relevance), relevance, 0.0)
+        return np.concatenate([x, finite[..., None]], axis=-1)
+
+    def scores(
+        self, features: np.ndarray, relevance: np.ndarray, weights: np.ndarray
+    ) -> np.ndarray:
+        """Return the preference (2.3.1) of every candidate.
+
+        `weights` has one row for each row of `features`, or is one vector for all.
+        """
+        x = self.columns(features, relevance)
+        weights = np.broadcast_to(weights, (len(x), x.shape[-1]))
+        if self.bound == np.inf:
+            return relevance + np.einsum("tnd,td->tn", x, weights)
+        return relevance + self.parts(x, weights[:, None]).sum(axis=-1)
+
+    def parts(self, columns: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return what each of the `columns` adds to a candidate's score, feedback bounded."""
+        return bounded(columns * weights, self.bound)
+
+
+def training_choices(
+    replay: Replay,
+    moments: Moments,
+    features: np.ndarray,
+    design: Design,
+    *,
+    relevance: Relevance,
+    keep_unlisted: bool,
+) -> tuple[Choices, np.ndarray]:
+    """Make a conditional-logit data set of moments, with users as groups.
+
+    Parameters
+    ----------
+    replay : Replay
+    moments : Moments
+        In order of user and time.
+    features : array of shape (T, N, 26)
+        Feedback on the candidates of `moments`.
+    design : Design
+    relevance : Relevance
+        For the relevance of queries that are no candidates.
+    keep_unlisted : bool
+        See `Protocol`.
+
+    Returns
+    -------
+    choices : Choices
+        Its groups are the users of the log, in order.
+    row : int array
+        The row of `moments` behind each choice.
+    """
+    row = np.flatnonzero((moments.position >= 0) | keep_unlisted)
+    if keep_unlisted:
+        n = moments.candidates.shape[1]
+        moments = replay.with_submitted(moments, relevance)
+        own = replay.features(replace(moments, candidates=moments.candidates[:, n:]))
+        features = np.concatenate([features, own], axis=1)
+    x = design.columns(features, moments.relevance)
+    there, score, position = moments.candidates >= 0, moments.relevance, moments.position
+    there, x, score, position = there[row], x[row], score[row], position[row]
+    start = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+    number = np.cumsum(there, axis=1) - 1
+    chosen = start[:-1] + number[np.arange(len(row)), position]
+    users = replay.log.user[moments.composition[row]]
+    group = np.searchsorted(users, np.arange(len(replay.log.users) + 1))
+    return Choices(x[there], score[there], start, chosen, group), row
+
+
+def unpersonalised(
+    choices: Choices, *, l2: float, variant: Unpersonalised = "pooled"
+) -> tuple[np.ndarray, np.ndarray]:
+    """Fit adaQAC-UnP: one weight vector for everybody, and for each user without that user.
+
+    Parameters
+    ----------
+    choices : Choices
+        Grouped by user.
+    l2 : float
+    variant : {"pooled", "average"}
+        The text's "gradient descent with averaging" is undefined: fit all compositions together,
+        or average the users' own weights.
+
+    Returns
+    -------
+    everyone : array of shape (d,)
+    without : array of shape (g, d)
+        Row u is learned from everybody but u (2.4.4).
+    """
+    if variant == "pooled":
+        everyone = fit_pooled(choices, l2=l2)
+        return everyone, leave_one_group_out(choices, everyone, l2=l2)
+    own = fit_groups(choices, l2=l2)
+    trained = np.diff(choices.group) > 0
+    m = max(int(trained.sum()), 1)
+    total = own[trained].sum(axis=0)
+    others = np.maximum(m - trained, 1)[:, None]
+    return total / m, (total - own * trained[:, None]) / others
+
+
+def online(
+    choices: Choices,
+    row: np.ndarray,
+    users: np.ndarray,
+    initial: np.ndarray,
+    *,
+    done: np.ndarray | None = None,
+    l2: float,
+    step_size: float,
+    schedule: Schedule,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Walk adaQAC-Online through compositions and return the weights before each and at the end.
+
+    The walk begins where a user is new: with the first composition that is handed over. Each is
+    scored before it is learned from; none is learned from twice.
+
+    Parameters
+    ----------
+    choices, row
+        From `training_choices` over the compositions of the walk.
+    users : int array of shape (T,)
+        User of each composition of the walk, ascending; compositions in order of submission.
+    done : int array of shape (T,), optional
+        How many compositions of the walk, those of users before included, a composition has before
+        it when it begins: where a user's compositions overlap, those not yet submitted teach
+        nothing. By default its place.
+    initial : array of shape (g, d)
+        Weights of each user before the walk: `unpersonalised` without that user.
+
+    Returns
+    -------
+    before : float64 array of shape (T, d)
+        Weights before each composition of the walk.
+    latest : float64 array of shape (g, d)
+        Weights of each user after the walk.
+    """
+    path = learn_online(choices, initial, step_size=step_size, l2=l2, schedule=schedule)
+    learned = np.zeros(len(users) + 1, np.int64)
+    learned[row + 1] = 1
+    learned_before = np.cumsum(learned)[np.arange(len(users)) if done is None else done]
+    # `path` has one row more for every user that came before.
+    return path[learned_before + users], path[choices.group[1:] + np.arange(len(initial))]

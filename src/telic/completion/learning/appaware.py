@@ -1,0 +1,319 @@
+"""AppAware (3.3): preference = relevance + what installed and just opened apps say of a query."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from telic.choice import (
+    Elastic,
+    FactoredChoices,
+    Fit,
+    fit_accelerated,
+    fit_printed,
+    fit_saga,
+    fit_sdca,
+)
+from telic.completion.learning.adaqac import Design, Protocol
+from telic.completion.learning.app_features import (
+    MOST_RECENT,
+    OpenedShares,
+    Signals,
+    entries_of,
+)
+from telic.completion.learning.feedback import FEATURES
+from telic.completion.learning.relevance import Relevance
+from telic.completion.learning.replay import TRAIN, Moments, Replay
+from telic.errors import InputError
+from telic.evaluate import standard_deviations
+from telic.kernels import kernel
+
+PRINTED = Elastic(1e-4, 1e-4)
+SOLVERS: dict[str, Callable[..., Fit]] = {
+    "auto": fit_sdca,
+    "sdca": fit_sdca,
+    "saga": partial(fit_saga, batch_size=100),
+    "accelerated": fit_accelerated,
+    "printed": fit_printed,
+}
+"""Of the text's objective. SDCA was first to every gap at every size (docs/completion-speed.md),
+and accelerated needs over ten times its passes where compositions are few."""
+
+
+@dataclass(frozen=True)
+class AppTable:
+    """Numbers for pairs of a query and an app, those that are not 0, by query."""
+
+    start: np.ndarray
+    """int64 (queries + 1,)."""
+    app: np.ndarray
+    """int32."""
+    value: np.ndarray
+    """float32."""
+
+    @classmethod
+    def of(cls, query: np.ndarray, app: np.ndarray, value: np.ndarray, queries: int) -> "AppTable":
+        """Sort pairs by query."""
+        order = np.argsort(query, kind="stable")
+        start = np.searchsorted(query[order], np.arange(queries + 1)).astype(np.int64)
+        return cls(start, app[order].astype(np.int32), value[order].astype(np.float32))
+
+
+@dataclass(frozen=True)
+class AppAware:
+    """A fitted model; `appaware_scores` and `PhoneRanker` rank with it."""
+
+    weights: AppTable
+    """beta_{q,a} over the standard deviation of the installed signal."""
+    shares: AppTable
+    """y(q, a), of the training part."""
+    recency: np.ndarray
+    """float64 (48,): beta_k over the standard deviation of y."""
+    feedback: np.ndarray
+    """float64 (16,): weights of implicit feedback; zeros where it was not learned together."""
+    relevance_weight: float
+    """1 + the learned weight of the relevance; everything else is divided by it, so that a phone
+    without signals has the scores of Standard exactly."""
+    penalty: Elastic
+    fit: Fit
+
+    def scores(
+        self,
+        moments: Moments,
+        signals: Signals,
+        feedback: np.ndarray | None = None,
+        design: Design | None = None,
+    ) -> np.ndarray:
+        """Return the preference (3.3.1) of every candidate, over the weight of the relevance.
+
+        Parameters
+        ----------
+        moments : Moments
+        signals : Signals
+            Of the log behind the moments.
+        feedback : array of shape (T, N, 26), optional
+            Implicit feedback, for a model that was fitted with it.
+        design : Design, optional
+            Scales of the feedback.
+        """
+        added = np.zeros(moments.candidates.shape)
+        # A completer knows no apps of a query that is not in its catalogue.
+        known = np.where(moments.known, moments.candidates, -1)
+        _score_moments(
+            moments.composition,
+            known,
+            signals.apps,
+            (signals.installed_start, signals.installed_app, signals.installed_value),
+            (signals.recent_start, signals.recent_app),
+            (self.weights.start, self.weights.app, self.weights.value),
+            (self.shares.start, self.shares.app, self.shares.value),
+            self.recency,
+            added,
+        )
+        if feedback is not None and design is not None:
+            most = design.bound * self.relevance_weight
+            added += np.clip(design.scaled(feedback) @ self.feedback, -most, most)
+        return moments.relevance + added / self.relevance_weight
+
+
+def fit_appaware(
+    replay: Replay,
+    relevance: Relevance,
+    signals: Signals,
+    protocol: Protocol,
+    *,
+    penalty: Elastic = PRINTED,
+    design: Design | None = None,
+    n: int = 10,
+    solver: str = "auto",
+    max_passes: int = 20_000,
+    tol: float = 1e-3,
+) -> AppAware:
+    """Learn the weights at the last keystrokes of the training part.
+
+    Parameters
+    ----------
+    replay : Replay
+    relevance : Relevance
+        s(q, c), with its scales.
+    signals : Signals
+        Of the replayed log: all of them, or those of a variant.
+    protocol : Protocol
+        Whether the relevance has a learned weight and whether compositions whose query is no
+        candidate are kept, as printed (the union in (3.3.2)).
+    penalty : Elastic
+        lambda_1 and lambda_2.
+    design : Design, optional
+        Scales of implicit feedback; given, its 16 weights are learned together with the apps'.
+    n : int
+        Pre-indexed queries N.
+    solver : {"auto", "sdca", "saga", "accelerated", "printed"}
+        "saga" and "printed" draw batches of 100 as the text does, which stops after 15 passes.
+    max_passes : int
+        Most passes over the compositions.
+    tol : float
+        The duality gap asked for, relative to what the fit gains; a `ConvergenceWarning` says where
+        it is missed. With 0, and by "printed", all passes are taken. `AppAware.fit` has the gap.
+
+    Raises
+    ------
+    InputError
+        If the solver is not one of these.
+    """
+    if solver not in SOLVERS:
+        raise InputError(f"solver is {solver!r}, expected one of {', '.join(SOLVERS)}.")
+    moments = replay.moments(relevance, replay.last_keystrokes(TRAIN), n=n)
+    if protocol.keep_unlisted:
+        moments = replay.with_submitted(moments, relevance)
+    moments = moments.where(moments.position >= 0)
+    shares = OpenedShares.counted(signals, replay.query, np.flatnonzero(replay.part == TRAIN))
+    feedback = replay.features(moments)[..., : len(FEATURES)] if design else None
+    problem = _Problem.of(replay, moments, signals, shares, protocol, feedback, design)
+    if not len(problem.choices) or not problem.choices.size:
+        fit = Fit(np.zeros(problem.choices.size), "none", 0.0, [(0.0, 0.0)], gap=0.0)
+    else:
+        extra = {} if solver == "printed" else {"tol": tol}
+        fit = SOLVERS[solver](problem.choices, penalty, max_passes=max_passes, **extra)
+    return problem.model(fit, penalty, shares, len(replay.index))
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """The conditional logit of (3.3.5) and what its weights mean."""
+
+    choices: FactoredChoices
+    queries: np.ndarray
+    """Phrases behind the outcomes."""
+    scales: tuple[float, float]
+    """Standard deviations of log(1 + x) and of y over the training candidates."""
+    learn_relevance: bool
+
+    @classmethod
+    def of(
+        cls,
+        replay: Replay,
+        moments: Moments,
+        signals: Signals,
+        shares: OpenedShares,
+        protocol: Protocol,
+        feedback: np.ndarray | None,
+        design: Design | None,
+    ) -> "_Problem":
+        there = moments.candidates >= 0
+        # Only differences count; a large constant in the learned weight's column would slow a fit.
+        relevance = moments.relevance - moments.relevance.max(axis=1, keepdims=True)
+        candidate = moments.candidates[there]
+        queries, outcome = np.unique(candidate, return_inverse=True)
+        counts = there.sum(axis=1)
+        start = np.concatenate([[0], np.cumsum(counts)])
+        column = np.cumsum(there, axis=1) - 1
+        chosen = start[:-1] + column[np.arange(len(moments)), moments.position]
+        where, owner = entries_of(signals.installed_start, moments.composition)
+        value = signals.installed_value[where]
+        row_composition = np.repeat(moments.composition, counts)
+        recent, row = entries_of(signals.recent_start, row_composition)
+        order = recent - signals.recent_start[row_composition][row]
+        query = candidate[row]
+        y = shares.of(
+            query, signals.recent_app[recent], query == replay.query[row_composition][row]
+        )
+        scales = (
+            float(standard_deviations(value[:, None])[0]),
+            float(standard_deviations(y[:, None])[0]),
+        )
+        parts = [(row, order, y / scales[1])]
+        width = MOST_RECENT
+        if protocol.learn_relevance:
+            rows = np.arange(len(candidate))
+            parts.append((rows, np.full(len(rows), width), relevance[there]))
+        width += 1
+        if feedback is not None and design is not None:
+            values = design.scaled(feedback[there])
+            rows, features = np.nonzero(values)
+            parts.append((rows, features + width, values[rows, features]))
+        width += len(FEATURES)
+        row, feature, shared = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        used = shared != 0
+        row, feature, shared = row[used], feature[used], shared[used]
+        by_row = np.lexsort((feature, row))
+        choices = FactoredChoices(
+            len(queries),
+            signals.apps,
+            width,
+            outcome,
+            relevance[there],
+            start,
+            chosen,
+            np.searchsorted(owner, np.arange(len(moments) + 1)),
+            signals.installed_app[where],
+            value / scales[0],
+            np.searchsorted(row[by_row], np.arange(len(candidate) + 1)),
+            feature[by_row],
+            shared[by_row],
+        )
+        return cls(choices, queries, scales, protocol.learn_relevance)
+
+    def model(self, fit: Fit, penalty: Elastic, shares: OpenedShares, queries: int) -> AppAware:
+        first, apps = self.choices.first, max(self.choices.entries, 1)
+        pair = np.flatnonzero(fit.weights[:first])
+        shared = fit.weights[first:]
+        return AppAware(
+            AppTable.of(
+                self.queries[pair // apps], pair % apps, fit.weights[pair] / self.scales[0], queries
+            ),
+            AppTable.of(
+                shares.pair // max(shares.apps, 1),
+                shares.pair % max(shares.apps, 1),
+                shares.values,
+                queries,
+            ),
+            shared[:MOST_RECENT] / self.scales[1],
+            shared[MOST_RECENT + 1 :].copy(),
+            # Below a tenth the relevance would hardly count; data with a sense never ask for it.
+            max(1 + float(shared[MOST_RECENT]), 0.1),
+            penalty,
+            replace(fit, weights=fit.weights[:0]),
+        )
+
+
+@kernel
+def score_candidates(candidates, value, order, weights, shares, recency, out):
+    """Add each candidate's app score; value: by app, order: by app, -1 if not recently opened."""
+    weight_start, weight_app, weight = weights
+    share_start, share_app, share = shares
+    for j in range(len(candidates)):
+        q = candidates[j]
+        if q < 0 or q >= len(weight_start) - 1:
+            continue
+        total = 0.0
+        for e in range(weight_start[q], weight_start[q + 1]):
+            total += weight[e] * value[weight_app[e]]
+        for e in range(share_start[q], share_start[q + 1]):
+            k = order[share_app[e]]
+            if k >= 0:
+                total += share[e] * recency[k]
+        out[j] += total
+
+
+@kernel
+def _score_moments(composition, candidates, apps, installed, recent, weights, shares, recency, out):
+    """Score the candidates of every moment; moments of one composition stand together."""
+    installed_start, installed_app, installed_value = installed
+    recent_start, recent_app = recent
+    value, order = np.zeros(apps), np.full(apps, -1)
+    now = -1
+    for t in range(len(composition)):
+        c = composition[t]
+        if c != now:
+            if now >= 0:
+                for e in range(installed_start[now], installed_start[now + 1]):
+                    value[installed_app[e]] = 0.0
+                for e in range(recent_start[now], recent_start[now + 1]):
+                    order[recent_app[e]] = -1
+            for e in range(installed_start[c], installed_start[c + 1]):
+                value[installed_app[e]] = installed_value[e]
+            for e in range(recent_start[c], recent_start[c + 1]):
+                order[recent_app[e]] = e - recent_start[c]
+            now = c
+        score_candidates(candidates[t], value, order, weights, shares, recency, out[t])

@@ -1,0 +1,85 @@
+"""What re-ranking was worth to the candidates of a composition, in bounded memory."""
+
+import numpy as np
+
+from telic.completion.learning.feedback import slot_of
+from telic.kernels import kernel
+
+CANDIDATES = 128
+"""Candidates remembered, at least: those of a prefix that go on matching what is typed stay."""
+
+
+@kernel
+def add_gains(numbers, seen, sums, used, candidates, order, keystroke, served):
+    """Add a keystroke's gains; of one candidate too many, forget the one seen longest ago."""
+    for place in range(len(order)):
+        i = order[place]
+        slot = slot_of(numbers, used, candidates[i])
+        if slot < 0:
+            if place == i:
+                continue  # sums that are not there are zero
+            slot = used
+            if used == len(numbers):
+                slot = np.argmin(seen)
+            used = max(used, slot + 1)
+            numbers[slot] = candidates[i]
+            sums[slot] = 0.0
+        seen[slot] = keystroke
+        gain = 1 / (1 + place) - 1 / (1 + i)
+        sums[slot, 0] += gain
+        sums[slot, 1] += gain * served
+    return used
+
+
+class Gains:
+    """By candidate, what the model's order gained in reciprocal rank over the static one.
+
+    Parameters
+    ----------
+    n : int
+        Candidates of a keystroke.
+
+    Attributes
+    ----------
+    keystrokes : int
+        That were added.
+
+    Examples
+    --------
+    >>> gains = Gains(10)
+    >>> gains.add(np.array([7, 8]), [1, 0], served=True)
+    >>> gains.mean(8), gains.mean(9)
+    ((0.5, 0.5), (0.0, 0.0))
+    """
+
+    def __init__(self, n: int) -> None:
+        self._most = max(CANDIDATES, 2 * n)
+        self.keystrokes = 0
+        self._used = 0
+        self._numbers, self._seen = np.zeros(1, np.int32), np.zeros(1, np.int32)
+        self._sums = np.zeros((1, 2))
+
+    def add(self, candidates: np.ndarray, order: list[int], *, served: bool) -> None:
+        """Add a keystroke: its candidates in the static order, and their rows in the model's."""
+        self.keystrokes += 1
+        if len(self._numbers) < min(self._used + len(order), self._most):
+            more = min(2 * (self._used + len(order)), self._most) - len(self._numbers)
+            self._numbers = np.pad(self._numbers, (0, more))
+            self._seen = np.pad(self._seen, (0, more))
+            self._sums = np.pad(self._sums, ((0, more), (0, 0)))
+        self._used = add_gains(
+            self._numbers,
+            self._seen,
+            self._sums,
+            self._used,
+            np.array(candidates, np.int32),
+            np.array(order, np.int32),
+            self.keystrokes,
+            served,
+        )
+
+    def mean(self, number: int) -> tuple[float, float]:
+        """Return a candidate's mean gain a keystroke, and the part of that which was shown."""
+        slot = slot_of(self._numbers, self._used, number)
+        gain, shown = self._sums[slot].tolist() if slot >= 0 else (0.0, 0.0)
+        return gain / self.keystrokes, shown / self.keystrokes

@@ -1,0 +1,379 @@
+"""Replay a composition log: at any keystroke, what could be suggested and what was fed back."""
+
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Self
+
+import numpy as np
+
+from telic.completion.engine.folding import fold
+from telic.completion.engine.prefix_index import PrefixIndex
+from telic.completion.learning.feedback import WIDTH, observe_list, read_rows
+from telic.completion.learning.relevance import WINDOW, Relevance, Submissions, gather_candidates
+from telic.data.compositions import CompositionLog
+from telic.data.queries import QueryLog, joined_group
+from telic.errors import InputError
+from telic.kernels import kernel
+
+TRAIN, VALID, TEST, DROPPED = 0, 1, 2, 3
+Lists = Literal["own", "shown"]
+"""Whose list is ranked: a completer's own, as it would be served, or the one that was shown."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Some keystrokes of a log with their candidates: what every model ranks.
+
+    Rows are keystrokes in order of user, then time; columns are candidates, best relevance first.
+    """
+
+    keystroke: np.ndarray
+    """int64 (T,): keystrokes of the log."""
+    composition: np.ndarray
+    """int64 (T,): the composition of each."""
+    candidates: np.ndarray
+    """int32 (T, N): phrases, -1 where there are fewer than N."""
+    relevance: np.ndarray
+    """float64 (T, N): static relevance; ``-inf`` where there is no candidate."""
+    counts: np.ndarray
+    """float64 (T, N, 3): transformed popular, personal and recent counts."""
+    position: np.ndarray
+    """int64 (T,): column of the query that was submitted; -1 if it is not a candidate."""
+    known: np.ndarray
+    """bool (T, N): whether the candidate is in the catalogue by then; of a user's own query that
+    is not, a completer knows only how often this user submitted it."""
+
+    def __len__(self) -> int:
+        return len(self.keystroke)
+
+    def where(self, rows: np.ndarray | slice) -> "Moments":
+        """Return some of the rows (a mask, positions or a slice)."""
+        return Moments(
+            self.keystroke[rows],
+            self.composition[rows],
+            self.candidates[rows],
+            self.relevance[rows],
+            self.counts[rows],
+            self.position[rows],
+            self.known[rows],
+        )
+
+
+class Replay:
+    """A composition log made ready: vocabulary, counts in time, previous queries, the split.
+
+    What is ranked at a keystroke are the candidates that a completer would pre-index for its prefix
+    if it were fitted at the moment the composition began. The lists that were shown are what the
+    feedback is about, and nothing else: another system made them. `over` gives the replay in which
+    they are what is ranked.
+
+    Parameters
+    ----------
+    log : CompositionLog
+    queries : QueryLog, optional
+        Submissions from before the log, or a catalogue: they count towards popularity.
+    min_compositions : int
+        Users with fewer are left out of training and testing (their submissions still count
+        towards popularity). The text asks for 100; 4 is the least that can be split.
+    min_users : int
+        A query may be suggested once this many users have submitted it (see `Submissions`).
+
+    Raises
+    ------
+    InputError
+        If no user has enough compositions.
+
+    Attributes
+    ----------
+    part : int8 array of shape (n,)
+        0, 1, 2 for the first half, third and last quarter of each user's compositions in time
+        order (training, validation, testing); 3 for users left out.
+    lists : {"own", "shown"}
+        Whose list is ranked: see `over`.
+    """
+
+    def __init__(
+        self,
+        log: CompositionLog,
+        *,
+        queries: QueryLog | None = None,
+        min_compositions: int = 8,
+        min_users: int = 3,
+    ) -> None:
+        if min_compositions < 4:
+            raise InputError(
+                f"min_compositions is {min_compositions}, expected at least 4: fewer cannot be "
+                "split into training, validation and testing."
+            )
+        self.log = log
+        self.lists: Lists = "own"
+        known = list(dict.fromkeys([*log.phrases, *(queries.queries if queries else [])]))
+        self.index = PrefixIndex.build(known, np.zeros(len(known)))
+        number = {text: i for i, text in enumerate(self.index.phrases(range(len(self.index))))}
+        of_log = np.array([number[text] for text in log.phrases], np.int32)
+        self.query, self.shown = of_log[log.query], of_log[log.shown]
+        parts = [
+            (log.submitted_at, self.query, log.user, np.ones(len(log))),
+        ]
+        if queries:
+            names: dict[str | None, int] = {None: -1}
+            names |= {name: i for i, name in enumerate(log.users)}
+            for name in queries.users:
+                names.setdefault(name, len(names) - 1)
+            parts.append(
+                (
+                    queries.at,
+                    np.array([number[text] for text in queries.queries], np.int32)[queries.query],
+                    np.array([names[name] for name in queries.users], np.int32)[queries.user],
+                    queries.count,
+                )
+            )
+        network = None
+        if queries and "network" in queries.groups:
+            network = np.concatenate([np.full(len(log), -1), joined_group([queries], "network")[1]])
+        self.submissions = Submissions.gathered(parts, min_users=min_users, network=network)
+        self.start_at = log.at[log.keystroke_start[:-1]]
+        self.by_user = np.lexsort((np.arange(len(log)), log.submitted_at, log.user))
+        self.part = self._split(min_compositions)
+        self.prefix_length = np.array([len(p) for p in log.prefixes])[log.prefix]
+
+    def _split(self, min_compositions: int) -> np.ndarray:
+        part = np.full(len(self.log), DROPPED, np.int8)
+        sizes = np.bincount(self.log.user, minlength=len(self.log.users))
+        for own in np.split(self.by_user, np.cumsum(sizes)[:-1]):
+            if len(own) >= min_compositions:
+                half, quarter = len(own) // 2, len(own) // 4
+                part[own[:half]] = TRAIN
+                part[own[half : half + quarter]] = VALID
+                part[own[half + quarter :]] = TEST
+        if (part == DROPPED).all():
+            raise InputError(
+                f"{self.log.source}: no user has {min_compositions} compositions or more (the most "
+                f"is {sizes.max()}), so there is nothing to split. Lower the minimum or bring a "
+                "longer log."
+            )
+        return part
+
+    def over(self, lists: Lists) -> Self:
+        """Return this replay with candidates of a completer's own or of the list that was shown.
+
+        Parameters
+        ----------
+        lists : {"own", "shown"}
+            "own": what begins with the prefix (folded) and is in the catalogue, or is an own
+            earlier query of the user, where the relevance counts these; ties in relevance go to the
+            order of the catalogue. This is the list that a completer serves. "shown": the
+            suggestions that were shown join these candidates, and ties go to their order. Whatever
+            is fitted on it re-ranks the list of the system that was logged, with what that system
+            knew.
+        """
+        if lists == self.lists:
+            return self
+        other = copy(self)
+        other.lists = lists
+        return other
+
+    @property
+    def dropped_users(self) -> int:
+        """Number of users with too few compositions."""
+        return len(np.unique(self.log.user[self.part == DROPPED]))
+
+    @cached_property
+    def previous(self) -> np.ndarray:
+        """int32 (n,): the query that the same user had submitted last; -1 if none."""
+        previous = np.full(len(self.log), -1, np.int32)
+        sizes = np.bincount(self.log.user, minlength=len(self.log.users))
+        for own in np.split(self.by_user, np.cumsum(sizes)[:-1]):
+            # Compositions may overlap: what counts is what was submitted before this one began.
+            done = np.searchsorted(self.log.submitted_at[own], self.start_at[own])
+            later = done > 0
+            previous[own[later]] = self.query[own[done[later] - 1]]
+        return previous
+
+    @cached_property
+    def _prefix_texts(self) -> list[bytes]:
+        return [fold(prefix).encode() for prefix in self.log.prefixes]
+
+    @cached_property
+    def _prefix_ranges(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.index.ranges(self.log.prefixes)
+
+    @property
+    def off_prefix(self) -> int:
+        """Number of suggestions shown that do not begin with their prefix (spelling corrected)."""
+        low, high = (np.asarray(a)[self.log.prefix] for a in self._prefix_ranges)
+        lengths = np.diff(self.log.list_start)
+        inside = (self.shown >= np.repeat(low, lengths)) & (self.shown < np.repeat(high, lengths))
+        return int((~inside).sum())
+
+    def shown_share(self, moments: Moments) -> float:
+        """Return the share of the suggestions shown at some moments that are candidates there.
+
+        Where it is low, feedback is mostly on what another system suggested, and its features also
+        tell what that system knew. NaN where nothing was shown.
+        """
+        start, length = self.log.list_start[:-1], np.diff(self.log.list_start)
+        found = total = 0
+        for position in range(int(length[moments.keystroke].max(initial=0))):
+            there = length[moments.keystroke] > position
+            listed = self.shown[start[moments.keystroke[there]] + position]
+            found += int((moments.candidates[there] == listed[:, None]).any(axis=1).sum())
+            total += len(listed)
+        return found / total if total else float("nan")
+
+    def last_keystrokes(self, *parts: int) -> np.ndarray:
+        """Return the last keystroke of every composition in the given parts."""
+        chosen = np.isin(self.part, parts)
+        return (self.log.keystroke_start[1:] - 1)[chosen]
+
+    def every_keystroke(self, *parts: int) -> np.ndarray:
+        """Return every keystroke of the compositions in the given parts."""
+        lengths = np.diff(self.log.keystroke_start)
+        return np.flatnonzero(np.repeat(np.isin(self.part, parts), lengths))
+
+    def moments(self, relevance: Relevance, keystrokes: np.ndarray, *, n: int = 10) -> Moments:
+        """Gather the n most relevant candidates at each keystroke, as of its composition's start.
+
+        See `over` for what may be a candidate and for ties.
+        """
+        log, submissions = self.log, self.submissions
+        owner = np.searchsorted(log.keystroke_start, keystrokes, side="right") - 1
+        in_time = np.lexsort((keystrokes, owner, self.start_at[owner]))
+        target, composition = keystrokes[in_time], owner[in_time]
+        low, high = self._prefix_ranges
+        named = np.flatnonzero(submissions.user >= 0)
+        by_user = named[np.lexsort((submissions.at[named], submissions.user[named]))]
+        people = max(len(log.users), int(submissions.user.max(initial=0)) + 1)
+        user_start = np.searchsorted(submissions.user[by_user], np.arange(people + 1))
+        shape = (len(target), n)
+        candidates, known = np.full(shape, -1, np.int32), np.zeros(shape, bool)
+        score, counts = np.full(shape, -np.inf), np.empty((*shape, 3))
+        learned = np.zeros(len(self.index)) + relevance.learned_of(np.arange(len(self.index)))
+        gather_candidates(
+            len(self.index),
+            (submissions.at, submissions.query, submissions.count, submissions.opens),
+            (by_user, user_start),
+            (self.start_at, log.user),
+            (target, composition, low[log.prefix[target]], high[log.prefix[target]]),
+            (log.list_start, self.shown, self.lists == "shown"),
+            (relevance.factors, learned, relevance.unlearned or 0.0, relevance.scale == "log"),
+            (candidates, known, score, counts),
+        )
+        hit = (candidates == self.query[composition][:, None]) & (candidates >= 0)
+        position = np.where(hit.any(axis=1), hit.argmax(axis=1), -1)
+        found = Moments(target, composition, candidates, score, counts, position, known)
+        return found.where(np.lexsort((target, self.start_at[composition], log.user[composition])))
+
+    def relevance_of(
+        self, relevance: Relevance, query: np.ndarray, composition: np.ndarray
+    ) -> np.ndarray:
+        """Return the relevance of one query in each composition, by looking its events up.
+
+        Of a query that is not in the catalogue by then, only the user's own count is known. Slow
+        and obvious, for single queries; `moments` sweeps through time instead.
+        """
+        events = self.submissions
+        by_query = np.argsort(events.query, kind="stable")
+        start = np.searchsorted(events.query[by_query], np.arange(len(self.index) + 1))
+        counts, learned = np.empty((len(query), 3)), np.zeros(len(query))
+        learned += relevance.learned_of(query)
+        for i, (q, c) in enumerate(zip(query, composition, strict=True)):
+            own = by_query[start[q] : start[q + 1]]
+            now = self.start_at[c]
+            own = own[events.at[own] < now]
+            weight = events.count[own]
+            counts[i] = (
+                weight.sum(),
+                weight[events.user[own] == self.log.user[c]].sum(),
+                weight[events.at[own] >= now - WINDOW].sum(),
+            )
+            if not events.opens[own].any():
+                counts[i, [0, 2]], learned[i] = 0.0, relevance.unlearned or 0.0
+        counts = np.log1p(counts) if relevance.scale == "log" else counts
+        return counts @ relevance.factors + learned
+
+    def with_submitted(self, moments: Moments, relevance: Relevance) -> Moments:
+        """Add the submitted query as a last candidate where it is none: the union in (3.3.2)."""
+        added = moments.position < 0
+        t, n = moments.candidates.shape
+        query = self.query[moments.composition]
+        own = np.where(added, query, -1).astype(np.int32)[:, None]
+        score = np.full((t, 1), -np.inf)
+        score[added, 0] = self.relevance_of(relevance, query[added], moments.composition[added])
+        return Moments(
+            moments.keystroke,
+            moments.composition,
+            np.hstack([moments.candidates, own]),
+            np.hstack([moments.relevance, score]),
+            np.concatenate([moments.counts, np.zeros((t, 1, 3))], axis=1),
+            np.where(added, n, moments.position),
+            np.hstack([moments.known, added[:, None]]),
+        )
+
+    def features(self, moments: Moments, extra: np.ndarray | None = None) -> np.ndarray:
+        """Return the feedback on every candidate, shape (T, N, 26): see `feedback.WIDTH`.
+
+        Parameters
+        ----------
+        moments : Moments
+        extra : int32 array of shape (T, M), optional
+            Further phrases to read the feedback of, as further columns.
+        """
+        wanted = moments.candidates
+        if extra is not None:
+            wanted = np.concatenate([wanted, extra], axis=1)
+        order = np.argsort(moments.keystroke, kind="stable")
+        log = self.log
+        texts = self._prefix_texts
+        out = np.empty((*wanted.shape, WIDTH))
+        _replay_feedback(
+            (log.keystroke_start, log.at, log.prefix, self.previous),
+            (log.list_start, self.shown),
+            (np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)])),
+            (np.asarray(self.index.folded_bytes), np.asarray(self.index.folded_offsets)),
+            (moments.keystroke[order], moments.composition[order], order),
+            np.ascontiguousarray(wanted[order]),
+            out,
+        )
+        return out
+
+
+@kernel
+def _replay_feedback(typed, lists, prefixes, phrases, targets, wanted, out):
+    """Fill out[row[t]] with the feedback on wanted[t] before keystroke target[t] (ascending)."""
+    keystroke_start, at, prefix, previous = typed
+    list_start, shown = lists
+    prefix_bytes, prefix_offsets = prefixes
+    blob, offsets = phrases
+    target, owner, row = targets
+    ids, table = np.empty(64, np.int32), np.empty((64, WIDTH))
+    t = 0
+    while t < len(target):
+        c = owner[t]
+        used = 0
+        k = keystroke_start[c]
+        while t < len(target) and owner[t] == c:
+            while k < target[t]:
+                length = list_start[k + 1] - list_start[k]
+                if used + length > len(ids):
+                    size = 2 * (used + length)
+                    new_ids, new_table = np.empty(size, np.int32), np.empty((size, WIDTH))
+                    new_ids[:used], new_table[:used] = ids[:used], table[:used]
+                    ids, table = new_ids, new_table
+                at_list = shown[list_start[k] : list_start[k + 1]]
+                p = prefix[k]
+                used = observe_list(
+                    ids,
+                    table,
+                    used,
+                    at_list,
+                    at_list,
+                    (at[k + 1] - at[k]) / 1e6,
+                    prefix_bytes[prefix_offsets[p] : prefix_offsets[p + 1]],
+                    blob,
+                    offsets,
+                )
+                k += 1
+            read_rows(ids, table, used, previous[c], wanted[t], out[row[t]])
+            t += 1

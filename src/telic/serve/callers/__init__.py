@@ -1,0 +1,1 @@
+"""Who asks: tenants, keys, users' tokens, pages and rates."""

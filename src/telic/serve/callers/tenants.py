@@ -1,0 +1,138 @@
+"""The file of tenants: whose keys are known, and on whose pages their search boxes stand."""
+
+import json
+import os
+import re
+import tempfile
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from telic.errors import InputError
+from telic.serve.callers.tokens import digest_of, new_key
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
+_FLAGS = ("visitors", "admin", "editor")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """Somebody with keys, whose users are apart from everybody else's."""
+
+    name: str
+    """Lower-case letters, digits and hyphens."""
+    keys: tuple[str, ...] = ()
+    """SHA-256 of each key, in hex digits; two while one replaces the other."""
+    origins: tuple[str, ...] = ()
+    """Whose pages may ask, such as https://shop.example."""
+    visitors: bool = False
+    """Whether these pages may make anybody who comes a user, of a random id."""
+    admin: bool = False
+    """Whether the keys also open the figures of all tenants."""
+    editor: bool = False
+    """Whether the keys also change what is suggested, to all tenants."""
+
+
+def read_tenants(path: str | Path) -> dict[str, Tenant]:
+    """Return the tenants of a TOML file, a table for each, by name.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, can be read by others, or says what is not understood.
+    """
+    path = Path(path)
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        if os.name == "posix" and path.stat().st_mode & 0o077:
+            raise InputError(f"{path}: others may read it, and sign tokens. Run: chmod 600 {path}")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: is no TOML ({error}).") from None
+    return {name: _tenant(path, name, table) for name, table in given.items()}
+
+
+def add_key(
+    path: str | Path,
+    name: str,
+    *,
+    origins: Iterable[str] = (),
+    visitors: bool = False,
+    admin: bool = False,
+    editor: bool = False,
+) -> str:
+    """Add a key to a tenant, made if it is new, and return it: the file holds its digest alone."""
+    path = Path(path)
+    tenants = read_tenants(path) if path.exists() else {}
+    old = tenants.get(name, Tenant(name))
+    key = new_key()
+    table = {
+        "keys": [*old.keys, digest_of(key)],
+        "origins": list(dict.fromkeys([*old.origins, *origins])),
+        "visitors": old.visitors or visitors,
+        "admin": old.admin or admin,
+        "editor": old.editor or editor,
+    }
+    tenants[name] = _tenant(path, name, table)
+    _write(path, tenants)
+    return key
+
+
+def checked_origin(origin: str, where: str) -> str:
+    """Return an origin as browsers write it; raise InputError if it is none."""
+    try:
+        parts = urlsplit(origin)
+        usual = f"{parts.scheme}://{parts.netloc}".lower()
+        good = parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc
+    except ValueError:
+        usual, good = "", False
+    if not good or usual != origin.lower().rstrip("/"):
+        raise InputError(f"{where}: {origin!r} is no origin, expected https://NAME or http://NAME.")
+    return usual
+
+
+def _tenant(path: Path, name: str, table: Any) -> Tenant:
+    where = f"{path}: [{name}]"
+    if not _NAME.fullmatch(name) or not isinstance(table, dict):
+        raise InputError(
+            f"{where}: expected a table named by at most 32 lower-case letters, digits, hyphens."
+        )
+    known = {field.name for field in fields(Tenant)} - {"name"}
+    for key, value in table.items():
+        if key not in known:
+            raise InputError(f"{where}: {key!r} is unknown, expected {', '.join(sorted(known))}.")
+        if key in _FLAGS:
+            right = isinstance(value, bool)
+        else:
+            right = isinstance(value, list) and all(isinstance(each, str) for each in value)
+        if not right:
+            expected = "true or false" if key in _FLAGS else "a list of texts"
+            raise InputError(f"{where}: {key!r} is {value!r}, expected {expected}.")
+    for digest in table.get("keys", ()):
+        if not _DIGEST.fullmatch(digest):
+            raise InputError(
+                f"{where}: 'keys' holds what is no SHA-256. Add keys by: telic completion key"
+            )
+    given: dict[str, Any] = {
+        key: value if isinstance(value, bool) else tuple(value) for key, value in table.items()
+    }
+    tenant = Tenant(name, **given)
+    return replace(tenant, origins=tuple(checked_origin(each, where) for each in tenant.origins))
+
+
+def _write(path: Path, tenants: dict[str, Tenant]) -> None:
+    lines = []
+    for tenant in tenants.values():
+        lines.append(f"[{tenant.name}]")
+        for field in fields(Tenant)[1:]:
+            lines.append(f"{field.name} = {json.dumps(getattr(tenant, field.name))}")
+        lines.append("")
+    # A temporary file is its owner's alone.
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
+        file.write("\n".join(lines))
+    os.replace(file.name, path)

@@ -1,0 +1,1 @@
+"""Connections, what a request brings, and the one shape of an error."""

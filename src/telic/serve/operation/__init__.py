@@ -1,0 +1,1 @@
+"""How the service is run: its settings, and what it says of itself."""

@@ -1,0 +1,150 @@
+"""What the service listens on, where it keeps what it learns, and its limits: one table of all."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+
+def setting(default: Any, about: str, *, least: float | None = None) -> Any:
+    """Return a field of `Settings` that says what it means, and what it is at least."""
+    return field(default=default, metadata={"about": about, "least": least})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of the service; the limits bound what one request, user or flood can take.
+
+    `telic.serve.operation.settings_sources` reads them from a file, the environment and options,
+    and writes the table of what each means: docs/service-settings.md.
+
+    Examples
+    --------
+    >>> Settings.beside("models/places").database
+    'sqlite:///models/places.sqlite'
+    """
+
+    database: str = setting(
+        "",
+        "SQLAlchemy URL of the submissions and of what each user taught the model; "
+        "empty for MODEL.sqlite beside the model",
+    )
+    host: str = setting(
+        "127.0.0.1", "address to listen on; also a name that requests may call us by"
+    )
+    port: int = setting(8000, "0 takes any free port", least=0)
+    names: tuple[str, ...] = setting(
+        (), "further names that requests may call us by, such as that of a proxy before us"
+    )
+    proxies: tuple[str, ...] = setting(
+        ("127.0.0.1",),
+        "addresses of proxies before us, whose X-Forwarded-For and -Proto are believed",
+    )
+    keys: str = setting("", "file of tenants and their API keys; see telic completion key")
+    without_keys: bool = setting(
+        False, "listen on other addresses than this machine's own although there are no keys"
+    )
+    origins: tuple[str, ...] = setting(
+        (), "where there are no keys, the origins of other sites whose pages may ask (CORS)"
+    )
+    rate: float = setting(
+        0.0, "requests a second of one address (of IPv6 one /64) without a key; 0: any number",
+        least=0,
+    )  # fmt: skip
+    key_rate: float = setting(
+        0.0, "requests a second with the keys of one tenant; 0: any number", least=0
+    )
+    burst: int = setting(100, "requests at once, on top of the rate", least=1)
+    max_rated: int = setting(10_000, "addresses, and tenants, whose rate is remembered", least=1)
+    max_query: int = setting(256, "characters of a query", least=1)
+    max_id: int = setting(128, "characters of a user's or composition's id", least=1)
+    max_body: int = setting(
+        64 * 1024, "bytes of a request's body, and of its query string", least=1
+    )
+    max_head: int = setting(64 * 1024, "bytes of a request's first line and headers", least=1)
+    max_connections: int = setting(
+        1_000, "open connections; one more ends the one that has been waiting longest", least=1
+    )
+    request_seconds: float = setting(
+        10.0, "what a client may take to send a request, from its first byte or from connecting",
+        least=0.001,
+    )  # fmt: skip
+    answer_seconds: float = setting(
+        30.0, "what an answer may take, the client's taking it included", least=0.001
+    )
+    keep_seconds: float = setting(
+        60.0, "how long a connection may do nothing between two requests", least=0.001
+    )
+    max_open: int = setting(
+        10_000, "open compositions; one more ends the one that has been idle longest", least=1
+    )
+    max_keystrokes: int = setting(
+        1_000, "keystrokes of one composition; one more begins it anew", least=1
+    )
+    max_history: int = setting(
+        1_000,
+        "distinct queries remembered of a user; one more forgets the one submitted longest ago",
+        least=1,
+    )
+    max_users: int = setting(
+        1_000, "users whose state is kept at hand after their last composition", least=1
+    )
+    max_changes: int = setting(
+        20_000, "phrases that POST /phrases may have changed; from then on it only deletes", least=1
+    )
+    max_waiting: int = setting(
+        10_000, "submissions that wait for the database; one more is refused", least=1
+    )
+    read_seconds: float = setting(
+        1.0, "what a first keystroke waits for the user's state; then it is answered without",
+        least=0.001,
+    )  # fmt: skip
+    fresh_seconds: float = setting(
+        1.0, "a user's state that was read so lately is not read again for the next composition",
+        least=0,
+    )  # fmt: skip
+    write_seconds: float = setting(
+        10.0, "what a submission waits for the database; then it is refused", least=0.001
+    )
+    idle_seconds: float = setting(
+        1_800.0, "an open composition that is idle for so long is forgotten", least=0.001
+    )
+    stop_seconds: float = setting(
+        5.0, "what requests under way may take after the service was told to stop", least=0
+    )
+    record: str = setting(
+        "", "folder to record keystrokes, lists and submissions in, to learn from; empty: none"
+    )
+    record_unasked: bool = setting(
+        False, "record also requests without consent=1; only where people agreed to it elsewhere"
+    )
+    record_days: float = setting(90.0, "days for which a record is kept", least=0.001)
+    record_megabytes: float = setting(
+        10_000.0, "megabytes of records; beyond that the oldest are deleted", least=1
+    )
+    arm: str = setting(
+        "", "with record: which arm of a trial this service is; see telic completion trial"
+    )
+    propensity: float = setting(
+        1.0, "with arm: the share of users, over 0 and up to 1, whom the proxy sends to it", least=0
+    )
+    control: float = setting(
+        0.0,
+        "with record: the share of recorded compositions, drawn one by one, that keep the static "
+        "order, as the arm of a trial against the model's; see telic completion trial",
+        least=0,
+    )
+    traces: bool = setting(
+        False, "send a span of each request to OTEL_EXPORTER_OTLP_ENDPOINT (telic[telemetry])"
+    )
+    log_json: bool = setting(False, "write the log as JSON, an object a line")
+
+    @classmethod
+    def beside(cls, model: str | Path, **others: Any) -> Self:
+        """Return settings with an SQLite file beside a model folder."""
+        return cls(database_beside(model), **others)
+
+
+def database_beside(model: str | Path) -> str:
+    """Return the URL of an SQLite file beside a model folder."""
+    folder = Path(model)
+    return f"sqlite:///{folder.with_name(folder.name + '.sqlite')}"

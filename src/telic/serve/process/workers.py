@@ -1,0 +1,181 @@
+"""Several worker processes behind one port: started together, and anew when one dies."""
+
+import logging
+import multiprocessing
+import os
+import signal
+import socket
+import tempfile
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from telic.completion import Completer
+from telic.errors import InputError
+from telic.serve.operation.metrics import FOLDER, mark_process_dead
+from telic.serve.operation.settings import Settings
+from telic.serve.process.server import listen, serve_on, shown_address
+from telic.serve.requests.peers import Place
+from telic.serve.state.store import Store
+
+_log = logging.getLogger("telic.serve")
+
+
+def run_workers(
+    model: str | Path,
+    settings: Settings,
+    *,
+    workers: int,
+    ready: Callable[[str], None] | None = None,
+) -> None:
+    """Serve a model folder from several processes until interrupted.
+
+    They share the port, the store and the memory-mapped index. A user's compositions live in one
+    of them, to which the others hand the user's requests over.
+
+    Parameters
+    ----------
+    model : path
+    settings : Settings
+        Limits hold for each process.
+    workers : int
+        At least 2.
+    ready : callable, optional
+        Called with the address once all of them answer.
+
+    Raises
+    ------
+    InputError
+        If the model, the address or the store cannot be used, or on a system without Unix sockets.
+    """
+    if not hasattr(socket, "AF_UNIX") or os.name == "nt":
+        raise InputError("several workers need a POSIX system. Leave --workers out.")
+    # What is wrong is said once, here, and not by each of them.
+    Store(settings.database, Completer.load(model)).close()
+    with (
+        listen(settings) as listener,
+        tempfile.TemporaryDirectory(prefix="telic-") as folder,
+    ):
+        os.environ[FOLDER] = folder
+        places = [Place(index, workers, folder) for index in range(workers)]
+        crew = [_Worker(model, settings, listener, place) for place in places]
+        stopping = threading.Event()
+        before = signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+        before_hangup = signal.signal(signal.SIGHUP, lambda *_: _mark(crew))
+        try:
+            with suppress(KeyboardInterrupt):
+                for worker in crew:
+                    worker.start()
+                if all(worker.comes_up() for worker in crew) and ready:
+                    ready(shown_address(settings, listener))
+                while not stopping.is_set():
+                    wait([worker.process.sentinel for worker in crew], timeout=0.2)
+                    for worker in crew:
+                        if not worker.process.is_alive() and not stopping.is_set():
+                            worker.start_anew()
+                        worker.swap_if_due()
+        finally:
+            for worker in crew:
+                worker.stop()
+            del os.environ[FOLDER]
+            signal.signal(signal.SIGTERM, before)
+            signal.signal(signal.SIGHUP, before_hangup)
+
+
+def _mark(crew: "list[_Worker]") -> None:
+    for worker in crew:
+        worker.swap_due = True
+
+
+@dataclass
+class _Worker:
+    model: str | Path
+    settings: Settings
+    listener: socket.socket
+    place: Place
+    process: BaseProcess = field(init=False)
+    _up: Connection = field(init=False)
+    swap_due: bool = False
+    """Whether it is still to read its model and keys anew."""
+    _is_up: bool = False
+    _failed: int = 0
+    """Starts in a row after which it never answered."""
+
+    def start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._up, up = context.Pipe(duplex=False)
+        self.process = context.Process(
+            target=_work, args=(self.model, self.settings, self.listener, self.place, up)
+        )
+        self.process.start()
+        up.close()
+        self._is_up = False
+
+    def comes_up(self) -> bool:
+        """Wait until it answers, or has died."""
+        try:
+            self._is_up = bool(self._up.recv())
+        except EOFError:
+            self._is_up = False
+        return self._is_up
+
+    def swap_if_due(self) -> None:
+        """Tell it by a signal, which would end one that is only just being started."""
+        if self.swap_due and self._came_up():
+            self.swap_due = False
+            assert self.process.pid
+            os.kill(self.process.pid, signal.SIGHUP)
+
+    def _came_up(self) -> bool:
+        return self._is_up or (self._up.poll() and self.comes_up())
+
+    def start_anew(self) -> None:
+        self._failed = 0 if self._came_up() else self._failed + 1
+        if self._failed > 1:
+            raise InputError(f"worker {self.place.index} dies as soon as it is started.")
+        _log.error("worker %d died and is started anew", self.place.index)
+        mark_process_dead(self.process.pid, self.place.folder)
+        self.start()
+
+    def stop(self) -> None:
+        if not hasattr(self, "process"):
+            return
+        self.process.terminate()
+        self.process.join(self.settings.write_seconds + 5)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+
+
+def _work(
+    model: str | Path, settings: Settings, listener: socket.socket, place: Place, up: Connection
+) -> None:
+    """Serve, as a process of its own."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it can swap: it has just read the model
+    completer = Completer.load(model)
+    parent = multiprocessing.parent_process()
+
+    def end_with_parent() -> None:
+        if parent is not None:
+            parent.join()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+
+    def ready() -> None:
+        up.send(True)
+        up.close()
+
+    with suppress(KeyboardInterrupt):
+        serve_on(
+            completer,
+            settings,
+            listener,
+            place=place,
+            ready=ready,
+            reload=lambda: Completer.load(model),
+        )

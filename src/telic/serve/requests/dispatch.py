@@ -1,0 +1,160 @@
+"""Keystrokes and submissions answered, here or by the process that owns the user."""
+
+import json
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote
+
+from telic.completion import Suggestion
+from telic.completion.box.suggestion import Listed
+from telic.serve.http import inputs
+from telic.serve.http.http_errors import Problem
+from telic.serve.operation.settings import Settings
+from telic.serve.requests.peers import PeerError, Peers, Place
+from telic.serve.state.open_compositions import Sessions
+from telic.serve.state.store import Outcome, StoreError
+
+WRITTEN = 1 << 14
+"""Phrases of the catalogue that are kept as answers have them."""
+
+
+class Desk:
+    """Answers what requests ask, once they have been read.
+
+    Parameters
+    ----------
+    sessions : Sessions
+    settings : Settings
+    place : Place
+    """
+
+    def __init__(self, sessions: Sessions, settings: Settings, place: Place) -> None:
+        self._sessions, self._settings = sessions, settings
+        phrase = sessions.completer.index.phrase
+        self._written = lru_cache(WRITTEN)(lambda number: _written(phrase(number)))
+        self.peers = Peers(place, self._for_a_peer)
+
+    async def suggest(
+        self, given: dict[str, str], base: str, apps: list[Any] | None = None
+    ) -> bytes:
+        """Return the body that answers a keystroke.
+
+        Parameters
+        ----------
+        given : dict of str to str
+            The request's parameters.
+        base : str
+            The address that results' addresses begin with.
+        apps : list, optional
+            What a phone says is installed and was opened.
+        """
+        user = given.get("user", "")
+        if user and given.get("composition"):
+            owner = self.peers.elsewhere(user)
+            if owner is not None:
+                try:
+                    kind, *answer = await self.peers.ask(owner, ["suggest", given, base, apps])
+                except PeerError:
+                    pass  # it is being started anew: its compositions begin again, here
+                else:
+                    if kind == "problem":
+                        raise Problem(*answer)
+                    return str(answer[0]).encode()
+        return await self._suggest(given, base, apps)
+
+    async def submit(self, query: str, user: str, composition: str) -> Outcome:
+        """Return what became of a submission; raise StoreError if it is not stored."""
+        owner = self.peers.elsewhere(user)
+        if owner is not None:
+            try:
+                request = ["submit", query, user, composition]
+                kind, *answer = await self.peers.ask(owner, request)
+            except PeerError:
+                pass  # whether it was stored is not known; it counts once
+            else:
+                if kind == "problem":
+                    raise StoreError(answer[0])
+                return Outcome(*answer)
+        return await self._sessions.submit(query, user, composition)
+
+    async def _for_a_peer(self, request: list[Any]) -> list[Any]:
+        kind, *asked = request
+        try:
+            if kind == "suggest":
+                return ["answer", (await self._suggest(*asked)).decode()]
+            outcome = await self._sessions.submit(*asked)
+            return ["answer", outcome.learned, outcome.updates]
+        except Problem as error:
+            return ["problem", error.status_code, error.code, error.detail, error.hint]
+        except StoreError as error:
+            return ["problem", str(error)]
+
+    async def _suggest(self, given: dict[str, str], base: str, apps: list[Any] | None) -> bytes:
+        sessions, limit = self._sessions, self._settings.max_id
+        query = inputs.text(given.get("q", ""), "q", self._settings.max_query)
+        user = given.get("user", "")
+        composition = inputs.storable(given.get("composition", ""), "composition", limit)
+        phone = inputs.phone(sessions.completer.phones, *apps) if apps else None
+        explain = given.get("explain") == "1"
+        contexts, records = sessions.completer.contexts, sessions.completer.records
+        where = {
+            name: inputs.text(given[name], name, limit)
+            for name in (contexts.names if contexts else ())
+            if given.get(name)
+        }
+        listed: Listed | None = None
+        if user and composition:
+            client = inputs.seconds(given.get("t"))
+            typing = sessions.find(user, composition)
+            if typing is None:
+                consent = self._settings.record_unasked or given.get("consent") == "1"
+                typing = await sessions.open(user, composition, phone, where, consent=consent)
+            listed = sessions.suggest(typing, query, client=client)
+        elif explain or phone or where or not sessions.plain:
+            listed = sessions.nobody(query, phone, where)
+        carried = ""
+        if listed is not None and (explain or records):
+            told = [
+                _carried(each) | (_explained(each) if explain else {})
+                for each in listed.suggestions()
+            ]
+            carried = ", " + json.dumps({"suggestions": told})
+        return self._body(query, base, listed or sessions.static(query), carried)
+
+    def _body(self, query: str, base: str, shown: Listed | list[int], carried: str) -> bytes:
+        """Return an answer's JSON, escaped: half a character, as typed, is no UTF-8."""
+        if isinstance(shown, list):
+            written = [self._written(number) for number in shown]
+        else:
+            phrases = len(self._sessions.completer.index)
+            written = [
+                self._written(number) if number < phrases else _written(shown.text(number))
+                for number in shown.numbers
+            ]
+        texts = ", ".join([text for text, _ in written])
+        nothing = ", ".join(['""'] * len(written))
+        search = json.dumps(base + "search?q=")[:-1]
+        addresses = ", ".join([f'{search}{quoted}"' for _, quoted in written])
+        return (f"[{json.dumps(query)}, [{texts}], [{nothing}], [{addresses}]{carried}]").encode()
+
+
+def _written(text: str) -> tuple[str, str]:
+    """Return a text in JSON and as a part of an address."""
+    return json.dumps(text), quote(text, safe="")
+
+
+def _carried(suggestion: Suggestion) -> dict[str, Any]:
+    return {"text": suggestion.text, "id": suggestion.id, "payload": suggestion.payload}
+
+
+def _explained(suggestion: Suggestion) -> dict[str, Any]:
+    why = suggestion.explain()
+    return {
+        "relevance": suggestion.relevance,
+        "feedback": suggestion.feedback,
+        "static_position": suggestion.static_position,
+        "reasons": why.reasons,
+        "observed": why.observed,
+        "apps": suggestion.apps,
+        "app_reasons": why.apps,
+    }

@@ -1,0 +1,59 @@
+"""The address of keystrokes: a plain ASGI application, since it is most of what a service does."""
+
+import logging
+
+from starlette.types import Receive, Scope, Send
+
+from telic.serve.callers.callers import Access
+from telic.serve.callers.hosts_and_origins import Hosts, cors_headers
+from telic.serve.http import inputs
+from telic.serve.http.connections import written_whole
+from telic.serve.http.http_errors import RAW_SECURITY_HEADERS, Problem, crash
+from telic.serve.operation.settings import Settings
+from telic.serve.requests.dispatch import Desk
+
+MEDIA_TYPE = "application/x-suggestions+json"
+_HEADERS = [
+    (b"content-type", MEDIA_TYPE.encode()), (b"cache-control", b"no-store"), *RAW_SECURITY_HEADERS
+]  # fmt: skip
+_HEAD = b"".join(b"%s: %s\r\n" % header for header in _HEADERS)
+_log = logging.getLogger("telic.serve")
+
+
+class Keystroke:
+    """Answers ``GET /suggest`` in the OpenSearch suggestions form.
+
+    Routing, middleware, request and response objects would cost several times the answer itself,
+    so it does without them.
+    """
+
+    def __init__(self, desk: Desk, hosts: Hosts, access: Access, settings: Settings) -> None:
+        self._desk, self._hosts, self._access, self._settings = desk, hosts, access, settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        await self.answer(scope, receive, send)
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> int:
+        """Serve one request; return the answer's status."""
+        headers = dict(scope["headers"])
+        shared = cors_headers(self._access, headers)
+        try:
+            base = f"{scope['scheme']}://{self._hosts.named(headers)}{scope['root_path']}/"
+            caller = self._access.caller(scope, headers)
+            given = inputs.parameters(scope["query_string"], self._settings)
+            self._access.identify(caller, given)
+            body = await self._desk.suggest(given, base)
+        except Exception as error:
+            if not isinstance(error, Problem):
+                _log.exception("a keystroke went unanswered")
+            problem = error.response() if isinstance(error, Problem) else crash()
+            problem.raw_headers += shared
+            await problem(scope, receive, send)
+            return problem.status_code
+        if not written_whole(scope, _HEAD, shared, body):
+            length = (b"content-length", b"%d" % len(body))
+            found = [length, *_HEADERS, *shared]
+            await send({"type": "http.response.start", "status": 200, "headers": found})
+            await send({"type": "http.response.body", "body": body})
+        return 200

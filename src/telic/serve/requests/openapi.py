@@ -1,0 +1,224 @@
+"""The service's OpenAPI 3.1 description, written from its routes and its settings."""
+
+from collections.abc import Sequence
+from inspect import getdoc
+from typing import Any
+
+from starlette.routing import BaseRoute, Route
+
+import telic
+from telic.serve.operation.settings import Settings
+from telic.serve.state.dashboard_figures import MAX_DAYS
+from telic.serve.state.phrase_changes import MOST
+
+Json = dict[str, Any]
+_KEYSTROKE = ("q", "user", "composition", "t", "explain", "consent")
+_ERRORS = {
+    "400": "not one of our names, or a request cut short",
+    "401": "no key or token, or a wrong one",
+    "403": "not with this key, token or origin",
+    "413": "too large",
+    "415": "not JSON",
+    "409": "at odds with what was stored before",
+    "422": "a value that cannot be used",
+    "429": "too often; see Retry-After",
+    "500": "an error of ours",
+    "503": "the store fails, and nothing was kept",
+}
+_SUGGESTION = {
+    "type": "object",
+    "required": ["text", "id", "payload"],
+    "properties": {"text": {"type": "string"}, "id": {"type": ["string", "null"]}},
+}
+_LIST = {
+    "description": "query, texts, descriptions, addresses of results, and an object of what else "
+    "was asked for",
+    "type": "array",
+    "minItems": 4,
+    "maxItems": 5,
+    # By place (prefixItems) would say more, but not every tool reads that.
+    "items": {
+        "anyOf": [
+            {"type": "string"},
+            {"type": "array", "items": {"type": "string"}, "maxItems": 10},
+            {
+                "type": "object",
+                "required": ["suggestions"],
+                "properties": {"suggestions": {"type": "array", "items": _SUGGESTION}},
+            },
+        ]
+    },
+}
+_STATUS = {"type": "object", "required": ["status"], "properties": {"status": {"const": "ok"}}}
+_TEXT = {"type": "string"}
+_CHANGE = {
+    "type": "object",
+    "description": "a phrase, and its popularity, by how much that grows, or that it is deleted",
+    "required": ["phrase"],
+    "properties": {
+        "phrase": {"type": "string", "minLength": 1},
+        "popularity": {"type": "number", "minimum": 0},
+        "by": {"type": "number", "minimum": 0},
+        "delete": {"const": True},
+    },
+}
+LOCKED = ("/suggest", "/submit", "/phrases", "/about", "/metrics", "/figures")
+"""What needs a key or a token where there are keys."""
+ANSWERS: dict[tuple[str, str], tuple[str, Json]] = {
+    ("GET", "/"): ("text/html", _TEXT),
+    ("GET", "/search"): ("text/html", _TEXT),
+    ("GET", "/phones"): ("text/html", _TEXT),
+    ("GET", "/suggest"): ("application/x-suggestions+json", _LIST),
+    ("POST", "/suggest"): ("application/x-suggestions+json", _LIST),
+    ("POST", "/submit"): (
+        "application/json",
+        {
+            "type": "object",
+            "required": ["learned", "updates"],
+            "properties": {
+                "learned": {"type": "boolean"},
+                "updates": {"type": "integer", "minimum": 0},
+            },
+        },
+    ),
+    ("POST", "/visitor"): (
+        "application/json",
+        {
+            "type": "object",
+            "required": ["user", "token", "expires"],
+            "properties": {
+                "user": {"type": "string"},
+                "token": {"type": "string"},
+                "expires": {"type": "number"},
+            },
+        },
+    ),
+    ("POST", "/phrases"): (
+        "application/json",
+        {
+            "type": "object",
+            "required": ["number"],
+            "properties": {"number": {"type": "integer", "minimum": 1}},
+        },
+    ),
+    ("GET", "/about"): ("application/json", {"type": "object"}),
+    ("GET", "/healthz"): ("application/json", _STATUS),
+    ("GET", "/readyz"): ("application/json", _STATUS),
+    ("GET", "/livez"): ("application/json", _STATUS),
+    ("GET", "/figures"): ("application/json", {"type": "object"}),
+    ("GET", "/dashboard"): ("text/html", _TEXT),
+    ("GET", "/metrics"): ("text/plain", _TEXT),
+    ("GET", "/opensearch.xml"): ("application/opensearchdescription+xml", _TEXT),
+    ("GET", "/openapi.json"): ("application/json", {"type": "object"}),
+}
+
+
+def openapi(routes: Sequence[BaseRoute], settings: Settings) -> Json:
+    """Return the description of an application's routes.
+
+    Parameters
+    ----------
+    routes : sequence of starlette.routing.BaseRoute
+        Mounted folders are left out.
+    settings : Settings
+        Their limits are the values' limits.
+    """
+    paths: dict[str, Json] = {}
+    for route in routes:
+        if isinstance(route, Route):
+            for method in sorted((route.methods or set()) - {"HEAD"}):
+                operation = _operation(method, route, settings)
+                paths.setdefault(route.path, {})[method.lower()] = operation
+    error = {
+        "type": "object",
+        "required": ["error"],
+        "properties": {
+            "error": {
+                "type": "object",
+                "required": ["code", "message", "hint"],
+                "properties": {key: {"type": "string"} for key in ("code", "message", "hint")},
+            }
+        },
+    }
+    described: Json = {
+        "openapi": "3.1.0",
+        "info": {"title": "telic search box", "version": telic.__version__},
+        "paths": paths,
+        "components": {"schemas": {"Error": error}},
+    }
+    if settings.keys:
+        described["components"]["securitySchemes"] = {
+            "bearer": {"type": "http", "scheme": "bearer"}
+        }
+    return described
+
+
+def _operation(method: str, route: Route, settings: Settings) -> Json:
+    kind, schema = ANSWERS[method, route.path]
+    error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    said = getdoc(route.endpoint) or ""
+    operation: Json = {
+        "summary": said.partition("\n")[0],
+        "responses": {
+            "200": {"description": "done", "content": {kind: {"schema": schema}}},
+            **{status: {"description": why, "content": error} for status, why in _ERRORS.items()},
+        },
+    }
+    values = _values(settings)
+    if method == "GET" and route.path in ("/suggest", "/search"):
+        names = ("q",) if route.path == "/search" else _KEYSTROKE
+        operation["parameters"] = [
+            {"name": name, "in": "query", "schema": values[name]} for name in names
+        ]
+    if route.path == "/figures":
+        days = {"type": "integer", "minimum": 1, "maximum": MAX_DAYS}
+        operation["parameters"] = [{"name": "days", "in": "query", "schema": days}]
+    if method == "POST" and route.path != "/visitor":
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": _body(route.path, values)}},
+        }
+    if settings.keys and route.path in LOCKED:
+        operation["security"] = [{"bearer": []}]
+    return operation
+
+
+def _values(settings: Settings) -> Json:
+    storable = {"type": "string", "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$"}
+    named = storable | {"maxLength": settings.max_id}
+    return {
+        "q": {"type": "string", "maxLength": settings.max_query},
+        "user": named,
+        "composition": named,
+        "t": {"type": "number", "minimum": 0, "maximum": 1e15},
+        "explain": {"enum": ["0", "1"]},
+        "consent": {"enum": ["0", "1"]},
+        "query": storable | {"minLength": 1, "maxLength": settings.max_query},
+    }
+
+
+def _body(path: str, values: Json) -> Json:
+    if path == "/submit":
+        names = ("user", "composition", "query")
+        return {
+            "type": "object",
+            "required": list(names),
+            "properties": {name: values[name] | {"minLength": 1} for name in names},
+        }
+    if path == "/phrases":
+        changes = {"type": "array", "minItems": 1, "maxItems": MOST, "items": _CHANGE}
+        properties = {"id": values["composition"] | {"minLength": 1}, "changes": changes}
+        return {"type": "object", "required": ["id", "changes"], "properties": properties}
+    properties = {name: values[name] for name in _KEYSTROKE}
+    properties["explain"] = properties["consent"] = {"type": "boolean"}
+    properties["installed"] = {
+        "type": "object",
+        "description": "openings a day by app",
+        "additionalProperties": {"type": "number", "minimum": 0},
+    }
+    properties["opened"] = {
+        "type": "array",
+        "description": "pairs of an app and minutes since it was opened",
+        "items": {"type": "array", "minItems": 2, "maxItems": 2},
+    }
+    return {"type": "object", "properties": properties}

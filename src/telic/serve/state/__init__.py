@@ -1,0 +1,1 @@
+"""What the service keeps: submissions, weights, open compositions, recordings, changed phrases."""

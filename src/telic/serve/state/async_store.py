@@ -1,0 +1,237 @@
+"""The store as the event loop sees it: nothing here waits, and what goes wrong is said once.
+
+Submissions are written by one thread, all that wait in one transaction (group commit), so that one
+wait for the disk serves them all.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple
+
+from telic.serve.operation.metrics import Metrics
+from telic.serve.operation.settings import Settings
+from telic.serve.state.store import (
+    DamagedStateError,
+    Outcome,
+    Store,
+    Stored,
+    StoreError,
+    Submission,
+)
+
+BATCH = 256
+"""Submissions in one transaction."""
+MAX_CHANGES = 64
+"""Batches of changes under way; one more is not begun."""
+MAX_READS = 64
+"""Reads under way; one more is not begun."""
+EVERY = 1.0
+"""Seconds between two tries of a store that failed, and for which a check's result holds."""
+_log = logging.getLogger("telic.serve")
+
+
+class _Waiting(NamedTuple):
+    submission: Submission
+    future: "asyncio.Future[Outcome]"
+
+
+class Journal:
+    """Reads and writes for one event loop.
+
+    Parameters
+    ----------
+    store : Store
+    settings : Settings
+    metrics : Metrics, optional
+    """
+
+    def __init__(self, store: Store, settings: Settings, metrics: Metrics | None = None) -> None:
+        self._store = store
+        self._metrics = metrics or Metrics()
+        self._settings = settings
+        self._problems: dict[str, str] = {}  # "read" or "write" → why that fails
+        self._queue: SimpleQueue[_Waiting | None] = SimpleQueue()
+        self._writer = threading.Thread(target=self._write_all, name="telic-journal", daemon=True)
+        self._readers = ThreadPoolExecutor(2, "telic-store")
+        self._figures = ThreadPoolExecutor(1, "telic-figures")  # long: keystrokes' reads go before
+        self._editor = ThreadPoolExecutor(1, "telic-changes")
+        self._reads = self._changing = 0
+        self._checked: tuple[float, asyncio.Task[None]] | None = None
+        self._recovery: asyncio.Task[None] | None = None
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with the store, as far as is known."""
+        return next(iter(self._problems.values()), None)
+
+    def start(self) -> None:
+        """Begin to write; call it in the event loop."""
+        self._loop = asyncio.get_running_loop()
+        self._writer.start()
+
+    async def close(self) -> None:
+        """Write what waits, then close the store."""
+        self._queue.put(None)
+        await self._loop.run_in_executor(None, self._writer.join)
+        for task in (self._recovery, self._checked and self._checked[1]):
+            if task:
+                task.cancel()
+        for pool in (self._readers, self._figures, self._editor):
+            pool.shutdown(wait=False, cancel_futures=True)
+        self._store.close()
+
+    async def write(self, submission: Submission) -> Outcome:
+        """Return what became of a submission once it is on disk.
+
+        Raises
+        ------
+        StoreError
+            If it is not, or that is not known in time: the same may be sent again.
+        """
+        if self._queue.qsize() >= self._settings.max_waiting:
+            raise StoreError("too many submissions wait for it")
+        future = self._loop.create_future()
+        self._queue.put(_Waiting(submission, future))
+        with self._noticing("write"):
+            async with asyncio.timeout(self._settings.write_seconds):
+                return await future
+
+    async def read(self, user: str, version: int) -> Stored | None:
+        """Return what is stored of a user if that is not of this version.
+
+        Raises
+        ------
+        StoreError
+            If it does not answer in time, or did not lately.
+        """
+        if "read" in self._problems:
+            raise StoreError(self._problems["read"])
+        if self._reads >= MAX_READS:
+            raise StoreError("too many reads wait for it")
+        with self._noticing("read"):
+            return await self._answer(self._store.read, user, version)
+
+    async def change(self, id: str, changes: list[list[Any]]) -> int:
+        """Return the number of a batch of changes once it is on disk; raise as `write` does."""
+        if self._changing >= MAX_CHANGES:
+            raise StoreError("too many changes wait for it")
+
+        def ended(_: object) -> None:
+            self._changing -= 1
+
+        with self._noticing("write"):
+            future = self._loop.run_in_executor(self._editor, self._store.change, id, changes)
+            self._changing += 1
+            future.add_done_callback(ended)
+            async with asyncio.timeout(self._settings.write_seconds):
+                return await asyncio.shield(future)
+
+    async def changes(self, after: int) -> list[tuple[int, list[list[Any]]]]:
+        """Return the batches of changes after a number; raise StoreError if it does not in time."""
+        try:
+            async with asyncio.timeout(self._settings.write_seconds):
+                return await self._loop.run_in_executor(self._editor, self._store.changes, after)
+        except TimeoutError:
+            raise StoreError("it does not answer in time") from None
+
+    async def figures(self, tenant: str | None, days: int) -> dict[str, Any]:
+        """Return what the store says of the last days; raise StoreError if it does not in time."""
+        with self._noticing("read"):
+            async with asyncio.timeout(self._settings.write_seconds):
+                figures = self._store.figures
+                return await self._loop.run_in_executor(self._figures, figures, tenant, days)
+
+    async def check(self) -> None:
+        """Raise StoreError unless the store took a write within the last second."""
+        now = self._loop.time()
+        task = self._checked[1] if self._checked and now - self._checked[0] < EVERY else None
+        if task is None:
+            task = self._loop.create_task(self._probe())
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+            self._checked = now, task
+        await asyncio.shield(task)
+
+    async def _probe(self) -> None:
+        with self._noticing("write"):
+            async with asyncio.timeout(self._settings.write_seconds):
+                await self._loop.run_in_executor(None, self._store.check)
+
+    async def _answer(self, read: Callable[..., Stored | None], *asked: Any) -> Stored | None:
+        def ended(_: object) -> None:
+            self._reads -= 1
+
+        future = self._loop.run_in_executor(self._readers, read, *asked)
+        self._reads += 1
+        future.add_done_callback(ended)
+        async with asyncio.timeout(self._settings.read_seconds):
+            return await asyncio.shield(future)
+
+    @contextmanager
+    def _noticing(self, what: str) -> Iterator[None]:
+        """Keep in mind whether reading, or writing, works; raise StoreError where it does not."""
+        try:
+            yield
+        except DamagedStateError:
+            raise
+        except (StoreError, TimeoutError) as error:
+            reason = str(error) or "it does not answer in time"
+            if what not in self._problems:
+                _log.error("the store fails (%s): %s", what, reason)
+            self._problems[what] = reason
+            self._metrics.store(False)
+            if self._recovery is None or self._recovery.done():
+                self._recovery = self._loop.create_task(self._recover())
+            raise StoreError(reason) from None
+        if self._problems.pop(what, None):
+            _log.warning("the store works again (%s)", what)
+            self._metrics.store(not self._problems)
+
+    async def _recover(self) -> None:
+        """Try what fails, in the background, until it works: no request waits for that."""
+        probes = {"read": lambda: self._answer(self._store.read, ""), "write": self._probe}
+        while self._problems:
+            await asyncio.sleep(EVERY)
+            for what in list(self._problems):
+                with suppress(StoreError), self._noticing(what):
+                    await probes[what]()
+
+    def _write_all(self) -> None:
+        """Write until told to stop, in a thread of its own."""
+        while (first := self._queue.get()) is not None:
+            batch = [first]
+            with suppress(Empty):
+                while len(batch) < BATCH and (more := self._queue.get_nowait()) is not None:
+                    batch.append(more)
+                if len(batch) < BATCH:
+                    self._queue.put(None)
+            self._write(batch)
+
+    def _write(self, batch: list[_Waiting]) -> None:
+        try:
+            outcomes = self._store.record([waiting.submission for waiting in batch])
+        except Exception as error:
+            every = isinstance(error, StoreError) and not isinstance(error, DamagedStateError)
+            if len(batch) > 1 and not every:
+                for waiting in batch:  # one of them cannot be written: not the others' fault
+                    self._write([waiting])
+                return
+            self._loop.call_soon_threadsafe(_refuse, batch, error)
+        else:
+            self._loop.call_soon_threadsafe(_answer, batch, outcomes)
+
+
+def _answer(batch: list[_Waiting], outcomes: Sequence[Outcome]) -> None:
+    for (_, future), outcome in zip(batch, outcomes, strict=True):
+        if not future.done():
+            future.set_result(outcome)
+
+
+def _refuse(batch: list[_Waiting], error: Exception) -> None:
+    for _, future in batch:
+        if not future.done():
+            future.set_exception(error)

@@ -1,0 +1,294 @@
+"""Open compositions: who is typing what, on whose clock, and what it teaches in the end.
+
+Everything here belongs to one event loop: nothing is locked, and only what waits for the database
+is awaited.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from secrets import SystemRandom
+from weakref import WeakValueDictionary
+
+from telic.completion import Completer, Composition, Phone, UserState
+from telic.completion.box.suggestion import Listed
+from telic.completion.engine.folding import encoded_prefix
+from telic.data.ubi import Arm
+from telic.serve.callers.callers import tenant_of
+from telic.serve.operation.metrics import Metrics, Seen
+from telic.serve.operation.settings import Settings
+from telic.serve.state.async_store import Journal
+from telic.serve.state.recorder import Recorder, Recording
+from telic.serve.state.store import Outcome, Stored, StoreError, Submission
+
+SHOWN = 10
+"""Suggestions in a list."""
+CONTROL, TREATED = "static", "model"
+"""The arms that compositions are drawn into."""
+_SYSTEM = SystemRandom()
+
+
+@dataclass(slots=True, weakref_slot=True)
+class _User:
+    """A user's state, which all open compositions of the user share."""
+
+    state: UserState
+    version: int = 0
+    """Submissions that the state holds."""
+    read_at: float = 0.0
+    """When the store was asked last."""
+
+    def take(self, stored: Stored | None) -> None:
+        """Take over what is stored, if anything was read."""
+        if stored is not None:
+            self.state.become(stored.state)
+            self.version = stored.version
+
+
+@dataclass(slots=True)
+class OpenComposition:
+    """One open composition, and the clock that its keystrokes are stamped with."""
+
+    user: _User
+    composition: Composition
+    touched: float
+    """Server clock at the last request."""
+    opened: float
+    phone: Phone | None = None
+    where: Mapping[str, str] | None = None
+    keep_static: bool = False
+    """Whether it is one of a trial's control."""
+    client_zero: float | None = None
+    """The client's clock when the composition was opened."""
+    at: float = 0.0
+    """Seconds from opening to the last keystroke."""
+    keystrokes: int = 0
+    query: str | None = None
+    shown: Listed | None = None
+    recording: Recording | None = None
+
+    def seconds(self, client: float | None, now: float) -> float:
+        """Return seconds since opening, by the client's clock if it gives one."""
+        elapsed = now - self.opened
+        if client is None:
+            return elapsed
+        if self.client_zero is None:
+            self.client_zero = client - elapsed
+        return client - self.client_zero
+
+
+class Sessions:
+    """Open compositions by user and composition: bounded and expiring.
+
+    Parameters
+    ----------
+    completer : Completer
+    journal : Journal
+    settings : Settings
+    metrics : Metrics, optional
+    recorder : Recorder, optional
+        Records the compositions that are opened with consent.
+    clock : callable
+        Seconds, never running backwards.
+    draw : callable
+        Numbers from 0 to 1, uniform, that nobody can tell beforehand.
+    """
+
+    def __init__(
+        self,
+        completer: Completer,
+        journal: Journal,
+        settings: Settings,
+        metrics: Metrics | None = None,
+        recorder: Recorder | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        draw: Callable[[], float] = _SYSTEM.random,
+    ) -> None:
+        self._draw = draw
+        self.completer = completer
+        self._journal = journal
+        self._settings = settings
+        self._metrics = metrics or Metrics()
+        self._recorder = recorder
+        self._clock = clock
+        self._open: OrderedDict[tuple[str, str], OpenComposition] = OrderedDict()
+        # A user's state lives here as long as one of the user's compositions is open, and as long
+        # as the user is among the latest.
+        self._users: WeakValueDictionary[str, _User] = WeakValueDictionary()
+        self._latest: OrderedDict[str, _User] = OrderedDict()
+        self._reading: dict[str, asyncio.Task[_User]] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    @property
+    def plain(self) -> bool:
+        """Whether lists are the index's alone: no words, no changes, nothing to carry."""
+        completer = self.completer
+        return completer.words is None and not completer.live.version and not completer.records
+
+    def static(self, query: str) -> list[int]:
+        """Return ids in the static order: what the catalogue has most of."""
+        shown = min(self.completer.n, SHOWN)
+        ids, _ = self.completer.index.top_of(encoded_prefix(query), shown)
+        return ids.tolist()
+
+    def nobody(
+        self, query: str, phone: Phone | None = None, where: Mapping[str, str] | None = None
+    ) -> Listed:
+        """Return what anybody with such a phone would be shown who has typed nothing before."""
+        typing = self.completer.compose(self.completer.user(), phone, where=where)
+        return typing.listed(query, at=0.0, show=SHOWN)
+
+    def find(self, user: str, composition: str) -> OpenComposition | None:
+        """Drop what has been idle for too long, then look a composition up and touch it."""
+        now = self._clock()
+        while self._open:
+            oldest = next(iter(self._open.values()))
+            if now - oldest.touched <= self._settings.idle_seconds:
+                break
+            self._open.popitem(last=False)
+        found = self._open.get((user, composition))
+        if found is not None:
+            found.touched = now
+            self._open.move_to_end((user, composition))
+        return found
+
+    async def open(
+        self,
+        user: str,
+        composition: str,
+        phone: Phone | None = None,
+        where: Mapping[str, str] | None = None,
+        *,
+        consent: bool = False,
+    ) -> OpenComposition:
+        """Return the composition, begun now on what is stored of the user if it is not open.
+
+        Where the store does not answer it begins on what is known of the user here.
+        """
+        if found := self.find(user, composition):
+            return found
+        owner = self._users.get(user)
+        if owner is None or self._clock() - owner.read_at > self._settings.fresh_seconds:
+            if user not in self._reading:
+                self._reading[user] = asyncio.create_task(self._read(user))
+            if owner is None:  # a user who is known need not wait for what others may have written
+                owner = await asyncio.shield(self._reading[user])
+        if found := self.find(user, composition):  # opened by another request in the meantime
+            return found
+        now, recording = self._clock(), None
+        if self._recorder and consent:
+            recording = self._recorder.begin(user, arm=self._drawn())
+        control = bool(recording and recording.arm and recording.arm.name == CONTROL)
+        typing = self.completer.compose(owner.state, phone, where=where, keep_static=control)
+        opened = OpenComposition(owner, typing, now, now, phone, where, control)
+        opened.recording = recording
+        self._open[user, composition] = opened
+        while len(self._open) > self._settings.max_open:
+            self._open.popitem(last=False)
+        self._metrics.compositions(len(self._open))
+        return opened
+
+    def suggest(
+        self, typing: OpenComposition, query: str, *, client: float | None = None
+    ) -> Listed:
+        """Return what to show.
+
+        Parameters
+        ----------
+        typing : OpenComposition
+        query : str
+            What stands in the box now.
+        client : float, optional
+            Seconds on the client's clock at the keystroke. Dwell is then free of network jitter,
+            and a request that was overtaken by a later keystroke is known: it is answered, but
+            is not counted as a keystroke. Neither is a request that repeats the one before.
+        """
+        if query == typing.query and typing.shown:
+            return typing.shown
+        at = typing.seconds(client, self._clock())
+        if typing.keystrokes and at < typing.at:
+            return self._begun_again(typing).listed(query, at=0.0, show=SHOWN)
+        if typing.keystrokes == self._settings.max_keystrokes:
+            typing.composition = self._begun_again(typing)
+            typing.keystrokes = 0
+            if self._recorder and typing.recording:
+                user, arm = typing.recording.user, typing.recording.arm
+                typing.recording = self._recorder.begin(user, at, arm)
+        typing.at = max(at, typing.at)
+        typing.keystrokes += 1
+        typing.query = query
+        typing.shown = typing.composition.listed(query, at=typing.at, show=SHOWN)
+        if self._recorder and typing.recording:
+            self._recorder.keystroke(typing.recording, query, typing.at, typing.shown.texts())
+        return typing.shown
+
+    async def submit(self, query: str, user: str, composition: str) -> Outcome:
+        """End a composition and keep what it taught: once it is stored, and once.
+
+        Raises
+        ------
+        StoreError
+            If it is not stored; then nothing was learned, and it may be submitted again.
+        """
+        typing = self.find(user, composition)
+        typed = typing.composition if typing else self.completer.compose(self.completer.user())
+        lesson = typed.lesson(query)
+        seen = _seen(typing, query)
+        tenant = tenant_of(user) if self._settings.keys else ""
+        outcome = await self._journal.write(Submission(user, composition, lesson, tenant, seen))
+        if outcome.stored is not None:
+            held = not outcome.stored.state.check.open
+            self._metrics.submission(tenant, query, seen, held=held)
+        self._open.pop((user, composition), None)
+        self._metrics.compositions(len(self._open))
+        if self._recorder and typing and typing.recording:
+            self._recorder.submission(typing.recording, query)
+        if owner := self._users.get(user):
+            owner.take(outcome.stored)
+        return outcome
+
+    def _begun_again(self, typing: OpenComposition) -> Composition:
+        return self.completer.compose(
+            typing.user.state, typing.phone, where=typing.where, keep_static=typing.keep_static
+        )
+
+    def _drawn(self) -> Arm | None:
+        """Draw the arm of a new composition, where each has one of its own."""
+        share = self._settings.control
+        if not share:
+            return None
+        return Arm(CONTROL, share) if self._draw() < share else Arm(TREATED, 1 - share)
+
+    async def _read(self, user: str) -> _User:
+        """Return the user as the store knows him now, or else as he is known here."""
+        try:
+            owner = self._users.get(user) or _User(self.completer.user(user))
+            known = owner.version
+            try:
+                stored = await self._journal.read(user, known)
+            except StoreError:
+                stored = None
+            owner.read_at = self._clock()
+            if owner.version == known:  # else a submission brought what is newer
+                owner.take(stored)
+            self._users[user] = self._latest[user] = owner
+            self._latest.move_to_end(user)
+            while len(self._latest) > self._settings.max_users:
+                self._latest.popitem(last=False)
+            return owner
+        finally:
+            del self._reading[user]
+
+
+def _seen(typing: OpenComposition | None, query: str) -> Seen | None:
+    if typing is None or typing.query is None or typing.shown is None:
+        return None
+    texts = typing.shown.texts()
+    rank = texts.index(query) + 1 if query in texts else 0
+    accepted = rank > 0 and typing.query != query
+    return Seen(len(typing.query), rank, len(texts), accepted)

@@ -1,0 +1,181 @@
+"""Changes to what is suggested while the service runs: phrases added, counted up, deleted.
+
+A batch of changes is acknowledged once it is stored, and counts once. Every process folds the
+batches in the order in which they were stored, so all come to the same lists; a new model takes
+them over.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from telic.completion import Completer
+from telic.data.contracts import MAX_TEXT
+from telic.errors import InputError
+from telic.serve.http import inputs
+from telic.serve.http.http_errors import Problem
+from telic.serve.operation.settings import Settings
+from telic.serve.state.async_store import Journal
+from telic.serve.state.store import IdTakenError, Store, StoreError
+
+EVERY = 0.5
+"""Seconds after which a process looks for what others have stored."""
+KINDS = ("popularity", "by", "delete")
+MOST = 500
+"""Changes in a batch: while it is made, keystrokes wait."""
+_log = logging.getLogger("telic.serve")
+
+
+class Change(NamedTuple):
+    """What becomes of a phrase."""
+
+    phrase: str
+    kind: str
+    amount: float = 0.0
+    """Its popularity, or how much more it has; nothing where it is deleted."""
+
+    def apply(self, completer: Completer) -> None:
+        """Change what is suggested; raise InputError if the phrase may not be."""
+        if self.kind == "delete":
+            completer.live.delete(self.phrase)
+        elif self.kind == "by":
+            completer.live.increment(self.phrase, self.amount)
+        else:
+            completer.live.put(self.phrase, self.amount)
+
+
+class Changes:
+    """The changes that a completer has seen, and the way to more.
+
+    Parameters
+    ----------
+    completer : Completer
+        Takes over what is stored at once.
+    store : Store
+    journal : Journal
+
+    Raises
+    ------
+    InputError
+        If the store fails.
+    """
+
+    def __init__(self, completer: Completer, store: Store, journal: Journal) -> None:
+        self._completer, self._journal = completer, journal
+        self._seen = 0
+        self._following: asyncio.Task[None] | None = None
+        self._order = asyncio.Lock()
+        try:
+            while batches := store.changes(self._seen):
+                self._fold(batches)
+        except StoreError as error:
+            raise InputError(f"the database: {error}.") from None
+        finally:
+            store.release()  # an application that is never started holds no connection
+
+    def start(self) -> None:
+        """Begin to look for what others store."""
+        self._following = asyncio.get_running_loop().create_task(self._follow())
+
+    async def close(self) -> None:
+        """Look no more."""
+        if self._following:
+            self._following.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._following
+
+    async def make(self, id: str, changes: Sequence[Change]) -> int:
+        """Store a batch under its id and let it be seen; return its number.
+
+        Raises
+        ------
+        StoreError
+            If it is not stored: send the same again.
+        Problem
+            If other changes came under this id.
+        """
+        try:
+            number = await self._journal.change(id, [list(change) for change in changes])
+        except IdTakenError:
+            raise Problem(
+                409,
+                "id_taken",
+                "Other changes came under this id.",
+                "Take a new id for each batch.",
+            ) from None
+        await self._catch_up()
+        return number
+
+    async def _follow(self) -> None:
+        while True:
+            await asyncio.sleep(EVERY)
+            with suppress(StoreError):
+                await self._catch_up()
+
+    async def _catch_up(self) -> None:
+        async with self._order:
+            while batches := await self._journal.changes(self._seen):
+                for batch in batches:
+                    self._fold([batch])
+                    await asyncio.sleep(0)  # keystrokes between
+
+    def _fold(self, batches: Sequence[tuple[int, list[list[Any]]]]) -> None:
+        for number, changes in batches:
+            if number <= self._seen:
+                continue
+            self._seen = number
+            for change in changes:
+                try:
+                    Change(*change).apply(self._completer)
+                except InputError:  # a newer model's deny list has it
+                    _log.warning("a change of batch %d is left out: this model denies it", number)
+                except (TypeError, ValueError):  # written to by another program
+                    _log.warning("a change of batch %d is left out: it is damaged", number)
+
+
+def checked_changes(given: Any, completer: Completer, settings: Settings) -> list[Change]:
+    """Return the changes that a request names; raise `Problem` if they cannot be made."""
+    if not isinstance(given, list) or not given:
+        raise Problem(422, "missing", "'changes' is no list, or empty.", "Send one or more.")
+    if len(given) > MOST:
+        raise Problem(422, "too_long", f"'changes' are {len(given)}, over {MOST}.", "Send batches.")
+    changes = [_checked(each, completer) for each in given]
+    full = len(completer.live) >= settings.max_changes
+    if full and any(change.kind != "delete" for change in changes):
+        raise Problem(
+            409, "too_many_changes", f"{settings.max_changes} phrases were changed already.",
+            "Fit a model on a list that has them and serve it with a database of its own.",
+        )  # fmt: skip
+    return changes
+
+
+def _checked(given: Any, completer: Completer) -> Change:
+    kinds = [kind for kind in KINDS if isinstance(given, Mapping) and kind in given]
+    if len(kinds) != 1 or not isinstance(given.get("phrase"), str):
+        raise Problem(
+            422,
+            "bad_change",
+            "A change is no object with a phrase and one of: popularity, by, delete.",
+            'Send {"phrase": "tea", "popularity": 9}, with "by": 1 or with "delete": true.',
+        )
+    amount = given[kinds[0]]
+    if kinds[0] == "delete":
+        right, amount = amount is True, 0.0
+    else:
+        right = isinstance(amount, int | float) and not isinstance(amount, bool)
+    if not right:
+        raise Problem(
+            422,
+            "bad_change",
+            f"'{kinds[0]}' is none that it can be.",
+            "Send a number; true to delete.",
+        )
+    try:
+        completer.live.check(given["phrase"], amount, deleted=kinds[0] == "delete")
+        if kinds[0] != "delete":
+            inputs.storable(given["phrase"], "phrase", MAX_TEXT)
+    except InputError as error:
+        raise Problem(422, "bad_change", str(error), "Correct it; nothing was changed.") from None
+    return Change(given["phrase"], kinds[0], float(amount))

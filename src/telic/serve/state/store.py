@@ -1,0 +1,392 @@
+"""What outlives the process: submissions, and what each user taught the model.
+
+A user's state is the fold of the user's submissions, one after another. It is taught where it is
+stored, within the transaction that stores the submission, so several processes and machines that
+write for one user come to the state that one would have come to.
+"""
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Column,
+    Connection,
+    DateTime,
+    Engine,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    bindparam,
+    delete,
+    func,
+    insert,
+    inspect,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError, SQLAlchemyError
+
+from telic.completion import Completer, Lesson, UserState
+from telic.data.databases import Gone, check_file, open_engine, shown
+from telic.errors import InputError
+from telic.serve.operation.metrics import Seen
+from telic.serve.state.dashboard_figures import figures
+
+_TABLES = MetaData()
+SUBMISSIONS = Table(
+    "submissions",
+    _TABLES,
+    Column("user", Text, primary_key=True),
+    Column("composition", Text, primary_key=True),
+    Column("query", Text, nullable=False),
+    Column("learned", Boolean, nullable=False),
+    Column("updates", Integer, nullable=False, comment="of the user's weights, after this one"),
+    Column("number", Integer, nullable=False, comment="of the user's, in the order of the fold"),
+    Column("at", DateTime, nullable=False, comment="UTC"),
+    Column("tenant", Text, nullable=False),
+    Column("typed", Integer, comment="characters that stood in the box; null: nothing was"),
+    Column("rank", Integer, comment="of the query in the last list; 0: not in it"),
+    Column("listed", Integer, comment="suggestions in the last list"),
+    Column("accepted", Boolean, comment="taken from the list"),
+)
+USER_STATES = Table(
+    "user_states",
+    _TABLES,
+    # Weights mean something to one fitted model only: after a new fit, users begin from that.
+    Column("model", Text, primary_key=True),
+    Column("user", Text, primary_key=True),
+    Column("version", Integer, nullable=False, comment="submissions folded into it"),
+    Column("state", JSON, nullable=False),
+)
+CHANGES = Table(
+    "changes",
+    _TABLES,
+    # One after another without a gap, so nobody who has seen one has missed another before it.
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("id", Text, nullable=False, unique=True, comment="the client's, so that it counts once"),
+    Column("changes", JSON, nullable=False),
+    Column("at", DateTime, nullable=False, comment="UTC"),
+)
+PROBE = Table("probe", _TABLES, Column("at", DateTime, nullable=False, comment="UTC"))
+_MODEL, _USER = bindparam("of_model", type_=Text), bindparam("of_user", type_=Text)
+_OWN = (USER_STATES.c.model == _MODEL) & (USER_STATES.c.user == _USER)
+# Statements are made once: that takes longer than to run them.
+_READ = select(USER_STATES.c.state, USER_STATES.c.version).where(
+    _OWN, USER_STATES.c.version != bindparam("known")
+)
+_LOCK = (  # in one order, so that no two writers wait for each other
+    select(USER_STATES)
+    .where(
+        USER_STATES.c.model == _MODEL, USER_STATES.c.user.in_(bindparam("users", expanding=True))
+    )
+    .order_by(USER_STATES.c.user)
+    .with_for_update()
+)
+_REPEATED = select(SUBMISSIONS).where(
+    tuple_(SUBMISSIONS.c.user, SUBMISSIONS.c.composition).in_(bindparam("keys", expanding=True))
+)
+_FIRST_STATE = insert(USER_STATES).values(model=_MODEL, user=_USER)
+_NEXT_STATE = update(USER_STATES).where(_OWN)
+BATCHES = 100
+"""Batches of changes that are read at once."""
+ATTEMPTS = 5
+"""How often a transaction is tried that another process's write made impossible."""
+
+
+class StoreError(Exception):
+    """The store cannot do what was asked now; the text says why and nothing of the request."""
+
+
+class DamagedStateError(StoreError):
+    """What is stored of one user cannot be read; the others' can."""
+
+
+class IdTakenError(Exception):
+    """A batch of changes was stored under this id that has others."""
+
+
+class Stored(NamedTuple):
+    """A user's state, and how many submissions it holds."""
+
+    state: UserState
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A composition that ended, by its user's and its own id; it counts once."""
+
+    user: str
+    composition: str
+    lesson: Lesson
+    tenant: str = ""
+    seen: Seen | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a submission, now or when it first came."""
+
+    learned: bool
+    updates: int
+    stored: Stored | None = None
+    """The user's state after it; None if it had come before."""
+
+
+class Store:
+    """The service's database, used from any thread.
+
+    Parameters
+    ----------
+    url : str
+        SQLAlchemy URL; SQLite runs in WAL mode and its file is readable by its owner alone.
+    completer : Completer
+        Its user states are kept apart from those of other models.
+    max_history : int
+        Distinct queries remembered of a user.
+
+    Raises
+    ------
+    InputError
+        If the database cannot be opened.
+    """
+
+    def __init__(self, url: str, completer: Completer, *, max_history: int = 1_000) -> None:
+        self.model = fingerprint(completer)
+        self._completer = completer
+        self._max_history = max_history
+        self._closed = False
+        self._engine = open_engine(url)
+        self._writes = self._engine.execution_options(writes=True)
+        try:
+            with self._writes.begin() as connection:
+                _TABLES.create_all(connection)
+                found = {
+                    column["name"] for column in inspect(connection).get_columns("submissions")
+                }
+        except SQLAlchemyError as error:
+            raise InputError(f"{shown(url)}: cannot be opened ({_reason(error)}).") from None
+        finally:
+            # An application that is never started, or cannot be, holds no connection.
+            self._engine.dispose()
+        if missing := set(SUBMISSIONS.columns.keys()) - found:
+            raise InputError(
+                f"{shown(url)}: lacks {', '.join(sorted(missing))} of the submissions, as older "
+                "versions wrote it. Name another file, or move this one away."
+            )
+
+    def read(self, user: str, version: int = 0) -> Stored | None:
+        """Return what is stored of a user, or None if that is nothing or of this version."""
+        asked = {"of_model": self.model, "of_user": user, "known": version}
+        with self._transaction(self._engine) as connection:
+            row = connection.execute(_READ, asked).first()
+        return _decoded(row) if row else None
+
+    def record(self, submissions: Sequence[Submission]) -> list[Outcome]:
+        """Write submissions and what they teach, all or none; those that came before stay.
+
+        Raises
+        ------
+        StoreError
+            If nothing was written, or it cannot be known: they may be sent again.
+        """
+        for _ in range(ATTEMPTS):
+            try:
+                with self._transaction(self._writes) as connection:
+                    return self._record(connection, submissions)
+            except IntegrityError:
+                continue  # another process wrote one of them, or a user's first state
+        raise StoreError("others write the same again and again")
+
+    def change(self, id: str, changes: list[list[Any]]) -> int:
+        """Write a batch of changes; return its number, or that which it was written under before.
+
+        Raises
+        ------
+        StoreError
+            If nothing was written, or it cannot be known: it may be sent again.
+        IdTakenError
+            If other changes were written under this id.
+        """
+        for _ in range(ATTEMPTS):
+            try:
+                with self._transaction(self._writes) as connection:
+                    same = select(CHANGES.c.number, CHANGES.c.changes).where(CHANGES.c.id == id)
+                    if before := connection.execute(same).first():
+                        if before.changes != changes:
+                            raise IdTakenError
+                        return int(before.number)
+                    number = 1 + (
+                        connection.execute(select(func.max(CHANGES.c.number))).scalar() or 0
+                    )
+                    row = {"number": number, "id": id, "changes": changes, "at": _now()}
+                    connection.execute(insert(CHANGES), [row])
+                    return number
+            except IntegrityError:
+                continue  # another process wrote one in the meantime
+        raise StoreError("others write the same again and again")
+
+    def changes(self, after: int) -> list[tuple[int, list[list[Any]]]]:
+        """Return the first batches of changes after a number, in order; none where that is last."""
+        asked = select(CHANGES.c.number, CHANGES.c.changes).where(CHANGES.c.number > after)
+        with self._transaction(self._engine) as connection:
+            rows = connection.execute(asked.order_by(CHANGES.c.number).limit(BATCHES))
+            return [(row.number, row.changes) for row in rows]
+
+    def forget(self, user: str) -> int:
+        """Delete all that is stored of a user, of every model; return the number of rows."""
+        with self._transaction(self._writes) as connection:
+            return sum(
+                connection.execute(delete(table).where(table.c.user == user)).rowcount
+                for table in (SUBMISSIONS, USER_STATES)
+            )
+
+    def check(self) -> None:
+        """Raise StoreError unless the store takes a write."""
+        with self._transaction(self._writes) as connection:
+            connection.execute(delete(PROBE))
+            connection.execute(insert(PROBE).values(at=_now()))
+
+    def figures(self, tenant: str | None, days: int) -> dict[str, Any]:
+        """Return what the submissions of the last days say, of a tenant or of all."""
+        with self._transaction(self._engine) as connection:
+            return figures(connection, SUBMISSIONS, tenant=tenant, now=_now(), days=days)
+
+    def release(self) -> None:
+        """Close every connection that nobody uses; the next call opens one anew."""
+        self._engine.dispose()
+
+    def close(self) -> None:
+        """Close every connection; a call that is still on its way in a thread keeps none either."""
+        self._closed = True
+        self.release()
+
+    def _record(self, connection: Connection, submissions: Sequence[Submission]) -> list[Outcome]:
+        keys = list({(each.user, each.composition) for each in submissions})
+        states = self._locked(connection, sorted({user for user, _ in keys}))
+        versions = {user: stored.version for user, stored in states.items()}
+        # After the locks: what others wrote of these users is seen.
+        known = {
+            (row.user, row.composition): Outcome(row.learned, row.updates)
+            for row in connection.execute(_REPEATED, {"keys": keys})
+        }
+        repeated = set(known)
+        added: list[dict[str, Any]] = []
+        for each in submissions:
+            key = user, _ = each.user, each.composition
+            if key in known:
+                continue
+            state, version = states.get(user) or Stored(self._completer.user(user), 0)
+            learned = self._completer.teach(state, each.lesson)
+            if not each.lesson.denied:
+                _forget_oldest(state, each.lesson.query, self._max_history)
+            states[user] = Stored(state, version + 1)
+            known[key] = Outcome(learned, state.updates)
+            row: dict[str, Any] = {
+                "user": user,
+                "composition": each.composition,
+                "query": each.lesson.query,
+            }
+            row |= {"learned": learned, "updates": state.updates, "number": version + 1}
+            added.append(row | {"at": _now(), "tenant": each.tenant} | _seen(each.seen))
+        if added:
+            connection.execute(insert(SUBMISSIONS), added)
+            self._write_states(connection, {row["user"] for row in added}, states, versions)
+        return [
+            known[key] if key in repeated else replace(known[key], stored=states[key[0]])
+            for key in ((each.user, each.composition) for each in submissions)
+        ]
+
+    def _locked(self, connection: Connection, users: list[str]) -> dict[str, Stored]:
+        """Return the stored states of users, which nobody else may change until the end."""
+        rows = connection.execute(_LOCK, {"of_model": self.model, "users": users})
+        return {row.user: _decoded(row) for row in rows}
+
+    def _write_states(
+        self,
+        connection: Connection,
+        users: set[str],
+        states: dict[str, Stored],
+        versions: dict[str, int],
+    ) -> None:
+        rows = [
+            {
+                "of_model": self.model, "of_user": user, "version": states[user].version,
+                "state": states[user].state.as_json(),
+            }
+            for user in sorted(users)
+        ]  # fmt: skip
+        if new := [row for row in rows if row["of_user"] not in versions]:
+            connection.execute(_FIRST_STATE, new)
+        if old := [row for row in rows if row["of_user"] in versions]:
+            connection.execute(_NEXT_STATE, old)
+
+    @contextmanager
+    def _transaction(self, engine: Engine) -> Iterator[Connection]:
+        try:
+            with engine.connect() as connection:
+                with connection.begin():
+                    yield connection
+                check_file(connection)  # a commit to a file that was deleted is none
+        except IntegrityError:
+            raise
+        except SQLAlchemyError as error:
+            if isinstance(error, Gone):
+                self._engine.dispose()
+            raise StoreError(_reason(error)) from None
+        finally:
+            if self._closed:  # since this began: what it opened would stay open
+                self.release()
+
+
+def fingerprint(completer: Completer) -> str:
+    """Name a fitted model by what gives its users' weights their meaning."""
+    named = [completer.model, completer.relevance.name, completer.protocol]
+    digest = hashlib.sha256(json.dumps(named).encode())
+    for array in (completer.everyone, completer.design.deviations, completer.relevance.factors):
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def _decoded(row: Any) -> Stored:
+    try:
+        return Stored(UserState.from_json(row.state), row.version)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise DamagedStateError("what is stored of this user is damaged") from None
+
+
+def _forget_oldest(state: UserState, query: str, limit: int) -> None:
+    history = state.history
+    history[query] = history.pop(query)  # to the end: submitted last
+    while len(history) > limit:
+        del history[next(iter(history))]
+
+
+def _seen(seen: Seen | None) -> dict[str, Any]:
+    return seen._asdict() if seen else dict.fromkeys(Seen._fields)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+def _reason(error: Exception) -> str:
+    """Say what is wrong with a database; other errors than its own could quote what was sent."""
+    if isinstance(error, Gone):
+        return str(error)
+    if isinstance(error, DatabaseError):
+        damaged = type(error) is DatabaseError and isinstance(error.orig, sqlite3.Error)
+        said = str(error.orig).strip()
+        if said and (damaged or isinstance(error, OperationalError)):
+            return said.splitlines()[0]
+    return type(error).__name__

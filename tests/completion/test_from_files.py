@@ -1,0 +1,286 @@
+"""A search box from the files that people have; what is counted, merged and kept back."""
+
+import datetime as dt
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from telic.completion import Completer, fit_files, fold
+from telic.completion.fit.entries import Gathered
+from telic.completion.learning.relevance import WINDOW
+from telic.data.phrases import PhraseList
+from telic.data.queries import QueryLog
+from telic.errors import InputError
+
+SECOND = 1_000_000
+
+
+def texts(suggestions):
+    return [suggestion.text for suggestion in suggestions]
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, text):
+        (tmp_path / name).write_text(text)
+        return tmp_path / name
+
+    return write
+
+
+def listed(rows, **contexts):
+    phrases, weights = zip(*rows, strict=True)
+    columns = {name: pa.array(values, pa.string()) for name, values in contexts.items()}
+    n = len(rows)
+    return PhraseList(
+        "list",
+        pa.array(phrases),
+        np.array(weights, float),
+        None,
+        None,
+        columns,
+        np.arange(1, n + 1),
+    )
+
+
+def logged(rows):
+    """A query log of (query, second, user)."""
+    queries = list(dict.fromkeys(q for q, _, _ in rows))
+    users = list(dict.fromkeys(u for _, _, u in rows))
+    return QueryLog(
+        queries,
+        np.array([queries.index(q) for q, _, _ in rows], np.int32),
+        np.array([t * SECOND for _, t, _ in rows], np.int64),
+        users,
+        np.array([users.index(u) for _, _, u in rows], np.int32),
+        np.ones(len(rows)),
+    )
+
+
+def test_a_list_is_served_by_weight_with_its_ids_and_payloads(write, tmp_path):
+    rows = [
+        {"title": "Tea", "views": 3, "id": "t1", "payload": {"price": [1, "€"]}},
+        {"title": "Teapot", "views": 9, "id": "t2"},
+        {"title": "Cup", "views": 5},
+    ]
+    fitted = fit_files(write("titles.jsonl", "\n".join(map(json.dumps, rows))))
+    fitted.save(tmp_path / "model")
+    for completer in (fitted, Completer.load(tmp_path / "model")):
+        found = completer.suggest("TE")
+        assert [(s.text, s.id, s.payload) for s in found] == [
+            ("Teapot", "t2", None),
+            ("Tea", "t1", {"price": [1, "€"]}),
+        ]
+        assert completer.suggest("c")[0].id is None
+        assert completer.found["possible"]["popularity"] == "yes"
+        assert completer.found["possible"]["feedback"].startswith("no: needs a log")
+
+
+def test_what_it_was_made_from_is_said(write):
+    names = fit_files(write("a.csv", "title,views\nTea,3\n"))
+    assert names.trained_on == "a list of phrases, no searches"
+    assert names.order_summary() == "the static order everywhere: the model has no feedback"
+    log = fit_files(write("b.csv", "query,at,user\ntea,2026-01-01,bob\n"), min_users=1)
+    assert log.trained_on == "a log of real searches"
+
+
+def test_without_records_there_are_no_ids(write):
+    (found,) = fit_files(write("a.txt", "tea\n")).suggest("t")
+    assert (found.id, found.payload) == (None, None)
+
+
+def test_without_weights_a_phrase_weighs_as_often_as_it_comes(write):
+    completer = fit_files(write("a.txt", "tea\ntee\ntee\n"))
+    assert texts(completer.suggest("t")) == ["tee", "tea"]
+    assert completer.found["possible"]["popularity"].startswith("only how often")
+
+
+def test_near_duplicates_are_one_suggestion_in_the_heaviest_spelling(write):
+    text = "title,views,id\nTokyo,10,1\nTókýó,3,2\nTōkyō,5,3\nTokyo Tower,12,4\nTO,11,5\n"
+    completer = fit_files(write("a.csv", text))
+    found = completer.suggest("tok")
+    assert [(s.text, s.id) for s in found[:2]] == [("Tokyo", "1"), ("Tokyo Tower", "4")]
+    assert found[0].relevance == pytest.approx(np.log1p(18))
+    assert completer.found["spellings merged into others"] == 2
+    ada = completer.user("ada")
+    completer.compose(ada).submit("TÓKYÓ")
+    assert ada.history == {"Tokyo": 1.0}
+
+
+def test_duplicates_with_different_weights_are_named_added_or_the_heavier_kept(write):
+    file = write("a.csv", "title,views\nTea,3\nTea,3\nCup,4\nTea,5\n")
+    with pytest.raises(InputError, match=r"a\.csv: row 4: phrase 'Tea' has weight 5, but 3 in"):
+        fit_files(file)
+    weights = {
+        how: fit_files(file, duplicates=how).suggest("tea")[0].relevance for how in ("add", "max")
+    }
+    assert weights == {"add": pytest.approx(np.log1p(11)), "max": pytest.approx(np.log1p(5))}
+    with pytest.raises(InputError, match="duplicates is 'drop'"):
+        fit_files(file, duplicates="drop")
+    repeated = write("b.csv", "title,views\nTea,3\nTea,3\n")
+    assert fit_files(repeated).suggest("tea")[0].relevance == pytest.approx(np.log1p(3))
+
+
+def test_a_query_log_is_popularity_history_and_privacy(write):
+    rows = ["query,at,user"]
+    rows += [f"teapot,2026-01-0{d},{u}" for d, u in ((1, "a"), (2, "b"), (3, "c"))]
+    rows += [f"tea,2026-01-0{d},{u}" for d, u in ((1, "a"), (1, "a"), (1, "a"), (3, "b"))]
+    completer = fit_files(write("log.csv", "\n".join(rows)))
+    assert texts(completer.suggest("tea")) == ["teapot"]
+    assert completer.found["queries kept back, too few users"] == 1
+    ada = completer.user("a")
+    assert ada.history == {"tea": 3.0, "teapot": 1.0}
+    assert ada.previous == "tea"
+    assert texts(completer.compose(ada).suggest("tea", at=0.0)) == ["teapot", "tea"]
+    assert completer.found["possible"]["personal history"] == "yes"
+    assert texts(fit_files(write("log.csv", "\n".join(rows)), min_users=2).suggest("tea")) == [
+        "tea",
+        "teapot",
+    ]
+
+
+def test_a_list_and_a_log_count_together(write):
+    catalogue = write("titles.csv", "title,views,url\nTea House,2,/h\nTeapot,3,/p\n")
+    log = write("log.csv", "query,at\n" + "tea house,2026-01-01\n" * 5 + "tea tin,2026-01-01\n")
+    found = fit_files(catalogue, log).suggest("tea")
+    assert [(s.text, s.payload) for s in found] == [
+        ("Tea House", {"url": "/h"}),
+        ("Teapot", {"url": "/p"}),
+        ("tea tin", None),
+    ]
+    assert found[0].relevance == pytest.approx(np.log1p(7))
+
+
+TIMES = st.integers(0, 3 * WINDOW // SECOND)
+NAMES = st.sampled_from(["Tea", "tea", "TÉA", "tee", "cup", "Cup "])
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    rows=st.lists(st.tuples(NAMES, st.integers(0, 5)), max_size=6, unique_by=lambda row: row[0]),
+    events=st.lists(st.tuples(NAMES, TIMES, st.sampled_from([None, "a", "b", "c"])), max_size=20),
+    until=st.none() | TIMES,
+    min_users=st.integers(1, 3),
+)
+def test_entries_and_histories_by_their_definition(rows, events, until, min_users):
+    log = logged(events) if events else None
+    gathered = Gathered(listed(rows) if rows else None, [log] if log else [], min_users=min_users)
+    now = until * SECOND if until is not None else None
+    entries = gathered.entries(until=now)
+    end = max((t for _, t, _ in events), default=0) * SECOND + 1 if now is None else now
+    before = [
+        (q, t * SECOND, u) for q, t, u in sorted(events, key=lambda e: e[1]) if t * SECOND < end
+    ]
+    expected = {}
+    for form in {fold(q) for q, _ in rows} | {fold(q) for q, _, _ in before}:
+        own = [(q, w) for q, w in rows if fold(q) == form]
+        said = [(q, t, u) for q, t, u in before if fold(q) == form]
+        people = {u for _, _, u in said}
+        if not own and not (None in people or len(people) >= min_users):
+            continue
+        recent = sum(t >= end - WINDOW for _, t, _ in said)
+        expected[form] = (sum(w for _, w in own) + len(said), recent)
+        shown = entries.phrases[[fold(p) for p in entries.phrases].index(form)]
+        if own:
+            assert dict(own)[shown] == max(w for _, w in own)
+        else:
+            spelled = [q for q, _, _ in said]
+            assert spelled.count(shown) == max(map(spelled.count, spelled))
+    assert {
+        fold(p): (popular, recent)
+        for p, popular, recent in zip(entries.phrases, entries.popular, entries.recent, strict=True)
+    } == expected
+    histories = gathered.histories(entries, until=now)
+    for user in gathered.users:
+        counts = {}
+        for q, _, u in before:
+            if u == user:
+                counts[fold(q)] = counts.get(fold(q), 0) + 1
+        assert {fold(q): c for q, c in histories[user].items()} == counts
+        mine = [fold(q) for q, _, u in before if u == user]
+        assert [fold(q) for q in histories[user]][-1:] == mine[-1:]
+
+
+def test_the_weights_are_those_that_complete_the_held_out_end_of_the_log_best():
+    """Users who repeat themselves, then users who never do."""
+    rng = np.random.default_rng(0)
+    words = [f"{a}{b}{c}" for a in "pq" for b in "abcdefghij" for c in "klmno"]
+    odds = 1 / np.arange(1, 101)
+    orders = [rng.choice(100, 100, replace=False, p=odds / odds.sum()) for _ in range(50)]
+    never = [(words[orders[i % 50][i // 50]], i, f"u{i % 50}") for i in range(2000)]
+    alone = [(words[(7 * (i % 50)) % 100], i, f"u{i % 50}") for i in range(2000)]
+    from telic.completion.fit.from_files import _learned_mix
+
+    mixes = {
+        name: _learned_mix(Gathered(None, [logged(rows)], min_users=1), n=10)
+        for name, rows in (("never", never), ("alone", alone))
+    }
+    assert mixes["alone"][1] > 0
+    assert mixes["never"][1] == 0
+    assert all(mix[2] == 0 for mix in mixes.values())  # half an hour: all of it is recent
+
+
+@pytest.fixture
+def composed(make_table, tmp_path):
+    file = tmp_path / "log.parquet"
+    pq.write_table(make_table(users=3, compositions=12), file)
+    return file
+
+
+def test_a_composition_log_is_fitted_as_ever_and_a_list_joins_it(composed, write):
+    alone = fit_files(composed, min_users=1)
+    assert alone.model == "adaqac-online"
+    assert alone.found["possible"]["feedback"] == "yes"
+    rows = "title,views,url\nnew york,3,/ny\nnew delhi,1000000,/nd\n"
+    both = fit_files(composed, write("titles.csv", rows), min_users=1)
+    assert set(both.index.phrases(range(len(both.index)))) == {
+        *alone.index.phrases(range(len(alone.index))),
+        "new delhi",
+    }
+    found = {s.text: s.payload for s in both.suggest("new ")}
+    assert found["new york"] == {"url": "/ny"}
+    assert found["new delhi"] == {"url": "/nd"}
+    assert found["new york times"] is None
+
+
+def test_a_short_composition_log_is_a_query_log_and_that_is_said(make_table, tmp_path):
+    file = tmp_path / "log.parquet"
+    table = make_table(users=3, compositions=4)
+    pq.write_table(table, file)
+    completer = fit_files(file, min_users=1)
+    assert completer.model == "static"
+    assert "no user has 8 compositions (the most is 4)" in completer.found["possible"]["feedback"]
+    assert sum(sum(u.history.values()) for u in completer.users.values()) == 12
+    with pytest.raises(InputError, match="model is 'adaqac-online', which learns from feedback"):
+        fit_files(file, model="adaqac-online")
+
+
+def test_two_composition_logs_are_joined(make_table, tmp_path):
+    table = make_table(users=4, compositions=10)
+    whole, first, second = (tmp_path / f"{name}.parquet" for name in ("whole", "one", "two"))
+    pq.write_table(table, whole)
+    pq.write_table(table.slice(0, 20), first)
+    pq.write_table(table.slice(20), second)
+    one, two = fit_files(whole, min_users=1), fit_files(first, second, min_users=1)
+    np.testing.assert_array_equal(one.index.weights, two.index.weights)
+    assert {u: s.history for u, s in one.users.items()} == {
+        u: s.history for u, s in two.users.items()
+    }
+
+
+def test_no_file_is_named():
+    with pytest.raises(InputError, match="no file was given"):
+        fit_files()
+
+
+def test_recency_is_told_by_the_times(write):
+    early = dt.date(2026, 1, 1)
+    rows = [f"tea,{early + dt.timedelta(days=d)}" for d in range(3)]
+    completer = fit_files(write("log.csv", "\n".join(["query,at", *rows])))
+    assert completer.found["possible"]["recency"] == "yes, over 2 days"
+    assert completer.found["possible"]["personal history"].startswith("no: needs")

@@ -1,0 +1,211 @@
+"""The word index against its definition: every phrase, every word, every edit distance."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from telic.completion import PrefixIndex, fold
+from telic.completion.engine import word_kernels as kernels
+from telic.completion.engine.filters import Contexts, Filter
+from telic.completion.engine.word_index import (
+    HALF_EDIT,
+    ONE_EDIT,
+    TWO_EDITS,
+    WordIndex,
+    indexed_words,
+    words_of,
+)
+
+
+def edits_between(a, b):
+    """Insertions, deletions, substitutions and transpositions of neighbours, none overlapping.
+
+    Into an ASCII word only ASCII letters are put.
+    """
+    price = [1 if b[j].isascii() or not a.isascii() else 99 for j in range(len(b))]
+    d = np.zeros((len(a) + 1, len(b) + 1), int)
+    d[:, 0], d[0, 1:] = range(len(a) + 1), np.cumsum(price)
+    for i in range(1, len(a) + 1):
+        for j in range(1, len(b) + 1):
+            put = price[j - 1]
+            changed = d[i - 1, j - 1] + (0 if a[i - 1] == b[j - 1] else put)
+            d[i, j] = min(d[i - 1, j] + 1, d[i, j - 1] + put, changed)
+            if i > 1 and j > 1 and a[i - 1] == b[j - 2] and a[i - 2] == b[j - 1]:
+                d[i, j] = min(d[i, j], d[i - 2, j - 2] + 1)
+    return int(d[-1, -1])
+
+
+def cost_between(token, word, edits, whole):
+    """Half edits from a typed token to a word it may mean, or None."""
+    ends = [word] if whole else [word[:n] for n in range(len(word) + 1)]
+    least = min(edits_between(token, end) for end in ends)
+    costs = [2 * least] if least <= edits else []
+    costs += [1] if whole and word.startswith(token) else []
+    return min(costs, default=None)
+
+
+class BruteForce:
+    """The best phrases by looking at all of them."""
+
+    def __init__(self, index):
+        self.index = index
+        self.allowed = np.ones(len(index), bool)
+        self.words = [indexed_words(index.folded(i).decode()) for i in range(len(index))]
+
+    def top(self, typed, k, *, unit=1.0, typos=1, skip=(0, 0)):
+        tokens = words_of(fold(typed))[:8]
+        finished = bool(tokens) and not fold(typed).endswith(tokens[-1])
+        found = []
+        for id, words in enumerate(self.words):
+            total = 0
+            for i, token in enumerate(tokens):
+                edits = min(typos, (len(token) >= ONE_EDIT) + (len(token) >= TWO_EDITS))
+                whole = i < len(tokens) - 1 or finished
+                costs = [cost_between(token, word, edits, whole) for word in words]
+                costs = [cost for cost in costs if cost is not None]
+                total = None if not costs or total is None else total + min(costs)
+            if tokens and total is not None and self.allowed[id] and not skip[0] <= id < skip[1]:
+                found.append((-(self.index.weights[id] - unit * HALF_EDIT * total), id))
+        return [(id, -score) for score, id in sorted(found)[:k]]
+
+
+LETTERS = st.sampled_from(["a", "b", "c", "A", " ", "-", "é", "ж", "字", "が", "क्षि", "😀"])
+PHRASES = st.lists(LETTERS, min_size=1, max_size=14).map("".join).filter(fold)
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    entries=st.lists(st.tuples(PHRASES, st.integers(0, 30).map(float)), min_size=1, max_size=12),
+    typed=st.lists(LETTERS, max_size=12).map("".join),
+    cut=st.integers(1, 14),
+    k=st.integers(1, 5),
+    unit=st.sampled_from([0.5, 1.0]),
+    typos=st.integers(0, 2),
+    skipped=st.tuples(st.integers(0, 12), st.integers(0, 12)),
+)
+def test_the_word_index_equals_brute_force(entries, typed, cut, k, unit, typos, skipped):
+    index = PrefixIndex.build([p for p, _ in entries], [w for _, w in entries])
+    words, brute = WordIndex.build(index), BruteForce(index)
+    for text in [typed, entries[0][0][:cut], entries[0][0][:cut] + typed[:3], typed[:2] + " a"]:
+        ids, scores = words.top(index, text, k, unit=unit, typos=typos, skip=skipped)
+        expected = brute.top(text, k, unit=unit, typos=typos, skip=skipped)
+        np.testing.assert_allclose(scores, [score for _, score in expected], atol=1e-9)
+        # Sums in another order may break a tie in the last bit.
+        near = {round(score, 6) for _, score in expected}
+        if len(near) == len(expected):
+            assert ids.tolist() == [id for id, _ in expected]
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    words=st.sets(st.text("abcé字", min_size=1, max_size=9), min_size=1, max_size=40),
+    token=st.text("abcé字", min_size=1, max_size=9),
+    edits=st.integers(0, 3),
+    whole=st.booleans(),
+)
+def test_words_near_a_token_are_all_found_with_their_least_cost(words, token, edits, whole):
+    ordered = sorted(words, key=str.encode)
+    encoded = [word.encode() for word in ordered]
+    text, offsets = np.frombuffer(b"".join(encoded), np.uint8), np.cumsum([0, *map(len, encoded)])
+    pairs = np.empty(256 * 256 + 1, np.int32)
+    kernels.fill_pairs(text, offsets, pairs)
+    ranges = kernels.near(
+        text,
+        offsets,
+        pairs,
+        np.frombuffer(token.encode(), np.uint8),
+        np.cumsum([len(c.encode()) for c in token]),
+        edits,
+        whole,
+    )
+    found = {ordered[i]: cost for lo, hi, cost in ranges.tolist() for i in range(lo, hi)}
+    assert sum(hi - lo for lo, hi, _ in ranges.tolist()) == len(found)  # disjoint
+    costs = {word: cost_between(token, word, edits, whole) for word in ordered}
+    assert found == {word: cost for word, cost in costs.items() if cost is not None}
+
+
+@pytest.fixture(scope="module")
+def many():
+    """Thousands of phrases over words of skewed frequency: blocks of maxima, long postings."""
+    rng = np.random.default_rng(3)
+    words = [f"{a}{b}{c}" for a in "kmnpst" for b in ("a", "e", "io") for c in ("r", "ll", "ndo")]
+    picks = np.minimum(rng.zipf(1.3, (4000, 3)) - 1, len(words) - 1)
+    phrases = sorted({" ".join(words[i] for i in row[: 1 + row[0] % 3]) for row in picks})
+    phrases += [f"{word}{i}" for word in words for i in range(20)]
+    return PrefixIndex.build(phrases, rng.permutation(len(phrases)).astype(float) / 7)
+
+
+@pytest.mark.parametrize(
+    "typed", ["k", "ka", "kar me", "me kar", "kar kar k", "kell ", "kndo", "xar", "kalr mio"]
+)
+def test_large_ranges_equal_brute_force(many, typed):
+    words, brute = WordIndex.build(many), BruteForce(many)
+    assert len(words.heads) > 3 * kernels.BLOCK
+    for typos in (0, 1, 2):
+        ids, _ = words.top(many, typed, 10, typos=typos)
+        assert ids.tolist() == [id for id, _ in brute.top(typed, 10, typos=typos)]
+
+
+@pytest.mark.parametrize(
+    ("typed", "wanted"),
+    [
+        ("iphone", "Apple iPhone 14"),
+        ("sna fran", "San Francisco"),
+        ("fran san", "San Francisco"),
+        ("aple", "Apple iPhone 14"),
+        ("ipohne 14", "Apple iPhone 14"),
+        ("タワー", "東京タワー"),
+        ("京タ", "東京タワー"),
+        ("xan francisco", "San Francisco"),
+        ("chatuea", "Château d'Ell"),
+        ("महा हिन्द", "हिन्द महासागर"),
+        ("fransicso", "San Francisco"),
+    ],
+)
+def test_what_people_type_finds_what_they_mean(typed, wanted):
+    phrases = ["Apple iPhone 14", "San Francisco", "東京タワー", "Château d'Ell", "हिन्द महासागर"]
+    index = PrefixIndex.build(phrases, np.ones(len(phrases)))
+    found = index.phrases(WordIndex.build(index).top(index, typed, typos=2)[0])
+    assert found == [wanted]
+
+
+def test_words_are_letters_marks_and_digits():
+    assert words_of(fold("O'Neil & Söhne—2/3 हिन्दी")) == ["o", "neil", "sohne", "2", "3", "हिन्दी"]
+    assert indexed_words(fold("new york new")) == {"new", "york"}
+    assert indexed_words("東京a") == {"東京a", "京a", "a"}
+
+
+@pytest.mark.parametrize("typed", ["", "  ", "-", "x" * 2000, "\ud800", "a\ud800 b"])
+def test_nothing_to_look_for_finds_nothing(typed):
+    index = PrefixIndex.build(["zz"], [1])
+    assert WordIndex.build(index).top(index, typed)[0].tolist() == []
+
+
+@pytest.mark.parametrize("phrases", [[], ["!?"]])
+def test_without_words_nothing_is_found(phrases):
+    index = PrefixIndex.build(phrases, np.ones(len(phrases)))
+    assert WordIndex.build(index).top(index, "a")[0].tolist() == []
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    entries=st.lists(
+        st.tuples(PHRASES, st.integers(0, 30).map(float), st.sampled_from(["x", "y", None])),
+        min_size=1,
+        max_size=12,
+        unique_by=lambda row: row[0],
+    ),
+    typed=st.lists(LETTERS, max_size=8).map("".join),
+    asked=st.sampled_from(["x", "y", "z"]),
+)
+def test_what_does_not_pass_a_filter_is_left_out(entries, typed, asked):
+    phrases, weights, tenants = zip(*entries, strict=True)
+    index, given = PrefixIndex.build_ordered(phrases, weights)
+    contexts = Contexts.of({"tenant": [tenants[i] for i in given]})
+    words, brute = WordIndex.build(index), BruteForce(index)
+    brute.allowed = np.array([tenants[i] in (asked, None) for i in given])
+    through = Filter(index, contexts, {"tenant": asked})
+    for text in (typed, phrases[0][:3]):
+        scores = words.top(index, text, 3, through=through)[1]
+        np.testing.assert_allclose(scores, [s for _, s in brute.top(text, 3)], atol=1e-9)
