@@ -15,7 +15,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="u
 def codes_in_source():
     """Status and code wherever a problem is made."""
     found = {(status, code) for status, (code, _) in _DEFAULTS.items()}
-    for file in Path(telic.serve.__file__).parent.glob("*.py"):
+    for file in Path(telic.serve.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in {
                 "Problem",

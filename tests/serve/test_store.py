@@ -347,12 +347,12 @@ def test_sqlite_runs_in_wal_mode_and_is_its_owners_alone(completer, tmp_path):
     connection.close()
 
 
-def test_a_connection_in_use_while_the_store_closes_is_closed_when_it_comes_back(store):
-    with store._engine.connect() as connection:
+def test_a_connection_in_use_while_the_store_closes_is_closed_when_it_comes_back(any_store):
+    with any_store._engine.connect() as connection:
         raw = connection.connection.dbapi_connection
-        store.close()
+        any_store.close()
         assert connection.exec_driver_sql("SELECT 1").scalar() == 1
-    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+    with pytest.raises(Exception, match="closed"):
         raw.execute("SELECT 1")
 
 

@@ -37,14 +37,15 @@ def open_engine(url: str) -> Engine:
     try:
         parsed = make_url(url)
         if parsed.get_backend_name() == "sqlite":
-            return _sqlite(parsed)
+            return _closing(_sqlite(parsed))
         # Parameters hold queries, which must not reach a log through an error.
-        return create_engine(
+        engine = create_engine(
             parsed,
             hide_parameters=True,
             pool_pre_ping=True,
             connect_args=POSTGRESQL if parsed.get_driver_name() == "psycopg" else {},
         )
+        return _closing(engine)
     except InputError:
         raise
     except (ArgumentError, NoSuchModuleError, ValueError):
@@ -62,6 +63,21 @@ def open_engine(url: str) -> Engine:
 def shown(url: str) -> str:
     """Return a URL without its password; drivers take one among the options too."""
     return make_url(url).set(query={}).render_as_string(hide_password=True)
+
+
+def _closing(engine: Engine) -> Engine:
+    """Close a connection that was in use while its pool was disposed of: nothing else would."""
+
+    def opened(_: Any, record: Any) -> None:
+        record.info["pool"] = engine.pool
+
+    def returned(connection: Any, record: Any) -> None:
+        if connection and record.info.get("pool") is not engine.pool:
+            connection.close()
+
+    event.listen(engine, "connect", opened)
+    event.listen(engine, "checkin", returned)
+    return engine
 
 
 def _sqlite(url: URL) -> Engine:
@@ -93,12 +109,7 @@ def _sqlite(url: URL) -> Engine:
         return connection
 
     def opened(_: sqlite3.Connection, record: Any) -> None:
-        record.info.update(file=file, files=_identity(file), pool=engine.pool)
-
-    def returned(connection: sqlite3.Connection | None, record: Any) -> None:
-        # One that was in use while its pool was disposed of would stay open for ever.
-        if connection and record.info.get("pool") is not engine.pool:
-            connection.close()
+        record.info.update(file=file, files=_identity(file))
 
     def begin(connection: Connection) -> None:
         check_file(connection)
@@ -107,7 +118,6 @@ def _sqlite(url: URL) -> Engine:
 
     engine = create_engine(url, creator=connect, hide_parameters=True)
     event.listen(engine, "connect", opened)
-    event.listen(engine, "checkin", returned)
     event.listen(engine, "begin", begin)
     return engine
 
