@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telic.errors import InputError
-from telic.evaluate import ips, mean_weight, paired_t_test, snips
+from telic.evaluate import doubly_robust, ips, mean_weight, paired_t_test, snips
 from telic.simulate.trials import simulate_trial
 
 choices = st.lists(
@@ -75,6 +75,22 @@ def test_a_lift_is_found_where_means_of_the_arms_mislead():
     assert np.mean(estimated) == pytest.approx(0.05, abs=0.005)
     assert np.mean(none) >= 0.90
     assert np.mean(plain) > 0.07  # the second arm was given more when more was accepted
+
+
+def test_a_model_of_what_arms_earn_takes_chance_away():
+    plain, modelled, held = [], [], []
+    for trial in trials():
+        grown = 0.25 + 0.2 * (np.arange(len(trial.arm)) // 60) / 19
+        given = trial.reward, trial.propensity, trial.arm == 1, trial.user
+        value = doubly_robust(
+            *given, expected=grown + 0.05 * trial.arm, expected_of_target=grown + 0.05
+        )
+        plain.append(ips(*given).value - trial.truth[1])
+        modelled.append(value.value - trial.truth[1])
+        held.append(value.low <= trial.truth[1] <= value.high)
+    assert abs(np.mean(modelled)) < 0.005
+    assert np.std(modelled) < 0.9 * np.std(plain)
+    assert np.mean(held) >= 0.90
 
 
 def test_wrong_propensities_are_noticed():

@@ -64,3 +64,65 @@ def simulate_trial(
     propensity = np.where(arm == 1, second[at], 1 - second[at])
     truth = float(chance[0].mean()), float(chance[1].mean())
     return Trial(user, arm, propensity, reward.astype(float), truth)
+
+
+@dataclass(frozen=True)
+class ShownLists:
+    """Rows of lists that were shown, one for each item, under the position-based model."""
+
+    user: np.ndarray
+    """int64 (n,)."""
+    item: np.ndarray
+    """int64 (n,)."""
+    rank: np.ndarray
+    """int64 (n,), from 1."""
+    chosen: np.ndarray
+    """bool (n,)."""
+    wanted: np.ndarray
+    """float64 (n,): the probability that the item is chosen where it is looked at."""
+    examined: np.ndarray
+    """float64 (ranks,): the probability that each rank is looked at."""
+
+
+def simulate_lists(
+    *,
+    users: int = 60,
+    lists: int = 20,
+    items: int = 12,
+    ranks: int = 5,
+    decay: float = 1.0,
+    vary: float = 0.15,
+    seed: int = 0,
+) -> ShownLists:
+    """Simulate lists in which what is wanted more stands higher, and what is high is seen more.
+
+    Rank k is looked at with probability k^-decay. As the order follows what is wanted, how often
+    ranks are chosen says more of the items than of the ranks.
+
+    Parameters
+    ----------
+    users, lists : int
+        People, and lists that each sees.
+    items, ranks : int
+        Items there are, and how many of them a list shows.
+    decay : float
+        At least 0; 0 is the control, in which all ranks are looked at alike.
+    vary : float
+        Spread of the noise in the order, beside items that are wanted by probabilities of .1 to .7.
+    seed : int
+
+    Examples
+    --------
+    >>> log = simulate_lists(users=2, lists=3, ranks=4)
+    >>> len(log.item), log.examined.round(2).tolist()
+    (24, [1.0, 0.5, 0.33, 0.25])
+    """
+    rng = np.random.default_rng(seed)
+    wanted = np.linspace(0.7, 0.1, items)
+    order = np.argsort(-(wanted + vary * rng.standard_normal((users * lists, items))), axis=1)
+    item = order[:, :ranks].ravel()
+    rank = np.tile(np.arange(1, ranks + 1), users * lists)
+    examined = np.arange(1, ranks + 1) ** -decay
+    chosen = rng.random(len(item)) < examined[rank - 1] * wanted[item]
+    user = np.repeat(np.arange(users), lists * ranks)
+    return ShownLists(user, item, rank, chosen, wanted[item], examined)

@@ -1,0 +1,128 @@
+"""How often ranks are looked at, and what another order would have earned, where both are known."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from telic.errors import InputError
+from telic.evaluate import doubly_robust, examination, ips
+from telic.simulate.trials import simulate_lists
+
+RANKS = 3
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, RANKS), st.booleans()), max_size=40))
+def test_ranks_are_what_likelihood_says_of_each_choice(more):
+    # Two items that were shown and chosen everywhere, so that all ranks can be compared.
+    always = [(i, k, True) for i in (0, 1) for k in range(1, RANKS + 1)]
+    log = always + more
+    item, rank, chosen = map(np.array, zip(*log, strict=True))
+
+    def loss(free):
+        theta = np.exp(np.append(0.0, free))
+        total = 0.0
+        for i, k, c in log:
+            if c:
+                shown = [theta[other - 1] for j, other, _ in log if j == i]
+                total -= np.log(theta[k - 1] / sum(shown))
+        return total
+
+    best = np.exp(np.append(0.0, minimize(loss, np.zeros(RANKS - 1), tol=1e-10).x))
+    assert examination(item, rank, chosen) == pytest.approx(best / best.max(), abs=1e-4)
+
+
+def logs(**changes):
+    return [simulate_lists(seed=seed, **changes) for seed in range(200)]
+
+
+def test_how_often_ranks_are_looked_at_is_found_where_their_choices_mislead():
+    found, plain = [], []
+    for log in logs():
+        found.append(examination(log.item, log.rank, log.chosen))
+        rates = np.bincount(log.rank - 1, log.chosen) / np.bincount(log.rank - 1)
+        plain.append(rates / rates[0])
+    examined = 1 / np.arange(1, 6)
+    error = np.std(found, axis=0) / np.sqrt(len(found))
+    assert (np.abs(np.mean(found, axis=0) - examined) <= 4 * error + 0.01).all()
+    assert (np.mean(plain, axis=0)[2:] < examined[2:] - 0.03).all()
+
+
+def test_where_all_ranks_are_looked_at_alike_none_stands_out():
+    found = [examination(log.item, log.rank, log.chosen) for log in logs(decay=0.0)]
+    apart = [row / row.mean() for row in found]
+    assert np.mean(apart, axis=0) == pytest.approx(np.ones(5), abs=0.02)
+
+
+def reversed_order(log):
+    """Propensities and targets by the true θ, and by the estimated one."""
+    for theta in (log.examined, examination(log.item, log.rank, log.chosen)):
+        yield theta[log.rank - 1], theta[len(theta) - log.rank]
+
+
+def test_the_order_that_was_shown_is_worth_what_was_observed():
+    log = simulate_lists()
+    for propensity, _ in reversed_order(log):
+        observed = ips(log.chosen, propensity, propensity, log.user)
+        assert observed.value == pytest.approx(log.chosen.mean(), abs=1e-12)
+
+
+def test_intervals_hold_what_the_reversed_order_is_worth():
+    held = {"true": [], "estimated": []}
+    for log in logs():
+        truth = (log.examined[5 - log.rank] * log.wanted).mean()
+        for name, (propensity, target) in zip(held, reversed_order(log), strict=True):
+            value = ips(log.chosen, propensity, target, log.user)
+            held[name].append(value.low <= truth <= value.high)
+    assert np.mean(held["true"]) >= 0.90
+    # The interval knows nothing of θ's own error.
+    assert np.mean(held["estimated"]) >= 0.75
+
+
+def test_doubly_robust_is_right_if_either_half_is():
+    kinds = ["neither wrong", "model wrong", "propensity wrong", "both wrong", "no model"]
+    error = {kind: [] for kind in kinds}
+    for log in logs():
+        theta = log.examined
+        truth = (theta[5 - log.rank] * log.wanted).mean()
+        for kind in kinds:
+            used = np.sqrt(theta) if kind in ("propensity wrong", "both wrong") else theta
+            wanted = 0.1 if kind in ("model wrong", "both wrong") else log.wanted
+            value = doubly_robust(
+                log.chosen, used[log.rank - 1], theta[5 - log.rank], log.user,
+                expected=theta[log.rank - 1] * wanted * (kind != "no model"),
+                expected_of_target=theta[5 - log.rank] * wanted * (kind != "no model"),
+            )  # fmt: skip
+            error[kind].append(value.value - truth)
+            if kind == "no model":
+                plain = ips(log.chosen, used[log.rank - 1], theta[5 - log.rank], log.user)
+                assert (value.value, value.low) == (plain.value, plain.low)
+    mean = {kind: abs(np.mean(errors)) for kind, errors in error.items()}
+    assert max(mean["neither wrong"], mean["model wrong"], mean["propensity wrong"]) < 0.005
+    assert mean["both wrong"] > 0.02
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"item": [], "rank": [], "chosen": []}, "nothing was shown"),
+        ({"rank": [1, 2, 0, 1]}, "no whole number"),
+        ({"rank": [1.0, 2.0, 1.0, 2.0]}, "no whole number"),
+        ({"chosen": [True]}, "length"),
+        ({"chosen": [True, False, True, False]}, "chosen at rank 2"),
+        ({"item": [0, 1, 0, 1]}, "ranks 1 and 2 cannot be compared"),
+    ],
+)
+def test_what_tells_nothing_of_ranks_is_refused(changed, message):
+    given = {"item": [0, 0, 1, 1], "rank": [1, 2, 1, 2], "chosen": [True, False, False, True]}
+    assert len(examination(**{k: np.array(v) for k, v in given.items()})) == 2
+    with pytest.raises(InputError, match=message):
+        examination(**{k: np.array(v) for k, v in (given | changed).items()})
+
+
+@pytest.mark.parametrize("expected", [[0.5], [0.5, np.nan]])
+def test_a_model_expects_one_number_for_each_choice(expected):
+    two = np.array([0.5, 0.5])
+    with pytest.raises(InputError, match="one finite number for each choice"):
+        doubly_robust(two, two, two, [1, 2], expected=np.array(expected), expected_of_target=two)
