@@ -1,8 +1,12 @@
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
 
+# A first example may compile or import, and machines are shared: no example has a time of its own.
+hypothesis.settings.register_profile("telic", deadline=None)
+hypothesis.settings.load_profile("telic")
 # This runs before any test module imports numba or scipy.
 # scikit-learn's checks of the array API run only with SciPy's own support, which is off by default.
 os.environ["SCIPY_ARRAY_API"] = "1"

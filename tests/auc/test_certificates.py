@@ -131,7 +131,7 @@ CERTIFYING = ("exact", "exact net", "cg", "vrspam", "vrspam net", "spdam")
 
 
 @given(problem=problems(), name=st.sampled_from(list(METHODS)), kind=st.booleans())
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150, derandomize=True)
 def test_no_bound_is_ever_below_the_true_gap(problem, name, kind):
     X, y, weight, beta = problem
     model = METHODS[name](beta)
@@ -227,7 +227,7 @@ def test_methods_that_stop_by_no_rule_claim_nothing(model):
 
 
 @given(seed=st.integers(0, 10**6), radius=st.sampled_from([0.01, 0.3, 2.0, 50.0]))
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30, derandomize=True)
 def test_solams_bound_holds_over_its_ball(seed, radius):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(40, 2)) * [1, 3]
@@ -250,7 +250,7 @@ def test_solams_bound_holds_over_its_ball(seed, radius):
 
 
 @given(seed=st.integers(0, 10**6), loss=st.sampled_from(["hinge", "squared_hinge", "logistic"]))
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 def test_the_pairwise_bounds_hold_against_a_dual_point(seed, loss):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(40, 3)) * 10.0 ** rng.integers(-3, 3, size=3)

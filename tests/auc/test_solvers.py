@@ -73,7 +73,7 @@ def relative_gap(X, positive, w, beta):
 
 
 @given(seed=st.integers(0, 10**6), beta=st.floats(0, 10), beta1=st.floats(0, 10))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_objective_is_the_mean_over_pairs(seed, beta, beta1):
     X, positive = dense_set(n=60, d=3, seed=seed)
     if positive.all() or not positive.any():
@@ -239,7 +239,7 @@ def test_singular_covariance_without_ridge_warns_and_gives_the_least_norm():
 
 
 @given(seed=st.integers(0, 10**6), margin=st.floats(0.1, 2))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_squared_hinge_sums_by_definition(seed, margin):
     rng = np.random.default_rng(seed)
     high, low = np.sort(rng.normal(size=9).round(1)), np.sort(rng.normal(size=7).round(1))

@@ -112,7 +112,7 @@ def reached(choices, penalty, starts):
 
 
 @given(seed=st.integers(0, 2**32 - 2), passes=st.sampled_from([1, 2, 5, 40]))
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30, derandomize=True)
 def test_no_gap_is_smaller_than_the_true_one(seed, passes):
     choices, penalty = extreme_choices(seed), extreme_penalty(seed)
     with warnings.catch_warnings():
@@ -137,7 +137,7 @@ def test_no_gap_is_smaller_than_the_true_one(seed, passes):
 
 
 @given(seed=st.integers(0, 2**32 - 2))
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 def test_newton_is_at_the_optimum_of_every_group_or_warns(seed):
     rng = np.random.default_rng(seed)
     n, d, g = int(rng.integers(1, 20)), int(rng.integers(1, 5)), int(rng.integers(1, 4))

@@ -41,7 +41,7 @@ def part(choices, groups):
     return Choices(np.concatenate(x), np.concatenate(offset), start, chosen)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10_000))
 def test_gradient_is_the_slope_of_the_loss(seed):
     choices = random_choices(seed, groups=1)

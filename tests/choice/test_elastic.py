@@ -70,7 +70,7 @@ def dense_scores(choices, w):
 
 
 @given(seed=st.integers(0, 10_000))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_scores_and_gradient_follow_the_definition(seed):
     choices = random_choices(seed)
     w = np.random.default_rng(seed).standard_normal(choices.size)
@@ -112,7 +112,7 @@ def test_bad_factored_choices_are_refused(change, message):
 
 
 @given(w=st.floats(-5, 5), step=st.floats(1e-3, 5), l1=st.floats(0, 2), l2=st.floats(1e-6, 2))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_prox_minimises_its_definition(w, step, l1, l2):
     penalty = Elastic(l1, l2)
 
@@ -131,7 +131,7 @@ def test_prox_minimises_its_definition(w, step, l1, l2):
     l2=st.floats(1e-5, 1),
     m=st.integers(0, 300),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @example(w=1.0, g=5e-324, step=1.0, l1=0.0, l2=1.0, m=1)
 def test_steps_made_up_in_closed_form_equal_the_steps_one_by_one(w, g, step, l1, l2, m):
     one_by_one = np.array([w])
@@ -227,7 +227,7 @@ def test_a_strong_penalty_gives_exact_zeros_and_equal_seeds_equal_fits():
     log_a=st.floats(-20, 8),
     seed=st.integers(0, 99),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @pytest.mark.parametrize("solve", [_probabilities, _surely])
 def test_the_dual_step_meets_its_condition_of_optimality(solve, linear, log_a, seed):
     linear, a = np.array(linear), np.exp(log_a)
@@ -357,7 +357,7 @@ def test_steps_too_short_to_be_seen_beside_one_are_made_up_too(step):
 
 
 @given(seed=st.integers(0, 10_000), share=st.floats(0, 1))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_any_probabilities_bound_the_optimum_from_below(seed, share):
     choices, penalty = random_choices(seed, n=10), Elastic(1e-2, 1e-2)
     rng = np.random.default_rng(seed)

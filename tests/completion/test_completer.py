@@ -86,7 +86,7 @@ def test_the_static_order_is_kept_where_it_must_be(model, reranks, anywhere):
     assert texts(composition.suggest("face", at=2.0)) == ["facebook", "facetime"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     weights=st.lists(st.integers(0, 5), min_size=1, max_size=30),
     history=st.dictionaries(st.integers(0, 35), st.integers(1, 4), max_size=6),

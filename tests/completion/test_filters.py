@@ -23,7 +23,7 @@ FACTORS = st.dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(rows=ROWS, where=ASKED, boost=FACTORS, prefix=st.text("ab", max_size=2), k=st.integers(1, 4))
 def test_the_best_that_pass_a_filter_by_definition(rows, where, boost, prefix, k):
     phrases, weights, *columns = zip(*rows, strict=True)

@@ -160,7 +160,7 @@ TIMES = st.integers(0, 3 * WINDOW // SECOND)
 NAMES = st.sampled_from(["Tea", "tea", "TÉA", "tee", "cup", "Cup "])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     rows=st.lists(st.tuples(NAMES, st.integers(0, 5)), max_size=6, unique_by=lambda row: row[0]),
     events=st.lists(st.tuples(NAMES, TIMES, st.sampled_from([None, "a", "b", "c"])), max_size=20),

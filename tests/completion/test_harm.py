@@ -171,7 +171,7 @@ def test_without_any_keystroke_the_static_order_is_kept():
 # The running check
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(
     st.lists(
         st.tuples(st.sampled_from([-1.0, -0.5, -0.1, 0.0, 0.2]), st.floats(-1, 1)),

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from telic.completion import Completer, fit_files
@@ -41,7 +41,6 @@ def gathered(events, min_users):
 
 
 @given(st.lists(EVENT, min_size=1, max_size=40), st.integers(1, 4))
-@settings(deadline=None)
 def test_a_query_opens_with_the_submission_that_gives_it_enough_people_and_places(events, k):
     opens = gathered(events, k)[0].opens
     for e, (query, *_) in enumerate(events):
@@ -50,7 +49,6 @@ def test_a_query_opens_with_the_submission_that_gives_it_enough_people_and_place
 
 
 @given(st.lists(EVENT, min_size=1, max_size=40), st.sets(st.integers(0, QUERIES - 1)))
-@settings(deadline=None)
 def test_what_is_lost_is_what_too_few_have_submitted(events, listed):
     submissions, tenant = gathered(events, 1)
     vouched = np.isin(np.arange(QUERIES), list(listed))

@@ -31,7 +31,7 @@ STEPS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     start=st.dictionaries(PHRASES, st.integers(0, 20), max_size=6),
     steps=STEPS,

@@ -264,7 +264,7 @@ def test_a_log_without_information_is_not_made_worse(catalogue):
     assert np.mean(gains[PAPER]) < -0.003  # the harm that the gate is there to prevent
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(effect=st.sampled_from([-0.1, 0.1]), seed=st.integers(0, 1000))
 def test_the_gate_opens_for_a_gain_and_closes_for_a_loss(effect, seed):
     rng = np.random.default_rng(seed)

@@ -3,7 +3,7 @@ import mmap
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from telic.completion import PrefixIndex, fold
@@ -55,7 +55,6 @@ def build(entries, **options):
     return PrefixIndex.build([p for p, _ in entries], [w for _, w in entries], **options)
 
 
-@settings(deadline=None)
 @given(
     entries,
     st.lists(texts | st.just("\ud800") | st.text(), max_size=5),

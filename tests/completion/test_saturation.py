@@ -25,7 +25,6 @@ from telic.simulate import SETTINGS, read_catalogue, simulate_typists
 numbers = st.floats(-50, 50)
 
 
-@settings(deadline=None)
 @given(st.lists(numbers, min_size=D + 1, max_size=D + 1), st.floats(0.01, 20))
 def test_bounded_feedback_keeps_its_sign_and_its_parts_their_shares(parts, bound):
     parts = np.array([parts])
@@ -55,7 +54,7 @@ def test_caps_are_what_the_log_knows():
     st.booleans(),
     st.sampled_from([1.0, -np.inf, np.inf]),
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_the_kernel_of_a_keystroke_weighs_as_the_definition_does(seed, bound, capped, learn, odd):
     rng = np.random.default_rng(seed)
     caps = rng.uniform(0.1, 2, D) if capped else np.full(D, np.inf)
@@ -72,7 +71,7 @@ def test_the_kernel_of_a_keystroke_weighs_as_the_definition_does(seed, bound, ca
 
 
 @given(st.integers(0, 10_000), st.sampled_from([0.3, 2.0, np.inf]), st.booleans())
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_no_list_and_no_composition_moves_more_than_the_limits(seed, bound, capped):
     rng = np.random.default_rng(seed)
     weights, deviations = rng.normal(size=D), rng.uniform(0.5, 2, D)

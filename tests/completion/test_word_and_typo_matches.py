@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from telic.completion import Completer, fit_files
@@ -91,7 +91,6 @@ def test_own_queries_are_found_by_their_words_and_weigh_more(box):
     own=st.lists(st.text("ab c", min_size=1, max_size=8), max_size=6),
     typed=st.text("ab c", max_size=6),
 )
-@settings(deadline=None)
 def test_own_words_by_their_definition(own, typed):
     tokens = words_of(typed)
     expected = [

@@ -74,7 +74,7 @@ LETTERS = st.sampled_from(["a", "b", "c", "A", " ", "-", "é", "ж", "字", "が
 PHRASES = st.lists(LETTERS, min_size=1, max_size=14).map("".join).filter(fold)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     entries=st.lists(st.tuples(PHRASES, st.integers(0, 30).map(float)), min_size=1, max_size=12),
     typed=st.lists(LETTERS, max_size=12).map("".join),
@@ -97,7 +97,7 @@ def test_the_word_index_equals_brute_force(entries, typed, cut, k, unit, typos, 
             assert ids.tolist() == [id for id, _ in expected]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     words=st.sets(st.text("abcé字", min_size=1, max_size=9), min_size=1, max_size=40),
     token=st.text("abcé字", min_size=1, max_size=9),
@@ -188,7 +188,7 @@ def test_without_words_nothing_is_found(phrases):
     assert WordIndex.build(index).top(index, "a")[0].tolist() == []
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     entries=st.lists(
         st.tuples(PHRASES, st.integers(0, 30).map(float), st.sampled_from(["x", "y", None])),

@@ -198,7 +198,7 @@ def rows_of(log):
     ]
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(logs())
 def test_the_flat_arrays_hold_what_the_rows_held(rows):
     schema = pa.schema([pa.field(field.name, backwards(field.type)) for field in COMPOSITIONS])

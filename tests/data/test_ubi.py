@@ -118,7 +118,7 @@ def test_records_keep_the_published_schema(selected):
 words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=6)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(
     st.lists(
         st.tuples(

@@ -30,7 +30,7 @@ def by_pairs(y, scores, weight):
 
 
 @given(ROWS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_auc_is_the_share_of_pairs_ranked_right(rows):
     y, scores, weight = (np.array(column) for column in zip(*rows, strict=True))
     assert roc_auc(y, scores) == pytest.approx(by_pairs(y, scores, np.ones(y.size)), abs=1e-12)
@@ -41,7 +41,7 @@ def test_auc_is_the_share_of_pairs_ranked_right(rows):
 
 
 @given(ROWS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_partial_auc_is_an_integral_of_the_roc_curve(rows):
     y, scores, _ = (np.array(column) for column in zip(*rows, strict=True))
     assert partial_auc(y, scores, fpr=(0, 1)) == pytest.approx(roc_auc(y, scores), abs=1e-12)

@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
 from telic.evaluate import standard_deviations
 
 
-@settings(deadline=None)
 @given(
     st.integers(2, 300),
     st.floats(-300, 300).map(lambda power: 10.0**power),
@@ -24,7 +23,6 @@ def test_it_is_the_standard_deviation_at_any_scale(n, scale, seed, zeros):
         np.testing.assert_allclose(standard_deviations(table), X.std(axis=0) * scale, rtol=1e-12)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 500), st.floats(1e-300, 1e300), st.sampled_from([-1.0, 1.0]))
 def test_a_constant_column_has_none(n, value, sign):
     X = np.full((n, 1), sign * value)

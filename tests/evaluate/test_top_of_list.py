@@ -21,14 +21,14 @@ def columns(rows):
 
 
 @given(ROWS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_average_precision_is_scikit_learns(rows):
     y, scores = columns(rows)
     assert average_precision(y, scores) == pytest.approx(average_precision_score(y, scores))
 
 
 @given(ROWS.filter(lambda rows: len(rows) <= 6), st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_precision_at_k_is_the_mean_over_all_orders_of_ties(rows, data):
     y, scores = columns(rows)
     k = data.draw(st.integers(1, len(y)))
@@ -39,7 +39,7 @@ def test_precision_at_k_is_the_mean_over_all_orders_of_ties(rows, data):
 
 
 @given(ROWS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_two_way_partial_auc_is_that_of_the_lowest_positives_and_highest_negatives(rows):
     y, scores = columns(rows)
     ranks = np.argsort(np.argsort(scores, kind="stable"))  # no ties, which a range would cut

@@ -136,7 +136,7 @@ def build(rows, *, duplicates="sum"):
 
 
 @given(rows=pairs)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_rows_are_sorted_sums_of_what_was_given(rows):
     network = build(rows)
     network.validate()
@@ -150,7 +150,7 @@ def test_rows_are_sorted_sums_of_what_was_given(rows):
 
 
 @given(rows=pairs, chosen=st.lists(st.integers(0, 6), unique=True, min_size=1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_an_induced_network_is_a_block_of_the_matrix(rows, chosen):
     network = build(rows)
     part = induced(network, {"user": np.array(chosen)})

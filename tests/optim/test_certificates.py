@@ -154,7 +154,7 @@ def is_bound(case, coef, intercept, gap, best, name):
     loss=st.sampled_from(LOSSES),
     passes=st.sampled_from([1, 3, 20, 200]),
 )
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 def test_no_gap_is_smaller_than_the_true_one(seed, loss, passes):
     case = Case(seed, loss)
     results = {}
@@ -178,7 +178,7 @@ def test_no_gap_is_smaller_than_the_true_one(seed, loss, passes):
 
 
 @given(seed=st.integers(0, 2**32 - 1), cv=st.booleans(), regression=st.booleans())
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=15, derandomize=True)
 def test_the_gap_of_an_estimator_is_that_of_its_objective(seed, cv, regression):
     case = Case(seed, "squared" if regression else "logistic")
     case.groups, case.has_b = None, True
@@ -288,7 +288,7 @@ def test_the_rounding_of_a_far_intercept_is_part_of_the_gap():
     method=st.sampled_from(["gram", "prox_newton"]),
     passes=st.sampled_from([1, 3, 200]),
 )
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 def test_no_gap_along_a_path_is_smaller_than_the_true_one(seed, loss, method, passes):
     """What goes on from one penalty to the next must not be what the next is certified by."""
     case = Case(seed, loss)

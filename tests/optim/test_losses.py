@@ -19,7 +19,7 @@ def targets(loss):
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_the_gradient_is_the_slope_of_the_value_and_the_curvature_its_slope(loss):
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(z=numbers, y=targets(loss))
     def check(z, y):
         h = 1e-5
@@ -39,7 +39,7 @@ def test_the_gradient_is_the_slope_of_the_value_and_the_curvature_its_slope(loss
 def test_the_conjugate_is_the_largest_difference_from_a_line(loss):
     """Fenchel-Young: equality at the derivative, inequality everywhere else."""
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(z=numbers, other=numbers, y=targets(loss))
     def check(z, other, y):
         a = loss.gradient(z, y)

@@ -11,7 +11,7 @@ from telic.optim.penalties import ElasticNet, group_penalty, soft
 weights = st.floats(0, 3)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(z=st.floats(-5, 5), step=st.floats(1e-3, 5), l1=weights, l2=weights)
 def test_the_prox_minimises_its_definition(z, step, l1, l2):
     def objective(u):
@@ -21,7 +21,7 @@ def test_the_prox_minimises_its_definition(z, step, l1, l2):
     assert objective(best) <= objective(np.linspace(z - 6, z + 6, 2001)).min() + 1e-9
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 99), step=st.floats(1e-2, 5), l1=weights, l2=weights)
 def test_the_group_prox_minimises_its_definition(seed, step, l1, l2):
     rng = np.random.default_rng(seed)
@@ -63,7 +63,7 @@ def test_groups_of_one_are_the_l1_norm():
     np.testing.assert_allclose(alone.prox(w, 0.5), ElasticNet(0.7, 0.2).prox(w, 0.5))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     w=st.floats(-3, 3),
     g=st.floats(-2, 2),

@@ -33,7 +33,7 @@ def options(rng, network):
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 def test_candidate_sets_are_those_of_the_recursion_over_several_types(seed):
     rng = np.random.default_rng(seed)
     network = random_network(rng, random_schema(rng), int(rng.integers(2, 8)))
@@ -50,7 +50,7 @@ def test_candidate_sets_are_those_of_the_recursion_over_several_types(seed):
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 def test_risk_counts_the_views_that_differ(seed):
     rng = np.random.default_rng(seed)
     network = random_network(rng, random_schema(rng), int(rng.integers(2, 12)), density=0.2)
@@ -62,7 +62,7 @@ def test_risk_counts_the_views_that_differ(seed):
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 def test_no_attack_finds_somebody_who_is_not_alone(seed):
     rng = np.random.default_rng(seed)
     network = random_network(rng, random_schema(rng), int(rng.integers(2, 12)), density=0.2)
@@ -78,7 +78,7 @@ def test_no_attack_finds_somebody_who_is_not_alone(seed):
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 def test_the_slow_way_of_splitting_tells_the_same_apart_step_by_step(seed):
     rng = np.random.default_rng(seed)
     network = random_network(

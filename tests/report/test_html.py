@@ -61,9 +61,7 @@ markup = st.text(
 )
 
 
-@settings(
-    max_examples=25, deadline=None, derandomize=True, phases=[Phase.generate]
-)  # quick to fail
+@settings(max_examples=25, derandomize=True, phases=[Phase.generate])  # quick to fail
 @given(st.lists(st.tuples(st.sampled_from("T6"), markup).map("".join), min_size=13, max_size=13))
 def test_everything_given_is_read_as_it_was_given_and_makes_no_element(texts):
     places = [f"T({place})" for place in range(len(texts))]

@@ -262,9 +262,7 @@ text = st.text(max_size=40) | st.text(
 )
 
 
-@examples(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     parameters=st.dictionaries(
         st.sampled_from(["q", "user", "composition", "t", "explain", "x"]), text

@@ -146,9 +146,7 @@ requests = st.lists(
 )
 
 
-@examples(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(requests, st.integers(1, 4))
 def test_the_longest_idle_makes_room_and_the_idle_expire(make, clock, requests, max_open):
     """Against the definition: of those touched within a minute, the last `max_open`."""

@@ -38,7 +38,7 @@ def api(completer, tmp_path_factory):
 
 @pytest.mark.parametrize(("method", "path"), list(ANSWERS))
 def test_answers_are_as_described(api, method, path):
-    @examples(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+    @examples(max_examples=12, suppress_health_check=list(HealthCheck))
     @given(case=api[path][method].as_strategy())
     def ask(case):
         case.call_and_validate(checks=CHECKS)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference.signals import Oracle, grams, words
 
@@ -75,7 +75,6 @@ def test_the_largest_counts_are_found_across_blocks():
 texts = st.text("ab é-", max_size=12).map(fold)
 
 
-@settings(deadline=None)  # the first one compiles
 @given(texts, texts)
 def test_what_two_texts_share(one, other):
     for made, sets in ((word_set, words), (gram_set, grams)):
@@ -96,7 +95,6 @@ def plain_words(text):
     return found
 
 
-@settings(deadline=None)
 @given(
     st.floats(0, 1e6),
     st.floats(0, 1e6),

@@ -104,7 +104,7 @@ def check(X, y, loss, A, c, l1, l2, s, intercept, found, *others):
     return given - best
 
 
-@settings(deadline=None, max_examples=150, derandomize=True, phases=[Phase.generate])
+@settings(max_examples=150, derandomize=True, phases=[Phase.generate])
 @given(
     cases(),
     st.sampled_from(METHODS),
@@ -144,7 +144,7 @@ def test_no_gap_is_smaller_than_the_distance_from_the_optimum(case, method, pass
     check(X, y, loss, A, c, l1, l2, s, intercept, point, exact)
 
 
-@settings(deadline=None, max_examples=25, derandomize=True, phases=[Phase.generate])
+@settings(max_examples=25, derandomize=True, phases=[Phase.generate])
 @given(st.integers(0, 10**6), st.sampled_from([1, 5, 400]), st.sampled_from(METHODS[:4]))
 def test_no_gap_of_another_b_is_too_small(seed, passes, method):
     """The optimum is that of x alone: B is invertible, so that y = B⁻¹(c − Ax)."""
@@ -178,7 +178,7 @@ def test_no_gap_of_another_b_is_too_small(seed, passes, method):
     assert not found.converged or found.gap <= 1e-9 * nothing * (1 + 1e-9)
 
 
-@settings(deadline=None, max_examples=25, derandomize=True, phases=[Phase.generate])
+@settings(max_examples=25, derandomize=True, phases=[Phase.generate])
 @given(st.integers(0, 10**6), st.sampled_from([1, 5, 200]), st.sampled_from(["newton", "auto"]))
 def test_no_gap_under_bounds_is_too_small(seed, passes, x_step):
     """Weights between bounds, some without a lower one: SciPy's bounded least squares knows."""
@@ -215,7 +215,7 @@ def test_no_gap_under_bounds_is_too_small(seed, passes, x_step):
         )
 
 
-@settings(deadline=None, max_examples=30, derandomize=True, phases=[Phase.generate])
+@settings(max_examples=30, derandomize=True, phases=[Phase.generate])
 @given(st.integers(0, 10**6), st.sampled_from(LOSSES), st.booleans())
 def test_every_lower_bound_lies_below_every_point(seed, loss, other_b):
     """Any mix of penalties and bounds: P(x) − gap of one point refutes no P(x) of another."""
@@ -327,7 +327,7 @@ def test_small_problems_are_solved_to_rounding():
         np.testing.assert_allclose(again.coef_, model.coef_, rtol=1e-8, atol=1e-12)
 
 
-@settings(deadline=None, max_examples=15, derandomize=True, phases=[Phase.generate])
+@settings(max_examples=15, derandomize=True, phases=[Phase.generate])
 @given(st.integers(0, 3), st.integers(0, 10**6), st.sampled_from([1, 3, 500]), st.booleans())
 def test_the_gap_of_a_trend(order, seed, passes, weighted):
     rng = np.random.default_rng(seed)
@@ -350,7 +350,7 @@ def test_the_gap_of_a_trend(order, seed, passes, weighted):
         assert model.stopped_ == "tolerance"
 
 
-@settings(deadline=None, max_examples=10, derandomize=True, phases=[Phase.generate])
+@settings(max_examples=10, derandomize=True, phases=[Phase.generate])
 @given(st.integers(0, 10**6), st.sampled_from([1, 4]), st.sampled_from(["logistic", "huber"]))
 def test_the_gap_of_a_consensus(seed, rounds, loss):
     rng = np.random.default_rng(seed)

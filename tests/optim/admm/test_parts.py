@@ -36,7 +36,7 @@ penalties = st.fixed_dictionaries(
 GRID = np.linspace(-60, 60, 240_001)
 
 
-@settings(deadline=None, max_examples=80, derandomize=True)
+@settings(max_examples=80, derandomize=True)
 @given(penalties, number, number)
 def test_the_penalty_of_a_number_its_prox_and_its_conjugate(terms, u, v):
     """By their definitions, on a grid that ends far beyond where anything happens."""
@@ -168,7 +168,7 @@ def test_the_metrics_bound_the_hessian_and_the_rows(loss, storage):
     assert single < safe_step(problem, x_step="curvature", batch_size=5) < all_rows
 
 
-@settings(deadline=None, max_examples=60, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(st.integers(0, 10**6), st.sampled_from(["graph", "anchored", "general"]))
 def test_what_a_matrix_sees_and_what_it_does_not(seed, kind):
     rng = np.random.default_rng(seed)

@@ -20,7 +20,7 @@ from random_networks import random_network, random_schema
 
 
 @given(seed=st.integers(0, 10**6), k=st.integers(1, 4))
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 def test_at_least_k_share_all_degrees(seed, k):
     rng = np.random.default_rng(seed)
     network = random_network(rng, random_schema(rng), int(rng.integers(20, 40)), density=0.04)
@@ -70,7 +70,6 @@ def test_degrees_are_shared_jointly_where_k_degree_promises_each_alone():
     rows=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=60),
     k=st.integers(1, 7),
 )
-@settings(deadline=None)
 def test_groups_hold_k_to_2k_rows(rows, k):
     sizes = np.bincount(degree_groups(np.array(rows), k))
     assert sizes.sum() == len(rows)
@@ -82,7 +81,6 @@ def test_groups_hold_k_to_2k_rows(rows, k):
     sizes=st.lists(st.integers(2, 9), min_size=1, max_size=8),
     seed=st.integers(0, 10**6),
 )
-@settings(deadline=None)
 def test_as_many_links_begin_as_end_after_balancing(sizes, seed):
     rng = np.random.default_rng(seed)
     most = rng.integers(0, 50, (len(sizes), 2))
@@ -103,7 +101,7 @@ def test_amounts_are_made_of_coins():
     share=st.floats(0.0001, 0.9999),
     epsilon=st.floats(0.01, 20),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_no_link_shows_by_more_than_its_budget_and_the_count_is_kept(cells, share, epsilon):
     count = share * cells
     real, false = keep_chances(cells, count, epsilon)

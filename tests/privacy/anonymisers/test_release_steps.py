@@ -87,7 +87,7 @@ def test_complete_graphs_fall_to_the_reconfigured_attack_and_varying_ones_do_not
 
 
 @given(degrees=st.lists(st.integers(0, 12), min_size=1, max_size=14), k=st.integers(1, 5))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_degrees_are_shared_by_k_at_the_least_cost(degrees, k):
     degrees = np.array(degrees)
     if k > len(degrees):

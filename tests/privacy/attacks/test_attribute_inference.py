@@ -46,7 +46,7 @@ def chance(values, truth):
 
 
 @given(seed=st.integers(0, 10**6), distance=st.sampled_from([0, 1]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_guesses_are_those_made_one_by_one(seed, distance):
     rng = np.random.default_rng(seed)
     net = town(rng, int(rng.integers(2, 25)))
@@ -102,7 +102,7 @@ def with_ids(net, ids):
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30, derandomize=True)
 def test_two_releases_tell_what_both_views_tell(seed):
     rng = np.random.default_rng(seed)
     schema = random_schema(rng)

@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from telic.errors import InputError
@@ -39,7 +39,6 @@ def network(seed=0, n=80):
     losses=st.integers(0, 10**6),
     weighed=st.booleans(),
 )
-@settings(deadline=None)
 def test_measures_are_those_of_the_users_one_by_one(values, losses, weighed):
     loss = np.random.default_rng(losses).random(len(values)) if weighed else None
     found = measure(np.array(values), loss)

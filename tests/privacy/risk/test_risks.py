@@ -61,7 +61,7 @@ def exact_partitions(net, names, attributes, distance):
 
 
 @given(seed=st.integers(0, 10_000))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_risk_is_that_of_exact_refinement(seed):
     net = network(seed)
     for found in risks(net, book(net, distance=3)):
@@ -83,7 +83,7 @@ def test_risk_matches_exact_refinement_at_two_thousand_users(seed):
 
 
 @given(seed=st.integers(0, 10_000))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_risk_never_falls_with_distance_or_link_types(seed):
     table = {
         (r.links, r.distance): r.risk

@@ -38,7 +38,7 @@ def network(rng, n, density):
 
 
 @given(seed=st.integers(0, 10**6), varying=st.booleans(), share=st.sampled_from([0.0, 0.4, None]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_link_counts_by_what_links_published_alike_really_are(seed, varying, share):
     rng = np.random.default_rng(seed)
     real = network(rng, int(rng.integers(2, 9)), 0.3)

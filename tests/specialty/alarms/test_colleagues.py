@@ -76,7 +76,7 @@ def test_an_access_and_its_patient_excuse_nobody(log):
     chance=st.lists(st.integers(0, 6), min_size=1, max_size=30),
     likelier=st.sampled_from([1.0, 2.0, 5.0]),
 )
-@settings(deadline=None, max_examples=100, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 def test_the_limit_explains_most_beyond_chance(accesses, chance, likelier):
     accesses, chance = np.array(accesses, float), np.array(chance, float)
     found = limit(accesses, chance, likelier=likelier)

@@ -9,7 +9,7 @@ IDS = st.text(min_size=1, max_size=20)
 
 
 @given(IDS, st.binary(min_size=1, max_size=40), st.binary(min_size=1, max_size=40))
-@settings(deadline=None, max_examples=60, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 def test_a_pseudonym_is_the_keys_and_not_the_ids_alone(identifier, key, other):
     names = Pseudonyms(key)
     assert names(identifier) == Pseudonyms(key)(identifier)
@@ -19,7 +19,7 @@ def test_a_pseudonym_is_the_keys_and_not_the_ids_alone(identifier, key, other):
 
 
 @given(IDS)
-@settings(deadline=None, max_examples=30, derandomize=True)
+@settings(max_examples=30, derandomize=True)
 def test_without_a_key_nobody_can_repeat_the_names(identifier):
     one, two = Pseudonyms(), Pseudonyms()
     assert one(identifier) == one(identifier) != two(identifier)

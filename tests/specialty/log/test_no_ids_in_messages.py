@@ -87,7 +87,7 @@ def folder(tmp_path_factory):
 
 
 @given(st.sampled_from(sorted(TABLES)), DAMAGE, st.sampled_from(["raise", "skip"]))
-@settings(deadline=None, max_examples=100, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 def test_a_damaged_log_tells_no_ids(folder, table, damage, on_bad_row):
     for name, rows in TABLES.items():
         (folder / f"{name}.csv").write_bytes(damaged(rows, damage if name == table else []))
@@ -159,7 +159,7 @@ EXPORTS = {
 
 
 @given(st.data(), st.sampled_from(sorted(EXPORTS)), DAMAGE)
-@settings(deadline=None, max_examples=100, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 def test_a_damaged_export_tells_no_ids(tmp_path_factory, data, kind, damage):
     source = tmp_path_factory.mktemp("export")
     table = data.draw(st.sampled_from(sorted(EXPORTS[kind])))
@@ -191,7 +191,7 @@ PLACES = st.sampled_from(
 
 
 @given(PLACES, VALUES, st.integers(0, 400))
-@settings(deadline=None, max_examples=100, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 def test_a_damaged_discovery_tells_no_ids(folder, place, value, cut):
     for name, rows in TABLES.items():
         (folder / f"{name}.csv").write_bytes(damaged(rows, []))
