@@ -3,7 +3,7 @@ import pyarrow as pa
 import pytest
 
 from telic.data.compositions import read_compositions
-from telic.data.contracts import COMPOSITIONS
+from telic.data.contracts import COMPOSITIONS, OPTIONAL
 
 WORDS = (
     "new york|new jersey|newcastle|new york times|news|paris|paris-nord|parma|são paulo|st. ives"
@@ -40,9 +40,7 @@ def toy_table(seed=0, users=5, compositions=16, phrases=None, list_length=5):
                     "keystrokes": keystrokes,
                 }
             )
-    schema = pa.schema(
-        [field for field in COMPOSITIONS if field.name not in ("installed", "opened")]
-    )
+    schema = pa.schema([field for field in COMPOSITIONS if field.name not in OPTIONAL[1:]])
     return pa.Table.from_pylist(rows, schema=schema)
 
 

@@ -1,6 +1,7 @@
 """What k users must have submitted before others see it: people and networks, by definition."""
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -90,7 +91,7 @@ def test_many_ids_from_one_network_are_one(flooded, tmp_path):
 def test_networks_count_beside_a_composition_log_too(flooded, make_table, tmp_path):
     composed = tmp_path / "composed.parquet"
     pq.write_table(make_table(0, phrases=["green", "grey"]), composed)
-    with pytest.raises(InputError, match="leave its column 'tenant' out"):
+    with pytest.raises(InputError, match="leave the column 'tenant' out"):
         fit_files(composed, flooded, min_compositions=4)
     rows = [line.split(",") for line in flooded.read_text().splitlines()]
     flooded.write_text("\n".join(",".join([*row[:3], row[4]]) for row in rows))
@@ -190,3 +191,28 @@ def test_a_mix_is_learned_where_a_tenant_could_be_suggested_anything(tmp_path):
 
     assert opened("shop", "shop", "shop")
     assert not opened("shop", "club", "shop")
+
+
+def of_groups(table, **columns):
+    for name, values in columns.items():
+        table = table.append_column(name, pa.array(values, pa.string()))
+    return table
+
+
+def test_a_composition_logs_own_networks_and_tenants_count(make_table, tmp_path):
+    whole = make_table(0, phrases=["green", "grey"])
+    log, n = tmp_path / "log.parquet", len(whole)
+    pq.write_table(of_groups(whole, network=["192.0.2.0"] * n), log)
+    assert fit_files(log, min_compositions=4).suggest("gr") == []  # all may be one person
+    pq.write_table(of_groups(whole, network=whole["user"].to_pylist()), log)
+    both = {one.text for one in fit_files(log, min_compositions=4).suggest("gr")}
+    assert both == {"green", "grey"}
+    pq.write_table(of_groups(whole, tenant=[None] * (n - 1) + ["shop"]), log)
+    with pytest.raises(InputError, match="export-log --tenant"):
+        fit_files(log, min_compositions=4)
+    # Too few compositions to learn from feedback: a query log, whose tenants are told apart.
+    tenants = ["shop" if query == "green" else "club" for query in whole["query"].to_pylist()]
+    pq.write_table(of_groups(whole, tenant=tenants), log)
+    completer = fit_files(log, min_compositions=10**6)
+    found = completer.compose(completer.user(), where={"tenant": "shop"}).suggest("gr", at=0.0)
+    assert {one.text for one in found} == {"green"}

@@ -9,13 +9,11 @@ from hypothesis import strategies as st
 
 from telic.data.composition_rows import MAX_LIST
 from telic.data.compositions import read_compositions
-from telic.data.contracts import COMPOSITIONS, MAX_TEXT
+from telic.data.contracts import COMPOSITIONS, MAX_TEXT, OPTIONAL
 from telic.errors import InputError
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
-SCHEMA = pa.schema(
-    [f.with_nullable(True) for f in COMPOSITIONS if f.name not in ("installed", "opened")]
-)
+SCHEMA = pa.schema([f.with_nullable(True) for f in COMPOSITIONS if f.name not in OPTIONAL[1:]])
 
 
 def at(seconds):

@@ -1,7 +1,10 @@
 """The whole circle: serve, type, export, fit, evaluate, and serve what was learned."""
 
+import json
 import time
 from dataclasses import replace
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
 
 import numpy as np
 import pytest
@@ -12,8 +15,10 @@ from typer.testing import CliRunner
 from telic.cli import app
 from telic.completion import Completer, fit_files
 from telic.data import read_compositions
-from telic.data.ubi import read_ubi
+from telic.data.ubi import of_tenant, read_ubi
+from telic.errors import InputError
 from telic.serve import Settings, create_app, serving
+from telic.serve.callers.tenants import add_key
 
 BASE = "http://127.0.0.1:8000"
 
@@ -71,6 +76,54 @@ def test_what_is_typed_in_a_box_of_titles_makes_a_box_with_feedback(telic, tmp_p
         assert (about["records"], about["trained_on"]) == ("nobody", "a log of real searches")
         first = client.get("/suggest", params={"q": "te"}).json()[1][0]
     assert first == "tent"  # the last of the list of titles
+
+
+def test_tenants_are_told_apart_and_networks_counted_in_what_is_recorded(
+    completer, telic, tmp_path
+):
+    recorded, log = tmp_path / "recorded", tmp_path / "log.parquet"
+    file = tmp_path / "keys.toml"
+    keys = {name: add_key(file, name) for name in ("shop", "club")}
+    settings = replace(
+        Settings.beside(tmp_path / "box"),
+        port=0,
+        record=str(recorded),
+        record_networks=True,
+        proxies=("127.0.0.1",),
+        keys=str(file),
+    )
+    typed = (("shop", "sorbet", 3), ("shop", "spam", 1), ("club", "salt", 3))
+    with serving(completer, settings) as address:
+
+        def ask(path, key, network, body=None):
+            headers = {"Authorization": f"Bearer {key}", "X-Forwarded-For": f"192.0.2.{network}"}
+            if body is not None:
+                headers["Content-Type"] = "application/json"
+            request = Request(address + path, body and json.dumps(body).encode(), headers)
+            with urlopen(request, timeout=30) as answer:
+                assert answer.status == 200
+
+        for tenant, query, networks in typed:
+            for n in range(3):
+                who = {"user": f"u{n}", "composition": query}
+                for length in (1, 2, 3):
+                    given = urlencode(who | {"q": query[:length], "consent": 1})
+                    ask(f"/suggest?{given}", keys[tenant], n % networks)
+                ask("/submit", keys[tenant], n % networks, who | {"query": query})
+    telic("completion", "export-log", recorded, log)
+    whole = fit_files(log)
+
+    def suggested(box, **where):
+        found = box.compose(box.user(), where=where).suggest("s", at=0.0)
+        return {one.text for one in found}
+
+    assert suggested(whole, tenant="shop") == {"sorbet"}  # spam came from one network
+    assert suggested(whole, tenant="club") == {"salt"}
+    telic("completion", "export-log", recorded, log, "--tenant", "shop", "--overwrite")
+    assert set(read_compositions(log).users) == {f"shop:u{n}" for n in range(3)}
+    assert suggested(fit_files(log)) == {"sorbet"}
+    with pytest.raises(InputError, match="of tenant 'pub', but of club, shop"):
+        of_tenant(read_ubi(recorded)[0], "pub", recorded)
 
 
 @pytest.fixture

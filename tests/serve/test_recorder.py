@@ -9,7 +9,7 @@ import pytest
 
 from telic.data.ubi import read_ubi
 from telic.errors import InputError
-from telic.serve.state.recorder import Recorder, erase, recorded
+from telic.serve.state.recorder import Recorder, erase, network_digest, recorded
 
 
 def started(*given, **limits):
@@ -132,3 +132,37 @@ def test_records_are_lines_of_json(tmp_path):
     recorder.close()
     for file in recorded(tmp_path):
         assert all(isinstance(json.loads(line), dict) for line in file.read_text().splitlines())
+
+
+def test_networks_are_recorded_by_digests_that_take_the_folders_key(tmp_path):
+    first = started(tmp_path / "log", networks=True)
+    another = started(tmp_path / "log", networks=True)  # a worker beside it
+    plain = started(tmp_path / "log")
+    addresses = ["192.0.2.7", "192.0.2.7", "192.0.2.8", "2001:db8::1", "2001:db8::2", ""]
+    for number, address in enumerate(addresses):
+        recorder = (first, another)[number % 2]
+        typing = recorder.begin(f"u{number}", address=address, tenant="shop" if number else None)
+        recorder.keystroke(typing, "s", 0.0, ["soup"])
+        typing = recorder.again(typing, 1.0)
+        recorder.keystroke(typing, "so", 2.0, ["soup"])
+        recorder.submission(typing, "soup")
+    typing = plain.begin("ada", address="192.0.2.7")
+    plain.keystroke(typing, "s", 0.0, ["soup"])
+    plain.submission(typing, "soup")
+    for recorder in (first, another, plain):
+        recorder.close()
+    table, _ = read_ubi(tmp_path / "log")
+    found = {row["user"]: row for row in table.to_pylist()}
+    a, b, c, d, e, f = (found[f"u{number}"]["network"] for number in range(6))
+    assert a == b
+    assert d == e  # one subscriber's
+    assert len({a, c, d, f, found["ada"]["network"]}) == 4
+    assert f is None
+    assert found["u0"]["tenant"] is None
+    assert found["u1"]["tenant"] == "shop"
+    key = tmp_path / "log" / "network.key"
+    assert a == network_digest("192.0.2.7", key.read_bytes())
+    assert a != network_digest("192.0.2.7", b"another" * 4)
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    assert sorted(file.name for file in (tmp_path / "log").glob("network*")) == ["network.key"]
+    assert "192.0.2" not in "".join(file.read_text() for file in recorded(tmp_path / "log"))

@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from telic.data.contracts import COMPOSITIONS
+from telic.data.contracts import COMPOSITIONS, OPTIONAL
 from telic.simulate import marginals
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -25,7 +25,7 @@ def composition(number, query, selected, *keys, dwells):
 
 
 def test_marginals_by_hand():
-    schema = pa.schema([f for f in COMPOSITIONS if f.name not in ("installed", "opened")])
+    schema = pa.schema([f for f in COMPOSITIONS if f.name not in OPTIONAL[1:]])
     table = pa.Table.from_pylist(
         [
             # Shown second at "f", skipped, selected first at "fa".

@@ -236,6 +236,9 @@ def forget(
 def export_log(
     recorded: Annotated[Path, typer.Argument(help="Folder that the service recorded to.")],
     out: Annotated[Path, typer.Argument(help="Composition log to write: a .parquet file.")],
+    tenant: Annotated[
+        str | None, typer.Option(help="Only this tenant's compositions: a log of its own.")
+    ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
@@ -243,12 +246,14 @@ def export_log(
     import pyarrow.parquet as pq
 
     from telic.data import atomic_path, check_output
-    from telic.data.ubi import read_ubi
+    from telic.data.ubi import of_tenant, read_ubi
 
     check_output(out, reads=[recorded], overwrite=overwrite)
     if out.suffix.lower() != ".parquet":
         raise InputError(f"{out}: a composition log is a .parquet file. Name one.")
     table, left_out = read_ubi(recorded)
+    if tenant is not None:
+        table = of_tenant(table, tenant, recorded)
     with atomic_path(out) as temporary:
         pq.write_table(table, temporary)
     facts = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from telic.data.contracts import COMPOSITIONS, TIMESTAMP
+from telic.data.contracts import COMPOSITIONS, OPTIONAL, TIMESTAMP
 from telic.data.pieces import open_pieces
 from telic.data.tables import describe, is_text, read_table
 from telic.errors import InputError
@@ -54,7 +54,7 @@ def read_amazon_qac(source: str | Path | pa.Table) -> pa.Table:
         ]
     )
     out, number = [], 0
-    columns = [f for f in COMPOSITIONS if f.name not in ("selected", "installed", "opened")]
+    columns = [f for f in COMPOSITIONS if f.name not in OPTIONAL]
     for piece in pieces:
         if not test and "prefixes" in piece.column_names and is_text(piece["prefixes"].type):
             lists = [None if t is None else json.loads(t) for t in piece["prefixes"].to_pylist()]

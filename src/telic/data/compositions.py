@@ -1,6 +1,6 @@
 """The composition log (data contract 1) as flat arrays, every row checked."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -16,7 +16,7 @@ from telic.data.composition_rows import (
     starts_of,
     take_ranges,
 )
-from telic.data.contracts import COMPOSITIONS, SIMULATED
+from telic.data.contracts import COMPOSITIONS, GROUPS, OPTIONAL, SIMULATED
 from telic.data.tables import describe, read_table
 from telic.errors import InputError
 
@@ -74,6 +74,8 @@ class CompositionLog:
     """Whether the file says that its people were simulated."""
     skipped: dict[str, int]
     """Rows left out by ``on_bad_row="skip"``: reason → count."""
+    groups: dict[str, tuple[list[str | None], np.ndarray]] = field(default_factory=dict)
+    """Tenants and networks, where the log says them: as of `telic.data.queries.QueryLog`."""
 
     def __len__(self) -> int:
         return len(self.query)
@@ -110,7 +112,7 @@ def read_compositions(
     >>> [log.phrases[q] for q in log.shown]
     ['facebook', 'facetime']
     """
-    table = read_table(source, COMPOSITIONS, optional={"installed", "opened", "selected"})
+    table = read_table(source, COMPOSITIONS, optional=set(OPTIONAL))
     name = describe(source)
     if not len(table):
         raise InputError(f"{name}: holds no composition. Expected one row per composition.")
@@ -184,4 +186,16 @@ def _log(
         opened_at=opened_at[opened],
         simulated=simulated,
         skipped=skipped,
+        groups=_groups(table, order),
     )
+
+
+def _groups(table: pa.Table, order: np.ndarray) -> dict[str, tuple[list[str | None], np.ndarray]]:
+    """Return the distinct values of each column of groups and the position of each row's."""
+    found = {}
+    for name in GROUPS:
+        if name in table.column_names:
+            coded = column_of(table, name).dictionary_encode(null_encoding="encode")
+            place = coded.indices.to_numpy(zero_copy_only=False).astype(np.int32)
+            found[name] = (coded.dictionary.to_pylist(), place[order])
+    return found

@@ -24,9 +24,11 @@ COMPOSITIONS = pa.schema(
         pa.field("keystrokes", pa.list_(KEYSTROKE), nullable=False),
         pa.field("installed", pa.list_(INSTALLED_APP)),
         pa.field("opened", pa.list_(OPENED_APP)),
+        pa.field("tenant", pa.string()),
+        pa.field("network", pa.string()),
     ]
 )
-"""One row per query composition. `installed` and `opened` may be absent."""
+"""One row per query composition, as far as `OPTIONAL` columns are there."""
 
 QUERIES = pa.schema(
     [
@@ -37,6 +39,11 @@ QUERIES = pa.schema(
     ]
 )
 """A query log for popularity. `user` and `count` (default 1) may be absent."""
+
+GROUPS = ("tenant", "network")
+"""Columns of either log that say more of a user: whose the user is, and where."""
+OPTIONAL = ("selected", "installed", "opened", *GROUPS)
+"""Columns that a composition log need not have."""
 
 MAX_TEXT = 1000
 """Longest query, prefix or suggestion accepted, in characters."""

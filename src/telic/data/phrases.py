@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from telic.data.bad_rows import BadRows, OnBadRow
 from telic.data.composition_rows import lengths_of
-from telic.data.contracts import MAX_TEXT, TIMESTAMP
+from telic.data.contracts import GROUPS, MAX_TEXT, TIMESTAMP
 from telic.data.file_kinds import Shape
 from telic.data.pieces import Pieces
 from telic.data.queries import MAX_COUNT, QueryLog
@@ -84,10 +84,6 @@ def read_list(pieces: Pieces, shape: Shape, *, on_bad_row: OnBadRow = "raise") -
         np.concatenate(numbers),
         skipped,
     )
-
-
-GROUPS = ("tenant", "network")
-"""Roles of a query log that say more of a user."""
 
 
 def read_query_log(pieces: Pieces, shape: Shape, *, on_bad_row: OnBadRow = "raise") -> QueryLog:

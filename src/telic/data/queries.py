@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from telic.data.compositions import CompositionLog
 from telic.data.contracts import MAX_TEXT, QUERIES
 from telic.data.tables import describe, one_chunk, read_table, unmatchable
 from telic.errors import InputError
@@ -86,7 +87,9 @@ def read_queries(source: str | Path | pa.Table) -> QueryLog:
     return QueryLog(queries, query, at, users, user, count)
 
 
-def joined_group(logs: Sequence[QueryLog], name: str) -> tuple[list[str], np.ndarray]:
+def joined_group(
+    logs: Sequence[QueryLog | CompositionLog], name: str
+) -> tuple[list[str], np.ndarray]:
     """Return the distinct tenants or networks of logs, and each submission's; -1 where unknown."""
     numbers: dict[str | None, int] = {None: -1}
     parts = [np.empty(0, np.int64)]

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from telic.data.contracts import COMPOSITIONS, KEYSTROKE, TIMESTAMP
+from telic.data.contracts import COMPOSITIONS, GROUPS, KEYSTROKE, OPTIONAL, TIMESTAMP
 from telic.data.tables import times_of
 from telic.errors import InputError
 
@@ -44,6 +44,7 @@ _QUERY = pa.schema(
                     ("keystroke", pa.int64()),
                     ("arm", pa.string()),
                     ("propensity", pa.float64()),
+                    *((name, pa.string()) for name in GROUPS),
                 ]
             ),
         ),
@@ -78,9 +79,12 @@ def keystroke_record(
     at: datetime,
     shown: list[str],
     arm: Arm | None = None,
+    tenant: str | None = None,
+    network: str | None = None,
 ) -> dict[str, Any]:
     """Return the query record of one keystroke, the first being number 1."""
-    drawn = {"arm": arm.name, "propensity": arm.propensity} if arm else {}
+    more = {"arm": arm.name, "propensity": arm.propensity} if arm else {}
+    more |= {name: of for name, of in (("tenant", tenant), ("network", network)) if of}
     return {
         "application": APPLICATION,
         "query_id": f"{composition}.{number}",
@@ -89,7 +93,7 @@ def keystroke_record(
         "timestamp": _written(at),
         "object_id_field": "phrase",
         "query_response_hit_ids": shown,
-        "query_attributes": {"composition": composition, "keystroke": number} | drawn,
+        "query_attributes": {"composition": composition, "keystroke": number} | more,
     }
 
 
@@ -130,8 +134,8 @@ def read_ubi(folder: str | Path) -> tuple[pa.Table, dict[str, int]]:
     -------
     compositions : pyarrow.Table
         In the order of their submission, with the schema `telic.data.contracts.COMPOSITIONS` less
-        the columns of apps, which UBI has no place for; where arms of a trial were recorded,
-        ``arm`` and ``propensity`` besides.
+        the columns of apps, which UBI has no place for; ``tenant`` and ``network`` where they were
+        recorded, and ``arm`` and ``propensity`` where arms of a trial were.
     left_out : dict of str to int
         Why what is recorded is not in it → how often.
 
@@ -181,6 +185,22 @@ def read_ubi(folder: str | Path) -> tuple[pa.Table, dict[str, int]]:
     except pa.ArrowException as error:
         raise InputError(f"{folder}: holds a time or text that is none ({error}).") from None
     return found, {why: n for why, n in left_out.items() if n}
+
+
+def of_tenant(table: pa.Table, tenant: str, folder: str | Path) -> pa.Table:
+    """Return one tenant's compositions of those that `read_ubi` found: a log of its own.
+
+    Raises
+    ------
+    InputError
+        If it has none, naming the folder and the tenants that have.
+    """
+    there = "tenant" in table.column_names
+    found = table.filter(pc.equal(table["tenant"], tenant).fill_null(False)) if there else table
+    if not there or not len(found):
+        named = ", ".join(sorted(set(table["tenant"].to_pylist()) - {None})) if there else "nobody"
+        raise InputError(f"{folder}: holds no composition of tenant {tenant!r}, but of {named}.")
+    return found.drop_columns("tenant")
 
 
 def _joined(queries: pa.Table, events: pa.Table, left_out: Counter[str]) -> pa.Table:
@@ -236,11 +256,12 @@ def _joined(queries: pa.Table, events: pa.Table, left_out: Counter[str]) -> pa.T
             "selected": position.cast(pa.int16()),
             "keystrokes": pa.ListArray.from_arrays(offsets, keystrokes),
         },
-        schema=pa.schema([f for f in COMPOSITIONS if f.name not in ("installed", "opened")]),
+        schema=pa.schema([f for f in COMPOSITIONS if f.name not in OPTIONAL[1:]]),
     )
-    drawn = of["query_attributes"].combine_chunks()
-    for name in ("arm", "propensity") if drawn.field("arm").null_count < len(drawn) else ():
-        found = found.append_column(name, drawn.field(name))
+    said = of["query_attributes"].combine_chunks()
+    for name in (*GROUPS, "arm", "propensity"):
+        if said.field(name).null_count < len(said):
+            found = found.append_column(name, said.field(name))
     return found
 
 

@@ -94,6 +94,7 @@ class Service(Starlette):
                 days=settings.record_days,
                 megabytes=settings.record_megabytes,
                 arm=arm,
+                networks=settings.record_networks,
             )
         sessions = Sessions(completer, self.journal, settings, self.metrics, self.recorder)
         names = {"127.0.0.1", "localhost", "::1", settings.host, *settings.names}

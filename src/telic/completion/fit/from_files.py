@@ -140,10 +140,11 @@ def fit_files(
     if log is not None:
         longest = int(np.bincount(log.user).max())
         if longest >= min_compositions:
-            if joined_group(sources.logs, "tenant")[0]:
+            if joined_group([log, *sources.logs], "tenant")[0]:
                 raise InputError(
-                    "a query log names tenants, whose queries a model of a composition log would "
-                    "mix. Fit on the query log alone, or leave its column 'tenant' out."
+                    "a log names tenants, whose queries a model of a composition log would mix. "
+                    "Fit each tenant's own compositions (telic completion export-log --tenant "
+                    "NAME), or leave the column 'tenant' out."
                 )
             others = [*sources.logs, *([as_catalogue(sources.listed)] if sources.listed else [])]
             queries = joined_logs(others) if others else None

@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 
 from telic.data.bad_rows import OnBadRow
 from telic.data.compositions import CompositionLog, read_compositions
+from telic.data.contracts import GROUPS
 from telic.data.file_kinds import Shape, shape_of
-from telic.data.phrases import GROUPS, PhraseList, merged, read_list, read_query_log
+from telic.data.phrases import PhraseList, merged, read_list, read_query_log
 from telic.data.pieces import open_pieces
 from telic.data.queries import QueryLog, joined_group
 from telic.errors import InputError
@@ -165,6 +166,7 @@ def submissions_of(log: CompositionLog) -> QueryLog:
         list(log.users),
         log.user,
         np.ones(len(log)),
+        groups=log.groups,
     )
 
 

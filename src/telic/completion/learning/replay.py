@@ -129,10 +129,10 @@ class Replay:
                     queries.count,
                 )
             )
-        network = None
-        if queries and "network" in queries.groups:
-            network = np.concatenate([np.full(len(log), -1), joined_group([queries], "network")[1]])
-        self.submissions = Submissions.gathered(parts, min_users=min_users, network=network)
+        networks, network = joined_group([log, *([queries] if queries else [])], "network")
+        self.submissions = Submissions.gathered(
+            parts, min_users=min_users, network=network if networks else None
+        )
         self.start_at = log.at[log.keystroke_start[:-1]]
         self.by_user = np.lexsort((np.arange(len(log)), log.submitted_at, log.user))
         self.part = self._split(min_compositions)

@@ -117,6 +117,11 @@ class Settings:
     record_unasked: bool = setting(
         False, "record also requests without consent=1; only where people agreed to it elsewhere"
     )
+    record_networks: bool = setting(
+        False,
+        "record also a keyed digest of the client's network, so that many ids in one do not pass "
+        "for many people; name proxies, or all come from theirs",
+    )
     record_days: float = setting(90.0, "days for which a record is kept", least=0.001)
     record_megabytes: float = setting(
         10_000.0, "megabytes of records; beyond that the oldest are deleted", least=1

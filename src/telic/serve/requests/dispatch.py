@@ -35,7 +35,7 @@ class Desk:
         self.peers = Peers(place, self._for_a_peer)
 
     async def suggest(
-        self, given: dict[str, str], base: str, apps: list[Any] | None = None
+        self, given: dict[str, str], base: str, apps: list[Any] | None = None, address: str = ""
     ) -> bytes:
         """Return the body that answers a keystroke.
 
@@ -47,20 +47,24 @@ class Desk:
             The address that results' addresses begin with.
         apps : list, optional
             What a phone says is installed and was opened.
+        address : str
+            The client's.
         """
         user = given.get("user", "")
         if user and given.get("composition"):
             owner = self.peers.elsewhere(user)
             if owner is not None:
                 try:
-                    kind, *answer = await self.peers.ask(owner, ["suggest", given, base, apps])
+                    kind, *answer = await self.peers.ask(
+                        owner, ["suggest", given, base, apps, address]
+                    )
                 except PeerError:
                     pass  # it is being started anew: its compositions begin again, here
                 else:
                     if kind == "problem":
                         raise Problem(*answer)
                     return str(answer[0]).encode()
-        return await self._suggest(given, base, apps)
+        return await self._suggest(given, base, apps, address)
 
     async def submit(self, query: str, user: str, composition: str) -> Outcome:
         """Return what became of a submission; raise StoreError if it is not stored."""
@@ -89,7 +93,9 @@ class Desk:
         except StoreError as error:
             return ["problem", str(error)]
 
-    async def _suggest(self, given: dict[str, str], base: str, apps: list[Any] | None) -> bytes:
+    async def _suggest(
+        self, given: dict[str, str], base: str, apps: list[Any] | None, address: str
+    ) -> bytes:
         sessions, limit = self._sessions, self._settings.max_id
         query = inputs.text(given.get("q", ""), "q", self._settings.max_query)
         user = given.get("user", "")
@@ -108,7 +114,9 @@ class Desk:
             typing = sessions.find(user, composition)
             if typing is None:
                 consent = self._settings.record_unasked or given.get("consent") == "1"
-                typing = await sessions.open(user, composition, phone, where, consent=consent)
+                typing = await sessions.open(
+                    user, composition, phone, where, consent=consent, address=address
+                )
             listed = sessions.suggest(typing, query, client=client)
         elif explain or phone or where or not sessions.plain:
             listed = sessions.nobody(query, phone, where)

@@ -43,7 +43,8 @@ class Keystroke:
             caller = self._access.caller(scope, headers)
             given = inputs.parameters(scope["query_string"], self._settings)
             self._access.identify(caller, given)
-            body = await self._desk.suggest(given, base)
+            client = scope.get("client")
+            body = await self._desk.suggest(given, base, address=client[0] if client else "")
         except Exception as error:
             if not isinstance(error, Problem):
                 _log.exception("a keystroke went unanswered")

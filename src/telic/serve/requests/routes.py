@@ -116,7 +116,8 @@ class Addresses:
                 given[name] = "1"
         strings = {name: str(value) for name, value in given.items()}
         self.access.identify(caller, strings)
-        body = await self.desk.suggest(strings, str(request.base_url), apps)
+        address = request.client.host if request.client else ""
+        body = await self.desk.suggest(strings, str(request.base_url), apps, address)
         return Response(body, media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"})
 
     async def submit(self, request: Request) -> Response:

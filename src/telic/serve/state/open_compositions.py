@@ -165,6 +165,7 @@ class Sessions:
         where: Mapping[str, str] | None = None,
         *,
         consent: bool = False,
+        address: str = "",
     ) -> OpenComposition:
         """Return the composition, begun now on what is stored of the user if it is not open.
 
@@ -182,7 +183,10 @@ class Sessions:
             return found
         now, recording = self._clock(), None
         if self._recorder and consent:
-            recording = self._recorder.begin(user, arm=self._drawn())
+            tenant = tenant_of(user) if self._settings.keys else None
+            recording = self._recorder.begin(
+                user, arm=self._drawn(), tenant=tenant, address=address
+            )
         control = bool(recording and recording.arm and recording.arm.name == CONTROL)
         typing = self.completer.compose(owner.state, phone, where=where, keep_static=control)
         opened = OpenComposition(owner, typing, now, now, phone, where, control)
@@ -217,8 +221,7 @@ class Sessions:
             typing.composition = self._begun_again(typing)
             typing.keystrokes = 0
             if self._recorder and typing.recording:
-                user, arm = typing.recording.user, typing.recording.arm
-                typing.recording = self._recorder.begin(user, at, arm)
+                typing.recording = self._recorder.again(typing.recording, at)
         typing.at = max(at, typing.at)
         typing.keystrokes += 1
         typing.query = query

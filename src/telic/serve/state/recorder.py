@@ -1,9 +1,11 @@
 """What people type and are shown, recorded in files for learning again; off unless asked for."""
 
+import hashlib
 import json
 import logging
 import os
 import queue
+import secrets
 import threading
 import time
 from collections.abc import Iterator
@@ -24,6 +26,7 @@ from telic.data.ubi import (
     submission_record,
 )
 from telic.errors import InputError
+from telic.serve.callers.rates import network_of
 
 MAX_WAITING = 10_000
 """Records that wait for the disk; one more is lost, and its composition with it."""
@@ -37,6 +40,8 @@ class Recording:
     user: str
     began: datetime
     arm: Arm | None = None
+    tenant: str | None = None
+    network: str | None = None
     composition: str = field(default_factory=lambda: str(uuid4()))
     number: int = 0
     at: float = 0.0
@@ -62,6 +67,8 @@ class Recorder:
         Beyond so much, the oldest files are deleted.
     arm : Arm, optional
         Of a trial, which every keystroke is recorded with.
+    networks : bool
+        Whether to record where compositions come from: see `network_digest`.
 
     Raises
     ------
@@ -76,6 +83,7 @@ class Recorder:
         days: float = 90,
         megabytes: float = 10_000,
         arm: Arm | None = None,
+        networks: bool = False,
     ) -> None:
         self.folder = Path(folder)
         self._arm = arm
@@ -87,6 +95,7 @@ class Recorder:
             raise InputError(f"{folder}: cannot be recorded to ({error.strerror}).") from None
         if not os.access(self.folder, os.W_OK | os.X_OK):
             raise InputError(f"{folder}: cannot be recorded to. Name a folder of your own.")
+        self._network_key = _secret(self.folder / "network.key") if networks else None
         self._limits = timedelta(days=days).total_seconds(), megabytes * 1e6
         self._part = min(megabytes * 1e6 / 20, 64e6)  # bytes of one file
         self._queue: queue.Queue[tuple[str, dict[str, Any]] | None] = queue.Queue(MAX_WAITING)
@@ -98,14 +107,29 @@ class Recorder:
         """Begin to write."""
         self._writer.start()
 
-    def begin(self, user: str, at: float = 0.0, arm: Arm | None = None) -> Recording | None:
-        """Return a composition that began `at` seconds ago; None if UBI has no such id.
+    def begin(
+        self,
+        user: str,
+        *,
+        arm: Arm | None = None,
+        tenant: str | None = None,
+        address: str = "",
+    ) -> Recording | None:
+        """Return a composition that begins now; None if UBI has no such id.
 
-        `arm`: of this composition, where it is not the service's.
+        `arm`: of this composition, where it is not the service's; `address`: the client's.
         """
         if len(user) > MAX_ID:
             return None
-        return Recording(user, datetime.now(UTC) - timedelta(seconds=at), arm or self._arm)
+        network = None
+        if self._network_key and address:
+            network = network_digest(address, self._network_key)
+        return Recording(user, datetime.now(UTC), arm or self._arm, tenant, network)
+
+    def again(self, typing: Recording, at: float) -> Recording:
+        """Return a composition that goes on after another, begun `at` seconds ago."""
+        began = datetime.now(UTC) - timedelta(seconds=at)
+        return Recording(typing.user, began, typing.arm, typing.tenant, typing.network)
 
     def keystroke(self, typing: Recording, prefix: str, at: float, shown: list[str]) -> None:
         """Record the list that a keystroke was answered with, `at` seconds from the first."""
@@ -120,6 +144,8 @@ class Recorder:
             at=typing.time(at),
             shown=shown,
             arm=typing.arm,
+            tenant=typing.tenant,
+            network=typing.network,
         )
         self._put("queries", record)
 
@@ -196,6 +222,26 @@ class Recorder:
             total += at.st_size
             if total > most or now - at.st_mtime > seconds:
                 file.unlink()
+
+
+def network_digest(address: str, key: bytes) -> str:
+    """Return what stands for the network of an address: the same for all of its addresses.
+
+    Who has the key can find out which network it is, by trying all; nobody else can.
+    """
+    return hashlib.blake2b(network_of(address).encode(), key=key, digest_size=12).hexdigest()
+
+
+def _secret(file: Path) -> bytes:
+    """Return the key in a file, which the first of several processes makes."""
+    if not file.exists():
+        own = file.with_name(f"{file.name}.{os.getpid()}")
+        own.touch(mode=0o600)
+        own.write_bytes(secrets.token_bytes(32))
+        with suppress(FileExistsError):
+            os.link(own, file)  # at once, and never over another's
+        own.unlink()
+    return file.read_bytes()
 
 
 def recorded(folder: Path) -> list[Path]:
