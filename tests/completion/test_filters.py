@@ -139,3 +139,11 @@ def test_beside_a_composition_log_a_phrase_has_one_context(make_table, tmp_path)
     titles.write_text(ROW + "new york,3,en,a,1\nnew york,3,de,a,2\n")
     with pytest.raises(InputError, match=r"titles\.csv: row 2: phrase 'new york' has the language"):
         fit_files(log, titles, min_users=1)
+
+
+def test_boosts_of_too_many_values_are_refused():
+    index, _ = PrefixIndex.build_ordered(["tea"], np.zeros(1), apart=np.zeros(1, int))
+    contexts = Contexts.of({name: ["0"] for name in "abc"})
+    boost = {name: {str(value): 2.0 for value in range(8)} for name in "abc"}
+    with pytest.raises(InputError, match="729 combinations of values, over 256"):
+        Filter(index, contexts, None, boost)

@@ -8,19 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telic.completion import Completer, fit_files
-from telic.completion.fit.entries import FEWEST, Gathered
-from telic.completion.fit.k_users import BY_TENANT, KEPT_BACK, KS, kept_back
+from telic.completion.fit.entries import FEWEST
+from telic.completion.fit.lost_by_k import KEPT_BACK, KS, kept, said_by_k
 from telic.completion.fit.sources import read_sources
+from telic.completion.fit.tenants import GatheredByTenant, name_in
 from telic.completion.learning.relevance import Submissions
 from telic.errors import InputError
 from telic.scale import Local
+from telic.serve.callers.callers import Caller
 
 QUERIES = 3
 EVENT = st.tuples(
     st.integers(0, QUERIES - 1),
     st.integers(-1, 6),  # -1: nobody is named
     st.integers(-1, 4),  # -1: somewhere
-    st.integers(-1, 1),
     st.integers(1, 5),
 )
 
@@ -36,14 +37,14 @@ def support(events, query):
 
 
 def gathered(events, min_users):
-    query, user, network, tenant, count = np.array(events, np.int64).reshape(-1, 5).T
+    query, user, network, count = np.array(events, np.int64).reshape(-1, 4).T
     parts = [(np.arange(len(events)), query, user, count.astype(float))]
-    return Submissions.gathered(parts, min_users=min_users, network=network), tenant
+    return Submissions.gathered(parts, min_users=min_users, network=network)
 
 
 @given(st.lists(EVENT, min_size=1, max_size=40), st.integers(1, 4))
 def test_a_query_opens_with_the_submission_that_gives_it_enough_people_and_places(events, k):
-    opens = gathered(events, k)[0].opens
+    opens = gathered(events, k).opens
     for e, (query, *_) in enumerate(events):
         before, now = support(events[:e], query), support(events[: e + 1], query)
         assert opens[e] == (before < k <= now)
@@ -51,19 +52,17 @@ def test_a_query_opens_with_the_submission_that_gives_it_enough_people_and_place
 
 @given(st.lists(EVENT, min_size=1, max_size=40), st.sets(st.integers(0, QUERIES - 1)))
 def test_what_is_lost_is_what_too_few_have_submitted(events, listed):
-    submissions, tenant = gathered(events, 1)
+    submissions = gathered(events, 1)
     vouched = np.isin(np.arange(QUERIES), list(listed))
-    found = kept_back(submissions, vouched, ["a", "b"], tenant)
+    said = said_by_k(kept(submissions, vouched))
     always = listed | {q for q, user, *_ in events if user < 0}
-    parts = {None: found} | found[BY_TENANT]
-    for name, said in parts.items():
-        own = [e for e in events if e[1] >= 0 and name in (None, "ab"[e[3]] if e[3] >= 0 else "")]
-        everything = sum(e[4] for e in own)
-        for k in KS:
-            kept = {q for q in range(QUERIES) if q in always or support(own, q) >= k}
-            share = sum(e[4] for e in own if e[0] in kept) / max(everything, 1)
-            words = f"{len(kept)} phrases, {share:.1%} of the submissions of named users"
-            assert said[str(k)].partition(";")[0] == words
+    own = [e for e in events if e[1] >= 0]
+    everything = sum(e[3] for e in own)
+    for k in KS:
+        left = {q for q in range(QUERIES) if q in always or support(own, q) >= k}
+        share = sum(e[3] for e in own if e[0] in left) / max(everything, 1)
+        words = f"{len(left)} phrases, {share:.1%} of the submissions of named users"
+        assert said[str(k)].partition(";")[0] == words
 
 
 def log(rows, path):
@@ -140,7 +139,7 @@ def test_what_a_tenants_users_submit_is_that_tenants_own(two_tenants, tmp_path, 
     assert "tea secret" not in {one.text for one in completer.suggest("te")}
     said = completer.found[KEPT_BACK]
     assert said["3"].startswith("5 phrases")  # tea is one of each
-    assert said[BY_TENANT]["club"]["3"].startswith("2 phrases")
+    assert said["by tenant"]["club"]["3"].startswith("2 phrases")
 
 
 def test_popularity_is_each_tenants_own(two_tenants):
@@ -154,25 +153,26 @@ def test_popularity_is_each_tenants_own(two_tenants):
     assert weights["teapot", "club"] > weights["tea", "club"] == weights["tea", "shop"]
 
 
-def test_what_a_list_has_is_limited_as_the_list_says(two_tenants, tmp_path):
+def test_what_a_list_has_is_limited_but_not_what_users_submit(two_tenants, tmp_path):
     (tmp_path / "list.csv").write_text("phrase,weight,tenant\ntea secret,1,\nteapot,1,shop\n")
     completer = fit_files(tmp_path / "list.csv", two_tenants)
     assert suggested(completer, "shop") == {"tea", "teal", "tea for two", "tea secret", "teapot"}
-    assert suggested(completer, "club") == {"tea", "teal", "tea secret"}
+    assert suggested(completer, "club") == {"tea", "teal", "tea secret", "teapot"}  # its users'
+    assert suggested(completer, "pub") == {"teal", "tea secret"}
 
 
 def test_what_is_counted_counts_a_phrase_of_two_tenants_as_it_is_held(two_tenants, tmp_path):
     (tmp_path / "list.csv").write_text("phrase,weight\ntea,1\nterrine,1\n")
-    alone = Gathered(None, read_sources([two_tenants]).logs)
+    alone = GatheredByTenant(None, read_sources([two_tenants]).logs)
     entries = alone.entries()
     assert len(entries.phrases) == 5
     assert set(zip(entries.phrases, entries.contexts["tenant"], strict=True)) == {
         ("tea", "club"), ("tea", "shop"), ("tea for two", "shop"), ("teal", None),
         ("teapot", "club"),
     }  # fmt: skip
-    assert (entries.spellings, entries.shy) == (4, 1)  # tea secret has three users, of two tenants
+    assert (entries.spellings, entries.shy) == (5, 2)  # tea secret is of two tenants
     sources = read_sources([tmp_path / "list.csv", two_tenants])
-    both = Gathered(sources.listed, sources.logs)
+    both = GatheredByTenant(sources.listed, sources.logs)
     # tea and terrine of the list, tea for two, teapot, teal; at k = 1 tea secret of each tenant
     assert both.kept_back()["1"].startswith("7 phrases")
     assert both.kept_back()["3"].startswith("5 phrases")
@@ -187,7 +187,11 @@ def test_a_mix_is_learned_where_a_tenant_could_be_suggested_anything(tmp_path):
             for i, (q, u, t) in enumerate(rows)
         ]
         (tmp_path / "log.csv").write_text("query,at,user,tenant\n" + "".join(lines))
-        return Gathered(None, read_sources([tmp_path / "log.csv"]).logs).held_out(FEWEST).opened
+        return (
+            GatheredByTenant(None, read_sources([tmp_path / "log.csv"]).logs)
+            .held_out(FEWEST)
+            .opened
+        )
 
     assert opened("shop", "shop", "shop")
     assert not opened("shop", "club", "shop")
@@ -216,3 +220,69 @@ def test_a_composition_logs_own_networks_and_tenants_count(make_table, tmp_path)
     completer = fit_files(log, min_compositions=10**6)
     found = completer.compose(completer.user(), where={"tenant": "shop"}).suggest("gr", at=0.0)
     assert {one.text for one in found} == {"green"}
+
+
+def box_of(rows, tmp_path, listed=None):
+    (tmp_path / "log.csv").write_text(
+        "query,at,user,tenant\n"
+        + "".join(f"{q},2026-01-{d:02},{u},{t}\n" for d, (q, u, t) in enumerate(rows, 1))
+    )
+    files = [tmp_path / "log.csv"]
+    if listed:
+        files.append(tmp_path / "list.csv")
+        files[1].write_text(listed)
+    return fit_files(*files)
+
+
+def in_order(box, prefix, tenant, user=None):
+    typing = box.compose(box.user(user), where={"tenant": tenant})
+    return [one.text for one in typing.suggest(prefix, at=0.0)]
+
+
+def test_users_of_one_name_in_two_tenants_are_two(tmp_path):
+    rows = [("tea", f"u{i}", "shop") for i in range(3)] + [("secret merger", "ada", "shop")]
+    rows += [("salt", f"u{i}", "default") for i in range(3)] + [("sesame", "ada", "default")]
+    box = box_of(rows, tmp_path)
+    for tenant, own in (("shop", "secret merger"), ("default", "sesame")):
+        assert in_order(box, "se", tenant, Caller(tenant).names("ada")) == [own]
+    assert in_order(box, "se", "shop", Caller("club").names("ada")) == []
+    assert set(box.users) == {f"shop:u{i}" for i in range(3)} | {
+        *(f"u{i}" for i in range(3)), "shop:ada", "ada"
+    }  # fmt: skip
+    assert [name_in(*of) for of in (("shop", "shop:ada"), (None, "a"), ("default", "x:a"))] == [
+        "shop:ada", "a", "default:x:a"
+    ]  # fmt: skip
+
+
+def test_one_tenants_searches_move_nothing_of_anothers(tmp_path):
+    rows = [("Secret", f"v{i}", "b") for i in range(9)]
+    rows += [("PROJECT  X™", "boss", "a")] * 9 + [("project xtm", f"v{i}", "b") for i in range(3)]
+    rows += [("tin", "q", "a")]
+    listed = "phrase,weight,tenant\nsecret,1,a\nsector,3,a\nTEA,9,a\nTea,1,b\nteapot,5,b\n"
+    box = box_of(rows, tmp_path, listed)
+    assert in_order(box, "se", "a") == ["sector", "secret"]
+    assert in_order(box, "se", "b") == ["Secret"]
+    assert in_order(box, "pr", "b") == ["project xtm"]
+    assert in_order(box, "te", "b") == ["teapot", "Tea"]
+    ada = box.user()
+    for _ in range(50):
+        typing = box.compose(ada, where={"tenant": "b"})
+        typing.suggest("te", at=0.0)
+        typing.submit("tea")
+    assert ada.history == {"Tea": 50.0}
+    own = [one.text for one in box.compose(ada, where={"tenant": "b"}).suggest("te", at=0.0)]
+    assert own == ["Tea", "teapot"]
+
+
+def test_of_a_shared_list_popularity_is_each_tenants_own(tmp_path):
+    rows = [("layoffs", f"v{i}", "b") for i in range(25)] + [("lamb", "q", "a")]
+    listed = "phrase,weight\nlayoffs,1\nlamps,5\n"
+    box = box_of(rows, tmp_path, listed)
+    assert in_order(box, "la", "a") == ["lamps", "layoffs"]
+    assert in_order(box, "la", "b") == ["layoffs", "lamps"]
+    said = box.found[KEPT_BACK]
+    assert said["1"].startswith("3 phrases, 100.0%")  # the list's two, and lamb
+    assert said["3"].startswith("2 phrases")
+    assert said["by tenant"]["a"]["3"] == (
+        "0 phrases, 0.0% of the submissions of named users; lost: 1, 100.0%"
+    )

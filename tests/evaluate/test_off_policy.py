@@ -77,20 +77,36 @@ def test_a_lift_is_found_where_means_of_the_arms_mislead():
     assert np.mean(plain) > 0.07  # the second arm was given more when more was accepted
 
 
-def test_a_model_of_what_arms_earn_takes_chance_away():
-    plain, modelled, held = [], [], []
+def test_a_model_of_what_arms_earn_takes_chance_away_and_either_half_may_be_wrong():
+    error = {kind: [] for kind in ("ips", "right", "model wrong", "shares wrong", "both wrong")}
+    held = []
     for trial in trials():
         grown = 0.25 + 0.2 * (np.arange(len(trial.arm)) // 60) / 19
-        given = trial.reward, trial.propensity, trial.arm == 1, trial.user
-        value = doubly_robust(
-            *given, expected=grown + 0.05 * trial.arm, expected_of_target=grown + 0.05
-        )
-        plain.append(ips(*given).value - trial.truth[1])
-        modelled.append(value.value - trial.truth[1])
-        held.append(value.low <= trial.truth[1] <= value.high)
-    assert abs(np.mean(modelled)) < 0.005
-    assert np.std(modelled) < 0.9 * np.std(plain)
+        for kind, errors in error.items():
+            shares = trial.propensity if "shares" not in kind and "both" not in kind else 0.5
+            given = trial.reward, shares + 0 * trial.propensity, trial.arm == 1, trial.user
+            if kind == "ips":
+                errors.append(ips(*given).value - trial.truth[1])
+                continue
+            model = grown if kind in ("right", "shares wrong") else 0.9 - grown
+            value = doubly_robust(
+                *given, expected=model + 0.05 * trial.arm, expected_of_target=model + 0.05
+            )
+            errors.append(value.value - trial.truth[1])
+            if kind == "right":
+                held.append(value.low <= trial.truth[1] <= value.high)
+    mean = {kind: abs(np.mean(errors)) for kind, errors in error.items()}
+    assert max(mean["right"], mean["model wrong"], mean["shares wrong"]) < 0.005
+    assert mean["both wrong"] > 0.05
+    assert np.std(error["right"]) < 0.9 * np.std(error["ips"])
     assert np.mean(held) >= 0.90
+
+
+@pytest.mark.parametrize("expected", [[0.5], [0.5, np.nan], ["a", "b"]])
+def test_a_model_expects_one_number_for_each_choice(expected):
+    two = np.array([0.5, 0.5])
+    with pytest.raises(InputError, match="one finite number for each choice"):
+        doubly_robust(two, two, two, [1, 2], expected=np.array(expected), expected_of_target=two)
 
 
 def test_wrong_propensities_are_noticed():

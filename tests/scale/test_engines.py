@@ -18,9 +18,10 @@ from tests.scale.cluster import Cluster, wait_for
 
 import telic
 from telic.errors import InputError, JobError
-from telic.scale import Dask, Local, parse_memory, ranges
+from telic.scale import Dask, Local, dask_cluster, parse_memory, ranges
 from telic.scale.arrays import fold
 from telic.scale.executor import Task, attempt
+from telic.scale.failures import Lost
 
 
 def files(folder):
@@ -175,6 +176,18 @@ def test_a_result_that_dies_with_its_worker_before_it_is_fetched_is_made_again(
     cluster.workers.remove(victim)
     cluster.workers.append(cluster.add_worker())
     cluster.ready(2).close()
+
+
+@pytest.mark.parametrize("status", ["pending", "error"])
+def test_a_result_that_never_comes_is_waited_for_as_long_as_a_worker_is(status):
+    class Future:
+        def result(self, timeout):
+            raise TimeoutError(f"after {timeout} seconds")
+
+    future = Future()
+    future.status = status
+    outcome = dask_cluster._outcome(future, 3.0)
+    assert isinstance(outcome, Lost) == (status == "pending")  # else it is the function's own
 
 
 def test_a_partition_that_kills_its_workers_is_named_and_the_rest_is_finished(cluster):

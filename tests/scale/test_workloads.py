@@ -385,7 +385,7 @@ def test_counts_of_any_moment_are_those_of_the_whole_log(small_pieces, seed, tmp
         assert (got.spellings, got.shy) == (expected.spellings, expected.shy)
         for name in ("popular", "recent"):
             np.testing.assert_array_equal(getattr(got, name), getattr(expected, name))
-        named = {one for one, _ in held.rows} if until else whole.users
+        named = {one for one, *_ in held.rows} if until else whole.users
         own = whole.histories(expected, until=until)
         assert {u: own[u] for u in own if own[u] and u in named} == found.histories(
             got, until=until

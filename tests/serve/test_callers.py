@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
+from telic.completion.engine.filters import Contexts
 from telic.errors import InputError
 from telic.serve import Settings, create_app
 from telic.serve.callers.rates import Rates, network_of
@@ -110,6 +111,15 @@ def test_anothers_token_reads_and_trains_nothing(locked, completer, settings, ke
     assert store.read("shop:ada").version == 1
     assert store.read("shop:mallory") is store.read("ada") is None
     store.close()
+
+
+def test_tenants_that_share_all_phrases_are_said(completer, settings, keys, caplog):
+    create_app(completer, replace(settings, keys=str(keys[0])))
+    assert "to all 2 of them" in caplog.text
+    caplog.clear()
+    apart = Contexts.of({"tenant": [None] * len(completer.index)})
+    create_app(replace(completer, contexts=apart), replace(settings, keys=str(keys[0])))
+    assert not caplog.text
 
 
 def test_a_token_says_who_asks(locked, keys):

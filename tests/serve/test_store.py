@@ -4,6 +4,7 @@ import gc
 import os
 import sqlite3
 import stat
+import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -345,6 +346,26 @@ def test_sqlite_runs_in_wal_mode_and_is_its_owners_alone(completer, tmp_path):
     with sqlite3.connect(file) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     connection.close()
+
+
+def test_a_connection_being_opened_while_the_store_closes_is_closed_when_it_comes_back(store):
+    closing, made = threading.Event(), []
+
+    def slow(*_):  # the last thing before the database is asked
+        closing.wait(30)
+
+    def use():
+        with store._engine.connect() as connection:
+            made.append(connection.connection.dbapi_connection)
+
+    event.listen(store._engine, "do_connect", slow)
+    with ThreadPoolExecutor(1) as pool:
+        used = pool.submit(use)
+        store.close()
+        closing.set()
+        used.result(30)
+    with pytest.raises(Exception, match="closed"):
+        made[0].execute("SELECT 1")
 
 
 def test_a_connection_in_use_while_the_store_closes_is_closed_when_it_comes_back(any_store):

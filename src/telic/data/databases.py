@@ -37,7 +37,7 @@ def open_engine(url: str) -> Engine:
     try:
         parsed = make_url(url)
         if parsed.get_backend_name() == "sqlite":
-            return _closing(_sqlite(parsed))
+            return _sqlite(parsed)
         # Parameters hold queries, which must not reach a log through an error.
         engine = create_engine(
             parsed,
@@ -66,16 +66,16 @@ def shown(url: str) -> str:
 
 
 def _closing(engine: Engine) -> Engine:
-    """Close a connection that was in use while its pool was disposed of: nothing else would."""
+    """Close what was in use, or being opened, while its pool was disposed of: nobody else does."""
 
-    def opened(_: Any, record: Any) -> None:
+    def opening(_: Any, record: Any, *arguments: Any) -> None:
         record.info["pool"] = engine.pool
 
     def returned(connection: Any, record: Any) -> None:
         if connection and record.info.get("pool") is not engine.pool:
             connection.close()
 
-    event.listen(engine, "connect", opened)
+    event.listen(engine, "do_connect", opening)
     event.listen(engine, "checkin", returned)
     return engine
 
@@ -93,7 +93,7 @@ def _sqlite(url: URL) -> Engine:
     except OSError as error:
         raise InputError(f"{file}: cannot be opened ({error.strerror}).") from None
 
-    def connect() -> sqlite3.Connection:
+    def connect(*_: Any) -> sqlite3.Connection:
         # Only a file that is there: one that was deleted must not come back empty.
         address = f"{file.as_uri()}?mode=rw"
         connection = sqlite3.connect(
@@ -116,7 +116,8 @@ def _sqlite(url: URL) -> Engine:
         if connection.get_execution_options().get("writes"):
             connection.exec_driver_sql("BEGIN IMMEDIATE")
 
-    engine = create_engine(url, creator=connect, hide_parameters=True)
+    engine = _closing(create_engine(url, hide_parameters=True))
+    event.listen(engine, "do_connect", connect)  # the last of these makes the connection
     event.listen(engine, "connect", opened)
     event.listen(engine, "begin", begin)
     return engine

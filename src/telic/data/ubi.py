@@ -200,7 +200,7 @@ def of_tenant(table: pa.Table, tenant: str, folder: str | Path) -> pa.Table:
     if not there or not len(found):
         named = ", ".join(sorted(set(table["tenant"].to_pylist()) - {None})) if there else "nobody"
         raise InputError(f"{folder}: holds no composition of tenant {tenant!r}, but of {named}.")
-    return found.drop_columns("tenant")
+    return found
 
 
 def _joined(queries: pa.Table, events: pa.Table, left_out: Counter[str]) -> pa.Table:

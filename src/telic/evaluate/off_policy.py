@@ -145,8 +145,13 @@ def doubly_robust(
     1.0
     """
     weight, codes = _weights(reward, propensity, target, group)
-    modelled = [np.asarray(column, float) for column in (expected, expected_of_target)]
-    if any(column.shape != weight.shape or not np.isfinite(column).all() for column in modelled):
+    modelled = [np.asarray(column) for column in (expected, expected_of_target)]
+    if any(
+        column.shape != weight.shape
+        or column.dtype.kind not in "biuf"
+        or not np.isfinite(column).all()
+        for column in modelled
+    ):
         raise InputError("what a model expects must be one finite number for each choice.")
     each = modelled[1] + weight * (np.asarray(reward, float) - modelled[0])
     value = float(each.mean())

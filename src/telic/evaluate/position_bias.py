@@ -25,8 +25,8 @@ def examination(item: np.ndarray, rank: np.ndarray, chosen: np.ndarray) -> np.nd
     Parameters
     ----------
     item : array of shape (n,)
-        What was shown: the same label only where it is wanted as much, such as a suggestion after
-        the same prefix.
+        What was shown, numbers or texts: the same only where it is wanted as much, such as one for
+        each suggestion after each prefix.
     rank : int array of shape (n,)
         Where, from 1.
     chosen : bool array of shape (n,)
@@ -35,15 +35,16 @@ def examination(item: np.ndarray, rank: np.ndarray, chosen: np.ndarray) -> np.nd
     Returns
     -------
     float64 array of shape (ranks,)
-        θ of ranks 1, 2, …, the largest 1: the ``propensity`` of what was shown at rank k for `ips`,
-        `snips` and `doubly_robust` is θ[k - 1], and the ``target`` of an order that would show it
-        at rank m is θ[m - 1].
+        θ of ranks 1, 2, …, the largest 1. For `ips`, the ``propensity`` of what was shown at rank k
+        is θ[k - 1], and the ``target`` of an order that would show it at rank m is θ[m - 1]. Not
+        for `snips` and `mean_weight`, which divide by what these weights do not sum to. θ comes
+        without an interval: where few choices tell of a rank, it may be far from the truth.
 
     Raises
     ------
     InputError
-        If a rank is none, nothing was chosen at a rank, or ranks cannot be compared because no item
-        was chosen at one of them and shown at another.
+        If these are no such columns, nothing was chosen at a rank, or ranks cannot be compared
+        because no item was chosen at one of them and shown at another.
 
     Examples
     --------
@@ -55,21 +56,30 @@ def examination(item: np.ndarray, rank: np.ndarray, chosen: np.ndarray) -> np.nd
     >>> examination(item, rank, chosen).round(2).tolist()
     [1.0, 0.5]
     """
-    rank = np.asarray(rank)
-    if not len(rank):
-        raise InputError("nothing was shown, so nothing is known of ranks.")
+    item, rank, chosen = map(np.asarray, (item, rank, chosen))
+    if {column.ndim for column in (item, rank, chosen)} != {1}:
+        raise InputError("item, rank and chosen must be columns: a value for each that was shown.")
     if len({len(item), len(rank), len(chosen)}) > 1:
         raise InputError("item, rank and chosen differ in length: one for each that was shown.")
+    if not len(rank):
+        raise InputError("nothing was shown, so nothing is known of ranks.")
     if rank.dtype.kind not in "iu" or rank.min() < 1:
         raise InputError("a rank is no whole number from 1.")
+    if chosen.dtype.kind != "b" and not np.isin(chosen, (0, 1)).all():
+        raise InputError("chosen is neither True nor False somewhere.")
     ranks = int(rank.max())
-    _, codes = np.unique(item, return_inverse=True)
+    if ranks > len(rank):
+        raise InputError(f"there is a rank {ranks}, but only {len(rank)} rows: ranks begin at 1.")
+    try:
+        _, codes = np.unique(item, return_inverse=True)
+    except TypeError:
+        raise InputError("items are of several kinds. Give texts or numbers.") from None
     shape = codes.max() + 1, ranks
 
     def times(counted: np.ndarray) -> scipy.sparse.csr_array:
         return scipy.sparse.csr_array((counted.astype(float), (codes, rank - 1)), shape)
 
-    shown, choices = times(np.ones(len(rank))), times(np.asarray(chosen, bool))
+    shown, choices = times(np.ones(len(rank))), times(chosen)
     choices.eliminate_zeros()
     _comparable(shown, choices)
     of_item, of_rank = choices.sum(axis=1), choices.sum(axis=0)

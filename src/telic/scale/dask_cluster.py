@@ -121,7 +121,7 @@ class Dask(Executor):
                     # While the caller works on one result, the worker that holds the next may die.
                     if future.done():
                         left -= 1
-                        yield running.pop(future), _outcome(future)
+                        yield running.pop(future), _outcome(future, self.patience)
         except Lost as lost:
             yield next(iter(running.values()), 0), lost
         finally:
@@ -147,12 +147,12 @@ def _begin(job: str, function: Callable[..., Any], task: Task, version: str) -> 
     return attempt(function, task, version)
 
 
-def _outcome(future: Any) -> Done | BaseException:
+def _outcome(future: Any, patience: float) -> Done | BaseException:
     from distributed import CancelledError, KilledWorker
 
     try:
         # Not by its status: a result that is lost on its way is made once more.
-        return future.result()
+        return future.result(timeout=patience)
     except CancelledError:
         return Lost("the scheduler cancelled the job")
     except KilledWorker as error:
@@ -161,6 +161,8 @@ def _outcome(future: Any) -> Done | BaseException:
             "for want of memory. Give smaller partitions or more memory"
         )
     except Exception as error:
+        if isinstance(error, TimeoutError) and future.status != "error":  # not the task's own
+            return Lost(f"no worker has been there for {patience:g} seconds")
         return error
 
 

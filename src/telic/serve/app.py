@@ -1,6 +1,7 @@
 """The service as an ASGI application."""
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -28,6 +29,8 @@ from telic.serve.state.open_compositions import SHOWN, Sessions
 from telic.serve.state.phrase_changes import Changes
 from telic.serve.state.recorder import Recorder
 from telic.serve.state.store import Store, StoreError
+
+_log = logging.getLogger("telic.serve")
 
 
 def create_app(
@@ -62,6 +65,12 @@ def create_app(
     searched for; so without keys it is for this machine alone.
     """
     access = Access(settings)
+    contexts = completer.contexts
+    if len(access.tenants) > 1 and not (contexts and "tenant" in contexts.names):
+        _log.warning(
+            "the model tells no tenants apart: what it suggests, it suggests to all %d of them",
+            len(access.tenants),
+        )
     store = Store(settings.database, completer, max_history=settings.max_history)
     return Service(completer, store, access, settings, place or Place(), ready, metrics)
 

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from telic.errors import InputError
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -117,6 +119,11 @@ def simulate_lists(
     >>> len(log.item), log.examined.round(2).tolist()
     (24, [1.0, 0.5, 0.33, 0.25])
     """
+    if ranks > items or decay < 0:
+        raise InputError(
+            f"ranks is {ranks} and decay {decay:g}: expected at most {items}, the items, and at "
+            "least 0."
+        )
     rng = np.random.default_rng(seed)
     wanted = np.linspace(0.7, 0.1, items)
     order = np.argsort(-(wanted + vary * rng.standard_normal((users * lists, items))), axis=1)

@@ -210,11 +210,6 @@ class Completer:
         composition = self.compose(self.user(), where=where, boost=boost)
         return composition.suggest(prefix, at=0.0, show=show)
 
-    def known_as(self, text: str) -> str:
-        """Return the spelling by which a text is suggested, where near-duplicates are merged."""
-        alike = self.index.alike(text) if self.merged else []
-        return self.index.phrase(alike[0]) if alike else text
-
     def teach(self, user: UserState, lesson: Lesson) -> bool:
         """Add what a composition taught to a state; return whether the weights changed."""
         if lesson.denied:

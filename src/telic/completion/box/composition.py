@@ -193,7 +193,7 @@ class Composition:
             As `submit`.
         """
         checked_form(query, "query")
-        query, deny = self.completer.known_as(query), self.completer.deny
+        query, deny = self.known_as(query), self.completer.deny
         if deny is not None and deny.denies(query):
             return Lesson(query, denied=True)
         last, number, gains = self._last, self._number(query), None
@@ -214,6 +214,15 @@ class Composition:
             chosen, relevance = np.array([len(relevance)]), np.concatenate([relevance, own])
             columns = np.vstack([columns, self.completer.design.columns(features, own)])
         return Lesson(query, int(chosen[0]), columns, relevance, gains)
+
+    def known_as(self, text: str) -> str:
+        """Return the spelling by which a text is suggested here, where near-duplicates are merged.
+
+        Another tenant's may be spelled otherwise.
+        """
+        completer = self.completer
+        alike = completer.index.alike(text) if completer.merged else []
+        return next((completer.index.phrase(id) for id in alike if self._passes(id)), text)
 
     def _observe(self, at: float) -> None:
         if self._shown is None:

@@ -1,5 +1,6 @@
 """Filters: suggestions that are limited to a tenant, a language, a category or the like."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -13,6 +14,8 @@ from telic.kernels import kernel
 
 NO_VALUE, UNKNOWN, ANY = -1, -2, -3
 """Codes: of a phrase that is limited to no value; of a value that no phrase has; of no filter."""
+MOST_SETS = 256
+"""Combinations of boosted values, each of which a keystroke looks up."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +145,12 @@ class Filter:
         # The heaviest with any set of boosted values, and what the boosts add to it: a phrase that
         # has just these values and is not among them is no better.
         choices = [[None, *self._boost.get(name, {})] for name in contexts.names]
+        sets = math.prod(map(len, choices))
+        if sets > MOST_SETS:
+            raise InputError(
+                f"boost has {sets} combinations of values, over {MOST_SETS}, and a keystroke looks "
+                "each of them up. Boost fewer values."
+            )
         self._asked = []
         for values in product(*choices):
             chosen = {n: v for n, v in zip(contexts.names, values, strict=True) if v}

@@ -58,9 +58,11 @@ def walk(
         name = log.users[log.user[c]]
         if name not in users:
             users[name] = completer.user(name)
-        typing = completer.compose(users[name], _phone(completer, log, c))
+        typing = completer.compose(
+            users[name], _phone(completer, log, c), where=_where(completer, log, c)
+        )
         query = log.phrases[log.query[c]]
-        wanted = completer.known_as(query)
+        wanted = typing.known_as(query)
         first, end = int(log.keystroke_start[c]), int(log.keystroke_start[c + 1])
         for k in range(first, end):
             at = (int(log.at[k]) - int(log.at[first])) / 1e6
@@ -77,6 +79,15 @@ def walk(
         if progress:
             progress()
     return Walk(rank, keystrokes)
+
+
+def _where(completer: Completer, log: CompositionLog, c: int) -> dict[str, str] | None:
+    """Return the tenant of a composition, where both the log and the phrases tell tenants apart."""
+    if "tenant" not in log.groups or not completer.contexts:
+        return None
+    names, place = log.groups["tenant"]
+    tenant = names[place[c]]
+    return {"tenant": tenant} if tenant and "tenant" in completer.contexts.names else None
 
 
 def _phone(completer: Completer, log: CompositionLog, c: int) -> Phone | None:

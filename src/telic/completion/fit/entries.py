@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from telic.completion.engine.folding import fold
-from telic.completion.fit.k_users import kept_back
+from telic.completion.fit.lost_by_k import Kept, kept, said_by_k
 from telic.completion.learning.relevance import WINDOW, Submissions
 from telic.data.phrases import PhraseList
 from telic.data.queries import QueryLog, joined_group
@@ -64,8 +64,8 @@ class HeldOut(NamedTuple):
 
     split: int
     """Their begin, microseconds since 1970."""
-    rows: list[tuple[str | None, str]]
-    """User and query of each, oldest first."""
+    rows: list[tuple[str | None, str, str | None]]
+    """User, query and tenant of each, oldest first."""
     opened: bool
     """Whether anything could be suggested before."""
     named: bool
@@ -83,8 +83,7 @@ class Gathered:
     logs : sequence of QueryLog
     min_users : int
         Of a query that no list has, only what so many people submitted is an entry; a log that
-        names nobody vouches for all it holds. What a tenant's users submitted is an entry of that
-        tenant alone, once so many of them have.
+        names nobody vouches for all it holds.
     duplicates : {"raise", "add", "max"}
         What becomes of a phrase that a list gives twice with different weights.
 
@@ -93,8 +92,6 @@ class Gathered:
     InputError
         If there are such phrases and `duplicates` is "raise"; naming phrase and rows.
     """
-
-    _tenants: Sequence[str] = ()
 
     def __init__(
         self,
@@ -110,7 +107,7 @@ class Gathered:
         """Folded form → its number."""
         self.listed = listed
         if listed is not None:
-            self._rows, self._weight = _distinct_rows(listed, duplicates)
+            self._rows, self._weight = distinct_rows(listed, duplicates)
             texts = listed.phrases.take(pa.array(self._rows)).to_pylist()
             self._form_of_row = np.array([self._form(text) for text in texts], np.int64)
         self.texts: list[str] = []
@@ -137,29 +134,23 @@ class Gathered:
         forms = self.form_of[self.query] if len(self.texts) else self.query
         by_form = [(at[order], forms, user[order], count[order])]
         networks, network = joined_group(logs, "network")
-        opening: dict[str, Any] = {
-            "min_users": min_users,
-            "network": network[order] if networks else None,
-        }
-        self.submissions = Submissions.gathered(by_form, **opening)
+        self.submissions = Submissions.gathered(
+            by_form, min_users=min_users, network=network[order] if networks else None
+        )
         """By folded form."""
-        self._tenants, tenant = joined_group(logs, "tenant")
-        self._tenant = tenant[order]
-        if self._tenants:
-            # What a tenant's users submit is that tenant's own, but for what a list has.
-            wide = len(self._tenants) + 1
-            tenant = np.where(self._in_list()[forms], -1, self._tenant)
-            own, query = np.unique(forms * wide + tenant + 1, return_inverse=True)
-            self._form_apart, self._tenant_apart = own // wide, own % wide - 1
-            parts = [(at[order], query, user[order], count[order])]
-            self._apart = Submissions.gathered(parts, **opening)
-            """By folded form and tenant."""
 
-    def _in_list(self) -> np.ndarray:
+    @property
+    def in_list(self) -> np.ndarray:
+        """Whether the list has each folded form."""
         found = np.zeros(len(self.forms), bool)
         if self.listed is not None:
             found[self._form_of_row] = True
         return found
+
+    def listed_forms(self) -> set[str]:
+        """Return the folded forms that the list has."""
+        in_list = self.in_list
+        return {form for form, number in self.forms.items() if in_list[number]}
 
     def _form(self, text: str) -> int:
         return self.forms.setdefault(fold(text), len(self.forms))
@@ -182,8 +173,9 @@ class Gathered:
             first = order[np.unique(group[order], return_index=True)[1]]
             form = self._form_of_row[first]
             phrases = listed.phrases.take(pa.array(self._rows[first])).to_pylist()
-        more, tenants, popular, recent = self._of_logs(counts, until)
+        more = np.flatnonzero(counts.opened & ~self.in_list)
         phrases += [counts.texts[f] for f in more.tolist()]
+        form = np.concatenate([form, more])
 
         def column(values: pa.Array | None) -> list[str | None]:
             kept: list[str | None] = [None] * groups
@@ -191,53 +183,34 @@ class Gathered:
                 kept = values.take(pa.array(self._rows[first])).to_pylist()
             return kept + [None] * len(more)
 
-        contexts = {
-            name: column(values) for name, values in (listed.contexts if listed else {}).items()
-        }
-        if self._tenants:
-            own = contexts.get("tenant", [None] * groups)[:groups]
-            contexts["tenant"] = own + [self._tenants[t] if t >= 0 else None for t in tenants]
         rows = 0 if listed is None else len(np.unique(self._spelled_rows()))
-        spellings = rows + int(counts.spellings[np.unique(more)].sum())
+        spellings = rows + int(counts.spellings[more].sum())
         return Entries(
             phrases,
-            np.concatenate([weight + counts.popular[form], popular]),
-            np.concatenate([counts.recent[form], recent]),
+            np.concatenate([weight, np.zeros(len(more))]) + counts.popular[form],
+            counts.recent[form],
             column(listed.ids if listed else None),
             column(listed.payloads if listed else None),
-            contexts,
+            {name: column(values) for name, values in (listed.contexts if listed else {}).items()},
             spellings,
             counts.shy,
         )
 
-    def _of_logs(
-        self, counts: FormCounts, until: int | None
-    ) -> tuple[np.ndarray, list[int], np.ndarray, np.ndarray]:
-        """Return what the logs alone make entries of: form, tenant (-1: nobody's own), counts."""
-        if not self._tenants:
-            more = np.flatnonzero(counts.opened & ~self._in_list())
-            return more, [-1] * len(more), counts.popular[more], counts.recent[more]
-        popular, recent, opened = _counted(self._apart, len(self._form_apart), until)
-        chosen = np.flatnonzero(opened & ~self._in_list()[self._form_apart])
-        tenants = self._tenant_apart[chosen].tolist()
-        return self._form_apart[chosen], tenants, popular[chosen], recent[chosen]
-
     def counts(self, *, until: int | None = None) -> FormCounts:
         """Count submissions as of a moment (microseconds since 1970); by default of the end."""
         events, size = self.submissions, len(self.forms)
-        before = _before(events, until)
-        popular, recent, opened = _counted(events, size, until)
-        if self._tenants:
-            own = _counted(self._apart, len(self._form_apart), until)[2]
-            opened = np.bincount(self._form_apart[own], minlength=size) > 0
+        now = int(events.at.max(initial=0)) + 1 if until is None else until
+        before = events.at < now
+        recent = before & (events.at >= now - WINDOW)
+        opened = np.bincount(events.query[before], events.opens[before], size) > 0
         seen = np.bincount(events.query[before], minlength=size) > 0
         return FormCounts(
-            popular,
-            recent,
+            np.bincount(events.query[before], events.count[before], size),
+            np.bincount(events.query[recent], events.count[recent], size),
             opened,
             [self.texts[t] if t >= 0 else "" for t in self._spelled(before)],
             np.bincount(self.form_of, minlength=size),
-            int((seen & ~opened & ~self._in_list()).sum()),
+            int((seen & ~opened & ~self.in_list).sum()),
         )
 
     @property
@@ -259,10 +232,10 @@ class Gathered:
         return HeldOut(
             split,
             [
-                (names[events.user[e]], self.texts[self.query[e]])
+                (names[events.user[e]], self.texts[self.query[e]], None)
                 for e in range(len(events.at) - held, len(events.at))
             ],
-            bool((self._apart if self._tenants else events).opens[:before].any()),
+            bool(events.opens[:before].any()),
             bool((events.user[:before] >= 0).any()),
             int(events.at[before - 1]) - int(events.at[0]),
         )
@@ -290,16 +263,13 @@ class Gathered:
             last[key] = spelled
         return own
 
+    def kept(self) -> dict[int, Kept]:
+        """Return what would be suggested if so many users must have submitted a phrase."""
+        return kept(self.submissions, self.in_list)
+
     def kept_back(self) -> dict[str, Any]:
-        """Say what `k_users.kept_back` does, of all users and of each tenant's."""
-        vouched = self._in_list()
-        if not self._tenants:
-            return kept_back(self.submissions, vouched, (), self._tenant)
-        # A phrase counts once for each tenant whose own it is; of a list, once in all.
-        silent = vouched.copy()
-        silent[self._form_apart] = False
-        vouched = np.append(vouched[self._form_apart], np.ones(int(silent.sum()), bool))
-        return kept_back(self._apart, vouched, self._tenants, self._tenant)
+        """Say what would be suggested, and lost, if so many users must have submitted a phrase."""
+        return said_by_k(self.kept())
 
     def _spelled(self, before: np.ndarray) -> np.ndarray:
         """Text by which each form of the logs was submitted most, the first of equals."""
@@ -321,24 +291,6 @@ class Gathered:
         return _numbered([_codes(self.listed.phrases)[self._rows], *self._context_codes()])
 
 
-def _before(events: Submissions, until: int | None) -> np.ndarray:
-    return np.ones(len(events.at), bool) if until is None else events.at < until
-
-
-def _counted(
-    events: Submissions, size: int, until: int | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Count submissions by query as of a moment: all, the latest, and whether it is opened."""
-    before = _before(events, until)
-    now = int(events.at.max(initial=0)) + 1 if until is None else until
-    recent = before & (events.at >= now - WINDOW)
-    return (
-        np.bincount(events.query[before], events.count[before], size),
-        np.bincount(events.query[recent], events.count[recent], size),
-        np.bincount(events.query[before], events.opens[before], size) > 0,
-    )
-
-
 def _codes(column: pa.Array) -> np.ndarray:
     coded = column.dictionary_encode(null_encoding="encode").indices
     return coded.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -354,7 +306,7 @@ def _numbered(columns: list[np.ndarray]) -> np.ndarray:
     return number
 
 
-def _distinct_rows(listed: PhraseList, duplicates: Duplicates) -> tuple[np.ndarray, np.ndarray]:
+def distinct_rows(listed: PhraseList, duplicates: Duplicates) -> tuple[np.ndarray, np.ndarray]:
     """Rows of a list that differ in phrase, context or id, and the weight of each.
 
     Without weights, a phrase weighs as often as it comes.

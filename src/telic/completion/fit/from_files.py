@@ -1,6 +1,6 @@
 """A search box from the files that people have: lists, query logs, composition logs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from telic.completion.engine.word_index import WordIndex
 from telic.completion.fit.entries import Duplicates, Entries, Gathered
 from telic.completion.fit.from_compositions import fit_completer
 from telic.completion.fit.from_pieces import CountedLog, count_logs, work_folder
-from telic.completion.fit.k_users import KEPT_BACK, kept_back
+from telic.completion.fit.lost_by_k import KEPT_BACK, kept, said_by_k
 from telic.completion.fit.sources import (
     Sources,
     as_catalogue,
@@ -25,13 +25,14 @@ from telic.completion.fit.sources import (
     source_said,
     submissions_of,
 )
+from telic.completion.fit.tenants import GatheredByTenant
 from telic.completion.learning.adaqac import CAREFUL, D, Design, Protocol
 from telic.completion.learning.app_features import MINUTES
 from telic.completion.learning.harm import PREFIX_BINS, Gate
 from telic.completion.learning.relevance import WINDOW, Relevance, shared_parts
 from telic.completion.learning.replay import Replay
 from telic.data.bad_rows import OnBadRow
-from telic.data.queries import joined_group
+from telic.data.queries import QueryLog, joined_group
 from telic.errors import InputError
 from telic.scale import Executor
 
@@ -140,20 +141,21 @@ def fit_files(
     if log is not None:
         longest = int(np.bincount(log.user).max())
         if longest >= min_compositions:
-            if joined_group([log, *sources.logs], "tenant")[0]:
+            tenants, place = joined_group([log, *sources.logs], "tenant")
+            if len(tenants) > 1 or (tenants and place.min() < 0):
                 raise InputError(
                     "a log names tenants, whose queries a model of a composition log would mix. "
                     "Fit each tenant's own compositions (telic completion export-log --tenant "
                     "NAME), or leave the column 'tenant' out."
                 )
-            others = [*sources.logs, *([as_catalogue(sources.listed)] if sources.listed else [])]
+            untold = [replace(one, groups=_untold(one)) for one in sources.logs]
+            others = [*untold, *([as_catalogue(sources.listed)] if sources.listed else [])]
             queries = joined_logs(others) if others else None
             replay = Replay(
                 log, queries=queries, min_compositions=min_compositions, min_users=min_users
             )
-            everybody = np.full(len(replay.submissions.at), -1)
             vouched = np.zeros(len(replay.index), bool)
-            found[KEPT_BACK] = kept_back(replay.submissions, vouched, [], everybody)
+            found[KEPT_BACK] = said_by_k(kept(replay.submissions, vouched))
             fitted = fit_completer(
                 replay,
                 relevance=relevance,
@@ -166,7 +168,7 @@ def fit_files(
                 fitted,
                 found=found,
                 records=_records_by_text(sources, fitted.index),
-                contexts=_contexts_by_text(sources, fitted.index),
+                contexts=_contexts_by_text(sources, fitted.index, tenants),
             )
             return with_words(completer) if words and protocol.scale == "log" else completer
         found["possible"]["feedback"] = (
@@ -176,7 +178,10 @@ def fit_files(
     if model not in (None, "static"):
         why = found["possible"]["feedback"]
         raise InputError(f"model is {model!r}, which learns from feedback; {why}.")
-    gathered = Gathered(sources.listed, sources.logs, min_users=min_users, duplicates=duplicates)
+    several = joined_group(sources.logs, "tenant")[0]
+    gathered = (GatheredByTenant if several else Gathered)(
+        sources.listed, sources.logs, min_users=min_users, duplicates=duplicates
+    )
     simulated = log is not None and log.simulated
     return _from_gathered(gathered, found, n=n, words=words, simulated=simulated)
 
@@ -217,7 +222,12 @@ def _counted(
 
 
 def _from_gathered(
-    gathered: Gathered, found: dict[str, Any], *, n: int, words: bool, simulated: bool = False
+    gathered: Gathered | GatheredByTenant,
+    found: dict[str, Any],
+    *,
+    n: int,
+    words: bool,
+    simulated: bool = False,
 ) -> Completer:
     mix = _learned_mix(gathered, n=n)
     if gathered.named:
@@ -232,7 +242,7 @@ def with_words(completer: Completer) -> Completer:
 
 
 def _cold(
-    gathered: Gathered,
+    gathered: Gathered | GatheredByTenant,
     mix: tuple[float, float, float],
     *,
     n: int,
@@ -278,7 +288,7 @@ def _cold(
     )
 
 
-def _learned_mix(gathered: Gathered, *, n: int) -> tuple[float, float, float]:
+def _learned_mix(gathered: Gathered | GatheredByTenant, *, n: int) -> tuple[float, float, float]:
     """Choose the weights by the latest submissions, completed with what was known before them."""
     held = gathered.held_out(HELD_OUT)
     if held is None or not held.opened:
@@ -287,9 +297,10 @@ def _learned_mix(gathered: Gathered, *, n: int) -> tuple[float, float, float]:
     def accuracy(mix: tuple[float, float, float]) -> float:
         completer = _cold(gathered, mix, n=n, until=held.split)
         total = 0.0
-        for user, text in held.rows:
-            typing = completer.compose(completer.user(user))
-            wanted = completer.known_as(text)
+        for user, text, tenant in held.rows:
+            where = {"tenant": tenant} if tenant is not None else None
+            typing = completer.compose(completer.user(user), where=where)
+            wanted = typing.known_as(text)
             for length in PREFIXES:
                 if length <= len(wanted):
                     texts = [s.text for s in typing.suggest(wanted[:length], at=0.0)]
@@ -313,15 +324,27 @@ def _contexts(entries: Entries, given: np.ndarray) -> Contexts | None:
     return Contexts.of(columns) if columns else None
 
 
-def _contexts_by_text(sources: Sources, index: PrefixIndex) -> Contexts | None:
-    """Give the phrases of a fitted index the contexts that a list has for their spelling."""
+def _untold(log: QueryLog) -> dict[str, tuple[list[str | None], np.ndarray]]:
+    """Return a log's groups less its one tenant, which the phrases are limited to."""
+    return {name: of for name, of in log.groups.items() if name != "tenant"}
+
+
+def _contexts_by_text(
+    sources: Sources, index: PrefixIndex, tenants: Sequence[str]
+) -> Contexts | None:
+    """Give the phrases of a fitted index the contexts that a list has for their spelling.
+
+    Where the log is a tenant's, what no list has is that tenant's own.
+    """
     listed = sources.listed
-    if listed is None or not listed.contexts:
-        return None
     columns: dict[str, list[str | None]] = {}
+    if tenants:
+        vouched = set() if listed is None else {*map(index.find, listed.phrases.to_pylist())}
+        columns["tenant"] = [None if i in vouched else tenants[0] for i in range(len(index))]
+    if listed is None or not listed.contexts:
+        return Contexts.of(columns) if columns else None
     for name, values in listed.contexts.items():
-        column: list[str | None] = [None] * len(index)
-        columns[name] = column
+        column = columns.setdefault(name, [None] * len(index))
         seen: dict[int, str | None] = {}
         for row, value in enumerate(values.to_pylist()):
             number = index.find(listed.phrases[row].as_py())

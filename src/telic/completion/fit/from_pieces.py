@@ -33,7 +33,7 @@ from telic.completion.fit.entries import (
     Gathered,
     HeldOut,
 )
-from telic.completion.fit.k_users import KS, kept_said
+from telic.completion.fit.lost_by_k import KS, Kept, said_by_k
 from telic.data.bad_rows import OnBadRow
 from telic.data.file_kinds import Shape
 from telic.data.phrases import PhraseList
@@ -306,7 +306,12 @@ class CountedLog(Gathered):
         held = held.slice(max(len(held) - most, 0))
         return HeldOut(
             counts.moments.split,
-            list(zip(held["person"].to_pylist(), held["text"].to_pylist(), strict=True)),
+            [
+                (person, text, None)
+                for person, text in zip(
+                    held["person"].to_pylist(), held["text"].to_pylist(), strict=True
+                )
+            ],
             bool(pc.any(self._table["early_opened"]).as_py()),
             any(facts_of(part)["named"] for part in counts.users),
             counts.before - counts.first,
@@ -346,11 +351,14 @@ class CountedLog(Gathered):
         everything = sum(named for _, _, named in found)
         unseen = self._listed - int((self._place < self._listed).sum())
         kept = {k: [row for row in found if row[0] >= k] for k in KS}
-        phrases = {k: unseen + sum(row[1] for row in rows) for k, rows in kept.items()}
-        return {
-            str(k): kept_said(phrases[k], phrases[KS[0]], sum(row[2] for row in rows), everything)
-            for k, rows in kept.items()
-        }
+        return said_by_k(
+            {
+                k: Kept(
+                    unseen + sum(row[1] for row in rows), sum(row[2] for row in rows), everything
+                )
+                for k, rows in kept.items()
+            }
+        )
 
 
 @contextmanager

@@ -186,7 +186,18 @@ def as_catalogue(listed: PhraseList) -> QueryLog:
 
 
 def joined_logs(logs: Sequence[QueryLog]) -> QueryLog:
-    """Join query logs."""
+    """Join query logs.
+
+    Raises
+    ------
+    InputError
+        If they are of tenants, whose queries would be mixed.
+    """
+    if joined_group(logs, "tenant")[0]:
+        raise InputError(
+            "a query log names tenants, whose queries would be mixed. Give each tenant's own log, "
+            "or leave the column 'tenant' out."
+        )
     queries: dict[str, int] = {}
     users: dict[str | None, int] = {}
     parts = []

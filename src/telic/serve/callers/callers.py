@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from starlette.types import Scope
 
+from telic.completion.fit.tenants import DEFAULT
 from telic.errors import InputError
 from telic.serve.callers.rates import Rates, network_of
 from telic.serve.callers.tenants import Tenant, checked_origin, read_tenants
@@ -17,8 +18,6 @@ from telic.serve.operation.settings import Settings
 
 VISIT_SECONDS = 30 * 24 * 3600.0
 """How long a visitor's token is good for; the page asks for another before that."""
-DEFAULT = "default"
-"""The tenant whose users have no prefix, as without keys."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 

@@ -1,0 +1,232 @@
+"""Query logs of several tenants: what the users of one submit, the others never see."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from telic.completion.engine.folding import fold
+from telic.completion.fit.entries import (
+    FEWEST,
+    Duplicates,
+    Entries,
+    Gathered,
+    HeldOut,
+    distinct_rows,
+)
+from telic.completion.fit.lost_by_k import KS, Kept, said_by_k
+from telic.data.phrases import PhraseList
+from telic.data.queries import QueryLog, joined_group
+
+DEFAULT = "default"
+"""The tenant whose users have no prefix, as without keys."""
+TENANT = "tenant"
+MOST = 50
+"""Tenants of which it is said what k loses, those with most submissions."""
+
+
+def name_in(tenant: str | None, user: str) -> str:
+    """Return the id by which a tenant's user is kept apart from other tenants'.
+
+    Examples
+    --------
+    >>> name_in("shop", "ada"), name_in("shop", "shop:ada"), name_in("default", "ada")
+    ('shop:ada', 'shop:ada', 'ada')
+    """
+    if tenant is None or user.startswith(f"{tenant}:") or (tenant == DEFAULT and ":" not in user):
+        return user
+    return f"{tenant}:{user}"
+
+
+class GatheredByTenant:
+    """Lists and query logs of several tenants; does what `Gathered` does, for each apart.
+
+    What a tenant's users submit is that tenant's own: phrase, spelling, popularity and history. Of
+    a list a tenant has the rows that are its own and those that are nobody's.
+
+    Parameters
+    ----------
+    listed, logs, min_users, duplicates
+        As of `Gathered`.
+    """
+
+    def __init__(
+        self,
+        listed: PhraseList | None,
+        logs: Sequence[QueryLog],
+        *,
+        min_users: int = 3,
+        duplicates: Duplicates = "raise",
+    ) -> None:
+        if listed is not None:
+            distinct_rows(listed, duplicates)  # says what is wrong, and in which file
+        tenants, place = joined_group(logs, TENANT)
+        begins = np.cumsum([0, *(len(log.query) for log in logs)])
+        order = np.argsort(place, kind="stable")
+        bounds = np.searchsorted(place[order], np.arange(-1, len(tenants) + 1))
+        rows_of_list = _ListRows(listed, set(tenants))
+        self.parts: dict[str | None, Gathered] = {}
+        for t, name in enumerate([None, *tenants]):
+            rows = order[bounds[t] : bounds[t + 1]]
+            own = [
+                _rows_of(log, rows[(rows >= begin) & (rows < begin + len(log.query))] - begin)
+                for log, begin in zip(logs, begins, strict=False)
+            ]
+            own = [log for log in own if len(log.query)]
+            self.parts[name] = Gathered(
+                rows_of_list.of(name, own), own, min_users=min_users, duplicates=duplicates
+            )
+        self._end = 1 + max(int(p.submissions.at.max(initial=0)) for p in self.parts.values())
+
+    @property
+    def named(self) -> bool:
+        """Whether any submission names a user."""
+        return any(part.named for part in self.parts.values())
+
+    def entries(self, *, until: int | None = None) -> Entries:
+        """Make the entries as of a moment; by default of the end."""
+        found = []
+        for name, part in self.parts.items():
+            each = part.entries(until=self._end if until is None else until)
+            if name is not None:
+                each = replace(each, contexts=each.contexts | {TENANT: [name] * len(each)})
+            found.append(each)
+        names = list(dict.fromkeys([TENANT, *(c for each in found for c in each.contexts)]))
+        return Entries(
+            [phrase for each in found for phrase in each.phrases],
+            np.concatenate([each.popular for each in found]),
+            np.concatenate([each.recent for each in found]),
+            [id for each in found for id in each.ids],
+            [payload for each in found for payload in each.payloads],
+            {
+                name: [
+                    value for each in found for value in each.contexts.get(name, [None] * len(each))
+                ]
+                for name in names
+            },
+            sum(each.spellings for each in found),
+            sum(each.shy for each in found),
+        )
+
+    def histories(self, entries: Entries, *, until: int | None = None) -> dict[str, dict]:
+        """Return what each user submitted before a moment, under the user's name in the tenant."""
+        phrases: dict[str | None, list[str]] = {name: [] for name in self.parts}
+        for phrase, tenant in zip(entries.phrases, entries.contexts[TENANT], strict=True):
+            phrases.setdefault(tenant, []).append(phrase)
+        shared = {fold(phrase): phrase for phrase in reversed(phrases[None])}
+        found: dict[str, dict] = {}
+        for name, part in self.parts.items():
+            # The tenant's own spelling comes before the list's.
+            known = [*phrases[name], *(shared[form] for form in part.forms if form in shared)]
+            own = part.histories(replace(entries, phrases=known), until=until)
+            for user, history in own.items():
+                found.setdefault(name_in(name, user), {}).update(history)
+        return found
+
+    def held_out(self, most: int) -> HeldOut | None:
+        """Return the latest submissions, `most` of them or a quarter; None if few."""
+        parts = list(self.parts.items())
+        at = np.concatenate([part.submissions.at for _, part in parts])
+        of = np.repeat(np.arange(len(parts)), [len(part.submissions.at) for _, part in parts])
+        number = np.concatenate([np.arange(len(part.submissions.at)) for _, part in parts])
+        order = np.argsort(at, kind="stable")
+        held = min(most, len(at) // 4)
+        if held < FEWEST:
+            return None
+        split = int(at[order[-held]])
+        before = order[: int(np.searchsorted(at[order], split))]
+        if not len(before):
+            return None
+        rows = []
+        for e in order[-held:]:
+            name, part = parts[of[e]]
+            user = int(part.submissions.user[number[e]])
+            said = None if user < 0 else name_in(name, part.users[user])
+            rows.append((said, part.texts[part.query[number[e]]], name))
+        opens = np.concatenate([part.submissions.opens for _, part in parts])
+        users = np.concatenate([part.submissions.user for _, part in parts])
+        span = int(at[before[-1]]) - int(at[before[0]])
+        return HeldOut(
+            split, rows, bool(opens[before].any()), bool((users[before] >= 0).any()), span
+        )
+
+    def kept_back(self) -> dict[str, Any]:
+        """Say what would be suggested, and lost, of all users' phrases and of each tenant's."""
+        found = {name: part.kept() for name, part in self.parts.items()}
+        # A phrase counts once for each tenant whose own it is; of a list, once in all.
+        listed = {name: part.listed_forms() for name, part in self.parts.items()}
+        everywhere = set().union(*listed.values())
+        total = {
+            k: Kept(
+                len(everywhere)
+                + sum(each[k].phrases - len(listed[name]) for name, each in found.items()),
+                sum(each[k].submitted for each in found.values()),
+                sum(each[k].everything for each in found.values()),
+            )
+            for k in KS
+        }
+        largest = sorted(
+            (name for name in self.parts if name is not None),
+            key=lambda name: -len(self.parts[name].submissions.at),
+        )[:MOST]
+        by_tenant = {name: said_by_k(found[name]) for name in largest}
+        return said_by_k(total) | {"by tenant": by_tenant}
+
+
+class _ListRows:
+    """The rows of a list, by whose they are."""
+
+    def __init__(self, listed: PhraseList | None, tenants: set[str]) -> None:
+        self._listed = listed
+        self._own: dict[str | None, list[int]] = {}
+        self._shared: dict[str, list[int]] = {}
+        if listed is None:
+            return
+        nobodys = pa.nulls(len(listed), pa.string())
+        limits = listed.contexts.get(TENANT, nobodys).to_pylist()
+        for row, (phrase, limit) in enumerate(zip(listed.phrases.to_pylist(), limits, strict=True)):
+            # Rows of a tenant without a log need no part of their own: they keep their limit.
+            self._own.setdefault(limit if limit in tenants else None, []).append(row)
+            if limit is None:
+                self._shared.setdefault(fold(phrase), []).append(row)
+
+    def of(self, tenant: str | None, logs: Sequence[QueryLog]) -> PhraseList | None:
+        """Return a tenant's rows, and nobody's of what its users submitted."""
+        rows = list(self._own.get(tenant, []))
+        if tenant is not None:
+            forms = {fold(query) for log in logs for query in log.queries}
+            rows += [row for form in sorted(forms) for row in self._shared.get(form, [])]
+        if self._listed is None or not rows:
+            return None
+        return _list_rows(self._listed, np.sort(rows))
+
+
+def _list_rows(listed: PhraseList, rows: np.ndarray) -> PhraseList:
+    taken = pa.array(rows)
+    return replace(
+        listed,
+        phrases=listed.phrases.take(taken),
+        weights=None if listed.weights is None else listed.weights[rows],
+        ids=None if listed.ids is None else listed.ids.take(taken),
+        payloads=None if listed.payloads is None else listed.payloads.take(taken),
+        contexts={name: values.take(taken) for name, values in listed.contexts.items()},
+        rows=listed.rows[rows],
+    )
+
+
+def _rows_of(log: QueryLog, rows: np.ndarray) -> QueryLog:
+    """Return some rows of a log, with the queries and users that they have."""
+    queries, query = np.unique(log.query[rows], return_inverse=True)
+    users, user = np.unique(log.user[rows], return_inverse=True)
+    return replace(
+        log,
+        queries=[log.queries[q] for q in queries],
+        query=query.astype(np.int32),
+        at=log.at[rows],
+        users=[log.users[u] for u in users],
+        user=user.astype(np.int32),
+        count=log.count[rows],
+        groups={name: (values, of[rows]) for name, (values, of) in log.groups.items()},
+    )
