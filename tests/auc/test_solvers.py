@@ -11,7 +11,7 @@ from sklearn.linear_model import RidgeClassifier
 from telic.auc.drawn_rows import as_rows
 from telic.auc.methods.exact import conjugate_gradient, elastic_net, exact
 from telic.auc.methods.pairwise import hinge, pairwise, squared_hinge_sums
-from telic.auc.methods.spam import centred, spam
+from telic.auc.methods.spam import centred, spam, spam_pass
 from telic.auc.methods.spdam import spdam
 from telic.auc.methods.vrspam import _l2_stage, _net_stage, vrspam
 from telic.auc.methods.vrspam_pairs import pair_stage
@@ -164,6 +164,28 @@ def test_elastic_net_methods_agree_and_are_optimal(name):
     assert objective(X, positive, paired.coef, beta=beta, beta1=beta1) / best - 1 < 1e-8
     slow = spam(X, positive, beta=beta, beta1=beta1, rng=rng)
     assert objective(X, positive, slow.coef, beta=beta, beta1=beta1) / best - 1 < 0.05
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("beta1", [0.0, 2e-3])
+def test_spams_steps_are_the_printed_ones_from_any_centre(rows, beta1, center):
+    X, positive = rows[0][:60], rows[1][:60]
+    view, rng = centred(X, positive, center), np.random.default_rng(0)
+    pos, neg, p, beta = view.means.pos, view.means.neg, view.means.share, 0.05
+    order, steps = rng.integers(60, size=200), rng.uniform(0.1, 0.5, 200)
+    start = 0.1 * rng.normal(size=X.shape[1])
+    w, dense = start.copy(), X.toarray() if sparse.issparse(X) else X
+    for i, eta in zip(order, steps, strict=True):
+        score, alpha = dense[i] @ w, (neg - pos) @ w
+        if positive[i]:
+            slope = 2 * (1 - p) * (score - pos @ w - 1 - alpha)
+        else:
+            slope = 2 * p * (score - neg @ w + 1 + alpha)
+        w = w - eta * slope * (dense[i] - view.centre)
+        w = np.sign(w) * np.maximum(np.abs(w) - eta * beta1, 0) / (1 + eta * beta)
+    found = start.copy()
+    spam_pass(as_rows(X), positive, view, found, order, steps, beta=beta, beta1=beta1)
+    assert found == pytest.approx(w, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("beta1", [0.0, 2e-3])

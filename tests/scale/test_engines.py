@@ -130,6 +130,23 @@ def test_rounds_go_on_after_the_last_whole_one(engine, tmp_path):
     assert not any("round-00004" in path.name for path in (tmp_path / "whole").iterdir())
 
 
+@pytest.mark.parametrize("threads", [0, 1025])
+def test_threads_that_cannot_be_are_refused(threads):
+    with pytest.raises(InputError, match=f"threads is {threads}, expected 1 to 1024"):
+        Local(threads=threads)
+
+
+def test_a_client_of_ones_own_stays_open(cluster):
+    own = cluster.ready()
+    with Dask(client=own) as dask:
+        assert dask.slots == 2
+    assert own.status == "running"
+    own.close()
+    with Dask(cluster.address) as dask:
+        made = dask._client
+    assert made.status == "closed"
+
+
 def test_a_killed_worker_changes_nothing_but_the_ledger(cluster, tmp_path):
     partitions = [(tmp_path, number) for number in range(4)]
     with Dask(cluster.address) as dask:

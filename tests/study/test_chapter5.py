@@ -81,6 +81,30 @@ def test_the_study_runs_resumes_and_prints_json(tmp_path):
     assert again.stdout == done.stdout  # whose seconds would differ
 
 
-def test_missing_data_is_named(tmp_path):
+def test_the_step_that_is_first_at_the_gap_is_taken_or_else_the_lowest(monkeypatch):
+    curves = {
+        0.5: [[1, 1.0, 1e-5], [2, 2.0, 9e-7]],
+        1.0: [[1, 1.0, 9e-7], [2, 2.0, 1e-8]],
+        4.0: None,  # diverged
+    }
+    monkeypatch.setattr(experiments, "MULTIPLES", tuple(curves))
+    monkeypatch.setattr(
+        experiments,
+        "run",
+        lambda best, method, *, multiple, seconds, seed: (
+            curves[multiple] and np.array(curves[multiple])
+        ),
+    )
+    assert experiments._best_multiple(None, None, seconds=1.0, seed=0) == 1.0
+    curves[1.0] = [[1, 1.0, 1e-3], [2, 2.0, 3e-4]]
+    assert experiments._best_multiple(None, None, seconds=1.0, seed=0) == 0.5
+    curves[0.5] = [[1, 1.0, 1e-5], [2, 2.0, 9e-4]]
+    assert experiments._best_multiple(None, None, seconds=1.0, seed=0) == 1.0
+
+
+def test_missing_data_is_named_before_the_work(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"a9a.npz not found. Set TELIC_DATA"):
         experiments.load("a9a", tmp_path)
+    monkeypatch.setattr(chapter5, "Report", None)
+    with pytest.raises(InputError, match=r"npz not found. Set TELIC_DATA"):
+        chapter5.study(None, data=tmp_path)

@@ -189,7 +189,7 @@ def solve_admm(
         given, factor = rho, np.ones(problem.c.size)
         if rho is None:
             factor = balanced_rows(problem, metric)
-        inner = problem.with_rows(factor) if (factor != 1.0).any() else problem
+        inner = problem.with_rows(factor)
         if rho is None:
             rho = eta if found.from_zero else default_rho(inner, metric)
         steps = make_steps(inner, eta=eta, rho=rho, unit=metric.unit, P=metric.P)
