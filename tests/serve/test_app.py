@@ -47,6 +47,13 @@ def submit(client, query, **changes):
     return client.post("/submit", json=ADA | {"query": query} | changes)
 
 
+def test_a_list_carries_nothing_that_nobody_asked_for(client):
+    typed = {"q": "s", "user": "ada", "composition": "c"}
+    for given in ({"q": "s"}, typed):
+        assert len(client.get("/suggest", params=given).json()) == 4
+        assert len(client.get("/suggest", params=given | {"explain": 1}).json()) == 5
+
+
 def test_suggest_answers_in_the_opensearch_form(client):
     response = client.get("/suggest", params={"q": "sal"})
     assert response.headers["content-type"] == "application/x-suggestions+json"
