@@ -17,8 +17,8 @@ from matplotlib import pyplot
 
 from telic.completion import Completer, PrefixIndex, Relevance
 from telic.completion.learning.adaqac import Design
+from telic.completion.learning.do_no_harm import Gate
 from telic.completion.learning.feedback import FEATURES
-from telic.completion.learning.harm import Gate
 
 WEIGHTS = {"DwellT": -0.3, "IsPrevQuery": -0.5, "Pos@1": -0.4, "Pos@2": -0.1}
 

@@ -71,6 +71,23 @@ def test_code_is_kept_until_something_that_it_calls_changes(tmp_path):
     assert run_in(tmp_path) == ["42", "1"]
 
 
+def test_code_whose_types_are_of_a_module_that_is_gone_is_made_anew(tmp_path):
+    package = tmp_path / "pack"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    for name in ("old", "new"):
+        (package / f"{name}.py").write_text(
+            "from typing import NamedTuple\nclass Pair(NamedTuple):\n    a: int\n    b: int\n"
+        )
+        (package / "caller.py").write_text(
+            f"from telic.kernels import kernel\nfrom pack.{name} import Pair\n"
+            "@kernel\ndef g(pair):\n    return pair.a + pair.b\n"
+            "def f(x):\n    return g(Pair(x, x))\nf.stats = g.stats\n"
+        )
+        assert run_in(tmp_path) == ["2", "1"]
+        (package / f"{name}.py").unlink()
+
+
 def test_code_is_kept_somewhere_where_no_folder_can_be_written(monkeypatch):
     class NeedsAFolder(kernels.FunctionCache):
         def __init__(self, function):

@@ -6,7 +6,7 @@ import numpy as np
 
 from telic.completion import Completer, PrefixIndex, Relevance, UserState
 from telic.completion.learning.adaqac import Design
-from telic.completion.learning.harm import Gate
+from telic.completion.learning.do_no_harm import Gate
 
 
 def made_up_completer(size=33_000):

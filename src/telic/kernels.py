@@ -69,13 +69,16 @@ class _Code(IndexDataCacheFile):
 
     def __init__(self, cache: FunctionCache, module: str, own_stamp: object) -> None:
         super().__init__(cache.cache_path, cache._impl.filename_base, own_stamp)
-        self._module, self._own_stamp = module, own_stamp
-        del self._source_stamp
+        self._module = module
+        del self._version
 
     @cached_property
-    def _source_stamp(self) -> object:
-        """What the code depends on: the function's file, and what that imports from its package."""
-        return self._own_stamp, _stamps(self._module)
+    def _version(self) -> object:
+        """What the code depends on: numba, the function's file, what that imports of its package.
+
+        It stands before the index, whose types may be of modules that are there no longer.
+        """
+        return numba.__version__, self._source_stamp, _stamps(self._module)
 
     def save(self, key: object, data: object) -> None:
         """Keep code under a name of its own, and only then name it in the index.
@@ -83,7 +86,7 @@ class _Code(IndexDataCacheFile):
         Of two processes that save at once one may lose its line in the index: it compiles again.
         """
         overloads = self._load_index()
-        what = hashlib.sha256(repr((self._source_stamp, key)).encode()).hexdigest()[:16]
+        what = hashlib.sha256(repr((self._version, key)).encode()).hexdigest()[:16]
         name = self._index_name.removesuffix(".nbi") + f".{what}.nbc"
         self._save_data(name, data)
         self._save_index(overloads | {key: name})

@@ -13,7 +13,7 @@ from telic.completion.fit.phone_models import VARIANTS, fit_phone_models
 from telic.completion.learning.adaqac import PAPER, Design
 from telic.completion.learning.app_features import MOST_RECENT, OpenedShares, Signals
 from telic.completion.learning.appaware import fit_appaware
-from telic.completion.learning.replay import TEST, TRAIN, VALID
+from telic.completion.learning.replayed_log import TEST, TRAIN, VALID
 from telic.data.compositions import read_compositions
 from telic.data.queries import read_queries
 from telic.errors import InputError

@@ -8,7 +8,7 @@ from telic.completion import CAREFUL
 from telic.completion.learning.adaqac import Design, unpersonalised
 from telic.completion.learning.feedback import LONGEST_AT, WIDTH
 from telic.completion.learning.filtering_qac import Filtering, tune_filtering
-from telic.completion.learning.replay import Moments
+from telic.completion.learning.replayed_log import Moments
 
 
 def moments_of(candidates):

@@ -6,7 +6,7 @@ import pytest
 
 from telic.completion import compare_completers, fit_completer, fit_files
 from telic.completion.evaluation.compare import walk
-from telic.completion.learning.replay import Replay
+from telic.completion.learning.replayed_log import Replay
 from telic.data.compositions import read_compositions
 from telic.errors import InputError
 

@@ -24,7 +24,13 @@ from telic.completion import (
 )
 from telic.completion.fit.models import fit_models
 from telic.completion.learning.adaqac import Design, OnlineRule
-from telic.completion.learning.harm import ALLOWANCE, FORGETTING, Gate, RunningCheck, gate_facts
+from telic.completion.learning.do_no_harm import (
+    ALLOWANCE,
+    FORGETTING,
+    Gate,
+    RunningCheck,
+    gate_facts,
+)
 from telic.data import save_model
 from telic.data.compositions import read_compositions
 from telic.errors import InputError, ModelError

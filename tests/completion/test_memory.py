@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from telic.completion import Completer, PrefixIndex, Relevance
 from telic.completion.learning.adaqac import Design
+from telic.completion.learning.do_no_harm import Gate
 from telic.completion.learning.feedback import (
     FEATURES,
     LISTS,
@@ -20,7 +21,6 @@ from telic.completion.learning.feedback import (
     read_rows,
 )
 from telic.completion.learning.gains import CANDIDATES, Gains
-from telic.completion.learning.harm import Gate
 
 TEXTS = [b"tea", b"tea pot", b"te", b"t-shirt", b"tea-time", b"teak"]
 TEXTS += [b"t%d" % i for i in range(14)]

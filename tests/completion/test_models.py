@@ -19,11 +19,11 @@ from telic.completion.evaluation.adaqac_evaluation import (
 from telic.completion.fit import models
 from telic.completion.fit.models import LEAST, MODELS, fit_models, fit_relevance
 from telic.completion.learning.adaqac import Design, online, training_choices, unpersonalised
+from telic.completion.learning.do_no_harm import PREFIX_BINS, Gate, bin_of
 from telic.completion.learning.feedback import LONGEST_AT, WIDTH
 from telic.completion.learning.filtering_qac import Filtering, tune_filtering
-from telic.completion.learning.harm import PREFIX_BINS, Gate, bin_of
 from telic.completion.learning.relevance import Relevance
-from telic.completion.learning.replay import TEST, TRAIN, VALID, Moments
+from telic.completion.learning.replayed_log import TEST, TRAIN, VALID, Moments
 from telic.data.compositions import read_compositions
 from telic.data.queries import read_queries
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks

@@ -12,9 +12,9 @@ from telic.completion import BOUNDED, CAREFUL, PAPER, Completer, PrefixIndex, Re
 from telic.completion.evaluation.findings import most_feedback
 from telic.completion.fit.models import fit_models, fit_relevance
 from telic.completion.learning.adaqac import Design
+from telic.completion.learning.do_no_harm import Gate
 from telic.completion.learning.feedback import Feedback
-from telic.completion.learning.harm import Gate
-from telic.completion.learning.replay import TEST, TRAIN, VALID
+from telic.completion.learning.replayed_log import TEST, TRAIN, VALID
 from telic.completion.learning.saturation import D, Saturation, bounded, limits
 from telic.data.compositions import read_compositions
 from telic.data.queries import read_queries

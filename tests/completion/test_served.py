@@ -15,7 +15,7 @@ from telic.completion.evaluation.appaware_evaluation import try_phone_models
 from telic.completion.fit.from_compositions import completer_of
 from telic.completion.fit.models import fit_models, fit_relevance
 from telic.completion.fit.phone_models import fit_phone_models
-from telic.completion.learning.replay import TEST
+from telic.completion.learning.replayed_log import TEST
 from telic.data.compositions import read_compositions
 from telic.data.queries import read_queries
 from telic.simulate import Affinity, Catalogue, simulate_phones, simulate_typists

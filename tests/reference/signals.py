@@ -6,7 +6,7 @@ import re
 import numpy as np
 
 from telic.completion.engine.folding import fold
-from telic.completion.signals.state import CONTEXT, WINDOWS
+from telic.completion.signals.counts import CONTEXT, WINDOWS
 
 DAY = 24 * 3600 * 1_000_000
 

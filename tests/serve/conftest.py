@@ -12,8 +12,8 @@ from starlette.testclient import TestClient
 
 from telic.completion import Completer, PrefixIndex, Relevance, UserState
 from telic.completion.learning.adaqac import Design
+from telic.completion.learning.do_no_harm import Gate
 from telic.completion.learning.feedback import FEATURES
-from telic.completion.learning.harm import Gate
 from telic.serve import Settings, create_app
 from telic.serve.state.store import Store
 

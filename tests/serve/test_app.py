@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 
 from telic.completion import fit_files
 from telic.serve import create_app
-from telic.serve.state.open_compositions import Sessions
+from telic.serve.state.open_compositions import OpenCompositions
 from telic.serve.state.store import Store
 
 ADA = {"user": "ada", "composition": "c1"}
@@ -49,9 +49,9 @@ def submit(client, query, **changes):
 
 def test_a_list_carries_nothing_that_nobody_asked_for(client):
     typed = {"q": "s", "user": "ada", "composition": "c"}
-    for given in ({"q": "s"}, typed):
-        assert len(client.get("/suggest", params=given).json()) == 4
-        assert len(client.get("/suggest", params=given | {"explain": 1}).json()) == 5
+    for asked in ({"q": "s"}, typed):
+        assert len(client.get("/suggest", params=asked).json()) == 4
+        assert len(client.get("/suggest", params=asked | {"explain": 1}).json()) == 5
 
 
 def test_suggest_answers_in_the_opensearch_form(client):
@@ -234,7 +234,7 @@ def test_our_own_errors_say_nothing_of_the_request(completer, settings, monkeypa
     def no_database(*arguments):
         raise OperationalError("SELECT 'secret'", {"query": "secret"}, Exception("disk"))
 
-    monkeypatch.setattr(Sessions, "static", crash)
+    monkeypatch.setattr(OpenCompositions, "static", crash)
     app = create_app(completer, settings)
     monkeypatch.setattr(Store, "_record", no_database)
     with TestClient(app, "http://localhost", raise_server_exceptions=False) as client:

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import telic.serve
-from telic.serve.http.http_errors import _DEFAULTS
+from telic.serve.http.errors import _DEFAULTS
 from telic.serve.operation.metrics import Metrics
 
 PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")

@@ -10,8 +10,8 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from sqlalchemy.exc import OperationalError
 
-from telic.serve.state.async_store import Journal
-from telic.serve.state.open_compositions import Sessions
+from telic.serve.state.journal import Journal
+from telic.serve.state.open_compositions import OpenCompositions
 from telic.serve.state.store import DamagedStateError, Store, StoreError
 
 
@@ -29,13 +29,13 @@ def clock():
 
 
 class Box:
-    """Sessions with a journal, whose event loop runs while one of these is called."""
+    """OpenCompositions with a journal, whose event loop runs while one of these is called."""
 
     def __init__(self, completer, settings, clock):
         self.loop = asyncio.new_event_loop()
         self.store = Store(settings.database, completer, max_history=settings.max_history)
         self.journal = Journal(self.store, settings)
-        self.sessions = Sessions(completer, self.journal, settings, clock=clock)
+        self.compositions = OpenCompositions(completer, self.journal, settings, clock=clock)
         self.loop.call_soon(self.journal.start)
 
     def run(self, *calls):
@@ -45,21 +45,21 @@ class Box:
         return self.loop.run_until_complete(all_of_them())
 
     async def type(self, query, user, composition, *, client=None):
-        typing = await self.sessions.open(user, composition)
-        return self.sessions.suggest(typing, query, client=client).suggestions()
+        typing = await self.compositions.open(user, composition)
+        return self.compositions.suggest(typing, query, client=client).suggestions()
 
     def suggest(self, *request, **options):
         return self.run(self.type(*request, **options))[0]
 
     def submit(self, *request):
-        (outcome,) = self.run(self.sessions.submit(*request))
+        (outcome,) = self.run(self.compositions.submit(*request))
         return outcome.learned, outcome.updates
 
     def is_open(self, *key):
-        return self.sessions.find(*key) is not None
+        return self.compositions.find(*key) is not None
 
     def __len__(self):
-        return len(self.sessions)
+        return len(self.compositions)
 
     def close(self):
         self.run(self.journal.close())
@@ -91,53 +91,53 @@ def directly_of(completer, user, keystrokes):
 
 
 def test_the_servers_clock_stamps_keystrokes(make, clock, completer):
-    sessions = make()
-    sessions.suggest("s", "u", "c")
+    compositions = make()
+    compositions.suggest("s", "u", "c")
     clock.now += 1.5
-    assert sessions.suggest("sa", "u", "c") == directly(completer, [("s", 0.0), ("sa", 1.5)])
+    assert compositions.suggest("sa", "u", "c") == directly(completer, [("s", 0.0), ("sa", 1.5)])
 
 
 def test_the_clients_clock_frees_dwell_from_the_network(make, clock, completer):
-    sessions = make()
-    sessions.suggest("s", "u", "c", client=5000.0)
+    compositions = make()
+    compositions.suggest("s", "u", "c", client=5000.0)
     clock.now += 9.0
-    found = sessions.suggest("sa", "u", "c", client=5000.5)
+    found = compositions.suggest("sa", "u", "c", client=5000.5)
     assert found == directly(completer, [("s", 0.0), ("sa", 0.5)])
 
 
 def test_a_client_may_begin_to_tell_its_time_later(make, clock, completer):
-    sessions = make()
-    sessions.suggest("s", "u", "c")
+    compositions = make()
+    compositions.suggest("s", "u", "c")
     clock.now += 1.0
-    sessions.suggest("sa", "u", "c", client=7.0)
-    found = sessions.suggest("sal", "u", "c", client=7.5)
+    compositions.suggest("sa", "u", "c", client=7.0)
+    found = compositions.suggest("sal", "u", "c", client=7.5)
     assert found == directly(completer, [("s", 0.0), ("sa", 1.0), ("sal", 1.5)])
 
 
 def test_a_request_that_comes_twice_is_one_keystroke(make, completer):
-    sessions = make()
+    compositions = make()
     for client in (1.0, 1.0, 1.4):
-        once = sessions.suggest("s", "u", "c", client=client)
+        once = compositions.suggest("s", "u", "c", client=client)
     assert once == directly(completer, [("s", 0.0)])
-    found = sessions.suggest("sa", "u", "c", client=2.0)
+    found = compositions.suggest("sa", "u", "c", client=2.0)
     assert found == directly(completer, [("s", 0.0), ("sa", 1.0)])
 
 
 def test_a_request_that_was_overtaken_is_answered_but_is_no_keystroke(make, completer):
-    sessions = make()
-    sessions.suggest("s", "u", "c", client=1.0)
-    sessions.suggest("sal", "u", "c", client=3.0)
-    late = sessions.suggest("sa", "u", "c", client=2.0)
+    compositions = make()
+    compositions.suggest("s", "u", "c", client=1.0)
+    compositions.suggest("sal", "u", "c", client=3.0)
+    late = compositions.suggest("sa", "u", "c", client=2.0)
     assert [suggestion.feedback for suggestion in late] == [0.0] * len(late)
-    found = sessions.suggest("sals", "u", "c", client=4.0)
+    found = compositions.suggest("sals", "u", "c", client=4.0)
     assert found == directly(completer, [("s", 0.0), ("sal", 2.0), ("sals", 3.0)])
 
 
 def test_a_clock_that_runs_backwards_does_no_harm(make, clock, completer):
-    sessions = make()
-    sessions.suggest("s", "u", "c")
+    compositions = make()
+    compositions.suggest("s", "u", "c")
     clock.now -= 50.0
-    found = sessions.suggest("sa", "u", "c")
+    found = compositions.suggest("sa", "u", "c")
     assert [suggestion.feedback for suggestion in found] == [0.0] * len(found)
 
 
@@ -150,33 +150,33 @@ requests = st.lists(
 @given(requests, st.integers(1, 4))
 def test_the_longest_idle_makes_room_and_the_idle_expire(make, clock, requests, max_open):
     """Against the definition: of those touched within a minute, the last `max_open`."""
-    sessions = make(max_open=max_open, idle_seconds=60.0)
+    compositions = make(max_open=max_open, idle_seconds=60.0)
     touched = {}
     for composition, pause in requests:
         clock.now += pause
-        sessions.suggest("s", "u", composition)
+        compositions.suggest("s", "u", composition)
         touched.pop(composition, None)
         touched = {name: at for name, at in touched.items() if clock.now - at <= 60.0}
         touched[composition] = clock.now
         touched = dict(list(touched.items())[-max_open:])
-        assert len(sessions) == len(touched)
-    everything = {name for name in "abcdef" if ("u", name) in sessions.sessions._open}
+        assert len(compositions) == len(touched)
+    everything = {name for name in "abcdef" if ("u", name) in compositions.compositions._open}
     assert everything == set(touched)
 
 
 def test_an_idle_composition_is_not_open(make, clock):
-    sessions = make(idle_seconds=60.0)
-    sessions.suggest("s", "u", "a")
+    compositions = make(idle_seconds=60.0)
+    compositions.suggest("s", "u", "a")
     clock.now += 60
-    assert sessions.is_open("u", "a")
+    assert compositions.is_open("u", "a")
     clock.now += 61
-    assert not sessions.is_open("u", "a")
+    assert not compositions.is_open("u", "a")
 
 
 def test_an_endless_composition_begins_anew_again_and_again(make, completer):
-    sessions = make(max_keystrokes=2)
+    compositions = make(max_keystrokes=2)
     typed = [(prefix, float(at)) for at, prefix in enumerate(["s", "sa", "sal", "sals", "salsi"])]
-    found = [sessions.suggest(prefix, "u", "c", client=at) for prefix, at in typed]
+    found = [compositions.suggest(prefix, "u", "c", client=at) for prefix, at in typed]
     for first in (0, 2, 4):
         for last in range(first, min(first + 2, 5)):
             since = [(prefix, at - first) for prefix, at in typed[first : last + 1]]
@@ -184,24 +184,24 @@ def test_an_endless_composition_begins_anew_again_and_again(make, completer):
 
 
 def test_compositions_of_a_user_share_what_was_learned(make):
-    sessions = make()
+    compositions = make()
     for composition in "ab":
-        sessions.suggest("sa", "u", composition)
-    assert sessions.submit("salad", "u", "a") == (True, 1)
-    assert sessions.submit("sage", "u", "b") == (True, 2)
-    assert not sessions.is_open("u", "a")
+        compositions.suggest("sa", "u", composition)
+    assert compositions.submit("salad", "u", "a") == (True, 1)
+    assert compositions.submit("sage", "u", "b") == (True, 2)
+    assert not compositions.is_open("u", "a")
 
 
 def test_threads_of_the_store_lose_no_submission(make):
-    sessions = make(max_open=3)  # compositions close and reopen all the time
+    compositions = make(max_open=3)  # compositions close and reopen all the time
 
     async def search(i):
-        await sessions.type("sa", f"u{i % 3}", f"c{i}", client=0.0)
-        await sessions.type("sal", f"u{i % 3}", f"c{i}", client=0.5)
-        await sessions.sessions.submit("salad", f"u{i % 3}", f"c{i}")
+        await compositions.type("sa", f"u{i % 3}", f"c{i}", client=0.0)
+        await compositions.type("sal", f"u{i % 3}", f"c{i}", client=0.5)
+        await compositions.compositions.submit("salad", f"u{i % 3}", f"c{i}")
 
-    sessions.run(*(search(i) for i in range(30)))
-    assert [sessions.store.read(f"u{i}").state.history["salad"] for i in range(3)] == [10.0] * 3
+    compositions.run(*(search(i) for i in range(30)))
+    assert [compositions.store.read(f"u{i}").state.history["salad"] for i in range(3)] == [10.0] * 3
 
 
 class Gate:
@@ -220,45 +220,49 @@ class Gate:
 
 def test_a_slow_write_makes_nobody_else_wait(make, monkeypatch):
     """Not who types on, nor who begins, known or not; eight submissions wait for the disk."""
-    sessions = make()
+    compositions = make()
     for user in ("known", "busy"):
-        sessions.suggest("s", user, "c")
-    gate = Gate(monkeypatch, sessions.store, "record")
+        compositions.suggest("s", user, "c")
+    gate = Gate(monkeypatch, compositions.store, "record")
 
     async def others():
         writes = [
-            asyncio.create_task(sessions.sessions.submit("soup", "busy", f"c{i}")) for i in range(8)
+            asyncio.create_task(compositions.compositions.submit("soup", "busy", f"c{i}"))
+            for i in range(8)
         ]
         await asyncio.to_thread(gate.entered.wait)
-        found = [await sessions.type("sa", user, "d") for user in ("known", "busy", "new")]
-        found.append(await sessions.type("sa", "busy", "c"))
+        found = [await compositions.type("sa", user, "d") for user in ("known", "busy", "new")]
+        found.append(await compositions.type("sa", "busy", "c"))
         waiting = [task.done() for task in writes]
         gate.leave.set()
         await asyncio.gather(*writes)
         return found, waiting
 
-    ((found, waiting),) = sessions.run(others())
+    ((found, waiting),) = compositions.run(others())
     assert all(found)
     assert not any(waiting)
 
 
 def test_a_known_user_does_not_wait_for_a_slow_read(make, monkeypatch, clock):
-    sessions = make()
-    sessions.suggest("s", "u", "c")
+    compositions = make()
+    compositions.suggest("s", "u", "c")
     clock.now += 60
-    gate = Gate(monkeypatch, sessions.store, "read")
-    assert sessions.suggest("s", "u", "d")
-    assert sessions.is_open("u", "d")
+    gate = Gate(monkeypatch, compositions.store, "read")
+    assert compositions.suggest("s", "u", "d")
+    assert compositions.is_open("u", "d")
     gate.leave.set()
 
 
 def test_requests_that_come_together_open_a_composition_once(make, monkeypatch, completer):
-    sessions = make()
+    compositions = make()
     asked = []
-    read = sessions.store.read
-    monkeypatch.setattr(sessions.store, "read", lambda *key: asked.append(key) or read(*key))
-    found = sessions.run(
-        *(sessions.type(prefix, "u", "c", client=at) for prefix, at in (("s", 0.0), ("sa", 1.0)))
+    read = compositions.store.read
+    monkeypatch.setattr(compositions.store, "read", lambda *key: asked.append(key) or read(*key))
+    found = compositions.run(
+        *(
+            compositions.type(prefix, "u", "c", client=at)
+            for prefix, at in (("s", 0.0), ("sa", 1.0))
+        )
     )
     assert len(asked) == 1
     assert found[1] == directly(completer, [("s", 0.0), ("sa", 1.0)])
@@ -273,80 +277,81 @@ def test_what_another_process_wrote_is_seen_at_the_next_composition(make, clock)
     clock.now += 2.0
     here.suggest("sa", "u", "b")  # answered at once; what is newer comes after
     here.run(asyncio.sleep(0.1))
-    assert here.sessions._users["u"].version == 3
+    assert here.compositions._users["u"].version == 3
     after = [suggestion.text for suggestion in here.suggest("sa", "u", "d")]
     assert after.index("samosa") < before.index("samosa")
 
 
 def test_a_refused_submission_teaches_nothing_and_counts_once_when_sent_again(make, monkeypatch):
-    sessions = make()
+    compositions = make()
     for at, prefix in enumerate(["s", "sa"]):
-        sessions.suggest(prefix, "u", "c", client=float(at))
-    whole = sessions.store._record
+        compositions.suggest(prefix, "u", "c", client=float(at))
+    whole = compositions.store._record
 
     def no_disk(*arguments):
         whole(*arguments)
         raise OperationalError(None, None, Exception("disk I/O error"))
 
-    monkeypatch.setattr(sessions.store, "_record", no_disk)
+    monkeypatch.setattr(compositions.store, "_record", no_disk)
     for _ in range(2):
         with pytest.raises(StoreError, match="disk I/O error"):
-            sessions.submit("salad", "u", "c")
-    assert sessions.sessions._users["u"].state.updates == 0
-    assert sessions.journal.problem == "disk I/O error"
+            compositions.submit("salad", "u", "c")
+    assert compositions.compositions._users["u"].state.updates == 0
+    assert compositions.journal.problem == "disk I/O error"
     monkeypatch.undo()
-    assert sessions.submit("salad", "u", "c") == (True, 1)  # the composition was kept
-    assert sessions.submit("salad", "u", "c") == (True, 1)
-    assert sessions.journal.problem is None
-    assert sessions.store.read("u").state.history == {"salad": 1.0}
+    assert compositions.submit("salad", "u", "c") == (True, 1)  # the composition was kept
+    assert compositions.submit("salad", "u", "c") == (True, 1)
+    assert compositions.journal.problem is None
+    assert compositions.store.read("u").state.history == {"salad": 1.0}
 
 
 def test_a_store_that_fails_makes_one_begin_with_what_is_known(
     make, monkeypatch, completer, caplog
 ):
-    sessions = make()
+    compositions = make()
 
     def gone(*key):
         raise StoreError("the server is gone")
 
-    monkeypatch.setattr(sessions.store, "read", gone)
+    monkeypatch.setattr(compositions.store, "read", gone)
     for user in ("ada", "bob", "cy"):
-        assert sessions.suggest("sa", user, "c") == directly_of(completer, user, [("sa", 0.0)])
+        assert compositions.suggest("sa", user, "c") == directly_of(completer, user, [("sa", 0.0)])
     assert caplog.text.count("the server is gone") == 1  # and not for each
     monkeypatch.undo()
-    monkeypatch.setattr("telic.serve.state.async_store.EVERY", 0.0)
+    monkeypatch.setattr("telic.serve.state.journal.EVERY", 0.0)
     for _ in range(200):
-        if sessions.journal.problem is None:
+        if compositions.journal.problem is None:
             break
-        sessions.run(asyncio.sleep(0.05))
-    assert sessions.journal.problem is None
+        compositions.run(asyncio.sleep(0.05))
+    assert compositions.journal.problem is None
 
 
 def test_a_user_whose_state_is_damaged_is_no_trouble_to_others(make, monkeypatch):
-    sessions = make()
-    record = sessions.store.record
+    compositions = make()
+    record = compositions.store.record
 
     def damaged(submissions):
         if any(each.user == "u" for each in submissions):
             raise DamagedStateError("damaged")
         return record(submissions)
 
-    monkeypatch.setattr(sessions.store, "record", damaged)
-    gate = Gate(monkeypatch, sessions.store, "record")
+    monkeypatch.setattr(compositions.store, "record", damaged)
+    gate = Gate(monkeypatch, compositions.store, "record")
 
     async def together():
         writes = [
-            asyncio.create_task(sessions.sessions.submit("soup", user, "c")) for user in "xuv"
+            asyncio.create_task(compositions.compositions.submit("soup", user, "c"))
+            for user in "xuv"
         ]
         await asyncio.to_thread(gate.entered.wait)
         await asyncio.sleep(0)
         gate.leave.set()
         return await asyncio.gather(*writes, return_exceptions=True)
 
-    ((one, two, three),) = sessions.run(together())
+    ((one, two, three),) = compositions.run(together())
     assert (one.updates, three.updates) == (0, 0)
     assert isinstance(two, DamagedStateError)
-    assert sessions.journal.problem is None
+    assert compositions.journal.problem is None
 
 
 def test_a_served_paper_model_is_the_librarys_over_restarts_in_order_of_submission(
@@ -358,16 +363,16 @@ def test_a_served_paper_model_is_the_librarys_over_restarts_in_order_of_submissi
     )
     user = printed.user("u")
     for n, queries in enumerate([("sage", "sold out"), ("soup", "salad"), ("sold out", "sage")]):
-        sessions = make(printed)
+        compositions = make(printed)
         typing = [printed.compose(user) for _ in queries]
         for at, prefix in enumerate(["s", "sa"]):
             for i, composition in enumerate(typing):
-                found = sessions.suggest(prefix, "u", f"{n}-{i}", client=float(at + i))
+                found = compositions.suggest(prefix, "u", f"{n}-{i}", client=float(at + i))
                 assert found == composition.suggest(prefix, at=float(at + i))
         for i in (1, 0):
             assert typing[i].submit(queries[i])
-            assert sessions.submit(queries[i], "u", f"{n}-{i}") == (True, user.updates)
-    assert sessions.store.read("u").state.as_json() == user.as_json()
+            assert compositions.submit(queries[i], "u", f"{n}-{i}") == (True, user.updates)
+    assert compositions.store.read("u").state.as_json() == user.as_json()
     assert user.updates == 6
 
 
@@ -376,10 +381,10 @@ def test_what_the_running_check_saw_outlives_the_process(make, make_completer):
     completer = make_completer()
 
     def search(user, composition):
-        sessions = make(completer)
+        compositions = make(completer)
         for at, prefix in enumerate(["salmon", "sa"]):
-            found = sessions.suggest(prefix, user, composition, client=2.0 * at)
-        sessions.submit("salmon", user, composition)  # what was shown, skipped, and wanted
+            found = compositions.suggest(prefix, user, composition, client=2.0 * at)
+        compositions.submit("salmon", user, composition)  # what was shown, skipped, and wanted
         return [suggestion.feedback != 0 for suggestion in found]
 
     assert any(search("u", "a"))

@@ -15,7 +15,7 @@ from telic.completion import DenyList
 from telic.serve import create_app
 from telic.serve.callers.tenants import add_key
 from telic.serve.callers.tokens import sign_user
-from telic.serve.state.async_store import MAX_CHANGES, Journal
+from telic.serve.state.journal import MAX_CHANGES, Journal
 from telic.serve.state.phrase_changes import MOST
 from telic.serve.state.store import Store, StoreError
 

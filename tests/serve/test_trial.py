@@ -121,7 +121,7 @@ def test_compositions_are_drawn_into_arms_with_the_probabilities_that_are_record
         tmp_path / "model", record=str(tmp_path / "log"), record_unasked=True, control=0.25
     )
     app = create_app(completer, replace(settings, max_keystrokes=2))
-    app.desk._sessions._draw = np.random.default_rng(0).random
+    app.desk._compositions._draw = np.random.default_rng(0).random
     with TestClient(app, "http://127.0.0.1:8000") as client:
         for number in range(120):
             of = {"user": f"u{number}", "composition": "c"}
@@ -145,13 +145,13 @@ def test_compositions_are_drawn_into_arms_with_the_probabilities_that_are_record
 def test_each_composition_is_drawn_for_itself_and_none_that_is_not_recorded(completer, tmp_path):
     settings = Settings.beside(tmp_path / "model", record=str(tmp_path / "log"), control=0.5)
     app = create_app(completer, settings)
-    sessions, draws = app.desk._sessions, iter((0.7, 0.2, 0.6))
-    sessions._draw = lambda: next(draws)
+    compositions, draws = app.desk._compositions, iter((0.7, 0.2, 0.6))
+    compositions._draw = lambda: next(draws)
     with TestClient(app, "http://127.0.0.1:8000") as client:
         for number, consent in enumerate("10101"):
             of = {"user": "ada", "composition": f"c{number}", "q": "s", "consent": consent}
             client.get("/suggest", params=of)
-        opened = [sessions.find("ada", f"c{number}") for number in range(5)]
+        opened = [compositions.find("ada", f"c{number}") for number in range(5)]
     assert [each.keep_static for each in opened] == [False, False, True, False, False]
     assert [each.recording is not None for each in opened] == [True, False, True, False, True]
 

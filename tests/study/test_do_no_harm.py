@@ -6,7 +6,7 @@ import pytest
 from telic.completion import CAREFUL, Replay, fit_completer
 from telic.completion.evaluation.adaqac_evaluation import evaluate_models
 from telic.completion.fit.models import fit_models
-from telic.completion.learning.harm import run_checks
+from telic.completion.learning.do_no_harm import run_checks
 from telic.data.compositions import read_compositions
 from telic.data.queries import read_queries
 from telic.evaluate import paired_t_test

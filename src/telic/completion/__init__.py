@@ -14,7 +14,7 @@ from telic.completion.fit.from_files import fit_files
 from telic.completion.learning.adaqac import BOUNDED, CAREFUL, PAPER, PROTOCOLS, Protocol
 from telic.completion.learning.phones import Phone, PhoneRanker
 from telic.completion.learning.relevance import Relevance
-from telic.completion.learning.replay import Replay
+from telic.completion.learning.replayed_log import Replay
 from telic.completion.learning.saturation import Saturation
 
 __all__ = [

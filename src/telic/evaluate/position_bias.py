@@ -76,7 +76,7 @@ def examination(item: np.ndarray, rank: np.ndarray, chosen: np.ndarray) -> np.nd
         raise InputError("items are of several kinds. Give texts or numbers.") from None
     shape = codes.max() + 1, ranks
 
-    def times(counted: np.ndarray) -> scipy.sparse.csr_array:
+    def times(counted: np.ndarray) -> "scipy.sparse.csr_array":
         return scipy.sparse.csr_array((counted.astype(float), (codes, rank - 1)), shape)
 
     shown, choices = times(np.ones(len(rank))), times(chosen)
@@ -105,7 +105,7 @@ def examination(item: np.ndarray, rank: np.ndarray, chosen: np.ndarray) -> np.nd
     return np.exp(log_theta - log_theta.max())
 
 
-def _comparable(shown: scipy.sparse.csr_array, choices: scipy.sparse.csr_array) -> None:
+def _comparable(shown: "scipy.sparse.csr_array", choices: "scipy.sparse.csr_array") -> None:
     never = np.flatnonzero(choices.sum(axis=0) == 0)
     if len(never):
         raise InputError(

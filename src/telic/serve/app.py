@@ -14,18 +14,18 @@ from starlette.types import Message, Receive, Scope, Send
 from telic.completion import Completer
 from telic.data.ubi import Arm
 from telic.errors import InputError
-from telic.serve.callers.callers import Access
+from telic.serve.callers.access import Access
 from telic.serve.callers.hosts_and_origins import Guard, Hosts
 from telic.serve.http.connections import Connections
-from telic.serve.http.http_errors import on_crash, on_http_error, on_no_store
+from telic.serve.http.errors import on_crash, on_http_error, on_no_store
 from telic.serve.operation.metrics import Metrics
 from telic.serve.operation.settings import Settings
 from telic.serve.requests.dispatch import Desk
 from telic.serve.requests.keystroke import Keystroke
 from telic.serve.requests.peers import Place
 from telic.serve.requests.routes import ADDRESSES, Addresses
-from telic.serve.state.async_store import Journal
-from telic.serve.state.open_compositions import SHOWN, Sessions
+from telic.serve.state.journal import Journal
+from telic.serve.state.open_compositions import SHOWN, OpenCompositions
 from telic.serve.state.phrase_changes import Changes
 from telic.serve.state.recorder import Recorder
 from telic.serve.state.store import Store, StoreError
@@ -105,15 +105,23 @@ class Service(Starlette):
                 arm=arm,
                 networks=settings.record_networks,
             )
-        sessions = Sessions(completer, self.journal, settings, self.metrics, self.recorder)
+        compositions = OpenCompositions(
+            completer, self.journal, settings, self.metrics, self.recorder
+        )
         names = {"127.0.0.1", "localhost", "::1", settings.host, *settings.names}
         hosts = Hosts(names)
         self.access = access
-        self.desk = Desk(sessions, settings, place)
+        self.desk = Desk(compositions, settings, place)
         self.keystroke = Keystroke(self.desk, hosts, access, settings)
         super().__init__(
             routes=Addresses(
-                sessions, self.journal, self.desk, self.keystroke, access, settings, self.metrics,
+                compositions,
+                self.journal,
+                self.desk,
+                self.keystroke,
+                access,
+                settings,
+                self.metrics,
                 self.changes,
             ).routes(),
             middleware=[Middleware(Guard, hosts=hosts, access=access)],

@@ -9,7 +9,7 @@ import numpy as np
 
 from telic.completion.fit.models import fit_models, fit_relevance
 from telic.completion.learning.adaqac import CAREFUL
-from telic.completion.learning.replay import TEST, Replay
+from telic.completion.learning.replayed_log import TEST, Replay
 from telic.evaluate import paired_t_test
 from telic.report import Table
 from telic.simulate.catalogue import Catalogue

@@ -4,7 +4,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from telic.completion.learning.replay import Replay
+from telic.completion.learning.replayed_log import Replay
 from telic.data.compositions import read_compositions
 from telic.data.queries import read_queries
 from telic.simulate.catalogue import Catalogue

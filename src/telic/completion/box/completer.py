@@ -18,8 +18,8 @@ from telic.completion.engine.prefix_index import PrefixIndex
 from telic.completion.engine.rules import DenyList, Synonyms, kept
 from telic.completion.engine.word_index import WordIndex
 from telic.completion.learning.adaqac import Design, OnlineRule
+from telic.completion.learning.do_no_harm import Gate
 from telic.completion.learning.feedback import FEATURES
-from telic.completion.learning.harm import Gate
 from telic.completion.learning.phones import Phone, PhoneRanker
 from telic.completion.learning.relevance import Relevance
 from telic.data import load_model, save_model

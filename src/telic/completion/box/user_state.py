@@ -8,7 +8,7 @@ import numpy as np
 
 from telic.completion.box.own_queries import OwnQueries
 from telic.completion.engine.prefix_index import Place, PrefixIndex
-from telic.completion.learning.harm import RunningCheck
+from telic.completion.learning.do_no_harm import RunningCheck
 from telic.completion.learning.relevance import Relevance
 
 if TYPE_CHECKING:

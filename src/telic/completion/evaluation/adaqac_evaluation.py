@@ -9,9 +9,9 @@ import numpy as np
 
 from telic.completion.fit.models import MODELS, Models, fit_models, fit_relevance
 from telic.completion.learning.adaqac import CAREFUL, Protocol
-from telic.completion.learning.harm import bin_of
+from telic.completion.learning.do_no_harm import bin_of
 from telic.completion.learning.relevance import NAMES
-from telic.completion.learning.replay import TEST, Lists, Moments, Replay
+from telic.completion.learning.replayed_log import TEST, Lists, Moments, Replay
 from telic.evaluate import mean_reciprocal_rank, paired_t_test, success_rate
 
 BOTH: tuple[Lists, ...] = ("own", "shown")

@@ -18,7 +18,7 @@ from telic.completion.fit.phone_models import PhoneModels, fit_phone_models
 from telic.completion.learning.adaqac import CAREFUL, Protocol
 from telic.completion.learning.app_features import MINUTES
 from telic.completion.learning.relevance import NAMES
-from telic.completion.learning.replay import TEST, Lists, Replay
+from telic.completion.learning.replayed_log import TEST, Lists, Replay
 
 
 @dataclass(frozen=True)

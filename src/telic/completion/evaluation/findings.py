@@ -7,10 +7,10 @@ import numpy as np
 
 from telic.completion.box.completer import Completer
 from telic.completion.evaluation.adaqac_evaluation import Result, row_name
+from telic.completion.learning.do_no_harm import gate_facts
 from telic.completion.learning.dwell_times import dwell_histograms, not_submitted
 from telic.completion.learning.feedback import FEATURES
-from telic.completion.learning.harm import gate_facts
-from telic.completion.learning.replay import Replay
+from telic.completion.learning.replayed_log import Replay
 from telic.completion.learning.saturation import limits
 
 

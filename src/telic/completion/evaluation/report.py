@@ -17,7 +17,7 @@ from telic.completion.evaluation.figures import (
 from telic.completion.evaluation.findings import findings, log_facts
 from telic.completion.fit.models import MODELS
 from telic.completion.learning.adaqac import CAREFUL
-from telic.completion.learning.replay import Replay
+from telic.completion.learning.replayed_log import Replay
 from telic.report import Report, Table
 
 Rows = Sequence[Mapping[str, Any]]

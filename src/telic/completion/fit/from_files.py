@@ -28,9 +28,9 @@ from telic.completion.fit.sources import (
 from telic.completion.fit.tenants import GatheredByTenant
 from telic.completion.learning.adaqac import CAREFUL, D, Design, Protocol
 from telic.completion.learning.app_features import MINUTES
-from telic.completion.learning.harm import PREFIX_BINS, Gate
+from telic.completion.learning.do_no_harm import PREFIX_BINS, Gate
 from telic.completion.learning.relevance import WINDOW, Relevance, shared_parts
-from telic.completion.learning.replay import Replay
+from telic.completion.learning.replayed_log import Replay
 from telic.data.bad_rows import OnBadRow
 from telic.data.queries import QueryLog, joined_group
 from telic.errors import InputError

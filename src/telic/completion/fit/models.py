@@ -7,10 +7,10 @@ import numpy as np
 from telic.choice import Choices, Elastic, FactoredChoices, fit_groups, fit_sdca
 from telic.completion.learning import adaqac
 from telic.completion.learning.adaqac import Design, Protocol
+from telic.completion.learning.do_no_harm import Gate, run_checks
 from telic.completion.learning.filtering_qac import Filtering, tune_filtering
-from telic.completion.learning.harm import Gate, run_checks
 from telic.completion.learning.relevance import Relevance
-from telic.completion.learning.replay import TEST, TRAIN, VALID, Moments, Replay
+from telic.completion.learning.replayed_log import TEST, TRAIN, VALID, Moments, Replay
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks, standard_deviations
 
 MODELS = ("static", "filtering", "adaqac-batch", "adaqac-unp", "adaqac-online")

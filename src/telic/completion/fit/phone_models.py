@@ -11,9 +11,9 @@ from telic.completion.fit.models import recounted
 from telic.completion.learning.adaqac import Design, Protocol
 from telic.completion.learning.app_features import MINUTES, Signals
 from telic.completion.learning.appaware import PRINTED, AppAware, fit_appaware
-from telic.completion.learning.harm import Gate, run_checks
+from telic.completion.learning.do_no_harm import Gate, run_checks
 from telic.completion.learning.relevance import Relevance
-from telic.completion.learning.replay import TRAIN, VALID, Moments, Replay
+from telic.completion.learning.replayed_log import TRAIN, VALID, Moments, Replay
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
 
 VARIANTS = {"appaware-i": "i", "appaware-o": "o", "appaware-c": "c", "appaware": "a"}

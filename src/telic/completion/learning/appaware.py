@@ -24,7 +24,7 @@ from telic.completion.learning.app_features import (
 )
 from telic.completion.learning.feedback import FEATURES
 from telic.completion.learning.relevance import Relevance
-from telic.completion.learning.replay import TRAIN, Moments, Replay
+from telic.completion.learning.replayed_log import TRAIN, Moments, Replay
 from telic.errors import InputError
 from telic.evaluate import standard_deviations
 from telic.kernels import kernel

@@ -3,7 +3,7 @@
 import numpy as np
 
 from telic.completion.learning.filtering_qac import DWELL_THRESHOLDS, POSITION_THRESHOLDS
-from telic.completion.learning.replay import Replay
+from telic.completion.learning.replayed_log import Replay
 from telic.data.compositions import CompositionLog
 
 

@@ -1,7 +1,7 @@
 """Implicit negative feedback: the 16 features of Table 2.2, updated keystroke by keystroke.
 
 The kernels here are the only place that computes them: training and replay call them from
-`telic.completion.learning.replay`, the service through `Feedback`.
+`telic.completion.learning.replayed_log`, the service through `Feedback`.
 """
 
 from typing import TYPE_CHECKING

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from telic.completion.learning.feedback import LONGEST_AT, POSITIONS
-from telic.completion.learning.replay import Moments
+from telic.completion.learning.replayed_log import Moments
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
 
 DWELL_THRESHOLDS = tuple(round(0.1 * i, 1) for i in range(1, 31))

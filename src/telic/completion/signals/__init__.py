@@ -1,8 +1,15 @@
 """A conditional logit over candidates; its signals come in groups that can be switched off."""
 
+from telic.completion.signals.completer import (
+    SignalCompleter,
+    SignalComposition,
+    SignalSuggestion,
+)
 from telic.completion.signals.evaluation import controls, measured, models_of
 from telic.completion.signals.features import FEATURES, GROUPS
-from telic.completion.signals.learning import (
+from telic.completion.signals.searches import Searches
+from telic.completion.signals.sweep import Shrinkage
+from telic.completion.signals.weights import (
     STATIC,
     Lessons,
     SignalWeights,
@@ -10,13 +17,6 @@ from telic.completion.signals.learning import (
     learn,
     lessons_of,
 )
-from telic.completion.signals.searches import Searches
-from telic.completion.signals.suggesting import (
-    SignalCompleter,
-    SignalComposition,
-    SignalSuggestion,
-)
-from telic.completion.signals.sweep import Shrinkage
 
 __all__ = [
     "FEATURES",

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from telic.completion.signals.features import GROUPS
-from telic.completion.signals.learning import (
+from telic.completion.signals.searches import TESTED, Searches
+from telic.completion.signals.sweep import SHRINKAGE, Shrinkage, every_prefix, walk
+from telic.completion.signals.weights import (
     SHOWN,
     STATIC,
     USUAL,
@@ -21,8 +23,6 @@ from telic.completion.signals.learning import (
     learn,
     lessons_of,
 )
-from telic.completion.signals.searches import TESTED, Searches
-from telic.completion.signals.sweep import SHRINKAGE, Shrinkage, every_prefix, walk
 from telic.evaluate import paired_t_test, success_rate
 
 MOST_TESTED = 10_000

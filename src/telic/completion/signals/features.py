@@ -6,8 +6,8 @@ The kernel here is the only place that computes them, in training, testing and a
 import numpy as np
 
 from telic.completion.learning.feedback import ends_word
+from telic.completion.signals.counts import CONTEXT, DAY, HOURS, moment_of_week, place_in
 from telic.completion.signals.overlap import begins_with, common
-from telic.completion.signals.state import CONTEXT, DAY, HOURS, moment_of_week, place_in
 from telic.kernels import kernel
 
 GROUPS: dict[str, tuple[str, ...]] = {

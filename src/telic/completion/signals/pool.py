@@ -1,7 +1,7 @@
 """The candidates of a keystroke: popular, popular lately, the user's own, and of the session."""
 
 from telic.completion.engine.prefix_kernels import BLOCK
-from telic.completion.signals.state import WEEK, place_in
+from telic.completion.signals.counts import WEEK, place_in
 from telic.kernels import kernel
 
 POPULAR, RECENT, OWN, FOLLOWING = 20, 5, 5, 5

@@ -8,9 +8,9 @@ import numpy as np
 
 from telic.completion.signals.evaluation import ALL, Tested
 from telic.completion.signals.features import FEATURES, GROUP_OF, GROUPS
-from telic.completion.signals.learning import SHOWN, SignalWeights
 from telic.completion.signals.searches import CHOSEN, LEARNED, TESTED, Searches
 from telic.completion.signals.sweep import LONGEST
+from telic.completion.signals.weights import SHOWN, SignalWeights
 from telic.report import Report, Table
 
 EXPLAINED = (

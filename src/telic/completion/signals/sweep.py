@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from telic.completion.engine.prefix_kernels import prefix_range
+from telic.completion.signals.counts import CONTEXT, WINDOWS, State, begun, move_on, place_in
 from telic.completion.signals.features import (
     CLOCK_SHRINKAGE,
     PAIR_SHRINKAGE,
@@ -14,7 +15,6 @@ from telic.completion.signals.features import (
 )
 from telic.completion.signals.pool import POOL, POPULAR, gather
 from telic.completion.signals.searches import Searches
-from telic.completion.signals.state import CONTEXT, WINDOWS, State, begun, move_on, place_in
 from telic.kernels import kernel
 
 LONGEST = 20

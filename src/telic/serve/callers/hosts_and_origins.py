@@ -8,8 +8,9 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from telic.serve.callers.callers import Access
-from telic.serve.http.http_errors import SECURITY_HEADERS, Problem
+from telic.serve.callers.access import Access
+from telic.serve.http.errors import Problem
+from telic.serve.http.security_headers import SECURITY_HEADERS
 
 MAX_KNOWN = 100
 """Spellings of our own names, with ports, that are not looked at again."""

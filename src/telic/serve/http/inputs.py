@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from telic.completion import Phone, PhoneRanker, fold
 from telic.errors import InputError
-from telic.serve.http.http_errors import Problem
+from telic.serve.http.errors import Problem
 from telic.serve.operation.settings import Settings
 
 LATEST = 1e15

@@ -9,7 +9,7 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.parser import text_string_to_metric_families
 
 from telic.completion import Completer
-from telic.completion.learning.harm import gate_facts
+from telic.completion.learning.do_no_harm import gate_facts
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """The variable by which worker processes know where they count together."""

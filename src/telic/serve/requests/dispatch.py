@@ -8,10 +8,10 @@ from urllib.parse import quote
 from telic.completion import Suggestion
 from telic.completion.box.suggestion import Listed
 from telic.serve.http import inputs
-from telic.serve.http.http_errors import Problem
+from telic.serve.http.errors import Problem
 from telic.serve.operation.settings import Settings
 from telic.serve.requests.peers import PeerError, Peers, Place
-from telic.serve.state.open_compositions import Sessions
+from telic.serve.state.open_compositions import OpenCompositions
 from telic.serve.state.store import Outcome, StoreError
 
 WRITTEN = 1 << 14
@@ -23,14 +23,14 @@ class Desk:
 
     Parameters
     ----------
-    sessions : Sessions
+    compositions : OpenCompositions
     settings : Settings
     place : Place
     """
 
-    def __init__(self, sessions: Sessions, settings: Settings, place: Place) -> None:
-        self._sessions, self._settings = sessions, settings
-        phrase = sessions.completer.index.phrase
+    def __init__(self, compositions: OpenCompositions, settings: Settings, place: Place) -> None:
+        self._compositions, self._settings = compositions, settings
+        phrase = compositions.completer.index.phrase
         self._written = lru_cache(WRITTEN)(lambda number: _written(phrase(number)))
         self.peers = Peers(place, self._for_a_peer)
 
@@ -79,14 +79,14 @@ class Desk:
                 if kind == "problem":
                     raise StoreError(answer[0])
                 return Outcome(*answer)
-        return await self._sessions.submit(query, user, composition)
+        return await self._compositions.submit(query, user, composition)
 
     async def _for_a_peer(self, request: list[Any]) -> list[Any]:
         kind, *asked = request
         try:
             if kind == "suggest":
                 return ["answer", (await self._suggest(*asked)).decode()]
-            outcome = await self._sessions.submit(*asked)
+            outcome = await self._compositions.submit(*asked)
             return ["answer", outcome.learned, outcome.updates]
         except Problem as error:
             return ["problem", error.status_code, error.code, error.detail, error.hint]
@@ -96,13 +96,13 @@ class Desk:
     async def _suggest(
         self, given: dict[str, str], base: str, apps: list[Any] | None, address: str
     ) -> bytes:
-        sessions, limit = self._sessions, self._settings.max_id
+        compositions, limit = self._compositions, self._settings.max_id
         query = inputs.text(given.get("q", ""), "q", self._settings.max_query)
         user = given.get("user", "")
         composition = inputs.storable(given.get("composition", ""), "composition", limit)
-        phone = inputs.phone(sessions.completer.phones, *apps) if apps else None
+        phone = inputs.phone(compositions.completer.phones, *apps) if apps else None
         explain = given.get("explain") == "1"
-        contexts, records = sessions.completer.contexts, sessions.completer.records
+        contexts, records = compositions.completer.contexts, compositions.completer.records
         where = {
             name: inputs.text(given[name], name, limit)
             for name in (contexts.names if contexts else ())
@@ -111,15 +111,15 @@ class Desk:
         listed: Listed | None = None
         if user and composition:
             client = inputs.seconds(given.get("t"))
-            typing = sessions.find(user, composition)
+            typing = compositions.find(user, composition)
             if typing is None:
                 consent = self._settings.record_unasked or given.get("consent") == "1"
-                typing = await sessions.open(
+                typing = await compositions.open(
                     user, composition, phone, where, consent=consent, address=address
                 )
-            listed = sessions.suggest(typing, query, client=client)
-        elif explain or phone or where or not sessions.plain:
-            listed = sessions.nobody(query, phone, where)
+            listed = compositions.suggest(typing, query, client=client)
+        elif explain or phone or where or not compositions.plain:
+            listed = compositions.nobody(query, phone, where)
         carried = ""
         if listed is not None and (explain or records):
             told = [
@@ -127,14 +127,14 @@ class Desk:
                 for each in listed.suggestions()
             ]
             carried = ", " + json.dumps({"suggestions": told})
-        return self._body(query, base, listed or sessions.static(query), carried)
+        return self._body(query, base, listed or compositions.static(query), carried)
 
     def _body(self, query: str, base: str, shown: Listed | list[int], carried: str) -> bytes:
         """Return an answer's JSON, escaped: half a character, as typed, is no UTF-8."""
         if isinstance(shown, list):
             written = [self._written(number) for number in shown]
         else:
-            phrases = len(self._sessions.completer.index)
+            phrases = len(self._compositions.completer.index)
             written = [
                 self._written(number) if number < phrases else _written(shown.text(number))
                 for number in shown.numbers

@@ -4,11 +4,12 @@ import logging
 
 from starlette.types import Receive, Scope, Send
 
-from telic.serve.callers.callers import Access
+from telic.serve.callers.access import Access
 from telic.serve.callers.hosts_and_origins import Hosts, cors_headers
 from telic.serve.http import inputs
 from telic.serve.http.connections import written_whole
-from telic.serve.http.http_errors import RAW_SECURITY_HEADERS, Problem, crash
+from telic.serve.http.errors import Problem, crash
+from telic.serve.http.security_headers import RAW_SECURITY_HEADERS
 from telic.serve.operation.settings import Settings
 from telic.serve.requests.dispatch import Desk
 

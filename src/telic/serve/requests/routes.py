@@ -9,20 +9,20 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 import telic
-from telic.completion.learning.harm import gate_facts
-from telic.serve.callers.callers import Access, Caller
+from telic.completion.learning.do_no_harm import gate_facts
+from telic.serve.callers.access import Access, Caller
 from telic.serve.callers.hosts_and_origins import refuse_other_origins
 from telic.serve.http import inputs
-from telic.serve.http.http_errors import Problem
+from telic.serve.http.errors import Problem
 from telic.serve.operation.metrics import MEDIA_TYPE as MEDIA_TYPE_OF_METRICS
 from telic.serve.operation.metrics import Metrics
 from telic.serve.operation.settings import Settings
 from telic.serve.requests.dispatch import Desk
 from telic.serve.requests.keystroke import MEDIA_TYPE, Keystroke
 from telic.serve.requests.openapi import openapi
-from telic.serve.state.async_store import Journal
 from telic.serve.state.dashboard_figures import MAX_DAYS
-from telic.serve.state.open_compositions import Sessions
+from telic.serve.state.journal import Journal
+from telic.serve.state.open_compositions import OpenCompositions
 from telic.serve.state.phrase_changes import Changes, checked_changes
 from telic.serve.state.store import StoreError
 
@@ -62,7 +62,7 @@ class Addresses:
 
     def __init__(
         self,
-        sessions: Sessions,
+        compositions: OpenCompositions,
         journal: Journal,
         desk: Desk,
         keystroke: Keystroke,
@@ -72,7 +72,7 @@ class Addresses:
         changes: Changes,
     ) -> None:
         self._metrics, self.changes = metrics, changes
-        self.sessions, self.journal, self.desk = sessions, journal, desk
+        self.compositions, self.journal, self.desk = compositions, journal, desk
         self.keystroke, self.access, self.settings = keystroke, access, settings
 
     def routes(self) -> list[BaseRoute]:
@@ -143,7 +143,7 @@ class Addresses:
             )
         given = await inputs.json_object(request, self.settings)
         id = inputs.required(given, "id", self.settings.max_id)
-        changes = checked_changes(given.get("changes"), self.sessions.completer, self.settings)
+        changes = checked_changes(given.get("changes"), self.compositions.completer, self.settings)
         number = await self.changes.make(caller.names(id), changes)  # ids too are a tenant's own
         return JSONResponse({"number": number})
 
@@ -175,7 +175,7 @@ class Addresses:
     async def about(self, request: Request) -> Response:
         """Say what serves here, for people to judge what they see."""
         self.access.caller(request.scope, dict(request.scope["headers"]))
-        completer = self.sessions.completer
+        completer = self.compositions.completer
         return JSONResponse(
             {
                 "model": completer.model,
@@ -206,7 +206,7 @@ class Addresses:
         await self.journal.check()
         if self.journal.problem:
             raise StoreError(self.journal.problem)
-        return JSONResponse({"status": "ok", "open_compositions": len(self.sessions)})
+        return JSONResponse({"status": "ok", "open_compositions": len(self.compositions)})
 
     async def readyz(self, request: Request) -> Response:
         """Say whether to send requests here; completions are answered without a store, too."""
@@ -233,7 +233,7 @@ class Addresses:
         given = inputs.parameters(request.scope["query_string"], self.settings)
         days = inputs.whole(given.get("days", "28"), "days", MAX_DAYS)
         found = await self.journal.figures(None if caller.admin else caller.tenant, days)
-        gate = gate_facts(self.sessions.completer.gate)["ranges"]
+        gate = gate_facts(self.compositions.completer.gate)["ranges"]
         latency = self._metrics.latency() if caller.admin else []
         return JSONResponse(found | {"gate": gate, "latency": latency})
 

@@ -16,10 +16,10 @@ from telic.completion import Completer, Composition, Phone, UserState
 from telic.completion.box.suggestion import Listed
 from telic.completion.engine.folding import encoded_prefix
 from telic.data.ubi import Arm
-from telic.serve.callers.callers import tenant_of
+from telic.serve.callers.access import tenant_of
 from telic.serve.operation.metrics import Metrics, Seen
 from telic.serve.operation.settings import Settings
-from telic.serve.state.async_store import Journal
+from telic.serve.state.journal import Journal
 from telic.serve.state.recorder import Recorder, Recording
 from telic.serve.state.store import Outcome, Stored, StoreError, Submission
 
@@ -79,7 +79,7 @@ class OpenComposition:
         return client - self.client_zero
 
 
-class Sessions:
+class OpenCompositions:
     """Open compositions by user and composition: bounded and expiring.
 
     Parameters

@@ -15,9 +15,9 @@ from telic.completion import Completer
 from telic.data.contracts import MAX_TEXT
 from telic.errors import InputError
 from telic.serve.http import inputs
-from telic.serve.http.http_errors import Problem
+from telic.serve.http.errors import Problem
 from telic.serve.operation.settings import Settings
-from telic.serve.state.async_store import Journal
+from telic.serve.state.journal import Journal
 from telic.serve.state.store import IdTakenError, Store, StoreError
 
 EVERY = 0.5

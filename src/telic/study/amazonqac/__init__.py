@@ -9,9 +9,9 @@ import pyarrow as pa
 from telic.completion.engine.folding import fold
 from telic.completion.signals import GROUPS, STATIC, Lessons, Searches, learn
 from telic.completion.signals.evaluation import ALL, compared
-from telic.completion.signals.learning import USUAL, SignalWeights
 from telic.completion.signals.report import weight_rows
 from telic.completion.signals.sweep import SHRINKAGE, walk
+from telic.completion.signals.weights import USUAL, SignalWeights
 from telic.data.queries import QueryLog
 from telic.data.tables import one_chunk
 from telic.errors import InputError

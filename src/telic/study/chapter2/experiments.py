@@ -17,7 +17,7 @@ from telic.completion.evaluation.adaqac_evaluation import evaluate, evaluate_mod
 from telic.completion.evaluation.findings import findings, log_facts
 from telic.completion.fit.models import fit_models, fit_relevance
 from telic.completion.learning.adaqac import CAREFUL, PROTOCOLS, Design, Protocol, training_choices
-from telic.completion.learning.replay import TEST, TRAIN, VALID, Lists, Replay
+from telic.completion.learning.replayed_log import TEST, TRAIN, VALID, Lists, Replay
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks, success_rate
 from telic.simulate import (
     Catalogue,

@@ -31,7 +31,7 @@ from telic.completion.fit.phone_models import PhoneModels, fit_phone_models
 from telic.completion.learning.adaqac import CAREFUL, PROTOCOLS, Protocol
 from telic.completion.learning.app_features import Signals
 from telic.completion.learning.relevance import NAMES
-from telic.completion.learning.replay import Lists, Replay
+from telic.completion.learning.replayed_log import Lists, Replay
 from telic.evaluate import mean_reciprocal_rank, paired_t_test
 from telic.simulate import Catalogue, read_catalogue, simulate_phones, simulated_replay
 from telic.simulate.dwell_control import UNGATED

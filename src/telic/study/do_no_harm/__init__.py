@@ -1,6 +1,6 @@
 """Do no harm: users who change after fitting, the running check, and how often the gate opens."""
 
-from telic.completion.learning.harm import LEVEL
+from telic.completion.learning.do_no_harm import LEVEL
 from telic.errors import InputError
 from telic.report import Report
 from telic.study.do_no_harm.experiments import (

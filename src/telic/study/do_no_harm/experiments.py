@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from telic.completion.fit.models import fit_models, fit_relevance
-from telic.completion.learning import harm
+from telic.completion.learning import do_no_harm
 from telic.completion.learning.adaqac import CAREFUL
-from telic.completion.learning.replay import TEST, TRAIN, VALID
+from telic.completion.learning.replayed_log import TEST, TRAIN, VALID
 from telic.evaluate import paired_t_test
 from telic.simulate import (
     SETTINGS,
@@ -49,7 +49,7 @@ FAMILY = tuple(product(("readers", "calibrated"), AFTER))
 
 
 class Rule(NamedTuple):
-    """The numbers of a `telic.completion.learning.harm.RunningCheck`."""
+    """The numbers of a `telic.completion.learning.do_no_harm.RunningCheck`."""
 
     forgetting: float
     margin: float
@@ -57,7 +57,7 @@ class Rule(NamedTuple):
     allowance: float
 
 
-RULE = Rule(harm.FORGETTING, harm.MARGIN, harm.BUDGET, harm.ALLOWANCE)
+RULE = Rule(do_no_harm.FORGETTING, do_no_harm.MARGIN, do_no_harm.BUDGET, do_no_harm.ALLOWANCE)
 GRID = tuple(
     Rule(*numbers)
     for numbers in product((0.97, 0.98, 0.99), (0.05, 0.1, 0.2), (1.0, 1.5), (0.001, 0.002))
@@ -253,10 +253,10 @@ def openings_by_chance(*, users: int, draws: int = DRAWS) -> Ranges:
 
 def _count_open(gain: np.ndarray, user: np.ndarray, length: np.ndarray) -> tuple[int, int]:
     """Ranges that open with one test at .025 each, and by the gate."""
-    own_bin, single = harm.bin_of(length), 0
+    own_bin, single = do_no_harm.bin_of(length), 0
     for b in np.unique(own_bin):
         rows = own_bin == b
         test = paired_t_test(gain[rows], np.zeros(rows.sum()), user[rows])
         single += bool(test.low > 0)
-    gate = harm.Gate.fitted(gain, user, length, int(user.max()) + 1)
+    gate = do_no_harm.Gate.fitted(gain, user, length, int(user.max()) + 1)
     return single, int(gate.bins.sum())

@@ -7,8 +7,8 @@ import numpy as np
 
 from telic.completion import PROTOCOLS, Replay
 from telic.completion.fit.models import fit_models, fit_relevance
-from telic.completion.learning.harm import bin_of, run_checks
-from telic.completion.learning.replay import TEST, TRAIN, VALID
+from telic.completion.learning.do_no_harm import bin_of, run_checks
+from telic.completion.learning.replayed_log import TEST, TRAIN, VALID
 from telic.completion.learning.saturation import limits
 from telic.data.compositions import read_compositions
 from telic.data.queries import QueryLog, read_queries

@@ -9,7 +9,7 @@ import pytest
 from telic.completion.engine.folding import fold
 from telic.completion.learning.feedback import Feedback
 from telic.completion.learning.relevance import Relevance
-from telic.completion.learning.replay import TEST, TRAIN, VALID, Replay
+from telic.completion.learning.replayed_log import TEST, TRAIN, VALID, Replay
 from telic.data.compositions import read_compositions
 from telic.data.queries import read_queries
 from telic.errors import InputError

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from telic.completion.learning import harm
-from telic.completion.learning.harm import (
+from telic.completion.learning import do_no_harm
+from telic.completion.learning.do_no_harm import (
     ALLOWANCE,
     BUDGET,
     FORGETTING,
@@ -89,7 +89,7 @@ def test_the_chance_to_open_anywhere_without_a_gain_is_the_family_wise_level(nul
 
 
 def test_without_the_correction_that_chance_is_seen_to_be_larger(monkeypatch):
-    monkeypatch.setattr(harm, "_holm", lambda p_values: p_values)
+    monkeypatch.setattr(do_no_harm, "_holm", lambda p_values: p_values)
     assert shares_opened(300, NULLS["people who differ"]).any(axis=1).mean() > 3 * LEVEL
 
 

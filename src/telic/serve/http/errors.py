@@ -1,4 +1,4 @@
-"""What every answer carries, and the one shape of an error."""
+"""The one shape of an error."""
 
 from collections.abc import Mapping
 
@@ -6,20 +6,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-SECURITY_HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
-RAW_SECURITY_HEADERS = [
-    (name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()
-]
+from telic.serve.http.security_headers import SECURITY_HEADERS
+
 _DEFAULTS = {
     400: ("bad_request", "Look at the request again."),
     404: (

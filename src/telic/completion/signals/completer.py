@@ -11,13 +11,13 @@ import numpy as np
 from telic.completion.engine.folding import fold
 from telic.completion.engine.prefix_index import PrefixIndex
 from telic.completion.engine.prefix_kernels import prefix_range
+from telic.completion.signals.counts import CONTEXT, State
 from telic.completion.signals.features import FEATURES, GROUP_OF, GROUPS, WIDTH, write_features
-from telic.completion.signals.learning import SHOWN, SignalWeights
 from telic.completion.signals.overlap import gram_set, word_set
 from telic.completion.signals.pool import POOL, POPULAR, gather
 from telic.completion.signals.searches import Searches
-from telic.completion.signals.state import CONTEXT, State
 from telic.completion.signals.sweep import SHRINKAGE, Shrinkage, at_the_end
+from telic.completion.signals.weights import SHOWN, SignalWeights
 from telic.data import load_model, save_model
 from telic.errors import InputError
 from telic.kernels import kernel

@@ -13,7 +13,7 @@ from telic.serve.callers.rates import Rates, network_of
 from telic.serve.callers.tenants import Tenant, checked_origin, read_tenants
 from telic.serve.callers.tokens import TokenError, digest_of, read_token, signed
 from telic.serve.http import inputs
-from telic.serve.http.http_errors import Problem
+from telic.serve.http.errors import Problem
 from telic.serve.operation.settings import Settings
 
 VISIT_SECONDS = 30 * 24 * 3600.0

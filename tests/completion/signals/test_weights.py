@@ -21,7 +21,7 @@ from telic.completion.signals import (
     models_of,
 )
 from telic.completion.signals.features import GROUP_OF
-from telic.completion.signals.learning import static_score
+from telic.completion.signals.weights import static_score
 from telic.errors import InputError
 from telic.simulate.searchers import Causes, searchers
 
@@ -83,7 +83,7 @@ def test_a_fit_that_fails_keeps_the_static_order_and_says_so(lessons, monkeypatc
     def worse(choices, *, l2):
         return np.full(choices.x.shape[1], 50.0)
 
-    monkeypatch.setattr("telic.completion.signals.learning.fit_pooled", worse)
+    monkeypatch.setattr("telic.completion.signals.weights.fit_pooled", worse)
     with pytest.warns(ConvergenceWarning, match="above its optimum"):
         found = lessons.fit({"session": 1.0})
     assert (found.weights == 0).all()
