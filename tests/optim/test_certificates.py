@@ -68,6 +68,7 @@ class Case:
         if not self.loss.classifies and rng.random() < 0.4:
             self.offset = rng.normal(size=n) * rng.choice([1.0, 4.0])
         self.shift = np.zeros(n) if self.offset is None else self.offset
+        self.positive = bool(self.groups is None and rng.random() < 0.3)
 
     def options(self):
         return {
@@ -75,6 +76,7 @@ class Case:
             "l1": self.l1,
             "l2": self.l2,
             "groups": self.groups,
+            "positive": self.positive,
             "fit_intercept": self.has_b,
             "sample_weight": self.weight,
             "coef_init": self.start,
@@ -91,6 +93,8 @@ class Case:
 
     def objective(self, w, b):
         """By the definition; the predictions are exact but for one rounding each."""
+        if self.positive and w.min() < 0:
+            return np.inf
         terms = [Fraction(float(v)) for v in w]
         z = [
             float(
@@ -126,6 +130,7 @@ class Case:
             return total, np.append(along, free * a.sum())
 
         v = np.append(w / unit, b + c @ w)
+        least = 0.0 if self.positive else -np.inf
         with np.errstate(all="ignore"):
             for soft in (1e-4, 1e-8):
                 v = optimize.minimize(
@@ -134,6 +139,7 @@ class Case:
                     (soft * unit.min(),),
                     jac=True,
                     method="L-BFGS-B",
+                    bounds=[(least, np.inf)] * w.size + [(-np.inf, np.inf)],
                     options={"ftol": 1e-16, "gtol": 1e-13, "maxfun": 150},
                 ).x
                 if np.isfinite(v).all():
@@ -186,7 +192,7 @@ def test_the_gap_of_an_estimator_is_that_of_its_objective(seed, cv, regression):
     X, y = case.X[repeat], case.y[repeat]
     weight = None if case.weight is None else case.weight[repeat]
     total = len(y) if weight is None else weight.sum()
-    options = {"l1_ratio": 0.5, "max_iter": 30}
+    options = {"l1_ratio": 0.5, "max_iter": 30, "positive": case.positive}
     kinds = {
         (True, True): lambda: ElasticNetRegressorCV(alphas=[1.0, 0.1], cv=3, **options),
         (True, False): lambda: ElasticNetRegressor(alpha=0.1, **options),
@@ -306,7 +312,7 @@ def test_no_gap_along_a_path_is_smaller_than_the_true_one(seed, loss, method, pa
         warnings.simplefilter("ignore")
         path = solve_path(
             problem,
-            [ElasticNet(l1 * s, l2 * s) for s in scales],
+            [ElasticNet(l1 * s, l2 * s, case.positive) for s in scales],
             method=method,
             tol=1e-10,
             max_passes=passes,

@@ -12,12 +12,13 @@ weights = st.floats(0, 3)
 
 
 @settings(max_examples=60)
-@given(z=st.floats(-5, 5), step=st.floats(1e-3, 5), l1=weights, l2=weights)
-def test_the_prox_minimises_its_definition(z, step, l1, l2):
+@given(z=st.floats(-5, 5), step=st.floats(1e-3, 5), l1=weights, l2=weights, positive=st.booleans())
+def test_the_prox_minimises_its_definition(z, step, l1, l2, positive):
     def objective(u):
-        return (u - z) ** 2 / (2 * step) + l1 * np.abs(u) + l2 * u**2 / 2
+        allowed = np.where(positive & (u < 0), np.inf, 0.0)
+        return (u - z) ** 2 / (2 * step) + l1 * np.abs(u) + l2 * u**2 / 2 + allowed
 
-    best = ElasticNet(l1, l2).prox(np.array([z]), step)[0]
+    best = ElasticNet(l1, l2, positive).prox(np.array([z]), step)[0]
     assert objective(best) <= objective(np.linspace(z - 6, z + 6, 2001)).min() + 1e-9
 
 
@@ -37,7 +38,12 @@ def test_the_group_prox_minimises_its_definition(seed, step, l1, l2):
 
 
 @pytest.mark.parametrize(
-    "penalty", [ElasticNet(0.3, 0.5), group_penalty([0, 0, 1], l1=0.3, l2=0.5)]
+    "penalty",
+    [
+        ElasticNet(0.3, 0.5),
+        ElasticNet(0.3, 0.5, positive=True),
+        group_penalty([0, 0, 1], l1=0.3, l2=0.5),
+    ],
 )
 def test_the_conjugate_bounds_every_line_and_is_met_at_the_prox(penalty):
     rng = np.random.default_rng(0)
@@ -54,6 +60,11 @@ def test_without_l2_the_conjugate_is_the_indicator_of_the_dual_ball():
     assert penalty.conjugate(np.array([1.0, -1.0])) == 0.0
     assert penalty.conjugate(np.array([1.1, 0.0])) == np.inf
     assert penalty.dual_norm(np.array([0.5, -2.0])) == 2.0
+    positive = ElasticNet(1.0, 0.0, positive=True)
+    assert positive.conjugate(np.array([1.0, -9.0])) == 0.0
+    assert positive.conjugate(np.array([1.1, 0.0])) == np.inf
+    assert positive.dual_norm(np.array([0.5, -2.0])) == 0.5
+    assert positive.value(np.array([1.0, -1e-300])) == np.inf
 
 
 def test_groups_of_one_are_the_l1_norm():
@@ -71,16 +82,17 @@ def test_groups_of_one_are_the_l1_norm():
     step=st.floats(1e-3, 0.5),
     l1=st.sampled_from([0.0, 0.1, 1.0]),
     l2=st.sampled_from([0.0, 0.01, 1.0]),
+    positive=st.booleans(),
 )
-def test_q_steps_at_once_are_q_steps(w, g, q, step, l1, l2):
+def test_q_steps_at_once_are_q_steps(w, g, q, step, l1, l2, positive):
     """The just-in-time update, across zero and beyond the length of its tables."""
     powers, sums = tables(step * l2, 20)
-    plain = w
+    below, least = (np.inf, 0.0) if positive else (l1, -np.inf)
+    w = plain = max(w, least)
     for _ in range(q):
-        plain = soft((1 - step * l2) * plain - step * g, step * l1)
-    assert prox_kernels.advance(w, g, q, step, l1, l2, powers, sums) == pytest.approx(
-        plain, abs=1e-11
-    )
+        plain = max(least, soft((1 - step * l2) * plain - step * g, step * l1))
+    found = prox_kernels.advance(w, g, q, step, l1, below, l2, powers, sums)
+    assert found == pytest.approx(plain, abs=1e-11)
 
 
 def test_bad_groups_are_named():

@@ -12,26 +12,35 @@ from telic.optim.design import refuse_mask
 
 @dataclass(frozen=True, slots=True)
 class ElasticNet:
-    """(l2/2)‖w‖² + l1‖w‖₁."""
+    """(l2/2)‖w‖² + l1‖w‖₁; with `positive` infinite where a coefficient is below 0."""
 
     l1: float
     l2: float
+    positive: bool = False
+
+    @property
+    def below(self) -> float:
+        """What stands for l1 where w < 0."""
+        return np.inf if self.positive else self.l1
 
     def value(self, w: np.ndarray) -> float:
         """Penalty of the coefficients w."""
+        if self.positive and w.min(initial=0.0) < 0.0:
+            return np.inf
         return prox_kernels.elastic_net(w, self.l1, self.l2)
 
     def prox(self, z: np.ndarray, step: float) -> np.ndarray:
         """Argmin over u of ‖u − z‖²/(2 step) + penalty(u)."""
-        return soft(z, step * self.l1) / (1.0 + step * self.l2)
+        u = soft(z, step * self.l1) / (1.0 + step * self.l2)
+        return np.maximum(u, 0.0) if self.positive else u
 
     def dual_norm(self, v: np.ndarray) -> float:
-        """Largest l1 at which v still makes w = 0 optimal."""
-        return max(v.max(initial=0.0), -v.min(initial=0.0))
+        """Least l1 at which v, minus the gradient of the loss, makes w = 0 optimal."""
+        return max(v.max(initial=0.0), 0.0 if self.positive else -v.min(initial=0.0))
 
     def conjugate(self, v: np.ndarray) -> float:
         """Sup over w of ⟨v, w⟩ − penalty(w)."""
-        return _half_square(prox_kernels.squared_excess(v, self.l1), self.l2)
+        return _half_square(prox_kernels.squared_excess(v, self.l1, self.below), self.l2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +54,11 @@ class GroupElasticNet:
     l2: float
     order: np.ndarray
     starts: np.ndarray
+
+    @property
+    def below(self) -> float:
+        """What stands for l1 where w < 0: l1."""
+        return self.l1
 
     @property
     def weights(self) -> np.ndarray:
@@ -69,7 +83,7 @@ class GroupElasticNet:
         return u / (1.0 + step * self.l2)
 
     def dual_norm(self, v: np.ndarray) -> float:
-        """Largest l1 at which v still makes w = 0 optimal."""
+        """Least l1 at which v, minus the gradient of the loss, makes w = 0 optimal."""
         return (self.norms(v) / self.weights).max(initial=0.0)
 
     def conjugate(self, v: np.ndarray) -> float:

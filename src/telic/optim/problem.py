@@ -46,6 +46,16 @@ class Problem:
         return self.penalty.l2
 
     @property
+    def below(self) -> float:
+        """What stands for λ₁ where a coefficient is negative: infinite where none may be."""
+        return self.penalty.below
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether the penalty has neither a kink nor an edge: λ₂ alone."""
+        return self.l1 == 0 and self.below == 0
+
+    @property
     def is_grouped(self) -> bool:
         """Whether the ℓ₁ part is a group norm."""
         return not isinstance(self.penalty, ElasticNet)
@@ -55,9 +65,9 @@ class Problem:
         """The weighted losses as kernels take them: code and shape of the loss, y, mass."""
         return self.loss.code, self.loss.shape, self.y, self.mass
 
-    def rates(self, step: float) -> tuple[float, float, float, float]:
-        """A step as kernels take it: of the coefficients, of the intercept, λ₁, λ₂."""
-        return step, step if self.fit_intercept else 0.0, self.l1, self.l2
+    def rates(self, step: float) -> tuple[float, float, float, float, float]:
+        """A step as kernels take it: of the coefficients, of the intercept, λ₁, `below`, λ₂."""
+        return step, step if self.fit_intercept else 0.0, self.l1, self.below, self.l2
 
     def predict(self, w: np.ndarray, b: float, out: np.ndarray | None = None) -> np.ndarray:
         """⟨w, x_i⟩ + b for every row."""
@@ -91,7 +101,7 @@ class Problem:
     def violations(self, gradient: np.ndarray, w: np.ndarray) -> np.ndarray:
         """Distance of each of some coordinates from optimal, given the loss's gradient there."""
         out = np.empty_like(w)
-        prox_kernels.violations(gradient, w, self.l1, self.l2, out)
+        prox_kernels.violations(gradient, w, self.l1, self.below, self.l2, out)
         return out
 
     def risk(self, z: np.ndarray, move: np.ndarray | None = None, step: float = 0.0) -> float:
@@ -154,16 +164,17 @@ class Problem:
         The sum of the conjugates at a itself may be known: at the slopes of predictions z it is
         a·z less the loss.
         """
-        norm = self.penalty.dual_norm(gradient)
+        pull = -gradient
+        norm = self.penalty.dual_norm(pull)
         scales = {min(1.0, self.l1 / norm)} if 0 < norm < np.inf and self.l1 > 0 else set()
         if self.l2 > 0 or norm <= self.l1:
             scales.add(1.0)
         best, sums = -np.inf, np.empty(-(-a.size // loss_kernels.BLOCK))
         for scale in scales:
-            # Norms are even: the sign does not matter. Without l2 the scaled point is feasible,
-            # though rounding may hide it. With l1/scale no scaled copy of the gradient is needed.
+            # Without l2 the scaled point is feasible, though rounding may hide it. With l1/scale
+            # no scaled copy of the gradient is needed.
             weaker = self.penalty if scale == 1.0 else replace(self.penalty, l1=self.l1 / scale)
-            conjugate = weaker.conjugate(gradient) * scale**2 if self.l2 > 0 else 0.0
+            conjugate = weaker.conjugate(pull) * scale**2 if self.l2 > 0 else 0.0
             total = conjugates
             if total is None or scale < 1.0:
                 share(loss_kernels.conjugates, self.threads, *self._losses(a), scale, sums)
@@ -204,6 +215,7 @@ def make_problem(
     l1: float = 0.0,
     l2: float = 0.0,
     groups: Any = None,
+    positive: bool = False,
     sample_weight: Any = None,
     offset: Any = None,
     fit_intercept: bool = False,
@@ -242,8 +254,12 @@ def make_problem(
             mass = weights / weights.sum()
     if offset is not None:
         y, mass = _without_offset(loss, y, mass, _vector("offset", offset, design.n))
+    if not isinstance(positive, bool | np.bool_):
+        raise InputError(f"positive is {positive!r}, expected True or False.")
     if groups is None:
-        penalty: Penalty = ElasticNet(float(l1), float(l2))
+        penalty: Penalty = ElasticNet(float(l1), float(l2), bool(positive))
+    elif positive:
+        raise InputError("positive is not for groups. Leave one of the two out.")
     else:
         penalty = group_penalty(groups, l1=float(l1), l2=float(l2))
         if penalty.order.size != design.d:

@@ -9,12 +9,12 @@ BLOCK = 1024
 
 
 @kernel
-def soft(z, threshold):
-    """Soft-thresholding of one number."""
-    if z > threshold:
-        return z - threshold
-    if z < -threshold:
-        return z + threshold
+def soft(z, above, below):
+    """Soft-thresholding of one number: by `above` if it is positive, by `below` if negative."""
+    if z > above:
+        return z - above
+    if z < -below:
+        return z + below
     return 0.0
 
 
@@ -46,26 +46,26 @@ def elastic_net(w, l1, l2):
 
 
 @kernel
-def squared_excess(v, l1):
-    """Sum of the squares of what exceeds l1 in |v|."""
+def squared_excess(v, l1, below):
+    """Sum of the squares of what exceeds l1 in v, and `below` in −v."""
     total = 0.0
     for begin in range(0, v.size, BLOCK):
         block = 0.0
         for k in range(begin, min(v.size, begin + BLOCK)):
-            block += max(0.0, abs(v[k]) - l1) ** 2
+            block += max(0.0, v[k] - l1, -v[k] - below) ** 2
         total += block
     return total
 
 
 @kernel
-def violations(gradient, w, l1, l2, out):
-    """Distance of −gradient − l2 w from l1 times the subdifferential of |w|."""
+def violations(gradient, w, l1, below, l2, out):
+    """Distance of −gradient − l2 w from the subdifferential of l1 max(w, 0) + below max(−w, 0)."""
     for k in range(w.size):
         slope = gradient[k] + l2 * w[k]
         if w[k] != 0.0:
-            out[k] = abs(slope + math.copysign(l1, w[k]))
+            out[k] = abs(slope + (l1 if w[k] > 0.0 else -below))
         else:
-            out[k] = max(0.0, abs(slope) - l1)
+            out[k] = max(0.0, -slope - l1, slope - below)
 
 
 @kernel
@@ -91,19 +91,22 @@ def drifted(w, pull, q, rate, powers, sums):
 
 
 @kernel
-def advance(w, g, q, step, l1, l2, powers, sums):
-    """Value of w after q steps w ← soft((1 − step l2) w − step g, step l1): just-in-time update."""
+def advance(w, g, q, step, l1, below, l2, powers, sums):
+    """Value of w after q proximal steps w ← soft((1 − step l2) w − step g, …): just in time.
+
+    The thresholds are step l1 for what is positive and step `below` for what is negative.
+    """
     rate = step * l2
-    if l1 == 0.0:
+    if l1 == 0.0 and below == 0.0:
         return drifted(w, step * g, q, rate, powers, sums)
     while q > 0:
         if w == 0.0:
-            if abs(g) <= l1:
+            if -l1 <= g <= below:
                 return 0.0
             # Away from zero the sign stays, since the pull has the sign of the move.
-            return drifted(0.0, step * (g - math.copysign(l1, g)), q, rate, powers, sums)
+            return drifted(0.0, step * (g + l1 if g < 0.0 else g - below), q, rate, powers, sums)
         sign = math.copysign(1.0, w)
-        pull = step * (g + sign * l1)
+        pull = step * (g + (l1 if w > 0.0 else -below))
         end = drifted(w, pull, q, rate, powers, sums)
         if sign * end > 0.0:
             return end
@@ -116,6 +119,6 @@ def advance(w, g, q, step, l1, l2, powers, sums):
             else:
                 meets = middle
         w = drifted(w, pull, keeps, rate, powers, sums)
-        w = soft((1.0 - rate) * w - step * g, step * l1)
+        w = soft((1.0 - rate) * w - step * g, step * l1, step * below)
         q -= keeps + 1
     return w

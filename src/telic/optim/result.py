@@ -87,7 +87,8 @@ def drive(
         Its name, for messages.
     tol : float
         Relative to the objective at zero coefficients and the best intercept. Without l1 and l2
-        there is no gap: then the largest gradient component is compared with that at zero.
+        there is no gap: then the largest gradient component that could still lower the objective
+        is compared with the largest at zero.
     max_passes : float
         Stop unconverged after so many passes, with a `ConvergenceWarning`.
     callback : callable, optional
@@ -177,7 +178,7 @@ def _slope_at_zero(problem: Problem, shift: float) -> float:
 
 
 def _look(problem: Problem, iterate: Iterate, bounded: bool) -> tuple[float, float, float, float]:
-    """Objective, best intercept, lower bound, and without one the size of the gradient."""
+    """Objective, best intercept, lower bound, and without one the largest violation."""
     z, a, gradient = iterate.prediction, iterate.slopes, iterate.gradient
     shift = 0.0
     if z is None:
@@ -198,7 +199,7 @@ def _look(problem: Problem, iterate: Iterate, bounded: bool) -> tuple[float, flo
         if (fair := problem.balanced(a)) is not a:
             a, gradient, conjugates = fair, problem.back(fair), None
         return objective, intercept, problem.dual_value(a, gradient, conjugates), np.nan
-    return objective, intercept, -np.inf, np.abs(gradient).max()
+    return objective, intercept, -np.inf, problem.violations(gradient, iterate.coef).max()
 
 
 def _forecast(history: list[Record], target: float) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from telic.optim.losses import Squared
-from telic.optim.methods.gram_descent import descend, descend_together
+from telic.optim.methods.gram_descent import descend, descend_together, singles
 from telic.optim.methods.sampled_gram import sampled, weighted_gram
 from telic.optim.penalties import ElasticNet, soft
 from telic.optim.problem import Problem
@@ -239,11 +239,11 @@ class _Models:
                 *(l1 * K**0.5 / bend, l2 / bend, 1e-2, 100),
             )
         else:
-            singles = np.arange(d), np.arange(d + 1), np.ones(d)
+            blocks = singles(d)
             for k in range(K):
                 descend(
-                    *(self.matrices[k], slopes[k], target[k], np.empty(d), *singles),
-                    *(l1 / bend, l2 / bend, 1e-2, 0.0, 100),
+                    *(self.matrices[k], slopes[k], target[k], blocks),
+                    *(l1 / bend, l1 / bend, l2 / bend, 1e-2, 0.0, 100),
                 )
         move = target - W
         return target, -(self.means * move).sum(axis=1) - slope_b / (bend * self.weights)

@@ -49,6 +49,7 @@ def minimize(
     l1: float = 0.0,
     l2: float = 0.0,
     groups: Any = None,
+    positive: bool = False,
     method: str = "auto",
     sampling: str = "optimal",
     blocks: int | None = None,
@@ -82,6 +83,8 @@ def minimize(
         ``LogisticRegression(C, l1_ratio)`` is the same with ``alpha = 1/(C Σ s_i)``.
     groups : array of int, shape (d,), optional
         Labels of a partition of the features: ‖w‖₁ becomes Σ_g √|g| ‖w_g‖₂.
+    positive : bool
+        Whether no coefficient may be below 0; the intercept may. Not for groups.
     method : str
         ``auto`` (see `choose_method`), ``asbcd``, ``gram``, ``mrbcd``, ``prox_newton``, ``saga``,
         ``sbcd``, ``sdca``, ``sgd`` or ``svrg``.
@@ -102,7 +105,8 @@ def minimize(
         100 in size. Not for logistic and squared_hinge.
     tol : float
         Stop when the duality gap is at most tol times the objective at w = 0 with the best b.
-        With l1 = l2 = 0 the largest gradient component takes the gap's place.
+        With l1 = l2 = 0 the largest gradient component takes the gap's place, of those that a
+        coefficient may follow.
     max_passes : float
         Stop with a `sklearn.exceptions.ConvergenceWarning` after so many times n component
         gradients.
@@ -142,6 +146,7 @@ def minimize(
         l1=l1,
         l2=l2,
         groups=groups,
+        positive=positive,
         sample_weight=sample_weight,
         offset=offset,
         fit_intercept=fit_intercept,
@@ -230,6 +235,8 @@ def solve_path(
         if problem.is_grouped and not chosen.groups:
             able = ", ".join(each.name for each in _METHODS.values() if each.groups)
             raise InputError(f"{chosen.name} does not know groups. Use one of {able}, or 'auto'.")
+        if problem.below == np.inf and coef.min() < 0.0:
+            coef, work = np.maximum(coef, 0.0), None
         options: dict[str, Any] = {"coef": coef, "intercept": intercept}
         if chosen.random:
             options["state"] = random_state_of(seed)
@@ -320,7 +327,7 @@ def choose_method(problem: Problem) -> str:
         return "prox_newton"
     z = np.zeros(n)
     z += problem.best_shift(z)
-    strongest = problem.penalty.dual_norm(problem.back(problem.slopes(z, out=z)))
+    strongest = problem.penalty.dual_norm(-problem.back(problem.slopes(z, out=z)))
     return "prox_newton" if problem.l1 >= 0.07 * strongest else "sdca"
 
 

@@ -58,7 +58,9 @@ def _pair_steps(rows, high, low, scores, w, gradient, curvature, beta, beta1, et
             for q in range(rows.indptr[i], rows.indptr[i + 1]):
                 k = rows.indices[q]
                 if done[k] < t:
-                    w[k] = advance(w[k], gradient[k], t - done[k], eta, beta1, beta, powers, sums)
+                    w[k] = advance(
+                        w[k], gradient[k], t - done[k], eta, beta1, beta1, beta, powers, sums
+                    )
                     done[k] = t
         margin = row_dot(rows, high[t], w) - row_dot(rows, low[t], w)
         slope = curvature * (margin - (scores[high[t]] - scores[low[t]]))
@@ -75,11 +77,13 @@ def _pair_steps(rows, high, low, scores, w, gradient, curvature, beta, beta1, et
             for q in range(rows.indptr[i], rows.indptr[i + 1]):
                 k = rows.indices[q]
                 if done[k] == t + 1:
-                    w[k] = soft(w[k], eta * beta1)
+                    w[k] = soft(w[k], eta * beta1, eta * beta1)
                     done[k] = -(t + 1)  # a column that both rows have is cut once
         for i in (high[t], low[t]):
             for q in range(rows.indptr[i], rows.indptr[i + 1]):
                 done[rows.indices[q]] = t + 1
     for k in range(w.size):
         if done[k] < high.size:
-            w[k] = advance(w[k], gradient[k], high.size - done[k], eta, beta1, beta, powers, sums)
+            w[k] = advance(
+                w[k], gradient[k], high.size - done[k], eta, beta1, beta1, beta, powers, sums
+            )

@@ -52,6 +52,9 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         Whether several classes that are fitted together use a feature all or not at all:
         Σⱼ √K ‖wⱼ‖₂ over the features j stands for ‖w‖₁, with wⱼ a coefficient for each of K
         classes.
+    positive : bool
+        Whether no coefficient may be below 0; the intercept may. For two classes, or one against
+        the rest.
     solver : str
         A method of `telic.optim.minimize`; softmax has one of its own, ``auto``.
     tol : float
@@ -99,6 +102,7 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         class_weight: Any = None,
         multi_class: str = "multinomial",
         grouped: bool = False,
+        positive: bool = False,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: float = 1000,
@@ -114,6 +118,7 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         self.class_weight = class_weight
         self.multi_class = multi_class
         self.grouped = grouped
+        self.positive = positive
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -183,6 +188,11 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
             raise InputError(
                 f"solver is {self.solver!r}: several classes are fitted together by 'auto' only. "
                 "Use it, or multi_class='ovr'."
+            )
+        if self.positive:
+            raise InputError(
+                "positive is not for several classes that are fitted together. Leave it out, or "
+                "use multi_class='ovr'."
             )
         check_stop(self.tol, self.max_iter)
         return make_softmax_problem(

@@ -30,13 +30,14 @@ def strongest(problem: Problem, l1_ratio: float) -> float:
     """Smallest alpha at which all coefficients are zero (for l1_ratio 0.001 if it is below)."""
     z = np.zeros(problem.design.n)
     z += problem.best_shift(z)
-    return float(np.abs(problem.back(problem.slopes(z))).max()) / max(l1_ratio, 1e-3)
+    return problem.penalty.dual_norm(-problem.back(problem.slopes(z))) / max(l1_ratio, 1e-3)
 
 
 class _PathCV:
     """Cross-validation over (l1_ratio, alpha); the folds run in threads, each path warm-started."""
 
     l1_ratio: Any
+    positive: bool
     cv: Any
     scoring: Any
     n_jobs: int | None
@@ -86,7 +87,7 @@ class _PathCV:
             options_of_score = {} if offset is None else {"offset": offset[test]}
             table = np.empty((ratios.size, len(grids[0])))
             for r, (ratio, grid) in enumerate(zip(ratios, grids, strict=True)):
-                penalties = [ElasticNet(a * ratio, a * (1.0 - ratio)) for a in grid]
+                penalties = self._penalties(ratio, grid)
                 paths = [_path(problem, penalties, options) for problem in inside]
                 for k, results in enumerate(zip(*paths, strict=True)):
                     model = fitted(results, labels)
@@ -108,9 +109,12 @@ class _PathCV:
         # Ties go to the strongest penalty: the grids decrease and argmax takes the first.
         best = np.unravel_index(means.argmax(), scores.shape[:2])
         ratio, k = float(ratios[best[0]]), int(best[1])
-        penalties = [ElasticNet(a * ratio, a * (1.0 - ratio)) for a in grids[best[0]][: k + 1]]
+        penalties = self._penalties(ratio, grids[best[0]][: k + 1])
         results = [list(_path(problem, penalties, options))[-1] for problem in problems]
         return results, classes, ratio, k, np.array(grids), scores
+
+    def _penalties(self, ratio: float, grid: np.ndarray) -> list[ElasticNet]:
+        return [ElasticNet(a * ratio, a * (1.0 - ratio), self.positive) for a in grid]
 
     def _problems(
         self, X: Any, y: Any, weights: np.ndarray, offset: Any = None
@@ -137,7 +141,7 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
         Length of the grid from the strongest useful penalty down to `eps` times it, or the grid.
     eps : float
         Weakest alpha of an automatic grid, relative to the strongest.
-    loss, fit_intercept, solver, tol, max_iter, random_state
+    loss, positive, fit_intercept, solver, tol, max_iter, random_state
         As in `ElasticNetRegressor`.
     cv : int, splitter or None
         5 folds by default.
@@ -171,6 +175,7 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
         alphas: Any = 100,
         eps: float = 1e-3,
         loss: str | Loss = "squared",
+        positive: bool = False,
         fit_intercept: bool = True,
         solver: str = "auto",
         tol: float = 1e-6,
@@ -184,6 +189,7 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
         self.alphas = alphas
         self.eps = eps
         self.loss = loss
+        self.positive = positive
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.tol = tol
@@ -226,6 +232,7 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
             loss=self.loss,
             sample_weight=weights,
             offset=offset,
+            positive=self.positive,
             fit_intercept=self.fit_intercept,
         )
         return [problem], None
@@ -243,8 +250,10 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
         the grid. Folds keep the penalty per unit of weight, alpha = 1/(C Σ s_i) over all data.
     l1_ratio : float or list of float
         One share of ℓ₁, or several to choose from.
-    loss, fit_intercept, class_weight, multi_class, grouped, solver, tol, max_iter, random_state
+    loss, fit_intercept, class_weight, multi_class, grouped, positive, solver, tol, max_iter
         As in `ElasticNetClassifier`.
+    random_state : int, RandomState or None
+        Seeds the stochastic solvers.
     cv : int, splitter or None
         5 stratified folds by default.
     scoring : str, callable or None
@@ -282,6 +291,7 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
         class_weight: Any = None,
         multi_class: str = "multinomial",
         grouped: bool = False,
+        positive: bool = False,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: float = 1000,
@@ -297,6 +307,7 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
         self.class_weight = class_weight
         self.multi_class = multi_class
         self.grouped = grouped
+        self.positive = positive
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -336,7 +347,11 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
         if classes.size > 2 and self._is_softmax():
             return [self._softmax_problem(X, y, weights, 0.0, 0.0)], classes
         positive = classes[1:] if classes.size == 2 else classes
-        common: dict[str, Any] = {"sample_weight": weights, "fit_intercept": self.fit_intercept}
+        common: dict[str, Any] = {
+            "positive": self.positive,
+            "sample_weight": weights,
+            "fit_intercept": self.fit_intercept,
+        }
         problems = [
             make_problem(X, np.where(y == label, 1.0, -1.0), loss=self.loss, **common)
             for label in positive

@@ -28,6 +28,8 @@ class ElasticNetRegressor(RegressorMixin, Linear):
     loss : {"squared", "huber", "poisson"} or Loss
         ``telic.optim.Huber(delta)`` sets where squared turns linear; poisson predicts exp of the
         linear score.
+    positive : bool
+        Whether no coefficient may be below 0; the intercept may.
     fit_intercept, solver, tol, max_iter, warm_start, n_jobs, random_state
         As in `ElasticNetClassifier`.
 
@@ -55,6 +57,7 @@ class ElasticNetRegressor(RegressorMixin, Linear):
         *,
         l1_ratio: float = 0.5,
         loss: str | Loss = "squared",
+        positive: bool = False,
         fit_intercept: bool = True,
         solver: str = "auto",
         tol: float = 1e-6,
@@ -66,6 +69,7 @@ class ElasticNetRegressor(RegressorMixin, Linear):
         self.alpha = alpha
         self.l1_ratio = l1_ratio
         self.loss = loss
+        self.positive = positive
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.tol = tol

@@ -54,6 +54,7 @@ class Linear(BaseEstimator):
             loss=self.loss,
             l1=alpha * self.l1_ratio,
             l2=alpha * (1.0 - self.l1_ratio),
+            positive=self.positive,
             method=self.solver,
             fit_intercept=self.fit_intercept,
             sample_weight=sample_weight,

@@ -175,10 +175,10 @@ def sparse_steps(A, terms, draws, table, sums, b, blocks, rates, rest, state, co
     p, threshold, alias = draws
     nodes, total_b = sums
     clock, block_of = blocks
-    step, step_b, l1, l2 = rates
+    step, step_b, l1, below, l2 = rates
     powers, geometric = rest
     n, m = y.size, clock.size
-    keep, cut = 1.0 - step * l2, step * l1
+    keep, cut, cut_below = 1.0 - step * l2, step * l1, step * below
     j = 0
     for _ in range(count):
         i = draw(state, n, threshold, alias)
@@ -194,15 +194,15 @@ def sparse_steps(A, terms, draws, table, sums, b, blocks, rates, rest, state, co
                 nodes[k, 2] = now
                 behind = int(now - last)
                 # The usual cases of `advance` without the call: at rest, or on one side of zero.
-                if w != 0.0 or abs(total) > l1:
+                if w != 0.0 or total < -l1 or total > below:
                     there = 0.0
                     if w != 0.0 and behind < powers.size:
-                        pull = step * (total + (l1 if w > 0.0 else -l1))
+                        pull = step * (total + (l1 if w > 0.0 else -below))
                         there = powers[behind] * w - pull * geometric[behind]
                     if there * w > 0.0:
                         w = there
                     else:
-                        w = advance(w, total, behind, step, l1, l2, powers, geometric)
+                        w = advance(w, total, behind, step, l1, below, l2, powers, geometric)
                     nodes[k, 0] = w
             z += x * w
         slope = loss_gradient(code, shape, z, y[i])
@@ -213,7 +213,7 @@ def sparse_steps(A, terms, draws, table, sums, b, blocks, rates, rest, state, co
             k, x = entry(A, i, q)
             if m == 1 or block_of[k] == j:
                 move = push * x + step * nodes[k, 1]
-                nodes[k, 0] = soft(keep * nodes[k, 0] - move, cut)
+                nodes[k, 0] = soft(keep * nodes[k, 0] - move, cut, cut_below)
                 nodes[k, 2] += 1.0
             if refresh:
                 nodes[k, 1] += change * x
@@ -226,7 +226,8 @@ def sparse_steps(A, terms, draws, table, sums, b, blocks, rates, rest, state, co
         now = clock[block_of[k]] if m > 1 else clock[0]
         behind = int(now - nodes[k, 2])
         if behind > 0:
-            nodes[k, 0] = advance(nodes[k, 0], nodes[k, 1], behind, step, l1, l2, powers, geometric)
+            w, total = nodes[k, 0], nodes[k, 1]
+            nodes[k, 0] = advance(w, total, behind, step, l1, below, l2, powers, geometric)
         nodes[k, 2] = 0.0
     clock[:] = 0.0
 
@@ -238,9 +239,9 @@ def dense_steps(A, terms, draws, table, sums, point, cuts, rates, state, count, 
     p, threshold, alias = draws
     total, total_b = sums
     w, b = point
-    step, step_b, l1, l2 = rates
+    step, step_b, l1, below, l2 = rates
     n, m = y.size, cuts.size - 1
-    keep, cut = 1.0 - step * l2, step * l1
+    keep, cut, cut_below = 1.0 - step * l2, step * l1, step * below
     j = 0
     for _ in range(count):
         i = draw(state, n, threshold, alias)
@@ -253,7 +254,7 @@ def dense_steps(A, terms, draws, table, sums, point, cuts, rates, state, count, 
         for k in range(cuts[j], cuts[j + 1]):
             # Soft-thresholding without a branch.
             u = keep * w[k] - (push * A[i, k] + step * total[k])
-            w[k] = u - min(cut, max(-cut, u))
+            w[k] = u - min(cut, max(-cut_below, u))
         b[0] -= step_b * (corrected + total_b[0])
         if refresh:
             row_add(A, i, change, total)
@@ -269,7 +270,7 @@ def group_steps(A, terms, draws, table, sums, point, groups, rates, state, count
     total, total_b = sums
     w, b = point
     order, starts, cuts = groups
-    step, step_b, l1, l2 = rates
+    step, step_b, l1, _, l2 = rates
     n, blocks = y.size, cuts.size - 1
     for _ in range(count):
         i = draw(state, n, threshold, alias)

@@ -42,7 +42,7 @@ def gram(
     times as many rows at their latest curvatures, when a step promises more than three tenths of
     what the one before did. With an intercept it is centred: features far from zero slow nothing.
 
-    Where λ₁ = 0 the model is minimised by a Cholesky factor, otherwise by coordinate descent.
+    Under λ₂ alone the model is minimised by a Cholesky factor, otherwise by coordinate descent.
     Groups are handled as blocks, by proximal gradient steps with the block's own Lipschitz
     constant.
 
@@ -77,8 +77,8 @@ def gram(
             other = yield Iterate(coef, intercept, spent, z, a, gradient, risk)
             spent = 0
             if other is not None:
-                # The models with and without λ₁ are of different kinds.
-                model = model if (other.l1 > 0) == (problem.l1 > 0) else None
+                # A Cholesky factor is a model of smooth problems only.
+                model = model if other.is_smooth == problem.is_smooth else None
                 problem, last = other, np.inf
                 if model is not None:
                     model.take(problem)
@@ -91,7 +91,7 @@ def gram(
         if model is None or step == 0.0 or not (exact or promised <= slow * last):
             # A factor that does not even decrease the objective is rounding.
             known = type(model) if model is not None and step > 0.0 else _Descent
-            model = (_Cholesky if model is None and problem.l1 == 0 else known)(problem)
+            model = (_Cholesky if model is None and problem.is_smooth else known)(problem)
             part, some = sampled(problem, rows)
             # The slopes are done with: their array takes the curvatures, then the move's.
             model.form(part, part.curvatures(np.ascontiguousarray(z[some]), out=a[: part.design.n]))
@@ -158,17 +158,16 @@ class _Descent(_Model):
 
     def minimum(self, coef: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """Coefficients at which the model, with the penalty, is nearly least."""
-        starts, order, weights = blocks_of(self.problem)
-        target = coef.copy()
+        target, problem = coef.copy(), self.problem
         descend(
-            *(self.matrix, gradient.copy(), target, np.empty(coef.size), order, starts, weights),
-            *(self.problem.l1, self.problem.l2, self.tol, 0.0, 1000),
+            *(self.matrix, gradient.copy(), target, blocks_of(problem)),
+            *(problem.l1, problem.below, problem.l2, self.tol, 0.0, 1000),
         )
         return target
 
 
 class _Cholesky(_Model):
-    """By a Cholesky factor, and by the two loops of L-BFGS around it; without λ₁."""
+    """By a Cholesky factor, and by the two loops of L-BFGS around it; under λ₂ alone."""
 
     def form(self, part: Problem, curvatures: np.ndarray) -> None:
         """Take the curvatures, and factorise."""

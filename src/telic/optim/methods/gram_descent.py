@@ -6,12 +6,20 @@ from telic.kernels import kernel
 from telic.optim.penalties import ElasticNet
 from telic.optim.problem import Problem
 
+Blocks = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Where blocks of coordinates start, the coordinates block by block, the weights of their norms."""
 
-def blocks_of(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Groups as (starts, coordinates, weight of the norm); single coordinates without groups."""
-    d, penalty = problem.design.d, problem.penalty
+
+def singles(d: int) -> Blocks:
+    """Return d coordinates as blocks of one."""
+    return np.arange(d + 1), np.arange(d), np.ones(d)
+
+
+def blocks_of(problem: Problem) -> Blocks:
+    """Return the groups, or single coordinates without groups."""
+    penalty = problem.penalty
     if isinstance(penalty, ElasticNet):
-        return np.arange(d + 1), np.arange(d), np.ones(d)
+        return singles(problem.design.d)
     return penalty.starts, penalty.order, penalty.weights
 
 
@@ -32,12 +40,15 @@ def _steepest(hessian, block):
 
 
 @kernel
-def descend(hessian, slope, w, move, order, starts, weights, l1, l2, tol, goal, rounds):
+def descend(hessian, slope, w, blocks, l1, below, l2, tol, goal, rounds):
     """Minimise the model slope·move + ½ moveᵀ H move + penalty(w + move) by blocks, w in place.
 
-    slope is kept up to date: it holds the model's gradient at w, without the l2 term. Stops when
-    a round changes no gradient by more than `goal`, or tol times what the first round did.
+    slope is kept up to date: it holds the model's gradient at w, without the l2 term. An infinite
+    `below` keeps w from being negative. Stops when a round changes no gradient by more than
+    `goal`, or tol times what the first round did.
     """
+    starts, order, weights = blocks
+    least, move = 0.0 if below == np.inf else -np.inf, np.empty(w.size)
     bends = np.empty(weights.size)
     for g in range(weights.size):
         bends[g] = l2 + _steepest(hessian, order[starts[g] : starts[g + 1]])
@@ -52,14 +63,15 @@ def descend(hessian, slope, w, move, order, starts, weights, l1, l2, tol, goal, 
             norm = 0.0
             for q in range(begin, end):
                 k = order[q]
-                norm += (w[k] - (slope[k] + l2 * w[k]) / bend) ** 2
+                move[k] = max(least, w[k] - (slope[k] + l2 * w[k]) / bend)
+                norm += move[k] ** 2
             norm = np.sqrt(norm)
             cut = l1 * weights[g] / bend
             factor = 1.0 - cut / norm if norm > cut else 0.0
             # All moves of a block use the gradient from before any of them.
             for q in range(begin, end):
                 k = order[q]
-                move[k] = factor * (w[k] - (slope[k] + l2 * w[k]) / bend) - w[k]
+                move[k] = factor * move[k] - w[k]
             for q in range(begin, end):
                 k = order[q]
                 change = move[k]

@@ -84,10 +84,10 @@ def _batch_steps(A, terms, table, sums, point, chosen, clocks, push, rates, rest
     w, b = point
     drawn, change = chosen
     clock, last, block_of = clocks
-    step, step_b, l1, l2 = rates
+    step, step_b, l1, below, l2 = rates
     powers, geometric = rest
     n, batch_size = y.size, drawn.size
-    keep, cut = 1.0 - step * l2, step * l1
+    keep, cut, cut_below = 1.0 - step * l2, step * l1, step * below
     for _ in range(count):
         j = int(sampling.uniform(state) * clock.size)
         push_b = 0.0
@@ -100,7 +100,7 @@ def _batch_steps(A, terms, table, sums, point, chosen, clocks, push, rates, rest
                 now = clock[block_of[k]]
                 if now > last[k]:
                     behind = now - last[k]
-                    w[k] = advance(w[k], total[k], behind, step, l1, l2, powers, geometric)
+                    w[k] = advance(w[k], total[k], behind, step, l1, below, l2, powers, geometric)
                     last[k] = now
                 z += x * w[k]
             slope = loss_gradient(code, shape, z, y[i])
@@ -117,7 +117,7 @@ def _batch_steps(A, terms, table, sums, point, chosen, clocks, push, rates, rest
             for q in range(start, end):
                 k, _ = entry(A, drawn[r], q)
                 if block_of[k] == j and last[k] == clock[j]:
-                    w[k] = soft(keep * w[k] - step * (push[k] + total[k]), cut)
+                    w[k] = soft(keep * w[k] - step * (push[k] + total[k]), cut, cut_below)
                     push[k] = 0.0
                     last[k] += 1
         b[0] -= step_b * (push_b + total_b)
@@ -125,7 +125,7 @@ def _batch_steps(A, terms, table, sums, point, chosen, clocks, push, rates, rest
     for k in range(w.size):
         behind = clock[block_of[k]] - last[k]
         if behind > 0:
-            w[k] = advance(w[k], total[k], behind, step, l1, l2, powers, geometric)
+            w[k] = advance(w[k], total[k], behind, step, l1, below, l2, powers, geometric)
         last[k] = 0
     clock[:] = 0
 
@@ -138,7 +138,7 @@ def _group_batch_steps(A, terms, table, sums, point, chosen, groups, rates, stat
     w, b = point
     drawn, change = chosen
     order, starts, cuts = groups
-    step, step_b, l1, l2 = rates
+    step, step_b, l1, _, l2 = rates
     n, batch_size, blocks = y.size, drawn.size, cuts.size - 1
     for _ in range(count):
         j = int(sampling.uniform(state) * blocks)

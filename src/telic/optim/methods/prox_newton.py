@@ -7,7 +7,7 @@ import numpy as np
 from telic.errors import InputError
 from telic.optim import row_products
 from telic.optim.method_facts import Method
-from telic.optim.methods.gram_descent import descend
+from telic.optim.methods.gram_descent import descend, singles
 from telic.optim.methods.line_search import backtrack
 from telic.optim.methods.prox_newton_anderson import descend_columns
 from telic.optim.methods.prox_newton_gram import WorkingGram
@@ -123,10 +123,10 @@ def _on_gram(
     Returns the intercept, the component gradients spent, and the risk if it is known. move_z, of
     length n, is overwritten: with the move's predictions, then the slopes after it.
     """
-    columns, n, l2 = problem.design.columns, problem.design.n, problem.l2
+    columns, n = problem.design.columns, problem.design.n
     features, size = gram.features, gram.features.size
     exact = problem.loss.code == 0
-    singles = np.arange(size), np.arange(size + 1), np.ones(size)
+    blocks = singles(size)
     w, slope, slope_b = coef[features], gradient[features], 0.0
     spent, fresh = n, False
     worst = problem.violations(slope, w).max(initial=0.0)
@@ -135,8 +135,8 @@ def _on_gram(
         goal = max(0.1 * worst, 0.3 * target)
         for change in (goal, 0.1 * goal, 0.01 * goal, 1e-3 * goal):
             descend(
-                *(gram.matrix, model, w, np.empty(size), *singles),
-                *(problem.l1, l2, 0.0, change, 2000),
+                *(gram.matrix, model, w, blocks),
+                *(problem.l1, problem.below, problem.l2, 0.0, change, 2000),
             )
             # Many small changes that agree can leave more than any of them.
             if problem.violations(model, w).max(initial=0.0) <= 3.0 * goal:

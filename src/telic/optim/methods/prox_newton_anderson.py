@@ -29,7 +29,8 @@ def descend_columns(
 
     Returns the intercept, the component gradients spent, and the risk.
     """
-    columns, n, l1, l2 = problem.design.columns, problem.design.n, problem.l1, problem.l2
+    columns, n, l2 = problem.design.columns, problem.design.n, problem.l2
+    l1, below = problem.l1, problem.below
     gradient, hessian = np.empty(working.size), np.empty(working.size)
     # One array holds the slopes, then an extrapolated move's predictions, then the move's own.
     bent, curvature, move_z = np.empty(n), np.empty(n), np.empty(n)
@@ -46,7 +47,8 @@ def descend_columns(
         problem.curvatures(z, out=curvature)
         share(_weighted_squares, problem.threads, columns, curvature, working, hessian)
         goal = max(0.1 * worst, 0.3 * target)
-        model = Model(columns, working, curvature, gradient, hessian + l2, slope_b, w, l1, l2)
+        bends = hessian + l2
+        model = Model(columns, working, curvature, gradient, bends, slope_b, w, l1, below, l2)
         move, move_b = _minimise(model, bent, move_z, goal, problem.fit_intercept)
         move_z[:] = move_b
         share(some_sums, problem.threads, columns, working, move, move_z)
@@ -77,6 +79,7 @@ class Model(NamedTuple):
     w: np.ndarray
     """Where the move starts."""
     l1: float
+    below: float
     l2: float
 
 
@@ -104,6 +107,8 @@ def _minimise(
             continue
         extrapolated = _extrapolate(trail)
         if extrapolated is not None:
+            if model.below == np.inf:
+                np.maximum(extrapolated[:-1], -model.w, out=extrapolated[:-1])
             other[:] = extrapolated[-1]
             share(some_sums, 1, model.columns, model.working, extrapolated[:-1], other)
             other *= model.curvature
@@ -131,7 +136,7 @@ def _extrapolate(trail: np.ndarray) -> np.ndarray | None:
 @kernel
 def _value(model, move, bent):
     """Value of the quadratic model; bent is curvature times the move's predictions."""
-    _, _, curvature, gradient, _, slope_b, w, l1, l2 = model
+    _, _, curvature, gradient, _, slope_b, w, l1, _, l2 = model
     total, bend = slope_b * move[w.size], 0.0
     for k in range(w.size):
         total += (gradient[k] + 0.5 * l2 * move[k]) * move[k] + l1 * abs(w[k] + move[k])
@@ -143,7 +148,7 @@ def _value(model, move, bent):
 @kernel
 def _epoch(model, active, move, bent, move_b, total_b):
     """One round of coordinate descent on the model; returns the largest change of a gradient."""
-    columns, working, curvature, gradient, hessian, slope_b, w, l1, l2 = model
+    columns, working, curvature, gradient, hessian, slope_b, w, l1, below, l2 = model
     worst = 0.0
     for r in range(working.size):
         if not active[r] or hessian[r] == 0.0:
@@ -151,7 +156,7 @@ def _epoch(model, active, move, bent, move_b, total_b):
         j = working[r]
         slope = gradient[r] + row_dot(columns, j, bent) + l2 * move[r]
         old = w[r] + move[r]
-        new = soft(old - slope / hessian[r], l1 / hessian[r])
+        new = soft(old - slope / hessian[r], l1 / hessian[r], below / hessian[r])
         change = new - old
         if change != 0.0:
             move[r] = new - w[r]

@@ -82,12 +82,13 @@ def _step_at(first, l2, t, n):
 def _steps(A, terms, point, scaled, rates, drawn, state):
     """Take n steps on u = w / scale[block], so that shrinking and thresholding a block is O(1).
 
-    Between two visits u only meets thresholds, whose sum since the start is cut[block].
+    Between two visits u only meets thresholds, whose sum since the start is cut[block]; they stop
+    at zero, so what may not be negative does not become so.
     """
     code, shape, y, mass = terms
     w, b = point
     block_of, scale, cut, seen = scaled
-    first, first_b, l1, l2 = rates
+    first, first_b, l1, below, l2 = rates
     n, blocks = y.size, scale.size
     j = 0
     for _ in range(n):
@@ -102,7 +103,8 @@ def _steps(A, terms, point, scaled, rates, drawn, state):
             k, x = entry(A, i, q)
             jk = block_of[k]
             if seen[k] < cut[jk]:
-                w[k] = soft(w[k], cut[jk] - seen[k])
+                behind = cut[jk] - seen[k]
+                w[k] = soft(w[k], behind, behind)
                 seen[k] = cut[jk]
             z += x * w[k] * scale[jk]
         push = eta * n * of_row(mass, i) * loss_gradient(code, shape, z, y[i])
@@ -112,13 +114,14 @@ def _steps(A, terms, point, scaled, rates, drawn, state):
         for q in range(start, end):
             k, x = entry(A, i, q)
             if block_of[k] == j:
-                w[k] = soft(w[k] - push * x / scale[j], threshold)
+                w[k] = soft(w[k] - push * x / scale[j], threshold, eta * below / scale[j])
                 seen[k] = cut[j]
         if first_b > 0.0:
             b[0] -= push
     for k in range(w.size):
         j = block_of[k]
-        w[k] = soft(w[k], cut[j] - seen[k]) * scale[j]
+        behind = cut[j] - seen[k]
+        w[k] = soft(w[k], behind, behind) * scale[j]
 
 
 @kernel
@@ -127,7 +130,7 @@ def _group_steps(A, terms, point, row, groups, rates, drawn, state):
     code, shape, y, mass = terms
     w, b = point
     order, starts, cuts = groups
-    first, first_b, l1, l2 = rates
+    first, first_b, l1, _, l2 = rates
     n, blocks = y.size, cuts.size - 1
     for _ in range(n):
         i = int(sampling.uniform(state) * n)

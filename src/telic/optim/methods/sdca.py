@@ -58,12 +58,12 @@ def sdca(
         if problem.dual_value(slopes, gradient) > problem.dual_value(table, v):
             table, v, b[0] = slopes, gradient / -l2, intercept
         del slopes, gradient
-    cut = problem.l1 / l2
+    cuts = problem.l1 / l2, problem.below / l2
     order = np.arange(-(-n // _RUN), dtype=np.int32)
     while True:
-        _pass(A, problem.terms, table, v, cut, b, 1.0 / l2, rate_b, order, state)
+        _pass(A, problem.terms, table, v, cuts, b, 1.0 / l2, rate_b, order, state)
         # Soft-thresholding without a temporary.
-        np.subtract(v, np.clip(v, -cut, cut, out=coef), out=coef)
+        np.subtract(v, np.clip(v, -cuts[1], cuts[0], out=coef), out=coef)
         if problem.fit_intercept:
             yield Iterate(coef, b[0], n)
             # The multiplier step: the penalty's centre moves to b, the dual sum stays.
@@ -82,7 +82,7 @@ def _intercept_penalty(problem: Problem) -> float:
 
 
 @kernel
-def _pass(A, terms, table, v, cut, b, rate, rate_b, order, state):
+def _pass(A, terms, table, v, cuts, b, rate, rate_b, order, state):
     """Solve each row's dual problem once, in runs of rows in random order."""
     code, shape, y, mass = terms
     # Near the optimum one Newton move leaves less than that of the logistic residual.
@@ -93,7 +93,7 @@ def _pass(A, terms, table, v, cut, b, rate, rate_b, order, state):
         order[other] = order[r]
         order[r] = run
         for i in range(_RUN * run, min(y.size, _RUN * (run + 1))):
-            dot, square = _soft_dot(A, i, v, cut)
+            dot, square = _soft_dot(A, i, v, cuts)
             z, m = b[0] + dot, of_row(mass, i)
             pull = square * rate + rate_b
             _, slope = loss_prox(code, shape, z + pull * table[i], pull * m, y[i], z, left)
@@ -103,14 +103,15 @@ def _pass(A, terms, table, v, cut, b, rate, rate_b, order, state):
             b[0] += change * rate_b
 
 
-def _soft_dot(A: Rows, i: int, v: np.ndarray, cut: float) -> tuple[float, float]:
+def _soft_dot(A: Rows, i: int, v: np.ndarray, cuts: tuple[float, float]) -> tuple[float, float]:
     """Inner product of row i with soft-thresholded v, and the row's squared norm."""
+    above, below = cuts
     dot, square = 0.0, 0.0
     start, end = entries(A, i)
     for q in range(start, end):
         k, x = entry(A, i, q)
         # Soft-thresholding without a branch: the signs of v are hard to foretell.
-        dot += x * (v[k] - min(cut, max(-cut, v[k])))
+        dot += x * (v[k] - min(above, max(-below, v[k])))
         square += float(x) * float(x)
     return dot, square
 
@@ -121,7 +122,7 @@ _soft_dot_sparse = kernel(_soft_dot)
 
 
 @overload(_soft_dot)
-def _soft_dot_of(A, i, v, cut):
+def _soft_dot_of(A, i, v, cuts):
     if isinstance(A, types.Array):
-        return lambda A, i, v, cut: _soft_dot_dense(A, i, v, cut)
-    return lambda A, i, v, cut: _soft_dot_sparse(A, i, v, cut)
+        return lambda A, i, v, cuts: _soft_dot_dense(A, i, v, cuts)
+    return lambda A, i, v, cuts: _soft_dot_sparse(A, i, v, cuts)

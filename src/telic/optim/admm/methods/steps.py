@@ -114,7 +114,8 @@ def make_steps(
 @kernel
 def prox(C, e, v, step):
     """Proximal operator of entry e of g."""
-    return min(max(soft(v, step * C.l1[e]) / (1.0 + step * C.l2[e]), C.low[e]), C.high[e])
+    cut = step * C.l1[e]
+    return min(max(soft(v, cut, cut) / (1.0 + step * C.l2[e]), C.low[e]), C.high[e])
 
 
 @kernel
