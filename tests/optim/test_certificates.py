@@ -2,6 +2,7 @@
 
 import warnings
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import InputError
 from telic.optim import (
-    ElasticNet,
     ElasticNetClassifier,
     ElasticNetClassifierCV,
     ElasticNetRegressor,
@@ -26,7 +26,7 @@ from telic.optim.losses import as_loss
 from telic.optim.result import Iterate, drive
 
 METHODS = ["asbcd", "gram", "mrbcd", "prox_newton", "saga", "sbcd", "sdca", "sgd", "svrg"]
-GROUPED = ["asbcd", "gram", "mrbcd", "saga", "sbcd", "sgd", "svrg"]
+GROUPED = ["asbcd", "gram", "mrbcd", "prox_newton", "saga", "sbcd", "sgd", "svrg"]
 LOSSES = ["squared", "logistic", "squared_hinge", "huber", "poisson"]
 
 
@@ -298,9 +298,10 @@ def test_the_rounding_of_a_far_intercept_is_part_of_the_gap():
 def test_no_gap_along_a_path_is_smaller_than_the_true_one(seed, loss, method, passes):
     """What goes on from one penalty to the next must not be what the next is certified by."""
     case = Case(seed, loss)
-    case.groups = None
     problem = make_problem(
         *(case.matrix, case.y),
+        groups=case.groups,
+        positive=case.positive,
         loss=loss,
         sample_weight=case.weight,
         offset=case.offset,
@@ -312,7 +313,7 @@ def test_no_gap_along_a_path_is_smaller_than_the_true_one(seed, loss, method, pa
         warnings.simplefilter("ignore")
         path = solve_path(
             problem,
-            [ElasticNet(l1 * s, l2 * s, case.positive) for s in scales],
+            [replace(problem.penalty, l1=l1 * s, l2=l2 * s) for s in scales],
             method=method,
             tol=1e-10,
             max_passes=passes,

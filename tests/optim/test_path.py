@@ -1,5 +1,7 @@
 """Paths: each penalty is solved as if it came alone, and sooner."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.linear_model import PoissonRegressor
@@ -9,6 +11,8 @@ from telic.optim import (
     ElasticNet,
     ElasticNetRegressor,
     ElasticNetRegressorCV,
+    GroupElasticNet,
+    choose_method,
     make_problem,
     minimize,
     solve,
@@ -64,11 +68,71 @@ def test_results_of_a_path_are_not_changed_by_the_next(make_data):
 def test_a_penalty_that_the_method_does_not_know_is_refused(make_data):
     X, y = make_data()
     penalties = [PENALTIES[0], group_penalty(np.arange(15) // 3, l1=0.1, l2=0.0)]
-    with pytest.raises(InputError, match="prox_newton does not know groups"):
-        list(solve_path(make_problem(X, y), penalties, method="prox_newton"))
-    groups = list(solve_path(make_problem(X, y), penalties, method="gram", tol=1e-9))
-    alone = solve(make_problem(X, y, groups=np.arange(15) // 3, l1=0.1), tol=1e-9)
-    assert groups[1].objective == pytest.approx(alone.objective, rel=1e-8)
+    penalties[0] = ElasticNet(0.1, 0.1)
+    with pytest.raises(InputError, match="sdca does not know groups"):
+        list(solve_path(make_problem(X, y), penalties, method="sdca"))
+
+
+@pytest.mark.parametrize("method", ["gram", "prox_newton"])
+def test_a_path_goes_on_from_features_to_groups_and_to_others(make_data, method):
+    X, y = make_data()
+    kinds = [np.arange(15), np.arange(15) // 3, np.arange(15) % 4, np.arange(15) // 3]
+    penalties = [ElasticNet(0.1, 0.0)]
+    penalties += [group_penalty(labels, l1=0.05, l2=0.0) for labels in kinds]
+    found = list(solve_path(make_problem(X, y), penalties, method=method, tol=1e-9))
+    for result, labels in zip(found[1:], kinds, strict=True):
+        alone = solve(make_problem(X, y, groups=labels, l1=0.05), method="gram", tol=1e-9)
+        assert result.objective == pytest.approx(alone.objective, rel=1e-8)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "huber", "poisson"])
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+def test_groups_of_a_wide_set_enter_a_path_as_a_whole(make_data, loss, kind):
+    X, y = make_data(loss, n=60, d=300, kind=kind)
+    labels = np.arange(300) % 75
+    problem = make_problem(X, y, loss=loss, groups=labels, fit_intercept=True)
+    z = np.full(60, problem.null()[0])
+    top = problem.penalty.dual_norm(-problem.back(problem.slopes(z)))
+    penalties = [group_penalty(labels, l1=0.6 * a, l2=0.4 * a) for a in top * 0.6 ** np.arange(8)]
+    assert choose_method(replace(problem, penalty=penalties[0])) == "prox_newton"
+    found = list(solve_path(problem, penalties, tol=1e-8))
+    expected = solve_path(problem, penalties, method="gram", tol=1e-8)
+    for ours, other in zip(found, expected, strict=True):
+        assert ours.converged
+        assert abs(ours.objective - other.objective) <= ours.gap + other.gap
+        used = np.unique(labels[ours.coef != 0])
+        # A column of zeros has no coefficient.
+        filled = np.diff(problem.design.matrix.tocsc().indptr) > 0 if kind == "csr" else X.any(0)
+        assert (ours.coef != 0).sum() == (np.isin(labels, used) & filled).sum()
+    assert 0 < used.size < 75
+
+
+@pytest.mark.parametrize("before", [[], [ElasticNet(0.1, 0.0)]])
+def test_no_group_is_ever_split(make_data, monkeypatch, before):
+    """Not where more violate than enter at once, nor after features that entered singly."""
+    X, y = make_data(n=60, d=350)
+    penalty = group_penalty(np.arange(350) // 7, l1=1e-3, l2=1e-3)
+    among = GroupElasticNet.among
+    seen = []
+
+    def watched(self, features):
+        seen.append(np.bincount(features // 7, minlength=50))
+        return among(self, features)
+
+    monkeypatch.setattr(GroupElasticNet, "among", watched)
+    path = solve_path(make_problem(X, y), [*before, penalty], method="prox_newton", tol=1e-9)
+    assert list(path)[-1].converged
+    assert np.isin(seen, [0, 7]).all()
+    assert (seen[0] == 0).any()
+
+
+def test_groups_in_use_beyond_the_matrix_are_refused(make_data, monkeypatch):
+    monkeypatch.setattr("telic.optim.methods.prox_newton_gram.LARGEST_SET", 20)
+    X, y = make_data(n=60, d=40)
+    groups = np.arange(40) // 4
+    assert minimize(X, y, groups=groups, l1=0.1, method="prox_newton").converged
+    with pytest.raises(InputError, match=r"hold more than 20 features. Raise l1, or use method='s"):
+        minimize(X, y, groups=groups, l1=1e-3, method="prox_newton", tol=1e-9)
 
 
 def test_an_exposure_is_a_weight_of_rates(make_data):

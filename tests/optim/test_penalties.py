@@ -37,6 +37,32 @@ def test_the_group_prox_minimises_its_definition(seed, step, l1, l2):
     assert objective(best) <= min(objective(u) for u in others) + 1e-12
 
 
+@settings(max_examples=40)
+@given(seed=st.integers(0, 99), l1=weights, l2=weights)
+def test_a_groups_violation_is_the_least_subgradient_and_zero_at_the_prox(seed, l1, l2):
+    rng = np.random.default_rng(seed)
+    labels = np.array([0, 1, 0, 2, 2, 2, 1])
+    penalty = group_penalty(labels, l1=l1, l2=l2)
+    w, gradient = rng.normal(size=7) * np.array([1, 0, 1, 0, 1, 1, 0]), 3.0 * rng.normal(size=7)
+    found = penalty.violations(gradient, w)
+    for label in range(3):
+        mine = labels == label
+        slope, cut = gradient[mine] + l2 * w[mine], l1 * np.sqrt(mine.sum())
+        if w[mine].any():
+            expected = np.linalg.norm(slope + cut * w[mine] / np.linalg.norm(w[mine]))
+        else:
+            expected = max(0.0, np.linalg.norm(slope) - cut)
+        np.testing.assert_allclose(found[mine], expected, atol=1e-12)
+    # At the prox of z the gradient of half its squared distance is u − z.
+    z = rng.normal(size=7)
+    u = penalty.prox(z, 1.0)
+    np.testing.assert_allclose(penalty.violations(u - z, u), 0.0, atol=1e-12)
+    some = np.array([6, 5, 1, 3, 4])
+    part = penalty.among(some)
+    assert part.value(w[some]) == pytest.approx(penalty.value(np.where(labels > 0, w, 0.0)))
+    np.testing.assert_allclose(part.violations(gradient[some], w[some]), found[some])
+
+
 @pytest.mark.parametrize(
     "penalty",
     [

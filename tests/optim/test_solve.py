@@ -131,7 +131,7 @@ def test_group_methods_agree_and_leave_groups_out_as_a_whole(make_data, loss):
     results = [
         minimize(X, y, method=method, blocks=blocks, tol=1e-10, max_passes=5000, **terms)
         for method, blocks in (
-            *(("gram", None), ("saga", None), ("svrg", None)),
+            *(("gram", None), ("prox_newton", None), ("saga", None), ("svrg", None)),
             *(("asbcd", 1), ("asbcd", 3), ("mrbcd", 1), ("mrbcd", 3)),
         )
     ]
@@ -320,7 +320,10 @@ def test_auto_picks_by_shape_and_conditioning(make_data):
     assert choose_method(make_problem(X, y, l1=1e-4, l2=1e-6)) == "prox_newton"
     assert choose_method(make_problem(X, y, l2=1e-6)) == "sdca"
     assert choose_method(make_problem(X, y, l1=0.05, l2=0.05)) == "prox_newton"
-    assert choose_method(make_problem(X, y, l1=0.1, groups=np.arange(600) // 2)) == "gram"
+    groups = np.arange(600) // 2
+    assert choose_method(make_problem(X, y, l1=0.1, groups=groups)) == "prox_newton"
+    assert choose_method(make_problem(X, y, l2=0.1, groups=groups)) == "gram"
+    assert choose_method(make_problem(X[:, :20], y, l1=0.1, groups=groups[:20])) == "gram"
     assert minimize(X, y, loss=Huber(0.5), l1=0.1).method in METHODS
 
 

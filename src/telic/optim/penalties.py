@@ -1,13 +1,16 @@
 """The penalty (λ₂/2)‖w‖² + λ₁ Ω(w), where Ω is the ℓ₁ norm or a group norm over a partition."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from telic.errors import InputError
 from telic.optim import prox_kernels
 from telic.optim.design import refuse_mask
+
+Blocks = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Where blocks of coordinates start, the coordinates block by block, the weights of their norms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,28 @@ class ElasticNet:
         """Sup over w of ⟨v, w⟩ − penalty(w)."""
         return _half_square(prox_kernels.squared_excess(v, self.l1, self.below), self.l2)
 
+    def violations(self, gradient: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """Distance of each coordinate from optimal, given the loss's gradient there."""
+        out = np.empty_like(w)
+        prox_kernels.violations(gradient, w, self.l1, self.below, self.l2, out)
+        return out
+
+    def blocks(self, d: int) -> Blocks:
+        """Return d coordinates as blocks of one."""
+        return np.arange(d + 1), np.arange(d), np.ones(d)
+
+    def in_use(self, w: np.ndarray) -> np.ndarray:
+        """Whether each coordinate is not zero."""
+        return w != 0
+
+    def among(self, features: np.ndarray) -> "ElasticNet":
+        """Return the penalty of some of the coordinates."""
+        return self
+
+    def has_blocks_of(self, other: "Penalty") -> bool:
+        """Whether the other one treats coordinates singly, too."""
+        return isinstance(other, ElasticNet)
+
 
 @dataclass(frozen=True, slots=True)
 class GroupElasticNet:
@@ -71,7 +96,8 @@ class GroupElasticNet:
 
     def value(self, w: np.ndarray) -> float:
         """Penalty of the coefficients w."""
-        return 0.5 * self.l2 * (w @ w) + self.l1 * (self.weights @ self.norms(w))
+        sizes = self._sizes(w, 0.0)
+        return 0.5 * self.l2 * (w @ w) + self.l1 * sizes[0]
 
     def prox(self, z: np.ndarray, step: float) -> np.ndarray:
         """Argmin over u of ‖u − z‖²/(2 step) + penalty(u)."""
@@ -84,12 +110,49 @@ class GroupElasticNet:
 
     def dual_norm(self, v: np.ndarray) -> float:
         """Least l1 at which v, minus the gradient of the loss, makes w = 0 optimal."""
-        return (self.norms(v) / self.weights).max(initial=0.0)
+        return self._sizes(v, 0.0)[1]
 
     def conjugate(self, v: np.ndarray) -> float:
         """Sup over w of ⟨v, w⟩ − penalty(w)."""
-        excess = np.maximum(self.norms(v) - self.l1 * self.weights, 0.0)
-        return _half_square(float(excess @ excess), self.l2)
+        return _half_square(self._sizes(v, self.l1)[2], self.l2)
+
+    def _sizes(self, v: np.ndarray, l1: float) -> tuple[float, float, float]:
+        """Norm Ω, dual norm, and the squares of what the norms of groups exceed l1 √|g| by."""
+        return prox_kernels.group_sizes(v, self.order, self.starts, l1)
+
+    def violations(self, gradient: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """Distance of each coordinate's group from optimal, given the loss's gradient there."""
+        out = np.empty_like(w)
+        prox_kernels.group_violations(
+            *(gradient, w, self.order, self.starts, self.l1, self.l2, out),
+        )
+        return out
+
+    def blocks(self, d: int) -> Blocks:
+        """Return the groups."""
+        return self.starts, self.order, self.weights
+
+    def in_use(self, w: np.ndarray) -> np.ndarray:
+        """Whether the group of each coordinate is not zero."""
+        used = np.empty(w.size, np.bool_)
+        used[self.order] = np.repeat(self.norms(w) > 0, np.diff(self.starts))
+        return used
+
+    def among(self, features: np.ndarray) -> "GroupElasticNet":
+        """Return the penalty of some of the coordinates: whole groups, in any order."""
+        place = np.full(self.order.size, -1)
+        place[features] = np.arange(features.size)
+        places = place[self.order]
+        sizes = np.add.reduceat(places >= 0, self.starts[:-1])
+        starts = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
+        return replace(self, order=places[places >= 0], starts=starts)
+
+    def has_blocks_of(self, other: "Penalty") -> bool:
+        """Whether the other one has the same groups."""
+        if not isinstance(other, GroupElasticNet):
+            return False
+        same = np.array_equal(self.starts, other.starts)
+        return same and np.array_equal(self.order, other.order)
 
 
 Penalty = ElasticNet | GroupElasticNet

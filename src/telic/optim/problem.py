@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from telic.errors import InputError
-from telic.optim import loss_kernels, prox_kernels, row_products
+from telic.optim import loss_kernels, row_products
 from telic.optim.design import LARGEST, Design, as_design, refuse_mask
 from telic.optim.losses import Loss, Poisson, as_loss
 from telic.optim.penalties import ElasticNet, Penalty, group_penalty
@@ -99,10 +99,8 @@ class Problem:
         return out.sum(axis=0) if runs > 1 else out[0]
 
     def violations(self, gradient: np.ndarray, w: np.ndarray) -> np.ndarray:
-        """Distance of each of some coordinates from optimal, given the loss's gradient there."""
-        out = np.empty_like(w)
-        prox_kernels.violations(gradient, w, self.l1, self.below, self.l2, out)
-        return out
+        """Distance of each coordinate, or its group, from optimal, given the loss's gradient."""
+        return self.penalty.violations(gradient, w)
 
     def risk(self, z: np.ndarray, move: np.ndarray | None = None, step: float = 0.0) -> float:
         """Weighted loss of the predictions z + step · move."""

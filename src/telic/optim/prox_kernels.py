@@ -69,6 +69,45 @@ def violations(gradient, w, l1, below, l2, out):
 
 
 @kernel
+def group_sizes(v, order, starts, l1):
+    """Σ_g √|g| ‖v_g‖, the largest ‖v_g‖ / √|g|, and Σ_g max(0, ‖v_g‖ − l1 √|g|)²."""
+    total, largest, excess = 0.0, 0.0, 0.0
+    for g in range(starts.size - 1):
+        square = 0.0
+        for q in range(starts[g], starts[g + 1]):
+            square += v[order[q]] ** 2
+        norm, weight = math.sqrt(square), math.sqrt(starts[g + 1] - starts[g])
+        total += weight * norm
+        largest = max(largest, norm / weight)
+        excess += max(0.0, norm - l1 * weight) ** 2
+    if math.isnan(total):
+        return total, total, total
+    return total, largest, excess
+
+
+@kernel
+def group_violations(gradient, w, order, starts, l1, l2, out):
+    """Distance of −gradient − l2 w from l1 times the subdifferential of the norm of its group."""
+    for g in range(starts.size - 1):
+        norm, size = 0.0, 0.0
+        for q in range(starts[g], starts[g + 1]):
+            k = order[q]
+            norm += w[k] * w[k]
+            size += (gradient[k] + l2 * w[k]) ** 2
+        weight = l1 * math.sqrt(starts[g + 1] - starts[g])
+        if norm > 0.0:
+            size, pull = 0.0, weight / math.sqrt(norm)
+            for q in range(starts[g], starts[g + 1]):
+                k = order[q]
+                size += (gradient[k] + (l2 + pull) * w[k]) ** 2
+            far = math.sqrt(size)
+        else:
+            far = max(0.0, math.sqrt(size) - weight)
+        for q in range(starts[g], starts[g + 1]):
+            out[order[q]] = far
+
+
+@kernel
 def decay_tables(rate, powers, sums):
     """(1 − rate)^q and 1 + (1 − rate) + … of q terms, for q = 0, 1, …"""
     power, total = 1.0, 0.0

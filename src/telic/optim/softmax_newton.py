@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from telic.optim.losses import Squared
-from telic.optim.methods.gram_descent import descend, descend_together, singles
+from telic.optim.methods.gram_descent import descend, descend_together
 from telic.optim.methods.sampled_gram import sampled, weighted_gram
 from telic.optim.penalties import ElasticNet, soft
 from telic.optim.problem import Problem
@@ -239,7 +239,7 @@ class _Models:
                 *(l1 * K**0.5 / bend, l2 / bend, 1e-2, 100),
             )
         else:
-            blocks = singles(d)
+            blocks = self.problem.penalty.blocks(d)
             for k in range(K):
                 descend(
                     *(self.matrices[k], slopes[k], target[k], blocks),

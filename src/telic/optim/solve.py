@@ -305,16 +305,19 @@ def check_stop(tol: Any, max_passes: Any) -> None:
 def choose_method(problem: Problem) -> str:
     """Return the method that ``auto`` takes.
 
-    ``gram`` for few features: at most 512, or for groups at most `LARGEST_D` (``saga`` beyond).
-    ``prox_newton`` where λ₂ = 0 or the loss has no Lipschitz gradient, and where the solution will
-    be sparse: λ₁ at least 0.07 of the λ₁ that leaves no feature. Otherwise ``sdca`` where its
-    condition number, smoothness · mean ‖x‖² / (n λ₂), is at most 15, or where λ₁ = 0 and there
-    are fewer rows than features; else ``prox_newton``. `docs/optim-auto.md` holds the measurements
-    behind each branch.
+    For groups ``gram`` up to 256 features, or `LARGEST_D` where λ₁ = 0; with more ``prox_newton``,
+    and ``saga`` beyond `LARGEST_D`. Else ``gram`` up to 512. ``prox_newton`` where λ₂ = 0 or the
+    loss has no Lipschitz gradient, and where the solution will be sparse: λ₁ at least 0.07 of the
+    λ₁ that leaves no feature. Otherwise ``sdca`` where its condition number,
+    smoothness · mean ‖x‖² / (n λ₂), is at most 15, or where λ₁ = 0 and there are fewer rows than
+    features; else ``prox_newton``. `docs/optim-auto.md` holds the measurements behind the branches
+    without groups, `docs/optim-paths.md` those of groups.
     """
     n, d = problem.design.n, problem.design.d
     if problem.is_grouped:
-        return "gram" if d <= LARGEST_D else "saga"
+        if d > LARGEST_D:
+            return "saga"
+        return "gram" if d <= 256 or problem.l1 == 0 else "prox_newton"
     if d <= 512:
         return "gram"
     if problem.l2 == 0 or not np.isfinite(problem.loss.smoothness):

@@ -8,7 +8,7 @@ from scipy.linalg import lapack
 
 from telic.errors import InputError
 from telic.optim.method_facts import Method
-from telic.optim.methods.gram_descent import add_two, blocks_of, descend
+from telic.optim.methods.gram_descent import add_two, descend
 from telic.optim.methods.line_search import backtrack
 from telic.optim.methods.sampled_gram import sampled, weighted_gram
 from telic.optim.problem import Problem
@@ -160,7 +160,7 @@ class _Descent(_Model):
         """Coefficients at which the model, with the penalty, is nearly least."""
         target, problem = coef.copy(), self.problem
         descend(
-            *(self.matrix, gradient.copy(), target, blocks_of(problem)),
+            *(self.matrix, gradient.copy(), target, problem.penalty.blocks(coef.size)),
             *(problem.l1, problem.below, problem.l2, self.tol, 0.0, 1000),
         )
         return target

@@ -3,24 +3,6 @@
 import numpy as np
 
 from telic.kernels import kernel
-from telic.optim.penalties import ElasticNet
-from telic.optim.problem import Problem
-
-Blocks = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Where blocks of coordinates start, the coordinates block by block, the weights of their norms."""
-
-
-def singles(d: int) -> Blocks:
-    """Return d coordinates as blocks of one."""
-    return np.arange(d + 1), np.arange(d), np.ones(d)
-
-
-def blocks_of(problem: Problem) -> Blocks:
-    """Return the groups, or single coordinates without groups."""
-    penalty = problem.penalty
-    if isinstance(penalty, ElasticNet):
-        return singles(problem.design.d)
-    return penalty.starts, penalty.order, penalty.weights
 
 
 @kernel

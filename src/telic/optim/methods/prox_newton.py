@@ -7,7 +7,7 @@ import numpy as np
 from telic.errors import InputError
 from telic.optim import row_products
 from telic.optim.method_facts import Method
-from telic.optim.methods.gram_descent import descend, singles
+from telic.optim.methods.gram_descent import descend
 from telic.optim.methods.line_search import backtrack
 from telic.optim.methods.prox_newton_anderson import descend_columns
 from telic.optim.methods.prox_newton_gram import WorkingGram
@@ -31,10 +31,11 @@ def prox_newton(
 
     The set grows by the features that violate optimality most. On it the loss is replaced by its
     quadratic model, which coordinate descent on the Gram matrix minimises; a line search takes
-    care of the rest. The Gram matrix keeps the curvatures it was formed with, since a step then
-    costs a tenth of forming it anew, until a step takes away less than 1 − `_STALE` of the
-    violation. Where the matrix would be larger than the data, `anderson.descend_columns` does
-    without it, on a set of at most twice the support.
+    care of the rest. Groups enter the set, and move, as a whole. The Gram matrix keeps the
+    curvatures it was formed with, since a step then costs a tenth of forming it anew, until a step
+    takes away less than 1 − `_STALE` of the violation. Where the matrix would be larger than the
+    data, `anderson.descend_columns` does without it, on a set of at most twice the support; for
+    groups nothing does.
 
     Parameters
     ----------
@@ -47,10 +48,8 @@ def prox_newton(
     Raises
     ------
     InputError
-        For a group penalty, whose blocks it does not know.
+        If the groups in use hold more features than a matrix is kept for.
     """
-    if problem.is_grouped:
-        raise InputError("prox_newton has no group penalty. Use method='gram' or 'saga'.")
     columns, threads = problem.design.columns, problem.threads
     gram = WorkingGram(problem)
     z = problem.predict(coef, intercept)
@@ -61,15 +60,23 @@ def prox_newton(
         problem.slopes(z, out=a)
         share(row_products.products, threads, columns, a, 0.0, gradient)
         other = yield Iterate(coef, intercept, spent, z, a, gradient, risk)
-        problem = other or problem
+        if other is not None:
+            if not other.penalty.has_blocks_of(problem.penalty):
+                gram = WorkingGram(other)
+            problem = other
         violation = problem.violations(gradient, coef)
         worst = violation.max()
         support = int(np.count_nonzero(coef))
         # Features in use come first, then the worst violators.
-        violation[coef != 0] = np.inf
+        violation[problem.penalty.in_use(coef)] = np.inf
         if _grown(gram, violation, max(start_size, support // 2), z):
             intercept, spent, risk = _on_gram(
                 *(problem, gram, coef, intercept, z, risk, gradient, 0.1 * worst, a)
+            )
+        elif problem.is_grouped:
+            raise InputError(
+                f"the groups in use hold more than {gram.limit} features. Raise l1, or use "
+                "method='saga'."
             )
         else:
             wrong = int(np.count_nonzero(violation > 0))
@@ -80,7 +87,7 @@ def prox_newton(
             )
 
 
-METHOD = Method("prox_newton", prox_newton, groups=False, random=False, resumes=True)
+METHOD = Method("prox_newton", prox_newton, random=False, resumes=True)
 
 
 def _grown(gram: WorkingGram, violation: np.ndarray, most: int, z: np.ndarray) -> bool:
@@ -88,23 +95,29 @@ def _grown(gram: WorkingGram, violation: np.ndarray, most: int, z: np.ndarray) -
     outside = np.where(gram.inside, 0.0, violation)
     count = int(np.isinf(outside).sum())
     count = max(count, min(most, int(np.count_nonzero(outside))))
-    new = _largest(outside, count)
-    if gram.features.size and gram.features.size + count <= gram.limit:
-        if count:
+    new = _largest(outside, count, ties=gram.whole)
+    if gram.features.size and gram.features.size + new.size <= gram.limit:
+        if new.size:
             gram.extend(new)
         return True
     kept = gram.features[violation[gram.features] > 0]
-    if kept.size + count > gram.limit:
+    if kept.size + new.size > gram.limit:
         return False
     gram.restart(z, np.concatenate([kept, new]))
     return True
 
 
-def _largest(values: np.ndarray, count: int) -> np.ndarray:
-    """Return the places of the largest values, in order."""
+def _largest(values: np.ndarray, count: int, ties: bool = False) -> np.ndarray:
+    """Return the places of the largest values, in order; with those that equal the last if asked.
+
+    The violations of a group's features are the same: that of their group.
+    """
     if count == 0:
         return np.empty(0, np.int64)
-    return np.sort(np.argpartition(-values, count - 1)[:count]).astype(np.int64)
+    chosen = np.argpartition(-values, count - 1)[:count]
+    if ties:
+        chosen = np.flatnonzero(values >= values[chosen].min())
+    return np.sort(chosen).astype(np.int64)
 
 
 def _on_gram(
@@ -126,20 +139,23 @@ def _on_gram(
     columns, n = problem.design.columns, problem.design.n
     features, size = gram.features, gram.features.size
     exact = problem.loss.code == 0
-    blocks = singles(size)
+    # Rounds cost groups less than another look at the data, where the model is exact.
+    share_left = 0.03 if exact and problem.is_grouped else 0.1
+    penalty = problem.penalty.among(features)
+    blocks = penalty.blocks(size)
     w, slope, slope_b = coef[features], gradient[features], 0.0
     spent, fresh = n, False
-    worst = problem.violations(slope, w).max(initial=0.0)
+    worst = penalty.violations(slope, w).max(initial=0.0)
     for _ in range(20):
         start, model = w.copy(), slope - gram.means * slope_b
-        goal = max(0.1 * worst, 0.3 * target)
+        goal = max(share_left * worst, 0.3 * target)
         for change in (goal, 0.1 * goal, 0.01 * goal, 1e-3 * goal):
             descend(
                 *(gram.matrix, model, w, blocks),
                 *(problem.l1, problem.below, problem.l2, 0.0, change, 2000),
             )
             # Many small changes that agree can leave more than any of them.
-            if problem.violations(model, w).max(initial=0.0) <= 3.0 * goal:
+            if penalty.violations(model, w).max(initial=0.0) <= 3.0 * goal:
                 break
         move = w - start
         move_b = -(gram.means @ move) - slope_b / gram.weights.sum()
@@ -150,7 +166,7 @@ def _on_gram(
         step = 1.0
         if not exact:
             total = slope @ move + slope_b * move_b
-            step, risk = backtrack(problem, problem.penalty, z, move_z, start, move, total, risk)
+            step, risk = backtrack(problem, penalty, z, move_z, start, move, total, risk)
         # A move of nothing but rounding may be infinite.
         if step > 0.0:
             move_z *= step
@@ -167,7 +183,7 @@ def _on_gram(
         spent += n
         last, worst = (
             worst,
-            max(problem.violations(slope, w).max(initial=0.0), abs(slope_b)),
+            max(penalty.violations(slope, w).max(initial=0.0), abs(slope_b)),
         )
         if worst <= target or (fresh and step == 0.0):
             break
@@ -176,5 +192,7 @@ def _on_gram(
             gram.restart(z, features)
             order = np.argsort(features)
             features, w, slope = gram.features, w[order], slope[order]
+            penalty = problem.penalty.among(features)
+            blocks = penalty.blocks(size)
     coef[features] = w
     return intercept, spent, None if exact else risk

@@ -20,7 +20,7 @@ class WorkingGram:
     """Xᵀ diag(weights) X of the features in use, centred where there is an intercept.
 
     Centring eliminates the intercept: its best move is −(slope_b / Σ weights + means · move).
-    The matrix never takes more numbers than the data do.
+    The matrix never takes more numbers than the data do, but for groups, which have no other way.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -28,7 +28,9 @@ class WorkingGram:
         self.features = np.empty(0, np.int64)
         self.matrix, self.means = np.empty((0, 0)), np.empty(0)
         self.weights = np.empty(0)
-        self.limit = min(LARGEST_SET, max(64, int(problem.design.stored**0.5)))
+        self.limit, self.whole = LARGEST_SET, problem.is_grouped
+        if not self.whole:
+            self.limit = min(self.limit, max(64, int(problem.design.stored**0.5)))
         self.inside = np.zeros(problem.design.d, np.bool_)
 
     def restart(self, z: np.ndarray, features: np.ndarray) -> None:
