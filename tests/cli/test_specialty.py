@@ -53,6 +53,7 @@ def test_discover_then_recognise_explain_and_report(folder, file):
     run("report", folder / "log", *options, "--out", folder / "r.html")
     page = (folder / "r.html").read_text()
     assert "De facto specialties" in page
+    assert "users would be needed to know it within ±0.1" in page
     assert ">columns in [0, 1], Gaussian, C = 10</td>" in page
 
 

@@ -162,7 +162,10 @@ def recognise(
     code_table: CodeTable = None,
     as_json: Json = False,
 ) -> None:
-    """Recognise each specialty without a code beside the core classes (5×2 cross-validation).
+    """Recognise each specialty without a code beside declared codes (5×2 cross-validation).
+
+    These are the dissertation's 12 core classes; a log without them is judged by its own commonest
+    codes. "95 %" says how closely the F1 is known, and "users for ±.1" how many users that takes.
 
     "In shuffled data" is the control: the F1 of a group of equal size, found after every access was
     moved to a random encounter. Below each classifier stand all its pipelines and the training
@@ -186,7 +189,8 @@ def recognise(
         print_json({"recognition": facts})
         return
     if not facts:
-        typer.echo("no specialty without a code is large enough to be recognised", err=True)
+        if all(one.listed_code is not None for one in discovery.specialties):
+            typer.echo("no specialty without a code was found: nothing to recognise", err=True)
         return
     show(recognition_table(facts))
     for one in facts:

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.stats import binomtest
 from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
@@ -16,8 +17,11 @@ from telic.specialty.recognition.classifiers import (
 )
 from telic.specialty.recognition.recognise import (
     CORE_CLASSES,
+    Recognition,
+    classes_beside,
     large_classes,
     recognise,
+    users_needed,
     with_specialty,
 )
 from telic.specialty.recognition.tfidf import AccessTfidf
@@ -215,3 +219,43 @@ def test_bad_input_is_named(users):
         recognise(users[0], np.full(100, "a"))
     with pytest.raises(InputError, match="class 'b' has fewer than 4 users"):
         recognise(users[0], np.array(["a"] * 97 + ["b"] * 3))
+
+
+def scored(f1, users):
+    """A recognition in which class "a" has this F1 in every fold."""
+    scores = np.full((5, 2, 2, 3), f1)
+    return Recognition(("a", "b"), np.array([users, 30]), scores)
+
+
+@pytest.mark.parametrize(("right", "users"), [(20, 20), (15, 20), (0, 40), (33, 50)])
+def test_the_interval_is_wilsons_of_as_many_users(right, users):
+    expected = binomtest(right, users).proportion_ci(method="wilson")
+    assert scored(right / users, users).interval("a") == pytest.approx(tuple(expected))
+
+
+def test_the_width_does_not_tell_how_few_users_a_class_has():
+    assert len({scored(0.8, users).interval("a") for users in range(5, 11)}) == 1
+    low, high = scored(0.8, 10).interval("a")
+    assert high - low > np.ptp(scored(0.8, 11).interval("a"))
+
+
+@pytest.mark.parametrize("f1", [0.0, 0.5, 0.8, 1.0])
+def test_the_users_needed_are_the_fewest_that_are_enough(f1):
+    needed = users_needed(f1)
+    for users, enough in ((needed, True), (needed - 1, False)):
+        z2 = 1.959963984540054**2
+        half = np.sqrt(z2 * (f1 * (1 - f1) / users + z2 / (4 * users**2))) / (1 + z2 / users)
+        assert (half <= 0.1) == enough
+
+
+def test_a_specialty_is_told_from_core_classes_or_else_from_the_logs_own_codes():
+    names = np.repeat(["Urology", "Neurology", "eyes", "", "skin", "feet"], [22, 21, 60, 9, 5, 4])
+    nobody = np.array([], int)
+    assert classes_beside(names, nobody) == ["Urology", "Neurology"]
+    # Two users less, and Neurology is too small; so few codes are large that small ones count.
+    assert classes_beside(names, np.array([22, 23])) == ["eyes", "Urology"]
+    assert classes_beside(names[43:], nobody) == ["eyes", "skin"]
+    assert classes_beside(names[103:], nobody) == ["skin"]
+    assert classes_beside(names[-4:], nobody) == []
+    many = np.repeat([f"code {i:02}" for i in range(30)], 20 + np.arange(30))
+    assert classes_beside(many, nobody) == [f"code {i}" for i in range(29, 17, -1)]

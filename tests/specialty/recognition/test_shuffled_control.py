@@ -10,7 +10,13 @@ from telic.specialty.discovery.gibbs_lda import GibbsLDA
 from telic.specialty.discovery.result import Discovery, Specialty
 from telic.specialty.log.log_files import read_log
 from telic.specialty.recognition.recognise import recognise
-from telic.specialty.recognition.shuffled_control import DE_FACTO, recognise_found, shuffle
+from telic.specialty.recognition.shuffled_control import (
+    DE_FACTO,
+    NO_CLASS,
+    recognise_found,
+    recognition_facts,
+    shuffle,
+)
 
 PIPELINE = "rows of length 1, linear, C = 1"
 
@@ -94,9 +100,45 @@ def test_the_fine_view_keeps_each_users_number_of_accesses(log):
 
 @pytest.mark.slow
 def test_small_and_listed_specialties_are_not_recognised(log):
-    users = np.arange(12)
+    users = np.arange(4)
     listed = replace(specialty(np.arange(100, 200)), listed_code="Urology")
     found = Discovery("lda", [specialty(users), listed], np.full(len(log.users), -1))
     recognised, notes = recognise_found(log, found)
     assert recognised == {}
-    assert "it has 12 users" in notes[-1]
+    assert "of nothing: not recognised: 5 users are needed to measure anything" in notes[-1]
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A hospital whose codes have names of their own, and a group of eight who see one thing."""
+    folder = tmp_path_factory.mktemp("small") / "log"
+    simulate_hospital(folder, scale=0.002)
+    log = read_log(folder)
+    taxonomy = np.array([f"Ward {name}" if name else "" for name in log.taxonomy])
+    busy = np.flatnonzero(np.isin(taxonomy, ["Ward Dermatology"]))[:8]
+    return replace(log, taxonomy=taxonomy), busy
+
+
+def test_few_users_beside_codes_of_another_hospital_are_recognised(small):
+    log, users = small
+    found = Discovery("residuals", [specialty(users)], np.full(len(log.users), -1))
+    recognised, notes = recognise_found(log, found, methods=("Naive",))
+    (one,) = recognised.values()
+    assert one.support[one.classes.index(DE_FACTO)] == 8
+    assert {name[:5] for name in one.classes} == {"Ward ", DE_FACTO[:5]}
+    assert "fewer than two of the dissertation's core classes" in notes[0]
+    assert len(notes) == 1
+    (facts,) = recognition_facts(found, recognised)
+    assert facts["users"] is None  # a small cell
+    assert facts["beside"] == [name for name in one.classes if name != DE_FACTO]
+    low, high = facts["f1_interval"]
+    assert low <= facts["f1"] <= high
+    assert high - low > 0.3
+    assert facts["users_needed"] > 8
+
+
+def test_a_hospital_that_declares_no_codes_is_told_what_is_missing(small):
+    log, users = small
+    bare = replace(log, taxonomy=np.full(len(log.users), ""))
+    found = Discovery("residuals", [specialty(users)] * 2, np.full(len(log.users), -1))
+    assert recognise_found(bare, found) == ({}, [NO_CLASS])

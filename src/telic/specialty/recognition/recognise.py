@@ -1,13 +1,17 @@
 """How well classifiers recognise a specialty from diagnoses: 5×2 cross-validation (section 6.5)."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
+from scipy.stats import norm
 from sklearn.metrics import precision_recall_fscore_support
 from sklearn.model_selection import StratifiedKFold
+from threadpoolctl import threadpool_limits
 
 from telic.errors import InputError
 from telic.evaluate.repeated_cv import (
@@ -18,6 +22,7 @@ from telic.evaluate.repeated_cv import (
     paired_t,
 )
 from telic.specialty.recognition.classifiers import CHOSEN, choose, fit, pipeline_names
+from telic.specialty.small_cells import SMALL_CELL
 
 CORE_CLASSES = (
     "Urology",
@@ -37,6 +42,12 @@ CORE_CLASSES = (
 
 MIN_CLASS = 20
 """Classes with fewer users are dropped (section 6.3)."""
+FEWEST = 5
+"""Users that recognition takes at least: halves of two and three, and a fold each within them."""
+MOST_BESIDE = 12
+"""Codes of a log's own that a specialty is recognised beside, at most."""
+WITHIN = 0.1
+"""How closely an F1 should be known, either way, before much is concluded from it."""
 
 
 class PipelineScore(NamedTuple):
@@ -73,6 +84,19 @@ class Recognition:
     def of(self, name: str) -> np.ndarray:
         """Mean precision, recall and F1 of a class over the ten folds."""
         return self.scores[:, :, self.classes.index(name)].mean(axis=(0, 1))
+
+    def interval(self, name: str) -> tuple[float, float]:
+        """95 % interval of a class's F1: Wilson's, as of a share of the class's users.
+
+        Classes of fewer than `SMALL_CELL` users count as `FEWEST`, so that the width tells nobody
+        how many they are. In simulated classes of 5 to 30 users it held the mean over many such
+        classes in 88 to 100 % of cases, where intervals from the spread of folds held it in 12 to
+        98 %.
+        """
+        users = int(self.support[self.classes.index(name)])
+        f1 = float(self.of(name)[2])
+        middle, half = _wilson(f1, users if users >= SMALL_CELL else FEWEST)
+        return max(0.0, middle - half), min(1.0, middle + half)
 
     def mean_of(self, names: Sequence[str]) -> np.ndarray:
         """Means of several classes weighted by their size; F1 is the harmonic mean of P and R."""
@@ -119,6 +143,28 @@ class Recognition:
         return np.concatenate([mean, f1[..., None]], axis=-1)
 
 
+def users_needed(f1: float) -> int:
+    """How many users a class must have for its F1 to be known within `WITHIN`, if it stays so.
+
+    Examples
+    --------
+    >>> users_needed(0.5), users_needed(0.95)
+    (93, 25)
+    """
+    return next(users for users in count(1) if _wilson(f1, users)[1] <= WITHIN)
+
+
+def _wilson(share: float, users: int) -> tuple[float, float]:
+    """Middle and half the width of Wilson's 95 % interval."""
+    z2 = norm.ppf(0.975) ** 2
+    scale = 1 + z2 / users
+    half = np.sqrt(z2 * (share * (1 - share) / users + z2 / (4 * users**2))) / scale
+    return (share + z2 / (2 * users)) / scale, float(half)
+
+
+@threadpool_limits.wrap(
+    limits=1
+)  # the matrices are small: threads would take up to 70 times as long
 def recognise(
     counts: sparse.csr_array,
     labels: np.ndarray,
@@ -190,8 +236,10 @@ def recognise(
     )
 
 
-def with_specialty(taxonomy: np.ndarray, users: np.ndarray, name: str) -> np.ndarray:
-    """Label core users by their code and a discovered specialty's users by `name`.
+def with_specialty(
+    taxonomy: np.ndarray, users: np.ndarray, name: str, classes: Sequence[str] = CORE_CLASSES
+) -> np.ndarray:
+    """Label users of some classes by their code and a discovered specialty's users by `name`.
 
     A user of the discovered specialty who also declares a core code counts for the discovered one
     only: the question is whether that group can be told apart.
@@ -201,9 +249,34 @@ def with_specialty(taxonomy: np.ndarray, users: np.ndarray, name: str) -> np.nda
     >>> with_specialty(np.array(["Urology", "Surgery", ""]), np.array([2]), "new").tolist()
     ['Urology', '', 'new']
     """
-    labels = np.where(np.isin(taxonomy, CORE_CLASSES), taxonomy, "").astype(object)
+    labels = np.where(np.isin(taxonomy, classes), taxonomy, "").astype(object)
     labels[users] = name
     return labels.astype(str)
+
+
+def classes_beside(taxonomy: np.ndarray, users: np.ndarray) -> list[str]:
+    """Return the classes to recognise a discovered specialty beside.
+
+    These are the core classes of at least `MIN_CLASS` users, those of the specialty left out. Where
+    fewer than two are so large, they are the codes that the log itself declares most often, of
+    `MIN_CLASS` users, or if fewer than two have that many, of `FEWEST`.
+
+    Examples
+    --------
+    >>> taxonomy = np.repeat(["Urology", "eyes", "skin"], [7, 9, 6])
+    >>> classes_beside(taxonomy, np.array([0, 1, 2]))
+    ['eyes', 'skin']
+    """
+    others = np.delete(taxonomy, users)
+    core = present_core(others)
+    if len(core) > 1:
+        return core
+    sizes = Counter(others[others != ""].tolist())
+    for fewest in (MIN_CLASS, FEWEST):
+        large = sorted((-n, code) for code, n in sizes.items() if n >= fewest)
+        if len(large) > 1:
+            break
+    return [code for _, code in large[:MOST_BESIDE]]
 
 
 def present_core(labels: np.ndarray) -> list[str]:

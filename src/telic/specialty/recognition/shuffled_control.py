@@ -19,14 +19,16 @@ from telic.specialty.log.access_log import AccessLog
 from telic.specialty.recognition.classifiers import CHOSEN
 from telic.specialty.recognition.recognise import (
     CORE_CLASSES,
+    FEWEST,
     MIN_CLASS,
     Recognition,
+    classes_beside,
     large_classes,
-    present_core,
     recognise,
+    users_needed,
     with_specialty,
 )
-from telic.specialty.small_cells import shown
+from telic.specialty.small_cells import SMALL_CELL, shown
 
 CLUSTERS = 3
 """Clusters of nothing that are recognised for each specialty; their mean F1 is shown."""
@@ -86,7 +88,7 @@ class Shuffled:
         seen = np.isin(np.arange(len(taxonomy)), self.users)
         scores = []
         for users in self.clusters(size):
-            labels = with_specialty(taxonomy, users, DE_FACTO)
+            labels = with_specialty(taxonomy, users, DE_FACTO, core)
             kept = [name for name in core if ((labels == name) & seen).sum() >= 4]
             labels = np.where(np.isin(labels, [*kept, DE_FACTO]) & seen, labels, "")
             found = recognise(
@@ -170,14 +172,18 @@ def recognition_facts(
     for (k, classifier), one in recognitions.items():
         core = [name for name in one.classes if name != DE_FACTO]
         precision, recall, f1 = (float(v) for v in one.of(DE_FACTO))
+        size = len(discovery.specialties[k].users)
         facts.append(
             {
                 "specialty": discovery.specialties[k].name,
-                "users": len(discovery.specialties[k].users),
+                "users": size if size >= SMALL_CELL else None,
                 "classifier": classifier,
                 "precision": precision,
                 "recall": recall,
                 "f1": f1,
+                "f1_interval": one.interval(DE_FACTO),
+                "users_needed": users_needed(f1),
+                "beside": core,
                 "shuffled_f1": one.shuffled_f1,
                 "core_f1": float(one.mean_of(core)[2]),
                 "core_macro_f1": one.macro_f1(core),
@@ -217,29 +223,22 @@ def recognise_found(
     notes : list of str
         Which core classes and specialties are left out, and why.
     """
-    dropped = large_classes(log.taxonomy)[1]
-    notes = []
-    if small := [f"{c} ({shown(dropped[c])} users)" for c in CORE_CLASSES if c in dropped]:
-        notes.append(
-            f"recognition: {len(small)} core classes have fewer than {MIN_CLASS} users and are "
-            f"dropped: {', '.join(small)}"
-        )
     counts = log.user_diagnosis()
     control: Shuffled | None = None
     results = {}
+    notes: dict[str, None] = {}  # each once, in order
     for k, one in enumerate(discovery.specialties):
         if one.listed_code is not None:
             continue
-        labels = with_specialty(log.taxonomy, one.users, DE_FACTO)
-        core = present_core(labels)
-        if len(one.users) < MIN_CLASS or not core:
-            notes.append(
-                f"{one.name}: not recognised: it has {shown(len(one.users))} users and "
-                f"{len(core)} core classes have {MIN_CLASS} or more; {MIN_CLASS} users and one "
-                "class are needed"
-            )
+        core = classes_beside(log.taxonomy, one.users)
+        if len(one.users) < FEWEST:
+            notes[_too_few(one.name)] = None
             continue
-        labels = np.where(np.isin(labels, [*core, DE_FACTO]), labels, "")
+        if not core:
+            notes[NO_CLASS] = None
+            continue
+        notes |= dict.fromkeys(_beside_words(log.taxonomy, core))
+        labels = with_specialty(log.taxonomy, one.users, DE_FACTO, core)
         if control is None:
             n_topics = discovery.details.get("n_topics", N_TOPICS)
             control = shuffle(log, n_topics=n_topics, seed=seed, threads=threads)
@@ -248,4 +247,33 @@ def recognise_found(
             found = recognise(counts, labels, **options)
             nothing = control.f1(log.taxonomy, len(one.users), core, **options)
             results[k, method] = replace(found, shuffled_f1=nothing)
-    return results, notes
+    return results, list(notes)
+
+
+NO_CLASS = (
+    "recognition: a specialty is told from users who declare a code, and no code is declared by as "
+    f"many as {FEWEST} users outside the specialty. Add declared codes (providers: taxonomy)."
+)
+
+
+def _too_few(name: str) -> str:
+    return (
+        f"{name}: not recognised: {FEWEST} users are needed to measure anything, and about "
+        f"{users_needed(0.8)} to know an F1 of .8 within ±.1"
+    )
+
+
+def _beside_words(taxonomy: np.ndarray, classes: list[str]) -> list[str]:
+    """Say which classes a specialty is recognised beside, where they are not all core classes."""
+    if any(name not in CORE_CLASSES for name in classes):
+        return [
+            "recognition: fewer than two of the dissertation's core classes have "
+            f"{MIN_CLASS} users, so specialties are told from the codes that the log declares most "
+            f"often: {', '.join(classes)}"
+        ]
+    dropped = large_classes(taxonomy)[1]
+    small = [f"{c} ({shown(dropped[c])} users)" for c in CORE_CLASSES if c in dropped]
+    return [
+        f"recognition: {len(small)} core classes have fewer than {MIN_CLASS} users and are "
+        f"dropped: {', '.join(small)}"
+    ][: len(small)]

@@ -16,7 +16,7 @@ from telic.specialty.later_logs.findings import Findings
 from telic.specialty.log.access_log import AccessLog
 from telic.specialty.pseudonyms import Pseudonyms
 from telic.specialty.recognition.classifiers import CHOSEN
-from telic.specialty.recognition.recognise import Recognition, present_core
+from telic.specialty.recognition.recognise import WITHIN, Recognition, users_needed
 from telic.specialty.recognition.shuffled_control import DE_FACTO, recognise_found
 from telic.specialty.report.figures import (
     declared_figure,
@@ -222,21 +222,22 @@ def _added(counts: Sequence[int | str]) -> int | str:
 
 
 def _recognition(report: Report, recognition: Recognition) -> None:
-    core = present_core(np.repeat(recognition.classes, recognition.support))
+    core = [name for name in recognition.classes if name != DE_FACTO]
     percent = dict.fromkeys(("precision", "recall", "F1", "F1 in shuffled data"), ".3f")
     report.table(
         Table(
-            "How well an SVM recognises the group beside the core classes",
+            "How well an SVM recognises the group beside declared codes",
             {"class": "", **percent},
             [
                 [DE_FACTO, *recognition.of(DE_FACTO), recognition.shuffled_f1],
-                ["mean of core classes", *recognition.mean_of(core), None],
+                ["mean of declared codes", *recognition.mean_of(core), None],
                 *([name, *recognition.of(name), None] for name in core),
             ],
             note="5×2 cross-validation. In shuffled data: as many users, found where every access "
             "was moved to a random encounter and recognised alike.",
         )
     )
+    report.text(how_sure(recognition))
     scores = recognition.pipeline_scores(DE_FACTO, core)
     note = (
         "Each training half (round and half) chooses one by cross-validation within itself, so "
@@ -247,7 +248,7 @@ def _recognition(report: Report, recognition: Recognition) -> None:
     tests = recognition.compare(DE_FACTO, core)
     report.table(
         Table(
-            "Difference in F1 from the mean of the core classes",
+            "Difference in F1 from the mean of the declared codes",
             {"test": "", "p": "p"},
             [[name, test.p_value] for name, test in tests.items()],
         )
@@ -256,6 +257,17 @@ def _recognition(report: Report, recognition: Recognition) -> None:
         "The group was found in the same diagnoses it is recognised by, so its F1 counts only as "
         "far as it exceeds the one in shuffled data, and shows that the group is coherent, not "
         "that it is a specialty."
+    )
+
+
+def how_sure(recognition: Recognition) -> str:
+    """Say how closely the group's F1 is known, and how many users that would take."""
+    f1 = float(recognition.of(DE_FACTO)[2])
+    low, high = recognition.interval(DE_FACTO)
+    needed, users = users_needed(f1), recognition.support[recognition.classes.index(DE_FACTO)]
+    more = f" {needed} users would be needed to know it within ±{WITHIN}." if users < needed else ""
+    return (
+        f"By the number of its users, the group's F1 lies in [{low:.2f}, {high:.2f}] (95 %).{more}"
     )
 
 

@@ -159,17 +159,29 @@ def queue_table(title: str, described: Iterable[Mapping[str, Any]]) -> Table:
 
 def recognition_table(facts: Sequence[Mapping[str, Any]]) -> Table:
     """Return what `recognition_facts` says: a row for each specialty and classifier."""
-    keys = ("specialty", "classifier", "f1", "shuffled_f1", "core_f1")
+    keys = [
+        "specialty",
+        "classifier",
+        "f1",
+        "f1_interval",
+        "users_needed",
+        "shuffled_f1",
+        "core_f1",
+    ]
     return Table(
         "F1 of each specialty without a code",
         {
             "specialty": "",
             "classifier": "",
-            **dict.fromkeys(("F1", "in shuffled data", "mean of core classes"), ".3f"),
+            "F1": ".3f",
+            "95 %": "[{:.2f}, {:.2f}]",
+            "users for ±.1": "",
+            **dict.fromkeys(("in shuffled data", "mean of declared codes"), ".3f"),
         },
-        [[one[key] for key in keys] for one in facts],
-        note="In shuffled data: as many users found where every access was moved to a random "
-        "encounter; what looking for a group alone gives.",
+        [[[*one[key]] if key == "f1_interval" else one[key] for key in keys] for one in facts],
+        note="95 %: Wilson's interval by the number of users; users for ±.1: how many it would "
+        "take to know this F1 within ±.1. In shuffled data: as many users found where every access "
+        "was moved to a random encounter; what looking for a group alone gives.",
     )
 
 
@@ -177,7 +189,7 @@ def pipelines_table(title: str, pipelines: Iterable[Mapping[str, Any]], note: st
     """Return a specialty's scores by pipeline, and the training halves that chose each."""
     return Table(
         title,
-        {"pipeline": "", "F1": ".3f", "mean of core classes": ".3f", "chosen in": ""},
+        {"pipeline": "", "F1": ".3f", "mean of declared codes": ".3f", "chosen in": ""},
         [
             [one["pipeline"], one["f1"], one["core_f1"], ", ".join(one["chosen_in"]) or None]
             for one in pipelines
