@@ -185,6 +185,23 @@ def test_the_report_is_one_page_without_ids(world, tmp_path):
     assert f"{facts['risk']:.1%}" in page
 
 
+def test_a_release_with_added_links_is_not_called_safe(world, tmp_path):
+    steps = tmp_path / "steps.json"
+    steps.write_text('[{"method": "k-degree", "k": 3, "plausible": false}]')
+    release, key = tmp_path / "release", tmp_path / "key.parquet"
+    telic("anonymise", world / "target", release, "--steps", steps, "--key", key)
+    given = ("attack", world / "auxiliary", release, "--truth", key)
+    assert "match nobody. That is no protection" in telic(*given)
+    assert "no protection" not in telic(*given, "--added", 0.5)
+    exact, added = (json.loads(telic(*given, *more, "--json")) for more in ((), ("--added", 0.5)))
+    assert exact["link_errors"]["added"] == 0
+    assert "added" in added["extensions"]
+    assert "up to 50 may be false" in added["link_errors"]["words"]
+    assert added["rows"][1]["precision"] > exact["rows"][1]["precision"] + 0.3
+    telic("report", release, tmp_path / "page.html", "--added", 0.2)
+    assert "up to 20 may be false or unknown" in (tmp_path / "page.html").read_text()
+
+
 def test_two_releases_and_inference_are_measured(world):
     target = world / "target"
     twice = json.loads(telic("again", target, target, "--json"))
@@ -198,7 +215,9 @@ def test_two_releases_and_inference_are_measured(world):
 
 def test_tables_are_for_people(world):
     assert "Privacy risk of 120 users" in telic("risk", world / "target", "--links", "follow")
-    assert "DeHIN" in telic("attack", world / "auxiliary", world / "target", "--noise", 0.1)
+    said = telic("attack", world / "auxiliary", world / "target", "--changed", 0.1)
+    assert "DeHIN" in said
+    assert "up to 10 may have a strength that does not fit" in said
     assert "Field by field" in telic("advise", world / "target", "--max-risk", 0.5)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from telic.errors import InputError
 from telic.hin import Network, Rule, Schema, network_from_arrays
-from telic.privacy import Adversary, Auxiliary, attack, risks
+from telic.privacy import Adversary, Auxiliary, LinkErrors, attack, risks
 from telic.privacy.attacks.score import right
 from telic.privacy.merged_types import flatten
 from telic.privacy.risk.look_alikes import Neighbourhood, _Classes, count_kinds, layers_of, profiles
@@ -41,12 +41,40 @@ def test_candidate_sets_are_those_of_the_recursion_over_several_types(seed):
     if rng.random() < 0.5:  # of another moment: links and strengths of its own
         target = random_network(rng, network.schema, int(rng.integers(2, 8)), density=0.15)
     adversary = Adversary.of(target, **options(rng, network))
-    noise = 0.34 if seed % 5 == 0 else 0.0
-    result = attack(Auxiliary(network, adversary), target, distance=3, noise=noise)
+    result = attack(Auxiliary(network, adversary), target, distance=3)
     for distance in range(4):
-        expected = reference.candidate_sets(network, target, adversary, distance, noise=noise)
+        expected = reference.candidate_sets(network, target, adversary, distance)
         found = [set(result.candidates(t, distance).tolist()) for t in range(target.size("user"))]
         assert found == expected
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=80, derandomize=True)
+def test_candidate_sets_with_errors_are_those_of_every_way_to_match(seed):
+    rng = np.random.default_rng(seed)
+    network = random_network(rng, random_schema(rng), int(rng.integers(2, 8)))
+    target = network
+    if rng.random() < 0.5:
+        target = random_network(rng, network.schema, int(rng.integers(2, 8)), density=0.15)
+    adversary = Adversary.of(target, **options(rng, network))
+    errors = LinkErrors(*rng.choice([0.0, 0.25, 0.34, 0.5], 2), rng.choice([0.0, 0.25, 0.5, 1.0]))
+    result = attack(Auxiliary(network, adversary), target, distance=2, errors=errors)
+    for distance in range(3):
+        expected = reference.candidate_sets(network, target, adversary, distance, errors=errors)
+        found = [set(result.candidates(t, distance).tolist()) for t in range(target.size("user"))]
+        assert found == expected
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=60, derandomize=True)
+def test_without_any_error_candidates_are_those_who_look_alike(seed):
+    rng = np.random.default_rng(seed)
+    network = random_network(rng, random_schema(rng, strict=True), int(rng.integers(2, 12)))
+    adversary = Adversary.of(network, **{**options(rng, network), "joint": False}, distance=3)
+    nothing = LinkErrors(missing=0)  # added and changed are 0 already
+    result = attack(Auxiliary(network, adversary), network, distance=3, errors=nothing)
+    view = reference.views(network, adversary, 3)
+    assert result.sizes[3].tolist() == [view.count(one) for one in view]
 
 
 @given(seed=st.integers(0, 10**6))

@@ -4,10 +4,11 @@ Extended to in-links, to nodes of other types, and to neighbours who are one nod
 type. It speaks of nodes as (type, position) and knows nothing of how the package lays them out.
 """
 
+from fractions import Fraction
 from functools import cache
 
 
-def candidate_sets(auxiliary, target, adversary, distance, *, noise=0.0, links=None):
+def candidate_sets(auxiliary, target, adversary, distance, *, errors=None, links=None):
     """Return, for every target position, the set of auxiliary positions DeHIN gives back."""
     names = list(adversary.links) if links is None else links
     ways = [(name, way) for name in names for way in ("out", "in")[: 1 + adversary.in_links]]
@@ -39,22 +40,35 @@ def candidate_sets(auxiliary, target, adversary, distance, *, noise=0.0, links=N
     @cache
     def link_match(n, t, v):
         if adversary.joint:
-            wanted = {f for way in ways for f in published[way].get(t, {})}
-            offered = {o for way in ways for o in known[way].get(v, {})}
-            fitting = [
-                [o for o in offered if _linked_alike(f, t, o, v) and like(n, f, o)] for f in wanted
-            ]
-            return largest_matching(fitting) >= len(wanted) - int(noise * len(wanted))
+            wanted = sorted({f for way in ways for f in published[way].get(t, {})})
+            offered = sorted({o for way in ways for o in known[way].get(v, {})})
+            return matched(
+                [
+                    {o: _linked_alike(f, t, o, v) for o in offered if linked_too(f, t, o, v, n)}
+                    for f in wanted
+                ],
+                len(offered),
+            )
         for way in ways:
             wanted, offered = published[way].get(t, {}), known[way].get(v, {})
             rule = adversary.links[way[0]]
             fitting = [
-                [o for o, new in offered.items() if fits(rule, old, new) and like(n, f, o)]
+                {o: fits(rule, old, new) for o, new in offered.items() if like(n, f, o)}
                 for f, old in wanted.items()
             ]
-            if largest_matching(fitting) < len(wanted) - int(noise * len(wanted)):
+            if not matched(fitting, len(offered)):
                 return False
         return True
+
+    def matched(fitting, there):
+        if errors is None:
+            only = [[o for o, right in row.items() if right] for row in fitting]
+            return largest_matching(only) == len(fitting)
+        return within_budgets(fitting, there, errors)
+
+    def linked_too(f, t, o, v, n):
+        there = [way for way in ways if f in published[way].get(t, {})]
+        return all(o in known[way].get(v, {}) for way in there) and like(n, f, o)
 
     def _linked_alike(f, t, o, v):
         for way in ways:
@@ -73,6 +87,35 @@ def candidate_sets(auxiliary, target, adversary, distance, *, noise=0.0, links=N
         }
         for t in range(target.size(kind))
     ]
+
+
+def within_budgets(fitting, there, errors):
+    """Try every way to match: is one within the budgets (`LinkErrors`)?
+
+    `fitting` maps, for every published neighbour, the known ones who may be its counterpart to
+    whether the strength fits; `there` is how many known ones there are.
+    """
+
+    def budget(share, links):
+        return Fraction(str(share)) * links // 1
+
+    size = len(fitting)
+    added, changed = budget(errors.added, size), budget(errors.changed, size)
+    missing = budget(errors.missing, there)
+
+    @cache
+    def possible(i, used, left_out, misfits):
+        if left_out > added or misfits > changed:
+            return False
+        if i == size:
+            return there - len(used) <= missing
+        return possible(i + 1, used, left_out + 1, misfits) or any(
+            possible(i + 1, used | {o}, left_out, misfits + (not right))
+            for o, right in fitting[i].items()
+            if o not in used
+        )
+
+    return possible(0, frozenset(), 0, 0)
 
 
 def views(network, adversary, distance):

@@ -22,6 +22,8 @@ app = typer.Typer(help="Know the risk before you publish a network.", no_args_is
 
 NetworkFolder = Annotated[Path, typer.Argument(help="A network folder (schema.json, Parquet).")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+MANY_EMPTY = 0.05
+"""Targets without a candidate above this share are a sign of links that are not real."""
 TRUTHS = ("ids", "auto", "none")
 """What `--truth` says if it names no file."""
 NodeType = Annotated[str | None, typer.Option(help="Whom to protect; default the only type.")]
@@ -49,6 +51,19 @@ KnownIds = Annotated[
 InLinks = Annotated[bool, typer.Option(help="Whether the intruder sees who links to a node.")]
 Joint = Annotated[
     bool, typer.Option(help="Whether the intruder sees that several links lead to the same node.")
+]
+Added = Annotated[
+    float, typer.Option(help="Share of a person's published links that may be false or unknown.")
+]
+Changed = Annotated[
+    float, typer.Option(help="Share of them whose strength may differ from what is known.")
+]
+Missing = Annotated[
+    float,
+    typer.Option(
+        help="Share of a person's known links that may be missing in the release; 1: any number, "
+        "as in a network that grew."
+    ),
 ]
 Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
 Steps = Annotated[
@@ -218,9 +233,9 @@ def attack(
     eliminate: Annotated[
         bool, typer.Option(help="Extension: a user matched uniquely is nobody else.")
     ] = False,
-    noise: Annotated[
-        float, typer.Option(help="Extension: share of neighbours that may stay unmatched.")
-    ] = 0.0,
+    added: Added = 0.0,
+    changed: Changed = 0.0,
+    missing: Missing = 1.0,
     node_type: NodeType = None,
     memory: Memory = None,
     cluster: Cluster = None,
@@ -229,16 +244,20 @@ def attack(
     as_json: AsJson = False,
 ) -> None:
     """Run DeHIN: find the target's users in the auxiliary network (Section 7.5)."""
+    from dataclasses import asdict
+
     from telic.data import check_output
     from telic.hin import read_network
     from telic.privacy import Adversary, Auxiliary
     from telic.privacy.anonymisers.complete_graph import without_majority_strength
     from telic.privacy.anonymisers.release_steps import COARSENINGS, apply_steps
     from telic.privacy.attacks import dehin
+    from telic.privacy.attacks.link_errors import LinkErrors
     from telic.privacy.attacks.score import bootstrap_interval, right, scores
     from telic.privacy.protected import target_type
     from telic.privacy.report.page import FOUND
 
+    errors = LinkErrors(added, changed, missing)
     if candidates is not None:
         read = [auxiliary, target, rules, steps, None if truth in TRUTHS else truth]
         check_output(candidates, reads=read, overwrite=overwrite)
@@ -278,7 +297,7 @@ def attack(
             prepared,
             published,
             eliminate=eliminate,
-            noise=noise,
+            errors=errors,
             executor=executor,
             work=pieces,
         )
@@ -316,6 +335,7 @@ def attack(
         "target_users": published.size(node_type),
         "truth": kind,
         "adversary": adversary.dump(),
+        "link_errors": {**asdict(errors), "words": errors.words()},
         "rows": rows,
     }
     out["extensions"] = [
@@ -324,7 +344,9 @@ def attack(
             ("in_links", in_links),
             ("joint", joint),
             ("eliminate", eliminate),
-            ("noise", noise > 0),
+            ("added", added > 0),
+            ("changed", changed > 0),
+            ("missing", missing < 1),
         )
         if on
     ]
@@ -335,7 +357,7 @@ def attack(
     if as_json:
         print_json(out)
         return
-    typer.echo(adversary.words())
+    typer.echo(f"{adversary.words()} {errors.words()}")
     show(
         Table(
             f"DeHIN: {out['target_users']} targets, {out['auxiliary_users']} known users; "
@@ -365,5 +387,11 @@ def attack(
             ],
         )
     )
+    if rows[-1]["empty"] > MANY_EMPTY and not added:
+        typer.echo(
+            f"{rows[-1]['empty']:.0%} of the targets match nobody. That is no protection: links "
+            "may have been added, and an intruder who allows for that may find far more. Try "
+            "--added 0.3, and more."
+        )
     if removed is not None:
         typer.echo(f"Links removed before the attack, by type: {removed}")

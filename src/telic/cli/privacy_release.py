@@ -8,13 +8,16 @@ import typer
 
 from telic.cli.console import Overwrite, print_json, show
 from telic.cli.privacy import (
+    Added,
     AsJson,
     Attributes,
+    Changed,
     InLinks,
     Joint,
     KnownIds,
     Links,
     MaxDistance,
+    Missing,
     NetworkFolder,
     NodeType,
     Steps,
@@ -282,6 +285,9 @@ def report(
     known_ids: KnownIds = None,
     in_links: InLinks = True,
     joint: Joint = True,
+    added: Added = 0.0,
+    changed: Changed = 0.0,
+    missing: Missing = 1.0,
     worst: Annotated[int, typer.Option(min=0, help="Users at highest risk to list.")] = 10,
     show_ids: Annotated[bool, typer.Option(help="Print user ids in the report.")] = False,
     node_type: NodeType = None,
@@ -294,9 +300,10 @@ def report(
     """
     from telic.data import check_output
     from telic.hin import read_network
-    from telic.privacy import Adversary, Limits
+    from telic.privacy import Adversary, Limits, LinkErrors
     from telic.privacy.report.page import risk_report
 
+    errors = LinkErrors(added, changed, missing)
     given = max_risk, max_highest, max_unique, max_worst
     limits = None if given == (None,) * 4 else Limits(*given)
     check_output(out, reads=[network, auxiliary], overwrite=overwrite)
@@ -319,6 +326,7 @@ def report(
             name=network.resolve().name,
             limits=limits,
             adversary=adversary,
+            errors=errors,
             worst=worst,
             show_ids=show_ids,
             progress=begin,

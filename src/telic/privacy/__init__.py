@@ -9,6 +9,7 @@ from telic.privacy.anonymisers.release_steps import apply_steps
 from telic.privacy.attacks.attribute_inference import Inference, inference
 from telic.privacy.attacks.auxiliary import Auxiliary
 from telic.privacy.attacks.dehin import Attack, attack
+from telic.privacy.attacks.link_errors import LinkErrors
 from telic.privacy.attacks.score import Score, bootstrap_interval, read_truth, same_ids, scores
 from telic.privacy.attacks.two_releases import TwoReleases, two_releases
 from telic.privacy.report.page import risk_report
@@ -23,6 +24,7 @@ __all__ = [
     "Auxiliary",
     "Inference",
     "Limits",
+    "LinkErrors",
     "Risk",
     "Score",
     "TwoReleases",

@@ -1,4 +1,5 @@
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from telic.privacy.adversary import Adversary
 from telic.privacy.anonymisers.perturb_links import perturb_links
 from telic.privacy.attacks.auxiliary import Auxiliary
 from telic.privacy.attacks.dehin import attack
+from telic.privacy.attacks.link_errors import LinkErrors
 from telic.privacy.attacks.score import same_ids, scores
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "reference"))
@@ -97,12 +99,31 @@ def test_candidate_sets_are_those_of_the_literal_recursion(block):
     for number in range(160):
         network = random_network(rng, int(rng.integers(2, 9)))
         target = earlier(rng, network) if number % 2 else network
-        noise = 0.34 if number % 7 == 0 else 0.0
         rules = book(target, rules=OVERRIDES[number % len(OVERRIDES)])
-        result = attack(Auxiliary(network, rules), target, distance=3, noise=noise)
+        result = attack(Auxiliary(network, rules), target, distance=3)
         for distance in range(4):
-            expected = reference.candidate_sets(network, target, rules, distance, noise=noise)
+            expected = reference.candidate_sets(network, target, rules, distance)
             assert found(result, distance) == expected
+
+
+@pytest.mark.parametrize("joint", [False, True])
+@pytest.mark.parametrize("block", range(3))
+def test_with_errors_they_are_those_of_every_way_to_match(block, joint):
+    rng = np.random.default_rng(100 + block)
+    differ = 0
+    for number in range(40):
+        network = random_network(rng, int(rng.integers(3, 9)), density=0.5)
+        target = earlier(rng, network) if number % 2 else network
+        rules = book(target, joint=joint, rules=OVERRIDES[1 + number % 3 * 2 % 4])
+        shares = rng.choice([0.0, 0.2, 0.34, 0.5], 3)
+        errors = LinkErrors(shares[0], shares[1], shares[2] if number % 3 else 1.0)
+        prepared = Auxiliary(network, rules)
+        result = attack(prepared, target, distance=2, errors=errors)
+        differ += (result.sizes != attack(prepared, target, distance=2).sizes).any()
+        for distance in range(3):
+            expected = reference.candidate_sets(network, target, rules, distance, errors=errors)
+            assert found(result, distance) == expected
+    assert differ > 10
 
 
 def with_reversed(network):
@@ -203,8 +224,12 @@ def test_a_value_or_link_type_that_is_not_there_is_named():
         attack(prepared, network, distance=1, links=["like", "post"])
     with pytest.raises(InputError, match="distance is -1"):
         attack(prepared, network, distance=-1)
-    with pytest.raises(InputError, match="noise is 1"):
-        attack(prepared, network, distance=1, noise=1)
+    with pytest.raises(InputError, match="added is 1, expected at least 0 and less than 1"):
+        LinkErrors(added=1)
+    with pytest.raises(InputError, match="changed is nan"):
+        LinkErrors(changed=float("nan"))
+    with pytest.raises(InputError, match=r"missing is 1\.5, expected at least 0 and at most 1"):
+        LinkErrors(missing=1.5)
 
 
 def test_strengths_above_255_and_65535_are_compared_in_full():
@@ -280,19 +305,93 @@ def test_errors_are_tolerated_as_far_as_the_error_model_says():
 
     known = liking(dict.fromkeys(range(2, 7), 1))
     changed = {**dict.fromkeys(range(2, 6), 1), 6: 2}  # one strength of five
-    fake = {**dict.fromkeys(range(2, 6), 1), 9: 1}  # one link of five
+    added = {**dict.fromkeys(range(2, 6), 1), 9: 1}  # one link of five in place of another
     both = {**dict.fromkeys(range(2, 5), 1), 5: 2, 9: 1}
-    for first, needed in ((changed, 0.2), (fake, 0.2), (both, 0.4)):
+    fewer = dict.fromkeys(range(2, 6), 1)  # four of the five known links
+    none = LinkErrors(missing=0)
+    for first, enough, short in (
+        (changed, {"changed": 0.2}, [{"changed": 0.19}, {"missing": 0.2}]),
+        (changed, {"added": 0.2, "missing": 0.2}, [{"added": 0.2, "missing": 0.19}]),
+        (added, {"added": 0.2, "missing": 0.2}, [{"added": 0.2}, {"changed": 0.5, "missing": 0.5}]),
+        (both, {"added": 0.2, "changed": 0.2, "missing": 0.2}, [{"added": 0.2, "missing": 0.2}]),
+        (fewer, {"missing": 0.2}, [{"missing": 0.19}, {"added": 0.5, "changed": 0.5}]),
+    ):
         release = liking(first)
         prepared = Auxiliary(known, book(release))
-        for noise in (0.0, 0.19, 0.2, 0.39, 0.4):
-            found_at = attack(prepared, release, distance=1, noise=noise)
-            expected = [0] if noise >= needed else []
-            assert found_at.candidates(0, 1).tolist() == expected
-    exact = attack(Auxiliary(known, book(known)), known, distance=3)
-    assert attack(Auxiliary(known, book(known)), known, distance=3, noise=0.0).sizes.tolist() == (
-        exact.sizes.tolist()
+        for budgets, expected in ((enough, [0]), *((few, []) for few in short)):
+            at = attack(prepared, release, distance=1, errors=replace(none, **budgets))
+            assert at.candidates(0, 1).tolist() == expected, budgets
+        # DeHIN itself: links that are missing in the release are growth.
+        plain = attack(prepared, release, distance=1).candidates(0, 1).tolist()
+        assert plain == ([0] if first is fewer else [])
+
+
+def test_changed_strengths_are_counted_over_the_whole_matching():
+    schema = Schema.parse(
+        {
+            "nodes": {"user": {"attributes": {"kind": {"tolerance": 1}}}},
+            "links": [{"name": "like", "source": "user", "target": "user", "strength": "exact"}],
+        }
     )
+
+    def liking(kinds, strengths):
+        ids = np.arange(6)
+        table = {"user": {"id": ids, "kind": [99, *kinds]}}
+        return network_from_arrays(schema, table, {"like": (np.zeros(5, int), ids[1:], strengths)})
+
+    # The first can only be 1, which fits the second; then that one is 3: two strengths change.
+    # The third's strength changes too.
+    release = liking([0, 2, 10, 20, 30], [5, 1, 5, 1, 1])
+    known = liking([1, 3, 10, 20, 30], [1, 9, 1, 1, 1])
+    prepared = Auxiliary(known, book(release))
+    for errors, expected in (
+        (LinkErrors(changed=0.6), [0]),
+        (LinkErrors(changed=0.4), []),
+        (LinkErrors(added=0.2, changed=0.2), [0]),
+        (LinkErrors(added=0.2), []),
+    ):
+        at = attack(prepared, release, distance=1, errors=errors)
+        assert at.candidates(0, 1).tolist() == expected
+
+
+def test_a_share_of_links_is_rounded_down_as_it_is_written():
+    schema = Schema({"user": {}}, (LinkType("follow", "user", "user"),))
+    nodes = {"user": {"id": np.arange(102)}}
+    known = network_from_arrays(schema, nodes, {"follow": (np.zeros(71, int), np.arange(1, 72))})
+    release = network_from_arrays(
+        schema, nodes, {"follow": (np.zeros(100, int), np.arange(1, 101))}
+    )
+    prepared = Auxiliary(known, book(release))  # 29 of 100 links more; 0.29 * 100 < 29 in binary
+    for added, expected in ((0.29, [0]), (0.28, [])):
+        at = attack(prepared, release, distance=1, errors=LinkErrors(added=added))
+        assert at.candidates(0, 1).tolist() == expected
+
+
+def test_who_has_no_links_matches_only_who_misses_few():
+    schema = Schema({"user": {}}, (LinkType("follow", "user", "user"),))
+    nodes = {"user": {"id": np.arange(4)}}
+    known = network_from_arrays(schema, nodes, {"follow": ([0, 0, 1], [1, 2, 3])})
+    release = network_from_arrays(schema, nodes, {"follow": ([0], [1])})
+    prepared = Auxiliary(known, book(release))
+    assert attack(prepared, release, distance=1).candidates(3, 1).tolist() == [0, 1, 2, 3]
+    at = attack(prepared, release, distance=1, errors=LinkErrors(missing=0.5))
+    assert at.candidates(3, 1).tolist() == [2, 3]
+    assert at.candidates(0, 1).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("errors", "words"),
+    [
+        (LinkErrors(), "No published link is taken to be false; known links may be missing in any"),
+        (LinkErrors(0.2, 0.05), "up to 20 may be false or unknown to the intruder and up to 5 may"),
+        (
+            LinkErrors(missing=0.1),
+            "Of every 100 links that the intruder knows of a person, up to 10",
+        ),
+    ],
+)
+def test_the_error_model_is_said_in_words(errors, words):
+    assert words in errors.words()
 
 
 def test_tolerance_finds_people_whom_fake_links_hid():
@@ -306,8 +405,10 @@ def test_tolerance_finds_people_whom_fake_links_hid():
     release = perturb_links(network, share=0.1, plausible=False, seed=1)
     prepared = Auxiliary(network, Adversary.of(release))
     kept = {
-        noise: scores(attack(prepared, release, distance=2, noise=noise), n, np.arange(n))[-1]
-        for noise in (0.0, 0.35)
+        added: scores(
+            attack(prepared, release, distance=2, errors=LinkErrors(added)), n, np.arange(n)
+        )[-1]
+        for added in (0.0, 0.35)
     }
     assert kept[0.0].truth_kept < 0.1
     assert kept[0.35].truth_kept > 0.9

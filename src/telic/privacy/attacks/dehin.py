@@ -18,6 +18,7 @@ from telic.privacy.attacks.auxiliary import (
 )
 from telic.privacy.attacks.candidate_sets import CandidateSets, is_candidate
 from telic.privacy.attacks.in_pieces import refine_in_pieces, refine_some
+from telic.privacy.attacks.link_errors import EXACT, LinkErrors
 from telic.privacy.attacks.neighbour_filter import Known, Wanted
 from telic.privacy.merged_types import Flat, flatten
 from telic.scale import Executor
@@ -62,7 +63,7 @@ def attack(
     distance: int | None = None,
     links: Sequence[str] | None = None,
     eliminate: bool = False,
-    noise: float = 0.0,
+    errors: LinkErrors = EXACT,
     alike: np.ndarray | None = None,
     max_pairs: float = np.inf,
     executor: Executor | None = None,
@@ -86,11 +87,9 @@ def attack(
         Use only these of the auxiliary's link types.
     eliminate : bool
         Extension: a user matched uniquely is no candidate of anybody else.
-    noise : float in [0, 1)
-        Extension: the share of links in error. Of a target's d links by one type in one direction
-        (jointly: of its d neighbours), up to ⌊noise · d⌋ may have no counterpart: because the link
-        is fake or not known, its strength does not fit, or its other end does not match, where the
-        same share of *its* links may be in error. Profiles have no errors. 0 is the attack itself.
+    errors : LinkErrors
+        Extension: how many links may be added, changed or missing. The default is the attack
+        itself.
     alike : array, shape (n,), optional
         Equal for targets (nodes of all types, the protected first) that look alike at this
         distance: they have the same candidates, which are then looked for once.
@@ -125,8 +124,6 @@ def attack(
     distance = auxiliary.adversary.distance if distance is None else distance
     if distance is not None and distance < 0:
         raise InputError(f"distance is {distance}, expected 0 or more.")
-    if not 0 <= noise < 1:
-        raise InputError(f"noise is {noise}, expected at least 0 and less than 1.")
     if executor is not None and work is None:
         raise InputError("work: with an executor, name a folder for the candidate sets.")
     flat = flatten(target, auxiliary.adversary)
@@ -143,7 +140,8 @@ def attack(
     if distance is None and not len(layers):
         distance = 0
     levels = [sets]
-    linked = (np.diff(friend_ptr[layers]) > 0).any(axis=0)
+    # Who has no links matches everybody, unless few known links may be missing.
+    linked = (np.diff(friend_ptr[layers]) > 0).any(axis=0) | (errors.missing < 1)
     known = Known(
         auxiliary.indptr, auxiliary.indices, auxiliary.strength, auxiliary.kind, auxiliary.signature
     )
@@ -157,7 +155,7 @@ def attack(
             folder = Path(work or "").absolute() / f"distance-{len(levels)}"
             refine = partial(refine_in_pieces, executor, folder)
         before = sets
-        sets = _refine(known, sets, linked, one, layers, noise, wanted, limits, refine)
+        sets = _refine(known, sets, linked, one, layers, errors.shares(), wanted, limits, refine)
         if eliminate:
             sets = _eliminate(sets)
         levels.append(sets)
@@ -224,7 +222,7 @@ def _refine(
     linked: np.ndarray,
     one: np.ndarray,
     layers: np.ndarray,
-    noise: float,
+    errors: tuple[float, float, float],
     wanted: Wanted,
     limits: tuple[int, int],
     refine: Callable[..., tuple[np.ndarray, np.ndarray]] | None = None,
@@ -234,7 +232,7 @@ def _refine(
     counts = np.zeros(len(linked), np.int64)
     lists = [NO_STRENGTH]
     if refine is not None:
-        counts[work], found = refine(known, sets, work, layers, noise, wanted, limits)
+        counts[work], found = refine(known, sets, work, layers, errors, wanted, limits)
         lists.append(found)
         work = work[:0]
     ends = np.cumsum(sets.sizes()[work])
@@ -243,7 +241,7 @@ def _refine(
         limit = (ends[begin - 1] if begin else 0) + BATCH
         stop = max(int(np.searchsorted(ends, limit, side="right")), begin + 1)
         batch = work[begin:stop]
-        counts[batch], found = refine_some(sets, batch, layers, noise, wanted, known, limits)
+        counts[batch], found = refine_some(sets, batch, layers, errors, wanted, known, limits)
         lists.append(found)
         begin = stop
     first = np.where(linked, -1, sets.first)

@@ -33,7 +33,7 @@ class Level(NamedTuple):
     network: Path
     """Where the auxiliary network's arrays are."""
     layers: tuple[int, ...]
-    noise: float
+    errors: tuple[float, float, float]
     limits: tuple[int, int]
 
 
@@ -44,7 +44,7 @@ def refine_in_pieces(
     sets: CandidateSets,
     work: np.ndarray,
     layers: np.ndarray,
-    noise: float,
+    errors: tuple[float, float, float],
     wanted: Wanted,
     limits: tuple[int, int],
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -60,7 +60,7 @@ def refine_in_pieces(
     network = folder.parent / "network"
     store_arrays(network, _named(known, "known"))
     store_arrays(folder, _named(sets, "sets") | _named(wanted, "wanted") | {"work": work})
-    level = Level(folder, network, tuple(layers.tolist()), noise, limits)
+    level = Level(folder, network, tuple(layers.tolist()), errors, limits)
     parts = _by_pairs(sets.sizes()[work], executor.memory // PAIR)
     paths = executor.map(partial(_refine_targets, level), parts, out=folder / "pieces").values
     kept = [np.load(path / "kept.npy") for path in paths]
@@ -96,7 +96,7 @@ def _refine_targets(level: Level, part: Range, out: Path) -> None:
     batch = np.array(map_array(level.folder, "work")[part.start : part.stop])
     layers = np.array(level.layers, np.int64)
     with ONE_AT_A_TIME:
-        kept, found = refine_some(sets, batch, layers, level.noise, wanted, known, level.limits)
+        kept, found = refine_some(sets, batch, layers, level.errors, wanted, known, level.limits)
     out.mkdir()
     np.save(out / "kept.npy", kept)
     np.save(out / "found.npy", found)
@@ -106,7 +106,7 @@ def refine_some(
     sets: CandidateSets,
     batch: np.ndarray,
     layers: np.ndarray,
-    noise: float,
+    errors: tuple[float, float, float],
     wanted: Wanted,
     known: Known,
     limits: tuple[int, int],
@@ -116,7 +116,7 @@ def refine_some(
     keep, kept = np.zeros(offsets[-1], bool), np.zeros(len(batch), np.int64)
     args = tuple(sets), batch, offsets, keep
     with threads_for(len(keep)) as threads:
-        refine(*args, kept, layers, noise, threads, wanted, known, limits)
+        refine(*args, kept, layers, errors, threads, wanted, known, limits)
     found = np.empty(kept.sum(), np.int32)
     list_kept(*args, found)
     return kept, found

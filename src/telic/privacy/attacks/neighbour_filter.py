@@ -8,6 +8,9 @@ from numba import prange
 from telic.kernels import kernel
 from telic.privacy.attacks.candidate_sets import candidate, is_candidate, lower_bound, span
 
+NEVER = 2**62
+"""More than any number of neighbours."""
+
 
 class Wanted(NamedTuple):
     """The neighbours that targets have, by link type: who they are, and how strongly linked."""
@@ -84,7 +87,7 @@ def seat(sets, wanted, known, link, begin, end, owner):
 @kernel
 def augment(sets, wanted, known, begin, end, link0, root, room):
     """Seat `root` by moving others along a shortest alternating path; False if there is none."""
-    owner, mate, came, seen, stamp, queue = room
+    owner, mate, came, seen, stamp, queue = room[:6]
     indices = known.indices
     stamp[0] += 1
     queue[0] = root
@@ -120,12 +123,86 @@ def augment(sets, wanted, known, begin, end, link0, root, room):
 
 
 @kernel
-def neighbours_match(sets, wanted, known, layer, t, v, misses, room):
-    """Can all but `misses` of t's neighbours be matched to distinct neighbours of v?"""
+def linked(wanted, known, e, link):
+    """Is link e of every type that the target's link is of, whatever the strengths?"""
+    for w in range(known.strength.shape[1]):
+        if wanted.low[link, w] > 0 and known.strength[e, w] == 0:
+            return False
+    return True
+
+
+@kernel
+def augment_by_change(sets, wanted, known, begin, end, link0, size, room, budget):
+    """Seat one more neighbour with the fewest more strengths that do not fit; say how many.
+
+    A shortest path by label correction: a strength that does not fit costs 1, and giving one up
+    that was counted yields 1. −1 if there is no such path within the budget.
+    """
+    owner, mate, came, _, _, queue, far, near, waits = room
+    indices = known.indices
+    far[: end - begin] = NEVER
+    head, tail = 0, 0
+    for i in range(size):
+        near[i] = 0 if mate[i] < 0 else NEVER
+        waits[i] = mate[i] < 0
+        if waits[i]:
+            queue[tail] = i
+            tail += 1
+    count = tail
+    best = -1
+    while count:
+        i = queue[head]
+        head = (head + 1) % len(queue)
+        count -= 1
+        waits[i] = False
+        link = link0 + i
+        smallest, largest, fitting = span(sets, wanted.friends[link])
+        if fitting == 0:
+            continue
+        e = lower_bound(indices, begin, end, smallest)
+        while e < end and indices[e] <= largest:
+            p = e - begin
+            if (
+                mate[i] != p
+                and linked(wanted, known, e, link)
+                and is_candidate(sets, wanted.friends[link], indices[e])
+            ):
+                cost = near[i] + (0 if strength_fits(wanted, known, e, link) else 1)
+                if cost < far[p]:
+                    far[p] = cost
+                    came[p] = i
+                    j = owner[p]
+                    if j < 0:
+                        if best < 0 or cost < far[best]:
+                            best = p
+                    else:
+                        near[j] = cost - (0 if strength_fits(wanted, known, e, link0 + j) else 1)
+                        if not waits[j]:
+                            waits[j] = True
+                            queue[tail % len(queue)] = j
+                            tail = (tail + 1) % len(queue)
+                            count += 1
+            e += 1
+    if best < 0 or far[best] > budget:
+        return -1
+    cost = far[best]
+    p = best
+    while p >= 0:
+        i = came[p]
+        owner[p] = i
+        mate[i], p = p, mate[i]
+    return cost
+
+
+@kernel
+def neighbours_match(sets, wanted, known, layer, t, v, need, changes, room):
+    """Can `need` of t's neighbours be matched to distinct ones of v, with few strengths changed?"""
     owner, mate = room[0], room[1]
     begin, end = known.indptr[layer, v], known.indptr[layer, v + 1]
     link0, link1 = wanted.ptr[layer, t], wanted.ptr[layer, t + 1]
     size = link1 - link0
+    # Each neighbour beyond those whose strengths fit costs at least one changed strength.
+    most = size - need + changes
     waiting = 0
     lost = 0
     for i in range(size):
@@ -137,20 +214,46 @@ def neighbours_match(sets, wanted, known, layer, t, v, misses, room):
             waiting += 1
         else:
             lost += 1
-            if lost > misses:
+            if lost > most:
                 break
-    if lost <= misses and waiting:
+    if lost <= most and waiting:
         for i in range(size):
             if mate[i] == -1 and not augment(sets, wanted, known, begin, end, link0, i, room):
                 mate[i] = -2
                 lost += 1
-                if lost > misses:
+                if lost > most:
                     break
+    good = lost <= size - need
+    if not good and lost <= most:
+        good = True
+        left = changes
+        for _ in range(lost - (size - need)):
+            cost = augment_by_change(sets, wanted, known, begin, end, link0, size, room, left)
+            if cost < 0:
+                good = False
+                break
+            left -= cost
     for i in range(size):
         if mate[i] >= 0:
             owner[mate[i]] = -1
         mate[i] = -2
-    return lost <= misses
+    return good
+
+
+@kernel
+def allowed(share, links):
+    """How many of so many links may be in error: ⌊share · links⌋, whatever rounding does to it."""
+    return int(share * links + 1e-9)
+
+
+@kernel
+def must_match(wanted, known, errors, layer, t, v):
+    """How many neighbours of t must be matched to neighbours of v; more than there are: never."""
+    added, _, missing = errors
+    published = wanted.ptr[layer, t + 1] - wanted.ptr[layer, t]
+    there = known.indptr[layer, v + 1] - known.indptr[layer, v]
+    need = max(published - allowed(added, published), there - allowed(missing, there))
+    return need if need <= min(published, there) else NEVER
 
 
 @kernel
@@ -166,10 +269,11 @@ def wanted_signature(sets, wanted, kind, layers, t):
 
 
 @kernel(parallel=True)
-def refine(sets, work, offsets, keep, kept, layers, noise, threads, wanted, known, limits):
+def refine(sets, work, offsets, keep, kept, layers, errors, threads, wanted, known, limits):
     """For each target in `work`, mark and count the candidates whose neighbourhood matches.
 
-    `limits` are the most neighbours that a user and a target have, and one more.
+    `errors` are the shares of `LinkErrors`; `limits` are the most neighbours that a user and a
+    target have, and one more.
     """
     most_links, most_friends = limits
     for thread in prange(threads):
@@ -179,11 +283,14 @@ def refine(sets, work, offsets, keep, kept, layers, noise, threads, wanted, know
         mate = np.full(most_friends, -2, np.int32)
         queue = np.empty(most_friends + 1, np.int32)
         stamp = np.zeros(1, np.int64)
-        room = owner, mate, came, seen, stamp, queue
+        far = np.empty(most_links, np.int64)
+        near = np.empty(most_friends, np.int64)
+        waits = np.zeros(most_friends, np.bool_)
+        room = owner, mate, came, seen, stamp, queue, far, near, waits
         for w in range(thread, len(work), threads):
             t = work[w]
             bits = np.uint64(0)
-            if noise == 0:
+            if errors[0] == 0:
                 bits = wanted_signature(sets, wanted, known.kind, layers, t)
             for c in range(offsets[w + 1] - offsets[w]):
                 v = candidate(sets, t, c)
@@ -191,17 +298,17 @@ def refine(sets, work, offsets, keep, kept, layers, noise, threads, wanted, know
                     continue
                 good = True
                 for layer in layers:
-                    friends_here = wanted.ptr[layer, t + 1] - wanted.ptr[layer, t]
-                    links_here = known.indptr[layer, v + 1] - known.indptr[layer, v]
-                    if friends_here - int(noise * friends_here) > links_here:
+                    if must_match(wanted, known, errors, layer, t, v) == NEVER:
                         good = False
                         break
                 if good:
                     for layer in layers:
-                        friends_here = wanted.ptr[layer, t + 1] - wanted.ptr[layer, t]
-                        misses = int(noise * friends_here)
-                        if friends_here and not neighbours_match(
-                            sets, wanted, known, layer, t, v, misses, room
+                        need = must_match(wanted, known, errors, layer, t, v)
+                        changes = allowed(
+                            errors[1], wanted.ptr[layer, t + 1] - wanted.ptr[layer, t]
+                        )
+                        if need and not neighbours_match(
+                            sets, wanted, known, layer, t, v, need, changes, room
                         ):
                             good = False
                             break

@@ -12,6 +12,7 @@ from telic.privacy.advice.advise import MAX_PAIRS, Advice, advise
 from telic.privacy.attacks.attribute_inference import Inference, inference
 from telic.privacy.attacks.auxiliary import Auxiliary, TooManyPairs
 from telic.privacy.attacks.dehin import attack
+from telic.privacy.attacks.link_errors import EXACT, LinkErrors
 from telic.privacy.attacks.score import Score, bootstrap_interval, right, same_ids, scores
 from telic.privacy.merged_types import flatten
 from telic.privacy.protected import sets_to_judge
@@ -65,6 +66,8 @@ class Findings:
         By attribute that the adversary sees of the people.
     attacked : list of Attacked or None
         By distance; None: too many pairs of users would have to be compared.
+    errors : LinkErrors
+        What the attack tolerated.
     known_users, not_known : int
         Users whom the attacker knows; published users who are not among them.
     own : bool
@@ -80,6 +83,7 @@ class Findings:
     without: list[Without]
     inferred: list[Inference]
     attacked: list[Attacked] | None
+    errors: LinkErrors
     known_users: int
     not_known: int
     own: bool
@@ -110,6 +114,7 @@ class Findings:
             ],
             "risk_without": {one.field: one.risk for one in self.without},
             "inference": [asdict(one) for one in self.inferred],
+            "link_errors": {**asdict(self.errors), "words": self.errors.words()},
             "attack": None
             if self.attacked is None
             else [
@@ -152,6 +157,7 @@ def gather(
     adversary: Adversary,
     *,
     auxiliary: Network | None,
+    errors: LinkErrors = EXACT,
     limits: Limits | None,
     progress: Callable[[str], None],
 ) -> Findings:
@@ -173,7 +179,7 @@ def gather(
     progress("running the attack")
     known = network if auxiliary is None else auxiliary
     truth = same_ids(known, network, adversary.node_type)
-    attacked = _attacked(network, known, adversary, truth)
+    attacked = _attacked(network, known, adversary, truth, errors)
     advised = None
     if limits is not None:
         progress("searching for a release")
@@ -187,6 +193,7 @@ def gather(
         without=without,
         inferred=inferred,
         attacked=attacked,
+        errors=errors,
         known_users=known.size(adversary.node_type),
         not_known=int((truth < 0).sum()),
         own=auxiliary is None,
@@ -217,12 +224,16 @@ def _without(network: Network, adversary: Adversary) -> Iterator[Without]:
 
 
 def _attacked(
-    network: Network, known: Network, adversary: Adversary, truth: np.ndarray
+    network: Network,
+    known: Network,
+    adversary: Adversary,
+    truth: np.ndarray,
+    errors: LinkErrors,
 ) -> list[Attacked] | None:
     prepared = Auxiliary(known, adversary)
     alike = farthest(flatten(network, adversary), adversary)
     try:
-        result = attack(prepared, network, alike=alike, max_pairs=MAX_PAIRS)
+        result = attack(prepared, network, errors=errors, alike=alike, max_pairs=MAX_PAIRS)
     except TooManyPairs:
         return None
     found = scores(result, prepared.size, truth)

@@ -9,6 +9,7 @@ from telic.data.contracts import SIMULATED
 from telic.hin import Network
 from telic.privacy.adversary import Adversary
 from telic.privacy.attacks.attribute_inference import WAYS
+from telic.privacy.attacks.link_errors import EXACT, LinkErrors
 from telic.privacy.report.advice import advice_section, what_to_do
 from telic.privacy.report.figures import risk_map
 from telic.privacy.report.findings import Findings, gather, reasons, told_apart_by
@@ -37,6 +38,7 @@ def risk_report(
     name: str = "network",
     limits: Limits | None = None,
     adversary: Adversary | None = None,
+    errors: LinkErrors = EXACT,
     worst: int = 10,
     show_ids: bool = False,
     progress: Callable[[str], None] = lambda _: None,
@@ -55,6 +57,8 @@ def risk_report(
     adversary : Adversary, optional
         What an intruder is taken to see; default everything that the network contains. Risk, attack
         and advice go by it, and the page says it in words.
+    errors : LinkErrors
+        How far links may differ from what the attacker knows, in the attack.
     worst : int
         How many users at highest risk to list.
     show_ids : bool
@@ -69,7 +73,9 @@ def risk_report(
         The numbers the report is made of.
     """
     adversary = Adversary.of(network) if adversary is None else adversary
-    found = gather(network, adversary, auxiliary=auxiliary, limits=limits, progress=progress)
+    found = gather(
+        network, adversary, auxiliary=auxiliary, errors=errors, limits=limits, progress=progress
+    )
     facts = found.facts()
     page = Report(f"Before you publish: {name}", lead=_lead(found))
     if (network.nodes[adversary.node_type].schema.metadata or {}).get(SIMULATED) == b"true":
@@ -246,8 +252,8 @@ def _attack_section(page: Report, found: Findings) -> None:
     page.text(
         f"A known attack (DeHIN) was run with {source} as what the attacker knows "
         f"({found.known_users:,} users), "
-        "allowing for growth where the schema says so: a count may have risen, links may be new. "
-        f"{_missing(found.not_known)} An "
+        "allowing for growth where the schema says so: a count may have risen. "
+        f"{found.errors.words()} {_missing(found.not_known)} An "
         "attack may find fewer people than are alone of their kind, since it has to allow for "
         "growth and to search among more people."
     )
