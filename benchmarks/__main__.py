@@ -33,6 +33,7 @@ PAGES = {
     "specialty-discovery": "specialty.discovery",
     "specialty-reasons": "specialty.reasons",
     "privacy": "privacy.page",
+    "privacy-fakes": "privacy.fakes",
     "scale": "scale.page",
 }
 """The module of each page; `benchmarks.form` says what it holds."""

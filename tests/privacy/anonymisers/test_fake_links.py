@@ -77,6 +77,49 @@ def test_as_many_links_are_there_as_before_and_degrees_are_shared(towns):
         assert np.unique(links.out_degree, return_counts=True)[1].min() >= 6
 
 
+def test_where_links_follow_no_pattern_fake_ones_follow_none():
+    rng = np.random.default_rng(5)
+    n = 300
+    schema = Schema({"user": {"age": Rule("exact")}}, (LinkType("knows", "user", "user"),))
+    linked = (rng.random((n, n)) < 0.01) & ~np.eye(n, dtype=bool)
+    network = network_from_arrays(
+        schema,
+        {"user": {"id": np.arange(n), "age": rng.integers(0, 500, n)}},
+        {"knows": np.nonzero(linked)},
+    )
+    for seed in range(2):
+        found = detect_fakes(network, perturb_links(network, share=0.2, seed=seed))
+        assert abs(found["knows"] - 0.5) < 0.1
+
+
+def test_fake_links_can_be_spread_over_all_users():
+    rng = np.random.default_rng(6)
+    n = 200
+    schema = Schema({"user": {"age": Rule("exact")}}, (LinkType("knows", "user", "user"),))
+    linked = rng.random((n, n)) < 0.02 + 0.1 * (np.arange(n)[:, None] > 160) * rng.random((n, 1))
+    np.fill_diagonal(linked, False)
+    network = network_from_arrays(
+        schema,
+        {"user": {"id": np.arange(n), "age": np.arange(n)}},
+        {"knows": np.nonzero(linked)},
+    )
+    plain, spread = (k_degree(network, k=8, even=even) for even in (0.0, 0.4))
+    was = linked.sum(axis=1)
+    for release in (plain, spread):
+        links = release.links["knows"]
+        assert np.unique(links.out_degree, return_counts=True)[1].min() >= 8
+        assert (links.out_degree == plain.links["knows"].out_degree).all()
+    kept = (spread.links["knows"].matrix(n).todense().astype(bool) & linked).sum(axis=1)
+    degree = spread.links["knows"].out_degree
+    # A replaced link may be drawn again, so that a few more real ones are there than were kept.
+    assert np.mean(1 - kept / np.maximum(degree, 1)) > 0.33
+    assert (plain.links["knows"].matrix(n).todense().astype(bool) & linked).sum() == was.sum()
+    assert detect_fakes(network, plain)["knows"] > 0.7
+    assert detect_fakes(network, spread)["knows"] < 0.62
+    with pytest.raises(InputError, match="even is 1, expected"):
+        k_degree(network, k=8, even=1)
+
+
 def test_too_many_links_to_draw_with_care_are_refused(towns, monkeypatch):
     monkeypatch.setattr(fake_links, "MOST_WANTED", 10)
     with pytest.raises(InputError, match='"plausible": false'):

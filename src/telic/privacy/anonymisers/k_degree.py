@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from telic.errors import InputError
-from telic.hin import Network
+from telic.hin import Links, Network
 from telic.kernels import kernel
 from telic.privacy.anonymisers.fake_links import add_plausible_links
-from telic.privacy.anonymisers.random_links import add_random_links
+from telic.privacy.anonymisers.random_links import add_random_links, kept_links
 from telic.privacy.protected import own_links, target_type
 
 
@@ -17,6 +17,7 @@ def k_degree(
     *,
     k: int,
     plausible: bool = True,
+    even: float = 0.0,
     seed: int = 0,
     node_type: str | None = None,
 ) -> Network:
@@ -29,17 +30,55 @@ def k_degree(
     The degree sequence is the one that adds the fewest links (the dynamic programme of Liu and
     Terzi); since links are directed, each user's missing ones lead to others as real links would
     (`add_plausible_links`), or with `plausible=False` to random others.
+
+    Most users need no more links and some need many, so whose link it is tells much about whether
+    it is fake, wherever the fake ones lead. `even` evens that out: at users with fewer fake links
+    than this share of their degree, real ones are replaced by fake ones. Degrees stay.
+
+    Parameters
+    ----------
+    network : Network
+    k : int
+        1 to the number of users.
+    plausible : bool
+        Draw fake links that look real.
+    even : float in [0, 1)
+        About the share of fake links that every user has at least, by type.
+    seed : int
+    node_type : str, optional
+
+    Raises
+    ------
+    InputError
+        If k or even is out of range, or more links are wanted than can be drawn with care.
     """
     node_type = target_type(network, node_type)
     n = network.size(node_type)
     if not 1 <= k <= n:
         raise InputError(f"k is {k}, expected 1 to {n}, the number of users.")
+    if not 0 <= even < 1:
+        raise InputError(f"even is {even}, expected at least 0 and less than 1.")
     rng = np.random.default_rng(seed)
-    missing = {}
+    missing, thinner = {}, dict(network.links)
     for name in own_links(network.schema, node_type):
-        degree = network.links[name].out_degree
-        missing[name] = k_anonymous_degrees(degree, k) - degree
-    return add_links(network, missing, rng, node_type, plausible=plausible)
+        old = network.links[name]
+        degree = k_anonymous_degrees(old.out_degree, k)
+        if even:
+            thinner[name] = _thinned(old, degree, even, rng)
+        missing[name] = degree - thinner[name].out_degree
+    base = Network(network.schema, network.nodes, thinner)
+    return add_links(base, missing, rng, node_type, plausible=plausible, original=network)
+
+
+def _thinned(old: Links, degree: np.ndarray, even: float, rng: np.random.Generator) -> Links:
+    """Take out real links, at random, until so large a share of each degree is to be fake."""
+    n = len(degree)
+    short = np.maximum(even * degree - (degree - old.out_degree), 0)
+    lost = np.minimum(np.floor(short + rng.random(n)).astype(np.int64), old.out_degree)
+    order = np.lexsort((rng.random(len(old)), old.sources))  # at random within each user's
+    place = np.empty(len(old), np.int64)
+    place[order] = np.arange(len(old)) - old.indptr[old.sources[order]]
+    return kept_links(old, place >= lost[old.sources], n)
 
 
 def add_links(
@@ -49,11 +88,12 @@ def add_links(
     node_type: str,
     *,
     plausible: bool,
+    original: Network | None = None,
 ) -> Network:
     """Add so many links from each user by type: plausible ones as far as found, or random ones."""
     grown = network
     if plausible:
-        grown = add_plausible_links(network, missing, rng, node_type)
+        grown = add_plausible_links(network, missing, rng, node_type, original=original)
     built = dict(grown.links)
     for name, wanted in missing.items():
         left = wanted - (grown.links[name].out_degree - network.links[name].out_degree)

@@ -43,7 +43,7 @@ def perturb_links(
     if plausible:
         node_type = target_type(network, node_type)
         own = {name: lost[name] for name in own_links(network.schema, node_type)}
-        grown = add_plausible_links(thinner, own, rng, node_type, by_source=False)
+        grown = add_plausible_links(thinner, own, rng, node_type, by_source=False, original=network)
     for name, wanted in lost.items():
         added = len(grown.links[name]) - len(thinner.links[name])
         left = rng.permutation(np.repeat(np.arange(len(wanted)), wanted))[added:]

@@ -92,6 +92,7 @@ def _check(options: Mapping[str, Any], where: str) -> None:
         "attribute": (_is_text, "a name"),
         "base": (_is_number, "a number"),
         "epsilon": (_is_number, "a number"),
+        "even": (_is_number, "a number"),
         "k": (_is_whole, "a whole number"),
         "links": (lambda x: isinstance(x, list) and all(map(_is_text, x)), "a list of names"),
         "node_type": (_is_text, "a name"),
