@@ -282,9 +282,9 @@ def test_few_choices_cost_sdca_few_passes(seed):
     assert square / (penalty.l2 * len(choices)) > 1000
     fit = fit_sdca(choices, penalty, tol=1e-3)
     assert fit.converged
-    assert fit.passes <= 100
+    assert fit.passes <= 45  # 57 if the momentum never started again
     exact = fit_sdca(choices, penalty, tol=1e-9)
-    assert exact.passes <= 500
+    assert exact.passes <= 150  # 306
     assert 0 <= fit.objective - exact.objective <= fit.gap
 
 

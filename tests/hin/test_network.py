@@ -238,6 +238,12 @@ def test_ids_of_another_width_are_found_or_named_never_wrapped(kind, first):
         linked(ids, pa.array([6], kind), ids[:1])
 
 
+def test_an_id_that_would_wrap_around_into_the_table_is_no_node():
+    ids = pa.array(range(1, 129))
+    with pytest.raises(InputError, match="id -128 is not in the node table"):
+        linked(ids, pa.array([-128], pa.int8()), ids[:1])  # -128 - 1 is 127 in eight bits
+
+
 def test_ids_of_other_kinds_are_refused_in_one_line():
     with pytest.raises(InputError, match="ids are double, but the node table's are string"):
         linked(["a", "b"], [1.0], ["a"])

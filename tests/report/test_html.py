@@ -70,6 +70,7 @@ def test_everything_given_is_read_as_it_was_given_and_makes_no_element(texts):
     assert page.labels[:-1] == plain.labels[:-1]
     assert page.labels[-1] == texts[-1]
     expected = "".join(plain.words)
+    assert all(place in expected or place in plain.labels for place in places)
     for place, text in zip(places, texts, strict=True):
         expected = expected.replace(place, text)
     assert "".join(page.words) == expected

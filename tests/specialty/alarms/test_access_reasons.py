@@ -22,6 +22,20 @@ def found(hospital):
     return discover(hospital.log, restarts=1)
 
 
+def test_whoever_opens_an_encounter_does_so_within_two_days_of_its_first_access(hospital):
+    log = hospital.log
+    first = np.full(len(log.encounters), log.access_at.max())
+    np.minimum.at(first, log.access_encounter, log.access_at)
+    later = log.access_at - first[log.access_encounter]
+    assert later.max() < 48 * 3600 * 1_000_000
+    # As likely early as late, so what is planted cannot be told by its time.
+    several = np.bincount(log.access_encounter)[log.access_encounter] > 1
+    care, planted = (
+        later[several & chosen].mean() for chosen in (hospital.kind == "", hospital.kind != "")
+    )
+    assert 0.8 < snooping / care < 1.25
+
+
 def test_care_is_explained_and_snooping_is_not(hospital, found):
     assert set(hospital.kind) == {"", *PLANTED}
     care, snooping = shares(hospital, found)

@@ -54,7 +54,7 @@ class Signals:
         owner = np.repeat(np.arange(n), np.diff(log.opened_start))
         back = log.at[log.keystroke_start[:-1]][owner] - log.opened_at
         recent = np.flatnonzero(back < minutes * 60e6)  # the latest first, within a composition
-        pair = owner[recent] * np.int64(len(log.apps) + 1) + log.opened_app[recent]
+        pair = owner[recent] * np.int64(len(log.apps)) + log.opened_app[recent]
         kept = recent[np.sort(np.unique(pair, return_index=True)[1])]
         place = np.arange(len(kept)) - np.searchsorted(owner[kept], owner[kept])
         kept = kept[place < MOST_RECENT]

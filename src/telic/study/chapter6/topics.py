@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from sklearn.preprocessing import normalize
 
 from telic.specialty.discovery.gibbs_lda import GibbsLDA
 from telic.specialty.discovery.result import discovery_from, lifts
@@ -23,7 +24,7 @@ def urologists_topic(
         model = GibbsLDA(n_topics=n_topics, random_state=seed, n_jobs=threads).fit(documents)
         topics = model.transform(documents)
         share = topics if name == "user documents" else log.user_patient() @ topics
-        share = share / np.maximum(share.sum(axis=1, keepdims=True), 1e-12)
+        share = normalize(share, norm="l1")
         excess = share[urologists].mean(axis=0) - share.mean(axis=0)
         top = np.argsort(-model.components_[int(excess.argmax())])[:10]
         found[name] = [log.label(str(log.codes[d])) for d in top]
