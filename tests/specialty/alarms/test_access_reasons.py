@@ -33,7 +33,7 @@ def test_whoever_opens_an_encounter_does_so_within_two_days_of_its_first_access(
     care, planted = (
         later[several & chosen].mean() for chosen in (hospital.kind == "", hospital.kind != "")
     )
-    assert 0.8 < snooping / care < 1.25
+    assert 0.8 < planted / care < 1.25
 
 
 def test_care_is_explained_and_snooping_is_not(hospital, found):
