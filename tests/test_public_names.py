@@ -98,7 +98,7 @@ def test_every_public_name_is_on_an_api_page():
 def test_only_public_functions_with_keywords_take_many_parameters():
     wrong = []
     for path in Path(telic.__file__).parent.rglob("*.py"):
-        if path.parent.name == "cli":  # a command's options, each with its help
+        if "cli" in path.parts:  # a command's options, each with its help
             continue
         for found in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef):

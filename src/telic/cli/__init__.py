@@ -1,26 +1,11 @@
-"""The `telic` command: one file per product; bad input gives one line and exit code 2."""
+"""The `telic` command: a folder for each product; bad input gives one line and exit code 2."""
 
 import sys
 import warnings
 
 import typer
 
-from telic.cli import (
-    auc,
-    auc_compare,  # noqa: F401 (adds to auc)
-    cluster,
-    completion,
-    completion_box,  # noqa: F401 (adds to completion)
-    completion_service,  # noqa: F401 (adds to completion)
-    completion_signals,  # noqa: F401 (adds to completion)
-    completion_trials,  # noqa: F401 (adds to completion)
-    privacy,
-    privacy_attacks,  # noqa: F401 (adds to privacy)
-    privacy_networks,  # noqa: F401 (adds to privacy)
-    privacy_release,  # noqa: F401 (adds to privacy)
-    specialty,
-    study,
-)
+from telic.cli import auc, cluster, completion, privacy, specialty, study
 from telic.cli.demo import demo
 from telic.errors import TelicError
 

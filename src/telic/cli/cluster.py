@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from telic.cli.completion import Json
+from telic.cli.completion.options import Json
 from telic.cli.console import print_json, show
 from telic.errors import JobError
 

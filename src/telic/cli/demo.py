@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from telic.cli.completion import Json, Seed, tell
+from telic.cli.completion.evaluate import tell
+from telic.cli.completion.options import Json, Seed
 from telic.cli.progress import console, steps
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def demo(
     tell(replace(summary, facts=summary.facts | {"seconds": seconds}), as_json=as_json)
     console.print(f"{seconds:.0f} s; log, model and report are in {out}/ (open {page})")
     if serve:
-        from telic.cli.completion_service import serve as open_search_box
+        from telic.cli.completion.serve import serve as open_search_box
 
         if phone:
             console.print("Two phones side by side: add /phones to the address.")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from telic.cli.completion import CatalogueFile, Json, MinUsers
+from telic.cli.completion.options import CatalogueFile, Json, MinUsers
 from telic.cli.console import Overwrite, print_json, show
 from telic.cli.progress import console, steps
 

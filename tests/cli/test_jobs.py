@@ -1,6 +1,6 @@
 """What commands say of a job that ran in pieces."""
 
-from telic.cli.scale import Job
+from telic.cli.jobs import Job
 from telic.scale import Local
 
 

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from telic.cli.console import Overwrite, print_json, show
-from telic.cli.privacy_files import (
+from telic.cli.jobs import Cluster, Memory, Work, job_of, steps_or_job, tell_job
+from telic.cli.privacy.files import (
     find_truth,
     read_json,
     read_loss,
@@ -14,64 +15,26 @@ from telic.cli.privacy_files import (
     split_names,
     write_candidates,
 )
-from telic.cli.scale import Cluster, Memory, Work, job_of, steps_or_job, tell_job
+from telic.cli.privacy.options import (
+    MANY_EMPTY,
+    TRUTHS,
+    Added,
+    AsJson,
+    Attributes,
+    Changed,
+    InLinks,
+    Joint,
+    KnownIds,
+    Links,
+    MaxDistance,
+    Missing,
+    NetworkFolder,
+    NodeType,
+    Steps,
+    app,
+)
 from telic.errors import InputError
 from telic.report.table import Table
-
-app = typer.Typer(help="Know the risk before you publish a network.", no_args_is_help=True)
-
-NetworkFolder = Annotated[Path, typer.Argument(help="A network folder (schema.json, Parquet).")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
-MANY_EMPTY = 0.05
-"""Targets without a candidate above this share are a sign of links that are not real."""
-TRUTHS = ("ids", "auto", "none")
-"""What `--truth` says if it names no file."""
-NodeType = Annotated[str | None, typer.Option(help="Whom to protect; default the only type.")]
-Links = Annotated[str | None, typer.Option(help="Link types the intruder sees; default all.")]
-Attributes = Annotated[
-    str | None,
-    typer.Option(
-        help="Attributes the intruder sees, separated by commas ('' for none, type.name "
-        "for other node types); default all that the schema does not ignore."
-    ),
-]
-MaxDistance = Annotated[
-    int | None,
-    typer.Option(
-        min=0, help="How many links the intruder follows; default: until nothing changes."
-    ),
-]
-KnownIds = Annotated[
-    str | None,
-    typer.Option(
-        help="Other node types whose ids the intruder knows ('' for none); default all "
-        "that the schema does not call pseudonyms."
-    ),
-]
-InLinks = Annotated[bool, typer.Option(help="Whether the intruder sees who links to a node.")]
-Joint = Annotated[
-    bool, typer.Option(help="Whether the intruder sees that several links lead to the same node.")
-]
-Added = Annotated[
-    float, typer.Option(help="Share of a person's published links that may be false or unknown.")
-]
-Changed = Annotated[
-    float, typer.Option(help="Share of them whose strength may differ from what is known.")
-]
-Missing = Annotated[
-    float,
-    typer.Option(
-        help="Share of a person's known links that may be missing in the release; 1: any number, "
-        "as in a network that grew."
-    ),
-]
-Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
-Steps = Annotated[
-    Path | None,
-    typer.Option(
-        help='JSON list such as [{"method": "generalise", "attribute": "yob", "width": 5}].'
-    ),
-]
 
 
 @app.command()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from telic.cli.console import print_json, show
-from telic.cli.specialty_log import CodeTable, Found, Json, Log, Seed, SkipBad, known, read
+from telic.cli.specialty.options import CodeTable, Found, Json, Log, Seed, SkipBad, known, read
 
 if TYPE_CHECKING:
     from telic.specialty.alarms.review_queue import ReviewQueue

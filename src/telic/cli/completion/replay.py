@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from telic.cli.completion import Json, SkipBadRows, app
+from telic.cli.completion.options import Json, SkipBadRows, app
 from telic.cli.console import print_json, show
 from telic.cli.progress import console, steps
 from telic.errors import InputError

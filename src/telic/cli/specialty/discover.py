@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from telic.cli import specialty_review
 from telic.cli.console import Overwrite, print_json, show
 from telic.cli.progress import steps
-from telic.cli.specialty_log import (
+from telic.cli.specialty import review
+from telic.cli.specialty.options import (
     CodeTable,
     Found,
     Json,
@@ -30,7 +30,7 @@ app = typer.Typer(
     help="Specialties that exist in practice but have no code, and the alarms they explain.",
     no_args_is_help=True,
 )
-app.add_typer(specialty_review.app, name="review")
+app.add_typer(review.app, name="review")
 
 ShowIds = Annotated[bool, typer.Option(help="Show the log's user ids instead of pseudonyms.")]
 Pipeline = Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from telic.cli.console import print_json, show
-from telic.cli.privacy import AsJson, NetworkFolder, NodeType, app
+from telic.cli.privacy.options import AsJson, NetworkFolder, NodeType, app
 from telic.report.table import Table
 
 

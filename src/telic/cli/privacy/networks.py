@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from telic.cli.console import Overwrite, print_json
-from telic.cli.privacy import AsJson, Seed, app
-from telic.cli.privacy_files import split_names
+from telic.cli.privacy.files import split_names
+from telic.cli.privacy.options import AsJson, Seed, app
 from telic.cli.progress import steps as steps_shown
 from telic.errors import InputError
 

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from telic.cli.console import Overwrite, print_json, show
-from telic.cli.privacy import (
+from telic.cli.privacy.files import read_json, read_steps, split_names, write_parquet
+from telic.cli.privacy.options import (
     Added,
     AsJson,
     Attributes,
@@ -23,7 +24,6 @@ from telic.cli.privacy import (
     Steps,
     app,
 )
-from telic.cli.privacy_files import read_json, read_steps, split_names, write_parquet
 from telic.cli.progress import steps as steps_shown
 from telic.errors import InputError
 from telic.report.table import Table

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from telic.cli.completion import Json, MinUsers, Seed, app
-from telic.cli.completion_box import Column, columns_of
+from telic.cli.completion.fit import Column, columns_of
+from telic.cli.completion.options import Json, MinUsers, Seed, app
 from telic.cli.console import Overwrite, print_json, show
 from telic.cli.progress import console, steps
 from telic.errors import InputError

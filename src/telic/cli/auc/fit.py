@@ -5,39 +5,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from telic.cli.auc.options import (
+    Beta,
+    Beta1,
+    Drop,
+    Json,
+    Label,
+    Model,
+    OneHot,
+    Penalty,
+    Positive,
+    ReportFile,
+    ScalingName,
+    Seed,
+    Solver,
+    Table,
+    Threshold,
+    app,
+)
 from telic.cli.console import Overwrite, print_json
 from telic.errors import InputError
 
 if TYPE_CHECKING:
     from telic.auc.thresholds import Rule
-
-app = typer.Typer(help="Rank rare events: fit, rank, evaluate, compare.", no_args_is_help=True)
-
-Table = Annotated[Path, typer.Argument(help="CSV, TSV, Parquet or libsvm file.")]
-Label = Annotated[str | None, typer.Option(help="Column of the label (not for libsvm).")]
-Positive = Annotated[
-    str | None, typer.Option(help="The label to rank first. Default: the rarer one.")
-]
-Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out. Repeatable.")]
-OneHot = Annotated[
-    list[str] | None, typer.Option(help="Numeric column to take as categories. Repeatable.")
-]
-ScalingName = Annotated[
-    str,
-    typer.Option(
-        help="raw, unit, minmax, minmax+unit, standard or standard+unit. It moves AUC more than "
-        "the solver does."
-    ),
-]
-Solver = Annotated[str, typer.Option(help="auto, exact, cg, spam, vrspam, spdam, …")]
-Penalty = Annotated[str, typer.Option(help="l2 or elasticnet.")]
-Beta = Annotated[str, typer.Option(help="Ridge weight, or 'cv' for 5-fold cross-validation.")]
-Beta1 = Annotated[float, typer.Option(help="Weight of the absolute values (elasticnet).")]
-Threshold = Annotated[str, typer.Option(help="prior, youden, cost=C or top_k=K.")]
-Model = Annotated[Path, typer.Option(help="Model folder.")]
-ReportFile = Annotated[Path | None, typer.Option("--report", help="Write an HTML report here.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")]
-Seed = Annotated[int, typer.Option(help="Seed of splits and of stochastic solvers.")]
 
 
 @app.command()

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from telic.cli.auc import (
+from telic.cli.auc.options import (
     Drop,
     Json,
     Label,

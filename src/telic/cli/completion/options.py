@@ -1,0 +1,78 @@
+"""What the commands of `telic completion` share: options, and how logs are read."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from telic.cli.progress import console
+from telic.errors import InputError
+
+if TYPE_CHECKING:
+    from telic.completion import Protocol, Replay
+
+app = typer.Typer(
+    help="Query completion that adapts to what the user skipped.", no_args_is_help=True
+)
+
+Log = Annotated[Path, typer.Argument(help="Composition log, Parquet (docs/data-contracts.md, 1).")]
+Queries = Annotated[
+    Path | None,
+    typer.Option(help="Query log or catalogue from before the log, Parquet or CSV (contract 2)."),
+]
+MinCompositions = Annotated[
+    int,
+    typer.Option(help="Leave out users with fewer compositions (the dissertation: 100).", min=4),
+]
+MinUsers = Annotated[
+    int,
+    typer.Option(help="Suggest a query only if this many users submitted it.", min=1),
+]
+SkipBadRows = Annotated[
+    bool, typer.Option(help="Leave out and count rows that break the contract.")
+]
+Window = Annotated[
+    float, typer.Option(help="AppAware: minutes for which an opened app is recent.", min=0)
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
+Seed = Annotated[int, typer.Option(help="Equal seeds give equal results.", min=0)]
+CatalogueFile = Annotated[
+    Path | None,
+    typer.Option(help="Query log to take phrases and weights from; default: the world's places."),
+]
+
+
+def replay_of(
+    log: Path, queries: Path | None, *, skip: bool, min_compositions: int, min_users: int
+) -> "Replay":
+    """Read a log and make it ready."""
+    from telic.completion import Replay
+    from telic.data.compositions import read_compositions
+    from telic.data.queries import read_queries
+
+    read = read_compositions(log, on_bad_row="skip" if skip else "raise")
+    for reason, count in read.skipped.items():
+        console.print(f"{log}: skipped {count} rows: {reason}", soft_wrap=True)
+    earlier = read_queries(queries) if queries else None
+    return Replay(read, queries=earlier, min_compositions=min_compositions, min_users=min_users)
+
+
+def protocols_of(name: str) -> "tuple[Protocol, ...]":
+    """Return the protocols that a name stands for."""
+    from telic.completion import CAREFUL, PAPER, PROTOCOLS
+
+    if name == "both":
+        return CAREFUL, PAPER
+    if name not in PROTOCOLS:
+        raise InputError(f"--protocol is {name!r}, expected {', '.join(PROTOCOLS)} or both.")
+    return (PROTOCOLS[name],)
+
+
+def relevances_of(names: list[str] | None) -> tuple[str, ...]:
+    """Return the relevance scores asked for; all five by default."""
+    from telic.completion.learning.relevance import NAMES
+
+    for name in names or ():
+        if name not in NAMES:
+            raise InputError(f"--relevance is {name!r}, expected one of {', '.join(NAMES)}.")
+    return tuple(names or NAMES)
