@@ -22,8 +22,8 @@ from telic.optim import (
     minimize,
     solve_path,
 )
+from telic.optim.loop import Iterate, drive
 from telic.optim.losses import as_loss
-from telic.optim.result import Iterate, drive
 
 METHODS = ["asbcd", "gram", "mrbcd", "prox_newton", "saga", "sbcd", "sdca", "sgd", "svrg"]
 GROUPED = ["asbcd", "gram", "mrbcd", "prox_newton", "saga", "sbcd", "sgd", "svrg"]

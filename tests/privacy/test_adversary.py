@@ -13,7 +13,7 @@ from telic.hin import Network, Rule, Schema, network_from_arrays
 from telic.privacy import Adversary, Auxiliary, LinkErrors, attack, risks
 from telic.privacy.attacks.score import right
 from telic.privacy.merged_types import flatten
-from telic.privacy.risk.look_alikes import Neighbourhood, _Classes, count_kinds, layers_of, profiles
+from telic.privacy.risk.views import Neighbourhood, _Classes, count_kinds, layers_of, profiles
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "reference"))
 import dehin_recursion as reference

@@ -23,7 +23,7 @@ from telic.auc.estimators.deterministic import PairwiseAUC
 from telic.auc.estimators.online import OAM, OPAUC, SOLAM, RegSOLAM, UniExp
 from telic.auc.estimators.stochastic import SPAM, SPDAM, VRSPAM
 from telic.auc.feature_scaling import Scaling
-from telic.auc.ranker import Labelled
+from telic.auc.table_ranker import Labelled
 from telic.evaluate.classification import roc_auc
 
 BETAS = tuple(10.0**k for k in range(-5, 6))

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from telic.auc.diagnostics import batch_sizes, convergence
 from telic.auc.feature_scaling import Scaling
-from telic.auc.ranker import Labelled
+from telic.auc.table_ranker import Labelled
 from telic.evaluate.classification import auc_interval, lift_area, partial_auc
 from telic.evaluate.top_of_list import Measure, average_precision, precision_at, resampled
 from telic.report import Report, Table

@@ -1,13 +1,14 @@
 """Finite-sum convex solvers: variance reduction, duality gaps, scikit-learn estimators."""
 
-from telic.optim.estimators.elastic_net import ElasticNetClassifier
+from telic.optim.auto import choose_method
+from telic.optim.estimators.elastic_net_classifier import ElasticNetClassifier
 from telic.optim.estimators.elastic_net_cv import ElasticNetClassifierCV, ElasticNetRegressorCV
 from telic.optim.estimators.elastic_net_regressor import ElasticNetRegressor
+from telic.optim.loop import Record, SolveResult
 from telic.optim.losses import Huber, Logistic, Poisson, Squared, SquaredHinge
 from telic.optim.penalties import ElasticNet, GroupElasticNet
 from telic.optim.problem import Problem, make_problem
-from telic.optim.result import Record, SolveResult
-from telic.optim.solve import METHODS, choose_method, minimize, safe_step, solve, solve_path
+from telic.optim.solve import METHODS, minimize, safe_step, solve, solve_path
 
 __all__ = [
     "METHODS",

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from telic.optim.loop import Iterate
 from telic.optim.problem import Problem
-from telic.optim.result import Iterate
 
 
 @dataclass(frozen=True)

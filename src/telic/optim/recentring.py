@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from telic.optim.loop import Record, SolveResult
 from telic.optim.losses import Huber, Squared
 from telic.optim.problem import Problem
-from telic.optim.result import Record, SolveResult
 
 
 @dataclass(frozen=True, slots=True)

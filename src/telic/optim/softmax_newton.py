@@ -9,12 +9,12 @@ from fractions import Fraction
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from telic.optim.loop import Record
 from telic.optim.losses import Squared
 from telic.optim.methods.gram_descent import descend, descend_together
 from telic.optim.methods.sampled_gram import sampled, weighted_gram
 from telic.optim.penalties import ElasticNet, soft
 from telic.optim.problem import Problem
-from telic.optim.result import Record
 from telic.optim.softmax import SoftmaxProblem
 
 LARGEST = 40_000_000

@@ -1,4 +1,4 @@
-"""One entry point for every method, and the choice among them."""
+"""One entry point for every method."""
 
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -10,16 +10,15 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import InputError
-from telic.optim import row_products
+from telic.optim.auto import choose_method
 from telic.optim.design import refuse_mask
+from telic.optim.loop import Iterate, Record, SolveResult, drive
 from telic.optim.losses import Loss
 from telic.optim.method_facts import Method
 from telic.optim.methods import asbcd, gram, mrbcd, prox_newton, saga, sbcd, sdca, svrg
-from telic.optim.methods.gram import LARGEST_D
 from telic.optim.penalties import Penalty
 from telic.optim.problem import Problem, make_problem
 from telic.optim.recentring import Recentred
-from telic.optim.result import Iterate, Record, SolveResult, drive
 from telic.optim.sampling import SCHEMES
 from telic.optim.sampling import random_state as random_state_of
 
@@ -300,38 +299,6 @@ def check_stop(tol: Any, max_passes: Any) -> None:
     real = isinstance(tol, Real) and isinstance(max_passes, Real)
     if not real or not 0 <= tol < np.inf or not max_passes > 0:
         raise InputError(f"tol is {tol!r} and max_passes {max_passes!r}: expected >= 0 and > 0.")
-
-
-def choose_method(problem: Problem) -> str:
-    """Return the method that ``auto`` takes.
-
-    For groups ``gram`` up to 256 features, or `LARGEST_D` where λ₁ = 0; with more ``prox_newton``,
-    and ``saga`` beyond `LARGEST_D`. Else ``gram`` up to 512. ``prox_newton`` where λ₂ = 0 or the
-    loss has no Lipschitz gradient, and where the solution will be sparse: λ₁ at least 0.07 of the
-    λ₁ that leaves no feature. Otherwise ``sdca`` where its condition number,
-    smoothness · mean ‖x‖² / (n λ₂), is at most 15, or where λ₁ = 0 and there are fewer rows than
-    features; else ``prox_newton``. `docs/optim-auto.md` holds the measurements behind the branches
-    without groups, `docs/optim-paths.md` those of groups.
-    """
-    n, d = problem.design.n, problem.design.d
-    if problem.is_grouped:
-        if d > LARGEST_D:
-            return "saga"
-        return "gram" if d <= 256 or problem.l1 == 0 else "prox_newton"
-    if d <= 512:
-        return "gram"
-    if problem.l2 == 0 or not np.isfinite(problem.loss.smoothness):
-        return "prox_newton"
-    squared = np.empty(n)
-    row_products.squares(problem.design.rows, squared)
-    squared *= problem.mass
-    condition = problem.loss.smoothness * squared.sum() / (n * problem.l2)
-    if not condition <= 15.0 and not (problem.l1 == 0 and n < d):
-        return "prox_newton"
-    z = np.zeros(n)
-    z += problem.best_shift(z)
-    strongest = problem.penalty.dual_norm(-problem.back(problem.slopes(z, out=z)))
-    return "prox_newton" if problem.l1 >= 0.07 * strongest else "sdca"
 
 
 def safe_step(

@@ -19,7 +19,7 @@ from telic.errors import InputError
 from telic.hin import Links, LinkType, Network, Rule, Schema, induced
 from telic.hin.links import build_links
 from telic.kernels import kernel
-from telic.privacy.risk.look_alikes import mix
+from telic.privacy.risk.views import mix
 from telic.privacy.threads import threads_for
 
 TQQ_USERS = 2_320_895

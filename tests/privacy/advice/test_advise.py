@@ -21,8 +21,8 @@ from telic.privacy.attacks.dehin import attack
 from telic.privacy.attacks.score import read_truth, right
 from telic.privacy.merged_types import flatten
 from telic.privacy.risk.limits import Limits
-from telic.privacy.risk.look_alikes import farthest
 from telic.privacy.risk.risks import risks
+from telic.privacy.risk.views import farthest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "reference"))
 import dehin_recursion as reference

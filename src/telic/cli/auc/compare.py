@@ -38,8 +38,8 @@ def compare(
     """Compare methods on a table of your own."""
     from telic.auc.compare import METHODS
     from telic.auc.compare import compare as run
-    from telic.auc.ranker import read_labelled
     from telic.auc.report import comparison_table
+    from telic.auc.table_ranker import read_labelled
     from telic.report import Report
 
     if report is not None:
@@ -80,8 +80,8 @@ def diagnose(
     overwrite: Overwrite = False,
 ) -> None:
     """Show how the stochastic methods converge: gap, AUC, step noise, batch sizes."""
-    from telic.auc.ranker import read_labelled
     from telic.auc.report import diagnosis_page
+    from telic.auc.table_ranker import read_labelled
 
     check_output(report, reads=[table], overwrite=overwrite)
     rows = read_labelled(

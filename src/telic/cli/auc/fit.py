@@ -51,8 +51,8 @@ def fit(
     seed: Seed = 0,
 ) -> None:
     """Fit a ranker, measure it on held-out rows, fit again on all rows and save it."""
-    from telic.auc.ranker import BETAS, fit_measured, read_labelled
     from telic.auc.report import measures, page
+    from telic.auc.table_ranker import BETAS, fit_measured, read_labelled
     from telic.cli.progress import steps
     from telic.data import check_output
 
@@ -118,7 +118,7 @@ def rank(
     import pyarrow as pa
     from pyarrow import csv
 
-    from telic.auc.ranker import Ranker
+    from telic.auc.table_ranker import Ranker
     from telic.data import atomic_path, check_output
 
     if output is not None:
@@ -156,8 +156,8 @@ def evaluate(
     seed: Seed = 0,
 ) -> None:
     """Measure a saved ranker on labelled rows it has not seen."""
-    from telic.auc.ranker import Ranker, read_labelled
     from telic.auc.report import measures, page
+    from telic.auc.table_ranker import Ranker, read_labelled
     from telic.data import check_output
 
     if report is not None:

@@ -6,9 +6,9 @@ from telic.optim.admm.duality_gap import certificate
 from telic.optim.admm.estimators.generalized_lasso import GeneralizedLasso, TrendFilter
 from telic.optim.admm.estimators.graph_fused import GraphFusedClassifier, GraphFusedRegressor
 from telic.optim.admm.feature_graphs import Graph, as_graph
+from telic.optim.admm.loop import AdmmResult
 from telic.optim.admm.optimum import Optimum
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
-from telic.optim.admm.result import AdmmResult
 from telic.optim.admm.separable_penalty import Separable, separable
 from telic.optim.admm.solve import METHODS, PRINTED, minimize_admm, solve_admm
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from telic.optim.admm.result import Point
+from telic.optim.admm.loop import Point
 from telic.optim.admm.x_step_metric import Metric
 
 EVERY_X_STEP = ("linearised", "scaled", "exact", "curvature")

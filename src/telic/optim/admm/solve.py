@@ -17,10 +17,10 @@ from telic.optim.admm.defaults import (
     metric_of,
 )
 from telic.optim.admm.duality_gap import Certifier, origin_of
+from telic.optim.admm.loop import AdmmResult, Point, Record, Until, drive
 from telic.optim.admm.methods.newton import multipliers
 from telic.optim.admm.methods.steps import State, make_steps
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
-from telic.optim.admm.result import AdmmResult, Point, Record, Until, drive
 from telic.optim.admm.separable_penalty import Separable, separable
 from telic.optim.losses import Loss
 from telic.optim.threads import small_products

@@ -12,13 +12,13 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from telic.errors import InputError
 from telic.optim.design import refuse_mask
-from telic.optim.estimators.elastic_net import ElasticNetClassifier
+from telic.optim.estimators.elastic_net_classifier import ElasticNetClassifier
 from telic.optim.estimators.elastic_net_regressor import ElasticNetRegressor
 from telic.optim.estimators.linear import example_weights, seed_of, validated
+from telic.optim.loop import SolveResult
 from telic.optim.losses import Loss
 from telic.optim.penalties import ElasticNet
 from telic.optim.problem import Problem, make_problem
-from telic.optim.result import SolveResult
 from telic.optim.softmax import SoftmaxProblem
 from telic.optim.softmax_newton import SoftmaxResult, softmax_path
 from telic.optim.solve import solve_path

@@ -6,12 +6,12 @@ import numpy as np
 
 from telic.kernels import kernel
 from telic.optim import prox_kernels
+from telic.optim.loop import Iterate
 from telic.optim.loss_kernels import loss_gradient, of_row
 from telic.optim.method_facts import Method
 from telic.optim.penalties import GroupElasticNet
 from telic.optim.problem import Problem
 from telic.optim.prox_kernels import advance, soft
-from telic.optim.result import Iterate
 from telic.optim.rows import FAST, entries, entry, row_add, row_dot
 from telic.optim.sampling import draw, draw_tables, probabilities, uniform
 

@@ -7,12 +7,12 @@ import numpy as np
 from scipy.linalg import lapack
 
 from telic.errors import InputError
+from telic.optim.loop import Iterate
 from telic.optim.method_facts import Method
 from telic.optim.methods.gram_descent import add_two, descend
 from telic.optim.methods.line_search import backtrack
 from telic.optim.methods.sampled_gram import sampled, weighted_gram
 from telic.optim.problem import Problem
-from telic.optim.result import Iterate
 
 LARGEST_D = 4096
 """Features beyond which d² numbers are not worth their memory (134 MB at this size)."""

@@ -6,13 +6,13 @@ import numpy as np
 
 from telic.kernels import kernel
 from telic.optim import sampling
+from telic.optim.loop import Iterate
 from telic.optim.loss_kernels import loss_gradient, of_row
 from telic.optim.method_facts import Method
 from telic.optim.methods.asbcd import LONGEST, block_labels, group_blocks, tables
 from telic.optim.penalties import GroupElasticNet
 from telic.optim.problem import Problem
 from telic.optim.prox_kernels import advance, prox_groups, soft
-from telic.optim.result import Iterate
 from telic.optim.rows import entries, entry, row_add, row_dot
 
 

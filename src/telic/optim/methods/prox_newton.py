@@ -6,13 +6,13 @@ import numpy as np
 
 from telic.errors import InputError
 from telic.optim import row_products
+from telic.optim.loop import Iterate
 from telic.optim.method_facts import Method
 from telic.optim.methods.gram_descent import descend
 from telic.optim.methods.line_search import backtrack
 from telic.optim.methods.prox_newton_anderson import descend_columns
 from telic.optim.methods.prox_newton_gram import WorkingGram
 from telic.optim.problem import Problem
-from telic.optim.result import Iterate
 from telic.optim.row_products import some_products, some_sums
 from telic.optim.threads import share
 

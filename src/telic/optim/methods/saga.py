@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from telic.optim.loop import Iterate
 from telic.optim.method_facts import Method
 from telic.optim.methods.asbcd import incremental
 from telic.optim.problem import Problem
-from telic.optim.result import Iterate
 
 
 def saga(

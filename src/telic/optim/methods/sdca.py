@@ -9,10 +9,10 @@ from numba.extending import overload
 from telic.errors import InputError
 from telic.kernels import kernel
 from telic.optim import sampling
+from telic.optim.loop import Iterate
 from telic.optim.loss_kernels import loss_prox, of_row
 from telic.optim.method_facts import Method
 from telic.optim.problem import Problem
-from telic.optim.result import Iterate
 from telic.optim.rows import FAST, Rows, entries, entry, row_add
 
 _RUN = 8

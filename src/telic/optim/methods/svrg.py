@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from telic.optim import sampling
+from telic.optim.loop import Iterate
 from telic.optim.method_facts import Method
 from telic.optim.methods.asbcd import (
     LONGEST,
@@ -17,7 +18,6 @@ from telic.optim.methods.asbcd import (
 )
 from telic.optim.penalties import GroupElasticNet
 from telic.optim.problem import Problem
-from telic.optim.result import Iterate
 
 
 def svrg(

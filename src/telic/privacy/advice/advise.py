@@ -20,8 +20,8 @@ from telic.privacy.attacks.dehin import attack
 from telic.privacy.attacks.score import right
 from telic.privacy.merged_types import flatten
 from telic.privacy.risk.limits import Limits
-from telic.privacy.risk.look_alikes import farthest
 from telic.privacy.risk.risks import Risk, risks
+from telic.privacy.risk.views import farthest
 
 MAX_TRIED = 3000
 MAX_PAIRS = 300_000_000

@@ -13,7 +13,8 @@ from telic.privacy.adversary import Adversary
 from telic.privacy.advice.levers import Level, Lever
 from telic.privacy.merged_types import flatten
 from telic.privacy.risk.limits import Limits
-from telic.privacy.risk.look_alikes import (
+from telic.privacy.risk.risks import Measures, measure
+from telic.privacy.risk.views import (
     WHOLE_STEPS,
     Layer,
     Neighbourhood,
@@ -21,7 +22,6 @@ from telic.privacy.risk.look_alikes import (
     profile_hashes,
     refine,
 )
-from telic.privacy.risk.risks import Measures, measure
 
 MAX_WORK = 1_500_000_000
 """Nodes and links that the search looks at, all releases and distances together."""

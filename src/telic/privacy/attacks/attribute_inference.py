@@ -12,7 +12,7 @@ from telic.privacy.adversary import Adversary
 from telic.privacy.attacks.score import bootstrap_interval
 from telic.privacy.merged_types import flatten
 from telic.privacy.protected import attribute_codes
-from telic.privacy.risk.look_alikes import farthest
+from telic.privacy.risk.views import farthest
 
 WAYS = {
     "row": "the person's row, or one that looks the same",

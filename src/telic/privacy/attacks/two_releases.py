@@ -11,8 +11,8 @@ from telic.privacy.attacks.auxiliary import Auxiliary, TooManyPairs
 from telic.privacy.attacks.dehin import attack
 from telic.privacy.attacks.score import right, same_ids
 from telic.privacy.merged_types import flatten
-from telic.privacy.risk.look_alikes import farthest
 from telic.privacy.risk.risks import Measures, measure
+from telic.privacy.risk.views import farthest
 
 MAX_PAIRS = 300_000_000
 """Pairs of users that the attack compares at most."""

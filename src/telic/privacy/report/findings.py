@@ -17,8 +17,8 @@ from telic.privacy.attacks.score import Score, bootstrap_interval, right, same_i
 from telic.privacy.merged_types import flatten
 from telic.privacy.protected import sets_to_judge
 from telic.privacy.risk.limits import Limits
-from telic.privacy.risk.look_alikes import farthest
 from telic.privacy.risk.risks import Risk, risks
+from telic.privacy.risk.views import farthest
 
 SECONDS = 300
 """How long the report searches for a release at most."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from telic.privacy.risk.look_alikes import (
+from telic.privacy.risk.views import (
     Neighbourhood,
     add_labelled_hashes,
     add_neighbour_hashes,

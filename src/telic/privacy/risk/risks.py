@@ -14,7 +14,7 @@ from telic.privacy.adversary import Adversary
 from telic.privacy.merged_types import flatten
 from telic.privacy.protected import own_links, sets_to_judge
 from telic.privacy.risk.in_pieces import NeighbourhoodInPieces
-from telic.privacy.risk.look_alikes import (
+from telic.privacy.risk.views import (
     Layer,
     Neighbourhood,
     count_kinds,

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from telic.data.data_sets import labelled_set
 from telic.errors import InputError
 from telic.optim import Problem, make_problem, safe_step, solve
-from telic.optim.result import Record
+from telic.optim.loop import Record
 from telic.simulate.text_corpora import e2006_like, rcv1_like
 
 BLOCKS = 10

@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from telic.errors import InputError
 from telic.optim.admm.defaults import CURVATURE_UP_TO
+from telic.optim.admm.loop import AdmmResult
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
-from telic.optim.admm.result import AdmmResult
 from telic.optim.admm.separable_penalty import separable
 from telic.optim.admm.solve import solve_admm
 from telic.optim.estimators.linear import example_weights, seed_of, validated

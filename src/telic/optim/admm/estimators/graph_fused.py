@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from telic.errors import InputError
 from telic.optim.admm import feature_graphs
 from telic.optim.admm.estimators.generalized_lasso import Fitted, Regressor
-from telic.optim.admm.result import AdmmResult
+from telic.optim.admm.loop import AdmmResult
 from telic.optim.estimators.linear import example_weights, validated
 from telic.optim.losses import Loss
 

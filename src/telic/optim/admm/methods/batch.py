@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from telic.optim.admm.loop import Point
 from telic.optim.admm.method_facts import EVERY_X_STEP, AdmmMethod
 from telic.optim.admm.methods.steps import State, Steps, dual, sweep, x_step
 from telic.optim.admm.problem import AdmmProblem
-from telic.optim.admm.result import Point
 
 
 def batch_admm(problem: AdmmProblem, steps: Steps, state: State) -> Iterator[Point]:

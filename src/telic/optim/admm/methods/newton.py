@@ -9,8 +9,8 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.linalg import splu
 
 from telic.optim.admm.duality_gap import Dual
+from telic.optim.admm.loop import Point
 from telic.optim.admm.problem import AdmmProblem
-from telic.optim.admm.result import Point
 from telic.optim.admm.x_step_metric import gram
 from telic.optim.losses import Huber, Logistic, Loss, SquaredHinge
 

@@ -8,10 +8,10 @@ from scipy import sparse
 from telic.errors import InputError
 from telic.kernels import kernel
 from telic.optim import sampling
+from telic.optim.admm.loop import Point
 from telic.optim.admm.method_facts import AdmmMethod
 from telic.optim.admm.methods.steps import State, Steps, prox, squared_norm
 from telic.optim.admm.problem import AdmmProblem, Constraint
-from telic.optim.admm.result import Point
 from telic.optim.loss_kernels import loss_prox
 from telic.optim.row_products import squares
 from telic.optim.rows import row_add, row_dot, sparse_rows

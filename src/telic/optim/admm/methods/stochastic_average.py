@@ -6,10 +6,10 @@ import numpy as np
 
 from telic.kernels import kernel
 from telic.optim import sampling
+from telic.optim.admm.loop import Point
 from telic.optim.admm.method_facts import AdmmMethod
 from telic.optim.admm.methods.steps import State, Steps, dual, sweep, x_step
 from telic.optim.admm.problem import AdmmProblem
-from telic.optim.admm.result import Point
 from telic.optim.loss_kernels import loss_gradient
 from telic.optim.rows import row_add, row_dot
 

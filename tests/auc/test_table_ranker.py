@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from telic.auc.ranker import Labelled, Ranker, fit_measured
+from telic.auc.table_ranker import Labelled, Ranker, fit_measured
 from telic.errors import InputError
 
 

@@ -13,8 +13,8 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from telic.errors import InputError
 from telic.optim.estimators.linear import Linear, example_weights, validated
+from telic.optim.loop import SolveResult
 from telic.optim.losses import Loss, as_loss
-from telic.optim.result import SolveResult
 from telic.optim.softmax import SoftmaxProblem, make_softmax_problem
 from telic.optim.softmax_newton import SoftmaxResult, solve_softmax
 from telic.optim.solve import check_stop

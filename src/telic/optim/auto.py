@@ -1,0 +1,39 @@
+"""Which method ``auto`` takes, as measured."""
+
+import numpy as np
+
+from telic.optim import row_products
+from telic.optim.methods.gram import LARGEST_D
+from telic.optim.problem import Problem
+
+
+def choose_method(problem: Problem) -> str:
+    """Return the method that ``auto`` takes.
+
+    For groups ``gram`` up to 256 features, or `LARGEST_D` where λ₁ = 0; with more ``prox_newton``,
+    and ``saga`` beyond `LARGEST_D`. Else ``gram`` up to 512. ``prox_newton`` where λ₂ = 0 or the
+    loss has no Lipschitz gradient, and where the solution will be sparse: λ₁ at least 0.07 of the
+    λ₁ that leaves no feature. Otherwise ``sdca`` where its condition number,
+    smoothness · mean ‖x‖² / (n λ₂), is at most 15, or where λ₁ = 0 and there are fewer rows than
+    features; else ``prox_newton``. `docs/optim-auto.md` holds the measurements behind the branches
+    without groups, `docs/optim-paths.md` those of groups.
+    """
+    n, d = problem.design.n, problem.design.d
+    if problem.is_grouped:
+        if d > LARGEST_D:
+            return "saga"
+        return "gram" if d <= 256 or problem.l1 == 0 else "prox_newton"
+    if d <= 512:
+        return "gram"
+    if problem.l2 == 0 or not np.isfinite(problem.loss.smoothness):
+        return "prox_newton"
+    squared = np.empty(n)
+    row_products.squares(problem.design.rows, squared)
+    squared *= problem.mass
+    condition = problem.loss.smoothness * squared.sum() / (n * problem.l2)
+    if not condition <= 15.0 and not (problem.l1 == 0 and n < d):
+        return "prox_newton"
+    z = np.zeros(n)
+    z += problem.best_shift(z)
+    strongest = problem.penalty.dual_norm(-problem.back(problem.slopes(z, out=z)))
+    return "prox_newton" if problem.l1 >= 0.07 * strongest else "sdca"
