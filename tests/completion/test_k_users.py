@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from telic.completion import Completer, fit_files
 from telic.completion.fit.entries import FEWEST
 from telic.completion.fit.lost_by_k import KEPT_BACK, KS, kept, said_by_k
-from telic.completion.fit.sources import read_sources
+from telic.completion.fit.sources import joined_logs, read_sources
 from telic.completion.fit.tenants import GatheredByTenant, name_in
 from telic.completion.learning.relevance import Submissions
 from telic.errors import InputError
@@ -286,3 +286,23 @@ def test_of_a_shared_list_popularity_is_each_tenants_own(tmp_path):
     assert said["by tenant"]["a"]["3"] == (
         "0 phrases, 0.0% of the submissions of named users; lost: 1, 100.0%"
     )
+
+
+def test_a_list_of_a_tenant_without_a_log_is_that_tenants(tmp_path):
+    rows = [("tea", "u", "shop")]
+    box = box_of(rows, tmp_path, "phrase,weight,tenant\nteak,2,pub\nteal,1,\n")
+    assert in_order(box, "te", "pub") == ["teak", "teal"]
+    assert in_order(box, "te", "shop") == ["teal"]
+
+
+def test_a_history_is_spelled_as_the_tenants_own_phrase_is(tmp_path):
+    rows = [("Tea", f"u{i}", "shop") for i in range(3)] * 2 + [("tea", "ada", "shop")]
+    rows += [("TEA", f"u{i}", "club") for i in range(3)] * 2
+    box = box_of(rows, tmp_path)
+    assert box.users["shop:ada"].history == {"Tea": 1.0}
+    assert box.users["club:u0"].history == {"TEA": 2.0}
+
+
+def test_what_takes_no_tenants_refuses_a_log_that_has_them(two_tenants):
+    with pytest.raises(InputError, match="Give each tenant's own log"):
+        joined_logs(read_sources([two_tenants]).logs)
