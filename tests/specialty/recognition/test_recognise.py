@@ -233,6 +233,25 @@ def test_the_interval_is_wilsons_of_as_many_users(right, users):
     assert scored(right / users, users).interval("a") == pytest.approx(tuple(expected))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("users", "apart"), [(5, 0.8), (12, 0.4), (12, 0.8), (30, 0.8)])
+def test_the_interval_holds_the_mean_f1_of_classes_drawn_anew(users, apart):
+    profiles = np.exp(apart * np.random.default_rng(1).normal(size=(4, 40)))
+    profiles /= profiles.sum(axis=1, keepdims=True)
+    labels = np.repeat(["new", "a", "b", "c"], [users, 30, 30, 30])
+    kinds = np.repeat(range(4), [users, 30, 30, 30])
+
+    def recognised(seed):
+        rng = np.random.default_rng(seed)
+        counts = [rng.multinomial(1 + rng.poisson(12), profiles[kind]) for kind in kinds]
+        return recognise(sparse.csr_array(np.stack(counts)), labels, every=False, seed=seed)
+
+    drawn = [recognised(seed) for seed in range(20)]
+    mean = np.mean([one.of("new")[2] for one in drawn])
+    held = [low <= mean <= high for low, high in (one.interval("new") for one in drawn)]
+    assert sum(held) >= 18  # 17 or fewer of 20 at a level of 95 %: 7.5 %; seen are 19 and 20
+
+
 def test_the_width_does_not_tell_how_few_users_a_class_has():
     assert len({scored(0.8, users).interval("a") for users in range(5, 11)}) == 1
     low, high = scored(0.8, 10).interval("a")

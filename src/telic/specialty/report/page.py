@@ -267,7 +267,8 @@ def how_sure(recognition: Recognition) -> str:
     needed, users = users_needed(f1), recognition.support[recognition.classes.index(DE_FACTO)]
     more = f" {needed} users would be needed to know it within ±{WITHIN}." if users < needed else ""
     return (
-        f"By the number of its users, the group's F1 lies in [{low:.2f}, {high:.2f}] (95 %).{more}"
+        f"By the number of its users, the group's F1 lies in [{low:.2f}, {high:.2f}] (a cautious "
+        f"95 % interval).{more}"
     )
 
 
