@@ -60,6 +60,11 @@ def in_turn(repeat: int, calls: dict[str, Callable[[], Any]]) -> dict[str, float
     return {name: statistics.median(each) for name, each in times.items()}
 
 
+def geometric_mean(rows: Iterable[Sequence[str]]) -> float:
+    """Of the ratios, which rows end with."""
+    return statistics.geometric_mean(float(row[-1]) for row in rows)
+
+
 def grid(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table in Markdown, whose rows are shown as they come."""
     return "".join(f"{line}\n" for line in _lines(columns, rows))

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge
 
-from benchmarks.form import Run, grid
+from benchmarks.form import Run, geometric_mean, grid
 from telic.data.data_sets import labelled_set
 from telic.optim import ElasticNetClassifier, ElasticNetRegressor, minimize
 
@@ -233,11 +233,6 @@ def everyday_rows(half: str, run: Run) -> list[list[str]]:
         for problem in problems(half)
     ]
     return sorted(rows, key=lambda line: -float(line[-1]))
-
-
-def geometric_mean(rows: list[list[str]]) -> float:
-    """Of the ratios."""
-    return float(np.exp(np.mean([np.log(float(row[-1])) for row in rows])))
 
 
 HEAD = ("work", "set", "shape", "telic, ms", "fastest rival", "its, ms", "ratio")
