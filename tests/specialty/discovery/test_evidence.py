@@ -1,4 +1,5 @@
 import json
+from fractions import Fraction
 from math import comb, sqrt
 
 import numpy as np
@@ -45,7 +46,7 @@ def tail(here, members, total, coded):
         comb(total, i) * comb(coded - total, members - i)
         for i in range(here, min(total, members) + 1)
     )
-    return ways / comb(coded, members)
+    return Fraction(ways, comb(coded, members))
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c", ""]), min_size=8, max_size=40), st.data())
@@ -59,7 +60,7 @@ def test_naming_by_its_definition(declared, data):
     for code in set(own):
         here, total = own.count(code), coded.count(code)
         chance = tail(here, len(own), total, len(coded)) * len(set(own))
-        named = chance <= LEVEL and here >= max(CODES_USERS * total, DECLARE_IT * len(own), 2)
+        named = chance <= Fraction(str(LEVEL)) and here >= max(CODES_USERS * total, DECLARE_IT * len(own), 2)
         passes[code] = (named, 2 * here / (total + len(users)))
     code, named = over_represented(taxonomy, users)
     if not own:
@@ -76,6 +77,7 @@ def test_naming_by_its_definition(declared, data):
         (["a"] * 2, ["a"] + ["b"] * 5, False),  # 2 of 3 by chance: 3/28
         (["a"] * 2 + ["b"], ["c"] * 9, False),  # 1/22, but two codes were tried
         (["a"] * 2, ["c"] * 9, True),
+        (["a"] * 3, ["b"] * 3, True),  # 1/20, which is the level
         (["a"] * 6, ["a"] * 18 + ["b"] * 80, True),
         (["a"] * 6, ["a"] * 19 + ["b"] * 80, False),  # over-represented, but 6 of 25 users
         (["a"] * 5 + ["c"] * 10, ["b"] * 80 + ["c"] * 41, True),

@@ -113,7 +113,8 @@ def over_represented(
     coded = taxonomy[taxonomy != ""]
     total = np.array([(coded == code).sum() for code in codes])
     chance = hypergeom.sf(here - 1, len(coded), total, here.sum())
-    names = (chance * len(codes) <= LEVEL) & (here >= LEAST_DECLARING)
+    # A chance that is the level itself, such as 1/20, comes with rounding.
+    names = (chance * len(codes) <= LEVEL * (1 + 1e-9)) & (here >= LEAST_DECLARING)
     names &= (here >= CODES_USERS * everywhere) & (here >= DECLARE_IT * here.sum())
     f1 = 2 * here / (everywhere + len(users))
     best = int(np.argmax(np.where(names, f1 + 1, f1)))
