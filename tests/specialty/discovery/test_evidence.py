@@ -60,7 +60,9 @@ def test_naming_by_its_definition(declared, data):
     for code in set(own):
         here, total = own.count(code), coded.count(code)
         chance = tail(here, len(own), total, len(coded)) * len(set(own))
-        named = chance <= Fraction(str(LEVEL)) and here >= max(CODES_USERS * total, DECLARE_IT * len(own), 2)
+        named = chance <= Fraction(str(LEVEL)) and here >= max(
+            CODES_USERS * total, DECLARE_IT * len(own), 2
+        )
         passes[code] = (named, 2 * here / (total + len(users)))
     code, named = over_represented(taxonomy, users)
     if not own:
