@@ -318,8 +318,8 @@ def test_a_damaged_model_and_an_unknown_kind_of_model_are_named(replay, tmp_path
     with pytest.raises(InputError, match="'magic'"):
         fit_completer(replay, model="magic")
     fit_completer(replay).save(tmp_path / "model")
-    (tmp_path / "model" / "index.weights.npy").write_bytes(b"")
-    with pytest.raises(ModelError, match=r"index\.weights\.npy"):
+    (tmp_path / "model" / "index.weight_values.npy").write_bytes(b"")
+    with pytest.raises(ModelError, match=r"index\.weight_values\.npy"):
         Completer.load(tmp_path / "model")
 
 
@@ -363,7 +363,7 @@ def served(completer, user, typed, *, after=lambda *parts: parts):
     """
     seen, listed = [], []
     phrases = completer.index.phrases(range(len(completer.index)))
-    shared = dict(zip(phrases, completer.index.weights.tolist(), strict=True))
+    shared = dict(zip(phrases, completer.index.weights_of().tolist(), strict=True))
     factor = completer.relevance.factors[1]
     for prefixes, query in typed:
         history, previous = dict(user.history), user.previous

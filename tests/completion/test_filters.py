@@ -39,7 +39,7 @@ def test_the_best_that_pass_a_filter_by_definition(rows, where, boost, prefix, k
         if not fold(index.phrase(id)).startswith(fold(prefix)):
             continue
         factors = [boost.get(name, {}).get(values[name], 1.0) for name in names]
-        score = index.weights[id] + 0.5 * np.log(factors).sum()
+        score = index.weights_of(id) + 0.5 * np.log(factors).sum()
         text = index.phrase(id)
         best[text] = max(best.get(text, -np.inf), score)
     ids, found = through.top(prefix, k)

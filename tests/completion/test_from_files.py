@@ -267,7 +267,7 @@ def test_two_composition_logs_are_joined(make_table, tmp_path):
     pq.write_table(table.slice(0, 20), first)
     pq.write_table(table.slice(20), second)
     one, two = fit_files(whole, min_users=1), fit_files(first, second, min_users=1)
-    np.testing.assert_array_equal(one.index.weights, two.index.weights)
+    np.testing.assert_array_equal(one.index.weights_of(), two.index.weights_of())
     assert {u: s.history for u, s in one.users.items()} == {
         u: s.history for u, s in two.users.items()
     }

@@ -149,7 +149,7 @@ def test_popularity_is_each_tenants_own(two_tenants):
     for tenant in ("shop", "club"):
         every = np.arange(len(index))
         for i in np.flatnonzero(contexts.allowed(contexts.wanted({"tenant": tenant}), every)):
-            weights[index.phrase(int(i)), tenant] = index.weights[i]
+            weights[index.phrase(int(i)), tenant] = index.weights_of(i)
     assert weights["teapot", "club"] > weights["tea", "club"] == weights["tea", "shop"]
 
 

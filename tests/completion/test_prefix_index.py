@@ -67,7 +67,7 @@ def test_the_index_equals_brute_force(entries, prefixes, k, hot_top, hot_range):
     index = build(entries, hot_top=hot_top, hot_range=hot_range)
     assert len(index) == len(brute.phrases)
     assert index.phrases(range(len(index))) == brute.phrases
-    assert index.weights.tolist() == brute.weights
+    assert index.weights_of().tolist() == brute.weights
     assert [index.find(phrase) for phrase in brute.phrases] == list(range(len(index)))
     for prefix in ["", *prefixes, *(phrase[:2] for phrase, _ in entries)]:
         lo, hi = index.range(prefix)
@@ -107,7 +107,7 @@ def test_any_range_of_ids_can_be_asked(thousands):
     phrases = sorted({phrase for phrase, _ in thousands})
     index = PrefixIndex.build(phrases, rng.random(len(phrases)) < 0.01)
     for lo, hi in np.sort(rng.integers(0, len(index) + 1, (200, 2))):
-        expected = lo + np.lexsort((np.arange(lo, hi), -index.weights[lo:hi]))[:7]
+        expected = lo + np.lexsort((np.arange(lo, hi), -index.weights_of(slice(lo, hi))))[:7]
         np.testing.assert_array_equal(index.top_in_range(lo, hi, 7), expected)
 
 
@@ -121,8 +121,9 @@ def test_every_large_range_is_precomputed_once(thousands):
 
 def test_the_folded_texts_are_in_the_arrays():
     index = PrefixIndex.build(["São", "Rome", "sao"], [1, 2, 3])
-    parts = zip(index.folded_offsets[:-1], index.folded_offsets[1:], strict=True)
-    assert [index.folded_bytes[a:b].tobytes() for a, b in parts] == [b"rome", b"sao", b"sao"]
+    assert [index.folded(id) for id in range(3)] == [b"rome", b"sao", b"sao"]
+    text, offsets = index.all_folded()
+    assert (text.tobytes(), offsets.tolist()) == (b"romesaosao", [0, 4, 7, 10])
     assert index.phrases([0, 1, 2]) == ["Rome", "São", "sao"]
 
 
@@ -131,7 +132,7 @@ def test_the_caller_cannot_change_the_index():
     index.top("", 1)[0] = 0
     assert index.top("", 1).tolist() == [1]
     with pytest.raises(ValueError, match="read-only"):
-        index.weights[0] = 9
+        index.weight_numbers[0] = 9
 
 
 @pytest.mark.parametrize("phrases", [["São Paulo", "sao paulo", "서울", "New York"], ["a"], []])
@@ -139,7 +140,7 @@ def test_a_saved_index_comes_back_mapped(phrases, tmp_path):
     index = PrefixIndex.build(phrases, range(len(phrases)), hot_range=2, hot_top=2)
     index.save(tmp_path / "index")
     again = PrefixIndex.load(tmp_path / "index")
-    owner = again.folded_offsets
+    owner = again.front_coded
     while isinstance(owner, np.ndarray):
         owner = owner.base
     assert isinstance(owner, mmap.mmap)
@@ -150,8 +151,8 @@ def test_a_saved_index_comes_back_mapped(phrases, tmp_path):
 
 def test_a_damaged_index_is_named(tmp_path):
     PrefixIndex.build(["a"], [1]).save(tmp_path / "index")
-    (tmp_path / "index" / "weights.npy").write_bytes(b"")
-    with pytest.raises(ModelError, match=r"weights\.npy: .*does not match the hash"):
+    (tmp_path / "index" / "index.weight_values.npy").write_bytes(b"")
+    with pytest.raises(ModelError, match=r"index\.weight_values\.npy: .*does not match the hash"):
         PrefixIndex.load(tmp_path / "index")
 
 
@@ -159,7 +160,7 @@ def test_a_damaged_index_is_named(tmp_path):
 def test_phrases_may_come_as_arrays(pack):
     index = PrefixIndex.build(pack(["b", "a", "b"]), pa.array([1, 2, 3]))
     assert index.phrases(index.top("")) == ["b", "a"]
-    assert index.weights.tolist() == [2, 4]
+    assert index.weights_of().tolist() == [2, 4]
 
 
 @pytest.mark.parametrize(

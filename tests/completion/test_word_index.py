@@ -66,7 +66,7 @@ class BruteForce:
                 costs = [cost for cost in costs if cost is not None]
                 total = None if not costs or total is None else total + min(costs)
             if tokens and total is not None and self.allowed[id] and not skip[0] <= id < skip[1]:
-                found.append((-(self.index.weights[id] - unit * HALF_EDIT * total), id))
+                found.append((-(self.index.weights_of(id) - unit * HALF_EDIT * total), id))
         return [(id, -score) for score, id in sorted(found)[:k]]
 
 

@@ -1,7 +1,7 @@
 """A fitted search box: what to suggest now, why, and what it learns from each submission."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -264,7 +264,7 @@ class Completer:
         }
         if self.phones:
             arrays |= self.phones.arrays()
-        mapped = {f"index.{f.name}": getattr(self.index, f.name) for f in fields(self.index)}
+        mapped = self.index.arrays()
         if self.records:
             mapped |= self.records.arrays()
         if self.words:
@@ -286,7 +286,7 @@ class Completer:
         meta, arrays = load_model(folder, kind=KIND)
         if "schedule" not in meta:
             raise ModelError(f"{folder}: says not how it learns, as older models. Fit it again.")
-        index = PrefixIndex(**{f.name: arrays[f"index.{f.name}"] for f in fields(PrefixIndex)})
+        index = PrefixIndex.stored(arrays, folder)
         relevance = meta["relevance"] | {"deviations": tuple(meta["relevance"]["deviations"])}
         states = [
             UserState.from_json(state | {"weights": weights})
@@ -328,7 +328,8 @@ class Completer:
 
     def denying(self, deny: DenyList) -> Self:
         """Return a completer that never suggests what a list denies."""
-        denied = {i for i in range(len(self.index)) if deny.denies(self.index.phrase(i))}
+        phrases = self.index.phrases(range(len(self.index)))
+        denied = {i for i, phrase in enumerate(phrases) if deny.denies(phrase)}
         users = {
             name: replace(
                 user,

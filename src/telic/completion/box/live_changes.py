@@ -125,7 +125,7 @@ class Live:
     def weight(self, number: int) -> float:
         """Return the weight of a number now."""
         changed = self.weights.get(number)
-        return float(self.index.weights[number]) if changed is None else changed
+        return float(self.index.weights_of(number)) if changed is None else changed
 
     def text(self, number: int) -> str:
         """Return an added phrase."""

@@ -103,7 +103,7 @@ def own_relevance(
     ids = completer.catalogued(np.array(numbers, np.int64))
     shared = np.full(len(ids), relevance.unlearned or 0.0)
     there = ids >= 0
-    shared[there] = through.boosted(ids[there]) if through else index.weights[ids[there]]
+    shared[there] = through.boosted(ids[there]) if through else index.weights_of(ids[there])
     changed = completer.live.weights
     for i, number in enumerate(numbers if changed else ()):
         shared[i] = changed.get(number, shared[i])

@@ -167,10 +167,10 @@ class Filter:
             weights = self.boosted(ids)
             order = np.lexsort((ids, -weights))
             ids, weights = ids[order], weights[order]
-            texts = [self._index.phrase(id) for id in ids.tolist()]
+            texts = self._index.phrases(ids)
             new = sorted({text: i for i, text in reversed(list(enumerate(texts)))}.values())
             unseen = [
-                self._index.weights[found[-1]] + added
+                self._index.weights_of(found[-1]) + added
                 for found, (_, added) in zip(asked, self._asked, strict=True)
                 if len(found) == many
             ]
@@ -180,7 +180,7 @@ class Filter:
 
     def boosted(self, ids: np.ndarray) -> np.ndarray:
         """Return the weights of phrases with what the boosts add."""
-        weights = self._index.weights[ids]
+        weights = self._index.weights_of(ids)
         if not self._boost:
             return weights
         return weights + self._unit * self.contexts.boosts(ids, self._boost)
@@ -203,7 +203,7 @@ class Filter:
         if len(found) >= k or len(first) == hi - lo:
             return found[:k]
         out = np.empty(k, np.int64)
-        used = fill_top_where(index.weights, codes, self.wanted, boosted, lo, hi, out)
+        used = fill_top_where(index.weight_numbers, codes, self.wanted, boosted, lo, hi, out)
         return out[:used]
 
 

@@ -1,7 +1,10 @@
 """The prefix index: the heaviest phrases that start with what has been typed."""
 
-from collections.abc import Iterable, Sequence
+import builtins
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -11,8 +14,10 @@ import pyarrow.compute as pc
 
 from telic.completion.engine import prefix_kernels as kernels
 from telic.completion.engine.folding import checked_form, encoded_prefix
+from telic.completion.engine.front_coding import compact, gather, pack, prefix_range, unpack
+from telic.completion.engine.spelling import GIVEN, fill_kinds, spelled
 from telic.data import load_model, save_model
-from telic.errors import InputError
+from telic.errors import InputError, ModelError
 
 _KIND = "prefix-index"
 
@@ -38,19 +43,25 @@ class PrefixIndex:
     over blocks of 64 weights finds the heaviest id of an interval, and a heap over the intervals
     between the ids already taken finds the next ones.
 
+    Nothing is rounded, yet a phrase takes about 16 bytes: a folded form is kept as what differs
+    from the one before, a spelling mostly as the rule by which letters are capitals, and a weight
+    as its number among the distinct weights.
+
     Make one with `build` or `load`. All arrays are read-only.
 
     Attributes
     ----------
-    folded_bytes : array of uint8
-        The folded phrases in order of id, one after the other.
-    folded_offsets : array of int32 or int64, shape (n + 1,)
-        Folded phrase i is ``folded_bytes[folded_offsets[i]:folded_offsets[i + 1]]``.
-    spelling_bytes, spelling_offsets : arrays of uint8 and int32 or int64
-        The original spellings in the same layout; empty where it equals the folded form.
-    weights : array of float64, shape (n,)
-        Weight of each phrase, at least 0.
-    block_maxima : array of int64, shape (levels, blocks)
+    front_coded, front_starts : arrays of uint8 and int32 or int64
+        The folded phrases in order of id: see `telic.completion.engine.front_coding`.
+    spelling_kinds : array of uint8, shape (n,)
+        How each phrase is spelled: see `telic.completion.engine.spelling`.
+    given_ids, given_spellings, given_offsets : arrays of int32 or int64, uint8, int32 or int64
+        The ids that no rule spells, ascending, and their spellings' bytes and offsets.
+    weight_numbers : array of uint16 or uint32, shape (n,)
+        Weight i is ``weight_values[weight_numbers[i]]``, at least 0; see `weights_of`.
+    weight_values : array of float64
+        The distinct weights, ascending, so that numbers compare as weights do.
+    block_maxima : array of int32 or int64, shape (levels, blocks)
         Entry (j, b) is the first heaviest id in the blocks b to b + 2**j - 1.
     hot_ranges : array of int64, shape (h, 2)
         The large ranges of ids that prefixes have, sorted.
@@ -68,11 +79,14 @@ class PrefixIndex:
     ((0, 1), 3, 4)
     """
 
-    folded_bytes: np.ndarray
-    folded_offsets: np.ndarray
-    spelling_bytes: np.ndarray
-    spelling_offsets: np.ndarray
-    weights: np.ndarray
+    front_coded: np.ndarray
+    front_starts: np.ndarray
+    spelling_kinds: np.ndarray
+    given_ids: np.ndarray
+    given_spellings: np.ndarray
+    given_offsets: np.ndarray
+    weight_numbers: np.ndarray
+    weight_values: np.ndarray
     block_maxima: np.ndarray
     hot_ranges: np.ndarray
     hot_ids: np.ndarray
@@ -149,36 +163,37 @@ class PrefixIndex:
         values = _checked_weights(weights)
         if len(phrases) != len(values):
             raise InputError(f"{len(phrases)} phrases but {len(values)} weights: one for each.")
-        spelled, folded = _encoded_phrases(phrases)
+        spellings, folded = _encoded_phrases(phrases)
         apart = np.zeros(len(values), np.int64) if apart is None else np.asarray(apart, np.int64)
-        table = pa.table({"folded": folded, "spelled": spelled, "apart": apart})
+        table = pa.table({"folded": folded, "spelling": spellings, "apart": apart})
         order = pc.sort_indices(
             table, sort_keys=[(name, "ascending") for name in table.schema.names]
         )
-        spelled, folded = spelled.take(order), folded.take(order)
+        spellings, folded = spellings.take(order), folded.take(order)
         given = order.to_numpy().astype(np.int64)
         values, apart = values[given], apart[given]
 
-        new = pc.not_equal(spelled[1:], spelled[:-1]).to_numpy(zero_copy_only=False)
+        new = pc.not_equal(spellings[1:], spellings[:-1]).to_numpy(zero_copy_only=False)
         first = np.flatnonzero(np.append(True, new | (apart[1:] != apart[:-1]))[: len(values)])
-        spelled, folded = spelled.take(pa.array(first)), folded.take(pa.array(first))
+        spellings, folded = spellings.take(pa.array(first)), folded.take(pa.array(first))
         with np.errstate(over="ignore"):
             values = np.add.reduceat(values, first) if len(first) else values
         if not np.isfinite(values).all():
-            phrase = spelled[int(np.argmin(np.isfinite(values)))].as_py().decode()
+            phrase = spellings[int(np.argmin(np.isfinite(values)))].as_py().decode()
             raise InputError(f"the weights of phrase {phrase!r} sum to infinity: scale them down.")
-
-        spelled = pc.if_else(pc.equal(spelled, folded), pa.scalar(b"", spelled.type), spelled)
-        values.flags.writeable = False
+        text, offsets = _bytes_and_offsets(folded)
+        weight_values, numbers = np.unique(values, return_inverse=True)
+        numbers = numbers.astype(np.uint16 if len(weight_values) <= 2**16 else np.uint32)
         index = cls(
-            *_bytes_and_offsets(folded),
-            *_bytes_and_offsets(spelled),
-            weights=values,
-            block_maxima=block_maxima(values),
+            *pack(text, offsets),
+            *_packed_spellings(text, offsets, spellings),
+            weight_numbers=numbers,
+            weight_values=weight_values,
+            block_maxima=block_maxima(numbers),
             hot_ranges=np.empty((0, 2), np.int64),
             hot_ids=np.empty((0, hot_top), np.int64),
         )
-        hot_ranges = index._large_ranges(max(hot_range, hot_top))
+        hot_ranges = _large_ranges(text, offsets, max(hot_range, hot_top))
         hot_ids = np.empty((len(hot_ranges), hot_top), np.int64)
         for row, (lo, hi) in enumerate(hot_ranges):
             hot_ids[row] = index.top_in_range(lo, hi, hot_top)
@@ -186,17 +201,36 @@ class PrefixIndex:
 
     def save(self, folder: str | Path) -> None:
         """Write the index to a model folder; see `telic.data.save_model`."""
-        mapped = {field.name: getattr(self, field.name) for field in fields(self)}
         meta = {"phrases": len(self), "hot_top": self.hot_ids.shape[1]}
-        save_model(folder, kind=_KIND, meta=meta, arrays={}, mapped=mapped)
+        save_model(folder, kind=_KIND, meta=meta, arrays={}, mapped=self.arrays())
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """Memory-map an index that `save` wrote; see `telic.data.load_model`."""
-        return cls(**load_model(folder, kind=_KIND).arrays)
+        return cls.stored(load_model(folder, kind=_KIND).arrays, folder)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return what a model folder keeps."""
+        return {f"index.{field.name}": getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def stored(cls, arrays: Mapping[str, np.ndarray], folder: str | Path) -> Self:
+        """Read back what `arrays` gave; ModelError if an older version wrote the folder."""
+        if "index.front_coded" not in arrays:
+            raise ModelError(f"{folder}: its index is an older version's. Fit it again.")
+        return cls(**{field.name: arrays[f"index.{field.name}"] for field in fields(cls)})
 
     def __len__(self) -> int:
-        return len(self.weights)
+        return len(self.weight_numbers)
+
+    @property
+    def strings(self) -> tuple[np.ndarray, np.ndarray]:
+        """The folded phrases, as the kernels take them."""
+        return self.front_coded, self.front_starts
+
+    def weights_of(self, ids: np.ndarray | int | slice = slice(None)) -> np.ndarray:
+        """Return the weights of some ids, by default of all: float64, at least 0."""
+        return self.weight_values[self.weight_numbers[ids]]
 
     def range(self, prefix: str) -> tuple[int, int]:
         """Give the half-open range of ids whose folded phrase starts with the folded prefix.
@@ -204,7 +238,7 @@ class PrefixIndex:
         Where nothing does, both ends are equal. The empty prefix has all ids.
         """
         key = np.frombuffer(encoded_prefix(prefix), np.uint8)
-        lo, hi = kernels.prefix_range(self.folded_bytes, self.folded_offsets, key)
+        lo, hi = prefix_range(self.strings, len(self), key)
         return int(lo), int(hi)
 
     def ranges(self, prefixes: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -214,7 +248,7 @@ class PrefixIndex:
         np.cumsum([len(key) for key in keys], out=offsets[1:])
         lo, hi = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
         joined = np.frombuffer(b"".join(keys), np.uint8)
-        kernels.prefix_ranges(self.folded_bytes, self.folded_offsets, joined, offsets, lo, hi)
+        kernels.prefix_ranges(self.strings, len(self), joined, offsets, lo, hi)
         return lo, hi
 
     def top(self, prefix: str, k: int = 10) -> np.ndarray:
@@ -238,13 +272,10 @@ class PrefixIndex:
         """Do as `top` for a prefix that is folded and encoded; give weights beside the ids."""
         ids, weights = np.empty(k, np.int64), np.empty(k)
         count = kernels.top_of_prefix(
-            self.folded_bytes,
-            self.folded_offsets,
+            self.strings,
             np.frombuffer(folded, np.uint8),
-            self.weights,
-            self.block_maxima,
-            self.hot_ranges,
-            self.hot_ids,
+            (self.weight_numbers, self.weight_values, self.block_maxima),
+            (self.hot_ranges, self.hot_ids),
             ids,
             weights,
         )
@@ -266,21 +297,32 @@ class PrefixIndex:
             if row >= 0:
                 return self.hot_ids[row, :k].copy()
         ids = np.empty(k, np.int64)
-        kernels.fill_top(self.weights, self.block_maxima, lo, hi, ids)
+        kernels.fill_top(self.weight_numbers, self.block_maxima, lo, hi, ids)
         return ids
 
     def phrase(self, id: int) -> str:
         """Give the original spelling of a phrase; IndexError unless ``0 <= id < len(self)``."""
-        if not 0 <= id < len(self):
-            raise IndexError(f"no phrase has id {id}: ids go from 0 to {len(self) - 1}.")
-        spelled = self.spelling_bytes[self.spelling_offsets[id] : self.spelling_offsets[id + 1]]
-        if not len(spelled):
-            spelled = self.folded_bytes[self.folded_offsets[id] : self.folded_offsets[id + 1]]
-        return spelled.tobytes().decode()
+        return self.phrases([id])[0]
 
     def phrases(self, ids: Iterable[int]) -> list[str]:
-        """Give the original spellings of several phrases."""
-        return [self.phrase(id) for id in ids]
+        """Give the original spellings of several phrases; IndexError as `phrase`."""
+        wanted = self._checked(ids)
+        given = self.given_ids, self.given_spellings, self.given_offsets
+        text, offsets = spelled(self.strings, self.spelling_kinds, given, wanted)
+        text = text.tobytes()
+        return [text[start:end].decode() for start, end in pairwise(offsets.tolist())]
+
+    def folded(self, id: int) -> bytes:
+        """Give the folded form of a phrase, in UTF-8; IndexError as `phrase`."""
+        return self.folded_texts([id])[0].tobytes()
+
+    def folded_texts(self, ids: Iterable[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Give the folded forms of several phrases, in UTF-8, one after the other, and offsets."""
+        return gather(self.strings, self._checked(ids))
+
+    def all_folded(self) -> tuple[np.ndarray, np.ndarray]:
+        """Give all folded forms as `folded_texts` does: for a large index, much memory."""
+        return unpack(self.front_coded, len(self))
 
     def find(self, phrase: str) -> int:
         """Give the id of a phrase in exactly this spelling, or -1."""
@@ -289,39 +331,46 @@ class PrefixIndex:
 
     def place(self, phrase: str) -> "Place":
         """Tell where a phrase, in exactly this spelling, stands among the ids or would."""
-        key = encoded_prefix(phrase)
-        at, there = kernels.place(
-            self.folded_bytes,
-            self.folded_offsets,
-            self.spelling_bytes,
-            self.spelling_offsets,
-            np.frombuffer(key, np.uint8),
-            np.frombuffer(phrase.encode(errors="surrogatepass"), np.uint8),
-        )
-        return Place(at, there, key)
+        key, spelling = encoded_prefix(phrase), phrase.encode(errors="surrogatepass")
+        alike = self._alike(key)
+        at = alike.start + bisect_left(alike, spelling, key=lambda id: self.phrase(id).encode())
+        return Place(at, at < alike.stop and self.phrase(at) == phrase, key)
 
     def alike(self, phrase: str) -> list[int]:
         """Give the ids whose phrases fold as this one does."""
-        key = encoded_prefix(phrase)
-        lo, hi = kernels.prefix_range(
-            self.folded_bytes, self.folded_offsets, np.frombuffer(key, np.uint8)
+        return list(self._alike(encoded_prefix(phrase)))
+
+    def _alike(self, key: bytes) -> builtins.range:
+        return builtins.range(
+            *kernels.range_of(self.strings, len(self), np.frombuffer(key, np.uint8))
         )
-        found = []
-        while lo < hi and self.folded(int(lo)) == key:
-            found.append(int(lo))
-            lo += 1
-        return found
 
-    def folded(self, id: int) -> bytes:
-        """Give the folded form of a phrase, in UTF-8."""
-        return self.folded_bytes[self.folded_offsets[id] : self.folded_offsets[id + 1]].tobytes()
+    def _checked(self, ids: Iterable[int]) -> np.ndarray:
+        """Return ids as an array: the kernels look at no bounds."""
+        wanted = np.fromiter(ids, np.int64) if not isinstance(ids, np.ndarray | list) else ids
+        wanted = np.asarray(wanted, np.int64)
+        for id in wanted:
+            if not 0 <= id < len(self):
+                raise IndexError(f"no phrase has id {id}: ids go from 0 to {len(self) - 1}.")
+        return wanted
 
-    def _large_ranges(self, smallest: int) -> np.ndarray:
-        none = np.empty((0, 2), np.int64)
-        text, offsets = self.folded_bytes, self.folded_offsets
-        ranges = np.empty((kernels.large_ranges(text, offsets, smallest, none), 2), np.int64)
-        kernels.large_ranges(text, offsets, smallest, ranges)
-        return np.unique(ranges, axis=0)
+
+def _large_ranges(text: np.ndarray, offsets: np.ndarray, smallest: int) -> np.ndarray:
+    none = np.empty((0, 2), np.int64)
+    ranges = np.empty((kernels.large_ranges(text, offsets, smallest, none), 2), np.int64)
+    kernels.large_ranges(text, offsets, smallest, ranges)
+    return np.unique(ranges, axis=0)
+
+
+def _packed_spellings(
+    text: np.ndarray, offsets: np.ndarray, spellings: pa.Array
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return kinds, ids that no rule spells, their spellings' bytes and offsets."""
+    kinds = np.empty(len(spellings), np.uint8)
+    fill_kinds(text, offsets, *_bytes_and_offsets(spellings), kinds)
+    ids = np.flatnonzero(kinds == GIVEN)
+    given, ends = _bytes_and_offsets(spellings.take(pa.array(ids)))
+    return kinds, compact(ids) if len(ids) else ids.astype(np.int32), given, compact(ends)
 
 
 def _encoded_phrases(phrases: Iterable) -> tuple[pa.Array, pa.Array]:
@@ -336,22 +385,18 @@ def _encoded_phrases(phrases: Iterable) -> tuple[pa.Array, pa.Array]:
 
 
 def _bytes_and_offsets(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    _, offsets, content = array.buffers()
     if not len(array):
-        return np.empty(0, np.uint8), np.zeros(1, np.int32)
+        return np.empty(0, np.uint8), np.zeros(1, np.int64)
+    _, offsets, content = array.buffers()
     ends = np.frombuffer(offsets, np.int64)[: len(array) + 1]
-    return np.frombuffer(content, np.uint8)[: ends[-1]], compact(ends)
-
-
-def compact(offsets: np.ndarray) -> np.ndarray:
-    """Give ascending offsets in 32 bits, if the last fits."""
-    return offsets.astype(np.int32) if offsets[-1] < 2**31 else offsets
+    return np.frombuffer(content, np.uint8)[: ends[-1]], ends
 
 
 def block_maxima(weights: np.ndarray) -> np.ndarray:
     """Give the table of range maxima that `PrefixIndex.block_maxima` describes."""
     n_blocks = -(-len(weights) // kernels.BLOCK)
-    maxima = np.zeros((max(1, n_blocks.bit_length()), n_blocks), np.int64)
+    kind = np.int32 if len(weights) < 2**31 else np.int64
+    maxima = np.zeros((max(1, n_blocks.bit_length()), n_blocks), kind)
     kernels.fill_block_maxima(weights, maxima)
     return maxima
 

@@ -7,6 +7,7 @@ import heapq
 
 import numpy as np
 
+from telic.completion.engine.front_coding import common_prefix, gather, prefix_range
 from telic.kernels import kernel
 
 BLOCK = 64
@@ -14,83 +15,24 @@ BLOCK = 64
 
 
 @kernel
-def _compare(text, offsets, i, prefix):
-    """Order of string i, cut to the prefix's length, against the prefix: -1, 0 or 1."""
-    start = offsets[i]
-    length = min(len(prefix), offsets[i + 1] - start)
-    for p in range(length):
-        if text[start + p] != prefix[p]:
-            return -1 if text[start + p] < prefix[p] else 1
-    return 0 if length == len(prefix) else -1
-
-
-@kernel
-def _first(text, offsets, prefix, lo, least):
-    """First id from lo on whose order against the prefix is at least `least`."""
-    hi = len(offsets) - 1
-    while lo < hi:
-        middle = (lo + hi) // 2
-        if _compare(text, offsets, middle, prefix) < least:
-            lo = middle + 1
-        else:
-            hi = middle
-    return lo
-
-
-@kernel
-def prefix_range(text, offsets, prefix):
-    """Ids of the strings that start with the prefix."""
-    lo = _first(text, offsets, prefix, 0, 0)
-    return lo, _first(text, offsets, prefix, lo, 1)
-
-
-@kernel
-def _ordered(text, start, end, other):
-    """Order of text[start:end] against another string: -1, 0 or 1."""
-    for p in range(min(end - start, len(other))):
-        if text[start + p] != other[p]:
-            return -1 if text[start + p] < other[p] else 1
-    return (end - start > len(other)) - (end - start < len(other))
-
-
-@kernel
-def place(folded, folded_offsets, spelling, spelling_offsets, key, spelled):
-    """First id that does not precede a phrase, and whether it is that phrase.
-
-    Ids are ordered by folded form, then by spelling, which is empty where it is the folded form.
-    """
-    lo, hi = 0, len(folded_offsets) - 1
-    while lo < hi:
-        middle = (lo + hi) // 2
-        order = _order_of_phrase(
-            folded, folded_offsets, spelling, spelling_offsets, middle, key, spelled
-        )
-        if order == 0:
-            return middle, True
-        if order < 0:
-            lo = middle + 1
-        else:
-            hi = middle
-    return lo, False
-
-
-@kernel
-def _order_of_phrase(folded, folded_offsets, spelling, spelling_offsets, i, key, spelled):
-    """Order of phrase i against another: -1, 0 or 1."""
-    order = _ordered(folded, folded_offsets[i], folded_offsets[i + 1], key)
-    if order != 0:
-        return order
-    if spelling_offsets[i] == spelling_offsets[i + 1]:
-        return _ordered(folded, folded_offsets[i], folded_offsets[i + 1], spelled)
-    return _ordered(spelling, spelling_offsets[i], spelling_offsets[i + 1], spelled)
-
-
-@kernel
-def prefix_ranges(text, offsets, prefixes, prefix_offsets, lo, hi):
+def prefix_ranges(strings, n, prefixes, prefix_offsets, lo, hi):
     """Fill lo and hi with the range of each prefix in a table of prefixes."""
     for q in range(len(lo)):
         prefix = prefixes[prefix_offsets[q] : prefix_offsets[q + 1]]
-        lo[q], hi[q] = prefix_range(text, offsets, prefix)
+        lo[q], hi[q] = prefix_range(strings, n, prefix)
+
+
+@kernel
+def range_of(strings, n, text):
+    """Range of the strings, n in all, that equal a text; empty, where it would stand, if none."""
+    lo, end = prefix_range(strings, n, text)
+    hi, length = lo, len(text)  # of those that start with the text, the text itself comes first
+    while hi < end:
+        _, offsets = gather(strings, np.array([hi]))
+        if offsets[1] != length:
+            break
+        hi += 1
+    return lo, hi
 
 
 @kernel
@@ -139,14 +81,14 @@ def fill_top(weights, maxima, lo, hi, out):
         return
     # Each interval on the heap waits with its heaviest id; taking that id splits the interval.
     best = _heaviest(weights, maxima, lo, hi)
-    heap = [(-weights[best], best, lo, hi)]
+    heap = [(-np.int64(weights[best]), best, lo, hi)]
     for rank in range(len(out)):
         _, best, lo, hi = heapq.heappop(heap)
         out[rank] = best
         for left, right in ((lo, best), (best + 1, hi)):
             if left < right:
                 candidate = _heaviest(weights, maxima, left, right)
-                heapq.heappush(heap, (-weights[candidate], candidate, left, right))
+                heapq.heappush(heap, (-np.int64(weights[candidate]), candidate, left, right))
 
 
 @kernel
@@ -165,17 +107,19 @@ def find_range(ranges, lo, hi):
 
 
 @kernel
-def top_of_prefix(text, offsets, prefix, weights, maxima, hot_ranges, hot_ids, ids, found):
+def top_of_prefix(strings, prefix, weights, hot, ids, found):
     """Fill ids, and found with their weights, with the heaviest that start with a prefix; count."""
-    lo, hi = prefix_range(text, offsets, prefix)
+    numbers, values, maxima = weights
+    hot_ranges, hot_ids = hot
+    lo, hi = prefix_range(strings, len(numbers), prefix)
     k = min(len(ids), hi - lo)
     row = find_range(hot_ranges, lo, hi) if k <= hot_ids.shape[1] else -1
     if row >= 0:
         ids[:k] = hot_ids[row, :k]
     else:
-        fill_top(weights, maxima, lo, hi, ids[:k])
+        fill_top(numbers, maxima, lo, hi, ids[:k])
     for i in range(k):
-        found[i] = weights[ids[i]]
+        found[i] = values[numbers[ids[i]]]
     return k
 
 
@@ -195,7 +139,7 @@ def large_ranges(text, offsets, smallest, out):
     top = 0
     count = 0
     for i in range(1, n + 1):
-        common = _common_prefix(text, offsets, i - 1, i) if i < n else -1
+        common = common_prefix(text, offsets, i - 1, i) if i < n else -1
         lo = i - 1
         while top >= 0 and depth[top] > common:
             lo = start[top]
@@ -210,13 +154,3 @@ def large_ranges(text, offsets, smallest, out):
             depth[top] = common
             start[top] = lo
     return count
-
-
-@kernel
-def _common_prefix(text, offsets, i, j):
-    """Length of the longest common prefix of strings i and j."""
-    length = min(offsets[i + 1] - offsets[i], offsets[j + 1] - offsets[j])
-    for p in range(length):
-        if text[offsets[i] + p] != text[offsets[j] + p]:
-            return p
-    return length

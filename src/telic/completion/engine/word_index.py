@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from telic.completion.engine import word_kernels as kernels
 from telic.completion.engine.filters import Filter
 from telic.completion.engine.folding import fold
-from telic.completion.engine.prefix_index import PrefixIndex, block_maxima, compact
+from telic.completion.engine.front_coding import compact
+from telic.completion.engine.prefix_index import PrefixIndex, block_maxima
 from telic.data.contracts import MAX_TEXT
 
 HALF_EDIT = float(np.log(10))
@@ -87,9 +88,9 @@ class WordIndex:
     forward_start : int32 or int64 array, shape (phrases + 1,)
     forward : int32 array
         The words of each phrase.
-    heads : float64 array, shape (words,)
-        Weight of each word's heaviest phrase.
-    head_maxima : int64 array, shape (levels, blocks)
+    heads : uint16 or uint32 array, shape (words,)
+        Number of the weight (`PrefixIndex.weight_numbers`) of each word's heaviest phrase.
+    head_maxima : int32 or int64 array, shape (levels, blocks)
         As `PrefixIndex.block_maxima`, of `heads`.
 
     Examples
@@ -133,9 +134,10 @@ class WordIndex:
         np.cumsum(np.bincount(phrase, minlength=len(index)), out=forward_start[1:])
         posting_start = np.zeros(len(order) + 1, np.int64)
         np.cumsum(np.bincount(number, minlength=len(order)), out=posting_start[1:])
-        postings = phrase[np.lexsort((phrase, -index.weights[phrase], number))].astype(np.int32)
-        heads = np.empty(len(order))
-        kernels.fill_heads(index.weights, postings, posting_start, heads)
+        postings = phrase[
+            np.lexsort((phrase, -index.weight_numbers[phrase].astype(np.int64), number))
+        ].astype(np.int32)
+        heads = index.weight_numbers[postings[posting_start[:-1]]]
         lengths = pc.binary_length(words).to_numpy(zero_copy_only=False)
         text = np.frombuffer(b"".join(words.to_pylist()), np.uint8)
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -215,7 +217,8 @@ class WordIndex:
         if through is not None:
             filtered = through.contexts.codes, through.wanted
         found = kernels.best_phrases(
-            (index.weights, self.heads, self.head_maxima),
+            (index.weight_numbers, index.weight_values),
+            (self.heads, self.head_maxima),
             (self.postings, self.posting_start),
             (self.forward, self.forward_start),
             (np.concatenate(ranges), starts),
@@ -252,11 +255,11 @@ class WordIndex:
 
 def _pairs(index: PrefixIndex) -> tuple[np.ndarray, pa.Array]:
     """Every word of every phrase: the phrase's id, and the word."""
-    offsets = index.folded_offsets
+    text, offsets = index.all_folded()
     n = len(index)
-    high = np.concatenate([[0], np.cumsum(index.folded_bytes >= 0x80)])
+    high = np.concatenate([[0], np.cumsum(text >= 0x80)])
     plain = high[offsets[1:]] == high[offsets[:-1]]
-    buffers = [None, pa.py_buffer(offsets.astype(np.int64)), pa.py_buffer(index.folded_bytes)]
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
     texts = pa.Array.from_buffers(pa.large_string(), n, buffers)
     split = pc.split_pattern_regex(texts.filter(pa.array(plain)), "[^a-z0-9]+")
     lengths = pc.list_value_length(split).to_numpy(zero_copy_only=False)
@@ -266,7 +269,7 @@ def _pairs(index: PrefixIndex) -> tuple[np.ndarray, pa.Array]:
     phrase = phrase[there.to_numpy(zero_copy_only=False)]
     words = words.filter(there)
     others = np.flatnonzero(~plain)
-    sets = [indexed_words(index.folded(int(id)).decode()) for id in others]
+    sets = [indexed_words(text[offsets[i] : offsets[i + 1]].tobytes().decode()) for i in others]
     phrase = np.concatenate([phrase, np.repeat(others, [len(s) for s in sets])]).astype(np.int64)
     more = pa.array([word for s in sets for word in s], pa.large_string())
     return phrase, pa.concat_arrays([words.cast(pa.large_string()), more])

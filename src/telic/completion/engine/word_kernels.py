@@ -209,13 +209,6 @@ def _add(out, used, lo, hi, cost):
 
 
 @kernel
-def fill_heads(weights, postings, posting_start, heads):
-    """Weight of the heaviest phrase that has each word: its first."""
-    for word in range(len(heads)):
-        heads[word] = weights[postings[posting_start[word]]]
-
-
-@kernel
 def _heaviest_word(heads, maxima, lo, hi):
     """First word of a range whose heaviest phrase is heaviest."""
     best = lo
@@ -257,7 +250,7 @@ def _cost_of(ranges, word):
 
 
 @kernel
-def best_phrases(bounds, lists, words, wanted_words, unit, skip, budget, filtered, out):
+def best_phrases(weights, bounds, lists, words, wanted_words, unit, skip, budget, filtered, out):
     """Fill ids and scores with the best phrases that have a word for every token; count them.
 
     A phrase scores its weight less `unit` for each half edit, each token by its cheapest word.
@@ -266,7 +259,8 @@ def best_phrases(bounds, lists, words, wanted_words, unit, skip, budget, filtere
     fewest, best first by what that token alone costs, a bound of their score: the search ends when
     the bound is below the last of the found, or after `budget` candidates.
     """
-    weights, heads, maxima = bounds
+    numbers, values = weights
+    heads, maxima = bounds
     postings, posting_start = lists
     forward, forward_start = words
     ranges, token_start = wanted_words
@@ -291,7 +285,7 @@ def best_phrases(bounds, lists, words, wanted_words, unit, skip, budget, filtere
         lo, hi, cost = ranges[r]
         word = _heaviest_word(heads, maxima, lo, hi)
         phrase = np.int64(postings[posting_start[word]])
-        heap.append((unit * cost - heads[word], phrase, word, lo, hi, np.int64(0), cost))
+        heap.append((unit * cost - values[heads[word]], phrase, word, lo, hi, np.int64(0), cost))
     heapq.heapify(heap)
     while heap and budget > 0:
         bound, phrase, word, lo, hi, place, cost = heapq.heappop(heap)
@@ -301,14 +295,14 @@ def best_phrases(bounds, lists, words, wanted_words, unit, skip, budget, filtere
         following = posting_start[word] + place + 1
         if following < posting_start[word + 1]:
             other = np.int64(postings[following])
-            minus = unit * cost - weights[other]
+            minus = unit * cost - values[numbers[other]]
             heapq.heappush(heap, (minus, other, word, word, word, place + 1, cost))
         if lo < hi:
             for left, right in ((lo, word), (word + 1, hi)):
                 if left < right:
                     near_by = _heaviest_word(heads, maxima, left, right)
                     other = np.int64(postings[posting_start[near_by]])
-                    minus = unit * cost - heads[near_by]
+                    minus = unit * cost - values[heads[near_by]]
                     heapq.heappush(heap, (minus, other, near_by, left, right, np.int64(0), cost))
         if skip_lo <= phrase < skip_hi or not passes(codes, wanted, phrase):
             continue
@@ -332,7 +326,7 @@ def best_phrases(bounds, lists, words, wanted_words, unit, skip, budget, filtere
             total += cheapest
         if total < 0:
             continue
-        score = weights[phrase] - unit * total
+        score = values[numbers[phrase]] - unit * total
         i = found if found < k else k - 1
         if found == k and (score < scores[i] or (score == scores[i] and phrase > ids[i])):
             continue

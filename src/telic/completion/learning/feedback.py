@@ -134,16 +134,17 @@ def read_rows(ids, table, used, previous, wanted, out):
 
 
 @kernel
-def keep_list(lists, at, shown, texts, dwell, prefix, blob, offsets):
-    """Write a list that was shown, as `observe_list` takes it, to row `at` of lists."""
+def keep_list(lists, at, shown, dwell, prefix, texts):
+    """Write a list that was shown, with the table of its folded texts, to row `at` of lists."""
     numbers, at_words, dwells, lasts = lists
+    blob, offsets = texts
     numbers[at] = -1
     dwells[at, 0], lasts[at, 0] = capped(dwell), last_byte(prefix)
     for position in range(len(shown)):
         if slot_of(shown, position, shown[position]) < 0:
-            t = texts[position]
+            text = blob[offsets[position] : offsets[position + 1]]
             numbers[at, position] = shown[position]
-            at_words[at, position] = ends_word(prefix, blob[offsets[t] : offsets[t + 1]])
+            at_words[at, position] = ends_word(prefix, text)
 
 
 @kernel
@@ -229,31 +230,25 @@ class Feedback:
         texts : list of bytes
             Folded UTF-8 text of each suggestion in `shown`.
         """
-        shown = np.asarray(shown, np.int32)
         offsets = np.cumsum([0, *map(len, texts)])
-        offsets.flags.writeable = False  # as an index's: the kernel is compiled once
-        blob = np.frombuffer(b"".join(texts), np.uint8)
-        self._observe(prefix, shown, np.arange(len(shown), dtype=np.int32), dwell, blob, offsets)
+        self._keep(prefix, shown, dwell, (np.frombuffer(b"".join(texts), np.uint8), offsets))
 
     def observe_phrases(
         self, prefix: bytes, shown: list[int] | np.ndarray, *, dwell: float, index: "PrefixIndex"
     ) -> None:
         """As `observe`, for phrases of a catalogue, which are numbered by its ids."""
-        shown = np.asarray(shown, np.int32)
-        self._observe(prefix, shown, shown, dwell, index.folded_bytes, index.folded_offsets)
+        self._keep(prefix, shown, dwell, index.folded_texts(shown))
 
-    def _observe(
+    def _keep(
         self,
         prefix: bytes,
-        shown: np.ndarray,
-        texts: np.ndarray,
+        shown: list[int] | np.ndarray,
         dwell: float,
-        blob: np.ndarray,
-        offsets: np.ndarray,
+        texts: tuple[np.ndarray, np.ndarray],
     ) -> None:
         self._make_room(len(shown))
-        typed = np.frombuffer(prefix, np.uint8)
-        keep_list(self._lists, self._count, shown, texts, dwell, typed, blob, offsets)
+        typed, numbers = np.frombuffer(prefix, np.uint8), np.asarray(shown, np.int32)
+        keep_list(self._lists, self._count, numbers, dwell, typed, texts)
         self._count += 1
 
     def features(self, wanted: list[int] | np.ndarray) -> np.ndarray:

@@ -196,6 +196,10 @@ class Replay:
         return [fold(prefix).encode() for prefix in self.log.prefixes]
 
     @cached_property
+    def _phrase_texts(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.index.all_folded()
+
+    @cached_property
     def _prefix_ranges(self) -> tuple[np.ndarray, np.ndarray]:
         return self.index.ranges(self.log.prefixes)
 
@@ -331,7 +335,7 @@ class Replay:
             (log.keystroke_start, log.at, log.prefix, self.previous),
             (log.list_start, self.shown),
             (np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)])),
-            (np.asarray(self.index.folded_bytes), np.asarray(self.index.folded_offsets)),
+            self._phrase_texts,
             (moments.keystroke[order], moments.composition[order], order),
             np.ascontiguousarray(wanted[order]),
             out,

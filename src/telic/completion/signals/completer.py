@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 
 from telic.completion.engine.folding import fold
+from telic.completion.engine.front_coding import prefix_range
 from telic.completion.engine.prefix_index import PrefixIndex
-from telic.completion.engine.prefix_kernels import prefix_range
 from telic.completion.signals.counts import CONTEXT, State
 from telic.completion.signals.features import FEATURES, GROUP_OF, GROUPS, WIDTH, write_features
 from telic.completion.signals.overlap import gram_set, word_set
@@ -132,9 +132,8 @@ class SignalCompleter:
         meta: dict[str, Any] = {"users": list(self.users), "features": list(FEATURES)}
         meta |= {"fit": fitted, "shrinkage": asdict(self.shrinkage)}
         arrays = {"weights": self.weights.weights, "deviations": self.weights.deviations}
-        own = ("text", "text_start")  # which are the index's
-        mapped = {f"state.{n}": a for n, a in self.state._asdict().items() if n not in own}
-        mapped |= {f"index.{name}": getattr(self.index, name) for name in PrefixIndex.__slots__}
+        mapped = {f"state.{name}": array for name, array in self.state._asdict().items()}
+        mapped |= self.index.arrays()
         save_model(folder, kind=KIND, meta=meta, arrays=arrays, mapped=mapped)
 
     @classmethod
@@ -151,9 +150,8 @@ class SignalCompleter:
         meta, arrays = load_model(folder, kind=KIND)
         if meta["features"] != list(FEATURES):
             raise InputError(f"{folder}: its signals are of another version. Fit it again.")
-        index = PrefixIndex(**{name: arrays[f"index.{name}"] for name in PrefixIndex.__slots__})
-        text = {"text": index.folded_bytes, "text_start": index.folded_offsets}
-        stored = text | {n: arrays[f"state.{n}"] for n in State._fields if n not in text}
+        index = PrefixIndex.stored(arrays, folder)
+        stored = {name: arrays[f"state.{name}"] for name in State._fields}
         fit = meta["fit"] | {name: arrays[name] for name in ("weights", "deviations")}
         users = {name: number for number, name in enumerate(meta["users"])}
         return cls(
@@ -193,6 +191,7 @@ class SignalComposition:
         typed = np.frombuffer(fold(prefix).encode(), np.uint8)
         return _ranked(
             box.state,
+            box.index.strings,
             (box.shrinkage.clock, box.shrinkage.pairs),
             box.weights.weights,
             box.weights.personal,
@@ -205,11 +204,11 @@ class SignalComposition:
 
 
 @kernel
-def _ranked(state, shrinkage, weights, personal, now, own, session, prefix, show):
+def _ranked(state, strings, shrinkage, weights, personal, now, own, session, prefix, show):
     """Ids, scores and features of the best candidates; equal scores keep the candidates' order."""
     ids, counts = np.empty(POPULAR, np.int64), np.empty(POPULAR)
     candidates, features = np.empty(POOL, np.int32), np.empty((POOL, WIDTH))
-    low, high = prefix_range(state.text, state.text_start, prefix)
+    low, high = prefix_range(strings, len(state.known), prefix)
     used = gather(state, low, high, own, session[0], ids, counts, candidates)
     if not personal:
         kept = 0

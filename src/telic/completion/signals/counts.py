@@ -65,7 +65,7 @@ def begun(searches: Searches) -> State:
     """Return the state before the first submission, with room for what is to come."""
     index = searches.index
     n = len(index)
-    text, text_start = index.folded_bytes, index.folded_offsets
+    text, text_start = index.all_folded()
     word_start, word = sets_of(text, text_start, True)
     gram_start, gram = sets_of(text, text_start, False)
     named = searches.user >= 0

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from telic.completion.engine.prefix_kernels import prefix_range
+from telic.completion.engine.front_coding import prefix_range
 from telic.completion.signals.counts import CONTEXT, WINDOWS, State, begun, move_on, place_in
 from telic.completion.signals.features import (
     CLOCK_SHRINKAGE,
@@ -65,9 +65,8 @@ SHRINKAGE = Shrinkage()
 
 def lengths_of(searches: Searches) -> np.ndarray:
     """Return how many characters each phrase has, folded, at most `LONGEST`."""
-    letters = np.asarray(searches.index.folded_bytes) & 0xC0 != 0x80
-    before = np.concatenate([[0], np.cumsum(letters)])
-    offsets = searches.index.folded_offsets
+    text, offsets = searches.index.all_folded()
+    before = np.concatenate([[0], np.cumsum(text & 0xC0 != 0x80)])
     return np.minimum(before[offsets[1:]] - before[offsets[:-1]], LONGEST)
 
 
@@ -110,9 +109,9 @@ def walk(
     for first in range(0, len(events), at_once):
         part = slice(first, first + at_once)
         moments = _empty(events[part], lengths[part])
-        done = _fill(
-            state, log, (shrinkage.clock, shrinkage.pairs), moments, activity, expired, done
-        )
+        mixed = shrinkage.clock, shrinkage.pairs
+        strings = searches.index.strings
+        done = _fill(state, strings, log, mixed, moments, activity, expired, done)
         yield Moments(*moments)
 
 
@@ -189,7 +188,7 @@ def session_of(state, query, first, before):
 
 
 @kernel
-def _fill(state, log, shrinkage, moments, activity, expired, done):
+def _fill(state, strings, log, shrinkage, moments, activity, expired, done):
     """Fill the rows of some moments; return how many submissions are counted."""
     at, query, user, count, _, before = log
     event, length, candidates, known, features, position, possible, seen = moments
@@ -210,7 +209,7 @@ def _fill(state, log, shrinkage, moments, activity, expired, done):
             session = session_of(state, query, before[e], before)
         text = state.text[state.text_start[q] : state.text_start[q + 1]]
         prefix = text[: bytes_typed(text, length[t])]
-        low, high = prefix_range(state.text, state.text_start, prefix)
+        low, high = prefix_range(strings, len(state.known), prefix)
         used = gather(state, low, high, own, session[0], ids, counts, candidates[t])
         write_features(
             state, shrinkage, at[e], own, session, prefix, candidates[t, :used], features[t, :used]

@@ -1,0 +1,76 @@
+"""How a phrase is spelled, beside its folded form: mostly some letters are capitals."""
+
+import numpy as np
+
+from telic.completion.engine.front_coding import read_string
+from telic.kernels import kernel
+
+AS_FOLDED, FIRST, AFTER_SPACES, AFTER_NON_LETTERS, CAPITALS, GIVEN = range(6)
+"""Which of the folded form's letters a to z are capitals: none, the first byte, those at the start
+and after spaces, those at the start and after bytes that are no part of a letter, all; GIVEN: the
+spelling differs otherwise and is kept as it is."""
+
+
+@kernel
+def _is_capital(kind, text, start, p):
+    if kind == AS_FOLDED or not 97 <= text[p] <= 122:
+        return False
+    if kind == CAPITALS or p == start:
+        return True
+    before = text[p - 1]
+    if kind == AFTER_SPACES:
+        return before == 32
+    return kind == AFTER_NON_LETTERS and not (97 <= before <= 122 or before >= 128)
+
+
+@kernel
+def _has(kind, folded, start, end, spelled, at):
+    for p in range(start, end):
+        byte = folded[p] - 32 if _is_capital(kind, folded, start, p) else folded[p]
+        if spelled[at + p - start] != byte:
+            return False
+    return True
+
+
+@kernel
+def fill_kinds(folded, offsets, spelled, spelled_offsets, kinds):
+    """Fill in the kind of each phrase's spelling, from tables of folded forms and spellings."""
+    for i in range(len(kinds)):
+        start, end, at = offsets[i], offsets[i + 1], spelled_offsets[i]
+        kinds[i] = GIVEN
+        if spelled_offsets[i + 1] - at == end - start:
+            for kind in range(GIVEN):
+                if _has(kind, folded, start, end, spelled, at):
+                    kinds[i] = kind
+                    break
+
+
+@kernel
+def spelled(phrases, kinds, given, ids):
+    """Return the spellings of some phrases as a table: bytes one after the other, and offsets.
+
+    `phrases` are the front-coded folded forms, `given` the ids of the kind GIVEN, ascending, their
+    spellings' bytes and offsets.
+    """
+    given_ids, given_bytes, given_offsets = given
+    out, used = np.empty(32 * len(ids) + 32, np.uint8), 0
+    offsets = np.zeros(len(ids) + 1, np.int64)
+    for row in range(len(ids)):
+        kind = kinds[ids[row]]
+        if kind == GIVEN:
+            place = np.searchsorted(given_ids, ids[row])
+            start, end = given_offsets[place], given_offsets[place + 1]
+            if used + end - start > len(out):
+                larger = np.empty(2 * (used + end - start), np.uint8)
+                larger[:used] = out[:used]
+                out = larger
+            out[used : used + end - start] = given_bytes[start:end]
+            used += end - start
+        else:
+            out, end = read_string(phrases, ids[row], out, used)
+            for p in range(end - 1, used - 1, -1):  # backwards: what stands before is read
+                if _is_capital(kind, out, used, p):
+                    out[p] -= 32
+            used = end
+        offsets[row + 1] = used
+    return out[:used], offsets

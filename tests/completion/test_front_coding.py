@@ -1,0 +1,73 @@
+import itertools
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from telic.completion.engine.front_coding import BLOCK, gather, pack, prefix_range, unpack
+from telic.completion.engine.spelling import AS_FOLDED, GIVEN, fill_kinds, spelled
+
+# Strings that share much or nothing, of lengths around 15 and 143, where an entry grows a byte.
+pieces = st.sampled_from([b"", b"a", b"b", b"ab", b"\xff", b"a" * 13, b"b" * 15, b"c" * 128])
+strings = st.lists(st.lists(pieces, max_size=3).map(b"".join), max_size=3 * BLOCK).map(sorted)
+
+
+def table(strings):
+    text = np.frombuffer(b"".join(strings), np.uint8)
+    return text, np.cumsum([0, *map(len, strings)])
+
+
+def parts(text, offsets):
+    return [text[a:b].tobytes() for a, b in itertools.pairwise(offsets)]
+
+
+@given(strings)
+def test_what_is_packed_comes_back(kept):
+    packed = pack(*table(kept))
+    assert parts(*unpack(packed[0], len(kept))) == kept
+    ids = np.arange(len(kept))[::-1]
+    assert parts(*gather(packed, ids)) == kept[::-1]
+
+
+@given(strings, st.data())
+def test_the_range_of_a_prefix_is_that_of_its_definition(kept, data):
+    own = st.sampled_from(kept).flatmap(lambda s: st.integers(0, len(s)).map(lambda n: s[:n]))
+    prefix = data.draw(own if kept and data.draw(st.booleans()) else st.binary(max_size=2))
+    prefix += data.draw(st.sampled_from([b"", b"a", b"b", b"\xff"]))
+    lo, hi = prefix_range(pack(*table(kept)), len(kept), np.frombuffer(prefix, np.uint8))
+    assert kept[lo:hi] == [s for s in kept if s.startswith(prefix)]
+    assert kept[:lo] == [s for s in kept if s < prefix]
+
+
+def test_what_neighbours_share_is_kept_once():
+    kept = [b"international %03d" % i for i in range(4 * BLOCK)]
+    packed, starts = pack(*table(kept))
+    # A block holds its first string, of 17 bytes, and of each other string a digit or two.
+    assert len(packed) < 4 * (19 + BLOCK * 4)
+    assert starts.tolist() == sorted(set(starts.tolist()))
+    assert len(starts) == 5
+
+
+spellings = st.text("aB zé-ß9", max_size=8) | st.sampled_from(
+    ["new york", "New York", "New york", "NEW YORK", "O'Brien-Smith", "O'brien-smith", "École"]
+)
+
+
+@given(st.lists(spellings, max_size=2 * BLOCK))
+def test_every_spelling_comes_back(given_spellings):
+    kept = sorted((s.lower().encode(), s.encode()) for s in given_spellings)
+    folded, spelling = table([f for f, _ in kept]), table([s for _, s in kept])
+    kinds = np.empty(len(kept), np.uint8)
+    fill_kinds(*folded, *spelling, kinds)
+    ids = np.flatnonzero(kinds == GIVEN)
+    rest = table([kept[i][1] for i in ids])
+    found = spelled(pack(*folded), kinds, (ids, *rest), np.arange(len(kept)))
+    assert parts(*found) == [s for _, s in kept]
+
+
+def test_capitals_by_rule_need_no_text():
+    kept = ["new york", "New york", "New York", "O'Brien-Smith", "NEW YORK", "McDonald"]
+    kinds = np.empty(len(kept), np.uint8)
+    texts = [s.lower().encode() for s in kept], [s.encode() for s in kept]
+    fill_kinds(*table(texts[0]), *table(texts[1]), kinds)
+    assert kinds.tolist() == [AS_FOLDED, 1, 2, 3, 4, GIVEN]
