@@ -37,9 +37,9 @@ PAGE = """\
 Written by `make bench ARGS="admm --write"`; do not edit. Problem (5.7.3) as in \
 [the study](results-chapter-5.md): γ = 1e-3, the same graph. CPU seconds on one thread \
 ({processor}), median of {repeat}, setting up included, compilation excluded, to a gap relative to \
-P(0) − P*. Every method of the family has its best step of one grid; SVR-D starts with the printed \
-m⁽⁰⁾ = 1, which was chosen on an earlier run, hence the default's column beside it; "as shipped" \
-is SVR-ADMM-D with all settings left at their defaults.
+P(0) − P*. Every method of the family has its best step of one grid. SVR-D starts with the printed \
+m⁽⁰⁾ = 1. This start was chosen on an earlier run, so a column with the default start stands \
+beside it. "As shipped" is SVR-ADMM-D with all settings left at their defaults.
 
 ## Ratios: our seconds over the rival's
 
@@ -47,9 +47,9 @@ A rival that is not there within the limit counts as the limit (<).
 
 {ratios}
 The rivals have their best step of the grid; as shipped, SVR-ADMM-D takes a safe one, which the \
-single row with the most leverage bounds. Most of what it may miss by is that step: the seconds \
-below say what the default step, four times as much, other batches and another first stage take \
-with the rest as in the row SVR-D, default first stage.
+single row with the most leverage bounds. Where it misses the target, most of the loss comes from \
+that step. The seconds below give what the default step, four times that step, other batches and \
+another first stage take, with the rest as in the row "SVR-D, default first stage".
 
 ## Seconds
 

@@ -365,8 +365,8 @@ HEAD = """# Speed of the service
 Written by `python -m benchmarks service --write`, on made-up data and one machine, which also runs
 the client. A keystroke is one request on a kept-alive connection, answered before the next is sent,
 unless a row says otherwise. Rows that miss their target come first. All are served at once and
-asked in turn; times and ratios are medians over nine rounds. Two workers are not compared with one:
-that takes more cores than this machine has.
+asked in turn; times and ratios are medians over nine rounds. The page does not
+compare two workers with one, because that takes more cores than this machine has.
 
 """
 

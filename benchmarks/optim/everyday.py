@@ -241,8 +241,8 @@ TEXT = """# Speed of telic.optim
 ## Everyday problems
 
 Whole fits of the estimators, validation included, of {count} problems on which nothing was tuned:
-six penalties on {sets} sets, generated and real, 150 to 65,000 rows, those first that telic
-loses. Written by `make bench ARGS="optim --write"`: processor
+six penalties on {sets} sets, generated and real, 150 to 65,000 rows. Those that
+telic loses come first. Written by `make bench ARGS="optim --write"`: processor
 milliseconds of one thread, compilation excluded, medians of {repeat} runs that take turns. Each
 solver runs with the largest tolerance (in powers of ten; saga: the fewest epochs, in powers of two)
 at which its objective is within 1e-6 of the optimum, relative to what there was to gain over zero
@@ -258,12 +258,13 @@ mean is {tuned:.2f}, and it is more than 1.2 times as slow on {tuned_badly} of {
 {advice}
 
 """
-ADVICE = """When another library is the better choice: scikit-learn's Ridge where a sparse set has
-few and well conditioned features: a few steps of conjugate gradients cost less than a Gram matrix.
-lbfgs for ℓ₂ logistic regression of some thousand rows with hundreds of features. LIBLINEAR for ℓ₁
-logistic regression of sparse sets of some thousand rows where nobody needs a certificate: most of
-telic's last steps do not lower the objective, they prove that it is low. And wherever a fit takes
-a millisecond there is nothing to choose: all of them are mostly the checks of the input."""
+ADVICE = """Another library is the better choice in three cases. Take scikit-learn's Ridge where a
+sparse set has few and well conditioned features, because a few steps of conjugate gradients cost
+less than a Gram matrix. Take lbfgs for ℓ₂ logistic regression of some thousand rows with hundreds
+of features. Take LIBLINEAR for ℓ₁ logistic regression of sparse sets of some thousand rows where
+nobody needs a certificate: most of telic's last steps do not lower the objective, they prove that
+it is low. Where a fit takes a millisecond, the choice does not matter, because the checks of the
+input take most of it."""
 
 
 def everyday_page(run: Run) -> str:

@@ -88,9 +88,9 @@ def page(run: Run) -> str:
         "An anonymiser that adds fake links hides people only as long as nobody can tell these "
         "links from real ones. The detector sees a release (strengths, common neighbours, degrees, "
         "answers, other link types, attributes) and is told which of *other* links of the same "
-        f"release are fake. An AUC of .5 is a guess; the goal is at most {GOAL:.2f}. Each cell: "
-        f"the mean over {seeds} releases and all link types, and the highest of the link types' "
-        "means. “Random” fake links lead anywhere; the others are drawn to look real.\n\n"
+        f"release are fake. An AUC of .5 is a guess; the goal is at most {GOAL:.2f}. Each cell "
+        f"gives the mean over {seeds} releases and all link types, and the highest of the link "
+        "types' means. “Random” fake links lead anywhere; the others are drawn to look real.\n\n"
     )
     names, rows = [], {name: [name] for name in RELEASES}
     group = simulated(users)
@@ -109,7 +109,7 @@ def page(run: Run) -> str:
     )
     text += (
         "\n`perturb` can choose both ends of a fake link. `k-degree` cannot: the users whose "
-        "degree is raised are given, so whose link it is tells much about it, wherever it leads. "
+        "degree is raised are given, so the user from whom a link starts tells much about it. "
         "`even` replaces real links of the other users by fake ones until everybody has about so "
         "large a share of them, which costs real links. `joint-k-degree` and `edge-dp` draw ends "
         "at random. A complete graph has every link, so nothing but strengths could hide the real "

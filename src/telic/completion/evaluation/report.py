@@ -58,10 +58,10 @@ WHAT_IS_RANKED = (
     "what the logged system knew. Each kind of list is compared with a static order of its own."
 )
 IN_USERS = (
-    "Measures are in percent, and each keystroke that is measured counts once. Changes against "
-    "the static order of the same relevance are in points and take users as the unit, each "
-    "counting once whatever the number of keystrokes: the mean of the users' mean differences, "
-    "with the interval and p-value of a paired t-test over users."
+    "Measures are in percent, and each keystroke that is measured counts once. Changes are in "
+    "points against the static order of the same relevance. They take users as the unit: a change "
+    "is the mean of the users' mean differences, with the interval and p-value of a paired t-test "
+    "over users, and each user counts once whatever the number of keystrokes."
 )
 
 
@@ -164,9 +164,9 @@ def accuracy_table(rows: Rows, prefixes: str | None = None, *, simulated: bool =
             for row in rows
             if prefixes in (None, row["prefixes"])
         ],
-        note="Changes against Standard: that of MRR in percent of it, and in points with the "
-        "interval and p of a paired t-test over users. Gap: the fit's objective, a mean log loss "
-        "and its penalty, is at most so far above its optimum."
+        note="Changes of MRR are against Standard: in percent of Standard's MRR, and in points "
+        "with the interval and p of a paired t-test over users. The gap bounds how far the fit's "
+        "objective, a mean log loss and its penalty, is above its optimum."
         if "gap" in columns
         else "",
     )
@@ -218,9 +218,10 @@ def add_evaluation(
         low, high = (f"{value:.0%}" for value in (min(found["shown"]), max(found["shown"])))
         report.text(
             f"Feedback is on the lists that were shown. Of their suggestions "
-            f"{low if low == high else f'{low} to {high}'} are among a completer's own candidates; "
-            "where this is low, feedback also tells what the system that made the lists knew, and "
-            "a gain by that will not come again once the completer shows lists of its own."
+            f"{low if low == high else f'{low} to {high}'} are among a completer's own candidates. "
+            "Where this share is low, feedback also tells what the system that made the lists "
+            "knew. The gain that comes from this knowledge ends once the completer shows lists of "
+            "its own."
         )
     if simulated:
         report.note(SIMULATED)
@@ -285,10 +286,10 @@ def add_apps(report: Report, rows: Rows, *, simulated: bool) -> None:
     report.text(WHAT_IS_RANKED)
     if any(row["protocol"] == CAREFUL.name for row in rows):
         report.text(
-            "Careful protocol: Standard ranks by the relevance score and, where validation shows "
-            "that it helps, a weight for each query that is learned on the training part; so do "
-            "the variants, before their apps. The weights of the -S scores are tuned at last "
-            "keystrokes, so that they may be worse at every keystroke."
+            "In the careful protocol Standard ranks by the relevance score and, where validation "
+            "shows that this helps, by a weight for each query that is learned on the training "
+            "part. The variants add their apps to this ranking. The weights of the -S scores are "
+            "tuned at last keystrokes, so these scores may be worse at every keystroke."
         )
     for prefixes in ("all", "last"):
         report.table(accuracy_table(rows, prefixes, simulated=simulated))

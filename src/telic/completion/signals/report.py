@@ -82,7 +82,7 @@ class Findings:
             f"{100 * self.row('static')['mrr']:.2f} points over all prefixes; nothing can have "
             f"more than {100 * whole['ceiling']:.1f}. The signals that help add "
             f"{_said(whole)} points over all prefixes and {_said(start)} at one to three "
-            f"characters. Alone, there: {'; '.join(few)}."
+            f"characters. At one to three characters, signals alone add: {'; '.join(few)}."
         )
 
     def page(self, title: str) -> Report:

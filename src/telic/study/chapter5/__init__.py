@@ -59,11 +59,11 @@ def study(
     )
     page.note(
         f"Every method's step is the best of {', '.join(f'{m:g}' for m in MULTIPLES)} times its "
-        f"safe one on a seed apart; steps take {BATCH['linearised']} rows at once for all methods "
-        f"that sample ({BATCH['curvature']} with the curvature's x-step), SDCA-ADMM single rows "
-        "and λ₂ = 1e-4; its step is ρ. A pass is n component gradients. ρ = L/(3‖AᵀA‖). The "
-        "dissertation chose by five-fold cross-validation, prints the values of ijcnn1 alone, and "
-        "does not give its batches."
+        "safe one, chosen on another seed. All methods that sample take "
+        f"{BATCH['linearised']} rows a step ({BATCH['curvature']} with the curvature's x-step), "
+        "but SDCA-ADMM takes single rows, with λ₂ = 1e-4, and its step is ρ. A pass is n component "
+        "gradients. ρ = L/(3‖AᵀA‖). The dissertation chose by five-fold cross-validation, prints "
+        "the values of ijcnn1 alone, and does not give its batches."
     )
     for name in SETS:
         _set(page, steps, name, None if data is None else str(data), replications, seconds, seed)

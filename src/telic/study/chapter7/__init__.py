@@ -78,10 +78,10 @@ def _simulated(page: Report, steps: Steps, world: dict[str, Any]) -> None:
     users, samples, seed = world["users"], world["samples"], world["seed"]
     do = partial(steps, world=world)
     page.text(
-        "What the simulator was fitted to: numbers of users, links and distinct values; what "
-        "profiles alone tell (n = 0 in Table 7.2); and one constant, the links per active member, "
-        "by Table 7.2's rise in proportion to density. That rise is therefore no result; what link "
-        "types, distance and anonymisation add is."
+        "The simulator was fitted to the numbers of users, links and distinct values, and to what "
+        "profiles alone tell (n = 0 in Table 7.2). One constant, the links per active member, was "
+        "fitted to Table 7.2's rise in proportion to density. That rise is therefore no result; "
+        "what link types, distance and anonymisation add is a result."
     )
     page.note(
         f"Simulated: {users:,} users, {samples} groups of 1,000 per density, seed {seed}. Made by: "

@@ -75,8 +75,8 @@ def study(
         f"The people are simulated (telic.simulate.simulate_change). Each user has {train} "
         f"compositions for training and {valid} for validation, and is served {same} more. Then "
         f"the user changes for {after} compositions: stops looking at lists, looks as calibrated "
-        "typists do, reads but types on, or comes to want other phrases. In the third case what "
-        "was looked at for long is what is wanted, the opposite of what was learned."
+        "typists do, reads but types on, or comes to want other phrases. In the third case "
+        "users look for long at what they want, the opposite of what was learned."
     )
     report.section("The rule, chosen on one half of the family")
     report.text(

@@ -30,8 +30,8 @@ def study(steps: Steps, *, users: int = 100, seeds: int = 2) -> Report:
     report = Report(
         "Bounds on feedback: how far lists may move a suggestion",
         lead=f"Simulated: each completer is fitted on {users} typists with 80 compositions each "
-        f"over the world’s places. Then {users // 2} others with {COMPOSITIONS} compositions each "
-        "use it, who type and look in other ways (telic.study.saturation.experiments). “careful” "
+        f"over the world’s places. Then {users // 2} others, who type and look in other ways, use "
+        f"it for {COMPOSITIONS} compositions each (telic.study.saturation.experiments). “careful” "
         "is the default protocol; “bounded” limits what each feature counts for, and all feedback "
         "on a suggestion. “everywhere” and “as served” are the gain in MRR over the static order, "
         "over all keystrokes, in points, with 95 % intervals over users. “everywhere” leaves out "

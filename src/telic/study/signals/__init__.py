@@ -14,9 +14,9 @@ from telic.study.steps import Steps
 TITLES = {BING: "Bing, by country (real)", UNIMOBILE: "UniMobile (real)"}
 ABOUT = {
     BING: "Queries about the coronavirus in January 2020, by day and country, with a popularity "
-    "score. Countries stand for users: personal is what the country itself searched for. Days are "
-    "all the time there is, and no session. Every row counts once in the tests, and as its score "
-    "in the counts.",
+    "score. Countries stand for users: personal is what the country itself searched for. The log "
+    "gives days but no times of day, and no sessions. Every row counts once in the tests, and as "
+    "often as its score in the counts.",
     UNIMOBILE: "Queries that 625 crowd workers would type on a phone for given tasks. There are "
     "no times: workers come in random order and are tested on what those before them typed; "
     "personal and session are the worker's own earlier queries in the order of the file. Few "
