@@ -47,9 +47,9 @@ class Design:
         Parameters
         ----------
         path : path
-            ``.npy`` of shape (n, d), or ``.parquet`` with a row for each row.
+            An array of shape (n, d) in ``.npy``, or a ``.parquet`` table.
         label : str or path
-            ``.npy`` of shape (n,) beside the former; a column of the latter.
+            For an array, a ``.npy`` file of shape (n,); for a table, one of its columns.
         pos_label : label
             Rows with it are positive, all others negative.
         columns : sequence of str, optional
@@ -91,7 +91,7 @@ class Design:
         return cls(str(path), label, pos_label, chosen, metadata.num_rows, len(chosen), state)
 
     def blocks(self, start: int, stop: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield rows and which are positive, `BLOCK` at a time from a multiple of it."""
+        """Yield `BLOCK` rows at a time, and which are positive; start is a multiple of `BLOCK`."""
         found = Path(self.path).stat()
         if (found.st_size, found.st_mtime_ns) != self.state:
             raise InputError(f"{self.path}: changed since the job began. Let it rest.")

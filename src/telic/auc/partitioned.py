@@ -153,8 +153,8 @@ def auc_in_pieces(
 ) -> float:
     """Return the exact AUC of ``X @ coef`` over rows that lie in files, ties counting half.
 
-    Each piece is scored and sorted to a file; ranges of scores, which hold all pieces' rows with
-    such a score, are then counted apart, in whole numbers.
+    The scores of each piece are sorted into a file. Then each range of scores, with the rows that
+    all pieces have in it, is counted by itself, in whole numbers.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def auc_in_pieces(
     Returns
     -------
     float
-        To the bit that of `telic.evaluate.classification.roc_auc` on the same scores.
+        Equal to the bit to `telic.evaluate.classification.roc_auc` of the same scores.
 
     Raises
     ------

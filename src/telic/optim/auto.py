@@ -10,13 +10,14 @@ from telic.optim.problem import Problem
 def choose_method(problem: Problem) -> str:
     """Return the method that ``auto`` takes.
 
-    For groups ``gram`` up to 256 features, or `LARGEST_D` where λ₁ = 0; with more ``prox_newton``,
-    and ``saga`` beyond `LARGEST_D`. Else ``gram`` up to 512. ``prox_newton`` where λ₂ = 0 or the
-    loss has no Lipschitz gradient, and where the solution will be sparse: λ₁ at least 0.07 of the
-    λ₁ that leaves no feature. Otherwise ``sdca`` where its condition number,
-    smoothness · mean ‖x‖² / (n λ₂), is at most 15, or where λ₁ = 0 and there are fewer rows than
-    features; else ``prox_newton``. `docs/optim-auto.md` holds the measurements behind the branches
-    without groups, `docs/optim-paths.md` those of groups.
+    Groups take ``gram`` up to 256 features (up to `LARGEST_D` where λ₁ = 0), ``prox_newton`` with
+    more, and ``saga`` beyond `LARGEST_D`. Without groups it is ``gram`` up to 512 features. With
+    more it is ``prox_newton`` where λ₂ = 0, where the loss has no Lipschitz gradient, and where the
+    solution will be sparse: λ₁ is at least 0.07 of the λ₁ that leaves no feature. In all other
+    cases it is ``sdca`` where its condition number, smoothness · mean ‖x‖² / (n λ₂), is at most 15,
+    or where λ₁ = 0 and there are fewer rows than features; otherwise it is ``prox_newton``.
+    `docs/optim-auto.md` holds the measurements behind the branches without groups,
+    `docs/optim-paths.md` those of groups.
     """
     n, d = problem.design.n, problem.design.d
     if problem.is_grouped:

@@ -15,7 +15,7 @@ Blocks = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, slots=True)
 class ElasticNet:
-    """(l2/2)‖w‖² + l1‖w‖₁; with `positive` infinite where a coefficient is below 0."""
+    """(l2/2)‖w‖² + l1‖w‖₁; `positive` makes it infinite where a coefficient is below 0."""
 
     l1: float
     l2: float

@@ -22,7 +22,7 @@ class Problem:
     """Minimise Σ_i mass_i loss(⟨w, x_i⟩ + b, y_i) + penalty(w).
 
     Without sample weights each mass is 1/n, and this is P(w) of (4.1.1). The component functions
-    of the thesis are f_i(w) = n mass_i loss_i + (l2/2)‖w‖². The masses sum to 1, unless
+    of the dissertation are f_i(w) = n mass_i loss_i + (l2/2)‖w‖². The masses sum to 1, unless
     `make_problem` put an offset into them.
     """
 

@@ -104,11 +104,11 @@ def minimize(
         100 in size. Not for logistic and squared_hinge.
     tol : float
         Stop when the duality gap is at most tol times the objective at w = 0 with the best b.
-        With l1 = l2 = 0 the largest gradient component takes the gap's place, of those that a
-        coefficient may follow.
+        With l1 = l2 = 0 the gap's place is taken by the largest gradient component along which a
+        coefficient may move.
     max_passes : float
-        Stop with a `sklearn.exceptions.ConvergenceWarning` after so many times n component
-        gradients.
+        Stop with a `sklearn.exceptions.ConvergenceWarning` after this many passes, each of n
+        component gradients.
     seed : int, Generator or None
         The same seed gives the same result to the last bit.
     coef_init, intercept_init
@@ -192,8 +192,7 @@ def solve_path(
 ) -> Iterator[SolveResult]:
     """Solve the problem under one penalty after another, each from the last one's solution.
 
-    Methods that can (gram and prox_newton) go on with their predictions and their model of the
-    loss, too.
+    ``gram`` and ``prox_newton`` also go on with their predictions and their model of the loss.
 
     Parameters
     ----------

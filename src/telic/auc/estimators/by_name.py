@@ -54,7 +54,7 @@ class AUCClassifier(LinearAUC):
     ranksvm            hinge, squared hinge or logistic loss + (beta/2)‖w‖²        by L-BFGS
     =================  ==========================================================  ============
 
-    with s the score of a positive, s' that of a negative row and p the share of positives. All
+    Here s is the score of a positive row, s' that of a negative one, p the share of positives. All
     square-loss methods aim at one optimum, so ``exact`` or ``cg`` is what to use when the data
     fit in memory; the others serve streams and comparisons. With ℓ₂ that optimum ranks rows as
     `RidgeClassifier(class_weight="balanced", alpha=n·beta/(4p(1−p)))` does.
@@ -85,7 +85,7 @@ class AUCClassifier(LinearAUC):
     intercept_ : array of shape (1,)
         Minus the threshold.
     classes_ : array of the two labels, the positive one second
-        As they sort, but for a `pos_label` that is the smaller one.
+        Sorted, unless `pos_label` is the smaller one.
     solver_ : str
         The solver used.
     n_iter_ : int

@@ -112,8 +112,8 @@ class ConjugateGradientAUC(LinearAUC):
     ----------
     <shared>
     tol : float, default 1e-8
-        Certified relative gap at which to stop; with beta = 0, which has no bound, the norm of
-        the gradient relative to that at 0.
+        Certified relative gap at which to stop. With beta = 0 there is no bound, and the fit
+        stops by the norm of the gradient relative to that at 0.
     max_iter : int, default 1000
     """
 
@@ -169,7 +169,7 @@ class PairwiseAUC(LinearAUC):
         two-way partial AUC (`telic.evaluate.classification.partial_auc`).
     tol : float, default 1e-8
         Certified relative gap (of the rounded hinge) at which to stop. With fpr[0] > 0 there is
-        no bound: a relative decrease.
+        no bound, and the fit stops at a relative decrease of the objective below tol.
     max_iter : int, default 1000
         Iterations, for each corner of the hinge.
     random_state : int, RandomState or None

@@ -242,7 +242,7 @@ class OAM(OnlineAUC):
         longer than C·max(1, rows seen/rows buffered); "gra" makes one subgradient step on
         p(1−p)·E[hinge] + (beta/2)·‖w‖², the mean over the buffer standing for the expectation.
     C : float, default 1e-4
-        For "seq", > 0; what cross-validation chose most often on the published sets.
+        For "seq", > 0. Cross-validation chose the default most often on the published sets.
     beta : float, default 1e-4
         For "gra".
     buffer_size : int, default 100

@@ -65,7 +65,7 @@ class Completer:
     do_no_harm : bool
         Keep the static order for a user while `UserState.check` says that re-ranking harms.
     records : Records, optional
-        One's own id and payload of each phrase.
+        The id and payload that a list gave each phrase.
     merged : bool
         Whether spellings that fold alike are one phrase; submissions then count for its spelling.
     words : WordIndex, optional
@@ -117,7 +117,7 @@ class Completer:
         return OnlineRule(self.step_size, self.schedule, self.l2, self.keep_unlisted)
 
     def user(self, name: str | None = None) -> UserState:
-        """Return a fresh copy of what is known of a user; of nobody for an unknown name or None."""
+        """Return a fresh copy of a user's state; a new user's for an unknown name or None."""
         known = self.users.get(name) if name is not None else None
         known = known or UserState(self.everyone)
         known.own_queries(self)  # which the copies then know
@@ -181,7 +181,7 @@ class Completer:
         boost : mapping, optional
             Context → value → factor by which its phrases count as more popular.
         keep_static : bool
-            Show the static order, as the control of a trial; it teaches as any other.
+            Show the static order, as the control of a trial; the composition teaches all the same.
 
         Raises
         ------
@@ -206,7 +206,7 @@ class Completer:
         where: Mapping[str, str] | None = None,
         boost: Mapping[str, Mapping[str, float]] | None = None,
     ) -> list[Suggestion]:
-        """Return what anybody would be shown who has typed nothing before; see `compose`."""
+        """Return what a user who has typed nothing before would be shown; see `compose`."""
         composition = self.compose(self.user(), where=where, boost=boost)
         return composition.suggest(prefix, at=0.0, show=show)
 

@@ -94,8 +94,8 @@ class Composition:
         prefix : str
             What stands in the box now.
         at : float
-            Seconds on any clock that does not run backwards; the time since the call before is
-            how long the list returned then was looked at.
+            Seconds on any clock that does not run backwards. The time since the previous call is
+            the dwell on the list that it returned.
         show : int
             How many to return, at most `Completer.n`.
         """
@@ -218,7 +218,7 @@ class Composition:
     def known_as(self, text: str) -> str:
         """Return the spelling by which a text is suggested here, where near-duplicates are merged.
 
-        Another tenant's may be spelled otherwise.
+        Another tenant may spell it otherwise.
         """
         completer = self.completer
         alike = completer.index.alike(text) if completer.merged else []

@@ -330,7 +330,7 @@ class PrefixIndex:
         return place.at if place.there else -1
 
     def place(self, phrase: str) -> "Place":
-        """Tell where a phrase, in exactly this spelling, stands among the ids or would."""
+        """Tell where a phrase, in exactly this spelling, stands or would stand among the ids."""
         key, spelling = encoded_prefix(phrase), phrase.encode(errors="surrogatepass")
         alike = self._alike(key)
         at = alike.start + bisect_left(alike, spelling, key=lambda id: self.phrase(id).encode())

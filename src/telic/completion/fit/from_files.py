@@ -70,11 +70,11 @@ def fit_files(
     r"""Fit a search box on files: lists of phrases, query logs, composition logs, or several.
 
     With a composition log in which some user has `min_compositions`, this is `fit_completer` with
-    the other files as what was known before. Without one nothing is invented: what all users share
-    is popularity and recency, as far as the files tell them, users of a query log bring their own
-    history, and the weights of the three are those that complete the latest submissions of the
-    query log best (mean reciprocal rank over prefixes of `PREFIXES` characters). Feedback moves
-    nothing until there is a log of it.
+    the other files as what was known before. Without one nothing is invented. All users share
+    popularity and recency, as far as the files tell them, and users of a query log bring their own
+    history. The weights of the three are those that complete the latest submissions of the query
+    log best (mean reciprocal rank over prefixes of `PREFIXES` characters). Feedback moves nothing
+    until there is a log of it.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def fit_files(
         What becomes of a phrase that a list gives twice with different weights.
     on_bad_row : {"raise", "skip"}
     relevance, model, protocol, n, min_compositions, minutes
-        With a composition log: see `fit_completer`. `n` also without.
+        With a composition log: see `fit_completer`. `n` also applies without one.
     words : bool
         Fill lists that the prefix leaves room in by the words typed, see `WordIndex`; never under a
         protocol whose relevance is no logarithm.

@@ -64,9 +64,9 @@ class Replay:
     """A composition log made ready: vocabulary, counts in time, previous queries, the split.
 
     What is ranked at a keystroke are the candidates that a completer would pre-index for its prefix
-    if it were fitted at the moment the composition began. The lists that were shown are what the
-    feedback is about, and nothing else: another system made them. `over` gives the replay in which
-    they are what is ranked.
+    if it were fitted at the moment the composition began. The lists that were shown, which
+    another system made, serve for the feedback alone. `over` gives the replay in which they are
+    ranked too.
 
     Parameters
     ----------

@@ -23,9 +23,9 @@ class Saturation:
     Parameters
     ----------
     quantile : float in (0, 1]
-        A feature counts for no more than in this share of the suggestions that had any of it when
-        the compositions of the training part were submitted: what goes beyond what the log knows
-        is no further evidence.
+        A feature counts for no more than this quantile of its values, over the suggestions of the
+        training part in which it is not zero at submission: a larger value than the log knows is
+        no further evidence.
     bound : float > 0
         All feedback on a suggestion adds or takes at most so much, in a composition of any length:
         its odds change by ``exp(bound)`` at most. Suggestions that all reach it keep their order.

@@ -24,9 +24,9 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
     """Logistic regression, or a squared-hinge machine, with ℓ₁ and ℓ₂ penalties.
 
     Minimises C Σ_i s_i loss(y_i (⟨w, x_i⟩ + b)) + l1_ratio ‖w‖₁ + (1 − l1_ratio)/2 ‖w‖², the
-    objective of ``LogisticRegression(penalty="elasticnet", solver="saga")``, whose name this class
-    can take in an import. In the terms of `telic.optim.minimize`: l1 = l1_ratio/(C Σ s_i) and
-    l2 = (1 − l1_ratio)/(C Σ s_i).
+    objective of scikit-learn's ``LogisticRegression(penalty="elasticnet", solver="saga")``, in
+    place of which you can import this class. In the terms of `telic.optim.minimize`:
+    l1 = l1_ratio/(C Σ s_i) and l2 = (1 − l1_ratio)/(C Σ s_i).
 
     More than two classes are fitted together, as in scikit-learn: the loss is that of softmax,
     log Σ_k exp z_ik − z_iy with a row of coefficients for each class.
@@ -47,7 +47,7 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         Multiplies the sample weights, as in scikit-learn.
     multi_class : {"multinomial", "ovr"}
         How more than two classes are fitted: together by softmax, or one against the rest. The
-        squared hinge knows the latter only.
+        squared hinge always takes the latter.
     grouped : bool
         Whether several classes that are fitted together use a feature all or not at all:
         Σⱼ √K ‖wⱼ‖₂ over the features j stands for ‖w‖₁, with wⱼ a coefficient for each of K
@@ -56,7 +56,7 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         Whether no coefficient may be below 0; the intercept may. For two classes, or one against
         the rest.
     solver : str
-        A method of `telic.optim.minimize`; softmax has one of its own, ``auto``.
+        A method of `telic.optim.minimize`. Softmax has a method of its own and takes ``auto`` only.
     tol : float
         Duality gap at which to stop, relative to the objective at w = 0. Unlike scikit-learn's it
         bounds the error of the objective.
@@ -77,7 +77,7 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
     n_iter_ : array of int, shape (1,), or (n_classes,) one against the rest
         Passes over the data.
     gap_ : array, shape (1,), or (n_classes,) one against the rest
-        Certified distance of the objective (per unit of weight) from its optimum.
+        Certified bound on the distance of the objective (per unit of weight) from its optimum.
     n_features_in_, feature_names_in_
         As in every scikit-learn estimator.
 

@@ -146,7 +146,7 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
     cv : int, splitter or None
         5 folds by default.
     scoring : str, callable or None
-        By default that of `ElasticNetRegressor.score`. Weights of samples enter the fits, not it.
+        By default `ElasticNetRegressor.score`. Sample weights enter the fits, not the score.
     n_jobs : int, optional
         Threads over the folds.
 
@@ -257,7 +257,7 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
     cv : int, splitter or None
         5 stratified folds by default.
     scoring : str, callable or None
-        By default the accuracy. Weights of samples enter the fits, not it.
+        By default the accuracy. Sample weights enter the fits, but not the score.
     n_jobs : int, optional
         Threads over the folds.
 

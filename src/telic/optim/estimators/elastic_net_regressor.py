@@ -40,7 +40,7 @@ class ElasticNetRegressor(RegressorMixin, Linear):
     n_iter_ : int
         Passes over the data.
     gap_ : float
-        Certified distance of the objective from its optimum.
+        Certified bound on the distance of the objective from its optimum.
 
     Examples
     --------
@@ -121,8 +121,8 @@ class ElasticNetRegressor(RegressorMixin, Linear):
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
         """Return the share of variance explained, R²; for poisson that of deviance, D².
 
-        D² compares with the best intercept alone, or with the offset. It is NaN where that is
-        right already.
+        D² compares with the best intercept alone, or with the offset. It is NaN where this
+        comparison has no deviance left.
         """
         loss = as_loss(self.loss)
         if not isinstance(loss, Poisson):

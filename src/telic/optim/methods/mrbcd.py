@@ -33,7 +33,7 @@ def mrbcd(
     Parameters
     ----------
     batch_size : int
-        Rows of one step, drawn uniformly with replacement. The thesis does not give its own.
+        Rows of one step, drawn uniformly with replacement. The dissertation gives none.
     step_size : float, optional
         By default 1/(4 𝓛), 𝓛 = L_max / batch + (1 − 1/batch) L_mean, a bound on the Lipschitz
         constant that a batch drawn with replacement sees in expectation.

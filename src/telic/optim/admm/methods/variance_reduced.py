@@ -54,8 +54,8 @@ def svr_s(
 ) -> Iterator[Point]:
     """Run SVR-ADMM-s: stages of `inner` steps (n by default) restart from their averages.
 
-    The thesis names the method without a listing; this is the reading in which x, y and the dual
-    all restart from the stage's averages.
+    The dissertation names the method without a listing; this is the reading in which x, y and
+    the dual all restart from the stage's averages.
     """
     n, stage, anchor = problem.data.design.n, 0, state.x.copy()
     m = max(1, n // batch_size) if inner is None else inner
