@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telic.completion import fold
+from telic.completion.engine import folding
 from telic.data.tables import unmatchable
 
 GRAPHEMES = [
@@ -117,3 +118,12 @@ def test_ascii_takes_the_same_road(text):
 def test_readers_refuse_exactly_the_characters_that_leave_nothing_to_match():
     characters = [chr(i) for i in range(0x110000) if not 0xD800 <= i < 0xE000]
     assert unmatchable(pa.array(characters)).tolist() == [not fold(c) for c in characters]
+
+
+@given(st.text(max_size=12) | st.text("aé\u0301\u0323\u0e35\u0e48\u093f\u094d각ß ", max_size=8))
+def test_a_text_folds_by_its_characters_as_it_does_whole(text):
+    # The definition; `fold` remembers each character's form.
+    whole = text.lower() if text.isascii() else folding._folded(text)
+    words = whole.split()
+    expected = " ".join(words) + (" " if words and text[-1].isspace() else "")
+    assert fold(text) == expected

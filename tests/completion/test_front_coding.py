@@ -26,7 +26,7 @@ def test_what_is_packed_comes_back(kept):
     packed = pack(*table(kept))
     assert parts(*unpack(packed[0], len(kept))) == kept
     ids = np.arange(len(kept))[::-1]
-    assert parts(*gather(packed, ids)) == kept[::-1]
+    assert parts(*gather(packed, len(kept), ids)) == kept[::-1]
 
 
 @given(strings, st.data())

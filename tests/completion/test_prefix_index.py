@@ -201,6 +201,9 @@ def test_bad_questions_are_named():
     for id in [-1, 1]:
         with pytest.raises(IndexError, match=f"no phrase has id {id}"):
             index.phrase(id)
+        for look_up in (index.phrases, index.folded_texts):
+            with pytest.raises(IndexError, match="no phrase has such an id"):
+                look_up([0, id])
 
 
 def test_the_longest_phrase_is_found_and_a_longer_prefix_finds_nothing():

@@ -30,6 +30,10 @@ _LETTERS = str.maketrans(
     }
 )
 """Letters that have no decomposition but are typed as others."""
+_KEPT = 20_000
+"""Characters whose folded form is remembered: scripts in use have far fewer."""
+_NOT_ALONE = "\U0010ffff"
+"""Stands for the folded form of a character whose place depends on its neighbours."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MATCHES_NOTHING = b"\xff"  # a byte that UTF-8 never uses
 
@@ -74,10 +78,12 @@ def fold(text: str) -> str:
     ('strasse ', 'lodz, izmir, aero')
     """
     if text.isascii():
-        text = text.lower()
+        form = text.lower()
     else:
-        text = _without_marks(_without_marks(text).casefold()).translate(_LETTERS)
-    words = text.split()
+        form = text.translate(_BY_CHARACTER)
+        if _NOT_ALONE in form:
+            form = _folded(text)
+    words = form.split()
     folded = " ".join(words)
     return folded + " " if words and text[-1].isspace() else folded
 
@@ -106,6 +112,29 @@ def checked_form(phrase: str, name: str) -> str:
         problem = "expected something to match besides white space and diacritics"
     shown = repr(phrase) if len(repr(phrase)) <= 60 else f"{repr(phrase)[:60]}..."
     raise InputError(f"{name} is {shown}: {problem}. Drop or mend it.")
+
+
+def _folded(text: str) -> str:
+    return _without_marks(_without_marks(text).casefold()).translate(_LETTERS)
+
+
+class _Characters(dict[int, str]):
+    """The folded form of each character, found when it is first asked for.
+
+    A text's folded form is that of its characters one after the other, unless a mark is left that
+    normalisation may move.
+    """
+
+    def __missing__(self, code: int) -> str:
+        form = _folded(chr(code))
+        if any(map(unicodedata.combining, form)):
+            form = _NOT_ALONE
+        if len(self) < _KEPT:
+            self[code] = form
+        return form
+
+
+_BY_CHARACTER = _Characters()
 
 
 def _without_marks(text: str) -> str:

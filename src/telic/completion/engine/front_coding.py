@@ -192,11 +192,13 @@ def read_string(strings, i, out, used):
 
 
 @kernel
-def gather(strings, ids):
-    """Return some of the strings as a table: their bytes one after the other, and their offsets."""
+def gather(strings, n, ids):
+    """Return some of the n strings as a table: bytes one after the other, and their offsets."""
     out, used = np.empty(32 * len(ids) + 32, np.uint8), 0
     offsets = np.zeros(len(ids) + 1, np.int64)
     for row in range(len(ids)):
+        if not 0 <= ids[row] < n:
+            raise IndexError("no phrase has such an id")
         out, used = read_string(strings, ids[row], out, used)
         offsets[row + 1] = used
     return out[:used], offsets

@@ -11,12 +11,14 @@ from typing import NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import ArrayLike
 
 from telic.completion.engine import prefix_kernels as kernels
 from telic.completion.engine.folding import checked_form, encoded_prefix
 from telic.completion.engine.front_coding import compact, gather, pack, prefix_range, unpack
 from telic.completion.engine.spelling import GIVEN, fill_kinds, spelled
 from telic.data import load_model, save_model
+from telic.data.contracts import MAX_TEXT
 from telic.errors import InputError, ModelError
 
 _KIND = "prefix-index"
@@ -302,11 +304,13 @@ class PrefixIndex:
 
     def phrase(self, id: int) -> str:
         """Give the original spelling of a phrase; IndexError unless ``0 <= id < len(self)``."""
+        if not 0 <= id < len(self):
+            raise IndexError(f"no phrase has id {id}: ids go from 0 to {len(self) - 1}.")
         return self.phrases([id])[0]
 
     def phrases(self, ids: Iterable[int]) -> list[str]:
         """Give the original spellings of several phrases; IndexError as `phrase`."""
-        wanted = self._checked(ids)
+        wanted = np.asarray(ids if isinstance(ids, np.ndarray) else list(ids), np.int64)
         given = self.given_ids, self.given_spellings, self.given_offsets
         text, offsets = spelled(self.strings, self.spelling_kinds, given, wanted)
         text = text.tobytes()
@@ -316,9 +320,9 @@ class PrefixIndex:
         """Give the folded form of a phrase, in UTF-8; IndexError as `phrase`."""
         return self.folded_texts([id])[0].tobytes()
 
-    def folded_texts(self, ids: Iterable[int]) -> tuple[np.ndarray, np.ndarray]:
+    def folded_texts(self, ids: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Give the folded forms of several phrases, in UTF-8, one after the other, and offsets."""
-        return gather(self.strings, self._checked(ids))
+        return gather(self.strings, len(self), np.asarray(ids, np.int64))
 
     def all_folded(self) -> tuple[np.ndarray, np.ndarray]:
         """Give all folded forms as `folded_texts` does: for a large index, much memory."""
@@ -345,15 +349,6 @@ class PrefixIndex:
             *kernels.range_of(self.strings, len(self), np.frombuffer(key, np.uint8))
         )
 
-    def _checked(self, ids: Iterable[int]) -> np.ndarray:
-        """Return ids as an array: the kernels look at no bounds."""
-        wanted = np.fromiter(ids, np.int64) if not isinstance(ids, np.ndarray | list) else ids
-        wanted = np.asarray(wanted, np.int64)
-        for id in wanted:
-            if not 0 <= id < len(self):
-                raise IndexError(f"no phrase has id {id}: ids go from 0 to {len(self) - 1}.")
-        return wanted
-
 
 def _large_ranges(text: np.ndarray, offsets: np.ndarray, smallest: int) -> np.ndarray:
     none = np.empty((0, 2), np.int64)
@@ -374,14 +369,39 @@ def _packed_spellings(
 
 
 def _encoded_phrases(phrases: Iterable) -> tuple[pa.Array, pa.Array]:
-    spelled, folded = [], []
-    if isinstance(phrases, pa.Array | pa.ChunkedArray):
+    """Return spellings and folded forms, in UTF-8; InputError about the first that is neither."""
+    if isinstance(phrases, pa.ChunkedArray):
+        phrases = phrases.combine_chunks()
+    if not isinstance(phrases, pa.Array):
+        phrases = list(phrases)
+    try:
+        if isinstance(phrases, list) and not set(map(type, phrases)) <= {str}:
+            raise TypeError
+        spellings = pa.array(phrases, pa.large_string()).cast(pa.large_binary())
+        if spellings.null_count:
+            raise TypeError
+    except (TypeError, pa.ArrowException, UnicodeEncodeError):
+        spellings = pa.array(_spellings(phrases), pa.large_binary())
+    text, offsets = _bytes_and_offsets(spellings)
+    lowered, rest = np.empty_like(text), np.empty(len(spellings), bool)
+    kernels.lower_plain(text, offsets, MAX_TEXT, lowered, rest)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(lowered)]
+    folded = pa.Array.from_buffers(pa.large_binary(), len(spellings), buffers)
+    others = np.flatnonzero(rest)
+    forms = [
+        checked_form(phrase.decode(), f"phrases[{i}]").encode()
+        for i, phrase in zip(others.tolist(), spellings.take(others).to_pylist(), strict=True)
+    ]
+    return spellings, pc.replace_with_mask(folded, rest, pa.array(forms, pa.large_binary()))
+
+
+def _spellings(phrases: Iterable) -> list[bytes]:
+    """Return UTF-8 of each phrase that can be indexed; InputError about the first that cannot."""
+    if isinstance(phrases, pa.Array):
         phrases = phrases.to_pylist()
     for position, phrase in enumerate(phrases):
-        form = checked_form(phrase, f"phrases[{position}]")
-        spelled.append(phrase.encode())
-        folded.append(form.encode())
-    return pa.array(spelled, pa.large_binary()), pa.array(folded, pa.large_binary())
+        checked_form(phrase, f"phrases[{position}]")
+    return [phrase.encode() for phrase in phrases]
 
 
 def _bytes_and_offsets(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:

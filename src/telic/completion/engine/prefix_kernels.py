@@ -15,6 +15,26 @@ BLOCK = 64
 
 
 @kernel
+def lower_plain(text, offsets, longest, lowered, rest):
+    """Fold the ASCII texts of a table that have single spaces between words, and no other space.
+
+    Those fold to their lower case, of the same length. Others, empty ones and those longer than
+    `longest` are marked in `rest`.
+    """
+    for i in range(len(rest)):
+        start, end = offsets[i], offsets[i + 1]
+        rest[i] = start == end or end - start > longest or text[end - 1] == 32
+        space = True  # one may not come first
+        for p in range(start, end):
+            byte = text[p]
+            if byte >= 128 or 9 <= byte <= 13 or 28 <= byte <= 31 or (byte == 32 and space):
+                rest[i] = True
+                break
+            space = byte == 32
+            lowered[p] = byte + 32 if 65 <= byte <= 90 else byte
+
+
+@kernel
 def prefix_ranges(strings, n, prefixes, prefix_offsets, lo, hi):
     """Fill lo and hi with the range of each prefix in a table of prefixes."""
     for q in range(len(lo)):
@@ -28,7 +48,7 @@ def range_of(strings, n, text):
     lo, end = prefix_range(strings, n, text)
     hi, length = lo, len(text)  # of those that start with the text, the text itself comes first
     while hi < end:
-        _, offsets = gather(strings, np.array([hi]))
+        _, offsets = gather(strings, n, np.array([hi]))
         if offsets[1] != length:
             break
         hi += 1

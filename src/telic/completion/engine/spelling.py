@@ -56,6 +56,8 @@ def spelled(phrases, kinds, given, ids):
     out, used = np.empty(32 * len(ids) + 32, np.uint8), 0
     offsets = np.zeros(len(ids) + 1, np.int64)
     for row in range(len(ids)):
+        if not 0 <= ids[row] < len(kinds):
+            raise IndexError("no phrase has such an id")
         kind = kinds[ids[row]]
         if kind == GIVEN:
             place = np.searchsorted(given_ids, ids[row])
