@@ -26,6 +26,7 @@ PAGES = {
     "auc": "auc.page",
     "completion": "completion.page",
     "completion-engine": "completion.engine",
+    "completion-index": "completion.index",
     "service": "completion.service",
     "soak": "completion.soak",
     "specialty": "specialty.full_size",

@@ -222,13 +222,17 @@ class Reach:
         return None
 
     def order(self, path: str) -> list[str]:
-        """Where a file is tested: its doctests, its room's tests, others that import it."""
+        """Where a file is tested: its doctests, its room's tests, others that import it.
+
+        Where none of these is, all that reach it.
+        """
         goal, room = ROOT / path, Path(path).parts[2]
         reached = [(self.distance(test, goal), test) for test in self.tests]
+        reached = [(steps, test) for steps, test in reached if steps is not None]
+        near = [(steps, test) for steps, test in reached if room in test.parts or steps <= 1]
         near = sorted(
             (room not in test.parts, steps, goal.stem not in test.stem, str(test))
-            for steps, test in reached
-            if steps is not None and (room in test.parts or steps <= 1)
+            for steps, test in near or reached
         )
         return [path, *(str(Path(test).relative_to(ROOT)) for *_, test in near)]
 
@@ -267,7 +271,7 @@ def seen(change: Change, tree: Path, reach: Reach) -> str:
     finally:
         file.write_text(text, encoding="utf-8")
         os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))  # compiled code is fresh again
-    if not done.returncode:
+    if done.returncode in (0, 5):  # nothing failed, or nothing ran
         return ""
     if done.returncode < 0:
         return f"ended by signal {-done.returncode}"

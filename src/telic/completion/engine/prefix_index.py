@@ -268,7 +268,7 @@ class PrefixIndex:
         array of int64
             By descending weight, equal weights by ascending id; fewer than `k` if fewer match.
         """
-        return self.top_in_range(*self.range(prefix), k)
+        return self.top_of(encoded_prefix(prefix), min(_checked_k(k), len(self)))[0]
 
     def top_of(self, folded: bytes, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Do as `top` for a prefix that is folded and encoded; give weights beside the ids."""
@@ -291,9 +291,7 @@ class PrefixIndex:
         lo, hi = int(lo), int(hi)
         if not 0 <= lo <= hi <= len(self):
             raise InputError(f"range [{lo}, {hi}) is not within the index's [0, {len(self)}).")
-        if k < 1:
-            raise InputError(f"k is {k!r}, expected an integer >= 1.")
-        k = min(k, hi - lo)
+        k = min(_checked_k(k), hi - lo)
         if k <= self.hot_ids.shape[1]:
             row = kernels.find_range(self.hot_ranges, lo, hi)
             if row >= 0:
@@ -348,6 +346,12 @@ class PrefixIndex:
         return builtins.range(
             *kernels.range_of(self.strings, len(self), np.frombuffer(key, np.uint8))
         )
+
+
+def _checked_k(k: int) -> int:
+    if k < 1:
+        raise InputError(f"k is {k!r}, expected an integer >= 1.")
+    return k
 
 
 def _large_ranges(text: np.ndarray, offsets: np.ndarray, smallest: int) -> np.ndarray:

