@@ -1,7 +1,64 @@
-"""What commands say of a job that ran in pieces."""
+"""What commands say of a job that ran in pieces, and where the pieces may lie."""
 
+import sys
+
+import pytest
+
+from telic import cli
 from telic.cli.jobs import Job
 from telic.scale import Local
+
+
+@pytest.fixture
+def telic(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log.csv").write_text("query,at,user\n" + "abc,2024-01-01T00:00:00Z,u1\n" * 9)
+    net = tmp_path / "net"
+    net.mkdir()
+    (net / "schema.json").write_text('{"nodes": {"user": {"attributes": {}}}, "links": []}')
+    (net / "nodes_user.csv").write_text("id\n1\n2\n")
+
+    def run(words):
+        monkeypatch.setattr(sys, "argv", ["telic", *words.split(), "--memory", "1GiB"])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        return end.value.code or 0, capsys.readouterr().err
+
+    return run
+
+
+IN_PIECES = {
+    "completion fit log.csv box --min-users 1": ("box.job", "log.csv"),
+    "privacy risk net": ("telic-risk.job", "net"),
+    "privacy attack net net": ("telic-attack.job", "net"),
+    "privacy attack net net --candidates found.parquet": ("found.parquet.job", "net"),
+}
+
+
+@pytest.mark.parametrize("words", IN_PIECES)
+def test_pieces_lie_in_no_folder_of_somebody_else(telic, tmp_path, words):
+    own, read = IN_PIECES[words]
+    (tmp_path / own).mkdir()
+    (tmp_path / own / "thesis").write_text("years")
+    files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for more, why in (
+        ("", "holds other files"),
+        (f" --work {own}", "holds other files"),
+        (" --work log.csv" if read == "log.csv" else " --work net", "is read by this command"),
+        (" --work net/nodes_user.csv", "is read" if read == "net" else "cannot be used"),
+    ):
+        code, error = telic(words + more)
+        assert code == 2
+        assert why in error
+    assert files == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    # Its own folder is removed at the end; a named one stays, and may be used again.
+    (tmp_path / own / "thesis").unlink()
+    again = words.replace("box", "other").replace("found", "other")
+    for more in ("", " --work kept", " --work kept"):
+        code, error = telic((again if more else words) + more + " --overwrite" * ("other" in again))
+        assert code == 0, error
+        assert not (tmp_path / own).exists()
+    assert (tmp_path / "kept").is_dir()
 
 
 def test_all_runs_of_one_function_are_said_together(tmp_path):

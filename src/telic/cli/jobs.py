@@ -1,7 +1,7 @@
 """What commands share that run over partitions: `--memory`, `--cluster`, and the job's report."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -30,12 +30,16 @@ Work = Annotated[
     Path | None,
     typer.Option(
         help="Folder for the pieces, which every worker must reach. An interrupted job goes on "
-        "from it. [default: OUT.job, or telic-COMMAND.job without an OUT; removed at the end]"
+        "from it. It must be new, empty, or an earlier command's. [default: OUT.job, or "
+        "telic-COMMAND.job without an OUT; removed at the end]"
     ),
 ]
 SkipBadPartitions = Annotated[
     bool, typer.Option(help="Finish without the partitions that fail, and name them.")
 ]
+
+
+PIECES = "a command's pieces"
 
 
 class Job(NamedTuple):
@@ -56,25 +60,34 @@ class Job(NamedTuple):
 
 @contextmanager
 def job_of(
-    memory: str | None, cluster: str | None, work: Path | None, out: Path
+    memory: str | None,
+    cluster: str | None,
+    work: Path | None,
+    out: Path,
+    *,
+    reads: Iterable[str | Path | None],
 ) -> Iterator[Job | None]:
     """Open the engine that was asked for, with a bar for each job; None if none was.
 
     Raises
     ------
     InputError
-        If an option needs another.
+        If an option needs another, or the folder for the pieces holds what no such command wrote.
     """
     if memory is None and cluster is None:
         if work is not None:
             raise InputError("--work needs --memory or --cluster.")
         yield None
         return
+    from telic.data.outputs import refuse_read
     from telic.scale import Dask, Local
+    from telic.scale.jobs import open_folder
 
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
     bars: dict[str, Any] = {}
     folder = out.with_name(out.name + ".job") if work is None else work
+    refuse_read(folder, reads)
+    open_folder(folder, PIECES, PIECES)  # by this mark it is telic's: to write to, and to remove
     with (
         Dask(cluster, memory=memory) if cluster else Local(memory=memory) as executor,
         Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress,

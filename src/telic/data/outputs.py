@@ -41,12 +41,7 @@ def check_output(
     """
     path = Path(path)
     refuse_unwritable(path)
-    for read in reads:
-        if read is not None and _overlap(path, Path(read)):
-            raise InputError(
-                f"{path}: is read by this command, as {read} or a part of it, so it is not "
-                "written to. Choose another name."
-            )
+    refuse_read(path, reads)
     if not os.path.lexists(path):
         return
     if not overwrite:
@@ -56,6 +51,16 @@ def check_output(
             "telic wrote it."
         )
     refuse_foreign(path)
+
+
+def refuse_read(path: str | Path, reads: Iterable[str | Path | None]) -> None:
+    """Raise InputError if writing to `path` would touch what the same command reads."""
+    for read in reads:
+        if read is not None and _overlap(Path(path), Path(read)):
+            raise InputError(
+                f"{path}: is read by this command, as {read} or a part of it, so it is not "
+                "written to. Choose another name."
+            )
 
 
 def refuse_foreign(path: str | Path) -> None:

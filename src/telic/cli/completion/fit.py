@@ -105,12 +105,13 @@ def fit(
     from telic.data import check_output
 
     files = [*sources, *([queries] if queries else [])]
-    check_output(out, reads=[*files, deny, synonyms], overwrite=overwrite)
+    reads = [*files, deny, synonyms]
+    check_output(out, reads=reads, overwrite=overwrite)
     (score,) = relevances_of([relevance])
     chosen = protocols_of(protocol)
     if len(chosen) > 1:
         raise InputError("--protocol is 'both', expected careful or paper: one model is fitted.")
-    with job_of(memory, cluster, work, out) as job:
+    with job_of(memory, cluster, work, out, reads=reads) as job:
         with nullcontext() if job else console.status("fitting"):
             completer = fit_files(
                 *files,

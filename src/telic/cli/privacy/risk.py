@@ -84,7 +84,7 @@ def risk(
     weights = None if loss is None else read_loss(net, node_type, loss)
     rows, last = [], None
     with (
-        job_of(memory, cluster, work, Path("telic-risk")) as job,
+        job_of(memory, cluster, work, Path("telic-risk"), reads=[network, loss]) as job,
         steps_or_job(job, "risk", len(sets)) as begin,
     ):
         executor, pieces = job or (None, None)
@@ -221,11 +221,11 @@ def attack(
     from telic.privacy.report.page import FOUND
 
     errors = LinkErrors(added, changed, missing)
+    reads = [auxiliary, target, rules, steps, None if truth in TRUTHS else truth]
     if candidates is not None:
-        read = [auxiliary, target, rules, steps, None if truth in TRUTHS else truth]
-        check_output(candidates, reads=read, overwrite=overwrite)
+        check_output(candidates, reads=reads, overwrite=overwrite)
     with (
-        job_of(memory, cluster, work, candidates or Path("telic-attack")) as job,
+        job_of(memory, cluster, work, candidates or Path("telic-attack"), reads=reads) as job,
         steps_or_job(job, "attack", 3) as begin,
     ):
         begin("reading")
