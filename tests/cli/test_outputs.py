@@ -6,6 +6,7 @@ import pytest
 import typer.main
 
 from telic import cli
+from telic.data.outputs import remember
 
 # Each command with an output: OUT is where it writes, IN what it reads; both are checked before
 # anything is read, so IN need not be what the command expects.
@@ -118,6 +119,25 @@ def test_what_is_read_stays(telic, tmp_path, monkeypatch, name):
         ("table.csv", tmp_path / "table.csv"),
     ]:
         assert "is read by this command" in telic(name, IN=read, OUT=out)
+        assert kept(tmp_path) == before
+
+
+def test_what_was_judged_is_kept_where_it_was_and_not_in_the_network(telic, tmp_path, monkeypatch):
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "schema.json").write_text("{}")
+    (tmp_path / "kept").write_text("{}")
+    remember(tmp_path / "kept")
+    before = kept(tmp_path)
+    for out, resume, why in (
+        ("kept", "kept", "is read by this command"),
+        ("new", "new", "where the steps go"),
+        ("new", "./new", "where the steps go"),
+        ("new", "net/judged.json", "is read by this command"),
+        ("new", "nowhere/judged.json", "does not exist"),
+    ):
+        words = ["net", "--max-risk", "0.5", "--out", out, "--resume", resume, "--overwrite"]
+        monkeypatch.setitem(COMMANDS, "privacy advise --resume", words)
+        assert why in telic("privacy advise --resume")
         assert kept(tmp_path) == before
 
 

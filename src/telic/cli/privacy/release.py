@@ -184,7 +184,8 @@ def advise(
     as_json: AsJson = False,
 ) -> None:
     """Find the release under stated limits that loses least, and confirm it by attack."""
-    from telic.data import atomic_path, check_output
+    from telic.data import atomic_path, check_output, refuse_unwritable
+    from telic.data.outputs import refuse_read
     from telic.hin import read_network
     from telic.privacy import Adversary, Limits
     from telic.privacy.advice.advise import advise as search
@@ -199,7 +200,12 @@ def advise(
 
     limits = Limits(max_risk, max_highest, max_unique, max_worst)
     if out is not None:
-        check_output(out, reads=[network, weights], overwrite=overwrite)
+        check_output(out, reads=[network, weights, resume], overwrite=overwrite)
+    if resume is not None:
+        refuse_unwritable(resume)
+        refuse_read(resume, [network, weights])
+        if out is not None and out.resolve() == resume.resolve():
+            raise InputError(f"--resume names {resume}, where the steps go. Choose another name.")
     net = read_network(network)
     adversary = Adversary.of(
         net,
