@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import queue
+import re
 import secrets
 import threading
 import time
@@ -30,6 +31,8 @@ from telic.serve.callers.rates import network_of
 
 MAX_WAITING = 10_000
 """Records that wait for the disk; one more is lost, and its composition with it."""
+_OWN = re.compile(r"(queries|events)-\d{8}T\d{12}-\d+\.jsonl")
+"""Names that a recorder gives; records under other names are somebody else's to delete."""
 _log = logging.getLogger("telic.serve")
 
 
@@ -62,9 +65,9 @@ class Recorder:
     folder : path
         Made, for its owner's eyes alone, if it is not there.
     days : float
-        Files that were last written to so long ago are deleted.
+        Files of a recorder that were last written to so long ago are deleted.
     megabytes : float
-        Beyond so much, the oldest files are deleted.
+        Beyond so much, a recorder's oldest files are deleted.
     arm : Arm, optional
         Of a trial, which every keystroke is recorded with.
     networks : bool
@@ -215,7 +218,8 @@ class Recorder:
     def _tidy(self) -> None:
         """Delete what is too old, then the oldest of what is too much."""
         seconds, most = self._limits
-        files = sorted(recorded(self.folder), key=lambda file: file.stat().st_mtime, reverse=True)
+        own = [file for file in recorded(self.folder) if _OWN.fullmatch(file.name)]
+        files = sorted(own, key=lambda file: file.stat().st_mtime, reverse=True)
         total, now = 0, time.time()
         for file in files:
             at = file.stat()
