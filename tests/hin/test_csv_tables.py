@@ -1,13 +1,11 @@
-"""Several tables with keys become one network; edge lists go out and come back."""
+"""Several tables with keys become one network."""
 
 import json
 
-import numpy as np
 import pytest
 
 from telic.errors import InputError
-from telic.hin import LinkType, Rule, Schema, network_from_arrays, read_edge_list, read_tables
-from telic.hin.csv_tables import write_edge_list
+from telic.hin import Rule, read_tables
 
 TABLES = {
     "users.csv": "id,age,mail\n7,30,a@x\n8,40,b@x\n9,40,c@x\n",
@@ -99,28 +97,3 @@ def test_tables_are_joined_by_their_keys(folder):
 def test_what_does_not_fit_is_named(folder, changes, message):
     with pytest.raises(InputError, match=message):
         read_tables(folder(changes))
-
-
-def test_edge_lists_come_back_as_they_were(tmp_path):
-    rng = np.random.default_rng(0)
-    types = (
-        LinkType("call", "user", "user", Rule("at_least"), True),
-        LinkType("mail", "user", "user", Rule("at_least"), True),
-    )
-    links = {}
-    for link in types:
-        pairs = np.nonzero(rng.random((9, 9)) < 0.3)
-        links[link.name] = (*(10 * end for end in pairs), rng.integers(1, 5, len(pairs[0])))
-    network = network_from_arrays(
-        Schema({"user": {}}, types), {"user": {"id": 10 * np.arange(9)}}, links
-    )
-    write_edge_list(network, tmp_path / "links.csv")
-    back = read_edge_list(tmp_path / "links.csv")
-    assert {name: listed(back, name) for name in links} == {
-        name: listed(network, name) for name in links
-    }
-
-
-def test_edge_lists_hold_one_node_type(folder, tmp_path):
-    with pytest.raises(InputError, match="one node type"):
-        write_edge_list(read_tables(folder()), tmp_path / "links.csv")

@@ -6,6 +6,8 @@ import pytest
 
 from telic.errors import InputError
 from telic.hin import (
+    LinkType,
+    Rule,
     Schema,
     from_igraph,
     from_networkx,
@@ -17,6 +19,7 @@ from telic.hin import (
     to_igraph,
     to_networkx,
     to_pyg,
+    write_edge_list,
     write_graphml,
 )
 
@@ -117,6 +120,37 @@ def test_kdd_cup_files(tmp_path):
     }
     assert network.links["retweet"].strength.tolist() == [4]
     assert np.diff(network.links["retweet"].indptr).tolist() == [0, 1]
+
+
+def strengths(network, name):
+    links, ids = network.links[name], network.ids("user").to_pylist()
+    ends = zip(links.sources, links.indices, strict=True)
+    return {(ids[a], ids[b]): int(n) for (a, b), n in zip(ends, links.strength, strict=True)}
+
+
+def test_edge_lists_come_back_as_they_were(tmp_path):
+    rng = np.random.default_rng(0)
+    types = (
+        LinkType("call", "user", "user", Rule("at_least"), True),
+        LinkType("mail", "user", "user", Rule("at_least"), True),
+    )
+    links = {}
+    for link in types:
+        pairs = np.nonzero(rng.random((9, 9)) < 0.3)
+        links[link.name] = (*(10 * end for end in pairs), rng.integers(1, 5, len(pairs[0])))
+    network = network_from_arrays(
+        Schema({"user": {}}, types), {"user": {"id": 10 * np.arange(9)}}, links
+    )
+    write_edge_list(network, tmp_path / "links.csv")
+    back = read_edge_list(tmp_path / "links.csv")
+    assert {name: strengths(back, name) for name in links} == {
+        name: strengths(network, name) for name in links
+    }
+
+
+def test_edge_lists_hold_one_node_type(network, tmp_path):
+    with pytest.raises(InputError, match="one node type"):
+        write_edge_list(network, tmp_path / "links.csv")
 
 
 @pytest.mark.parametrize(

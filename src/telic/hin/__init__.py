@@ -1,7 +1,7 @@
 """Typed networks: schema, nodes and links, meta-paths, samples, files."""
 
-from telic.hin.csv_tables import read_tables, write_edge_list
-from telic.hin.edge_lists import read_edge_list, read_kdd_cup_2012
+from telic.hin.csv_tables import read_tables
+from telic.hin.edge_lists import read_edge_list, read_kdd_cup_2012, write_edge_list
 from telic.hin.graph_libraries import (
     from_igraph,
     from_networkx,

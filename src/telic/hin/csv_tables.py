@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from telic.data import atomic_path
 from telic.errors import InputError
 from telic.hin.network import Network, network_from_arrays
 from telic.hin.schema import LinkType, Rule, Schema
@@ -134,37 +133,3 @@ def _column(table: pa.Table, name: str, file: Path) -> pa.ChunkedArray:
 def _repeats(source: pa.ChunkedArray, target: pa.ChunkedArray) -> bool:
     pairs = pa.table({"source": source, "target": target})
     return pairs.group_by(["source", "target"]).aggregate([]).num_rows < len(source)
-
-
-def write_edge_list(network: Network, path: str | Path) -> None:
-    """Write the links of a network with one node type as CSV: link, source, target, strength.
-
-    Attributes, and users without links, are not in such a file; `read_edge_list` reads it back.
-    Links without strengths have 1.
-
-    Raises
-    ------
-    InputError
-        If there are several node types, whose ids could not be told apart.
-    """
-    if len(network.nodes) > 1:
-        raise InputError(
-            f"an edge list holds one node type, the network has {list(network.nodes)}. Write a "
-            "folder or GraphML, or project it first."
-        )
-    ids = network.ids(next(iter(network.nodes)))
-    parts = []
-    for name, links in network.links.items():
-        ones = pa.repeat(pa.scalar(1, pa.int32()), len(links))
-        parts.append(
-            pa.table(
-                {
-                    "link": pa.repeat(name, len(links)),
-                    "source": ids.take(pa.array(links.sources)),
-                    "target": ids.take(pa.array(links.indices)),
-                    "strength": ones if links.strength is None else pa.array(links.strength),
-                }
-            )
-        )
-    with atomic_path(path) as temporary:
-        pyarrow.csv.write_csv(pa.concat_tables(parts), temporary)

@@ -1,4 +1,4 @@
-"""Networks from text files: edge lists, SNAP and multilayer files, KDD Cup 2012 track 1."""
+"""Edge lists read and written: CSV, SNAP, multilayer and temporal files; KDD Cup 2012 track 1."""
 
 import csv
 import gzip
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from telic.data import atomic_path
 from telic.errors import InputError
 from telic.hin.network import Network, network_from_arrays
 from telic.hin.schema import LinkType, Rule, Schema
@@ -235,6 +236,40 @@ def _integer(text: str, path: Path, line: str) -> int:
     except ValueError:
         pass
     raise InputError(f"{path}: line {line}: strength is {text!r}, expected a positive integer.")
+
+
+def write_edge_list(network: Network, path: str | Path) -> None:
+    """Write the links of a network with one node type as CSV: link, source, target, strength.
+
+    Attributes, and users without links, are not in such a file; `read_edge_list` reads it back.
+    Links without strengths have 1.
+
+    Raises
+    ------
+    InputError
+        If there are several node types, whose ids could not be told apart.
+    """
+    if len(network.nodes) > 1:
+        raise InputError(
+            f"an edge list holds one node type, the network has {list(network.nodes)}. Write a "
+            "folder or GraphML, or project it first."
+        )
+    ids = network.ids(next(iter(network.nodes)))
+    parts = []
+    for name, links in network.links.items():
+        ones = pa.repeat(pa.scalar(1, pa.int32()), len(links))
+        parts.append(
+            pa.table(
+                {
+                    "link": pa.repeat(name, len(links)),
+                    "source": ids.take(pa.array(links.sources)),
+                    "target": ids.take(pa.array(links.indices)),
+                    "strength": ones if links.strength is None else pa.array(links.strength),
+                }
+            )
+        )
+    with atomic_path(path) as temporary:
+        pyarrow.csv.write_csv(pa.concat_tables(parts), temporary)
 
 
 def read_kdd_cup_2012(folder: str | Path) -> Network:
