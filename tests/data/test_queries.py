@@ -1,9 +1,15 @@
 import datetime as dt
+import json
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from telic.data.queries import MAX_COUNT, read_queries
+from telic.data.contracts import MAX_COUNT
+from telic.data.file_kinds import shape_of
+from telic.data.pieces import open_pieces
+from telic.data.queries import read_queries, read_query_log
 from telic.errors import InputError
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -68,3 +74,69 @@ def test_bad_rows_are_named(change, message):
     good = {"query": ["a", "b"], "at": [NOW, NOW], "count": [1.0, 2.0]}
     with pytest.raises(InputError, match=message):
         read_queries(pa.table(good | change))
+
+
+def opened(folder, name, text):
+    file = folder / name
+    file.write_text(text)
+    pieces = open_pieces(file)
+    return pieces, shape_of(pieces)
+
+
+def hour(n):
+    return int(dt.datetime(2006, 3, 1, n, tzinfo=dt.UTC).timestamp() * 1e6)
+
+
+def test_aol_counts_a_search_once_however_many_results_were_opened(tmp_path):
+    lines = ["AnonID\tQuery\tQueryTime\tItemRank\tClickURL"]
+    lines += [
+        f"7\ttea\t2006-03-01 0{h}:00:00\t{rank}\thttp://a" for h, rank in ((1, 1), (1, 2), (2, 1))
+    ]
+    lines += ["8\ttea\t2006-03-01 02:00:00\t\t", '8\t"tea\t2006-03-01 03:00:00\t\t']
+    log = read_query_log(*opened(tmp_path, "user-ct-01.txt", "\n".join(lines) + "\n"))
+    assert [log.queries[q] for q in log.query] == ["tea", "tea", "tea", '"tea']
+    assert [log.users[u] for u in log.user] == ["7", "7", "8", "8"]
+    assert log.at.tolist() == [hour(1), hour(2), hour(2), hour(3)]
+
+
+CARD_TEST = {
+    "query_id": "23",
+    "session_id": "783",
+    "past_search_terms": [["robot toys", "2006-03-01 01:00:00"], ["magnus", "2006-03-01 02:00:00"]],
+    "prefix": "rob",
+    "prefix_typed_time": "2006-03-01T03:00:00.256Z",
+    "final_search_term": "robots",
+    "search_time": "2006-03-01 04:00:00",
+}
+
+
+def test_amazon_qac_brings_past_searches_and_times_without_a_zone(tmp_path):
+    pieces, shape = opened(tmp_path, "test.jsonl", json.dumps(CARD_TEST))
+    log = read_query_log(pieces, shape)
+    assert [(log.queries[q], t) for q, t in zip(log.query, log.at, strict=True)] == [
+        ("robot toys", hour(1)),
+        ("magnus", hour(2)),
+        ("robots", hour(4)),
+    ]
+    assert {log.users[u] for u in log.user} == {"783"}
+    file = tmp_path / "test.parquet"
+    pq.write_table(pa.Table.from_pylist([CARD_TEST]), file)
+    pieces = open_pieces(file)
+    again = read_query_log(pieces, shape_of(pieces))
+    np.testing.assert_array_equal(again.at, log.at)
+    bad = CARD_TEST | {"past_search_terms": [["robot toys"]]}
+    pieces, shape = opened(tmp_path, "bad.jsonl", json.dumps(bad))
+    with pytest.raises(InputError, match="row 1: column 'past_search_terms'"):
+        read_query_log(pieces, shape)
+
+
+def test_contract_2_reads_the_same_as_in_one_piece(tmp_path):
+    text = "query,at,user,count\nface,2026-01-01T00:00:00+01:00,,3\nface,2026-01-02,u,\n"
+    pieces, shape = opened(tmp_path, "q.csv", text)
+    in_pieces, whole = read_query_log(pieces, shape), read_queries(tmp_path / "q.csv")
+    for log in (in_pieces, whole):
+        assert [log.queries[q] for q in log.query] == ["face", "face"]
+        assert [log.users[u] for u in log.user] == [None, "u"]
+        assert log.count.tolist() == [3.0, 1.0]
+    assert in_pieces.at.tolist() == whole.at.tolist()
+    assert (in_pieces.at[0] + 3_600_000_000) % (24 * 3_600_000_000) == 0

@@ -18,8 +18,8 @@ from telic.completion import fit_files
 from telic.completion.fit import from_files, from_pieces
 from telic.completion.fit.entries import Gathered
 from telic.data.file_kinds import shape_of
-from telic.data.phrases import read_query_log
 from telic.data.pieces import open_pieces
+from telic.data.queries import read_query_log
 from telic.errors import InputError
 from telic.evaluate.classification import roc_auc
 from telic.hin import Schema

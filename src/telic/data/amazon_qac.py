@@ -19,7 +19,7 @@ def read_amazon_qac(source: str | Path | pa.Table) -> pa.Table:
     Keystroke times between the first and the submission are not published; they are spaced evenly,
     so nothing may be learned from dwell. Sessions stand for users. Of the test split's rows the one
     published prefix is the one keystroke; its ``past_search_terms`` are no compositions (see
-    `telic.data.phrases.read_query_log` for them).
+    `telic.data.queries.read_query_log` for them).
 
     Parameters
     ----------

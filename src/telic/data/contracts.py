@@ -47,6 +47,8 @@ OPTIONAL = ("selected", "installed", "opened", *GROUPS)
 
 MAX_TEXT = 1000
 """Longest query, prefix or suggestion accepted, in characters."""
+MAX_COUNT = 1e12
+"""Most submissions that a row may stand for: sums of such counts stay exact enough to subtract."""
 
 ACCESSES = pa.schema(
     [

@@ -1,4 +1,4 @@
-"""The query log (data contract 2): submissions that count towards popularity."""
+"""Query logs, of data contract 2 or as AOL, AmazonQAC and others have them: what was searched."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,13 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from telic.data.bad_rows import OnBadRow
 from telic.data.compositions import CompositionLog
-from telic.data.contracts import MAX_TEXT, QUERIES
-from telic.data.tables import describe, one_chunk, read_table, unmatchable
+from telic.data.contracts import GROUPS, MAX_COUNT, MAX_TEXT, QUERIES
+from telic.data.file_kinds import Shape
+from telic.data.phrase_rows import checked_rows
+from telic.data.pieces import Pieces
+from telic.data.tables import describe, one_chunk, read_table, times_of, unmatchable
 from telic.errors import InputError
-
-MAX_COUNT = 1e12
-"""Most submissions that a row may stand for: sums of such counts stay exact enough to subtract."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class QueryLog:
 
 
 def read_queries(source: str | Path | pa.Table) -> QueryLog:
-    """Read a query log or catalogue from Parquet or CSV.
+    """Read a query log or catalogue of data contract 2 from Parquet or CSV.
 
     Parameters
     ----------
@@ -87,6 +88,48 @@ def read_queries(source: str | Path | pa.Table) -> QueryLog:
     return QueryLog(queries, query, at, users, user, count)
 
 
+def read_query_log(pieces: Pieces, shape: Shape, *, on_bad_row: OnBadRow = "raise") -> QueryLog:
+    """Read a query log in any form that has a phrase and a time in each row.
+
+    Of AmazonQAC's test split the past search terms count too. AOL's log repeats a row for each
+    result that was opened: rows that repeat user, query and time of the row before count once.
+    Takes and raises what `telic.data.phrases.read_list` does.
+    """
+    skipped: dict[str, int] = {}
+    numbers: dict[str, int] = {}
+    users: dict[str | None, int] = {None: 0}
+    found: dict[str, list[np.ndarray]] = {"query": [], "at": [], "user": [], "count": []}
+    groups: dict[str, dict[str | None, int]] = {role: {} for role in GROUPS if role in shape.roles}
+    placed: dict[str, list[np.ndarray]] = {role: [] for role in groups}
+    if groups and ("past" in shape.roles or shape.name.startswith("AOL")):
+        raise InputError(f"{pieces.path}: {shape.name} has no {' or '.join(groups)}.")
+    for _, part in checked_rows(pieces, shape, on_bad_row, skipped):
+        for role, values in groups.items():
+            placed[role].append(_numbered(part[role], values))
+        n = len(part)
+        query = _numbered(part["phrase"], numbers)
+        at = one_chunk(part["at"]).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        user = _numbered(part["user"], users) if "user" in part.column_names else np.zeros(n, int)
+        count = part["weight"].to_numpy() if "weight" in part.column_names else np.ones(n)
+        if "past" in part.column_names:
+            query, at, user, count = _with_past(part["past"], numbers, query, at, user)
+        if shape.name.startswith("AOL"):
+            new = np.ones(n, bool)
+            new[1:] = (query[1:] != query[:-1]) | (at[1:] != at[:-1]) | (user[1:] != user[:-1])
+            query, at, user, count = query[new], at[new], user[new], count[new]
+        for name, values in zip(found, (query, at, user, count), strict=True):
+            found[name].append(values)
+    query, at, user, count = (
+        np.concatenate([np.empty(0), *found[name]]).astype(kind)
+        for name, kind in zip(found, ("int32", "int64", "int32", "float64"), strict=True)
+    )
+    of = {
+        role: (list(values), np.concatenate([np.empty(0), *placed[role]]).astype(np.int32))
+        for role, values in groups.items()
+    }
+    return QueryLog(list(numbers), query, at, list(users), user, count, skipped, of)
+
+
 def joined_group(
     logs: Sequence[QueryLog | CompositionLog], name: str
 ) -> tuple[list[str], np.ndarray]:
@@ -97,6 +140,27 @@ def joined_group(
         values, place = log.groups.get(name, ([None], np.zeros(len(log.query), np.int32)))
         parts.append(np.array([numbers.setdefault(v, len(numbers) - 1) for v in values])[place])
     return [value for value in numbers if value is not None], np.concatenate(parts)
+
+
+def _with_past(
+    past: pa.ChunkedArray, numbers: dict, query: np.ndarray, at: np.ndarray, user: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Add the earlier submissions that AmazonQAC's test split gives in each row: (term, time)."""
+    before = [(u, *pair) for u, pairs in zip(user, past.to_pylist(), strict=True) for pair in pairs]
+    times = times_of(pa.array([time for _, _, time in before], pa.string())).cast(pa.int64())
+    earlier = [numbers.setdefault(term, len(numbers)) for _, term, _ in before]
+    query = np.concatenate([earlier, query]).astype(np.int64)
+    at = np.concatenate([times.to_numpy(zero_copy_only=False), at]).astype(np.int64)
+    user = np.concatenate([[u for u, _, _ in before], user]).astype(np.int64)
+    return query, at, user, np.ones(len(query))
+
+
+def _numbered(column: pa.ChunkedArray, numbers: dict) -> np.ndarray:
+    """Number texts in order of their first appearance, over all pieces."""
+    coded = one_chunk(column).dictionary_encode(null_encoding="encode")
+    texts = coded.dictionary.to_pylist()
+    known = np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int64)
+    return known[coded.indices.to_numpy(zero_copy_only=False)]
 
 
 def _refuse(source: str | Path | pa.Table, rows: np.ndarray, column: str, reason: str) -> None:

@@ -14,7 +14,7 @@ from telic.completion.engine.filters import NO_VALUE
 from telic.completion.engine.folding import checked_form
 from telic.completion.engine.prefix_index import PrefixIndex
 from telic.completion.engine.word_index import WordIndex
-from telic.data.queries import MAX_COUNT
+from telic.data.contracts import MAX_COUNT
 from telic.errors import InputError
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Live:
         ------
         InputError
             If the phrase cannot be indexed or is denied, or the popularity is no number from 0 to
-            `telic.data.queries.MAX_COUNT`.
+            `telic.data.contracts.MAX_COUNT`.
         """
         with self._lock:
             self._put(phrase, self.unit * np.log1p(_checked(popularity)))

@@ -16,7 +16,7 @@ from telic.completion.engine.folding import fold
 from telic.completion.learning.relevance import WINDOW
 from telic.data.bad_rows import OnBadRow
 from telic.data.file_kinds import Shape
-from telic.data.phrases import checked_rows
+from telic.data.phrase_rows import checked_rows
 from telic.data.pieces import Pieces, open_pieces
 from telic.errors import InputError
 from telic.scale.duck import database, listed

@@ -12,9 +12,9 @@ from telic.data.bad_rows import OnBadRow
 from telic.data.compositions import CompositionLog, read_compositions
 from telic.data.contracts import GROUPS
 from telic.data.file_kinds import Shape, shape_of
-from telic.data.phrases import PhraseList, merged, read_list, read_query_log
+from telic.data.phrases import PhraseList, merged, read_list
 from telic.data.pieces import open_pieces
-from telic.data.queries import QueryLog, joined_group
+from telic.data.queries import QueryLog, joined_group, read_query_log
 from telic.errors import InputError
 
 DAY = 24 * 3600 * 1_000_000

@@ -1,0 +1,170 @@
+"""The rows of lists of phrases and of query logs, each column checked by its role."""
+
+import json
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from telic.data.bad_rows import BadRows, OnBadRow
+from telic.data.composition_rows import lengths_of
+from telic.data.contracts import MAX_COUNT, MAX_TEXT, TIMESTAMP
+from telic.data.file_kinds import Shape
+from telic.data.pieces import Pieces
+from telic.data.tables import is_text, one_chunk, times_of, unmatchable
+
+
+def checked_rows(
+    pieces: Pieces,
+    shape: Shape,
+    on_bad_row: OnBadRow,
+    skipped: dict[str, int],
+    *,
+    before: int = 0,
+) -> Iterator[tuple[np.ndarray, pa.Table]]:
+    """Yield checked pieces, columns named by their roles, with the rows' numbers in the file.
+
+    `skipped` is added to; `before` are the rows of the file that the pieces leave out.
+    """
+    with pieces.unchanged():
+        wanted = list(dict.fromkeys(shape.roles.values()))
+        for piece in pieces.read(wanted):
+            bad = BadRows(str(pieces.path), len(piece), on_bad_row, before=before)
+            part = _checked(piece, shape.roles, bad)
+            if bad.rows.any():
+                part = part.filter(pa.array(~bad.rows))
+                for reason, count in bad.reasons.items():
+                    skipped[reason] = skipped.get(reason, 0) + count
+            yield before + 1 + np.flatnonzero(~bad.rows), part
+            before += len(piece)
+
+
+def _checked(piece: pa.Table, roles: Mapping[str, str], bad: BadRows) -> pa.Table:
+    columns: dict[str, pa.Array] = {}
+    for role, name in roles.items():
+        column = one_chunk(piece[name])
+        if isinstance(column, pa.DictionaryArray):
+            column = column.dictionary_decode()
+        if role == "at":
+            columns[role] = _times(column, name, bad)
+        elif role == "weight":
+            columns[role] = _numbers(column, name, bad)
+        elif role == "past":
+            columns[role] = _past(column, name, bad)
+        elif role == "payload":
+            columns[role] = _payloads(column, name, bad)
+        else:
+            columns[role] = _texts(column, name, bad)
+    text, name = columns["phrase"], roles["phrase"]
+    nulls = text.is_null().to_numpy(zero_copy_only=False)
+    bad.add(
+        nulls | unmatchable(text),
+        name,
+        "is empty or all white space and marks, expected text",
+        "Fill it in.",
+    )
+    bad.add(
+        lengths_of(text) > MAX_TEXT, name, f"is longer than {MAX_TEXT} characters", "Shorten it."
+    )
+    if "url" in columns:  # an address is a payload
+        columns["payload"] = _with_url(columns.get("payload"), columns.pop("url"))
+    return pa.table(columns)
+
+
+def _texts(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
+    if is_text(column.type) or pa.types.is_null(column.type):
+        return column.cast(pa.string())
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.string())
+    bad.add(np.ones(len(column), bool), name, f"is {column.type}, expected text", "Convert it.")
+    return pa.nulls(len(column), pa.string())
+
+
+def _times(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        column = column.cast(TIMESTAMP, safe=False)
+    elif is_text(column.type):
+        try:
+            column = times_of(column)
+        except pa.ArrowInvalid:
+            column = pa.concat_arrays([_time(one) for one in column]).cast(TIMESTAMP)
+    else:
+        column = pa.nulls(len(column), TIMESTAMP)
+    nulls = column.is_null().to_numpy(zero_copy_only=False)
+    bad.add(nulls, name, "is no time, expected such as 2026-01-31T12:00:00Z", "Correct it.")
+    return column
+
+
+def _time(text: pa.Scalar) -> pa.Array:
+    try:
+        return times_of(pa.array([text.as_py()], pa.string()))
+    except pa.ArrowInvalid:
+        return pa.nulls(1, TIMESTAMP)
+
+
+def _numbers(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
+    """Weights; an empty one counts 1, as in contract 2."""
+    try:
+        values = column.cast(pa.float64())
+    except pa.ArrowInvalid:
+        values = pa.array([_number(one.as_py()) for one in column], pa.float64())
+    values = values.fill_null(1.0)
+    given = values.to_numpy(zero_copy_only=False)
+    bad.add(
+        ~((given >= 0) & (given <= MAX_COUNT)),
+        name,
+        f"is not a number from 0 to {MAX_COUNT:g}",
+        "Correct it.",
+        lambda row: column[row].as_py(),
+    )
+    return values
+
+
+def _number(value: str | None) -> float | None:
+    try:
+        return None if value is None else float(value)
+    except ValueError:
+        return float("nan")
+
+
+def _payloads(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
+    """JSON as text: what is text must be JSON already, anything else becomes it."""
+    if not is_text(column.type):
+        return pa.array(
+            [None if v is None else json.dumps(v) for v in column.to_pylist()], pa.string()
+        )
+    wrong = np.zeros(len(column), bool)
+    for row, text in enumerate(column.to_pylist()):
+        try:
+            if text is not None:
+                json.loads(text)
+        except (ValueError, RecursionError):
+            wrong[row] = True
+    bad.add(wrong, name, 'is no JSON, expected such as {"url": "/tea"}', "Correct it.")
+    return column.cast(pa.string())
+
+
+def _past(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
+    """Pairs of a term and a time, as lists or as JSON."""
+    pairs, wrong = [], np.zeros(len(column), bool)
+    for row, given in enumerate(column.to_pylist()):
+        try:
+            read = json.loads(given) if isinstance(given, str) else given or []
+            good = [[str(term), str(time)] for term, time in read if term]
+            times_of(pa.array([time for _, time in good], pa.string()))
+        except (ValueError, TypeError, RecursionError):
+            wrong[row], good = True, []
+        pairs.append(good)
+    bad.add(wrong, name, "holds no pairs of a term and a time", "Correct it.")
+    return pa.array(pairs, pa.list_(pa.list_(pa.string())))
+
+
+def _with_url(payload: pa.Array | None, url: pa.Array) -> pa.Array:
+    held = pa.nulls(len(url), pa.string()) if payload is None else payload
+    out = []
+    for text, address in zip(held.to_pylist(), url.to_pylist(), strict=True):
+        known = {} if text is None else json.loads(text)
+        if address is not None and isinstance(known, dict):
+            text = json.dumps({"url": address} | known)
+        out.append(text)
+    return pa.array(out, pa.string())
