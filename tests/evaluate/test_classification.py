@@ -220,3 +220,21 @@ def test_texts_say_which_label_is_positive(measure):
         measure(texts, scores, pos_label="frud")
     with pytest.raises(InputError, match="3 classes"):
         measure(np.arange(60) % 3, scores, pos_label=1)
+
+
+@given(ROWS)
+@settings(max_examples=60)
+def test_the_two_way_partial_auc_is_that_of_the_lowest_positives_and_highest_negatives(rows):
+    y, scores, _ = (np.array(column) for column in zip(*rows, strict=True))
+    ranks = np.argsort(np.argsort(scores, kind="stable"))  # no ties, which a range would cut
+    positives, negatives = np.sort(ranks[y]), np.sort(ranks[~y])[::-1]
+    kept = (1 + len(positives)) // 2, (1 + len(negatives)) // 2
+    share = np.mean(positives[: kept[0], None] > negatives[: kept[1]])
+    fpr, least = (0, kept[1] / len(negatives)), 1 - kept[0] / len(positives)
+    assert partial_auc(y, ranks, fpr=fpr, min_tpr=least) == pytest.approx(share)
+    assert partial_auc(y, scores, fpr=(0, 1), min_tpr=0) == pytest.approx(roc_auc(y, scores))
+
+
+def test_a_range_of_no_positives_is_refused():
+    with pytest.raises(InputError, match="min_tpr: 1"):
+        partial_auc([0, 1], [1, 2], min_tpr=1)

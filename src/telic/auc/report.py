@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 from telic.auc.diagnostics import batch_sizes, convergence
 from telic.auc.feature_scaling import Scaling
 from telic.auc.table_ranker import Labelled
+from telic.evaluate.average_precision import average_precision, precision_at
 from telic.evaluate.classification import auc_interval, lift_area, partial_auc
-from telic.evaluate.top_of_list import Measure, average_precision, precision_at, resampled
+from telic.evaluate.resampled_intervals import Measure, resampled
 from telic.report import Report, Table
 
 RESAMPLES = 200

@@ -5,7 +5,7 @@ from telic.evaluate.interleaving import Interleaved, preference, team_draft
 from telic.evaluate.off_policy import Value, doubly_robust, ips, mean_weight, snips
 from telic.evaluate.paired import PairedTest, paired_t_test
 from telic.evaluate.position_bias import examination
-from telic.evaluate.ranking import mean_reciprocal_rank, reciprocal_ranks, success_rate
+from telic.evaluate.reciprocal_rank import mean_reciprocal_rank, reciprocal_ranks, success_rate
 
 __all__ = [
     "Interleaved",

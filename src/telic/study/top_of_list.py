@@ -14,8 +14,9 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from telic.auc import ConjugateGradientAUC, PairwiseAUC
 from telic.auc.feature_scaling import Scaling
 from telic.data.data_sets import labelled_set
+from telic.evaluate.average_precision import average_precision, precision_at
 from telic.evaluate.classification import partial_auc, roc_auc
-from telic.evaluate.top_of_list import Measure, average_precision, precision_at, resampled
+from telic.evaluate.resampled_intervals import Measure, resampled
 from telic.report import Report, Table
 from telic.study.steps import Steps
 

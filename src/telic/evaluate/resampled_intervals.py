@@ -1,4 +1,4 @@
-"""How good the top of a list is: average precision, precision at k, and intervals for measures."""
+"""Bootstrap intervals for any measure of scores, by resampling the rows of each class."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -19,60 +19,6 @@ class Interval(NamedTuple):
     value: float
     low: float
     high: float
-
-
-def average_precision(y: ArrayLike, scores: ArrayLike, *, pos_label: Any = None) -> float:
-    """Mean, over the positives, of the precision of the list that ends with them.
-
-    Rows of equal score stand in the list together. By chance it is the share of positives, which
-    an AUC of 1/2 hides: where positives are rare, AUC speaks of the whole list and this of its top.
-
-    Parameters
-    ----------
-    y, scores : arrays of shape (n,)
-        As for `telic.evaluate.classification.roc_auc`, and `pos_label` too.
-
-    Returns
-    -------
-    float
-        In (0, 1].
-
-    Examples
-    --------
-    >>> average_precision([1, 0, 1, 0], [4, 3, 2, 1]).__round__(4)
-    0.8333
-    """
-    positive, scores = checked_scores(y, scores, pos_label)
-    found, read = _found(positive, scores)
-    return float(np.diff(found, prepend=0) @ (found / read) / found[-1])
-
-
-def precision_at(y: ArrayLike, scores: ArrayLike, k: int, *, pos_label: Any = None) -> float:
-    """Share of positives among the k rows of highest score.
-
-    Where the k-th score is shared, the rows that share it count by their mean: what a random order
-    of them would give in the long run.
-
-    Parameters
-    ----------
-    y, scores : arrays of shape (n,)
-        As for `telic.evaluate.classification.roc_auc`, and `pos_label` too.
-    k : int
-        In 1 … n.
-
-    Examples
-    --------
-    >>> precision_at([1, 0, 1, 0], [4, 3, 2, 1], 3).__round__(4)
-    0.6667
-    >>> precision_at([1, 0, 1, 0], [4, 2, 2, 1], 2)
-    0.75
-    """
-    positive, scores = checked_scores(y, scores, pos_label)
-    if not 1 <= k <= scores.size:
-        raise InputError(f"k: {k!r}, expected a number of rows in 1 … {scores.size}.")
-    found, read = _found(positive, scores)
-    # Straight between the ends of ties.
-    return float(np.interp(k, np.r_[0, read], np.r_[0, found]) / k)
 
 
 def resampled(
@@ -112,6 +58,7 @@ def resampled(
 
     Examples
     --------
+    >>> from telic.evaluate.average_precision import average_precision
     >>> y, scores = [0] * 50 + [1] * 50, [*range(50), *range(25, 75)]
     >>> interval = resampled(average_precision, y, scores)
     >>> interval.low < interval.value < interval.high
@@ -138,11 +85,3 @@ def resampled(
     ]
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
     return Interval(gain(slice(None)), float(low), float(high))
-
-
-def _found(positive: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Positives found and rows read down to the end of each tie, from the highest score."""
-    order = np.argsort(-scores, kind="stable")
-    falling = scores[order]
-    last = np.r_[np.flatnonzero(falling[1:] != falling[:-1]), scores.size - 1]
-    return np.cumsum(positive[order])[last], last + 1

@@ -1,0 +1,65 @@
+from functools import partial
+
+import numpy as np
+import pytest
+
+from telic.errors import InputError
+from telic.evaluate.average_precision import average_precision, precision_at
+from telic.evaluate.classification import roc_auc
+from telic.evaluate.resampled_intervals import resampled
+
+
+def test_the_ends_are_percentiles_of_the_resampled_values():
+    seen = []
+
+    def measure(y, scores):
+        seen.append(average_precision(y, scores))
+        return seen[-1]
+
+    y, scores = np.arange(40) % 4 == 0, np.random.default_rng(0).normal(size=40)
+    value, *ends = resampled(measure, y, scores, level=0.8, resamples=50)
+    assert seen[-1] == value == average_precision(y, scores)
+    assert ends == pytest.approx(np.quantile(seen[:-1], [0.1, 0.9]), rel=1e-12)
+
+
+@pytest.mark.parametrize("measure", [average_precision, partial(precision_at, k=40)])
+def test_intervals_cover_the_value_of_a_much_larger_sample(measure):
+    rng, hits = np.random.default_rng(0), 0
+
+    def sample(n):
+        y = np.arange(n) % 5 == 0
+        return y, rng.normal(size=n) + 1.5 * y
+
+    share = 1000 if measure is average_precision else 1
+    true = np.mean([measure(*sample(400 * share)) for _ in range(1 if share > 1 else 2000)])
+    for seed in range(60):
+        found = resampled(measure, *sample(400), resamples=100, seed=seed)
+        hits += found.low <= true <= found.high
+    assert hits >= 50  # of 60 at 95 %: fewer than 50 by chance once in 1e5
+
+
+def test_a_difference_is_that_of_the_same_rows():
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 4 == 0
+    a = rng.normal(size=300) + y
+    b = a + 0.1 * rng.normal(size=300)
+    value, low, high = resampled(roc_auc, y, a, b, resamples=300)
+    assert value == roc_auc(y, a) - roc_auc(y, b)
+    alone = resampled(roc_auc, y, a, resamples=300)
+    assert high - low < 0.4 * (alone.high - alone.low)  # what both share takes no part
+    assert resampled(roc_auc, y, a, a) == (0.0, 0.0, 0.0)
+    wide = resampled(roc_auc, y, a, resamples=300, level=0.99)
+    assert wide.low < alone.low < alone.high < wide.high
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: resampled(roc_auc, [0, 1], [1, 2], level=1), "level"),
+        (lambda: resampled(roc_auc, [0, 1], [1, 2], resamples=0), "resamples"),
+        (lambda: resampled(roc_auc, [0, 1], [1, 2], [1, 2, 3]), "one score a label"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
