@@ -5,9 +5,9 @@ from pathlib import Path
 
 from telic.auc.compare import SEARCH_ROWS, WIDE_SEARCH_ROWS
 from telic.report import Report
-from telic.study import paper001, paper002
-from telic.study.auc_published import add_summary, cells_table, rerun
-from telic.study.auc_runs import Results
+from telic.study.auc_papers import paper001, paper002
+from telic.study.auc_papers.kept_results import Results
+from telic.study.auc_papers.side_by_side import add_summary, cells_table, rerun
 
 INTRODUCTION = (
     "Written by `scripts/auc_tables.py`. "

@@ -5,10 +5,10 @@ from telic.data.data_sets import data_folder
 from telic.errors import InputError
 from telic.report import Report
 from telic.study import chapter7
-from telic.study.chapter7 import experiments, worlds
+from telic.study.chapter7 import experiments, networks
+from telic.study.chapter7.networks import simulated_world
 from telic.study.chapter7.published import PUBLISHED_ATTACK_REDUCTION
 from telic.study.chapter7.tables import complete_by_links_table, means, precision, reduction_table
-from telic.study.chapter7.worlds import simulated_world
 from telic.study.steps import Steps
 
 
@@ -108,12 +108,12 @@ def _data():
 
 @pytest.mark.usefixtures("_data")
 def test_real_growth_is_matched_without_a_wrong_answer():
-    world = worlds.sanremo(users=300)
+    world = networks.sanremo(users=300)
     found = experiments.attack_by_links(world, 0.0)
     (every,) = found[max(found, key=len)]["scores"]
     assert all(score["truth_kept"] == 1 for score in every)
     assert every[1]["unique_right"] > 0.5 > every[0]["unique_right"]
-    copenhagen = worlds.copenhagen()
+    copenhagen = networks.copenhagen()
     risk = experiments.risk_by_links(copenhagen, 0.0)
     (every,) = risk[max(risk, key=len)]
     assert np.isclose(every[0], 1 / copenhagen.network.size("user"))
@@ -122,7 +122,7 @@ def test_real_growth_is_matched_without_a_wrong_answer():
 def test_a_missing_data_set_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("TELIC_DATA", str(tmp_path))
     with pytest.raises(InputError, match="Set TELIC_DATA"):
-        worlds.copenhagen()
+        networks.copenhagen()
 
 
 @pytest.mark.usefixtures("_data")
@@ -133,7 +133,7 @@ def test_one_part_of_the_study_runs_alone():
     calls = attack.records()[0]
     assert calls["link types"] == "call"
     assert 0 < calls["n = 1"] < 1
-    found = experiments.advice(worlds.copenhagen(), 0.0, max_risk=0.05)
+    found = experiments.advice(networks.copenhagen(), 0.0, max_risk=0.05)
     assert found["attack_inside"] <= found["risk_after"] <= 0.05 < found["risk_before"]
 
 

@@ -288,7 +288,7 @@ def paper_001(
     as_json: Json = False,
 ) -> None:
     """AUC of SPAM, SPDAM and their rivals, beside the exact optimum: four tables."""
-    _paper("paper001", (out, None, overwrite, as_json), runs, sets, data, results)
+    _paper("auc_papers.paper001", (out, None, overwrite, as_json), runs, sets, data, results)
 
 
 @app.command("paper-002")
@@ -302,7 +302,7 @@ def paper_002(
     as_json: Json = False,
 ) -> None:
     """AUC of VRSPAM and its rivals, beside the exact optimum: Table 1."""
-    _paper("paper002", (out, None, overwrite, as_json), runs, sets, data, results)
+    _paper("auc_papers.paper002", (out, None, overwrite, as_json), runs, sets, data, results)
 
 
 def _paper(
@@ -321,7 +321,7 @@ def _study(name: str, page: Page, *, reads: Sequence[Path | None] = (), **settin
     from telic.study.steps import Steps
 
     out, work, overwrite, as_json = page
-    words = re.sub(r"(?<=[a-z])(?=[0-9])", "-", name).replace("_", "-")
+    words = re.sub(r"(?<=[a-z])(?=[0-9])", "-", name.rpartition(".")[2]).replace("_", "-")
     out = out or Path(f"telic-{words}.html")
     check_output(out, reads=reads, overwrite=overwrite)
     if out.suffix == ".md":

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from telic.data import atomic_path
-from telic.data.fingerprint import fingerprint
 from telic.errors import InputError
 from telic.report import Table
+from telic.study.code_fingerprint import fingerprint
 
 _TABLE = {field.name for field in fields(Table)}
 

@@ -21,7 +21,7 @@ from telic.study.chapter2.tables import (
     knowledge_table,
     published_table,
 )
-from telic.study.lines import lines_figure
+from telic.study.line_charts import lines_figure
 from telic.study.steps import Steps
 
 PROTOCOLS = (CAREFUL.name, PAPER.name)

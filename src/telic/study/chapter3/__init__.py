@@ -25,7 +25,7 @@ from telic.study.chapter3.tables import (
     together_table,
     top_queries_table,
 )
-from telic.study.lines import lines_figure
+from telic.study.line_charts import lines_figure
 from telic.study.steps import Steps
 
 SWEEPS: dict[str, tuple[tuple[float, ...], str, str]] = {

@@ -9,6 +9,7 @@ from telic.report import Report, Table
 from telic.simulate.microblog import TQQ_USERS
 from telic.study.chapter7.experiments import run
 from telic.study.chapter7.figures import by_count_figure, release_figure
+from telic.study.chapter7.networks import DENSEST, DENSITIES, REAL, make_world
 from telic.study.chapter7.published import (
     PUBLISHED_ATTACK,
     PUBLISHED_ATTACK_REDUCTION,
@@ -31,7 +32,6 @@ from telic.study.chapter7.tables import (
     reduction_table,
     releases_table,
 )
-from telic.study.chapter7.worlds import DENSEST, DENSITIES, REAL, make_world
 from telic.study.steps import Steps
 
 PARTS = ("simulated", *REAL)

@@ -24,7 +24,7 @@ from telic.privacy.protected import own_links, subsets
 from telic.privacy.risk.limits import Limits
 from telic.privacy.risk.risks import risks
 from telic.privacy.utility.utility_loss import link_losses
-from telic.study.chapter7.worlds import World, make_world
+from telic.study.chapter7.networks import World, make_world
 
 DISTANCES = range(4)
 FAR = DISTANCES[-1]

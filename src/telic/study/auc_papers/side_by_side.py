@@ -10,7 +10,8 @@ from telic.auc.compare import SEARCH_ROWS
 from telic.data.data_sets import data_folder
 from telic.errors import InputError
 from telic.report import Report, Table
-from telic.study.auc_runs import RULES, SAME, NotStored, Results, ceiling, first_rule, load, runs_of
+from telic.study.auc_papers.kept_results import NotStored, Results
+from telic.study.auc_papers.runs import RULES, SAME, ceiling, first_rule, load, runs_of
 from telic.study.steps import Steps
 
 Progress = Callable[[str], None]

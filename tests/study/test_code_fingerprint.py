@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from telic.data import fingerprint as room
-from telic.data.fingerprint import fingerprint
+from telic.study import code_fingerprint as room
+from telic.study.code_fingerprint import fingerprint
 
 
 @pytest.fixture

@@ -1,6 +1,10 @@
-"""Test AUC as published in paper 002: VRSPAM and its rivals, Table 1."""
+"""Paper 002: test AUC as published of VRSPAM and its rivals, Table 1; run again."""
 
-from telic.study.auc_published import PublishedTable, parse
+from typing import Any
+
+from telic.report import Report
+from telic.study.auc_papers.side_by_side import PublishedTable, parse, study_of
+from telic.study.steps import Steps
 
 TABLES = (
     PublishedTable(
@@ -21,3 +25,8 @@ ijcnn1   .9750±.0010 .9745±.0020 .9174±.0024 .9155±.0024 .9129±.0030 .9269�
         ),
     ),
 )
+
+
+def study(steps: Steps, **settings: Any) -> Report:
+    """Run the paper's tables again; the settings are those of `study_of`."""
+    return study_of("002", TABLES, steps, **settings)

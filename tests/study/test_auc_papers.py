@@ -13,8 +13,13 @@ from telic.auc.compare import METHODS
 from telic.cli import app
 from telic.errors import InputError
 from telic.report import Table
-from telic.study import auc_published, auc_runs, paper001
-from telic.study.auc_published import (
+from telic.study.auc_papers import paper001, side_by_side
+from telic.study.auc_papers import runs as auc_runs
+from telic.study.auc_papers.kept_results import NotStored, Results
+from telic.study.auc_papers.paper001 import TABLES as TABLES_001
+from telic.study.auc_papers.paper002 import TABLES as TABLES_002
+from telic.study.auc_papers.runs import SAME, load, runs_of
+from telic.study.auc_papers.side_by_side import (
     PublishedTable,
     Row,
     cells_table,
@@ -22,9 +27,6 @@ from telic.study.auc_published import (
     published_report,
     rerun,
 )
-from telic.study.auc_runs import SAME, NotStored, Results, load, runs_of
-from telic.study.paper001.published import TABLES as TABLES_001
-from telic.study.paper002.published import TABLES as TABLES_002
 from telic.study.steps import Steps
 
 
@@ -150,7 +152,7 @@ def test_an_interrupted_paper_keeps_what_is_done_and_says_so(tmp_path, monkeypat
     def stop(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(auc_published, "rerun", stop)
+    monkeypatch.setattr(side_by_side, "rerun", stop)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ml").mkdir()
     asked = ["study", "paper-002", "--data", str(tmp_path), "--results", "r.jsonl"]

@@ -1,6 +1,10 @@
-"""Test AUC as published in paper 001: SPAM, SPDAM and their rivals, four tables."""
+"""Paper 001: test AUC as published of SPAM, SPDAM and their rivals, four tables; run again."""
 
-from telic.study.auc_published import PublishedTable, parse
+from typing import Any
+
+from telic.report import Report
+from telic.study.auc_papers.side_by_side import PublishedTable, parse, study_of
+from telic.study.steps import Steps
 
 METHODS = PublishedTable(
     "Batch and online methods",
@@ -82,3 +86,8 @@ webspam     .9609±.0022 .9660±.0005 .9527±.0006
     ),
 )
 TABLES = (METHODS, PRIMAL_DUAL, BENCHMARK, ANOMALIES)
+
+
+def study(steps: Steps, **settings: Any) -> Report:
+    """Run the paper's tables again; the settings are those of `study_of`."""
+    return study_of("001", TABLES, steps, **settings)

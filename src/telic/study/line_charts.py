@@ -1,4 +1,4 @@
-"""Lines of measures against a parameter."""
+"""Line charts: measures against a parameter."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

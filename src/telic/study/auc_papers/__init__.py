@@ -1,0 +1,1 @@
+"""Test AUC of two papers, their published tables run again, the exact optimum beside them."""
