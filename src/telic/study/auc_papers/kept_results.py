@@ -60,7 +60,7 @@ class Results:
         key : str
         compute : callable
         made : str
-            `telic.data.fingerprint` of what computes it.
+            `telic.study.code_fingerprint` of what computes it.
         """
         value, by = self.found.get(key, (None, None))
         if by == made:
