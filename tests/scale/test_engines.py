@@ -20,8 +20,8 @@ import telic
 from telic.errors import InputError, JobError
 from telic.scale import Dask, Local, dask_cluster, parse_memory, ranges
 from telic.scale.arrays import fold
-from telic.scale.executor import Task, attempt
 from telic.scale.failures import Lost
+from telic.scale.tasks import Task, attempt
 
 
 def files(folder):

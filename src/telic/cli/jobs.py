@@ -1,6 +1,5 @@
 """What commands share that run over partitions: `--memory`, `--cluster`, and the job's report."""
 
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -37,9 +36,6 @@ Work = Annotated[
 SkipBadPartitions = Annotated[
     bool, typer.Option(help="Finish without the partitions that fail, and name them.")
 ]
-
-
-PIECES = "a command's pieces"
 
 
 class Job(NamedTuple):
@@ -81,14 +77,13 @@ def job_of(
         return
     from telic.data.outputs import refuse_read
     from telic.scale import Dask, Local
-    from telic.scale.jobs import open_folder
+    from telic.scale.job_folder import lies_at, working_folder
 
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
     bars: dict[str, Any] = {}
-    folder = out.with_name(out.name + ".job") if work is None else work
-    refuse_read(folder, reads)
-    open_folder(folder, PIECES, PIECES)  # by this mark it is telic's: to write to, and to remove
+    refuse_read(lies_at(out, work), reads)
     with (
+        working_folder(out, work) as folder,
         Dask(cluster, memory=memory) if cluster else Local(memory=memory) as executor,
         Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress,
     ):
@@ -101,8 +96,6 @@ def job_of(
 
         executor.watch = watch
         yield Job(executor, folder)
-    if work is None:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def steps_or_job(

@@ -6,7 +6,7 @@ machine's threads, `Dask` and `Ray` on clusters.
 
 from telic.scale.dask_cluster import Dask
 from telic.scale.executor import Executor
-from telic.scale.jobs import JobReport, Results, TaskReport
+from telic.scale.job_report import JobReport, Results, TaskReport
 from telic.scale.local import Local
 from telic.scale.memory import parse_memory
 from telic.scale.partitions import RowRange, ranges, row_ranges

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from telic.errors import InputError
-from telic.scale.jobs import placed
+from telic.scale.job_folder import placed
 
 Arrays = dict[str, np.ndarray]
 """Names and arrays."""

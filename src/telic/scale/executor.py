@@ -1,52 +1,19 @@
 """The one interface of every engine: a function mapped over partitions, folded up, or in rounds."""
 
 import functools
-import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
-import telic
 from telic.errors import InputError, JobError
 from telic.scale.arrays import Arrays, fold, load_arrays, save_arrays
-from telic.scale.failures import Lost, LostWorker, failure, passing, said
-from telic.scale.jobs import (
-    JobReport,
-    Results,
-    TaskReport,
-    identity,
-    name_of,
-    open_folder,
-    placed,
-    size_of,
-)
-from telic.scale.memory import granted
-from telic.scale.rounds import Numbered, in_rounds
-
-ATTEMPTS = 3
-"""How often a partition is begun whose storage fails."""
-Watch = Callable[[str, int, int], None]
-"""Called with a job's name, its finished partitions and all of them."""
-
-
-class Task(NamedTuple):
-    """A partition to be worked on."""
-
-    partition: Any
-    name: str
-    target: Path | None
-    """Where its file goes, for functions that write one."""
-    memory: int
-    """Bytes that it may take (`telic.scale.memory.of_task`)."""
-
-
-class Done(NamedTuple):
-    """A finished task."""
-
-    value: Any
-    seconds: float
+from telic.scale.job_folder import identity, name_of, open_folder
+from telic.scale.job_report import JobReport, Results, TaskReport
+from telic.scale.retries import Watch, arrivals
+from telic.scale.shard_rounds import Numbered, in_rounds
+from telic.scale.tasks import Done, Task
 
 
 class Executor(ABC):
@@ -260,86 +227,12 @@ class Executor(ABC):
         report: JobReport,
         skip_bad: bool,
     ) -> Iterator[tuple[int, Any]]:
-        """Yield (number, value) as partitions end, those of an earlier run first."""
+        """Yield (number, value) as partitions end, and note in the end where each was begun."""
         job = f"telic-{uuid.uuid4().hex[:12]}"
-        finished, waiting, tried = 0, [], [0] * len(tasks)
+        outcomes = functools.partial(self.outcomes, job, function)
         try:
-            for i, task in enumerate(tasks):
-                if task.target is not None and task.target.exists():
-                    report.tasks[i].outcome = "kept"
-                    finished += 1
-                    yield i, task.target
-                else:
-                    waiting.append(i)
-            suspects: list[int] = []
-            while waiting or suspects:
-                # A dead worker is blamed on each task that it had: suspects run one by one.
-                alone = not waiting
-                batch = [suspects.pop()] if alone else waiting
-                waiting = []
-                for j, outcome in self.outcomes(job, function, [tasks[i] for i in batch]):
-                    i, own = batch[j], report.tasks[batch[j]]
-                    if isinstance(outcome, Done) and _unseen(tasks[i].target):
-                        outcome = JobError(
-                            f"{tasks[i].target}: was written where it ran, but is not here. Is the "
-                            "folder on storage that every worker and this machine share?"
-                        )
-                    if isinstance(outcome, Done):
-                        value = outcome.value if tasks[i].target is None else tasks[i].target
-                        own.outcome, own.seconds = "done", outcome.seconds
-                        own.bytes = size_of(value)
-                        finished += 1
-                        if self.watch is not None:
-                            self.watch(report.job, finished, len(tasks))
-                        yield i, value
-                        continue
-                    tried[i] += 1
-                    if isinstance(outcome, LostWorker) and not alone:
-                        suspects.append(i)
-                    elif passing(outcome) and tried[i] < ATTEMPTS:
-                        waiting.append(i)
-                    elif skip_bad and not isinstance(outcome, Lost):
-                        own.outcome = f"skipped: {said(outcome)}"
-                        yield i, None
-                    else:
-                        if isinstance(outcome, KeyboardInterrupt):
-                            raise outcome
-                        kept = tasks[i].target is not None
-                        raise failure(tasks[i].name, outcome, finished, len(tasks), kept)
+            yield from arrivals(outcomes, tasks, report, skip_bad=skip_bad, watch=self.watch)
         finally:
             numbers = {task.name: i for i, task in enumerate(tasks)}
             for name, where in self.begun(job):
                 report.tasks[numbers[name]].where.append(where)
-
-
-def attempt(function: Callable[..., Any], task: Task, version: str) -> Done:
-    """Work on one partition; this is what a worker calls.
-
-    Raises
-    ------
-    JobError
-        If the worker has another version of telic than the job.
-    """
-    if version != telic.__version__:
-        raise JobError(
-            f"the job is of telic {version}, this worker has {telic.__version__}. Give "
-            "every worker the same version."
-        )
-    if task.target is not None and not task.target.parent.is_dir():
-        raise JobError(
-            f"there is no {task.target.parent} where it ran. Put the job's folder on storage that "
-            "every worker and this machine share by the same name"
-        )
-    begun = time.perf_counter()
-    value = None
-    with granted(task.memory):
-        if task.target is None:
-            value = function(task.partition)
-        else:
-            with placed(task.target) as temporary:
-                function(task.partition, temporary)
-    return Done(value, time.perf_counter() - begun)
-
-
-def _unseen(target: Path | None) -> bool:
-    return target is not None and not target.exists()

@@ -8,8 +8,9 @@ from typing import Any
 
 import telic
 from telic.errors import InputError
-from telic.scale.executor import Done, Executor, Task, attempt
+from telic.scale.executor import Executor
 from telic.scale.memory import LEAST, of_this_machine, parse_memory
+from telic.scale.tasks import Done, Task, attempt
 
 OWN = 300 * 2**20
 """Bytes that Python and the libraries take before any data."""

@@ -6,9 +6,10 @@ from typing import Any
 
 import telic
 from telic.errors import InputError
-from telic.scale.executor import Done, Executor, Task, attempt
+from telic.scale.executor import Executor
 from telic.scale.failures import Lost, LostWorker
 from telic.scale.memory import of_this_machine, parse_memory
+from telic.scale.tasks import Done, Task, attempt
 
 
 class Ray(Executor):

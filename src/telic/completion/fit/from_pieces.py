@@ -39,7 +39,7 @@ from telic.data.file_kinds import Shape
 from telic.data.phrases import PhraseList
 from telic.errors import InputError
 from telic.scale import Executor, row_ranges
-from telic.scale.jobs import placed
+from telic.scale.job_folder import placed
 from telic.scale.memory import said as size_said
 
 ROW = 800

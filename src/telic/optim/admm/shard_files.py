@@ -18,7 +18,7 @@ from telic.optim.admm.problem import AdmmProblem
 from telic.optim.admm.separable_penalty import Separable
 from telic.scale import Executor
 from telic.scale.arrays import load_arrays, write
-from telic.scale.jobs import placed
+from telic.scale.job_folder import placed
 
 
 class ShardFile(NamedTuple):

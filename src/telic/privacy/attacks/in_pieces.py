@@ -11,7 +11,7 @@ from telic.privacy.attacks.neighbour_filter import Known, Wanted, refine
 from telic.privacy.threads import ONE_AT_A_TIME, threads_for
 from telic.scale import Executor
 from telic.scale.arrays import map_array, store_arrays
-from telic.scale.jobs import placed
+from telic.scale.job_folder import placed
 from telic.scale.partitions import Range
 
 PAIR = 16

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from telic.scale.arrays import Arrays, load_arrays, write
-from telic.scale.jobs import placed
+from telic.scale.job_folder import placed
 
 
 class Numbered(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a job did, and the folder from which it goes on where it ended."""
+"""A job's folder: where it lies, whose results it holds, and how a job goes on from it."""
 
 import functools
 import hashlib
@@ -8,7 +8,7 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,64 +21,28 @@ JOB = "job.json"
 """In a job's folder: whose results it holds."""
 
 
-@dataclass
-class TaskReport:
-    """What became of one partition."""
-
-    partition: str
-    outcome: str = "waiting"
-    """"done", "kept" (finished by an earlier run) or "skipped: " and why."""
-    where: list[str] = field(default_factory=list)
-    """Where it was begun, attempt by attempt."""
-    seconds: float = 0.0
-    """Of the attempt that ended it."""
-    bytes: int = 0
-    """Size of the result: of its file, or of its arrays."""
-
-    @property
-    def attempts(self) -> int:
-        """How often it was begun."""
-        return len(self.where)
+PIECES = "a command's pieces"
 
 
-@dataclass
-class JobReport:
-    """What a job did: partition by partition."""
-
-    job: str
-    tasks: list[TaskReport]
-
-    @property
-    def skipped(self) -> dict[str, str]:
-        """Partition → why it is missing from the result."""
-        bad = [task for task in self.tasks if task.outcome.startswith("skipped")]
-        return {task.partition: task.outcome.partition(": ")[2] for task in bad}
-
-    def facts(self) -> dict[str, Any]:
-        """Return what there is to say, JSON-able."""
-        places: dict[str, int] = {}
-        for task in self.tasks:
-            if task.outcome == "done":
-                places[task.where[-1]] = places.get(task.where[-1], 0) + 1
-        return {
-            "job": self.job,
-            "partitions": len(self.tasks),
-            "kept from an earlier run": sum(task.outcome == "kept" for task in self.tasks),
-            "done where": places,
-            "attempts": sum(task.attempts for task in self.tasks),
-            "begun again": {t.partition: t.where for t in self.tasks if t.attempts > 1},
-            "skipped": self.skipped,
-            "bytes of results": sum(task.bytes for task in self.tasks),
-            "seconds of work": round(sum(task.seconds for task in self.tasks), 3),
-        }
+def lies_at(out: Path, given: Path | None) -> Path:
+    """Return the folder that was asked for, or OUT.job."""
+    return out.with_name(out.name + ".job") if given is None else given
 
 
-@dataclass
-class Results:
-    """Values by partition (None where one was skipped), and the report."""
+@contextmanager
+def working_folder(out: Path, given: Path | None) -> Iterator[Path]:
+    """Give the folder of a command's pieces; OUT.job is removed once the block succeeded.
 
-    values: list[Any]
-    report: JobReport
+    Raises
+    ------
+    InputError
+        If it holds what no such command wrote.
+    """
+    folder = lies_at(out, given)
+    open_folder(folder, PIECES, PIECES)  # by this mark it is telic's: to write to, and to remove
+    yield folder
+    if given is None:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -169,15 +133,3 @@ def placed(path: Path) -> Iterator[Path]:
             shutil.rmtree(temporary, ignore_errors=True)
         else:
             temporary.unlink(missing_ok=True)
-
-
-def size_of(value: Any) -> int:
-    """Return how many bytes a result takes: a file's or folder's, or those of arrays."""
-    if isinstance(value, Path):
-        files = value.rglob("*") if value.is_dir() else [value]
-        return sum(file.stat().st_size for file in files if file.is_file())
-    if isinstance(value, dict):
-        return sum(map(size_of, value.values()))
-    if isinstance(value, tuple | list):
-        return sum(map(size_of, value))
-    return int(getattr(value, "nbytes", 8))
