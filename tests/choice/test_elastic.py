@@ -15,8 +15,8 @@ from telic.choice import (
     fit_saga,
     fit_sdca,
 )
+from telic.choice.chapter3_algorithm import smoothness, step_size
 from telic.choice.minibatch_saga import _lagged
-from telic.choice.printed_algorithm import smoothness, step_size
 from telic.choice.sdca import _probabilities, _surely
 from telic.errors import InputError
 

@@ -12,7 +12,7 @@ from sklearn.datasets import dump_svmlight_file
 from typer.testing import CliRunner
 
 from telic.auc import compare
-from telic.auc.table_columns import choose_positive
+from telic.auc.table_labels import choose_positive
 from telic.cli import app
 from telic.errors import InputError
 

@@ -8,7 +8,7 @@ from scipy.special import expit
 from sklearn.base import clone
 
 from telic.auc.estimators.online import SOLAM
-from telic.auc.estimators.streaming import OnlineAUC
+from telic.auc.estimators.partial_fit import OnlineAUC
 from telic.errors import InputError
 
 SLOWEST = 1e-3

@@ -91,54 +91,6 @@ def _bad_libsvm_line(path: Path) -> str:
     return ""
 
 
-def read_labels(table: pa.Table, label: str, positive: str | None, path: str | Path) -> Any:
-    """Return which rows are positive, and the positive label as text, see `choose_positive`."""
-    if label not in table.column_names:
-        raise InputError(
-            f"{path}: no column {label!r} for the label; there are "
-            f"{', '.join(table.column_names[:20])}."
-        )
-    column = table[label]
-    _no_nulls(column, label, path)
-    labels = np.array(column.to_pylist(), dtype=object)
-    return choose_positive(labels, positive, f"{path}: column {label!r}")
-
-
-def choose_positive(labels: np.ndarray, positive: str | None, where: str) -> Any:
-    """Return which rows are positive, and the positive label as text.
-
-    Without `positive` the rarer of the two labels is the positive one, for what is looked for is
-    rare as a rule; of two equally frequent ones it is the larger. A number may be written in any
-    way ("1" is "1.0").
-    """
-    values = sorted(set(labels.tolist()))
-    if len(values) != 2:
-        raise InputError(f"{where} holds {len(values)} different labels, expected two.")
-    if positive is None:
-        chosen = min(reversed(values), key=lambda value: int(np.sum(labels == value)))
-    else:
-        same = [value for value in values if _same_label(value, positive)]
-        if len(same) != 1:
-            names = [label_text(value) for value in values]
-            raise InputError(f"{where} holds {names}, not {positive!r}.")
-        chosen = same[0]
-    return np.array([value == chosen for value in labels.tolist()]), label_text(chosen)
-
-
-def label_text(value: Any) -> str:
-    """Write a label: whole numbers without a decimal point."""
-    whole = isinstance(value, float) and value.is_integer()
-    return str(int(value)) if whole else str(value)
-
-
-def _same_label(value: Any, text: str) -> bool:
-    if isinstance(value, bool):
-        return str(value).lower() == text.lower()
-    if isinstance(value, int | float):
-        return _reads_as_number(text) and float(text) == value
-    return str(value) == text
-
-
 @dataclass(frozen=True)
 class Encoder:
     """Which columns become numbers, and how.
@@ -165,7 +117,7 @@ class Encoder:
                 continue
             column = table[name]
             kind = column.type
-            _no_nulls(column, name, path)
+            no_nulls(column, name, path)
             if name in one_hot or pa.types.is_string(kind) or pa.types.is_large_string(kind):
                 categories = sorted(str(value) for value in pc.unique(column).to_pylist())
                 if name not in one_hot:
@@ -202,7 +154,7 @@ class Encoder:
             if name not in table.column_names:
                 raise InputError(f"{path}: no column {name!r}, which the model was fitted with.")
             column = table[name]
-            _no_nulls(column, name, path)
+            no_nulls(column, name, path)
             if categories is None:
                 if not _is_number(column.type):
                     raise InputError(
@@ -228,7 +180,7 @@ class Encoder:
 
 def _no_odd_text(column: pa.ChunkedArray, values: list[str], name: str, path: str | Path) -> None:
     """Refuse a column of numbers that a few cells of text turned into categories."""
-    odd = {value for value in values if not _reads_as_number(value)}
+    odd = {value for value in values if not reads_as_number(value)}
     if odd and len(odd) <= ODD_SHARE * len(values):
         cells = column.to_pylist()
         row = next(row for row, value in enumerate(cells) if value in odd)
@@ -238,7 +190,8 @@ def _no_odd_text(column: pa.ChunkedArray, values: list[str], name: str, path: st
         )
 
 
-def _reads_as_number(text: str) -> bool:
+def reads_as_number(text: str) -> bool:
+    """Say whether a text is a number."""
     try:
         float(text)
     except ValueError:
@@ -251,7 +204,8 @@ def _is_number(kind: pa.DataType) -> bool:
     return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
 
 
-def _no_nulls(column: pa.ChunkedArray, name: str, path: str | Path) -> None:
+def no_nulls(column: pa.ChunkedArray, name: str, path: str | Path) -> None:
+    """Raise InputError at the first empty cell of a column."""
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy())[0])
         raise InputError(

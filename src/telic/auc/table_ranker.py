@@ -13,7 +13,8 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from telic.auc.drawn_rows import Matrix
 from telic.auc.estimators.by_name import AUCClassifier
 from telic.auc.feature_scaling import Scaling
-from telic.auc.table_columns import Encoder, choose_positive, read_labels, read_table
+from telic.auc.table_columns import Encoder, read_table
+from telic.auc.table_labels import choose_positive, read_labels
 from telic.data import load_model, save_model
 from telic.errors import InputError
 from telic.evaluate.classification import roc_auc

@@ -1,6 +1,7 @@
 """Discrete choice: which candidate was picked, by conditional logit."""
 
 from telic.choice.accelerated_gradient import fit_accelerated
+from telic.choice.chapter3_algorithm import fit_printed
 from telic.choice.choices import Choices
 from telic.choice.elastic_net import Elastic, Fit
 from telic.choice.factored_choices import FactoredChoices
@@ -13,7 +14,6 @@ from telic.choice.newton import (
     leave_one_group_out,
 )
 from telic.choice.online import learn_online
-from telic.choice.printed_algorithm import fit_printed
 from telic.choice.sdca import fit_sdca
 
 __all__ = [

@@ -1,15 +1,12 @@
 """Online fits of the conditional logit: one stochastic gradient step a choice."""
 
-from typing import Literal
-
 import numpy as np
 
 from telic.choice.choices import Choices
 from telic.choice.logit_kernels import softmax_rows
+from telic.choice.step_schedule import Schedule, step_after
 from telic.errors import InputError
 from telic.kernels import kernel
-
-Schedule = Literal["annealed", "steady"]
 
 
 def learn_online(
@@ -82,12 +79,6 @@ def online_step(x, offset, first, last, chosen, w, center, step, l2, p):
         for r in range(first, last):
             slope += p[r - first] * x[r, j]
         w[j] -= step * slope
-
-
-@kernel
-def step_after(step_size, t, annealed):
-    """Step size after t updates."""
-    return step_size * 0.9**t if annealed else step_size / np.sqrt(1.0 + t)
 
 
 @kernel

@@ -10,11 +10,9 @@ from telic.errors import InputError
 from telic.optim import loss_kernels, row_products
 from telic.optim.design import LARGEST, Design, as_design, refuse_mask
 from telic.optim.losses import Loss, Poisson, as_loss
+from telic.optim.offset import without_offset
 from telic.optim.penalties import ElasticNet, Penalty, group_penalty
 from telic.optim.threads import SMALLEST, share
-
-LARGEST_OFFSET = 100.0
-"""Of Poisson's loss: exp of it must leave room for the data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +249,7 @@ def make_problem(
         if weights.min() < weights.max():
             mass = weights / weights.sum()
     if offset is not None:
-        y, mass = _without_offset(loss, y, mass, _vector("offset", offset, design.n))
+        y, mass = without_offset(loss, y, mass, _vector("offset", offset, design.n))
     if not isinstance(positive, bool | np.bool_):
         raise InputError(f"positive is {positive!r}, expected True or False.")
     if groups is None:
@@ -267,30 +265,6 @@ def make_problem(
     if design.stored < SMALLEST:
         threads = 1
     return Problem(design, y, loss, penalty, mass, bool(fit_intercept), int(threads))
-
-
-def _without_offset(
-    loss: Loss, y: np.ndarray, mass: np.ndarray, offset: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Targets and masses with which the predictions need no offset: the objective is the same.
-
-    Residuals do not change if it is taken off the target. Poisson's loss of z + o is exp(o) times
-    that of z for y exp(−o), the rate instead of the count.
-    """
-    if loss.classifies:
-        raise InputError(
-            f"offset is given, which the {type(loss).__name__} loss does not take. Leave it out, "
-            "or use squared, huber or poisson."
-        )
-    if not isinstance(loss, Poisson):
-        return y - offset, mass
-    if np.abs(offset).max() > LARGEST_OFFSET:
-        row = int(np.abs(offset).argmax())
-        raise InputError(
-            f"offset is {offset[row]:g} at row {row}, expected at most {LARGEST_OFFSET:g} in size: "
-            "the logarithm of the exposure."
-        )
-    return y * np.exp(-offset), mass * np.exp(offset)
 
 
 def _vector(name: str, values: Any, n: int) -> np.ndarray:

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from telic.auc.drawn_rows import Matrix, as_rows
 from telic.auc.estimators.base import at_least
-from telic.auc.estimators.streaming import OnlineAUC, State, common_state
+from telic.auc.estimators.partial_fit import OnlineAUC, State, common_state
 from telic.auc.methods.oam import (
     Arrivals,
     Reservoirs,

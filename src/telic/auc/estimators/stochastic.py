@@ -6,7 +6,7 @@ import numpy as np
 
 from telic.auc.drawn_rows import Matrix
 from telic.auc.estimators.base import LinearAUC, at_least, described, generator
-from telic.auc.estimators.streaming import OnlineAUC, State, common_state
+from telic.auc.estimators.partial_fit import OnlineAUC, State, common_state
 from telic.auc.methods.spam import centred, spam
 from telic.auc.methods.spam_online import STREAM_STEPS, spam_stream_steps
 from telic.auc.methods.spdam import spdam

@@ -1,4 +1,4 @@
-"""The algorithm of 3.3.5 as printed: one random coordinate a step. The reference, for small d."""
+"""Chapter 3's algorithm (3.3.5) as printed: one random coordinate a step. Only for small d."""
 
 from typing import Literal
 

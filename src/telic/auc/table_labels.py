@@ -1,0 +1,58 @@
+"""The column of labels: which of its two values is the positive one."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from telic.auc.table_columns import no_nulls, reads_as_number
+from telic.errors import InputError
+
+
+def read_labels(table: pa.Table, label: str, positive: str | None, path: str | Path) -> Any:
+    """Return which rows are positive, and the positive label as text, see `choose_positive`."""
+    if label not in table.column_names:
+        raise InputError(
+            f"{path}: no column {label!r} for the label; there are "
+            f"{', '.join(table.column_names[:20])}."
+        )
+    column = table[label]
+    no_nulls(column, label, path)
+    labels = np.array(column.to_pylist(), dtype=object)
+    return choose_positive(labels, positive, f"{path}: column {label!r}")
+
+
+def choose_positive(labels: np.ndarray, positive: str | None, where: str) -> Any:
+    """Return which rows are positive, and the positive label as text.
+
+    Without `positive` the rarer of the two labels is the positive one, for what is looked for is
+    rare as a rule; of two equally frequent ones it is the larger. A number may be written in any
+    way ("1" is "1.0").
+    """
+    values = sorted(set(labels.tolist()))
+    if len(values) != 2:
+        raise InputError(f"{where} holds {len(values)} different labels, expected two.")
+    if positive is None:
+        chosen = min(reversed(values), key=lambda value: int(np.sum(labels == value)))
+    else:
+        same = [value for value in values if _same_label(value, positive)]
+        if len(same) != 1:
+            names = [label_text(value) for value in values]
+            raise InputError(f"{where} holds {names}, not {positive!r}.")
+        chosen = same[0]
+    return np.array([value == chosen for value in labels.tolist()]), label_text(chosen)
+
+
+def label_text(value: Any) -> str:
+    """Write a label: whole numbers without a decimal point."""
+    whole = isinstance(value, float) and value.is_integer()
+    return str(int(value)) if whole else str(value)
+
+
+def _same_label(value: Any, text: str) -> bool:
+    if isinstance(value, bool):
+        return str(value).lower() == text.lower()
+    if isinstance(value, int | float):
+        return reads_as_number(text) and float(text) == value
+    return str(value) == text

@@ -1,0 +1,33 @@
+"""An offset of the predictions, such as an exposure's logarithm, put into targets and weights."""
+
+import numpy as np
+
+from telic.errors import InputError
+from telic.optim.losses import Loss, Poisson
+
+LARGEST_OFFSET = 100.0
+"""Of Poisson's loss: exp of it must leave room for the data."""
+
+
+def without_offset(
+    loss: Loss, y: np.ndarray, mass: np.ndarray, offset: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Targets and masses with which the predictions need no offset: the objective is the same.
+
+    Residuals do not change if it is taken off the target. Poisson's loss of z + o is exp(o) times
+    that of z for y exp(−o), the rate instead of the count.
+    """
+    if loss.classifies:
+        raise InputError(
+            f"offset is given, which the {type(loss).__name__} loss does not take. Leave it out, "
+            "or use squared, huber or poisson."
+        )
+    if not isinstance(loss, Poisson):
+        return y - offset, mass
+    if np.abs(offset).max() > LARGEST_OFFSET:
+        row = int(np.abs(offset).argmax())
+        raise InputError(
+            f"offset is {offset[row]:g} at row {row}, expected at most {LARGEST_OFFSET:g} in size: "
+            "the logarithm of the exposure."
+        )
+    return y * np.exp(-offset), mass * np.exp(offset)
