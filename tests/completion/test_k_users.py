@@ -15,7 +15,7 @@ from telic.completion.fit.tenants import GatheredByTenant, name_in
 from telic.completion.learning.relevance import Submissions
 from telic.errors import InputError
 from telic.scale import Local
-from telic.serve.callers.access import Caller
+from telic.serve.callers.user_ids import Caller
 
 QUERIES = 3
 EVENT = st.tuples(

@@ -15,7 +15,7 @@ from telic.completion.engine.filters import Contexts
 from telic.errors import InputError
 from telic.serve import Settings, create_app
 from telic.serve.callers.rates import Rates, network_of
-from telic.serve.callers.tenants import add_key, read_tenants
+from telic.serve.callers.tenant_keys import add_key, read_tenants
 from telic.serve.callers.tokens import TokenError, digest_of, read_token, sign_user
 from telic.serve.state.store import Store
 

@@ -18,7 +18,7 @@ from telic.data import read_compositions
 from telic.data.ubi import of_tenant, read_ubi
 from telic.errors import InputError
 from telic.serve import Settings, create_app, serving
-from telic.serve.callers.tenants import add_key
+from telic.serve.callers.tenant_keys import add_key
 
 BASE = "http://127.0.0.1:8000"
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from telic.serve import Settings, serving
-from telic.serve.callers.tenants import add_key
+from telic.serve.callers.tenant_keys import add_key
 from telic.serve.callers.tokens import sign_user
 from telic.serve.client import Client, ServiceError
 

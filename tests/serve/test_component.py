@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from telic.serve import Settings, serving
-from telic.serve.callers.tenants import add_key
+from telic.serve.callers.tenant_keys import add_key
 
 expect.set_options(timeout=15_000)  # machines that run tests are busy
 pytestmark = pytest.mark.browser

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from telic.completion import Lesson
 from telic.serve import create_app
-from telic.serve.callers.tenants import add_key
+from telic.serve.callers.tenant_keys import add_key
 from telic.serve.callers.tokens import sign_user
 from telic.serve.operation.metrics import Seen
 from telic.serve.state.store import SUBMISSIONS, Store, Submission, _now

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from telic.serve import Settings, serving
-from telic.serve.callers.tenants import add_key
+from telic.serve.callers.tenant_keys import add_key
 from telic.serve.operation.settings_sources import read_settings, split_options
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

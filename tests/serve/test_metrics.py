@@ -8,7 +8,7 @@ from sqlalchemy import create_engine
 from starlette.testclient import TestClient
 
 from telic.serve import create_app
-from telic.serve.callers.tenants import add_key
+from telic.serve.callers.tenant_keys import add_key
 from telic.serve.operation.metrics import Metrics, Seen
 from telic.serve.operation.traces import Traced
 
@@ -77,7 +77,7 @@ def test_state_is_a_gauge(client):
     gates = {key[1]: value for key, value in found.items() if key[0] == "telic_gate_open"}
     assert gates
     assert set(gates.values()) == {1.0}
-    client.app.journal._metrics.store(False)
+    client.app.journal._outages._metrics.store(False)
     assert counted(client)["telic_store_up",] == 0
 
 

@@ -318,7 +318,7 @@ def test_a_store_that_fails_makes_one_begin_with_what_is_known(
         assert compositions.suggest("sa", user, "c") == directly_of(completer, user, [("sa", 0.0)])
     assert caplog.text.count("the server is gone") == 1  # and not for each
     monkeypatch.undo()
-    monkeypatch.setattr("telic.serve.state.journal.EVERY", 0.0)
+    monkeypatch.setattr("telic.serve.state.outages.EVERY", 0.0)
     for _ in range(200):
         if compositions.journal.problem is None:
             break

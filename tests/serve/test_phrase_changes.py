@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from telic.completion import DenyList
 from telic.serve import create_app
-from telic.serve.callers.tenants import add_key
+from telic.serve.callers.tenant_keys import add_key
 from telic.serve.callers.tokens import sign_user
 from telic.serve.state.journal import MAX_CHANGES, Journal
 from telic.serve.state.phrase_changes import MOST

@@ -14,7 +14,7 @@ from telic.completion.evaluation.trial import judge_trial
 from telic.data.ubi import Arm, read_ubi
 from telic.errors import InputError
 from telic.serve import Settings, create_app
-from telic.serve.state.recorder import Recorder
+from telic.serve.state.composition_recorder import Recorder
 from telic.simulate.trials import simulate_trial
 
 

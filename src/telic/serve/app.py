@@ -20,14 +20,14 @@ from telic.serve.http.connections import Connections
 from telic.serve.http.errors import on_crash, on_http_error, on_no_store
 from telic.serve.operation.metrics import Metrics
 from telic.serve.operation.settings import Settings
+from telic.serve.requests.between_workers import Place
 from telic.serve.requests.dispatch import Desk
 from telic.serve.requests.keystroke import Keystroke
-from telic.serve.requests.peers import Place
 from telic.serve.requests.routes import ADDRESSES, Addresses
+from telic.serve.state.composition_recorder import Recorder
 from telic.serve.state.journal import Journal
 from telic.serve.state.open_compositions import SHOWN, OpenCompositions
 from telic.serve.state.phrase_changes import Changes
-from telic.serve.state.recorder import Recorder
 from telic.serve.state.store import Store, StoreError
 
 _log = logging.getLogger("telic.serve")

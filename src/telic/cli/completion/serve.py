@@ -129,7 +129,7 @@ def key(
     ] = False,
 ) -> None:
     """Make an API key for a tenant, and print it: it is kept nowhere else."""
-    from telic.serve.callers.tenants import add_key
+    from telic.serve.callers.tenant_keys import add_key
 
     may = {"visitors": visitors, "admin": admin, "editor": editor}
     typer.echo(add_key(keys, tenant, origins=origin or (), **may))
@@ -175,7 +175,7 @@ def forget(
             raise ModelError("the database was written to in the meantime. Stop the service first.")
     records = 0
     if recorded:
-        from telic.serve.state.recorder import erase
+        from telic.serve.state.composition_recorder import erase
 
         records = erase(recorded, user)
     if not known and not rows and not records:

@@ -1,17 +1,17 @@
-"""Who asks: which tenant, which user, and whether not too often."""
+"""Who may ask: keys, users' tokens, visitors, and whether not too often."""
 
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from starlette.types import Scope
 
 from telic.completion.fit.tenants import DEFAULT
 from telic.errors import InputError
 from telic.serve.callers.rates import Rates, network_of
-from telic.serve.callers.tenants import Tenant, checked_origin, read_tenants
+from telic.serve.callers.tenant_keys import Tenant, checked_origin, read_tenants
 from telic.serve.callers.tokens import TokenError, digest_of, read_token, signed
+from telic.serve.callers.user_ids import NOBODY, Caller
 from telic.serve.http import inputs
 from telic.serve.http.errors import Problem
 from telic.serve.operation.settings import Settings
@@ -19,48 +19,6 @@ from telic.serve.operation.settings import Settings
 VISIT_SECONDS = 30 * 24 * 3600.0
 """How long a visitor's token is good for; the page asks for another before that."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who asks, as proved by what the request carries."""
-
-    tenant: str = ""
-    """Empty where there are no keys."""
-    user: str | None = None
-    """The only user that may be asked for; None for any of the tenant's."""
-    admin: bool = False
-    editor: bool = False
-
-    def names(self, user: str) -> str:
-        """Return the id under which a tenant's user is kept here, apart from other tenants'.
-
-        Raises
-        ------
-        Problem
-            If this is not the user whom the token proves.
-        """
-        if self.user is not None and user not in ("", self.user):
-            raise Problem(
-                403,
-                "another_user",
-                "The token is another user's.",
-                "Leave 'user' out, or sign one.",
-            )
-        user = self.user or user
-        if not user or not self.tenant or (self.tenant == DEFAULT and ":" not in user):
-            return user
-        return f"{self.tenant}:{user}"
-
-
-def tenant_of(user: str) -> str:
-    """Return the tenant of a user, by the id that `Caller.names` gave."""
-    tenant, colon, _ = user.partition(":")
-    return tenant if colon else DEFAULT
-
-
-NOBODY = Caller(admin=True)
-"""Whoever asks where there are no keys: everybody may all."""
 
 
 class Access:

@@ -19,7 +19,7 @@ from telic.serve.operation.logs import log_config
 from telic.serve.operation.settings import Settings
 from telic.serve.operation.traces import Traced
 from telic.serve.process.swap import Swapping
-from telic.serve.requests.peers import Place
+from telic.serve.requests.between_workers import Place
 
 
 def run(

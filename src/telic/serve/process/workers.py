@@ -19,7 +19,7 @@ from telic.errors import InputError
 from telic.serve.operation.metrics import FOLDER, mark_process_dead
 from telic.serve.operation.settings import Settings
 from telic.serve.process.server import listen, serve_on, shown_address
-from telic.serve.requests.peers import Place
+from telic.serve.requests.between_workers import Place
 from telic.serve.state.store import Store
 
 _log = logging.getLogger("telic.serve")

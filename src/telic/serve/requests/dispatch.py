@@ -10,7 +10,7 @@ from telic.completion.box.suggestion import Listed
 from telic.serve.http import inputs
 from telic.serve.http.errors import Problem
 from telic.serve.operation.settings import Settings
-from telic.serve.requests.peers import PeerError, Peers, Place
+from telic.serve.requests.between_workers import PeerError, Peers, Place
 from telic.serve.state.open_compositions import OpenCompositions
 from telic.serve.state.store import Outcome, StoreError
 

@@ -10,8 +10,9 @@ from starlette.staticfiles import StaticFiles
 
 import telic
 from telic.completion.learning.do_no_harm import gate_facts
-from telic.serve.callers.access import Access, Caller
+from telic.serve.callers.access import Access
 from telic.serve.callers.hosts_and_origins import refuse_other_origins
+from telic.serve.callers.user_ids import Caller
 from telic.serve.http import inputs
 from telic.serve.http.errors import Problem
 from telic.serve.operation.metrics import MEDIA_TYPE as MEDIA_TYPE_OF_METRICS

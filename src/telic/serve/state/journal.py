@@ -1,20 +1,20 @@
-"""The store as the event loop sees it: nothing here waits, and what goes wrong is said once.
+"""The store as the event loop sees it: nothing here waits.
 
 Submissions are written by one thread, all that wait in one transaction (group commit), so that one
 wait for the disk serves them all.
 """
 
 import asyncio
-import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from telic.serve.operation.metrics import Metrics
 from telic.serve.operation.settings import Settings
+from telic.serve.state.outages import EVERY, Outages
 from telic.serve.state.store import (
     DamagedStateError,
     Outcome,
@@ -30,9 +30,6 @@ MAX_CHANGES = 64
 """Batches of changes under way; one more is not begun."""
 MAX_READS = 64
 """Reads under way; one more is not begun."""
-EVERY = 1.0
-"""Seconds between two tries of a store that failed, and for which a check's result holds."""
-_log = logging.getLogger("telic.serve")
 
 
 class _Waiting(NamedTuple):
@@ -52,9 +49,7 @@ class Journal:
 
     def __init__(self, store: Store, settings: Settings, metrics: Metrics | None = None) -> None:
         self._store = store
-        self._metrics = metrics or Metrics()
         self._settings = settings
-        self._problems: dict[str, str] = {}  # "read" or "write" → why that fails
         self._queue: SimpleQueue[_Waiting | None] = SimpleQueue()
         self._writer = threading.Thread(target=self._write_all, name="telic-journal", daemon=True)
         self._readers = ThreadPoolExecutor(2, "telic-store")
@@ -62,12 +57,15 @@ class Journal:
         self._editor = ThreadPoolExecutor(1, "telic-changes")
         self._reads = self._changing = 0
         self._checked: tuple[float, asyncio.Task[None]] | None = None
-        self._recovery: asyncio.Task[None] | None = None
+        self._outages = Outages(
+            {"read": lambda: self._answer(self._store.read, ""), "write": self._probe},
+            metrics or Metrics(),
+        )
 
     @property
     def problem(self) -> str | None:
         """What is wrong with the store, as far as is known."""
-        return next(iter(self._problems.values()), None)
+        return self._outages.problem
 
     def start(self) -> None:
         """Begin to write; call it in the event loop."""
@@ -78,9 +76,9 @@ class Journal:
         """Write what waits, then close the store."""
         self._queue.put(None)
         await self._loop.run_in_executor(None, self._writer.join)
-        for task in (self._recovery, self._checked and self._checked[1]):
-            if task:
-                task.cancel()
+        self._outages.close()
+        if self._checked:
+            self._checked[1].cancel()
         for pool in (self._readers, self._figures, self._editor):
             pool.shutdown(wait=False, cancel_futures=True)
         self._store.close()
@@ -97,7 +95,7 @@ class Journal:
             raise StoreError("too many submissions wait for it")
         future = self._loop.create_future()
         self._queue.put(_Waiting(submission, future))
-        with self._noticing("write"):
+        with self._outages.noticing("write"):
             async with asyncio.timeout(self._settings.write_seconds):
                 return await future
 
@@ -109,11 +107,10 @@ class Journal:
         StoreError
             If it does not answer in time, or did not lately.
         """
-        if "read" in self._problems:
-            raise StoreError(self._problems["read"])
+        self._outages.refuse("read")
         if self._reads >= MAX_READS:
             raise StoreError("too many reads wait for it")
-        with self._noticing("read"):
+        with self._outages.noticing("read"):
             return await self._answer(self._store.read, user, version)
 
     async def change(self, id: str, changes: list[list[Any]]) -> int:
@@ -124,7 +121,7 @@ class Journal:
         def ended(_: object) -> None:
             self._changing -= 1
 
-        with self._noticing("write"):
+        with self._outages.noticing("write"):
             future = self._loop.run_in_executor(self._editor, self._store.change, id, changes)
             self._changing += 1
             future.add_done_callback(ended)
@@ -141,7 +138,7 @@ class Journal:
 
     async def figures(self, tenant: str | None, days: int) -> dict[str, Any]:
         """Return what the store says of the last days; raise StoreError if it does not in time."""
-        with self._noticing("read"):
+        with self._outages.noticing("read"):
             async with asyncio.timeout(self._settings.write_seconds):
                 figures = self._store.figures
                 return await self._loop.run_in_executor(self._figures, figures, tenant, days)
@@ -157,7 +154,7 @@ class Journal:
         await asyncio.shield(task)
 
     async def _probe(self) -> None:
-        with self._noticing("write"):
+        with self._outages.noticing("write"):
             async with asyncio.timeout(self._settings.write_seconds):
                 await self._loop.run_in_executor(None, self._store.check)
 
@@ -170,35 +167,6 @@ class Journal:
         future.add_done_callback(ended)
         async with asyncio.timeout(self._settings.read_seconds):
             return await asyncio.shield(future)
-
-    @contextmanager
-    def _noticing(self, what: str) -> Iterator[None]:
-        """Keep in mind whether reading, or writing, works; raise StoreError where it does not."""
-        try:
-            yield
-        except DamagedStateError:
-            raise
-        except (StoreError, TimeoutError) as error:
-            reason = str(error) or "it does not answer in time"
-            if what not in self._problems:
-                _log.error("the store fails (%s): %s", what, reason)
-            self._problems[what] = reason
-            self._metrics.store(False)
-            if self._recovery is None or self._recovery.done():
-                self._recovery = self._loop.create_task(self._recover())
-            raise StoreError(reason) from None
-        if self._problems.pop(what, None):
-            _log.warning("the store works again (%s)", what)
-            self._metrics.store(not self._problems)
-
-    async def _recover(self) -> None:
-        """Try what fails, in the background, until it works: no request waits for that."""
-        probes = {"read": lambda: self._answer(self._store.read, ""), "write": self._probe}
-        while self._problems:
-            await asyncio.sleep(EVERY)
-            for what in list(self._problems):
-                with suppress(StoreError), self._noticing(what):
-                    await probes[what]()
 
     def _write_all(self) -> None:
         """Write until told to stop, in a thread of its own."""

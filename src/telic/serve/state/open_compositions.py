@@ -16,11 +16,11 @@ from telic.completion import Completer, Composition, Phone, UserState
 from telic.completion.box.suggestion import Listed
 from telic.completion.engine.folding import encoded_prefix
 from telic.data.ubi import Arm
-from telic.serve.callers.access import tenant_of
+from telic.serve.callers.user_ids import tenant_of
 from telic.serve.operation.metrics import Metrics, Seen
 from telic.serve.operation.settings import Settings
+from telic.serve.state.composition_recorder import Recorder, Recording
 from telic.serve.state.journal import Journal
-from telic.serve.state.recorder import Recorder, Recording
 from telic.serve.state.store import Outcome, Stored, StoreError, Submission
 
 SHOWN = 10

@@ -9,7 +9,7 @@ import pytest
 
 from telic.data.ubi import read_ubi
 from telic.errors import InputError
-from telic.serve.state.recorder import Recorder, erase, network_digest, recorded
+from telic.serve.state.composition_recorder import Recorder, erase, network_digest, recorded
 
 
 def started(*given, **limits):
