@@ -20,8 +20,8 @@ from telic.privacy.anonymisers.release_steps import apply_steps
 from telic.privacy.attacks.auxiliary import Auxiliary
 from telic.privacy.attacks.dehin import _target_links, attack
 from telic.privacy.attacks.score import scores
+from telic.privacy.link_type_sets import subsets
 from telic.privacy.merged_types import flatten
-from telic.privacy.protected import subsets
 from telic.privacy.risk.limits import Limits
 from telic.privacy.risk.risks import risks
 from telic.privacy.utility.utility_loss import utility_loss

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from telic.simulate import SETTINGS, Catalogue
-from telic.simulate.affinity import Affinity
 from telic.simulate.intents import DAY, draw_intents
 from telic.simulate.phones import _Devices
+from telic.simulate.query_app_affinity import Affinity
 
 PLAIN = replace(
     SETTINGS["calibrated"], habit_share=0.0, trend_share=0.0, unlisted_share=0.0, edit_share=0.0

@@ -14,8 +14,8 @@ from telic.data.contracts import COMPOSITIONS, SIMULATED
 from telic.errors import InputError
 from telic.simulate import SETTINGS, Catalogue, geonames_catalogue, marginals, simulate_typists
 from telic.simulate.marginals import PUBLISHED
-from telic.simulate.parameters import TypistParameters
-from telic.simulate.plans import keystroke_plan
+from telic.simulate.typist_parameters import TypistParameters
+from telic.simulate.typos_and_backspaces import keystroke_plan
 
 
 @pytest.fixture(scope="module")

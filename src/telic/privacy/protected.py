@@ -1,7 +1,6 @@
-"""What the privacy functions look at: whom to protect, link types, attributes as codes."""
+"""Whom to protect, the links among them, and attributes as codes."""
 
 from collections.abc import Sequence
-from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
@@ -34,22 +33,6 @@ def link_types(schema: Schema, names: Sequence[str] | None = None) -> list[str]:
         schema.link(name)
     every = [link.name for link in schema.links]
     return every if names is None else list(dict.fromkeys(names))
-
-
-def subsets(names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return every non-empty subset, small ones first, in the order of `names`."""
-    return [c for size in range(1, len(names) + 1) for c in combinations(names, size)]
-
-
-MOST_TYPES = 5
-"""Every subset of at most so many link types is judged."""
-
-
-def sets_to_judge(names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return every subset of link types; of more than `MOST_TYPES`, each alone, and all."""
-    if len(names) <= MOST_TYPES:
-        return subsets(names) or [()]
-    return [*((name,) for name in names), tuple(names)]
 
 
 def attribute_codes(column: pa.ChunkedArray) -> np.ndarray:

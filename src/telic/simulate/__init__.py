@@ -3,15 +3,20 @@
 Everything that they produce is marked as simulated.
 """
 
-from telic.simulate.affinity import Affinity, affinity_of_pairs, example_phones, made_up_affinity
 from telic.simulate.catalogue import Catalogue, geonames_catalogue, read_catalogue
 from telic.simulate.changing_people import other_tastes, simulate_change
 from telic.simulate.dwell_control import controls_table, dwell_control, dwell_effect
+from telic.simulate.dwell_twin import dwell_twin
 from telic.simulate.marginals import marginals
-from telic.simulate.parameters import SETTINGS, TypistParameters
 from telic.simulate.phones import phone_marginals, simulate_phones
+from telic.simulate.query_app_affinity import (
+    Affinity,
+    affinity_of_pairs,
+    example_phones,
+    made_up_affinity,
+)
 from telic.simulate.simulated_replay import simulated_replay
-from telic.simulate.twin import dwell_twin
+from telic.simulate.typist_parameters import SETTINGS, TypistParameters
 from telic.simulate.typists import simulate_typists
 
 __all__ = [

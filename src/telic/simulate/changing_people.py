@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from telic.simulate.catalogue import Catalogue
 from telic.simulate.intents import Intents
-from telic.simulate.parameters import TypistParameters
+from telic.simulate.typist_parameters import TypistParameters
 from telic.simulate.typists import BEGIN, simulate_typists
 
 

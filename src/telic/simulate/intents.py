@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from telic.simulate.catalogue import Catalogue
-from telic.simulate.parameters import TypistParameters
+from telic.simulate.typist_parameters import TypistParameters
 
 DAY = 86_400.0
 REFINEMENTS = (" weather", " map", " hotels", " flights", " news", " jobs")

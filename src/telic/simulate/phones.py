@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from telic.data.contracts import COMPOSITIONS, TIMESTAMP
 from telic.errors import InputError
-from telic.simulate.affinity import Affinity, made_up_affinity
 from telic.simulate.catalogue import Catalogue
 from telic.simulate.intents import Intents
+from telic.simulate.query_app_affinity import Affinity, made_up_affinity
 from telic.simulate.typists import simulate_typists
 
 INSTALLED = 95.0

@@ -13,8 +13,8 @@ from telic.data.contracts import COMPOSITIONS, KEYSTROKE, SIMULATED, TIMESTAMP
 from telic.errors import InputError
 from telic.simulate.catalogue import Catalogue
 from telic.simulate.intents import REFINEMENTS, Intents, draw_intents, query_text
-from telic.simulate.parameters import SETTINGS, TypistParameters
-from telic.simulate.plans import LONGEST_PHRASE, draw_plans
+from telic.simulate.typist_parameters import SETTINGS, TypistParameters
+from telic.simulate.typos_and_backspaces import LONGEST_PHRASE, draw_plans
 
 SIBLINGS = 10
 """How many popular phrases of the same first word an edited query may turn into."""

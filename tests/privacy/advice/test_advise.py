@@ -12,7 +12,7 @@ from telic.errors import InputError
 from telic.hin import Network, Schema, network_from_arrays
 from telic.privacy.adversary import Adversary
 from telic.privacy.advice.advise import _released, advise
-from telic.privacy.advice.levers import levers
+from telic.privacy.advice.coarsening_levels import levers
 from telic.privacy.advice.release_search import ReleaseSearch
 from telic.privacy.anonymisers.ids import randomise_ids
 from telic.privacy.anonymisers.release_steps import COARSENINGS, apply_steps

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from telic.errors import InputError
 from telic.hin import Schema, network_from_arrays
 from telic.privacy import Adversary, Limits, advise, apply_steps, risks
-from telic.privacy.advice.levers import levers
+from telic.privacy.advice.coarsening_levels import levers
 from telic.privacy.risk.risk_in_words import for_one_person, hidden_among, intruder_tests, meaning
 from telic.privacy.risk.risks import Risk, measure
 

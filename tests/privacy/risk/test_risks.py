@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from telic.errors import InputError
 from telic.hin import LinkType, Network, Rule, Schema, network_from_arrays
 from telic.privacy.adversary import Adversary
-from telic.privacy.protected import subsets
+from telic.privacy.link_type_sets import subsets
 from telic.privacy.risk.risks import growth_bounds, risks, tuple_risk
 
 SCHEMA = Schema(

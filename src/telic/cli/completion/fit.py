@@ -163,7 +163,7 @@ def inspect(
 ) -> None:
     """Show what a model folder holds: scores, weights, where feedback may re-rank."""
     from telic.completion import Completer
-    from telic.completion.fit.lost_by_k import KEPT_BACK
+    from telic.completion.fit.lost_below_k_users import KEPT_BACK
 
     completer = Completer.load(model)
     if not k:

@@ -64,7 +64,7 @@ def risk(
 
     from telic.hin import read_network
     from telic.privacy import Adversary
-    from telic.privacy.protected import sets_to_judge
+    from telic.privacy.link_type_sets import sets_to_judge
     from telic.privacy.risk.risk_in_words import meaning
     from telic.privacy.risk.risks import risks
 

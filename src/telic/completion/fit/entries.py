@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from telic.completion.engine.folding import fold
-from telic.completion.fit.lost_by_k import Kept, kept, said_by_k
+from telic.completion.fit.lost_below_k_users import Kept, kept, said_by_k
 from telic.completion.learning.relevance import WINDOW, Submissions
 from telic.data.phrases import PhraseList
 from telic.data.queries import QueryLog, joined_group

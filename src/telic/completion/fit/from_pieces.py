@@ -33,7 +33,7 @@ from telic.completion.fit.entries import (
     Gathered,
     HeldOut,
 )
-from telic.completion.fit.lost_by_k import KS, Kept, said_by_k
+from telic.completion.fit.lost_below_k_users import KS, Kept, said_by_k
 from telic.data.bad_rows import OnBadRow
 from telic.data.file_kinds import Shape
 from telic.data.phrases import PhraseList

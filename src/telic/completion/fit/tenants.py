@@ -16,7 +16,7 @@ from telic.completion.fit.entries import (
     HeldOut,
     distinct_rows,
 )
-from telic.completion.fit.lost_by_k import KS, Kept, said_by_k
+from telic.completion.fit.lost_below_k_users import KS, Kept, said_by_k
 from telic.data.phrases import PhraseList
 from telic.data.queries import QueryLog, joined_group
 

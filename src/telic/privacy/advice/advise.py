@@ -10,8 +10,8 @@ import numpy as np
 from telic.errors import InputError
 from telic.hin import Network
 from telic.privacy.adversary import Adversary
+from telic.privacy.advice.coarsening_levels import levers
 from telic.privacy.advice.judged_releases import read_judged, write_judged
-from telic.privacy.advice.levers import levers
 from telic.privacy.advice.release_search import Point, ReleaseSearch, cheapest, frontier, greedy
 from telic.privacy.anonymisers.coarsen import count_name
 from telic.privacy.anonymisers.release_steps import apply_steps

@@ -9,7 +9,7 @@ from telic.data import atomic_path
 from telic.errors import InputError
 from telic.hin import Network
 from telic.privacy.adversary import Adversary
-from telic.privacy.advice.levers import Lever
+from telic.privacy.advice.coarsening_levels import Lever
 from telic.privacy.risk.risks import Measures
 
 Judged = dict[tuple[int, ...], tuple[Measures, bool]]

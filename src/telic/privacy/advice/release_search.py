@@ -10,7 +10,7 @@ import numpy as np
 
 from telic.hin import Links, Network
 from telic.privacy.adversary import Adversary
-from telic.privacy.advice.levers import Level, Lever
+from telic.privacy.advice.coarsening_levels import Level, Lever
 from telic.privacy.merged_types import flatten
 from telic.privacy.risk.limits import Limits
 from telic.privacy.risk.risks import Measures, measure

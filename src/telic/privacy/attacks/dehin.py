@@ -17,7 +17,7 @@ from telic.privacy.attacks.auxiliary import (
     merge_layers,
 )
 from telic.privacy.attacks.candidate_sets import CandidateSets, is_candidate
-from telic.privacy.attacks.in_pieces import refine_in_pieces, refine_some
+from telic.privacy.attacks.dehin_in_pieces import refine_in_pieces, refine_some
 from telic.privacy.attacks.link_errors import EXACT, LinkErrors
 from telic.privacy.attacks.neighbour_filter import Known, Wanted
 from telic.privacy.merged_types import Flat, flatten

@@ -14,8 +14,8 @@ from telic.privacy.attacks.auxiliary import Auxiliary, TooManyPairs
 from telic.privacy.attacks.dehin import attack
 from telic.privacy.attacks.link_errors import EXACT, LinkErrors
 from telic.privacy.attacks.score import Score, bootstrap_interval, right, same_ids, scores
+from telic.privacy.link_type_sets import sets_to_judge
 from telic.privacy.merged_types import flatten
-from telic.privacy.protected import sets_to_judge
 from telic.privacy.risk.limits import Limits
 from telic.privacy.risk.risks import Risk, risks
 from telic.privacy.risk.views import farthest

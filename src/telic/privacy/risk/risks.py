@@ -11,9 +11,9 @@ import numpy as np
 from telic.errors import InputError
 from telic.hin import Network
 from telic.privacy.adversary import Adversary
+from telic.privacy.link_type_sets import sets_to_judge
 from telic.privacy.merged_types import flatten
-from telic.privacy.protected import own_links, sets_to_judge
-from telic.privacy.risk.in_pieces import NeighbourhoodInPieces
+from telic.privacy.protected import own_links
 from telic.privacy.risk.views import (
     Layer,
     Neighbourhood,
@@ -22,6 +22,7 @@ from telic.privacy.risk.views import (
     profiles,
     refine,
 )
+from telic.privacy.risk.views_in_pieces import NeighbourhoodInPieces
 from telic.scale import Executor
 
 ROWS = 16

@@ -20,7 +20,8 @@ from telic.privacy.anonymisers.release_steps import COARSENINGS, apply_steps
 from telic.privacy.attacks.auxiliary import Auxiliary
 from telic.privacy.attacks.dehin import attack
 from telic.privacy.attacks.score import bootstrap_interval, right, scores
-from telic.privacy.protected import own_links, subsets
+from telic.privacy.link_type_sets import subsets
+from telic.privacy.protected import own_links
 from telic.privacy.risk.limits import Limits
 from telic.privacy.risk.risks import risks
 from telic.privacy.utility.utility_loss import link_losses

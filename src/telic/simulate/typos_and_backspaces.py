@@ -3,7 +3,7 @@
 import numpy as np
 
 from telic.simulate.intents import Intents, query_text
-from telic.simulate.parameters import TypistParameters
+from telic.simulate.typist_parameters import TypistParameters
 
 LONGEST_PHRASE = 200
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
