@@ -1,39 +1,28 @@
-"""`telic privacy`: the risk of a network, and the attack on a release."""
+"""`telic privacy risk`: the privacy risk of a network."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from telic.cli.console import Overwrite, print_json, show
+from telic.cli.console import print_json, show
 from telic.cli.jobs import Cluster, Memory, Work, job_of, steps_or_job, tell_job
 from telic.cli.privacy.files import (
-    find_truth,
-    read_json,
     read_loss,
-    read_steps,
     split_names,
-    write_candidates,
 )
 from telic.cli.privacy.options import (
-    MANY_EMPTY,
-    TRUTHS,
-    Added,
     AsJson,
     Attributes,
-    Changed,
     InLinks,
     Joint,
     KnownIds,
     Links,
     MaxDistance,
-    Missing,
     NetworkFolder,
     NodeType,
-    Steps,
     app,
 )
-from telic.errors import InputError
 from telic.report.table import Table
 
 
@@ -160,201 +149,3 @@ def risk(
                 [list(one.values()) for one in out["worst"]],
             )
         )
-
-
-@app.command()
-def attack(
-    auxiliary: Annotated[Path, typer.Argument(help="Network folder whose users are known.")],
-    target: Annotated[Path, typer.Argument(help="Network folder that was published.")],
-    max_distance: MaxDistance = None,
-    candidates: Annotated[
-        Path | None, typer.Option(help="Write every candidate set to this Parquet file.")
-    ] = None,
-    rules: Annotated[
-        Path | None,
-        typer.Option(
-            help='JSON: attribute or link type → "exact", "at_least", "at_most", '
-            '"ignore", {"tolerance": x}.'
-        ),
-    ] = None,
-    attributes: Attributes = None,
-    links: Links = None,
-    known_ids: KnownIds = None,
-    in_links: InLinks = True,
-    joint: Joint = True,
-    truth: Annotated[
-        str,
-        typer.Option(
-            help="'ids' (ids are kept), 'none', or a Parquet file with columns "
-            "target and auxiliary. Default: ids, if they are all there."
-        ),
-    ] = "auto",
-    steps: Steps = None,
-    reconfigured: Annotated[
-        bool, typer.Option(help="First remove the links with the majority strength (7.6.2).")
-    ] = False,
-    eliminate: Annotated[
-        bool, typer.Option(help="Extension: a user matched uniquely is nobody else.")
-    ] = False,
-    added: Added = 0.0,
-    changed: Changed = 0.0,
-    missing: Missing = 1.0,
-    node_type: NodeType = None,
-    memory: Memory = None,
-    cluster: Cluster = None,
-    work: Work = None,
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
-) -> None:
-    """Run DeHIN: find the target's users in the auxiliary network (Section 7.5)."""
-    from dataclasses import asdict
-
-    from telic.data import check_output
-    from telic.hin import read_network
-    from telic.privacy import Adversary, Auxiliary
-    from telic.privacy.anonymisers.complete_graph import without_majority_strength
-    from telic.privacy.anonymisers.release_steps import COARSENINGS, apply_steps
-    from telic.privacy.attacks import dehin
-    from telic.privacy.attacks.link_errors import LinkErrors
-    from telic.privacy.attacks.score import bootstrap_interval, right, scores
-    from telic.privacy.protected import target_type
-    from telic.privacy.report.page import FOUND
-
-    errors = LinkErrors(added, changed, missing)
-    reads = [auxiliary, target, rules, steps, None if truth in TRUTHS else truth]
-    if candidates is not None:
-        check_output(candidates, reads=reads, overwrite=overwrite)
-    with (
-        job_of(memory, cluster, work, candidates or Path("telic-attack"), reads=reads) as job,
-        steps_or_job(job, "attack", 3) as begin,
-    ):
-        begin("reading")
-        published = read_network(target)
-        node_type = target_type(published, node_type)
-        # Steps that the publisher described are repeated on what is known, as an attacker would.
-        known = apply_steps(
-            read_network(auxiliary), read_steps(steps), only=COARSENINGS, node_type=node_type
-        )
-        override = None if rules is None else read_json(rules, dict)
-        if not published.size(node_type):
-            raise InputError(f"{target}: node type {node_type!r} is empty: nobody to look for.")
-        adversary = Adversary.of(
-            published,
-            node_type=node_type,
-            attributes=split_names(attributes),
-            links=split_names(links),
-            known_ids=split_names(known_ids),
-            in_links=in_links,
-            joint=joint,
-            distance=max_distance,
-            rules=override,
-        )
-        removed = None
-        if reconfigured:
-            published, removed = without_majority_strength(published, node_type=node_type)
-        begin("sorting what is known")
-        prepared = Auxiliary(known, adversary)
-        begin("comparing")
-        executor, pieces = job or (None, None)
-        result = dehin.attack(
-            prepared,
-            published,
-            eliminate=eliminate,
-            errors=errors,
-            executor=executor,
-            work=pieces,
-        )
-    if job:
-        tell_job(job)
-    right_answers, kind = find_truth(truth, known, published, node_type)
-    rows: list[dict[str, Any]] = []
-    for distance, sizes in enumerate(result.sizes):
-        row: dict[str, Any] = {
-            "distance": distance,
-            "targets": len(sizes),
-            "unique": float((sizes == 1).mean()),
-            "empty": float((sizes == 0).mean()),
-            "reduction_rate": float((1 - sizes / max(prepared.size, 1)).mean()),
-            "mean_candidates": float(sizes.mean()),
-        }
-        rows.append(row)
-    if right_answers is not None:
-        for row, score in zip(rows, scores(result, prepared.size, right_answers), strict=True):
-            low, high = bootstrap_interval(right(result, right_answers, score.distance))
-            row |= {
-                "precision": score.precision,
-                "precision_low": low,
-                "precision_high": high,
-                "unique_right": score.unique_right,
-                "unique_wrong": score.unique_wrong,
-                "truth_kept": score.truth_kept,
-            }
-            if score.right_of_unique >= 0:
-                row["right_of_unique"] = score.right_of_unique
-    if candidates is not None:
-        write_candidates(candidates, result, known, published, node_type)
-    out = {
-        "auxiliary_users": prepared.size,
-        "target_users": published.size(node_type),
-        "truth": kind,
-        "adversary": adversary.dump(),
-        "link_errors": {**asdict(errors), "words": errors.words()},
-        "rows": rows,
-    }
-    out["extensions"] = [
-        name
-        for name, on in (
-            ("in_links", in_links),
-            ("joint", joint),
-            ("eliminate", eliminate),
-            ("added", added > 0),
-            ("changed", changed > 0),
-            ("missing", missing < 1),
-        )
-        if on
-    ]
-    if removed is not None:
-        out["links_removed"] = removed
-    if right_answers is not None:
-        out["not_in_auxiliary"] = int((right_answers < 0).sum())
-    if as_json:
-        print_json(out)
-        return
-    typer.echo(f"{adversary.words()} {errors.words()}")
-    show(
-        Table(
-            f"DeHIN: {out['target_users']} targets, {out['auxiliary_users']} known users; "
-            f"truth: {kind}",
-            {
-                "distance": "",
-                "precision [95 %]": FOUND,
-                "unique, wrong": ".1%",
-                "unique": ".1%",
-                "empty": ".1%",
-                "reduction": ".3%",
-                "mean candidates": ".1f",
-            },
-            [
-                [
-                    r["distance"],
-                    [r["precision"], r["precision_low"], r["precision_high"]]
-                    if "precision" in r
-                    else "unknown",
-                    r.get("unique_wrong", "unknown"),
-                    r["unique"],
-                    r["empty"],
-                    r["reduction_rate"],
-                    r["mean_candidates"],
-                ]
-                for r in rows
-            ],
-        )
-    )
-    if rows[-1]["empty"] > MANY_EMPTY and not added:
-        typer.echo(
-            f"{rows[-1]['empty']:.0%} of the targets match nobody. That is no protection: links "
-            "may have been added, and an intruder who allows for that may find far more. Try "
-            "--added 0.3, and more."
-        )
-    if removed is not None:
-        typer.echo(f"Links removed before the attack, by type: {removed}")

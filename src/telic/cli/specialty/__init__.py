@@ -1,5 +1,7 @@
-"""`telic specialty`: a file for each few commands."""
+"""`telic specialty`: a file for each few commands, here in the order of the help."""
 
-from telic.cli.specialty import discover
+# isort: off
+from telic.cli.specialty import options, logs, discover, explain, report, review  # noqa: F401
 
-app = discover.app
+app = options.app
+app.add_typer(review.app, name="review")

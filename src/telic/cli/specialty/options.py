@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from telic.specialty.later_logs.findings import Findings
     from telic.specialty.log.access_log import AccessLog
 
+app = typer.Typer(
+    help="Specialties that exist in practice but have no code, and the alarms they explain.",
+    no_args_is_help=True,
+)
+
 Log = Annotated[Path, typer.Argument(help="Folder of an access log (docs/data-contracts.md, 3).")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to stdout.")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
@@ -28,6 +33,18 @@ Found = Annotated[
         "also serves later logs. Default: discover anew."
     ),
 ]
+
+
+ShowIds = Annotated[bool, typer.Option(help="Show the log's user ids instead of pseudonyms.")]
+Pipeline = Annotated[
+    str,
+    typer.Option(
+        help="How recognition scales weights and sets the classifier: chosen (in each training "
+        "half, by cross-validation within it), printed (nearest to the dissertation), or one by "
+        "name."
+    ),
+]
+Method = Annotated[str, typer.Option(help="residuals, lda or pathselclus.")]
 
 
 def read(folder: Path, skip_bad_rows: bool, code_table: Path | None) -> "AccessLog":
