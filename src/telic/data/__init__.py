@@ -1,9 +1,10 @@
 """Tables in, models on disk: the contracts that files must keep, their readers, the model store."""
 
+from telic.data.atomic_writes import atomic_path
 from telic.data.compositions import CompositionLog, read_compositions
 from telic.data.outputs import check_output, refuse_unwritable
 from telic.data.queries import QueryLog, read_queries
-from telic.data.saved_models import StoredModel, atomic_path, load_model, save_model
+from telic.data.saved_models import StoredModel, load_model, save_model
 
 __all__ = [
     "CompositionLog",

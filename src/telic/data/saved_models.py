@@ -1,19 +1,15 @@
-"""Saved models: a manifest and NumPy arrays in a folder, checked by hash, written atomically."""
+"""Saved models: a manifest and NumPy arrays in a folder, checked by hash."""
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from telic.data.outputs import refuse_foreign, refuse_unwritable, remember
-from telic.errors import InputError, ModelError
+from telic.data.atomic_writes import atomic_path
+from telic.errors import ModelError
 
 FORMAT = 1
 """Version of the folder's layout; a folder with a larger number is refused."""
@@ -25,54 +21,6 @@ class StoredModel(NamedTuple):
     meta: dict[str, Any]
     """Whatever the model's kind wrote: parameters, names, dates."""
     arrays: dict[str, np.ndarray]
-
-
-@contextmanager
-def atomic_path(path: str | Path) -> Iterator[Path]:
-    """Give a temporary name beside `path` to write to; rename it to `path` if the block succeeds.
-
-    Works for files and folders. If the block raises or is interrupted, nothing is left and an
-    existing `path` stays as it was. An existing folder is replaced only by a folder, and only if
-    telic wrote it and it holds nothing else; commands ask `check_output` before.
-
-    Raises
-    ------
-    InputError
-        If nothing can be written there (see `refuse_unwritable`), if the folder there is not one
-        that telic wrote, or if a file would replace a folder or a folder a file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> target = Path(tempfile.mkdtemp()) / "note.txt"
-    >>> with atomic_path(target) as temporary:
-    ...     _ = temporary.write_text("whole or not at all")
-    >>> target.read_text()
-    'whole or not at all'
-    """
-    refuse_unwritable(path)
-    path = Path(os.path.abspath(path))  # "." has no name of its own
-    if path.is_dir():
-        refuse_foreign(path)
-    try:
-        holder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror}).") from None
-    temporary, replaced = holder / path.name, holder / f"{path.name}.replaced"
-    try:
-        yield temporary
-        if path.is_dir():
-            if not temporary.is_dir():
-                raise InputError(f"{path}: is a folder, expected a file name. Choose another name.")
-            path.rename(replaced)
-        elif path.exists() and temporary.is_dir():
-            raise InputError(f"{path}: is a file, expected a folder. Choose another name.")
-        os.replace(temporary, path)
-        remember(path)
-    finally:
-        if replaced.exists() and not path.exists():
-            replaced.rename(path)  # interrupted between the two renames
-        shutil.rmtree(holder, ignore_errors=True)
 
 
 def save_model(

@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from telic.data.saved_models import atomic_path
+from telic.data.atomic_writes import atomic_path
 from telic.report.table import Table
 
 FIGURES = "\0figures"

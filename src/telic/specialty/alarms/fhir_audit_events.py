@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from telic.data.saved_models import atomic_path
+from telic.data.atomic_writes import atomic_path
 from telic.specialty.alarms.access_reasons import Reasons
 from telic.specialty.alarms.judge import Alerts
 from telic.specialty.discovery.result import Discovery

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from scipy import sparse
 
 from telic.data import contracts
-from telic.data.saved_models import atomic_path
+from telic.data.atomic_writes import atomic_path
 from telic.errors import InputError
 from telic.specialty.log.access_log import AccessLog, count_pairs
 from telic.specialty.log.contract_tables import find_table, is_simulated, read_table

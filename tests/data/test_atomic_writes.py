@@ -1,0 +1,50 @@
+from pathlib import Path
+
+import pytest
+
+from telic.data import atomic_path, refuse_unwritable
+from telic.errors import InputError
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
+    target = tmp_path / "file"
+    target.write_text("old")
+
+    def write_half():
+        with atomic_path(target) as temporary:
+            temporary.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_half()
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+    assert target.read_text() == "old"
+
+
+def test_a_file_never_replaces_a_folder(tmp_path):
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "thesis.tex").touch()
+    with (
+        pytest.raises(InputError, match="telic did not write this folder"),
+        atomic_path(tmp_path / "precious") as file,
+    ):
+        file.write_text("new")
+    assert [path.name for path in tmp_path.rglob("*")] == ["precious", "thesis.tex"]
+
+
+def test_a_folder_that_takes_no_files_is_named():
+    if not Path("/proc/self").is_dir():
+        pytest.skip("needs Linux's /proc, where not even root can write a file")
+    with pytest.raises(InputError, match="/proc/model"), atomic_path("/proc/model"):
+        pass
+
+
+def test_a_folder_that_may_not_be_written_to_is_named_before_any_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: path != tmp_path)  # root may write anywhere
+    with pytest.raises(InputError, match="may not be written to"):
+        refuse_unwritable(tmp_path / "file")
+
+
+def test_a_missing_parent_folder_is_named(tmp_path):
+    with pytest.raises(InputError, match="does not exist"), atomic_path(tmp_path / "no" / "file"):
+        pass
