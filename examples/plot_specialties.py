@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 
 from telic.simulate.hospital_families import simulate_family
 from telic.specialty.alarms.before_and_after import effect
-from telic.specialty.alarms.judge import judge
+from telic.specialty.alarms.explained_alarms import judge
 from telic.specialty.discovery.discover import discover
 
 hospital = simulate_family("referrals", 4)

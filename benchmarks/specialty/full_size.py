@@ -12,7 +12,7 @@ from benchmarks.form import Run, grid
 from benchmarks.specialty.lda_speed import compare
 from telic.simulate.hospital import simulate_hospital
 from telic.specialty.alarms.before_and_after import effect
-from telic.specialty.alarms.judge import judge
+from telic.specialty.alarms.explained_alarms import judge
 from telic.specialty.discovery.by_seeds import links_of, path_of, representatives
 from telic.specialty.discovery.discover import discover
 from telic.specialty.discovery.pathselclus import fit_pathselclus

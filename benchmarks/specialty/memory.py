@@ -49,7 +49,7 @@ def write(work, copies):
 
 def measure(work):
     from telic.specialty.alarms.colleagues import care_of
-    from telic.specialty.alarms.judge import judge
+    from telic.specialty.alarms.explained_alarms import judge
     from telic.specialty.discovery.discover import discover
 
     began = time.process_time()

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.completion import Completer, fit_files, fold
-from telic.completion.fit.entries import Gathered
+from telic.completion.fit.merged_phrases import Gathered
 from telic.completion.learning.relevance import WINDOW
 from telic.data.phrases import PhraseList
 from telic.data.queries import QueryLog

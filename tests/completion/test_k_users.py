@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telic.completion import Completer, fit_files
-from telic.completion.fit.entries import FEWEST
 from telic.completion.fit.lost_below_k_users import KEPT_BACK, KS, kept, said_by_k
+from telic.completion.fit.merged_phrases import FEWEST
 from telic.completion.fit.sources import joined_logs, read_sources
 from telic.completion.fit.tenants import GatheredByTenant, name_in
 from telic.completion.learning.relevance import Submissions

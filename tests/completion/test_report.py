@@ -7,7 +7,7 @@ import pytest
 
 from telic.completion import CAREFUL, PAPER, Replay, evaluate
 from telic.completion.evaluation.appaware_evaluation import evaluate_phones
-from telic.completion.evaluation.findings import findings
+from telic.completion.evaluation.json_facts import findings
 from telic.completion.evaluation.report import (
     accuracy_table,
     apps_summary,

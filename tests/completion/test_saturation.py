@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.completion import BOUNDED, CAREFUL, PAPER, Completer, PrefixIndex, Relevance, Replay
-from telic.completion.evaluation.findings import most_feedback
+from telic.completion.evaluation.json_facts import most_feedback
 from telic.completion.fit.models import fit_models, fit_relevance
 from telic.completion.learning.adaqac import Design
 from telic.completion.learning.do_no_harm import Gate

@@ -16,7 +16,7 @@ from telic.auc import Design, ExactAUC, auc_in_pieces, exact_in_pieces, moments_
 from telic.cli import app
 from telic.completion import fit_files
 from telic.completion.fit import from_files, from_pieces
-from telic.completion.fit.entries import Gathered
+from telic.completion.fit.merged_phrases import Gathered
 from telic.data.file_kinds import shape_of
 from telic.data.pieces import open_pieces
 from telic.data.queries import read_query_log

@@ -13,8 +13,8 @@ from telic.study import chapter6
 from telic.study.chapter6 import tables
 from telic.study.chapter6.calibration import counts, knob
 from telic.study.chapter6.dblp import held_out
-from telic.study.chapter6.diagnosis import clustered
 from telic.study.chapter6.hospital import Truth, hospital
+from telic.study.chapter6.pathselclus_ablation import clustered
 from telic.study.chapter6.recognition import recognised
 from telic.study.chapter6.topics import urologists_topic
 from telic.study.chapter6.truth import counted_alarms, nearest_found

@@ -3,7 +3,7 @@
 from telic.specialty.alarms.access_reasons import Reasons, find_reasons
 from telic.specialty.alarms.before_and_after import Caught, Effect, effect, known_snooping
 from telic.specialty.alarms.colleagues import Care, care_of
-from telic.specialty.alarms.judge import Alerts, judge, lines
+from telic.specialty.alarms.explained_alarms import Alerts, judge, lines
 from telic.specialty.alarms.patient_log import PatientLog, patient_log
 from telic.specialty.discovery.discover import discover
 from telic.specialty.discovery.gibbs_lda import GibbsLDA, choose_n_topics

@@ -5,7 +5,7 @@ import pytest
 
 from telic.simulate.hospital import simulate_hospital
 from telic.specialty.alarms.before_and_after import Caught, Effect, effect, known_snooping
-from telic.specialty.alarms.judge import judge
+from telic.specialty.alarms.explained_alarms import judge
 from telic.specialty.discovery.result import Discovery, Specialty
 from telic.specialty.log.log_files import read_log
 

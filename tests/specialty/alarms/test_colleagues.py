@@ -8,7 +8,7 @@ from scipy import sparse
 
 from telic.simulate.hospital_families import simulate_family
 from telic.specialty.alarms.colleagues import care_of, limit, random_records, treated
-from telic.specialty.alarms.judge import COLLEAGUES, COVERED, judge, lines
+from telic.specialty.alarms.explained_alarms import COLLEAGUES, COVERED, judge, lines
 from telic.specialty.discovery.result import Discovery
 
 

@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 from telic.cli import app
 from telic.simulate.hospital_families import simulate_family
 from telic.specialty.alarms.access_reasons import find_reasons
+from telic.specialty.alarms.explained_alarms import judge
 from telic.specialty.alarms.fhir_audit_events import ALARM, REASON, write_audit_events
-from telic.specialty.alarms.judge import judge
 from telic.specialty.discovery.result import Discovery
 from telic.specialty.log.log_files import read_log
 from telic.specialty.log.other_systems import READERS

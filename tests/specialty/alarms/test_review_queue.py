@@ -7,7 +7,7 @@ from tests.serve import postgresql_server
 from telic.errors import InputError
 from telic.simulate.hospital_families import simulate_family
 from telic.specialty.alarms.colleagues import care_of
-from telic.specialty.alarms.judge import judge
+from telic.specialty.alarms.explained_alarms import judge
 from telic.specialty.alarms.review_queue import MOVES, STATES, ReviewQueue
 from telic.specialty.discovery.result import Discovery
 

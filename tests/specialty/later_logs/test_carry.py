@@ -5,7 +5,7 @@ import pytest
 
 from telic.errors import InputError
 from telic.simulate.hospital_families import simulate_family
-from telic.specialty.alarms.judge import judge
+from telic.specialty.alarms.explained_alarms import judge
 from telic.specialty.discovery.discover import discover
 from telic.specialty.later_logs.carry import carry
 from telic.specialty.later_logs.findings import findings_of, read_findings

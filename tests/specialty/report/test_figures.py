@@ -3,7 +3,7 @@ import pytest
 
 from telic.simulate.hospital_families import simulate_family
 from telic.specialty.alarms.before_and_after import effect
-from telic.specialty.alarms.judge import judge
+from telic.specialty.alarms.explained_alarms import judge
 from telic.specialty.discovery.discover import discover
 from telic.specialty.pseudonyms import Pseudonyms
 from telic.specialty.report.figures import (

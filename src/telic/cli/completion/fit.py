@@ -184,7 +184,7 @@ def inspect(
 def _describe(
     folder: Path, completer: "Completer", *, as_json: bool, prefix: str | None = None
 ) -> None:
-    from telic.completion.evaluation.findings import model_facts
+    from telic.completion.evaluation.json_facts import model_facts
 
     facts = model_facts(completer)
     if prefix is not None:

@@ -60,8 +60,8 @@ def explain(
     from telic.specialty.alarms.access_reasons import find_reasons
     from telic.specialty.alarms.before_and_after import effect, known_snooping
     from telic.specialty.alarms.colleagues import care_of
+    from telic.specialty.alarms.explained_alarms import check_status, judge, lines
     from telic.specialty.alarms.fhir_audit_events import write_audit_events
-    from telic.specialty.alarms.judge import check_status, judge, lines
     from telic.specialty.pseudonyms import Pseudonyms
     from telic.specialty.report.tables import alarms_table, drift_table, queue_table, snooping_table
 

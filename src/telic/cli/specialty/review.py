@@ -50,7 +50,7 @@ def add(
 ) -> None:
     """Bring a log's open alarms in, least covered first, and update those nobody decided about."""
     from telic.specialty.alarms.colleagues import care_of
-    from telic.specialty.alarms.judge import judge
+    from telic.specialty.alarms.explained_alarms import judge
 
     with closing(open_queue(store)) as queue:
         records = read(log, skip_bad_rows, code_table)

@@ -14,7 +14,7 @@ from telic.completion.evaluation.figures import (
     threshold_figure,
     users_figure,
 )
-from telic.completion.evaluation.findings import findings, log_facts
+from telic.completion.evaluation.json_facts import findings, log_facts
 from telic.completion.fit.models import MODELS
 from telic.completion.learning.adaqac import CAREFUL
 from telic.completion.learning.replayed_log import Replay

@@ -19,7 +19,7 @@ from telic.data.file_kinds import Shape
 from telic.data.phrase_rows import checked_rows
 from telic.data.pieces import Pieces, open_pieces
 from telic.errors import InputError
-from telic.scale.duck import database, listed
+from telic.scale.duckdb_tasks import database, listed
 from telic.scale.partitions import RowRange
 
 BATCH = 1 << 17

@@ -13,10 +13,10 @@ from telic.completion.engine.filters import Contexts
 from telic.completion.engine.payloads import Records
 from telic.completion.engine.prefix_index import PrefixIndex
 from telic.completion.engine.word_index import WordIndex
-from telic.completion.fit.entries import Duplicates, Entries, Gathered
 from telic.completion.fit.from_compositions import fit_completer
 from telic.completion.fit.from_pieces import CountedLog, count_logs, work_folder
 from telic.completion.fit.lost_below_k_users import KEPT_BACK, kept, said_by_k
+from telic.completion.fit.merged_phrases import Duplicates, Entries, Gathered
 from telic.completion.fit.sources import (
     Sources,
     as_catalogue,

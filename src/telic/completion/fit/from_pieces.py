@@ -25,7 +25,8 @@ from telic.completion.fit.counts_in_pieces import (
     take_users,
     to_parquet,
 )
-from telic.completion.fit.entries import (
+from telic.completion.fit.lost_below_k_users import KS, Kept, said_by_k
+from telic.completion.fit.merged_phrases import (
     FEWEST,
     Duplicates,
     Entries,
@@ -33,7 +34,6 @@ from telic.completion.fit.entries import (
     Gathered,
     HeldOut,
 )
-from telic.completion.fit.lost_below_k_users import KS, Kept, said_by_k
 from telic.data.bad_rows import OnBadRow
 from telic.data.file_kinds import Shape
 from telic.data.phrases import PhraseList

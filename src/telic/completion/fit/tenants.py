@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from telic.completion.engine.folding import fold
-from telic.completion.fit.entries import (
+from telic.completion.fit.lost_below_k_users import KS, Kept, said_by_k
+from telic.completion.fit.merged_phrases import (
     FEWEST,
     Duplicates,
     Entries,
@@ -16,7 +17,6 @@ from telic.completion.fit.entries import (
     HeldOut,
     distinct_rows,
 )
-from telic.completion.fit.lost_below_k_users import KS, Kept, said_by_k
 from telic.data.phrases import PhraseList
 from telic.data.queries import QueryLog, joined_group
 

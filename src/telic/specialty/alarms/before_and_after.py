@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from telic.evaluate.paired import PairedTest, paired_proportions
-from telic.specialty.alarms.judge import Alerts
+from telic.specialty.alarms.explained_alarms import Alerts
 from telic.specialty.discovery.result import Discovery
 from telic.specialty.log.access_log import AccessLog
 from telic.specialty.small_cells import SMALL_CELL

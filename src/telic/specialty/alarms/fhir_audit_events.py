@@ -9,7 +9,7 @@ import numpy as np
 
 from telic.data.atomic_writes import atomic_path
 from telic.specialty.alarms.access_reasons import Reasons
-from telic.specialty.alarms.judge import Alerts
+from telic.specialty.alarms.explained_alarms import Alerts
 from telic.specialty.discovery.result import Discovery
 from telic.specialty.log.access_log import AccessLog
 

@@ -38,7 +38,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from telic.data.databases import open_engine, shown
 from telic.errors import InputError
-from telic.specialty.alarms.judge import Alerts, lines
+from telic.specialty.alarms.explained_alarms import Alerts, lines
 from telic.specialty.discovery.result import Discovery
 from telic.specialty.log.access_log import AccessLog
 from telic.specialty.pseudonyms import Pseudonyms

@@ -9,7 +9,7 @@ from telic.report import Report, Table
 from telic.report.table import shown as written
 from telic.specialty.alarms.before_and_after import Effect, effect
 from telic.specialty.alarms.colleagues import care_of
-from telic.specialty.alarms.judge import Alerts, judge, lines
+from telic.specialty.alarms.explained_alarms import Alerts, judge, lines
 from telic.specialty.discovery.declared_codes import NONE_DECLARED, declaration, declared_codes
 from telic.specialty.discovery.result import Discovery, Specialty
 from telic.specialty.later_logs.findings import Findings

@@ -14,7 +14,7 @@ import numpy as np
 
 from telic.choice import Choices, descend, fit_groups
 from telic.completion.evaluation.adaqac_evaluation import evaluate, evaluate_models
-from telic.completion.evaluation.findings import findings, log_facts
+from telic.completion.evaluation.json_facts import findings, log_facts
 from telic.completion.fit.models import fit_models, fit_relevance
 from telic.completion.learning.adaqac import CAREFUL, PROTOCOLS, Design, Protocol, training_choices
 from telic.completion.learning.replayed_log import TEST, TRAIN, VALID, Lists, Replay

@@ -15,9 +15,9 @@ from telic.report import Report
 from telic.specialty.recognition.classifiers import CHOSEN, PRINTED
 from telic.study.chapter6.calibration import counts, knob, naive_contrast
 from telic.study.chapter6.dblp import held_out
-from telic.study.chapter6.diagnosis import SETTINGS, clustered
 from telic.study.chapter6.figures import class_sizes_figure
 from telic.study.chapter6.hospital import found_in
+from telic.study.chapter6.pathselclus_ablation import SETTINGS, clustered
 from telic.study.chapter6.recognition import recognise_nearest, shuffled_clusters
 from telic.study.chapter6.tables import (
     alarms_table,

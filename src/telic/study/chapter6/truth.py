@@ -6,7 +6,7 @@ import numpy as np
 
 from telic.simulate.hospital_practices import HIDDEN_SIZES
 from telic.specialty.alarms.before_and_after import effect
-from telic.specialty.alarms.judge import judge
+from telic.specialty.alarms.explained_alarms import judge
 from telic.specialty.discovery.discover import discover
 from telic.specialty.discovery.result import Discovery, discovery_from
 from telic.specialty.log.access_log import AccessLog
