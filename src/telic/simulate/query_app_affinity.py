@@ -63,7 +63,7 @@ def made_up_affinity(catalogue: Catalogue, *, apps: int = 300, seed: int = 0) ->
 
 
 def affinity_of_pairs(source: str | Path | pa.Table) -> tuple[Catalogue, Affinity]:
-    """Take queries and apps from real pairs, such as UniMobile's (see `telic.data.read_pairs`).
+    """Take queries and apps from real pairs, as `telic.data.query_app_pairs` reads them.
 
     Every distinct query is a phrase, as popular as it is frequent; every app goes with the queries
     that it was chosen for and is as widespread as it was chosen.

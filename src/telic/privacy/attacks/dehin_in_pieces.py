@@ -48,7 +48,7 @@ def refine_in_pieces(
     wanted: Wanted,
     limits: tuple[int, int],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find which candidates of the targets `work` are left, as `telic.privacy.dehin` does.
+    """Find which candidates of the targets `work` are left, as `telic.privacy.attacks.dehin` does.
 
     Returns
     -------
