@@ -20,7 +20,7 @@ from telic.completion.learning.feedback import (
     observe_list,
     read_rows,
 )
-from telic.completion.learning.gains import CANDIDATES, Gains
+from telic.completion.learning.reranking_gains import CANDIDATES, Gains
 
 TEXTS = [b"tea", b"tea pot", b"te", b"t-shirt", b"tea-time", b"teak"]
 TEXTS += [b"t%d" % i for i in range(14)]

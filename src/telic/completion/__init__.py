@@ -12,7 +12,7 @@ from telic.completion.evaluation.compare import compare_completers
 from telic.completion.fit.from_compositions import fit_completer
 from telic.completion.fit.from_files import fit_files
 from telic.completion.learning.adaqac import BOUNDED, CAREFUL, PAPER, PROTOCOLS, Protocol
-from telic.completion.learning.phones import Phone, PhoneRanker
+from telic.completion.learning.phone_ranker import Phone, PhoneRanker
 from telic.completion.learning.relevance import Relevance
 from telic.completion.learning.replayed_log import Replay
 from telic.completion.learning.saturation import Saturation

@@ -20,7 +20,7 @@ from telic.completion.engine.word_index import WordIndex
 from telic.completion.learning.adaqac import Design, OnlineRule
 from telic.completion.learning.do_no_harm import Gate
 from telic.completion.learning.feedback import FEATURES
-from telic.completion.learning.phones import Phone, PhoneRanker
+from telic.completion.learning.phone_ranker import Phone, PhoneRanker
 from telic.completion.learning.relevance import Relevance
 from telic.data import load_model, save_model
 from telic.errors import InputError, ModelError

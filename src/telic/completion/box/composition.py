@@ -16,8 +16,8 @@ from telic.completion.box.word_and_typo_matches import beyond, typed_words
 from telic.completion.engine.filters import Filter
 from telic.completion.engine.folding import checked_form, encoded_prefix, fold
 from telic.completion.learning.feedback import Feedback
-from telic.completion.learning.gains import Gains
-from telic.completion.learning.phones import Phone
+from telic.completion.learning.phone_ranker import Phone
+from telic.completion.learning.reranking_gains import Gains
 
 if TYPE_CHECKING:
     from telic.completion.box.completer import Completer

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from telic.completion.learning.feedback import FEATURES
-from telic.completion.learning.phones import Phone
+from telic.completion.learning.phone_ranker import Phone
 
 if TYPE_CHECKING:
     from telic.completion.box.completer import Completer

@@ -8,7 +8,7 @@ import numpy as np
 
 from telic.completion.box.completer import Completer
 from telic.completion.box.user_state import UserState
-from telic.completion.learning.phones import Phone
+from telic.completion.learning.phone_ranker import Phone
 from telic.data.compositions import CompositionLog
 from telic.errors import InputError
 from telic.evaluate import PairedTest, paired_t_test

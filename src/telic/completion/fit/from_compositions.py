@@ -12,7 +12,7 @@ from telic.completion.fit.phone_models import PhoneModels, fit_phone_models
 from telic.completion.learning.adaqac import CAREFUL, D, Design, Protocol
 from telic.completion.learning.app_features import MINUTES
 from telic.completion.learning.do_no_harm import Gate, run_checks
-from telic.completion.learning.phones import PhoneRanker
+from telic.completion.learning.phone_ranker import PhoneRanker
 from telic.completion.learning.relevance import WINDOW, Relevance, shared_parts
 from telic.completion.learning.replayed_log import TEST, Replay
 
