@@ -293,7 +293,7 @@ def test_a_server_that_refuses_is_named_without_the_password(completer, monkeypa
         raise OperationalError(None, None, Exception("the server is down"))
 
     monkeypatch.setattr("telic.serve.state.store._TABLES.create_all", refuse)
-    monkeypatch.setattr("telic.serve.state.store.open_engine", lambda url: MagicMock())
+    monkeypatch.setattr("telic.serve.state.store.open_engine", lambda *_: MagicMock())
     with pytest.raises(InputError, match=r"host/x: cannot be opened.*the server is down") as error:
         Store("postgresql+psycopg://bob:hunter2@host/x?sslpassword=hunter2", completer)
     assert "hunter2" not in str(error.value)

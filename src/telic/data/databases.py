@@ -2,6 +2,8 @@
 
 import os
 import sqlite3
+from collections.abc import Collection
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +25,8 @@ class Gone(SQLAlchemyError):
     """A database's file is not the one that was opened: what is written there is lost."""
 
 
-def open_engine(url: str) -> Engine:
-    """Return an engine for the store; it holds no connection yet.
+def open_engine(url: str, tables: Collection[str]) -> Engine:
+    """Return an engine for a store of these tables; it holds no connection yet.
 
     Transactions of ``engine.execution_options(writes=True)`` lock SQLite's file from their
     beginning, so that what they read stays true until they write.
@@ -32,12 +34,13 @@ def open_engine(url: str) -> Engine:
     Raises
     ------
     InputError
-        If the URL is none, its driver is missing, or it names no place that outlives the process.
+        If the URL is none, its driver is missing, or it names no place that outlives the process;
+        if it names somebody else's SQLite file: one with tables, of which none is of these.
     """
     try:
         parsed = make_url(url)
         if parsed.get_backend_name() == "sqlite":
-            return _sqlite(parsed)
+            return _sqlite(parsed, tables)
         # Parameters hold queries, which must not reach a log through an error.
         engine = create_engine(
             parsed,
@@ -80,7 +83,24 @@ def _closing(engine: Engine) -> Engine:
     return engine
 
 
-def _sqlite(url: URL) -> Engine:
+def _refuse_foreign(file: Path, tables: Collection[str]) -> None:
+    """Raise InputError if a SQLite file has tables, and none of these; leave it as it is."""
+    if not file.is_file() or not file.stat().st_size:
+        return
+    try:
+        with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as connection:
+            found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            names = {name for (name,) in found}
+    except sqlite3.Error:
+        return  # whoever opens it to write says what is wrong
+    if names and names.isdisjoint(tables):
+        some = ", ".join(sorted(names)[:3])
+        raise InputError(
+            f"{file}: is a database of something else (its tables: {some}). Name another file."
+        )
+
+
+def _sqlite(url: URL, tables: Collection[str]) -> Engine:
     if url.database in (None, "", ":memory:"):
         raise InputError("the database is in memory and would be forgotten. Name a file.")
     if url.host or url.username:
@@ -88,6 +108,7 @@ def _sqlite(url: URL) -> Engine:
     if url.query:
         raise InputError("the database's URL has options, which SQLite's takes none of here.")
     file = Path(str(url.database)).absolute()
+    _refuse_foreign(file, tables)
     try:
         file.touch(mode=0o600)
     except OSError as error:

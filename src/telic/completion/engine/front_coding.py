@@ -137,6 +137,13 @@ def _first(strings, n, prefix, block, least):
     """First id from a block on whose order against the prefix is at least `least` (0 or 1)."""
     packed, starts = strings
     lo, hi = block, len(starts) - 1  # the first block whose first string has that order
+    step = 1 if block else hi  # where the range begins is known: mostly it ends near by
+    while lo + step < hi:
+        if _order_of_first(packed, starts[lo + step], prefix)[0] >= least:
+            hi = lo + step
+            break
+        lo += step + 1
+        step *= 2
     while lo < hi:
         middle = (lo + hi) // 2
         if _order_of_first(packed, starts[middle], prefix)[0] < least:

@@ -166,7 +166,7 @@ class Store:
         self._completer = completer
         self._max_history = max_history
         self._closed = False
-        self._engine = open_engine(url)
+        self._engine = open_engine(url, _TABLES.tables)
         self._writes = self._engine.execution_options(writes=True)
         try:
             with self._writes.begin() as connection:

@@ -121,7 +121,7 @@ class ReviewQueue:
     """
 
     def __init__(self, url: str) -> None:
-        self._engine = open_engine(url).execution_options(writes=True)
+        self._engine = open_engine(url, _TABLES.tables).execution_options(writes=True)
         self._shown = shown(url)
         with self._transaction() as connection:
             if not inspect(connection).has_table(_KEY.name):
