@@ -1,3 +1,6 @@
+import gc
+import tracemalloc
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,6 +12,21 @@ WORDS = (
     "new york|new jersey|newcastle|new york times|news|paris|paris-nord|parma|são paulo|st. ives"
 )
 DAY = 24 * 3600 * 1_000_000
+
+
+@pytest.fixture
+def held_by_compositions():
+    """A function that counts the bytes that compositions allocated since ``tracemalloc.start(20)``.
+
+    Other tests' threads allocate, too.
+    """
+
+    def held():
+        gc.collect()
+        own = tracemalloc.Filter(True, "*/telic/completion/box/*", all_frames=True)
+        return sum(each.size for each in tracemalloc.take_snapshot().filter_traces([own]).traces)
+
+    return held
 
 
 def toy_table(seed=0, users=5, compositions=16, phrases=None, list_length=5):

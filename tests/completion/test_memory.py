@@ -1,6 +1,5 @@
 """What an open composition remembers: all that people type, in bounded memory."""
 
-import gc
 import tracemalloc
 from itertools import product
 
@@ -113,7 +112,7 @@ def test_a_candidate_that_goes_on_matching_stays_among_any_number_of_others():
     assert gains.mean(0) == (-0.5, -0.5)
 
 
-def test_a_thousand_different_prefixes_take_no_more_than_twenty_kilobytes():
+def test_a_thousand_different_prefixes_take_no_more_than_twenty_kilobytes(held_by_compositions):
     phrases = ["".join(letters) for letters in product("abcdefghij", repeat=4)]
     weights = np.zeros(len(FEATURES))
     weights[1] = -1.0
@@ -139,16 +138,11 @@ def test_a_thousand_different_prefixes_take_no_more_than_twenty_kilobytes():
             listed = composition.listed(prefix, at=float(at))
         return composition, listed
 
-    def held():  # by what compositions allocated: other tests' threads allocate, too
-        gc.collect()
-        own = tracemalloc.Filter(True, "*/telic/completion/box/*", all_frames=True)
-        return sum(each.size for each in tracemalloc.take_snapshot().filter_traces([own]).traces)
-
     typed()  # fills caches
     tracemalloc.start(20)
     kept = [typed()]
-    with_it = held()
+    with_it = held_by_compositions()
     kept.clear()
-    taken = with_it - held()
+    taken = with_it - held_by_compositions()
     tracemalloc.stop()
     assert 1_000 < taken < 18_000  # the target is 20,000; lists of the user's own come on top
