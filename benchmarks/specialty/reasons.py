@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import binomtest, t
 
 from telic.simulate.hospital_families import FAMILIES, plan
-from telic.simulate.hospital_teams import PLANTED, SNOOPING, simulate_teams
+from telic.simulate.hospital_teams_and_snooping import PLANTED, SNOOPING, simulate_teams
 from telic.specialty.alarms import access_reasons as module
 from telic.specialty.alarms.colleagues import LIKELIER, care_of
 from telic.specialty.discovery.discover import discover
@@ -143,9 +143,9 @@ HEAD = """# Reasons for accesses, and for snooping
 
 Written by `python -m benchmarks specialty-reasons --write`; do not edit.
 
-Every hospital here is **simulated** (`telic.simulate.hospital_teams`), in the four families of
-[discovery](discovery.md) with 150 to 1,200 users. In every encounter one user leads, and
-sometimes a second is consulted. Their teams of 3 to 9 people open the record too. Between 2 %
+Every hospital here is **simulated** (`telic.simulate.hospital_teams_and_snooping`), in the four
+families of [discovery](discovery.md) with 150 to 1,200 users. In every encounter one user leads,
+and sometimes a second is consulted. Their teams of 3 to 9 people open the record too. Between 2 %
 and 7 % of the accesses are on-call work of anybody, which nothing in a log explains.
 
 The constants were chosen on two families, with even seeds. The tables below use the odd seeds of

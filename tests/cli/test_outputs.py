@@ -6,7 +6,7 @@ import pytest
 import typer.main
 
 from telic import cli
-from telic.data.outputs import remember
+from telic.data.own_outputs import remember
 
 # Each command with an output: OUT is where it writes, IN what it reads; both are checked before
 # anything is read, so IN need not be what the command expects.

@@ -75,7 +75,7 @@ def job_of(
             raise InputError("--work needs --memory or --cluster.")
         yield None
         return
-    from telic.data.outputs import refuse_read
+    from telic.data.own_outputs import refuse_read
     from telic.scale import Dask, Local
     from telic.scale.job_folder import lies_at, working_folder
 

@@ -2,7 +2,7 @@
 
 from telic.data.atomic_writes import atomic_path
 from telic.data.compositions import CompositionLog, read_compositions
-from telic.data.outputs import check_output, refuse_unwritable
+from telic.data.own_outputs import check_output, refuse_unwritable
 from telic.data.queries import QueryLog, read_queries
 from telic.data.saved_models import StoredModel, load_model, save_model
 

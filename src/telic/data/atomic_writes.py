@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from telic.data.outputs import refuse_foreign, refuse_unwritable, remember
+from telic.data.own_outputs import refuse_foreign, refuse_unwritable, remember
 from telic.errors import InputError
 
 

@@ -10,7 +10,7 @@ from telic.specialty.discovery.gibbs_lda import GibbsLDA, choose_n_topics
 from telic.specialty.discovery.pathselclus import Clustering, fit_pathselclus, path_contrast
 from telic.specialty.discovery.result import Discovery, Specialty, discovery_from, read_discovery
 from telic.specialty.later_logs.carry import Carried, Drift, carry
-from telic.specialty.later_logs.findings import Findings, findings_of, read_findings
+from telic.specialty.later_logs.kept_findings import Findings, findings_of, read_findings
 from telic.specialty.log.access_log import AccessLog
 from telic.specialty.log.log_files import read_log, write_log
 from telic.specialty.log.other_systems import import_log

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from telic.simulate.hospital_teams import PLANTED, simulate_teams
+from telic.simulate.hospital_teams_and_snooping import PLANTED, simulate_teams
 from telic.specialty.alarms.access_reasons import KINDS, NO_REASON, find_reasons
 from telic.specialty.discovery.discover import discover
 

@@ -8,7 +8,7 @@ from telic.simulate.hospital_families import simulate_family
 from telic.specialty.alarms.explained_alarms import judge
 from telic.specialty.discovery.discover import discover
 from telic.specialty.later_logs.carry import carry
-from telic.specialty.later_logs.findings import findings_of, read_findings
+from telic.specialty.later_logs.kept_findings import findings_of, read_findings
 
 SEED = 4  # 400 users, no drift
 

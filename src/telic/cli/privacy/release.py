@@ -185,7 +185,7 @@ def advise(
 ) -> None:
     """Find the release under stated limits that loses least, and confirm it by attack."""
     from telic.data import atomic_path, check_output, refuse_unwritable
-    from telic.data.outputs import refuse_read
+    from telic.data.own_outputs import refuse_read
     from telic.hin import read_network
     from telic.privacy import Adversary, Limits
     from telic.privacy.advice.advise import advise as search

@@ -81,7 +81,7 @@ def discover(
     """Find specialties: users, diagnoses by lift, the code that names them or none."""
     from telic.data import check_output
     from telic.specialty.discovery.discover import discover as find
-    from telic.specialty.later_logs.findings import findings_of
+    from telic.specialty.later_logs.kept_findings import findings_of
     from telic.specialty.report.tables import specialties_table
 
     if out is not None:

@@ -10,7 +10,7 @@ from telic.cli.progress import steps
 if TYPE_CHECKING:
     from telic.specialty.discovery.result import Discovery
     from telic.specialty.later_logs.carry import Carried
-    from telic.specialty.later_logs.findings import Findings
+    from telic.specialty.later_logs.kept_findings import Findings
     from telic.specialty.log.access_log import AccessLog
 
 app = typer.Typer(
@@ -63,7 +63,7 @@ def known(
     from telic.specialty.discovery.discover import discover as find
     from telic.specialty.discovery.result import read_discovery
     from telic.specialty.later_logs.carry import carry
-    from telic.specialty.later_logs.findings import read_findings
+    from telic.specialty.later_logs.kept_findings import read_findings
 
     if found is not None and found.is_dir():
         before = read_findings(found)

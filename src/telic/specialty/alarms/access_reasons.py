@@ -15,7 +15,7 @@ import numpy as np
 from telic.specialty.alarms.colleagues import LIKELIER, Care, care_of, limit, random_records
 from telic.specialty.alarms.coverage import COVERED, coverage_of
 from telic.specialty.discovery.result import Discovery
-from telic.specialty.later_logs.findings import Findings
+from telic.specialty.later_logs.kept_findings import Findings
 from telic.specialty.log.access_log import AccessLog
 
 KINDS = ("none", "colleagues", "declared", "practised")

@@ -6,7 +6,7 @@ import numpy as np
 
 from telic.kernels import kernel
 from telic.specialty.discovery.result import Discovery
-from telic.specialty.later_logs.findings import Findings, Staff, staff_of
+from telic.specialty.later_logs.kept_findings import Findings, Staff, staff_of
 from telic.specialty.log.access_log import AccessLog
 
 COVERED = 1.0

@@ -16,7 +16,7 @@ from telic.errors import InputError
 from telic.specialty.alarms.colleagues import Care, treated
 from telic.specialty.alarms.coverage import COVERED, coverage_of
 from telic.specialty.discovery.result import Discovery, Specialty
-from telic.specialty.later_logs.findings import Findings
+from telic.specialty.later_logs.kept_findings import Findings
 from telic.specialty.log.access_log import AccessLog
 from telic.specialty.pseudonyms import Pseudonyms
 from telic.specialty.small_cells import SMALL_CELL

@@ -16,7 +16,7 @@ from telic.errors import InputError
 from telic.specialty.discovery.practice_mixture import ONE_THREAD, members, shares
 from telic.specialty.discovery.result import Discovery
 from telic.specialty.discovery.user_patient_units import Units, units_of
-from telic.specialty.later_logs.findings import Findings, places, shared_codes, spread
+from telic.specialty.later_logs.kept_findings import Findings, places, shared_codes, spread
 from telic.specialty.log.access_log import AccessLog
 from telic.specialty.small_cells import SMALL_CELL, shown
 

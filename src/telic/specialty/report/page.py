@@ -12,7 +12,7 @@ from telic.specialty.alarms.colleagues import care_of
 from telic.specialty.alarms.explained_alarms import Alerts, judge, lines
 from telic.specialty.discovery.declared_codes import NONE_DECLARED, declaration, declared_codes
 from telic.specialty.discovery.result import Discovery, Specialty
-from telic.specialty.later_logs.findings import Findings
+from telic.specialty.later_logs.kept_findings import Findings
 from telic.specialty.log.access_log import AccessLog
 from telic.specialty.pseudonyms import Pseudonyms
 from telic.specialty.recognition.classifiers import CHOSEN
