@@ -133,7 +133,7 @@ class Composition:
         rows = order[:show]
         shown = [ids[i] for i in rows]
         self._shown = typed, shown, at
-        listed = Listed(shown, rows, relevance, feedback, apps, last, self._text)
+        listed = Listed(shown, rows, relevance, feedback, apps, last, self._texts)
         if completer.words is not None and len(rows) < show and typed:
             self._add_beyond(prefix, typed, listed, show - len(rows))
         return listed
@@ -315,10 +315,13 @@ class Composition:
             self._other_texts.append(text)
         return number
 
-    def _text(self, number: int) -> str:
+    def _texts(self, numbers: list[int]) -> list[str]:
         index = self.completer.index
-        if number < len(index):
-            return index.phrase(number)
+        phrases = iter(index.phrases([number for number in numbers if number < len(index)]))
+        return [next(phrases) if n < len(index) else self._text_beyond(n) for n in numbers]
+
+    def _text_beyond(self, number: int) -> str:
+        """Return the text of a number that is no id of the index."""
         if number < OTHERS:
             return self.completer.live.text(number)
         if number < self._first_other:
@@ -327,4 +330,6 @@ class Composition:
 
     def _folded(self, number: int) -> bytes:
         index = self.completer.index
-        return index.folded(number) if number < len(index) else fold(self._text(number)).encode()
+        if number < len(index):
+            return index.folded(number)
+        return fold(self._text_beyond(number)).encode()

@@ -99,14 +99,14 @@ class Listed:
     apps: np.ndarray | None
     """None where they add nothing."""
     keystroke: Keystroke
-    text: Callable[[int], str]
-    """Gives the text of a number."""
+    texts_of: Callable[[list[int]], list[str]]
+    """Gives the texts of numbers."""
     beyond: list[float] = field(default_factory=list)
     """Scores of those shown that do not start with the prefix; they come last."""
 
     def texts(self) -> list[str]:
         """Return the texts that are shown."""
-        return [self.text(number) for number in self.numbers]
+        return self.texts_of(self.numbers)
 
     def suggestions(self) -> list[Suggestion]:
         """Return what is shown, with what put it where it is."""
@@ -118,8 +118,8 @@ class Listed:
         parts = [(base[i], fed_back[i], i + 1, apps[i]) for i in self.rows]
         parts += [(score, 0.0, there + i, 0.0) for i, score in enumerate(self.beyond, 1)]
         return [
-            Suggestion(self.text(number), *part, number, self.keystroke)
-            for number, part in zip(self.numbers, parts, strict=True)
+            Suggestion(text, *part, number, self.keystroke)
+            for text, number, part in zip(self.texts(), self.numbers, parts, strict=True)
         ]
 
 

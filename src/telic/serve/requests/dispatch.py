@@ -136,7 +136,7 @@ class Desk:
         else:
             phrases = len(self._compositions.completer.index)
             written = [
-                self._written(number) if number < phrases else _written(shown.text(number))
+                self._written(number) if number < phrases else _written(shown.texts_of([number])[0])
                 for number in shown.numbers
             ]
         texts = ", ".join([text for text, _ in written])
