@@ -39,6 +39,17 @@ def test_the_range_of_a_prefix_is_that_of_its_definition(kept, data):
     assert kept[:lo] == [s for s in kept if s < prefix]
 
 
+def test_ranges_over_many_blocks_are_found():
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(1, 7, 100 * BLOCK)
+    kept = sorted(bytes(rng.choice(list(b"abc"), length).astype(np.uint8)) for length in lengths)
+    packed = pack(*table(kept))
+    for prefix in {text[:length] for text in kept for length in range(7)}:
+        lo, hi = prefix_range(packed, len(kept), np.frombuffer(prefix, np.uint8))
+        assert all(text.startswith(prefix) for text in kept[lo:hi])
+        assert hi - lo == sum(text.startswith(prefix) for text in kept)
+
+
 def test_what_neighbours_share_is_kept_once():
     kept = [b"international %03d" % i for i in range(4 * BLOCK)]
     packed, starts = pack(*table(kept))

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telic.completion import PrefixIndex, fold
+from telic.data import save_model
 from telic.errors import InputError, ModelError
 
 # Few letters, so that prefixes are shared and phrases come twice; among them letters of one to
@@ -227,3 +228,21 @@ def test_a_phrase_stands_where_its_folded_form_and_spelling_put_it(phrases, othe
         assert index.place(phrase) == (len(before), phrase in ordered, fold(phrase).encode())
         assert index.find(phrase) == (len(before) if phrase in ordered else -1)
     assert [index.folded(i).decode() for i in range(len(index))] == [fold(p) for p in ordered]
+
+
+@given(st.text(st.characters(max_codepoint=127), min_size=1, max_size=6).filter(fold))
+def test_what_the_kernel_folds_is_folded_as_by_definition(text):
+    assert PrefixIndex.build([text], [1]).folded(0).decode() == fold(text)
+
+
+def test_more_weights_than_sixteen_bits_number_keep_their_order():
+    weights = np.random.default_rng(0).permutation(70_000).astype(float)
+    index = PrefixIndex.build([f"{i:05}" for i in range(70_000)], weights)
+    np.testing.assert_array_equal(index.weights_of(), weights)
+    assert index.top("", 5).tolist() == np.argsort(-weights)[:5].tolist()
+
+
+def test_an_older_versions_index_is_refused_by_name(tmp_path):
+    save_model(tmp_path / "old", kind="prefix-index", meta={}, arrays={"weights": np.ones(2)})
+    with pytest.raises(ModelError, match="old: its index is an older version's. Fit it again"):
+        PrefixIndex.load(tmp_path / "old")

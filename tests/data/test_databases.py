@@ -28,6 +28,7 @@ def test_an_empty_database_and_ones_own_are_opened(tmp_path, held):
     with closing(sqlite3.connect(file)) as connection:
         for name in held:
             connection.execute(f"CREATE TABLE {name} (words TEXT)")
+        connection.execute("PRAGMA user_version = 1")  # writes the file, without a table too
         connection.commit()
     engine = open_engine(f"sqlite:///{file}", {"own"})
     with engine.connect() as connection:

@@ -16,14 +16,14 @@ BLOCK = 64
 
 @kernel
 def lower_plain(text, offsets, longest, lowered, rest):
-    """Fold the ASCII texts of a table that have single spaces between words, and no other space.
+    """Fold the ASCII texts of a table whose only white space is single spaces after words.
 
     Those fold to their lower case, of the same length. Others, empty ones and those longer than
     `longest` are marked in `rest`.
     """
     for i in range(len(rest)):
         start, end = offsets[i], offsets[i + 1]
-        rest[i] = start == end or end - start > longest or text[end - 1] == 32
+        rest[i] = start == end or end - start > longest
         space = True  # one may not come first
         for p in range(start, end):
             byte = text[p]
