@@ -244,5 +244,5 @@ def test_more_weights_than_sixteen_bits_number_keep_their_order():
 
 def test_an_older_versions_index_is_refused_by_name(tmp_path):
     save_model(tmp_path / "old", kind="prefix-index", meta={}, arrays={"weights": np.ones(2)})
-    with pytest.raises(ModelError, match="old: its index is an older version's. Fit it again"):
+    with pytest.raises(ModelError, match=r"old: its index is an older version's\. Fit it again"):
         PrefixIndex.load(tmp_path / "old")
