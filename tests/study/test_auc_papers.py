@@ -95,6 +95,17 @@ def test_a_table_again_is_resumed_from_its_file(folder, tmp_path):
 
 
 @pytest.mark.usefixtures("quick")
+def test_the_ceiling_is_the_largest_linear_auc_of_all_that_were_tried(
+    folder, tmp_path, monkeypatch
+):
+    tried = [("even", "unit", "exact", 2.0), ("", "unit", "logistic", 0.1)]
+    monkeypatch.setattr(side_by_side, "ceiling", lambda *_: tried)
+    table = PublishedTable("t", parse(("SPAM-L2",), "diabetes .80±.01"))
+    (row,) = rerun(table, data=folder, results=Results(tmp_path / "results.jsonl"), runs=1)
+    assert (row.ceiling, row.ceiling_rule) == (2.0, "exact, unit, even")
+
+
+@pytest.mark.usefixtures("quick")
 def test_what_other_code_made_is_computed_again_and_said(folder, tmp_path, monkeypatch, caplog):
     file = tmp_path / "results.jsonl"
     data = load("diabetes", folder)
