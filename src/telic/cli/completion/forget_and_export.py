@@ -18,7 +18,7 @@ from telic.errors import InputError, ModelError
 @app.command()
 def forget(
     model: Annotated[Path, typer.Argument(help="Model folder; written anew without the user.")],
-    user: Annotated[str, typer.Argument(help="The user's id.")],
+    user: Annotated[str, typer.Argument(help="The user's id; TENANT:ID of a tenant's.")],
     database: Annotated[
         str | None, typer.Option(help="SQLAlchemy URL; default: MODEL.sqlite beside the model.")
     ] = None,
@@ -59,7 +59,10 @@ def forget(
 
         records = erase(recorded, user)
     if not known and not rows and not records:
-        raise InputError(f"neither {model} nor its database knows this user. Check the id.")
+        raise InputError(
+            f"neither {model} nor its database knows this user. Check the id; that of a tenant's "
+            "user is TENANT:ID."
+        )
     said = "erased from the model" if known else "not in the model"
     said += f"; {rows} rows erased from the database"
     if recorded:
