@@ -35,6 +35,8 @@ def declaration(log: AccessLog, one: Specialty) -> str:
         return "No member declares a code"
     code, numbers = one.evidence.code, declared_codes(log, one)
     declaring, none = numbers.get(code, f"<{SMALL_CELL}"), numbers[NONE_DECLARED]
+    if declaring == "withheld":
+        return f"How many declared members declare {code} is withheld"
     if isinstance(declaring, str) or isinstance(none, str) or len(one.users) < SMALL_CELL:
         return f"{declaring} declared members declare {code}"
     low, high = (f"{bound:.0%}" for bound in one.evidence.interval())
