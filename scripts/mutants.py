@@ -4,9 +4,9 @@
 
 draws changes evenly over the rooms of src/telic (flipped inequalities, swapped operators, guards
 and calls dropped, numbers altered), makes each in a copy of the tree, and runs the tests that reach
-the changed file and are of its room or import it, nearest first, until one fails. The file named by
---out keeps what was tried: the same command goes on where it stopped. Changes that no test sees are
-listed at the end.
+the changed file and are of its room or import it, nearest first, until one fails; if none does, the
+slow ones among them, too. The file named by --out keeps what was tried: the same command goes on
+where it stopped. Changes that no test sees are listed at the end.
 """
 
 import argparse
@@ -26,6 +26,8 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = Path("src/telic")
+NOTHING_FAILED = 0, 5
+"""Return codes of pytest: all passed, or there was nothing to run."""
 LIMIT = 1200  # seconds; a change that makes a loop endless is seen by the clock
 FLIPPED = {
     ast.Lt: ">",
@@ -246,6 +248,7 @@ def run(
         "PYTHONPATH": str(tree / "src"),
         "NUMBA_CACHE_DIR": str(tree / ".numba"),
         "OMP_NUM_THREADS": "1",
+        "TELIC_SLOW": "1" if "slow" in options else "",
         "TELIC_DATA": os.environ.get("TELIC_DATA", str(ROOT.parent / "shared" / "data")),
     }
     return subprocess.run(
@@ -265,13 +268,16 @@ def seen(change: Change, tree: Path, reach: Reach) -> str:
     times = file.stat()
     try:
         file.write_text(text[: change.start] + change.new + text[change.end :], encoding="utf-8")
-        done = run(reach.order(change.path), tree, "-x", "-n", "0")
+        tests = reach.order(change.path)
+        done = run(tests, tree, "-x", "-n", "0")
+        if done.returncode in NOTHING_FAILED:
+            done = run(tests, tree, "-x", "-n", "0", "-m", "slow")
     except subprocess.TimeoutExpired:
         return "no end"
     finally:
         file.write_text(text, encoding="utf-8")
         os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))  # compiled code is fresh again
-    if done.returncode in (0, 5):  # nothing failed, or nothing ran
+    if done.returncode in NOTHING_FAILED:
         return ""
     if done.returncode < 0:
         return f"ended by signal {-done.returncode}"
