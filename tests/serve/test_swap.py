@@ -82,6 +82,19 @@ def test_a_model_that_cannot_be_read_leaves_the_old_one(completer, settings, cap
     assert "not swapped: model: is damaged" in caplog.text
 
 
+def test_a_service_in_a_thread_has_ended_with_its_block(completer, settings):
+    def servers():
+        return [each for each in threading.enumerate() if each.name.endswith("(run)")]
+
+    before = len(servers())
+    with serving(completer, replace(settings, port=0)) as address:
+        at = urlsplit(address)
+        assert len(servers()) == before + 1
+    assert len(servers()) == before
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((at.hostname, at.port), timeout=30)
+
+
 def test_who_is_sending_when_the_service_stops_is_answered(completer, settings):
     body = json.dumps(ADA | {"query": "soup"}).encode()
     head = (

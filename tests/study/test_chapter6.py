@@ -10,7 +10,7 @@ from telic.specialty.recognition.classifiers import CLASSIFIERS
 from telic.specialty.recognition.recognise import recognise
 from telic.specialty.recognition.shuffled_control import DE_FACTO, shuffle
 from telic.study import chapter6
-from telic.study.chapter6 import tables
+from telic.study.chapter6 import pathselclus_ablation, tables
 from telic.study.chapter6.calibration import counts, knob
 from telic.study.chapter6.dblp import held_out
 from telic.study.chapter6.hospital import Truth, hospital
@@ -138,9 +138,25 @@ def test_a_start_at_the_truth_is_another_clustering():
     }
     table = tables.diagnosis_table(0.02, found)
     assert found["0"]["objective"] != found["1"]["objective"]
+    assert all(score > 0 for one in found.values() for score in one["f1"].values())
     assert [row["α ratio of U-P-D"] for row in table.records()] == [
         one["ratios"]["U-P-D"] for one in found.values()
     ]
+
+
+def test_every_code_of_enough_users_has_a_cluster_beside_three_free_ones(log, monkeypatch):
+    asked = {}
+
+    def fit(links, seeds, **options):
+        asked.update(options, seeds=seeds)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pathselclus_ablation, "fit_pathselclus", fit)
+    with pytest.raises(KeyboardInterrupt):
+        clustered(**SMALL)
+    enough = sum(size >= pathselclus_ablation.SEED_CLASS for size in log.class_sizes().values())
+    assert asked["n_clusters"] == enough + 3
+    assert set(asked["seeds"]) == set(range(-1, enough))
 
 
 @pytest.mark.slow  # three minutes
