@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from telic.auc import OAM, OPAUC, SOLAM, SPAM, RegSOLAM, UniExp
 from telic.auc.methods.exact import elastic_net, exact
+from telic.auc.methods.opauc import opauc_sketch_steps
 from telic.auc.objective import moments, objective
 from telic.errors import InputError
 from telic.evaluate.classification import roc_auc
@@ -27,6 +28,20 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(3000, 5)) @ np.diag([1, 0.7, 0.5, 0.3, 0.2])
 POSITIVE = X @ np.array([1, -1, 1, 0, 1.0]) + RNG.normal(size=3000) > 1.2
 BETA = 1e-2
+
+
+def test_a_sketch_forgets_every_row_alike():
+    rng = np.random.default_rng(0)
+    X, draws, positive = rng.normal(size=(30, 4)), rng.normal(size=(30, 3)), rng.random(30) < 0.4
+    sketch, sums = np.zeros((2, 4, 3)), np.zeros((2, 3))
+    state = np.zeros(2), np.zeros((2, 4)), np.zeros(4), sketch, sums
+    opauc_sketch_steps(X, positive, *state, draws, np.zeros(1), 0.9, 1e-3, 0.1)
+    age = np.arange(29, -1, -1)  # rows that came later, of either class
+    for c in (0, 1):
+        kept = (0.9**0.5) ** age[positive == c]
+        rows, of = X[positive == c], draws[positive == c]
+        np.testing.assert_allclose(sketch[c], (kept[:, None] * rows).T @ of, rtol=1e-9)
+        np.testing.assert_allclose(sums[c], kept @ of, rtol=1e-9)
 
 
 def test_regsolam_and_opauc_reach_the_shared_objective():
