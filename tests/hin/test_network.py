@@ -177,6 +177,12 @@ def test_validate_says_what_is_wrong():
     for message, links in broken.items():
         with pytest.raises(InputError, match=message):
             Network(network.schema, network.nodes, {"mention": links}).validate()
+    # Row pointers that end elsewhere, that fall, and that start elsewhere.
+    ends = [[0, 1, 2, 2, 2, 2, 2, 2], [0, 2, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1, 1, 1]]
+    for indptr in ends:
+        links = Links(np.array(indptr), np.array([3], np.int32), np.ones(1, int))
+        with pytest.raises(InputError, match="row pointers do not end|rows for 7 nodes"):
+            Network(network.schema, network.nodes, {"mention": links}).validate()
 
 
 def test_sampling_modes():

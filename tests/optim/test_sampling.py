@@ -22,6 +22,14 @@ def test_every_row_can_be_drawn_even_if_it_is_zero():
         sampling.probabilities("greedy", constants, 0.0)
 
 
+@pytest.mark.parametrize("scheme", sampling.SCHEMES)
+def test_probabilities_do_not_depend_on_the_unit_of_the_constants(scheme):
+    constants = np.array([1.0, 3.0, 0.5])
+    p = sampling.probabilities(scheme, constants, 0.2)
+    for unit in (1e-9, 1e9):
+        np.testing.assert_allclose(sampling.probabilities(scheme, unit * constants, unit * 0.2), p)
+
+
 def test_the_alias_table_holds_exactly_the_probabilities():
     p = np.random.default_rng(0).dirichlet(np.full(50, 0.3))
     threshold, alias = sampling.alias_table(p)

@@ -144,6 +144,17 @@ def test_no_gap_is_smaller_than_the_distance_from_the_optimum(case, method, pass
     check(X, y, loss, A, c, l1, l2, s, intercept, point, exact)
 
 
+def test_the_printed_objective_takes_the_penalty_at_y():
+    rng = np.random.default_rng(0)
+    X, A, x, v = (rng.normal(size=size) for size in ((20, 3), (4, 3), 3, 4))
+    y = rng.normal(size=20)
+    options = {"g": separable(4, l1=0.3), "loss": "squared", "l2": 0.1, "fit_intercept": False}
+    told = certificate(make_admm_problem(X, y, A=A, **options), x, v, np.zeros(4))
+    f = 0.5 * np.mean((X @ x - y) ** 2) + 0.05 * x @ x
+    assert told.objective_y == pytest.approx(f + 0.3 * abs(v).sum())
+    assert told.objective == pytest.approx(f + 0.3 * abs(A @ x).sum())
+
+
 @settings(max_examples=25, derandomize=True, phases=[Phase.generate])
 @given(st.integers(0, 10**6), st.sampled_from([1, 5, 400]), st.sampled_from(METHODS[:4]))
 def test_no_gap_of_another_b_is_too_small(seed, passes, method):

@@ -154,7 +154,7 @@ def test_fhir_as_hospitals_write_it(convert, tmp_path):
     resources = [
         audit(["PractitionerRole/r1", "Practitioner/ann"]),
         audit(["PractitionerRole/r2/_history/3"], "Encounter/e1/_history/1"),
-        audit(["Practitioner/ann"], recorded=None),
+        *[audit(["Practitioner/ann"], recorded=None)] * 12,
         audit([], agent=None),
         {"resourceType": "Encounter", "id": "e1", "subject": patient},
         {
@@ -181,7 +181,7 @@ def test_fhir_as_hospitals_write_it(convert, tmp_path):
     assert any("<11 declare more than one code" in note for note in log.notes)
     assert notes == [
         "audit events: <11 name no practitioner and encounter",
-        "audit events: <11 have no time ('recorded')",
+        "audit events: 12 have no time ('recorded')",
     ]
     file.write_bytes(b'{"resourceType": "Patient", "name": "M\xfcller"}\n')
     with pytest.raises(InputError, match="line 1: is not JSON in UTF-8"):
