@@ -181,7 +181,7 @@ def test_validate_says_what_is_wrong():
     ends = [[0, 1, 2, 2, 2, 2, 2, 2], [0, 2, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1, 1, 1]]
     for indptr in ends:
         links = Links(np.array(indptr), np.array([3], np.int32), np.ones(1, int))
-        with pytest.raises(InputError, match="row pointers do not end|rows for 7 nodes"):
+        with pytest.raises(InputError, match=r"row pointers do not end|rows for 7 nodes"):
             Network(network.schema, network.nodes, {"mention": links}).validate()
 
 
