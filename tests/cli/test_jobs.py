@@ -61,6 +61,13 @@ def test_pieces_lie_in_no_folder_of_somebody_else(telic, tmp_path, words):
     assert (tmp_path / "kept").is_dir()
 
 
+def test_pieces_do_not_lie_in_the_output(telic, tmp_path):
+    code, error = telic("completion fit log.csv box --min-users 1 --work ./box")
+    assert code == 2
+    assert "is the output, too" in error
+    assert not (tmp_path / "box").exists()
+
+
 def test_all_runs_of_one_function_are_said_together(tmp_path):
     with Local(threads=1) as executor:
         executor.map(sum, [[1], [2]])

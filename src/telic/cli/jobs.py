@@ -82,6 +82,8 @@ def job_of(
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
     bars: dict[str, Any] = {}
     refuse_read(lies_at(out, work), reads)
+    if work is not None and work.resolve() == out.resolve():
+        raise InputError(f"{work}: is the output, too. Choose another folder for --work.")
     with (
         working_folder(out, work) as folder,
         Dask(cluster, memory=memory) if cluster else Local(memory=memory) as executor,

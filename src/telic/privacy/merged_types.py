@@ -57,8 +57,8 @@ def flatten(network: Network, adversary: Adversary, what: str = "target") -> Fla
             label = name if kind == adversary.node_type else f"{kind}.{name}"
             if name not in network.nodes[kind].column_names:
                 raise InputError(
-                    f"attribute {label!r} is missing in the {what} network. Give it the rule "
-                    "'ignore'."
+                    f"attribute {label!r} is missing in the {what} network. If a step of the "
+                    "publisher made it, repeat the steps (--steps); else give it the rule 'ignore'."
                 )
             values = network.nodes[kind].column(name)
             before = pa.nulls(begin[kind], values.type)
