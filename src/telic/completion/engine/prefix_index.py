@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 
 from telic.completion.engine import prefix_kernels as kernels
-from telic.completion.engine.folding import checked_form, encoded_prefix
+from telic.completion.engine.encoded_phrases import bytes_and_offsets, encoded_phrases
+from telic.completion.engine.folding import encoded_prefix
 from telic.completion.engine.front_coding import compact, gather, pack, prefix_range, unpack
 from telic.completion.engine.spelling import GIVEN, fill_kinds, spelled
 from telic.data import load_model, save_model
-from telic.data.contracts import MAX_TEXT
 from telic.errors import InputError, ModelError
 
 _KIND = "prefix-index"
@@ -165,7 +165,7 @@ class PrefixIndex:
         values = _checked_weights(weights)
         if len(phrases) != len(values):
             raise InputError(f"{len(phrases)} phrases but {len(values)} weights: one for each.")
-        spellings, folded = _encoded_phrases(phrases)
+        spellings, folded = encoded_phrases(phrases)
         apart = np.zeros(len(values), np.int64) if apart is None else np.asarray(apart, np.int64)
         table = pa.table({"folded": folded, "spelling": spellings, "apart": apart})
         order = pc.sort_indices(
@@ -183,7 +183,7 @@ class PrefixIndex:
         if not np.isfinite(values).all():
             phrase = spellings[int(np.argmin(np.isfinite(values)))].as_py().decode()
             raise InputError(f"the weights of phrase {phrase!r} sum to infinity: scale them down.")
-        text, offsets = _bytes_and_offsets(folded)
+        text, offsets = bytes_and_offsets(folded)
         weight_values, numbers = np.unique(values, return_inverse=True)
         numbers = numbers.astype(np.uint16 if len(weight_values) <= 2**16 else np.uint32)
         index = cls(
@@ -366,54 +366,10 @@ def _packed_spellings(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return kinds, ids that no rule spells, their spellings' bytes and offsets."""
     kinds = np.empty(len(spellings), np.uint8)
-    fill_kinds(text, offsets, *_bytes_and_offsets(spellings), kinds)
+    fill_kinds(text, offsets, *bytes_and_offsets(spellings), kinds)
     ids = np.flatnonzero(kinds == GIVEN)
-    given, ends = _bytes_and_offsets(spellings.take(pa.array(ids)))
+    given, ends = bytes_and_offsets(spellings.take(pa.array(ids)))
     return kinds, compact(ids) if len(ids) else ids.astype(np.int32), given, compact(ends)
-
-
-def _encoded_phrases(phrases: Iterable) -> tuple[pa.Array, pa.Array]:
-    """Return spellings and folded forms, in UTF-8; InputError about the first that is neither."""
-    if isinstance(phrases, pa.ChunkedArray):
-        phrases = phrases.combine_chunks()
-    if not isinstance(phrases, pa.Array):
-        phrases = list(phrases)
-    try:
-        if isinstance(phrases, list) and not set(map(type, phrases)) <= {str}:
-            raise TypeError
-        spellings = pa.array(phrases, pa.large_string()).cast(pa.large_binary())
-        if spellings.null_count:
-            raise TypeError
-    except (TypeError, pa.ArrowException, UnicodeEncodeError):
-        spellings = pa.array(_spellings(phrases), pa.large_binary())
-    text, offsets = _bytes_and_offsets(spellings)
-    lowered, rest = np.empty_like(text), np.empty(len(spellings), bool)
-    kernels.lower_plain(text, offsets, MAX_TEXT, lowered, rest)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(lowered)]
-    folded = pa.Array.from_buffers(pa.large_binary(), len(spellings), buffers)
-    others = np.flatnonzero(rest)
-    forms = [
-        checked_form(phrase.decode(), f"phrases[{i}]").encode()
-        for i, phrase in zip(others.tolist(), spellings.take(others).to_pylist(), strict=True)
-    ]
-    return spellings, pc.replace_with_mask(folded, rest, pa.array(forms, pa.large_binary()))
-
-
-def _spellings(phrases: Iterable) -> list[bytes]:
-    """Return UTF-8 of each phrase that can be indexed; InputError about the first that cannot."""
-    if isinstance(phrases, pa.Array):
-        phrases = phrases.to_pylist()
-    for position, phrase in enumerate(phrases):
-        checked_form(phrase, f"phrases[{position}]")
-    return [phrase.encode() for phrase in phrases]
-
-
-def _bytes_and_offsets(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    if not len(array):
-        return np.empty(0, np.uint8), np.zeros(1, np.int64)
-    _, offsets, content = array.buffers()
-    ends = np.frombuffer(offsets, np.int64)[: len(array) + 1]
-    return np.frombuffer(content, np.uint8)[: ends[-1]], ends
 
 
 def block_maxima(weights: np.ndarray) -> np.ndarray:
