@@ -43,9 +43,9 @@ memory than the index, which is memory-mapped. marisa-trie holds the same folded
 popularity and without their spellings: its look-ups cannot be ordered, so that only its size and
 its build are shown.
 
-Size and memory meet their targets. What does not: the build spends most of its time on letters that
-are not ASCII; opening compares every file with its hash, so that a damaged model is never served;
-and of the 99th percentile of a look-up about four microseconds are Python's call.
+Where a target is missed, these are the reasons. The build folds letters that are not ASCII in
+Python. Opening compares every file with its hash, so that a damaged model is never served. A
+look-up is called from Python, and what it reads lies in memory by chance.
 
 """
 

@@ -164,6 +164,16 @@ def test_phrases_may_come_as_arrays(pack):
     assert index.weights_of().tolist() == [2, 4]
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_slice_of_an_array_is_what_it_holds(kind, chunked):
+    phrases = pa.array(["zero", "one", "Two", "thr\u00e9e", "four five"], kind)
+    part = (pa.chunked_array([phrases]) if chunked else phrases)[2:]
+    index = PrefixIndex.build(part, [1, 2, 3])
+    assert index.phrases(range(3)) == ["four five", "thr\u00e9e", "Two"]
+    assert [index.folded(id) for id in range(3)] == [b"four five", b"three", b"two"]
+
+
 @pytest.mark.parametrize(
     ("phrases", "weights", "message"),
     [
@@ -181,6 +191,8 @@ def test_phrases_may_come_as_arrays(pack):
         (["a", b"b"], [1, 1], r"phrases\[1\] is b'b': expected a str"),
         (["a", "b\ud800"], [1, 1], r"phrases\[1\] is .*: expected valid Unicode"),
         (pa.array(["a", None]), [1, 1], r"phrases\[1\] is None"),
+        (pa.array([b"a", b"b"]), [1, 1], r"phrases\[0\] is b'a': expected a str"),
+        (pa.array([1, 2]), [1, 1], r"phrases\[0\] is 1: expected a str"),
         ("ab", [1, 1], "phrases is the str 'ab'"),
     ],
 )

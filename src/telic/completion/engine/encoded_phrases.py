@@ -10,21 +10,17 @@ from telic.completion.engine import prefix_kernels as kernels
 from telic.completion.engine.folding import checked_form
 from telic.data.contracts import MAX_TEXT
 
+TEXT = pa.string(), pa.large_string()
+"""Types of Arrow arrays that are taken as they are."""
+
 
 def encoded_phrases(phrases: Iterable) -> tuple[pa.Array, pa.Array]:
-    """Return spellings and folded forms, in UTF-8; InputError about the first that is neither."""
-    if isinstance(phrases, pa.ChunkedArray):
-        phrases = phrases.combine_chunks()
-    if not isinstance(phrases, pa.Array):
-        phrases = list(phrases)
-    try:
-        if isinstance(phrases, list) and not set(map(type, phrases)) <= {str}:
-            raise TypeError
-        spellings = pa.array(phrases, pa.large_string()).cast(pa.large_binary())
-        if spellings.null_count:
-            raise TypeError
-    except (TypeError, pa.ArrowException, UnicodeEncodeError):
-        spellings = pa.array(_spellings(phrases), pa.large_binary())
+    """Return spellings and folded forms, in UTF-8; InputError about the first that has none."""
+    given = phrases.combine_chunks() if isinstance(phrases, pa.ChunkedArray) else phrases
+    if isinstance(given, pa.Array) and given.type in TEXT and not given.null_count:
+        spellings = given.cast(pa.large_string()).cast(pa.large_binary())
+    else:
+        spellings = pa.array(_spellings(given), pa.large_binary())
     text, offsets = bytes_and_offsets(spellings)
     lowered, rest = np.empty_like(text), np.empty(len(spellings), bool)
     kernels.lower_plain(text, offsets, MAX_TEXT, lowered, rest)
@@ -39,18 +35,22 @@ def encoded_phrases(phrases: Iterable) -> tuple[pa.Array, pa.Array]:
 
 
 def _spellings(phrases: Iterable) -> list[bytes]:
-    """Return UTF-8 of each phrase that can be indexed; InputError about the first that cannot."""
-    if isinstance(phrases, pa.Array):
-        phrases = phrases.to_pylist()
-    for position, phrase in enumerate(phrases):
+    """Return UTF-8 of each phrase; InputError about the first that is no text."""
+    listed = phrases.to_pylist() if isinstance(phrases, pa.Array) else list(phrases)
+    try:
+        if set(map(type, listed)) <= {str}:
+            return list(map(str.encode, listed))
+    except UnicodeEncodeError:
+        pass  # which one it is, and any other that cannot be indexed, is said below
+    for position, phrase in enumerate(listed):
         checked_form(phrase, f"phrases[{position}]")
-    return [phrase.encode() for phrase in phrases]
+    return [phrase.encode() for phrase in listed]
 
 
 def bytes_and_offsets(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Return the bytes of an array of large_binary and the offsets of its values."""
     if not len(array):
         return np.empty(0, np.uint8), np.zeros(1, np.int64)
-    _, offsets, content = array.buffers()
-    ends = np.frombuffer(offsets, np.int64)[: len(array) + 1]
-    return np.frombuffer(content, np.uint8)[: ends[-1]], ends
+    _, offsets, content = array.buffers()  # of a slice: those of the whole
+    ends = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+    return np.frombuffer(content, np.uint8)[ends[0] : ends[-1]], ends - ends[0]

@@ -45,9 +45,8 @@ class PrefixIndex:
     over blocks of 64 weights finds the heaviest id of an interval, and a heap over the intervals
     between the ids already taken finds the next ones.
 
-    Nothing is rounded, yet a phrase takes about 16 bytes: a folded form is kept as what differs
-    from the one before, a spelling mostly as the rule by which letters are capitals, and a weight
-    as its number among the distinct weights.
+    Nothing is rounded: a folded form is kept as what differs from the one before, a spelling mostly
+    as the rule by which letters are capitals, and a weight as its number among the distinct ones.
 
     Make one with `build` or `load`. All arrays are read-only.
 
