@@ -19,9 +19,8 @@ from telic.errors import InputError
 
 JOB = "job.json"
 """In a job's folder: whose results it holds."""
-
-
 PIECES = "a command's pieces"
+"""The mark of a folder that a command made for its jobs."""
 
 
 def lies_at(out: Path, given: Path | None) -> Path:
