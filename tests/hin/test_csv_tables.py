@@ -50,6 +50,8 @@ def folder(tmp_path):
     def describe(changes=None):
         content = json.loads(json.dumps(SHOP))
         for (part, place, key), value in (changes or {}).items():
+            if place == "supplier":  # a type that the description has not named yet
+                content[part][place] = {}
             content[part][place][key] = value
         (tmp_path / "tables.json").write_text(json.dumps(content))
         return tmp_path / "tables.json"
@@ -92,6 +94,9 @@ def test_tables_are_joined_by_their_keys(folder):
         ({("links", 0, "source"): "customer"}, "does not describe tables"),
         ({("links", 0, "target"): ["pieces", "user"]}, "id 2 is not in the node table"),
         ({("links", 0, "strength"): "shop"}, "expected positive integers"),
+        ({("nodes", "supplier", "x"): 0}, "'supplier' has neither a file nor links"),
+        ({("nodes", "user", "file"): "people.parquet"}, "people.parquet: not found"),
+        ({("nodes", "user", "file"): "."}, "cannot be read"),
     ],
 )
 def test_what_does_not_fit_is_named(folder, changes, message):

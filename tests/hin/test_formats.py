@@ -83,6 +83,16 @@ def test_an_undirected_graph_links_both_ways():
     assert len(from_networkx(graph).links["link"]) == 2
 
 
+def test_links_of_one_name_join_the_same_types():
+    graph = networkx.DiGraph()
+    graph.add_node(1, node_type="user")
+    graph.add_node(2, node_type="post")
+    graph.add_edge(1, 2, link="likes")
+    graph.add_edge(2, 1, link="likes")
+    with pytest.raises(InputError, match="Give links between different node types different names"):
+        from_networkx(graph)
+
+
 def test_snap_with_comments_gzip_and_weights(tmp_path):
     with gzip.open(tmp_path / "net.txt.gz", "wt") as stream:
         stream.write("# SNAP\n10 1000000000 4\n3 10 2\n")
@@ -175,7 +185,12 @@ def test_edge_lists_of_other_tools_keep_every_id_apart(tmp_path, text, ids):
 
 @pytest.mark.parametrize(
     ("line", "message"),
-    [(",2,1", "line 2 lacks the id"), ("1,2,1e30", "strength is '1e30'")],
+    [
+        (",2,1", "line 2 lacks the id"),
+        ("1,,1", "line 2 lacks the id"),
+        ("1,2,1e30", "strength is '1e30'"),
+        ("1,2", "line 2 has 2 of 3 columns"),
+    ],
 )
 def test_edge_lists_name_the_line_they_cannot_read(tmp_path, line, message):
     file = tmp_path / "links.csv"
@@ -245,6 +260,18 @@ def test_times_are_no_strengths(tmp_path):
     # Strengths stay strengths.
     file.write_text("1 2 3\n2 3 1\n3 1 2\n")
     assert read_edge_list(file).links["link"].strength.tolist() == [3, 1, 2]
+
+
+def test_files_that_are_no_network_are_named(tmp_path):
+    file = tmp_path / "links.txt"
+    file.write_text("1 2\n")
+    with pytest.raises(InputError, match=r"columns \['source', 'time'\] lack 'source' or 'target'"):
+        read_edge_list(file, columns=("source", "time"))
+    file.write_bytes(b"\xff\xfe1 2\n")
+    with pytest.raises(InputError, match=r"links.txt: cannot be read"):
+        read_edge_list(file)
+    with pytest.raises(InputError, match=r"user_profile.txt: cannot be read"):
+        read_kdd_cup_2012(tmp_path)
 
 
 def test_repeated_links_without_strengths_are_counted(tmp_path):

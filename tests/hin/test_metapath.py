@@ -80,6 +80,22 @@ def test_paths_that_do_not_fit_are_named(network):
         MetaPath.parse(" ", SCHEMA)
     with pytest.raises(InputError, match="starts and ends at 'user'"):
         project(network, "user", {"x": "post"})
+    with pytest.raises(InputError, match="node type 'shop' does not exist. Node types are"):
+        project(network, "shop", {})
+    many = network_from_arrays(
+        Schema.parse(
+            {
+                "nodes": {"user": {}},
+                "links": [
+                    {"name": "f", "source": "user", "target": "user", "strength": "at_least"}
+                ],
+            }
+        ),
+        {"user": {"id": [1, 2, 3]}},
+        {"f": ([1, 2], [2, 3], [2**16, 2**15])},
+    )
+    with pytest.raises(InputError, match="link type 'x': a path count exceeds 2147483647"):
+        project(many, "user", {"x": "f f"})
 
 
 def test_a_path_may_pass_a_type_again(network):

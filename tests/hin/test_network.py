@@ -102,6 +102,15 @@ def test_a_missing_or_broken_file_is_named(tmp_path):
     (path / "links_mention.parquet").write_bytes(b"no parquet")
     with pytest.raises(InputError, match=r"links_mention.*: cannot be read"):
         read_network(path)
+    (path / "links_mention.parquet").unlink()
+    with pytest.raises(InputError, match=r"links_mention.parquet: not found, but the schema names"):
+        read_network(path)
+    (path / "links_mention.csv").write_text("source,strength\n1,2\n")
+    with pytest.raises(InputError, match=r"links_mention.*target"):
+        read_network(path)
+    (path / "schema.json").write_text("{")
+    with pytest.raises(InputError, match=r"schema.json: is not JSON"):
+        read_network(path)
     (path / "schema.json").write_text('{"nodes": {"user": {"attributes": {"yob": "nearly"}}}}')
     with pytest.raises(InputError, match="'nearly' is no matching rule"):
         read_network(path)
@@ -177,6 +186,21 @@ def test_validate_says_what_is_wrong():
     for message, links in broken.items():
         with pytest.raises(InputError, match=message):
             Network(network.schema, network.nodes, {"mention": links}).validate()
+    parts = network.schema, network.nodes, {"mention": links}
+    for message, lacking in (
+        ("node type 'user': its table is missing", Network(parts[0], {}, parts[2])),
+        ("link type 'mention': its links are missing", Network(parts[0], parts[1], {})),
+    ):
+        with pytest.raises(InputError, match=message):
+            lacking.validate()
+    for strengths in ([], [0], [1, 1]):
+        links = Links(np.array([0, 1] + [1] * 6), np.array([1], np.int32), np.array(strengths, int))
+        with pytest.raises(InputError, match="one positive strength per link"):
+            Network(network.schema, network.nodes, {"mention": links}).validate()
+    bare = Schema.parse({"nodes": {"user": {}}, "links": [SCHEMA["links"][0]]})
+    loop = Links(np.array([0, 1] + [2] * 6), np.array([1, 1], np.int32))
+    with pytest.raises(InputError, match="link 1 is a self-link, which its schema bars"):
+        Network(bare, network.nodes, {"follow": loop}).validate()
     # Row pointers that end elsewhere, that fall, and that start elsewhere.
     ends = [[0, 1, 2, 2, 2, 2, 2, 2], [0, 2, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1, 1, 1]]
     for indptr in ends:
@@ -271,6 +295,87 @@ def test_parts_that_are_not_there_are_named():
         sample(network, 1, node_type="x")
     with pytest.raises(InputError, match="duplicates is 'x'"):
         network_from_arrays(network.schema, network.nodes, {"f": ([1], [2])}, duplicates="x")
+
+
+USERS = {"nodes": {"user": {}}, "links": [SCHEMA["links"][0]]}
+LIKED = {"name": "liked", "source": "user", "target": "post"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ({"nodes": {}, "links": []}, "no node type. Name at least one"),
+        (USERS | {"links": USERS["links"] * 2}, "two link types are named 'follow'"),
+        (USERS | {"links": [LIKED]}, "'liked' joins node type 'post', which does not exist"),
+        (
+            {"nodes": {"user": {}, "post": {}}, "links": [LIKED | {"self_links": True}]},
+            "'user' to 'post', so 'self_links' cannot be true",
+        ),
+        (USERS | {"links": [SCHEMA["links"][0] | {"self_links": 1}]}, "must be true or false"),
+        *(
+            ({"nodes": {name: {}}, "links": []}, "cannot be a type's name: it names a file")
+            for name in ("", "a/b", ".hidden")
+        ),
+        ({"nodes": {"user": {"ids": "names"}}, "links": []}, "'ids' of 'user' is 'names'"),
+    ],
+)
+def test_a_schema_that_cannot_hold_is_refused(schema, message):
+    with pytest.raises(InputError, match=message):
+        Schema.parse(schema)
+
+
+def test_pseudonyms_are_those_of_a_type_that_exists():
+    with pytest.raises(InputError, match="node type 'post' does not exist"):
+        Schema({"user": {}}, (), frozenset({"post"}))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "links", "message"),
+    [
+        ({}, [[1], [2]], "node type 'user': its table is missing"),
+        ({"user": {"id": [1, 2]}}, None, "link type 'follow': its links are missing"),
+        ({"user": {"id": [1, 2], "yob": [1]}}, [[1], [2]], r"different lengths \[1, 2\]"),
+        ({"user": {"id": [1, 2]}}, [[1, 2], [2]], r"different lengths \[1, 2\]"),
+        ({"user": {"name": [1, 2]}}, [[1], [2]], "column 'id' is missing"),
+        ({"user": {"id": [1.5, 2.5]}}, [[1], [2]], "ids are double, expected integers or strings"),
+    ],
+)
+def test_tables_that_do_not_make_a_network_are_refused(nodes, links, message):
+    given = {} if links is None else {"follow": links}
+    with pytest.raises(InputError, match=message):
+        network_from_arrays(Schema.parse(USERS), nodes, given)
+
+
+def test_attributes_are_columns_of_plain_values():
+    schema = Schema.parse({"nodes": {"user": {"attributes": {"yob": "exact"}}}, "links": []})
+    with pytest.raises(InputError, match="attribute 'yob' of the schema is no column"):
+        network_from_arrays(schema, {"user": {"id": [1]}}, {})
+    with pytest.raises(InputError, match="attribute 'yob' is list.*expected numbers"):
+        network_from_arrays(schema, {"user": {"id": [1], "yob": [[1]]}}, {})
+
+
+def test_a_rule_for_strengths_asks_for_strengths():
+    schema = Schema.parse({"nodes": {"user": {}}, "links": [SCHEMA["links"][1]]})
+    with pytest.raises(InputError, match="column 'strength' is missing, but the schema has a rule"):
+        network_from_arrays(schema, {"user": {"id": [1, 2]}}, {"mention": [[1], [2]]})
+    with pytest.raises(InputError, match="row 1: no strength"):
+        network_from_arrays(
+            schema, {"user": {"id": [1, 2]}}, {"mention": [[1, 2], [2, 1], [1, None]]}
+        )
+
+
+def test_nodes_are_chosen_once_and_from_types_that_exist():
+    network = linked([1, 2], [1], [2])
+    with pytest.raises(InputError, match="node type 'x' does not exist. Node types are"):
+        induced(network, {"x": np.array([0])})
+    with pytest.raises(InputError, match="node type 'user': a node is chosen twice"):
+        induced(network, {"user": np.array([1, 1])})
+
+
+def test_a_sample_that_needs_links_says_so():
+    network = linked([1, 2], [], [])
+    with pytest.raises(InputError, match="no two 'user' nodes are linked"):
+        sample(network, 1, node_type="user", mode="snowball")
 
 
 def test_csv_ids_are_read_as_the_node_table_has_them(tmp_path):

@@ -66,21 +66,18 @@ class MetaPath:
 class PathMatrix:
     """The matrix of path counts, kept as its factors: products may be far denser than they.
 
-    A path's count is the product of its links' strengths, or the number of ways if `strengths`
-    is false.
+    A path's count is the product of its links' strengths.
     """
 
     factors: tuple[csr_array, ...]
 
     @classmethod
-    def of(cls, network: Network, path: MetaPath, *, strengths: bool = True) -> "PathMatrix":
+    def of(cls, network: Network, path: MetaPath) -> "PathMatrix":
         """Collect the factors of a meta-path."""
         factors = []
         for name, backwards in path.steps:
             link = network.schema.link(name)
             matrix = network.links[name].matrix(network.size(link.target))
-            if not strengths:
-                matrix.data = np.ones_like(matrix.data)
             factors.append(csr_array(matrix.T) if backwards else matrix)
         return cls(tuple(factors))
 
