@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.completion import Completer, PrefixIndex, fit_files, fold
-from telic.completion.engine.filters import Contexts, Filter
+from telic.completion.engine.filters import ANY, NO_VALUE, Contexts, Filter, fill_top_where
 from telic.errors import InputError
 
 VALUES = st.sampled_from(["x", "y", None])
@@ -48,6 +48,26 @@ def test_the_best_that_pass_a_filter_by_definition(rows, where, boost, prefix, k
     assert len({index.phrase(id) for id in ids}) == len(ids)
     for id, score in zip(ids, found, strict=True):
         assert best[index.phrase(id)] == pytest.approx(score)
+
+
+def test_a_scan_finds_the_heaviest_that_pass_in_order_of_weight():
+    rng = np.random.default_rng(3)
+    for _ in range(100):
+        size, k = rng.integers(1, 200), rng.integers(1, 6)
+        weights = rng.integers(0, 8, size)
+        codes = rng.choice([NO_VALUE, 0, 1, 2], (2, size)).astype(np.int32)
+        wanted = rng.choice([ANY, 0, 1, 2], 2).astype(np.int32)
+        boosted = rng.choice([ANY, 0, 1], 2).astype(np.int32)
+        lo, hi = sorted(rng.integers(0, size + 1, 2))
+        out = np.empty(k, np.int64)
+        found = out[: fill_top_where(weights, codes, wanted, boosted, lo, hi, out)].tolist()
+        ids = [
+            id
+            for id in range(lo, hi)
+            if all(wanted[c] in (ANY, codes[c, id]) or codes[c, id] == NO_VALUE for c in (0, 1))
+            and all(boosted[c] in (ANY, codes[c, id]) for c in (0, 1))
+        ]
+        assert found == sorted(ids, key=lambda id: (-weights[id], id))[:k]
 
 
 def test_what_a_boost_below_one_holds_back_hides_nothing():

@@ -1,0 +1,142 @@
+"""What privacy cannot work with is refused in one line that says what is wrong and what is known."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from telic.errors import InputError
+from telic.hin import Schema, network_from_arrays
+from telic.privacy import (
+    Adversary,
+    Auxiliary,
+    Limits,
+    advise,
+    apply_steps,
+    attack,
+    bootstrap_interval,
+    inference,
+    read_truth,
+    risks,
+    scores,
+    tuple_risk,
+    utility_loss,
+)
+from telic.privacy.anonymisers.coarsen import count_links
+from telic.privacy.anonymisers.complete_graph import complete_graph
+from telic.privacy.anonymisers.ids import replace_ids
+from telic.privacy.merged_types import flatten
+from telic.scale import Local
+
+
+def people(size=4, *, city=None, links=((0, 1), (1, 2)), age=None):
+    """A network of users with a city and an age, who follow and pay each other."""
+    schema = Schema.parse(
+        {
+            "nodes": {"user": {"attributes": {"city": "exact", "age": {"tolerance": 1}}}},
+            "links": [
+                {"name": "follow", "source": "user", "target": "user"},
+                {"name": "pay", "source": "user", "target": "user", "strength": "at_least"},
+            ],
+        }
+    )
+    source, target = (list(end) for end in zip(*links, strict=True)) if links else ([], [])
+    empty = pa.array([], pa.int64())
+    nodes = {
+        "id": np.arange(size),
+        "city": city if city is not None else np.arange(size) % 2,
+        "age": age if age is not None else 20 + np.arange(size),
+    }
+    ends = [source, target] if links else [empty, empty]
+    paid = [*ends, [2] * len(source) if links else empty]
+    return network_from_arrays(schema, {"user": nodes}, {"follow": ends, "pay": paid})
+
+
+NETWORK = people()
+NOBODY = people(0, links=(), city=pa.array([], pa.int64()), age=pa.array([], pa.int64()))
+WORDS = people(city=["a", "b", "a", "b"])
+RESULT = attack(Auxiliary(NETWORK, Adversary.of(NETWORK)), NETWORK)
+
+
+def step(method, network=NETWORK, **options):
+    return lambda: apply_steps(network, [{"method": method, **options}])
+
+
+REFUSED = {
+    "nobody to advise on": (
+        lambda: advise(NOBODY, Limits(risk=0.5)),
+        "'user' is empty: there is nobody to protect",
+    ),
+    "nobody to guess of": (lambda: inference(NOBODY, "city"), "is empty: there is nobody to guess"),
+    "no tuple": (lambda: tuple_risk(np.array([])), "risk of an empty table is not defined"),
+    "no folder for pieces": (
+        lambda: list(risks(NETWORK, executor=Local())),
+        "with an executor, name a folder for the links",
+    ),
+    "powers of one": (step("bin", base=1.0), "base is 1.0, expected more than 1"),
+    "counts by powers of one": (
+        lambda: count_links(NETWORK, links=["follow"], base=1.0),
+        "base is 1.0, expected more than 1",
+    ),
+    "width of a text": (
+        step("generalise", WORDS, attribute="city", width=2),
+        "attribute 'city' is string: only numbers have widths",
+    ),
+    "ids of another type": (
+        lambda: replace_ids(NETWORK, node_type="post"),
+        r"node type 'post' does not exist. Node types are \['user'\]",
+    ),
+    "a type to protect that is not there": (
+        lambda: utility_loss(NETWORK, NETWORK, node_type="post"),
+        r"node type 'post' does not exist. Node types are \['user'\]",
+    ),
+    "a type that the other network lacks": (
+        lambda: flatten(people(), Adversary("post", {"post": {}}, {}), "auxiliary"),
+        "node type 'post' is missing in the auxiliary network",
+    ),
+    "strengths that the other network lacks": (
+        lambda: attack(Auxiliary(NETWORK, Adversary.of(NETWORK)), step("drop-strengths")()),
+        "link type 'pay' has no strengths in the target network",
+    ),
+    "an attribute of another kind": (
+        lambda: attack(Auxiliary(NETWORK, Adversary.of(NETWORK)), WORDS),
+        "attribute 'city' is int64 in the auxiliary network and string in the target",
+    ),
+    "part of what is joint": (
+        lambda: attack(Auxiliary(NETWORK, Adversary.of(NETWORK)), NETWORK, links=["follow"]),
+        "joint matching uses all prepared link types",
+    ),
+    "truth for others": (
+        lambda: scores(RESULT, 4, np.arange(3)),
+        "truth names 3 users, the attack 4",
+    ),
+    "truth for nobody": (
+        lambda: scores(RESULT, 4, np.arange(0)),
+        "truth names 0 users",
+    ),
+    "truth of another kind": (
+        lambda: read_truth(pa.table({"target": ["0"], "auxiliary": [0]}), NETWORK, NETWORK, "user"),
+        "truth: column 'target' is string, the ids int64",
+    ),
+    "no value": (lambda: bootstrap_interval(np.array([])), "no values to draw from"),
+    "a loss that is none": (
+        lambda: utility_loss(NETWORK, NETWORK).total({"joy": 1.0}),
+        "utility: 'joy' is no loss. Losses are",
+    ),
+    "a release of others": (
+        lambda: utility_loss(NETWORK, people(5)),
+        "the release has other user nodes than the network",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_used_is_named(case):
+    call, message = REFUSED[case]
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_a_complete_graph_that_is_too_large_is_refused_before_it_is_made():
+    many = people(10**5, links=())
+    with pytest.raises(InputError, match="2 link types of 100000 users are 20000000000 links"):
+        complete_graph(many)
