@@ -80,7 +80,7 @@ def test_paths_that_do_not_fit_are_named(network):
         MetaPath.parse(" ", SCHEMA)
     with pytest.raises(InputError, match="starts and ends at 'user'"):
         project(network, "user", {"x": "post"})
-    with pytest.raises(InputError, match="node type 'shop' does not exist. Node types are"):
+    with pytest.raises(InputError, match=r"node type 'shop' does not exist. Node types are"):
         project(network, "shop", {})
     many = network_from_arrays(
         Schema.parse(

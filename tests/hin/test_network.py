@@ -350,7 +350,7 @@ def test_attributes_are_columns_of_plain_values():
     schema = Schema.parse({"nodes": {"user": {"attributes": {"yob": "exact"}}}, "links": []})
     with pytest.raises(InputError, match="attribute 'yob' of the schema is no column"):
         network_from_arrays(schema, {"user": {"id": [1]}}, {})
-    with pytest.raises(InputError, match="attribute 'yob' is list.*expected numbers"):
+    with pytest.raises(InputError, match=r"attribute 'yob' is list.*expected numbers"):
         network_from_arrays(schema, {"user": {"id": [1], "yob": [[1]]}}, {})
 
 
@@ -366,7 +366,7 @@ def test_a_rule_for_strengths_asks_for_strengths():
 
 def test_nodes_are_chosen_once_and_from_types_that_exist():
     network = linked([1, 2], [1], [2])
-    with pytest.raises(InputError, match="node type 'x' does not exist. Node types are"):
+    with pytest.raises(InputError, match=r"node type 'x' does not exist. Node types are"):
         induced(network, {"x": np.array([0])})
     with pytest.raises(InputError, match="node type 'user': a node is chosen twice"):
         induced(network, {"user": np.array([1, 1])})

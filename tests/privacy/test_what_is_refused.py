@@ -1,4 +1,4 @@
-"""What privacy cannot work with is refused in one line that says what is wrong and what is known."""
+"""What privacy cannot work with is refused in one line that says what is wrong."""
 
 import numpy as np
 import pyarrow as pa

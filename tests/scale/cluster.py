@@ -33,12 +33,12 @@ class Cluster:
         )
         self.workers = [self.add_worker(preload) for _ in range(workers)]
 
-    def add_worker(self, preload: str | None = None) -> subprocess.Popen:
+    def add_worker(self, preload: str | None = None, memory: str = "1GiB") -> subprocess.Popen:
         more = ["--preload", preload] if preload else []
         return self._start(
             f"worker-{len(self.processes)}",
             *("dask_worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard"),
-            *("--host", "127.0.0.1", "--memory-limit", "1GiB", "--death-timeout", "40"),
+            *("--host", "127.0.0.1", "--memory-limit", memory, "--death-timeout", "40"),
             *("--local-directory", str(self.folder / "spill"), *more),
         )
 

@@ -10,8 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.reference.random_networks import random_network
+from tests.scale.cluster import Cluster, wait_for
 from typer.testing import CliRunner
 
+import telic
 from telic.auc import Design, ExactAUC, auc_in_pieces, exact_in_pieces, moments_of
 from telic.cli import app
 from telic.completion import fit_files
@@ -20,12 +22,13 @@ from telic.completion.fit.merged_phrases import Gathered
 from telic.data.file_kinds import shape_of
 from telic.data.pieces import open_pieces
 from telic.data.queries import read_query_log
-from telic.errors import InputError
+from telic.errors import InputError, JobError
 from telic.evaluate.classification import roc_auc
 from telic.hin import Schema
 from telic.optim.admm import consensus_admm
 from telic.privacy import Adversary, Auxiliary, attack, risks
 from telic.scale import Dask, Local, row_ranges
+from telic.scale.cluster_check import check_cluster
 
 DAY = 24 * 3600 * 1_000_000
 
@@ -214,6 +217,57 @@ def test_a_cluster_is_checked(cluster, tmp_path):
     assert len(workers) == 2
     assert all(not worker["wrong"] and abs(worker["clock"]) < 5 for worker in workers)
     assert not list(tmp_path.iterdir())
+
+
+STRANGER = """
+import time
+from types import SimpleNamespace
+
+import telic
+from telic.scale import cluster_check
+
+telic.__version__ = "0.0.9"
+cluster_check.time = SimpleNamespace(time=lambda: time.time() + 60)
+cluster_check._touch = lambda folder: "in another folder of this name"
+"""
+
+
+def test_a_worker_that_will_not_do_is_named_with_all_its_reasons(cluster, tmp_path):
+    (tmp_path / "stranger.py").write_text(STRANGER)
+    with Dask(cluster.address) as before:
+        there = before.slots
+        stranger = cluster.add_worker(str(tmp_path / "stranger.py"), memory="300MiB")
+        try:
+            wait_for(lambda: before.slots > there, "the stranger")
+            command = ["cluster", "check", cluster.address, "--folder", str(tmp_path)]
+            shown = CliRunner().invoke(app, command, env={"COLUMNS": "300"})
+            told = CliRunner().invoke(app, [*command, "--json"])
+        finally:
+            stranger.kill()
+            stranger.wait()
+            wait_for(lambda: before.slots == there, "the stranger's end")
+    assert isinstance(told.exception, JobError)
+    assert f"{there + 1} workers of {cluster.address}" in shown.stdout
+    assert shown.stdout.count("good") == there
+    assert f"1 of {there + 1} workers will not do" in str(shown.exception)
+    (wrong,) = (one["wrong"] for one in json.loads(told.stdout)["workers"] if one["wrong"])
+    assert [re.sub(r"[+]\d+ s$", "+n s", one) for one in wrong] == [
+        f"has telic 0.0.9, this process {telic.__version__}",
+        "its clock is off by +n s",
+        "has 300 MiB for 1 threads",
+        f"its {tmp_path} is not this process's: a folder of its own",
+    ]
+
+
+def test_a_cluster_that_cannot_be_checked_is_named(cluster, tmp_path):
+    with pytest.raises(InputError, match="nowhere: cannot be written here"):
+        check_cluster(cluster.address, tmp_path / "nowhere")
+    alone = Cluster(tmp_path, workers=0)
+    try:
+        with pytest.raises(InputError, match=r"has no worker\. Start one with: dask worker"):
+            check_cluster(alone.address)
+    finally:
+        alone.close()
 
 
 def design_files(folder, rows=20_000, width=5):
