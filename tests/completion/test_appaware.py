@@ -1,11 +1,13 @@
 from dataclasses import replace
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 
 from telic.choice import Elastic
 from telic.completion import CAREFUL, Completer, Replay, fit_completer
 from telic.completion.evaluation.appaware_evaluation import try_phone_models
+from telic.completion.evaluation.compare import walk
 from telic.completion.fit import phone_models
 from telic.completion.fit.from_compositions import completer_of
 from telic.completion.fit.models import fit_relevance, recounted
@@ -32,7 +34,7 @@ def catalogue():
 
 
 @pytest.fixture(scope="module")
-def phones(catalogue):
+def logged(catalogue):
     # Each app makes people want one phrase: something to be found in a small log.
     apps = 120
     affinity = Affinity(
@@ -45,7 +47,12 @@ def phones(catalogue):
     log = simulate_phones(
         catalogue, affinity=affinity, users=40, compositions=40, strength=0.9, seed=1
     )
-    return Replay(read_compositions(log))
+    return log
+
+
+@pytest.fixture(scope="module")
+def phones(logged):
+    return Replay(read_compositions(logged))
 
 
 @pytest.fixture(scope="module")
@@ -273,6 +280,31 @@ def test_feedback_and_apps_are_learned_together(phones):
     assert models.models["appaware"].feedback.any()
     result = try_phone_models(phones, models)
     assert {row["model"] for row in result.rows()} == {"standard", "appaware"}
+
+
+def test_a_log_that_is_typed_again_tells_of_the_phone_as_it_was(logged, phones, fitted):
+    completer = completer_of(phones, fitted, "appaware")
+    table = logged.take(pc.sort_indices(logged, [("submitted_at", "ascending")])).slice(0, 60)
+    found = walk(completer, read_compositions(table)).rank.tolist()
+    users, expected, blind = {}, [], []
+    for row in table.to_pylist():
+        first = row["keystrokes"][0]["at"]
+        phone = completer.phones.phone(
+            {one["app"]: one["daily_opens"] for one in row["installed"]},
+            [(one["app"], (first - one["at"]).total_seconds() / 60) for one in row["opened"]],
+        )
+        user = users.setdefault(row["user"], completer.user(row["user"]))
+        typing = completer.compose(user, phone)
+        nothing = completer.compose(completer.user("nobody"), completer.phones.phone({}, []))
+        for key in row["keystrokes"]:
+            at = (key["at"] - first).total_seconds()
+            for box, places in ((typing, expected), (nothing, blind)):
+                texts = box.listed(key["prefix"], at=at).texts()
+                places.append(texts.index(row["query"]) + 1 if row["query"] in texts else 0)
+                box.shown(key["suggestions"])
+        typing.submit(row["query"])
+    assert found == expected
+    assert expected != blind, "the phones say nothing that could be lost"
 
 
 def test_an_app_is_recent_for_less_than_the_window_in_fits_and_when_served(phones, fitted):
