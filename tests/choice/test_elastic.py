@@ -211,6 +211,20 @@ def test_step_sizes_use_true_lipschitz_constants():
     ) == pytest.approx(0.5)
 
 
+def test_the_corrected_step_goes_from_the_largest_constant_to_the_mean_one():
+    def step(batch_size, n=7, mu=0.3):
+        given = {"mean_lipschitz": 2.5, "max_lipschitz": 20.0, "mu": mu}
+        return step_size("corrected", n=n, batch_size=batch_size, **given)
+
+    # Batches without replacement: E|sum over b of n|^2 / b mixes the two by (b - 1) : (n - b) / n.
+    for b in range(1, 8):
+        smooth = (7 * (b - 1) * 2.5 + (7 - b) * 20.0) / (6 * b)
+        noise = (7 - b) * 20.0 / (6 * b) + 0.3 * 7 / (4 * b)
+        assert step(b) == pytest.approx(1 / (4 * max(smooth, noise)))
+    assert step(1, mu=0.0) == pytest.approx(1 / 80)
+    assert step(7, mu=0.0) == pytest.approx(1 / 10)
+
+
 def test_a_strong_penalty_gives_exact_zeros_and_equal_seeds_equal_fits():
     choices = random_choices(4)
     assert not fit_saga(choices, Elastic(10.0, 1e-3), max_passes=3).weights.any()

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from telic import cli
 from telic.errors import InputError
-from telic.hin import read_network
+from telic.hin import Network, read_network, write_network
 
 run = CliRunner()
 
@@ -46,6 +46,48 @@ def test_ids_are_printed_on_request_only(world):
     ids = set(read_network(world / "target").ids("user").to_pylist())
     assert {row["user"] for row in shown["worst"]} <= ids
     assert all(row["user"] < 120 for row in hidden["worst"])
+
+
+def test_what_users_may_lose_weighs_their_risk(world, tmp_path):
+    net = read_network(world / "target")
+    loss = np.linspace(0.1, 1, 120)
+    users = net.nodes["user"].append_column("harm", pa.array(loss))
+    users = users.append_column("name", pa.array(["x"] * 120))
+    write_network(Network(net.schema, {"user": users}, net.links), tmp_path / "net")
+    plain = json.loads(
+        telic("risk", world / "target", "--max-distance", 0, "--worst", 120, "--json")
+    )
+    weighed = json.loads(
+        telic(
+            "risk", tmp_path / "net", "--max-distance", 0, "--worst", 3, "--loss", "harm", "--json"
+        )
+    )
+    group = {row["user"]: row["k"] for row in plain["worst"]}
+    assert all(row["risk"] == pytest.approx(1 / row["k"]) for row in plain["worst"])
+    expected = sorted((loss[user] / k for user, k in group.items()), reverse=True)
+    assert [row["risk"] for row in weighed["worst"]] == pytest.approx(expected[:3])
+    assert all(row["k"] == group[row["user"]] for row in weighed["worst"])
+    assert "meaning" in plain
+    assert "meaning" not in weighed, "the sentence is about a risk that is not weighed"
+    for column, message in (("shoe", "no column 'shoe'"), ("name", "is string, expected")):
+        with pytest.raises(InputError, match=message):
+            telic("risk", tmp_path / "net", "--loss", column)
+
+
+def test_a_file_that_is_no_truth_or_no_steps_is_named(world, tmp_path):
+    attack = ["attack", world / "auxiliary", world / "target", "--max-distance", 0]
+    (tmp_path / "bad").write_text("no parquet, no JSON")
+    for name in ("bad", "missing"):
+        with pytest.raises(InputError, match=f"--truth .*{name}: cannot be read"):
+            telic(*attack, "--truth", tmp_path / name)
+        with pytest.raises(InputError, match=f"{name}: cannot be read as JSON"):
+            telic(*attack, "--steps", tmp_path / name)
+    (tmp_path / "bad").write_text("{}")
+    with pytest.raises(InputError, match="bad: expected a list"):
+        telic(*attack, "--steps", tmp_path / "bad")
+    (tmp_path / "bad").write_text('[{"method": "complete"}, 3]')
+    with pytest.raises(InputError, match="bad: step 2 is 3, expected an object"):
+        telic(*attack, "--steps", tmp_path / "bad")
 
 
 def test_attack_writes_every_candidate_set(world, tmp_path):

@@ -36,12 +36,16 @@ def test_estimates_are_their_definitions(log):
     assert reward.min() - 1e-9 <= found <= reward.max() + 1e-9
 
 
-def test_one_choice_of_each_user_has_the_interval_of_the_mean():
+@pytest.mark.parametrize("users", [2, 30])
+def test_one_choice_of_each_user_has_the_interval_of_the_mean(users):
     rng = np.random.default_rng(0)
-    reward, everyone = rng.random(30), np.arange(30)
-    own = snips(reward, np.full(30, 0.5), np.full(30, 0.5), everyone)
-    test = paired_t_test(reward, np.zeros(30), everyone)
+    reward, everyone = rng.random(users), np.arange(users)
+    half = np.full(users, 0.5)
+    own = snips(reward, half, half, everyone)
+    test = paired_t_test(reward, np.zeros(users), everyone)
     assert (own.low, own.high) == pytest.approx((test.low, test.high))
+    alone = snips(reward, half, half, np.zeros(users, int))
+    assert np.isnan([alone.low, alone.high]).all(), "one user has no spread"
 
 
 def trials(**changes):

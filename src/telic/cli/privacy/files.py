@@ -54,6 +54,7 @@ def find_truth(
     kind: str, known: "Network", published: "Network", node_type: str
 ) -> tuple[Any, str]:
     """Return the targets' auxiliary positions (None: unknown), and how they are known."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     from telic.privacy.attacks.score import read_truth, same_ids
@@ -67,7 +68,7 @@ def find_truth(
         return None, f"not given ({int((found < 0).sum())} target ids are not auxiliary ids)"
     try:
         table = pq.ParquetFile(kind).read()
-    except OSError as error:
+    except (OSError, pa.ArrowException) as error:
         raise InputError(f"--truth {kind}: cannot be read ({error}).") from None
     return read_truth(table, known, published, node_type), kind
 

@@ -73,7 +73,7 @@ def risk(
     weights = None if loss is None else read_loss(net, node_type, loss)
     rows, last = [], None
     with (
-        job_of(memory, cluster, work, Path("telic-risk"), reads=[network, loss]) as job,
+        job_of(memory, cluster, work, Path("telic-risk"), reads=[network]) as job,
         steps_or_job(job, "risk", len(sets)) as begin,
     ):
         executor, pieces = job or (None, None)
