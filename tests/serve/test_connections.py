@@ -180,6 +180,18 @@ def test_a_kept_connection_is_kept_while_it_is_used(limited):
         assert not connections.cut
 
 
+def test_who_has_an_answer_may_be_silent_until_the_connection_is_no_longer_kept(limited):
+    with limited(request_seconds=1, answer_seconds=1, keep_seconds=3) as (_, connect, connections):
+        connection = connect()
+        connection.sendall(HEAD + b"Content-Length: 0\r\n\r\n")
+        assert connection.recv(1 << 16)
+        time.sleep(1.5)
+        assert len(connections) == 1
+        assert ended(connection)  # uvicorn's own clock
+        assert eventually(lambda: not len(connections))
+        assert not connections.cut
+
+
 def test_more_connections_than_files_may_be_open_are_refused():
     resource = pytest.importorskip("resource")
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -121,9 +121,6 @@ class Connections:
         for connection in list(self._waiting):
             if connection.receiving and now - connection.since > limits.request_seconds:
                 self.end(connection, "slow request")
-            elif not connection.receiving and now - connection.since > limits.keep_seconds:
-                self.leave(connection)  # nobody asked for anything
-                connection.transport.close()
         for connection in list(self._answering):
             if now - connection.since > limits.answer_seconds:
                 self.end(connection, "answer not taken")
