@@ -5,6 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from telic import cli
+from telic.completion import Completer
 
 
 @pytest.fixture
@@ -194,6 +195,32 @@ def test_what_the_system_refuses_is_one_line(telic, tmp_path):
     file.touch()
     code, _, err = telic("demo", "--no-serve", "--out", file)
     assert (code, err) == (2, f"telic: {file}: File exists.\n")
+
+
+@pytest.mark.slow  # a minute each
+@pytest.mark.parametrize(
+    ("options", "files"),
+    [
+        ([], {"log.parquet", "model", "report.html"}),
+        (["--phone"], {"phones.parquet", "phone-model", "phones.html"}),
+    ],
+)
+def test_the_demo_leaves_a_log_a_model_and_a_page_and_says_what_was_measured(
+    telic, tmp_path, options, files
+):
+    out = tmp_path / "demo"
+    code, told, err = telic("demo", "--no-serve", "--json", "--out", out, *options)
+    assert code == 0, err
+    assert {path.name for path in out.iterdir()} == files
+    facts = json.loads(told)
+    assert facts["seconds"] > 1
+    page = next(out.glob("*.html")).read_text()
+    assert ("Controls: do dwell times carry anything?" in page) == (not options)
+    assert ("controls" in facts) == (not options)
+    assert "SIMULATED" in page
+    model = next(out.glob("*model"))
+    assert len(Completer.load(model).suggest("n")) > 0
+    assert "log, model and report are in" in " ".join(err.split())
 
 
 def test_users_with_too_few_compositions_are_said_of_the_file(telic, log):

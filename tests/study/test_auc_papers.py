@@ -9,7 +9,7 @@ from scipy import sparse
 from typer.testing import CliRunner
 
 from telic.auc import SPAM, compare
-from telic.auc.compare import METHODS
+from telic.auc.compare import METHODS, DataSet, split
 from telic.cli import app
 from telic.errors import InputError
 from telic.report import Table
@@ -204,3 +204,16 @@ def test_a_row_is_above_only_beyond_two_deviations():
 def test_one_run_shows_no_deviation():
     row = Row("d", "m", 0.8, 0.01, 0.81, 0.0, 0.8, 0.01, 0.8, 0.81, "exact, unit", runs=1)
     assert cells_table("t", [row]).cells()[0][2:6] == ["0.8000 ± 0.0100", "0.8100", "—", "1"]
+
+
+def test_every_run_has_a_split_of_its_own_and_the_same_again():
+    rng = np.random.default_rng(0)
+    data = DataSet("a", rng.random((200, 2)), rng.random(200) < 0.3, "unit")
+    tested = [split(data, run)[1] for run in range(6)]
+    assert len({tuple(sorted(rows)) for rows in tested}) == 6
+    for run, rows in enumerate(tested):
+        train, test = split(data, run)
+        assert (test == rows).all()
+        assert np.union1d(train, test).size == 200
+        assert test.size == 40
+        assert abs(data.positive[test].mean() - data.positive.mean()) < 0.02

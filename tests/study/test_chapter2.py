@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.study.outline import left_out
 from typer.testing import CliRunner
 
 from telic.cli import app
@@ -70,6 +71,7 @@ def test_the_whole_chapter_is_one_page_and_goes_on_where_it_stopped(
     report.write(tmp_path / "page.md")
     page = (tmp_path / "page.md").read_text()
     assert page.count("![") == len(list((tmp_path / "page").iterdir())) == 6
+    assert not left_out("chapter-2", page)
     overview, accuracy, every = report.tables[:3]
     assert [row["relevance"] for row in overview.records()] == ["mpc", "personal-s"] * 4
     assert {row["protocol"] for row in every.records()} == {"careful", "paper"}

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.study.outline import left_out
 
 from telic.data.data_sets import data_folder
 from telic.errors import InputError
@@ -135,6 +136,13 @@ def test_one_part_of_the_study_runs_alone():
     assert 0 < calls["n = 1"] < 1
     found = experiments.advice(networks.copenhagen(), 0.0, max_risk=0.05)
     assert found["attack_inside"] <= found["risk_after"] <= 0.05 < found["risk_before"]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_data")
+def test_a_small_world_gives_the_whole_page():
+    page = chapter7.study(Steps(), users=16000, samples=1)
+    assert not left_out("chapter-7", page.markdown())
 
 
 def test_a_part_that_does_not_exist_is_named():

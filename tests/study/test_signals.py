@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.study.outline import left_out
 
 from telic.completion.signals import Searches
 from telic.errors import InputError
@@ -91,5 +92,6 @@ def test_the_page_opens_with_real_logs_and_says_what_is_simulated(data, monkeypa
     before, _, after = page.partition("## Simulated searchers")
     assert "Simulated:" in after.split("\n\n")[1]
     assert "simulated" not in before.lower().replace("what follows is simulated", "")
+    assert not left_out("signals", page)
     worlds = next(t for t in report.tables if "without a cause" in t.title)
     assert [row[0] for row in worlds.rows] == list(WITHOUT)
