@@ -105,3 +105,19 @@ def test_the_curvature_of_a_block_is_bounded_by_no_less_than_its_largest_eigenva
         assert bound < 0.5 * hessian.trace()
     if kind == "single":
         assert bound == pytest.approx(largest)
+
+
+def test_the_diagonal_stands_for_a_matrix_that_rounding_gave_two_signs(make_data):
+    X, y = make_data(n=50, d=3)
+    problem = make_problem(X, y, l2=0.1)
+    model = gram._Cholesky(problem)
+    model.form(problem, problem.curvatures(np.zeros(50)))
+    curved, coef, gradient = model.diagonal + 0.1, np.array([1.0, 0.0, -2.0]), np.arange(3.0)
+    newton = coef - np.linalg.solve(
+        model.matrix - np.diag(model.matrix.diagonal() - curved), gradient + 0.1 * coef
+    )
+    np.testing.assert_allclose(model.minimum(coef, gradient), newton, rtol=1e-9)
+    model.matrix[:] = 10.0
+    model.take(problem)
+    expected = coef - (gradient + 0.1 * coef) / curved
+    np.testing.assert_allclose(model.minimum(coef, gradient), expected, rtol=1e-9)

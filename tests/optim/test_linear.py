@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import sklearn
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.linear_model import ElasticNet, LogisticRegression, PoissonRegressor
 from sklearn.model_selection import GridSearchCV, LeaveOneOut
@@ -102,6 +103,15 @@ def test_penalties_by_name_and_without_any(cancer):
         ElasticNetRegressor(l1_ratio=2).fit(X, X[:, 0])
     with pytest.raises(InputError, match="loss is 'logistic'"):
         ElasticNetRegressor(loss="logistic").fit(X, X[:, 0])
+    for model in (ElasticNetClassifier, ElasticNetClassifierCV):
+        with pytest.raises(InputError, match="loss is 'squared', expected 'logistic' or"):
+            model(loss="squared").fit(X, y)
+    for ratios in (2.0, [0.5, -0.1], [], "all", [np.nan]):
+        with pytest.raises(InputError, match=r"l1_ratio is .*, expected numbers from 0 to 1"):
+            ElasticNetRegressorCV(l1_ratio=ratios).fit(X, X[:, 0])
+    for eps in (0.0, 1.0, "small"):
+        with pytest.raises(InputError, match=r"alphas is 5 and eps .* in \(0, 1\)"):
+            ElasticNetRegressorCV(alphas=5, eps=eps).fit(X, X[:, 0])
 
 
 def test_several_classes_and_squared_hinge():
@@ -122,6 +132,12 @@ def test_warm_start_pickle_pipeline_and_grid_search(cancer):
     assert model.fit(X, y).n_iter_[0] < cold
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    # Another width or other classes: there is nothing to start from.
+    narrow, fresh = X[:, :5], clone(model).set_params(warm_start=False)
+    for table, labels in ((narrow, y), (narrow, y == "benign")):
+        np.testing.assert_array_equal(
+            model.fit(table, labels).coef_, fresh.fit(table, labels).coef_
+        )
     with sklearn.config_context(enable_metadata_routing=True):
         inner = ElasticNetClassifier().set_fit_request(sample_weight=True)
         inner.set_score_request(sample_weight=True)
@@ -199,3 +215,28 @@ def test_a_subclass_with_its_own_parameters_is_fitted(make_data):
     X, y = make_data()
     own, ours = Tagged("mine", C=0.3).fit(X, y), ElasticNetClassifier(C=0.3).fit(X, y)
     np.testing.assert_array_equal(own.coef_, ours.coef_)
+
+
+def test_a_regressor_may_start_where_it_was(make_data):
+    X, y = make_data("squared")
+    y += 5.0
+    model = ElasticNetRegressor(alpha=1e-3, solver="saga", warm_start=True, random_state=0)
+    cold, coef = model.fit(X, y).n_iter_, model.coef_
+    assert model.fit(X, y).n_iter_ < cold
+    np.testing.assert_allclose(model.coef_, coef, atol=1e-2)
+    fresh = clone(model).set_params(warm_start=False)
+    np.testing.assert_array_equal(model.fit(X[:, :5], y).coef_, fresh.fit(X[:, :5], y).coef_)
+
+
+def test_a_generator_as_random_state_is_drawn_from(make_data):
+    X, y = make_data("squared")
+
+    def fitted(state):
+        model = ElasticNetRegressor(alpha=1e-3, solver="saga", tol=1e-2, random_state=state)
+        return model.fit(X, y).coef_
+
+    first, again = fitted(np.random.RandomState(7)), fitted(np.random.RandomState(7))
+    np.testing.assert_array_equal(first, again)
+    state = np.random.RandomState(7)
+    fitted(state)
+    assert not np.array_equal(fitted(state), first)

@@ -17,7 +17,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from telic.errors import InputError
 from telic.optim import ElasticNetClassifier, ElasticNetClassifierCV
 from telic.optim.softmax import make_softmax_problem
-from telic.optim.softmax_newton import solve_softmax
+from telic.optim.softmax_newton import _extrapolate, _State, solve_softmax
 
 
 class Case:
@@ -251,3 +251,39 @@ def test_cross_validation_fits_the_classes_together_too(grouped):
     else:
         ovr = ElasticNetClassifierCV(Cs=Cs, cv=cv, multi_class="ovr").fit(X, y)
         assert ovr.gap_.shape == (3,)
+
+
+def test_without_a_penalty_the_gradient_says_when_it_is_done():
+    X, y = load_iris(return_X_y=True)
+    X = X[:, :2]  # three classes that overlap
+    model = ElasticNetClassifier(penalty=None, tol=1e-6).fit(X, y)
+    assert np.isnan(model.gap_).all()
+    P = model.predict_proba(X) - np.eye(3)[y]
+    at_start = abs(X.T @ (1 / 3 - np.eye(3)[y]) / 150).max()
+    assert abs(X.T @ P).max() / 150 <= 1e-6 * at_start * 3
+    known = LogisticRegression(C=np.inf, tol=1e-10, max_iter=5000).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), known.predict_proba(X), atol=1e-3)
+    rough = ElasticNetClassifier(penalty=None, tol=1e-2).fit(X, y)
+    assert rough.n_iter_[0] < model.n_iter_[0]
+    with pytest.warns(ConvergenceWarning, match=r"softmax stopped .* with a gradient of"):
+        ElasticNetClassifier(penalty=None, tol=1e-9, max_iter=3).fit(X, y)
+
+
+def test_a_class_without_weight_is_refused():
+    with pytest.raises(InputError, match="a class has no weight"):
+        make_softmax_problem(
+            *(np.eye(3), np.arange(3)),
+            l1=0.1,
+            l2=0.0,
+            sample_weight=np.array([1.0, 1.0, 0.0]),
+            fit_intercept=True,
+        )
+
+
+def test_of_states_that_hardly_differ_there_is_no_extrapolation():
+    problem = Case(3).problem
+    state = _State.of(problem, None)
+    W, b, z = state.W, state.b, state.z
+    for differ in (0.0, 1e-160):
+        _extrapolate(problem, state, [(W + i * differ, b, z) for i in range(6)])
+        assert state.W is W

@@ -10,6 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import InputError
 from telic.optim import METHODS, Huber, Problem, choose_method, make_problem, minimize, solve
+from telic.optim.methods import gram, prox_newton, prox_newton_anderson
+from telic.optim.methods.line_search import backtrack
 from telic.simulate.text_corpora import rcv1_like
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "reference"))
@@ -289,6 +291,7 @@ def test_one_row_and_empty_columns_are_no_special_case():
         ({"method": "sdca", "groups": [0, 1]}, "sdca does not know groups"),
         ({"method": "saga", "loss": "poisson", "y": [0.0, 1.0]}, "no Lipschitz gradient"),
         ({"method": "sdca", "l1": 0.1}, "sdca needs l2 > 0"),
+        ({"method": "gram", "X": np.ones((2, gram.LARGEST_D + 1))}, "gram keeps .* Use method="),
         ({"method": "asbcd", "blocks": 3}, "blocks is 3, expected 1 to the 2 features"),
         ({"method": "mrbcd", "batch_size": 0}, "batch_size is 0"),
         ({"method": "gram", "step_size": 1.0}, "gram has no step_size"),
@@ -325,6 +328,92 @@ def test_auto_picks_by_shape_and_conditioning(make_data):
     assert choose_method(make_problem(X, y, l2=0.1, groups=groups)) == "gram"
     assert choose_method(make_problem(X[:, :20], y, l1=0.1, groups=groups[:20])) == "gram"
     assert minimize(X, y, loss=Huber(0.5), l1=0.1).method in METHODS
+    counts = make_problem(X, 2.0 + y, loss="poisson", l2=100.0)
+    assert choose_method(counts) == "prox_newton"  # its curvature has no bound
+    # The condition number, mean ‖x‖² / (4 n λ₂) for logistic loss, around 15.
+    square = sparse.linalg.norm(X) ** 2 / 60
+    for condition, method in ((14.9, "sdca"), (15.1, "prox_newton")):
+        l2 = square / (4 * 60 * condition)
+        assert choose_method(make_problem(X, y, l1=1e-9, l2=l2)) == method
+    # Around 0.07 of the λ₁ that leaves no feature.
+    uneven = np.where(np.arange(60) < 6, -1.0, 1.0)
+    for intercept, chance in ((False, 0.5), (True, 0.9)):
+        most = abs(X.T @ (chance - (uneven > 0))).max() / 60
+        for l1, method in ((0.069 * most, "sdca"), (0.071 * most, "prox_newton")):
+            problem = make_problem(X, uneven, l1=l1, l2=1.0, fit_intercept=intercept)
+            assert choose_method(problem) == method
+    # No method keeps a matrix for groups of so many features.
+    wide, many = sparse.csr_matrix((60, gram.LARGEST_D + 1)), np.arange(gram.LARGEST_D + 1) // 2
+    assert choose_method(make_problem(wide, y, l1=0.1, groups=many)) == "saga"
+    assert choose_method(make_problem(wide[:, 1:], y, l2=0.1, groups=many[1:])) == "gram"
+
+
+def test_a_line_search_takes_the_longest_step_that_lowers_the_objective_or_none(make_data):
+    X, y = make_data("squared", n=50, d=4)
+    problem = make_problem(X, y, loss="squared", l1=0.01)
+    w, z = np.ones(4), problem.predict(np.ones(4), 0.0)
+    risk, slope = problem.risk(z), problem.back(problem.slopes(z))
+    before = risk + problem.penalty.value(w)
+
+    def searched(move, claimed):
+        return backtrack(problem, problem.penalty, z, X @ move, w, move, claimed, risk)
+
+    for length in (0.1, 3.0, 50.0):
+        move = -length * slope
+        step, then = searched(move, slope @ move)
+        assert then == pytest.approx(problem.risk(z + step * (X @ move)))
+        values = {
+            s: problem.risk(z + s * (X @ move)) + problem.penalty.value(w + s * move)
+            for s in 0.5 ** np.arange(30)
+        }
+        promised = slope @ move + problem.penalty.value(w + move) - problem.penalty.value(w)
+        enough = [s for s, value in values.items() if value - before <= 0.01 * s * promised]
+        assert step == max(enough)
+    assert searched(slope, -100.0) == (0.0, risk)  # uphill, though a fall is promised
+    for claimed in (100.0, np.nan):  # no fall is promised
+        assert searched(-0.1 * slope, claimed) == (0.0, risk)
+
+
+@pytest.mark.parametrize("d", [15, 300])
+@pytest.mark.parametrize("method", ["gram", "prox_newton"])
+def test_a_step_that_lowers_nothing_leaves_everything_where_it_was(
+    make_data, monkeypatch, method, d
+):
+    X, y = make_data(n=200, d=d, kind="csr")
+
+    def none(problem, penalty, z, move_z, w, move, slope, risk):
+        move[:] = move_z[:] = np.inf  # as a move of nothing but rounding may be
+        return 0.0, risk
+
+    for module in (gram, prox_newton, prox_newton_anderson):
+        monkeypatch.setattr(module, "backtrack", none)
+    begin = np.linspace(-1, 1, d)
+    with pytest.warns(ConvergenceWarning, match="stopped"):
+        found = minimize(
+            X, y, l1=1e-3, l2=1e-3, method=method, coef_init=begin, max_passes=40, tol=1e-9
+        )
+    np.testing.assert_array_equal(found.coef, begin)
+    assert found.passes >= 40
+    assert len({record.objective for record in found.history}) == 1
+
+
+def test_extrapolation_finds_where_a_linear_iteration_leads():
+    rng = np.random.default_rng(0)
+    M, shift = rng.normal(size=(4, 4)) / 3, rng.normal(size=4)
+    trail = [np.zeros(4)]
+    for _ in range(5):
+        trail.append(M @ trail[-1] + shift)
+    found = prox_newton_anderson._extrapolate(np.array(trail))
+    np.testing.assert_allclose(found, np.linalg.solve(np.eye(4) - M, shift), rtol=1e-6)
+    # In more dimensions than steps: one iteration from the mixture that moves least.
+    points = rng.normal(size=(6, 9))
+    steps, loose = np.diff(points, axis=0), np.vstack([np.eye(4), -np.ones(4)])
+    t = np.linalg.lstsq((loose.T @ steps).T, -steps[4], rcond=None)[0]
+    mixture = (loose @ t + np.eye(5)[4]) @ points[1:]
+    np.testing.assert_allclose(prox_newton_anderson._extrapolate(points), mixture, rtol=1e-8)
+    # Of points that do not differ, or by less than a square can hold, there is none.
+    for differ in (0.0, 1e-160):
+        assert prox_newton_anderson._extrapolate(differ * np.array(trail)) is None
 
 
 @pytest.mark.parametrize("loss", LOSSES)

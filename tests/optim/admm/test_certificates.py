@@ -20,6 +20,7 @@ from telic.optim.admm import (
     TrendFilter,
     certificate,
     consensus_admm,
+    duality_gap,
     feature_graphs,
     make_admm_problem,
     minimize_admm,
@@ -374,3 +375,32 @@ def test_the_gap_of_a_consensus(seed, rounds, loss):
         warnings.simplefilter("ignore", ConvergenceWarning)
         found = consensus_admm(shards, A=D, l1=l1, loss=loss, fit_intercept=True, max_rounds=rounds)
     check(X, y, as_loss(loss), D, np.zeros(3), l1, 0.0, np.ones(90), True, found)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_a_problem_too_wide_for_dense_matrices_is_certified_as_a_narrow_one(
+    monkeypatch, fit_intercept
+):
+    """Two features are tied to each other, and A does not see four directions."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 6)) * (rng.random((50, 6)) < 0.5)
+    problem = make_admm_problem(
+        sparse.csr_matrix(X),
+        rng.normal(size=50),
+        A=[[1.0, -1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, -1.0, 0.0, 0.0]],
+        g=separable(2, l1=[0.0, 0.1], low=[0.3, -9.0], high=[0.3, 9.0]),
+        c=[0.2, 0.0],
+        loss="huber",
+        fit_intercept=fit_intercept,
+    )
+    points = [rng.normal(size=problem.size) for _ in range(3)]
+    state = np.zeros(2), rng.normal(size=2)
+    narrow = [certificate(problem, x, *state) for x in points]
+    monkeypatch.setattr(duality_gap, "DENSE_UP_TO", 1)
+    monkeypatch.setattr(duality_gap, "DENSE_DIRECTIONS", 0)
+    for x, expected in zip(points, narrow, strict=True):
+        found = certificate(problem, x, *state)
+        assert found.x[0] - found.x[1] == pytest.approx(0.5, abs=1e-12)
+        np.testing.assert_allclose(found.x, expected.x, atol=1e-9)
+        assert 0 < expected.gap < np.inf
+        assert found.gap == pytest.approx(expected.gap, rel=1e-7)

@@ -2,10 +2,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import InputError
 from telic.optim.admm import consensus_admm, minimize_admm
+from telic.optim.admm.shard_files import shard_files
+from telic.scale import Local
 
 D = np.diff(np.eye(6), axis=0)
 
@@ -88,5 +91,38 @@ def test_bad_shards_are_named():
     broken[4, 2] = np.nan
     with pytest.raises(InputError, match="shard 1: X contains NaN or infinity at row 4, column 2"):
         consensus_admm([(X, y), (broken, y)], **terms)
+    for name, value in (("tol", -1.0), ("max_rounds", np.nan), ("passes", np.inf)):
+        with pytest.raises(InputError, match=f"{name} is {value!r}, expected a finite number >= 0"):
+            consensus_admm([(X, y)], **terms, **{name: value})
+    wide = sparse.csr_matrix((2, 2001))
+    with pytest.raises(InputError, match="2001 features; the consensus form takes up to 2000"):
+        consensus_admm([(wide, [0.0, 1.0])], **terms | {"A": sparse.eye_array(1, 2001)})
     with pytest.raises(InputError, match="A has 3 columns"):
         consensus_admm([(X, y)], **terms | {"A": np.ones((1, 3))})
+
+
+def test_sparse_shards_in_files_are_those_in_memory(tmp_path):
+    X, y, _ = shards("squared")
+    halves = [(sparse.csr_matrix(X[:150]), y[:150]), (sparse.csr_matrix(X[150:]), y[150:])]
+    terms = {"A": D, "l1": 0.03, "l2": 0.01, "loss": "squared", "tol": 0.1}
+    whole = consensus_admm(halves, **terms)
+    sent = consensus_admm(halves, executor=Local(threads=1), work=tmp_path / "sent", **terms)
+    files = [
+        (path / "X.npz", path / "y.npy") for path in sorted((tmp_path / "sent").glob("shard-*"))
+    ]
+    read = consensus_admm(files, executor=Local(threads=1), work=tmp_path / "read", **terms)
+    for found in (sent, read):
+        np.testing.assert_array_equal(found.coef, whole.coef)
+    missing = [files[0], (tmp_path / "no.npz", files[1][1])]
+    with pytest.raises(InputError, match=r"shard 1: .*no.npz: No such file .*Check the path"):
+        consensus_admm(missing, executor=Local(threads=1), work=tmp_path / "other", **terms)
+
+
+def test_a_shard_that_changes_during_the_job_is_refused(tmp_path):
+    np.save(tmp_path / "X.npy", np.ones((4, 2)))
+    np.save(tmp_path / "y.npy", np.ones(4))
+    (file,) = shard_files([(tmp_path / "X.npy", tmp_path / "y.npy")], tmp_path, None)
+    np.testing.assert_array_equal(file.read()[0], np.ones((4, 2)))
+    np.save(tmp_path / "X.npy", np.ones((5, 2)))
+    with pytest.raises(InputError, match=r"X.npy: changed since the job began"):
+        file.read()

@@ -20,6 +20,7 @@ from telic.optim.admm import (
     TrendFilter,
     feature_graphs,
 )
+from telic.optim.admm.estimators import generalized_lasso
 
 
 @parametrize_with_checks(
@@ -105,6 +106,10 @@ def test_the_trend_of_steps_and_of_a_line():
     np.testing.assert_allclose(TrendFilter(1, alpha=1.0).fit_transform(line), line, atol=1e-3)
     with pytest.raises(InputError, match="order is 5"):
         TrendFilter(5).fit(y)
+    for series in ([1.0, 2.0], np.ones((3, 2))):
+        with pytest.raises(InputError, match=r"y has shape .*, expected a series of at least 3"):
+            TrendFilter(1).fit(series)
+    assert TrendFilter(1).fit([1.0, 2.0, 4.0]).trend_.shape == (3,)
 
 
 def test_a_long_trend_is_certified():
@@ -119,6 +124,40 @@ def test_a_long_trend_is_certified():
     bent = np.abs(D @ model.trend_) > 1e-4
     assert 1 < bent.sum() < 40
     np.testing.assert_allclose(u[bent], 0.03 * np.sign(D @ model.trend_)[bent], rtol=2e-2)
+
+
+def not_converged(*_, **__):
+    warnings.warn("not converged", ConvergenceWarning, stacklevel=1)
+
+
+def not_positive(*_, **__):
+    raise FloatingPointError
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("GLASSO_UP_TO", 2),
+        ("graphical_lasso", not_converged),
+        ("graphical_lasso", not_positive),
+    ],
+)
+def test_where_the_graphical_lasso_fails_each_feature_chooses_its_neighbours(
+    monkeypatch, name, value
+):
+    X = np.cumsum(np.random.default_rng(0).normal(size=(300, 3)), axis=1)
+    asked = {"alpha": 0.1, "weighted": True, "join_lone": False}
+    glasso = feature_graphs.inverse_covariance(X, **asked)
+    monkeypatch.setattr(feature_graphs, name, value)
+    graph = feature_graphs.inverse_covariance(X, **asked)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    found = np.zeros((3, 3))
+    for j in range(3):
+        others = [k for k in range(3) if k != j]
+        found[j, others] = abs(Lasso(alpha=0.1, tol=1e-10).fit(Z[:, others], Z[:, j]).coef_)
+    expected = np.maximum(found, found.T)[tuple(graph.edges.T)]
+    np.testing.assert_allclose(graph.weights, expected, atol=1e-4)
+    assert abs(glasso.weights[0] - graph.weights[0]) > 1e-2
 
 
 def test_graphs():
@@ -156,6 +195,69 @@ def test_graphs():
 def test_a_bad_graph_is_named(edges, weights, message):
     with pytest.raises(InputError, match=message):
         feature_graphs.as_graph(3, edges, weights)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"graph": "chain", "edge_weights": [1.0]}, r"edge_weights go with edges \(k, 2\)"),
+        ({"graph": feature_graphs.chain(6), "edge_weights": [1.0]}, "this graph has its own"),
+        ({"graph": feature_graphs.chain(4)}, "graph has 4 features, X has 6"),
+        ({"graph": "ring"}, "graph is 'ring', expected one of glasso, knn, chain, or edges"),
+        ({"gamma": -1.0}, "gamma is -1.0, expected a number >= 0"),
+        ({"l1": np.inf}, "l1 is inf, expected a number >= 0"),
+        ({"l2": np.nan}, "l2 is nan, expected a number >= 0"),
+    ],
+)
+def test_what_a_fused_estimator_cannot_use_is_named(settings, message):
+    X, y = fused_data()
+    for make, target in ((GraphFusedClassifier, y), (GraphFusedRegressor, X[:, 0])):
+        with pytest.raises(InputError, match=message):
+            make(**settings).fit(X, target)
+
+
+def test_a_graph_may_be_given_whole_by_its_edges_or_by_its_name():
+    X, _ = fused_data()
+    X[:, 3:] += X[:, :3]
+    y = X @ np.arange(6.0)
+    graph = feature_graphs.inverse_covariance(X, weighted=False)
+    named = GraphFusedRegressor("glasso", gamma=0.1).fit(X, y)
+    whole = GraphFusedRegressor(graph, gamma=0.1).fit(X, y)
+    listed = GraphFusedRegressor(graph.edges, edge_weights=graph.weights, gamma=0.1).fit(X, y)
+    for model in (named, whole, listed):
+        assert model.edges_.tolist() == graph.edges.tolist()
+        np.testing.assert_array_equal(model.coef_, named.coef_)
+    assert len(graph.edges) < 15
+    with pytest.raises(InputError, match="neighbors is 0, expected an integer >= 1"):
+        feature_graphs.knn(X, neighbors=0)
+
+
+def test_an_l1_beside_the_fusion_is_a_lasso_on_the_merged_features():
+    """So strong a fusion leaves one weight w, for the sum of the features; |w| counts six times."""
+    X, _ = fused_data()
+    y = X @ np.ones(6) + 1.0
+    for gamma, features, alpha in ((0.0, X, 0.2), (50.0, X.sum(axis=1, keepdims=True), 1.2)):
+        model = GraphFusedRegressor("chain", gamma=gamma, l1=0.2, tol=1e-9).fit(X, y)
+        known = Lasso(alpha=alpha, tol=1e-10).fit(features, y)
+        np.testing.assert_allclose(model.coef_, np.broadcast_to(known.coef_, 6), atol=1e-4)
+
+
+@pytest.mark.parametrize(("layout", "widest"), [(np.asarray, 9), (sparse.csr_matrix, 6)])
+def test_more_features_than_newtons_method_is_for_are_sampled(monkeypatch, layout, widest):
+    """What is sampled has a seed. A Hessian of sparse data is worth it to another width."""
+    monkeypatch.setattr(generalized_lasso, "SMALL_MATRIX", 9)
+    monkeypatch.setattr(generalized_lasso, "CURVATURE_UP_TO", 6)
+    X = np.random.default_rng(0).normal(size=(60, 10))
+    y = X[:, :4].sum(axis=1)
+
+    def fitted(d, seed):
+        model = GeneralizedLasso(
+            alpha=0.02, l2=0.1, fit_intercept=False, tol=1e-2, random_state=seed
+        )
+        return model.fit(layout(X[:, :d]), y).coef_
+
+    np.testing.assert_array_equal(fitted(widest, 0), fitted(widest, 1))
+    assert not np.array_equal(fitted(widest + 1, 0), fitted(widest + 1, 1))
 
 
 def fused_data(n=120):

@@ -217,6 +217,38 @@ def test_same_seed_same_result_and_printed_settings_run(solved):
     assert printed.objective < printed.history[0].objective
 
 
+def test_a_run_may_be_stopped_before_its_first_step(solved):
+    problem, _ = solved
+    begin = np.arange(6.0)
+    found = solve_admm(problem, x_init=begin, callback=lambda record, point: True)
+    assert (found.stopped, found.passes, len(found.history)) == ("callback", 0.0, 1)
+    np.testing.assert_array_equal(found.coef, begin)
+
+
+def test_a_stage_that_nobody_looked_at_is_the_result_all_the_same(solved):
+    """Looks may be rarer than stages: the last complete stage is certified at the end."""
+    problem, _ = solved
+    stages = []
+
+    def keep(record, point):
+        if point.stage and point.complete:
+            stages.append((record, point.x.copy()))
+
+    terms = {"tol": 0.0, "seed": 0}
+    with pytest.warns(ConvergenceWarning, match="passes"):
+        solve_admm(problem, max_passes=40, callback=keep, **terms)
+    # The run ends within the stage after this one, which is not complete then.
+    record, x = stages[-2]
+    until = 0.5 * (record.passes + stages[-1][0].passes)
+    with pytest.warns(ConvergenceWarning, match="passes"):
+        found = solve_admm(problem, max_passes=until, check_every=1e6, **terms)
+    assert len(found.history) == 2
+    assert found.stage == record.stage
+    np.testing.assert_array_equal(found.coef, x)
+    assert found.objective == pytest.approx(problem.objective(x), rel=1e-12)
+    assert found.gap == pytest.approx(record.gap)
+
+
 def test_an_interrupted_run_returns_its_last_complete_stage(solved):
     problem, _ = solved
     seen = []
@@ -247,6 +279,12 @@ def test_an_interrupted_run_returns_its_last_complete_stage(solved):
         ({"c": np.zeros(4)}, r"c has shape \(4,\)"),
         ({"l1": -1.0}, "l1 is -1 at entry 0"),
         ({"l1": np.ones(4)}, r"l1 has shape \(4,\)"),
+        ({"g": separable(4, l1=1.0)}, "g is for 4 entries, expected 5: the rows of A"),
+        ({"g": separable(5, l1=1.0), "B": np.ones((5, 2))}, "expected 2: the columns of B"),
+        ({"perturbation": -0.1}, "perturbation is -0.1, expected a number >= 0"),
+        ({"tol": -1.0}, "tol is -1.0, max_passes .* expected >= 0, > 0 and > 0"),
+        ({"max_passes": 0}, "max_passes 0, .* expected >= 0, > 0 and > 0"),
+        ({"max_seconds": 0.0}, r"max_seconds 0.0: expected >= 0, > 0 and > 0"),
         ({"rho": 0.0}, "rho is 0.0"),
         ({"step_size": -1.0}, "step_size is -1.0"),
         ({"first": 0.3}, "first is 0.3"),
@@ -262,7 +300,20 @@ def test_an_interrupted_run_returns_its_last_complete_stage(solved):
 def test_bad_input_is_named(change, message):
     X, y = data()
     with pytest.raises(InputError, match=message):
-        minimize_admm(X, y, **{"A": D, "l1": 0.1, **change})
+        minimize_admm(X, y, **{"A": D, **({} if "g" in change else {"l1": 0.1}), **change})
+
+
+def test_bounds_without_room_and_too_wide_a_matrix_are_refused():
+    with pytest.raises(InputError, match="low is above high at entry 1: no y is allowed there"):
+        separable(3, low=[0.0, 1.0, 0.0], high=0.5)
+    separable(1, low=0.5, high=0.5)  # one y is
+    X = sparse.csr_matrix(np.eye(2, 2001))
+    wide = {"A": sparse.eye_array(1, 2001), "l1": 0.1, "l2": 1.0, "max_passes": 2, "tol": 1.0}
+    for x_step in ("exact", "curvature"):
+        with pytest.raises(InputError, match=r"needs a dense 2001 × 2001 .*x_step='scaled'"):
+            minimize_admm(X, [1.0, -1.0], x_step=x_step, **wide)
+    for x_step in ("linearised", "scaled"):
+        assert minimize_admm(X, [1.0, -1.0], x_step=x_step, **wide).converged
 
 
 def test_nan_in_the_data_is_named_by_row_and_column():
@@ -292,6 +343,60 @@ def test_newtons_x_step_finds_the_same_optimum_dense_and_sparse(loss):
         patch.setattr(newton, "SPARSE_BEYOND", 1)
         spread = minimize_admm(sparse.csr_matrix(X), y, tol=1e-7, max_passes=5000, **terms)
     assert spread.objective == pytest.approx(best.objective, rel=1e-5)
+
+
+@pytest.mark.parametrize("rho", [0.02, 3.0])
+def test_newtons_first_point_is_the_minimum_for_the_rho_that_was_given(solved, rho):
+    problem, _ = solved
+    points = []
+    solve_admm(
+        problem,
+        method="batch-admm",
+        x_step="newton",
+        rho=rho,
+        callback=lambda record, point: points.append(point) or len(points) == 2,
+    )
+    point = points[-1]
+    # y = prox(Ax), u = ρ(Ax − y), and with this u the slope of f is balanced: (5.3.1)–(5.3.3).
+    y = np.sign(D @ point.x) * np.maximum(abs(D @ point.x) - 0.03 / rho, 0.0)
+    np.testing.assert_allclose(point.y, y, atol=1e-9)
+    np.testing.assert_allclose(point.u, rho * (D @ point.x - y), atol=1e-9)
+    slopes = problem.data.slopes(problem.data.predict(point.x, 0.0))
+    np.testing.assert_allclose(problem.data.back(slopes), -D.T @ point.u, atol=1e-5)
+
+
+def test_newtons_x_step_takes_a_general_constraint_on_sparse_data_too():
+    X, y = data("squared")
+    rng = np.random.default_rng(1)
+    terms = {
+        "A": rng.normal(size=(4, 6)),
+        "B": rng.normal(size=(4, 3)),
+        "c": rng.normal(size=4),
+        "g": separable(3, l1=0.2),
+        "loss": "squared",
+        "l2": 0.1,
+        "fit_intercept": True,
+        "method": "batch-admm",
+        "x_step": "newton",
+        "tol": 1e-9,
+    }
+    dense = minimize_admm(X, y, **terms)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(newton, "SPARSE_BEYOND", 1)
+        spread = minimize_admm(sparse.csr_matrix(X), y, **terms)
+    assert spread.converged
+    np.testing.assert_allclose(spread.coef, dense.coef, atol=1e-5)
+    np.testing.assert_allclose(spread.y, dense.y, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", EXACT)
+def test_one_row_and_a_constraint_on_nothing_have_their_closed_forms(method):
+    """One row: (⟨w, x⟩ − 3)²/2 + l1|w₁ − w₂| + l2‖w‖²/2. A of zeros restrains nothing."""
+    terms = {"loss": "squared", "l2": 1.0, "method": method, "tol": 1e-9, "max_passes": 20_000}
+    free = minimize_admm([[2.0, 0.0]], [3.0], A=np.zeros((1, 2)), l1=5.0, **terms)
+    np.testing.assert_allclose(free.coef, [1.2, 0.0], atol=1e-4)
+    tied = minimize_admm([[2.0, 0.0]], [3.0], A=[[1.0, -1.0]], l1=0.1, **terms)
+    np.testing.assert_allclose(tied.coef, [5.9 / 5.0, 0.1], atol=1e-4)
 
 
 def test_stochastic_methods_name_a_step_that_diverges():

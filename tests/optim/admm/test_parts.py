@@ -168,6 +168,26 @@ def test_the_metrics_bound_the_hessian_and_the_rows(loss, storage):
     assert single < safe_step(problem, x_step="curvature", batch_size=5) < all_rows
 
 
+def test_default_steps_are_by_the_rows_and_by_the_width():
+    """1/(2 L_M) for one row; the curvature's up to 300 features, those of scaled ones beyond."""
+    rng = np.random.default_rng(0)
+
+    def problem(n, d):
+        y = rng.normal(size=n)
+        return make_admm_problem(
+            rng.normal(size=(n, d)), y, A=np.eye(1, d), g=separable(1, l1=1.0), loss="squared"
+        )
+
+    one = problem(1, 3)
+    assert safe_step(one, x_step="linearised") == pytest.approx(
+        0.5 / (one.data.design.matrix**2).sum()
+    )
+    for d, expected, other in ((300, "curvature", "scaled"), (301, "scaled", "curvature")):
+        given = problem(4, d)
+        assert safe_step(given) == safe_step(given, x_step=expected)
+        assert safe_step(given) != safe_step(given, x_step=other)
+
+
 @settings(max_examples=60, derandomize=True)
 @given(st.integers(0, 10**6), st.sampled_from(["graph", "anchored", "general"]))
 def test_what_a_matrix_sees_and_what_it_does_not(seed, kind):
@@ -215,6 +235,9 @@ def test_a_large_graph_that_is_no_grid_is_solved_too():
     assert span.null[d - 1].sum() == 1.0  # nobody's neighbour
     r = A.T @ rng.normal(size=len(pairs))
     np.testing.assert_allclose(A.T @ span.least(r), r, atol=1e-10)
+    # What is no graph's is not looked into at this width.
+    other = sparse.vstack([A, sparse.csr_matrix(np.ones((1, d)))])
+    assert span_of(other, np.ones(len(pairs) + 1), np.ones(d)) is None
 
 
 def test_the_rows_of_the_constraint_may_be_multiplied():

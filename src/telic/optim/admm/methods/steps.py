@@ -57,8 +57,6 @@ def squared_norm(matrix: sparse.csr_matrix, *, iterations: int = 100) -> float:
     >>> round(squared_norm(sparse.csr_matrix([[3.0, 0.0], [0.0, 1.0]])), 1)
     9.0
     """
-    if matrix.nnz == 0:
-        return 0.0
     size = abs(matrix)
     bound = float(size.sum(axis=0).max() * size.sum(axis=1).max())
     v = np.random.default_rng(0).normal(size=matrix.shape[1])
