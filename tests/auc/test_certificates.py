@@ -328,3 +328,31 @@ def test_who_ended_at_a_limit_and_is_certified_all_the_same_does_not_warn():
     y = X[:, 0] + rng.normal(size=40) > 0.7
     # L-BFGS meets its limit; Newton's method, which small problems end with, does not need it.
     assert PairwiseAUC(1e-2, max_iter=2).fit(X, y).converged_ is True
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_a_lasso_without_a_ridge_has_a_bound_too(seed, kind):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal([0.0, 5.0, 0.0], size=(20, 3)), np.arange(20) % 3 == 0
+    X[y, 0] += 1.0
+    weight = rng.integers(1, 4, size=20).astype(float) if seed % 2 else None
+    for beta1 in (1e-3, 0.03, 10.0):
+        exactly = Rational(X, y, np.ones(20) if weight is None else weight, 0.0, beta1)
+        best = exactly.best()
+
+        def certain(w, beta1=beta1):
+            terms = {"beta": 0.0, "beta1": beta1, "tol": 1e-8, "weight": weight}
+            return certified(kind(X), y, w, 1, **terms)
+
+        for w in (np.zeros(3), *rng.normal(size=(4, 3))):
+            assert certain(w).gap >= float(exactly.value(w) - best)
+        solved = np.zeros(3)  # which a large beta1 leaves
+        if beta1 < 1:
+            solved = ExactAUC(0.0, beta1=beta1, tol=1e-12).fit(X, y, weight).coef_[0]
+        found = certain(solved)
+        assert float(exactly.value(solved) - best) <= found.gap <= 1e-8 * found.objective
+        assert found.converged
+    with np.errstate(all="raise"):
+        blown = certified(kind(X), y, np.full(3, 1e300), 1, beta=0.0, beta1=1.0, tol=1e-8)
+    assert (blown.converged, blown.gap) == (False, np.inf)

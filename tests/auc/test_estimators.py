@@ -23,6 +23,7 @@ from telic.auc import (
     UniExp,
 )
 from telic.auc.estimators.by_name import SOLVERS
+from telic.auc.objective import Solution
 from telic.auc.thresholds import choose_threshold
 from telic.errors import InputError
 
@@ -87,6 +88,7 @@ def test_an_elastic_net_drops_columns():
         ({"beta": np.nan}, "beta: nan"),
         ({"threshold": "half"}, "threshold: 'half'"),
         ({"threshold": ("cost", 0)}, "cost > 0"),
+        ({"threshold": ("top_k", 0)}, "the number of rows to call must be > 0"),
     ],
 )
 def test_parameters_out_of_range_are_named(parameters, message):
@@ -163,6 +165,32 @@ def test_no_ridge_and_a_singular_covariance_warn():
             AUCClassifier(solver, beta=0).fit(X, y)
 
 
+def test_what_needs_too_much_memory_and_weights_that_blew_up_are_refused(monkeypatch):
+    X, y = rows()
+    wide = sparse.csr_matrix((4, 20_001))
+    with pytest.raises(InputError, match=r"solver='exact' with 20001 columns .* use solver='cg'"):
+        AUCClassifier("exact").fit(wide, [0, 0, 1, 1])
+    with pytest.raises(InputError, match=r"OPAUC: 20001 columns need .* set rank=50"):
+        OPAUC().fit(wide, [0, 0, 1, 1])
+    blown = Solution(np.full(X.shape[1], np.inf), 1)
+    monkeypatch.setattr(ExactAUC, "_solve", lambda *given: blown)
+    with pytest.raises(InputError, match="ExactAUC: the weights are not finite; scale the columns"):
+        ExactAUC().fit(X, y)
+
+
+def test_a_generator_as_random_state_is_drawn_from():
+    X, y = rows()
+
+    def fitted(state):
+        return SPAM(max_iter=1, random_state=state).fit(X, y).coef_
+
+    for kind in (np.random.RandomState, np.random.default_rng):
+        state = kind(7)
+        first, second = fitted(state), fitted(state)
+        np.testing.assert_array_equal(first, fitted(kind(7)))
+        assert not np.array_equal(first, second)
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_equal_class_means_warn(solver):
     X, _ = rows()
@@ -170,6 +198,8 @@ def test_equal_class_means_warn(solver):
     with pytest.warns(UserWarning, match="the class means are equal"):
         model = AUCClassifier(solver, random_state=0).fit(twice, y)
     assert model.score(twice, y) == pytest.approx(0.5, abs=1e-9)
+    with pytest.warns(UserWarning, match="the class means are equal"):
+        PairwiseAUC().fit(twice, y)
 
 
 def test_constant_and_duplicated_columns_and_rows_change_no_ranking():

@@ -1,5 +1,8 @@
 """Batch solvers against the definition of the objective and independent optima."""
 
+from dataclasses import replace
+from importlib import import_module
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +13,13 @@ from sklearn.linear_model import RidgeClassifier
 
 from telic.auc.drawn_rows import as_rows
 from telic.auc.methods.exact import conjugate_gradient, elastic_net, exact
-from telic.auc.methods.pairwise import hinge, pairwise, squared_hinge_sums
+from telic.auc.methods.pairwise import (
+    _draw_pairs,
+    _newton,
+    hinge,
+    pairwise,
+    squared_hinge_sums,
+)
 from telic.auc.methods.spam import centred, spam, spam_pass
 from telic.auc.methods.spdam import spdam
 from telic.auc.methods.vrspam import _l2_stage, _net_stage, vrspam
@@ -374,3 +383,85 @@ def test_columns_of_very_different_size_are_no_trouble():
     sizes = np.geomspace(1e-9, 1e9, X.shape[1])
     plain, scaled = (exact(moments(rows, positive), beta=0.0).coef for rows in (X, X * sizes))
     assert scaled * sizes == pytest.approx(plain, rel=1e-5)
+
+
+def test_a_covariance_that_is_singular_but_for_rounding_counts_as_singular():
+    X, positive = small()
+    twice = np.column_stack([X, X[:, 0]])
+    found = moments(twice, positive)
+    spread = found.within[0, 0]
+    for off, singular in ((1e-16, True), (1e-6, False)):
+        within = found.within.copy()
+        within[0, -1] = within[-1, 0] = spread * (1 - off)
+        given = replace(found, within=within)
+        if singular:
+            with pytest.warns(UserWarning, match="singular and beta=0 does not repair it"):
+                w = exact(given, beta=0.0).coef
+            assert w[0] == pytest.approx(w[-1])
+        else:
+            w = exact(given, beta=0.0).coef
+            assert w @ within @ w + (found.means.delta @ w) ** 2 == pytest.approx(
+                found.means.delta @ w
+            )
+
+
+def test_pairs_are_drawn_as_often_as_their_weights_say():
+    counts = np.array([1.0, 3.0, 2.0, 2.0, 4.0])
+    rows = np.array([0, 1]), np.array([2, 3, 4])
+    every, share = _draw_pairs(rows, counts, 6, np.random.default_rng(0))
+    assert sorted(zip(*every, strict=True)) == [(i, j) for i in (0, 1) for j in (2, 3, 4)]
+    expected = {(i, j): counts[i] * counts[j] / 32 for i in (0, 1) for j in (2, 3, 4)}
+    assert dict(zip(zip(*every, strict=True), share, strict=True)) == pytest.approx(expected)
+    (high, low), share = _draw_pairs(rows, np.tile(counts, 2), 5, np.random.default_rng(0))
+    np.testing.assert_array_equal(share, np.full(5, 0.2))
+    most = 4000
+    many = np.repeat(rows[0], 50), np.repeat(rows[1], 50)
+    (high, low), share = _draw_pairs(many, counts, most, np.random.default_rng(0))
+    assert (high.size, share.sum()) == (most, pytest.approx(1.0))
+    for (i, j), chance in expected.items():
+        seen = ((high == i) & (low == j)).mean()
+        assert seen == pytest.approx(chance, abs=4 * (chance / most) ** 0.5)
+
+
+def test_a_sample_of_the_pairs_comes_near_the_logistic_optimum_of_all():
+    X, positive = small()
+    terms = {"beta": 1e-2, "loss": "logistic"}
+    every = pairwise(X, positive, rng=np.random.default_rng(0), **terms).coef
+    pairs = positive.sum() * (~positive).sum()
+    sampled = pairwise(X, positive, rng=np.random.default_rng(0), max_pairs=pairs - 1, **terms).coef
+    assert not np.array_equal(sampled, every)
+    np.testing.assert_allclose(sampled, every, atol=0.2 * abs(every).max())
+
+
+def test_newtons_last_steps_end_where_nothing_is_lower():
+    w = np.array([1.0, -2.0])
+    sides = [np.eye(2), -np.eye(2)], np.full((2, 2), 0.25)
+
+    def rising(v):  # whatever the slope promises
+        return 1.0 + float(abs(v - w).sum()), np.ones(2)
+
+    found = _newton(sides, rising, w, beta=1.0, bend_of=np.ones_like)
+    np.testing.assert_array_equal(found, w)
+
+
+@pytest.mark.parametrize("module", ["spdam", "vrspam"])
+def test_a_solver_goes_on_while_its_bound_is_not_met(monkeypatch, module):
+    """Its own measure is cheaper than the bound, which is looked at where that is met."""
+    solver = import_module(f"telic.auc.methods.{module}")
+    looks, certified = [], solver.certified
+
+    def doubtful(X, positive, w, n_iter, **options):
+        looks.append(n_iter)
+        found = certified(X, positive, w, n_iter, **options)
+        return found._replace(converged=len(looks) == 3)
+
+    monkeypatch.setattr(solver, "certified", doubtful)
+    monkeypatch.setattr(solver, "small", lambda X: False)
+    X, positive = small()
+    solve = getattr(solver, module)
+    options = {"beta": 0.1, "tol": 1e-3, "max_iter": 1000, "rng": np.random.default_rng(0)}
+    found = solve(X, positive, **options)
+    assert len(looks) == 3
+    assert (np.diff(looks) > 0).all()
+    # Each look that disappoints asks for a tenth.
+    assert found.gap <= 1.01e-5 * found.objective

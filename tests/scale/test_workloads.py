@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ from typer.testing import CliRunner
 
 import telic
 from telic.auc import Design, ExactAUC, auc_in_pieces, exact_in_pieces, moments_of
+from telic.auc.file_design import BLOCK
+from telic.auc.partitioned import _partitions
 from telic.cli import app
 from telic.completion import fit_files
 from telic.completion.fit import from_files, from_pieces
@@ -310,6 +313,11 @@ def test_what_breaks_a_design_is_named(tmp_path):
     design = Design.open(tmp_path / "X.npy", tmp_path / "y.npy")
     with pytest.raises(InputError, match="row 70, column 2: nan"):
         moments_of(design)
+    X[70, 2] = 1e101
+    np.save(tmp_path / "X.npy", X)
+    with pytest.raises(InputError, match=r"column 2: 1e\+101, expected .* at most 1e\+100 in size"):
+        moments_of(Design.open(tmp_path / "X.npy", tmp_path / "y.npy"))
+    design = Design.open(tmp_path / "X.npy", tmp_path / "y.npy")
     np.save(tmp_path / "X.npy", X[:50])
     with pytest.raises(InputError, match=r"X\.npy: changed since the job began"):
         exact_in_pieces(design)
@@ -317,9 +325,53 @@ def test_what_breaks_a_design_is_named(tmp_path):
         Design.open(tmp_path / "X.npy", tmp_path / "y.npy")
     with pytest.raises(InputError, match="no numeric column 'name'"):
         Design.open(tmp_path / "rows.parquet", "y", columns=["name"])
-    np.save(tmp_path / "X.npy", np.nan_to_num(X))
+    with pytest.raises(InputError, match=r"none\.parquet: cannot be read .*Check the path"):
+        Design.open(tmp_path / "none.parquet", "y")
+    pq.write_table(pa.table({"x": [1.0], "y": [1]}).slice(1), tmp_path / "empty.parquet")
+    with pytest.raises(InputError, match=r"empty\.parquet: holds no row"):
+        Design.open(tmp_path / "empty.parquet", "y")
+    np.save(tmp_path / "X.npy", np.minimum(X, 1e6))
     with pytest.raises(InputError, match="one class only"):
         moments_of(Design.open(tmp_path / "X.npy", tmp_path / "y.npy", pos_label=7))
+
+
+def test_scores_that_cannot_be_ranked_are_named_and_equal_ones_are_worth_a_half(tmp_path):
+    X, y = design_files(tmp_path, 1000)
+    design = Design.open(tmp_path / "X.npy", tmp_path / "y.npy")
+    of_nobody = Design.open(tmp_path / "X.npy", tmp_path / "y.npy", pos_label=7)
+    for given, coef, message in (
+        (design, np.ones(4), r"coef has shape \(4,\), expected \(5,\)"),
+        (of_nobody, np.ones(5), "one class only, expected two: pos_label picks one"),
+        (design, [np.nan, 0, 0, 0, 0], r"rows .*: a score is no number. Check the weights"),
+    ):
+        with pytest.raises((InputError, JobError), match=message):
+            auc_in_pieces(given, coef, out=tmp_path / message[:9])
+    few = Local(threads=1)
+    few.memory = 2**12  # ranges of so few scores that some hold none
+    ties = np.where(np.arange(5) == 0, 1e-9, 0.0)
+    for name, coef in (("none", np.zeros(5)), ("some", ties)):
+        found = auc_in_pieces(design, coef, executor=few, out=tmp_path / name)
+        assert found == roc_auc(y, X @ coef)
+
+
+def test_partitions_are_whole_blocks_within_memory_and_enough_for_every_slot():
+    for rows in (100, 40_000, 10**6, 10**7):
+        for memory in (2**20, 2**28, 2**34):
+            local = Local(threads=2)
+            local.memory = memory
+            parts = _partitions(Design("X", "y", 1, (), rows, 5, (0, 0)), local)
+            assert parts[0][0] == 0
+            assert parts[-1][1] == rows
+            sizes = {stop - start for start, stop in parts[:-1]}
+            assert all(one[1] == other[0] for one, other in pairwise(parts))
+            most = max(stop - start for start, stop in parts)
+            assert most <= max(BLOCK, memory / (4 * 8 * 6))
+            groups = sizes.pop() // BLOCK if sizes else 1
+            assert not sizes
+            assert groups & (groups - 1) == 0  # a power of two
+            # No smaller than they must be: twice as large they were too large or too few.
+            doubled = 2 * groups * BLOCK
+            assert doubled > memory / (4 * 8 * 6) or groups * BLOCK * 2 * 4 >= rows
 
 
 @pytest.mark.parametrize("joint", [False, True])

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from telic.errors import InputError
+from telic.optim.design import LARGEST
 
 BLOCK = 1 << 13
 """Rows that are summed at once; sums of blocks go up one tree, whatever the partitions."""
@@ -96,13 +97,13 @@ class Design:
         if (found.st_size, found.st_mtime_ns) != self.state:
             raise InputError(f"{self.path}: changed since the job began. Let it rest.")
         for first, X, y in self._read(start, stop):
-            bad = ~np.isfinite(X)
+            bad = ~(np.abs(X) <= LARGEST)  # NaN too
             if bad.any():
                 row, column = np.argwhere(bad)[0]
                 name = self.columns[column] if self.columns else int(column)
                 raise InputError(
                     f"{self.path}: row {first + row}, column {name!r}: {X[row, column]}, expected "
-                    "a finite number. Fill or drop it."
+                    f"a number of at most {LARGEST:g} in size. Fill, scale or drop it."
                 )
             yield X, np.asarray(y == self.pos_label, bool)
 

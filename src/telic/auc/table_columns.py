@@ -15,6 +15,8 @@ from telic.auc.drawn_rows import Matrix
 from telic.errors import InputError
 
 MOST_CATEGORIES = 1000
+LAST_COLUMN = 2**31 - 1
+"""Of libsvm, as its reader holds them."""
 DENSE_COLUMNS = 500
 """Up to here one-hot columns are kept dense, where the exact solver is fastest."""
 ODD_SHARE = 0.1
@@ -52,7 +54,7 @@ def read_table(path: str | Path) -> pa.Table | tuple[sparse.csr_matrix, np.ndarr
 def _read_libsvm(path: Path) -> tuple[sparse.csr_matrix, np.ndarray]:
     try:
         X, y = load_svmlight_file(str(path), zero_based=False)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise InputError(f"{path}: {_bad_libsvm_line(path) or error}") from None
     if not np.isfinite(y).all():
         row = int(np.argmin(np.isfinite(y)))
@@ -74,6 +76,7 @@ def _bad_libsvm_line(path: Path) -> str:
             label, *entries = line.split("#")[0].split() or [""]
             pairs = [entry.partition(":") for entry in entries]
             try:
+                "".join([label, *entries]).encode("ascii")  # other digits are none to the reader
                 float(label or 0)
                 before = 0
                 for column, _, value in pairs:
@@ -83,6 +86,10 @@ def _bad_libsvm_line(path: Path) -> str:
                             return (
                                 f"line {number}: column {column}, expected columns that count from "
                                 f"1 and grow; the one before is {last or 'none'}."
+                            )
+                        if before > LAST_COLUMN:
+                            return (
+                                f"line {number}: column {column}, expected at most {LAST_COLUMN}."
                             )
                         float(value)
             except ValueError:
