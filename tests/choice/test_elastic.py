@@ -14,6 +14,7 @@ from telic.choice import (
     fit_printed,
     fit_saga,
     fit_sdca,
+    minibatch_saga,
 )
 from telic.choice.chapter3_algorithm import smoothness, step_size
 from telic.choice.minibatch_saga import _lagged
@@ -384,3 +385,38 @@ def test_any_probabilities_bound_the_optimum_from_below(seed, share):
     assert penalty.bound(choices, own, choices.slope(own)) >= best.objective - 1e-6
     assert penalty.gap(choices, best.weights) < 1e-6
     np.testing.assert_allclose(choices.slope(own), -choices.gradient(best.weights), atol=1e-14)
+
+
+def test_no_passes_and_no_batch_are_refused():
+    choices, penalty = random_choices(), Elastic(1e-3, 1e-2)
+    for options in ({"batch_size": 0}, {"max_passes": 0}):
+        with pytest.raises(InputError, match=r"batch_size is .* and max_passes .* at least 1"):
+            fit_saga(choices, penalty, **options)
+    with pytest.raises(InputError, match="max_passes is 0, expected at least 1"):
+        fit_sdca(choices, penalty, max_passes=0)
+
+
+@pytest.mark.parametrize("fit", [fit_saga, fit_sdca, fit_accelerated, fit_printed])
+def test_progress_is_told_pass_by_pass(fit):
+    told = []
+    fit(
+        random_choices(),
+        Elastic(1e-3, 1e-2),
+        max_passes=40,
+        progress=lambda *at: told.append(at),
+        **({} if fit is fit_printed else {"tol": 0.0}),
+    )
+    done = [at for at, _ in told]
+    assert done == list(range(done[0], 41))
+    assert {total for _, total in told} == {40}
+
+
+def test_passes_that_only_went_up_are_given_back_for_zero_weights(monkeypatch):
+    choices, penalty = random_choices(), Elastic(1e-3, 1e-2)
+    safe = minibatch_saga._step_sizes
+    monkeypatch.setattr(minibatch_saga, "_step_sizes", lambda *given: 1e4 * safe(*given))
+    found = fit_saga(choices, penalty, max_passes=1, tol=0.0)
+    assert not found.weights.any()
+    (_, at_zero), (_, up), (passes, last) = found.history
+    assert up > at_zero == last == penalty.objective(choices, found.weights)
+    assert passes == 2.0

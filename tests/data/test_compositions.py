@@ -264,6 +264,14 @@ def test_what_is_not_a_log_is_named(tmp_path):
         read_compositions(table.append_column("user", table["user"]))
     with pytest.raises(InputError, match="column 'submitted_at' is string, expected timestamp"):
         read_compositions(wrong)
+    for name, value, kind in (
+        ("keystrokes", "typed", "list"),
+        ("keystrokes", ["t"], "list"),
+        ("user", 1.5, "string"),
+    ):
+        wrong = pa.Table.from_pylist([row() | {name: value}])
+        with pytest.raises(InputError, match=f"column '{name}' is .*, expected {kind}"):
+            read_compositions(wrong)
     with pytest.raises(InputError, match="holds no composition"):
         read_compositions(SCHEMA.empty_table())
     with pytest.raises(InputError, match="no row keeps the contract"):

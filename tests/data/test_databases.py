@@ -34,3 +34,25 @@ def test_an_empty_database_and_ones_own_are_opened(tmp_path, held):
     with engine.connect() as connection:
         assert connection.exec_driver_sql("SELECT 1").scalar() == 1
     engine.dispose()
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("sqlite:///box.sqlite?mode=ro", "URL has options, which SQLite's takes none of"),
+        ("sqlite://host/box.sqlite", "names a host, but SQLite has none"),
+        ("sqlite://", "in memory and would be forgotten. Name a file"),
+        ("box.sqlite", "no SQLAlchemy URL. Write sqlite:///"),
+    ],
+)
+def test_a_url_that_names_no_database_of_ours_is_refused(url, message):
+    with pytest.raises(InputError, match=message):
+        open_engine(url, [])
+
+
+def test_a_database_whose_driver_is_not_installed_is_refused_without_its_password():
+    with pytest.raises(
+        InputError, match=r"needs the package .*pip install telic\[postgresql\]"
+    ) as e:
+        open_engine("postgresql+psycopg2://ann:secret@host/box", [])
+    assert "secret" not in str(e.value)

@@ -135,6 +135,10 @@ def test_other_bad_columns_are_named(tmp_path):
     pieces = open_pieces(file)
     with pytest.raises(InputError, match="column 'title': is double, expected text"):
         read_list(pieces, shape_of(pieces))
+    pq.write_table(pa.table({"query": ["tea"], "at": [7]}), file)
+    pieces = open_pieces(file)
+    with pytest.raises(InputError, match="row 1: column 'at': is no time"):
+        read_query_log(pieces, shape_of(pieces))
     pieces, shape = opened(tmp_path, "b.csv", "title\n")
     with pytest.raises(InputError, match="holds no row"):
         read_list(pieces, shape)
@@ -151,3 +155,23 @@ def test_joined_lists_say_where_a_row_came_from(tmp_path):
     assert both.weights.tolist() == [3, 4, 1, 1]
     assert both.where(3).endswith("two.txt: row 2")
     assert both.where(1).endswith("one.csv: row 2")
+
+
+def test_what_one_list_has_and_another_has_not_is_nothing_there(tmp_path):
+    one = read_list(*opened(tmp_path, "one.csv", "title,sku\nTea,t1\n", id="sku"))
+    two = read_list(*opened(tmp_path, "two.csv", "title,locale\nPot,en\n"))
+    both = merged([one, two])
+    assert both.ids.to_pylist() == ["t1", None]
+    assert both.contexts["language"].to_pylist() == [None, "en"]
+    assert both.payloads is None
+    assert both.weights is None
+
+
+def test_numbers_and_repeated_words_of_a_parquet_file_are_texts(tmp_path):
+    file = tmp_path / "a.parquet"
+    words = pa.array(["en", "de", "en"]).dictionary_encode()
+    pq.write_table(pa.table({"title": [7, 8, 9], "locale": words}), file)
+    pieces = open_pieces(file)
+    found = read_list(pieces, shape_of(pieces))
+    assert found.phrases.to_pylist() == ["7", "8", "9"]
+    assert found.contexts["language"].to_pylist() == ["en", "de", "en"]

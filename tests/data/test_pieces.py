@@ -119,3 +119,29 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path):
         file.write_text(file.read_text() + "one more,1\n")
     with pieces.unchanged():
         list(pieces.read(["title"]))
+
+
+def test_a_parquet_file_that_breaks_off_inside_is_named(tmp_path):
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"title": [f"phrase {i}" for i in range(5000)]}), file)
+    content = bytearray(file.read_bytes())
+    content[4:2000] = bytes(1996)  # the rows; the end, which says what they are, is whole
+    file.write_bytes(content)
+    pieces = open_pieces(file)
+    with pytest.raises(InputError, match=r"a.parquet: cannot be read .*Write it again"):
+        list(pieces.read(["title"]))
+
+
+def test_names_that_only_late_rows_have_are_no_columns(tmp_path):
+    file = tmp_path / "a.jsonl"
+    rows = [{"title": f"phrase {i}"} for i in range(1001)]
+    rows[1000]["views"] = 3
+    file.write_text("\n".join(map(json.dumps, [*rows, {"title": "last", "more": 1}])))
+    assert open_pieces(file).columns == ["title", "views"]
+
+
+def test_a_file_that_is_gone_has_changed(tmp_path):
+    file = written(tmp_path, ".csv")
+    pieces = open_pieces(file)
+    with pytest.raises(InputError, match="changed while it was read"), pieces.unchanged():
+        file.unlink()

@@ -140,3 +140,11 @@ def test_contract_2_reads_the_same_as_in_one_piece(tmp_path):
         assert log.count.tolist() == [3.0, 1.0]
     assert in_pieces.at.tolist() == whole.at.tolist()
     assert (in_pieces.at[0] + 3_600_000_000) % (24 * 3_600_000_000) == 0
+
+
+def test_groups_of_a_log_that_has_none_are_refused(tmp_path):
+    file = tmp_path / "aol.tsv"
+    file.write_text("AnonID\tQuery\tQueryTime\tlocale\n1\ttea\t2006-03-01 10:00:00\ten\n")
+    pieces = open_pieces(file)
+    with pytest.raises(InputError, match=r"aol.tsv: AOL.* has no tenant"):
+        read_query_log(pieces, shape_of(pieces, {"tenant": "locale"}))

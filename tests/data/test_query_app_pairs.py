@@ -20,6 +20,7 @@ def test_unimobile_pairs_are_read():
         }
     )
     pairs = read_pairs(table)
+    assert len(pairs) == 3
     assert pairs.workers == ["7", "3"]
     assert [pairs.tasks[t] for t in pairs.task] == ["1", "1", "2"]
     assert [pairs.queries[q] for q in pairs.query] == ["a b", "a b", "c"]
@@ -63,6 +64,16 @@ def test_an_lsapp_row_without_an_app_is_named(tmp_path):
         read_app_usage(file)
 
 
+def test_openings_come_from_a_table_too_and_a_broken_file_is_named(tmp_path):
+    table = pa.table({"user_id": ["0"], "timestamp": [NOON], "app_name": ["Maps"]})
+    assert read_app_usage(table)["app"].to_pylist() == ["Maps"]
+    file = tmp_path / "lsapp.tsv"
+    for text in ("user_id\ttimestamp\n0\n1\t2\t3\n", ""):
+        file.write_text(text)
+        with pytest.raises(InputError, match=r"lsapp.tsv: not a readable tab-separated file"):
+            read_app_usage(file)
+
+
 ISTAS = {
     "timestamp": {"0": "2018-04-17 20:28:43.438", "7": 1523206003674},
     "UserID": {"0": 225, "7": 219},
@@ -93,6 +104,7 @@ def test_istas_is_read_with_what_was_used_before(tmp_path, by_rows):
     ("text", "message"),
     [
         ("{", "not a readable JSON"),
+        ("7", "expected the columns UserID, .* or a list of rows"),
         ('{"Query": {}}', "expected the columns UserID"),
         ('[{"UserID": 1}]', "row 1: expected UserID"),
         (json.dumps(ISTAS | {"AppUsages": {"0": {"Duration": {"maps": "long"}}}}), "row 1"),

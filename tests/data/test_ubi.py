@@ -220,6 +220,17 @@ def test_files_are_read_together_and_broken_ones_named(folder):
         read_ubi(at)
 
 
+def test_a_line_that_is_still_being_written_is_left_out_and_a_time_that_is_none_refused(folder):
+    at = folder([typed("a", 1, "t")], [sent("a", 1)])
+    (at / "queries-2.jsonl").write_text('{"half')
+    table, left_out = read_ubi(at)
+    assert table["composition"].to_pylist() == ["a"]
+    assert left_out == {"half-written lines at a file's end": 1}
+    folder([typed("a", 1, "t") | {"timestamp": "noon"}], [sent("a", 1)])
+    with pytest.raises(InputError, match="holds a time or text that is none"):
+        read_ubi(at)
+
+
 def test_a_folder_without_submissions_or_none_is_refused(tmp_path):
     with pytest.raises(InputError, match="holds no submission"):
         read_ubi(tmp_path)

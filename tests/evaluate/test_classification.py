@@ -238,3 +238,21 @@ def test_the_two_way_partial_auc_is_that_of_the_lowest_positives_and_highest_neg
 def test_a_range_of_no_positives_is_refused():
     with pytest.raises(InputError, match="min_tpr: 1"):
         partial_auc([0, 1], [1, 2], min_tpr=1)
+
+
+@pytest.mark.parametrize(
+    ("measure", "options", "message"),
+    [
+        (roc_auc, {"sample_weight": [1, 1, 1]}, "sample_weight: expected 4 numbers >= 0"),
+        (roc_auc, {"sample_weight": [1, 1, 1, -1]}, "sample_weight: expected 4 numbers >= 0"),
+        (roc_auc, {"sample_weight": [1, 1, 1, np.nan]}, "sample_weight: expected 4 numbers >= 0"),
+        (roc_auc, {"sample_weight": [1, 1, 0, 0]}, "one class has total weight 0"),
+        (auc_interval, {"scale": "log"}, "scale: 'log', expected 'logit' or 'identity'"),
+        (partial_auc, {"fpr": (0.2, 0.2)}, "fpr: .* expected two rates with 0 <= low < high <= 1"),
+        (partial_auc, {"fpr": (-0.1, 0.2)}, "fpr: .* expected two rates"),
+        (partial_auc, {"fpr": (0.5, 1.1)}, "fpr: .* expected two rates"),
+    ],
+)
+def test_options_out_of_range_are_named(measure, options, message):
+    with pytest.raises(InputError, match=message):
+        measure([0, 0, 1, 1], [0.1, 0.4, 0.3, 0.8], **options)

@@ -107,3 +107,13 @@ def test_what_tells_nothing_of_ranks_is_refused(changed, message):
 def test_lists_that_cannot_be_are_not_simulated(wrong):
     with pytest.raises(InputError, match="expected at most"):
         simulate_lists(**wrong)
+
+
+def test_of_one_item_the_shares_of_choices_say_it_all():
+    """So uneven that whole steps of Newton's method go up."""
+    shown, wanted = np.array([154, 388, 7]), np.array([1, 16, 1])
+    rank = np.repeat([1, 2, 3], shown)
+    chosen = np.concatenate([np.arange(n) < k for n, k in zip(shown, wanted, strict=True)])
+    rates = wanted / shown
+    found = examination(np.zeros(len(rank), int), rank, chosen)
+    np.testing.assert_allclose(found, rates / rates.max(), rtol=1e-5)

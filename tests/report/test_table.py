@@ -44,6 +44,12 @@ def test_markdown_keeps_a_pipe_inside_its_cell():
     )
 
 
+def test_truth_is_shown_in_words():
+    table = Table("", {"a": ""}, [[True], [False], [[True, 2]], [None]])
+    assert [cell for (cell,) in table.cells()] == ["yes", "no", "yes, 2", "—"]
+    assert table.is_text() == [True]
+
+
 def test_words_stand_left_and_numbers_right():
     assert TABLE.is_text() == [True, False, False]
     assert Table("", {"a": "", "b": ".1f"}, [["< 3", None], ["−2", 1.0]]).is_text() == [False] * 2

@@ -6,7 +6,9 @@ import pytest
 
 from telic.errors import InputError
 from telic.simulate.hospital import Difficulty, simulate_hospital
+from telic.simulate.hospital_families import simulate_family
 from telic.simulate.hospital_practices import CORE_SIZES, HIDDEN_SIZES
+from telic.simulate.hospital_teams_and_snooping import simulate_teams
 from telic.specialty.log.log_files import read_log
 
 
@@ -72,3 +74,13 @@ def test_without_focus_nobody_specialises(tmp_path):
 def test_scale_is_checked(tmp_path):
     with pytest.raises(InputError, match="scale is 2"):
         simulate_hospital(tmp_path / "log", scale=2)
+
+
+def test_a_hospital_that_nobody_knows_is_refused():
+    for make, change, message in (
+        (simulate_family, {"family": "clinics"}, "family is 'clinics', expected one of panels"),
+        (simulate_family, {"control": "still"}, "control is 'still', expected one of none"),
+        (simulate_teams, {"snooping": "much"}, "snooping is 'much', expected one of planted"),
+    ):
+        with pytest.raises(InputError, match=message):
+            make(**{"family": "wards", "seed": 0, **change})

@@ -115,3 +115,17 @@ def test_what_cannot_be_simulated_is_refused():
     ]:
         with pytest.raises(InputError, match=message):
             microblog(**options)
+    for growth in (-0.1, 1.0):
+        with pytest.raises(InputError, match=f"growth is {growth}, expected at least 0 and less"):
+            earlier_snapshot(None, [], growth=growth)
+
+
+def test_links_may_all_be_of_one_strength():
+    options = {"users": 300, "communities": [Community(0.3, 40)], "seed": 1}
+    for equal, most in ((False, 2), (True, 1)):
+        network, _ = microblog(**options, equal_strengths=equal)
+        held = [links.strength for name, links in network.links.items() if name != "follow"]
+        strengths = np.concatenate(held)
+        assert strengths.min() == 1
+        assert (strengths.max() == 1) == equal
+        assert strengths.max() >= most

@@ -9,9 +9,12 @@ from telic.simulate import (
     affinity_of_pairs,
     made_up_affinity,
     phone_marginals,
+    query_app_affinity,
     simulate_phones,
     simulate_typists,
 )
+from telic.simulate.phones import _Devices
+from telic.simulate.query_app_affinity import example_phones
 
 PLACES = Catalogue(
     [f"{a} {b}" for a in ("north", "south", "new") for b in ("town", "port", "bay", "hill")],
@@ -83,3 +86,32 @@ def test_real_pairs_become_an_affinity(tmp_path):
 def test_a_strength_out_of_range_is_refused():
     with pytest.raises(InputError, match=r"strength is 1\.5"):
         simulate_phones(PLACES, strength=1.5)
+
+
+def test_a_phone_without_an_app_that_causes_queries_has_a_cause_all_the_same():
+    devices = _Devices(made_up_affinity(PLACES, apps=5), 3, np.random.default_rng(0))
+    devices.causing[:] = False
+    nothing = np.empty(0, np.int64), np.empty(0)
+    for user in range(3):
+        assert devices.cause(user, nothing, np.random.default_rng(0)) == devices.owned[user][0]
+
+
+def test_no_apps_are_refused_and_the_examples_tools_cause_nothing():
+    with pytest.raises(InputError, match="apps is 0, expected at least 1"):
+        made_up_affinity(PLACES, apps=0)
+    catalogue, affinity = example_phones()
+    assert len(catalogue.phrases) == len(set(catalogue.phrases)) == len(catalogue.weights)
+    size = np.diff(affinity.start)
+    assert (len(affinity.apps), size.sum()) == (len(size), len(affinity.phrase))
+    named = np.array([not name.startswith("tool ") for name in affinity.apps])
+    assert (size[named] > 0).all()
+    assert (size[~named] == 0).all()
+    assert (~named).sum() == 200
+    every = np.arange(len(size))
+    caused = affinity.caused(every, np.random.default_rng(0))
+    assert (caused[~named] == -1).all()
+    texts = {
+        app: catalogue.phrases[p] for app, p in zip(affinity.apps, caused, strict=True) if p >= 0
+    }
+    for app, phrases in query_app_affinity._EXAMPLE.items():
+        assert texts[app] in phrases

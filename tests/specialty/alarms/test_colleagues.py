@@ -88,6 +88,13 @@ def test_the_limit_explains_most_beyond_chance(accesses, chance, likelier):
     assert gain(found) >= 0
 
 
+def test_without_accesses_or_records_to_compare_nothing_is_explained():
+    some, none = np.array([1.0, 2.0]), np.empty(0)
+    for accesses, chance in ((none, some), (some, none), (none, none), (some, some)):
+        assert limit(accesses, chance) == np.inf
+    assert limit(some, np.zeros(2)) == 0.0
+
+
 def test_users_of_whom_nothing_is_known_come_first_and_colleagues_explain(log):
     hermit = log.access_user[-1]  # opens records alone, each new
     own = log.access_user == hermit

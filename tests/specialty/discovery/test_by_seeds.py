@@ -5,8 +5,9 @@ import pytest
 from scipy import sparse
 
 from telic.errors import InputError
+from telic.simulate.hospital_families import simulate_family
 from telic.specialty.discovery import by_seeds
-from telic.specialty.discovery.by_seeds import group_by_seeds, representatives
+from telic.specialty.discovery.by_seeds import group_by_seeds, links_of, representatives
 from telic.specialty.discovery.pathselclus import Clustering
 
 
@@ -106,6 +107,18 @@ def test_a_month_is_scored_by_the_clusters_profiles_of_the_year(monkeypatch):
         own = counts[[u for u in range(29) if u % 3 == k]].sum(axis=0) + 0.5
         np.testing.assert_allclose(score[:, k], counts @ np.log(own / own.sum()))
     assert found.restarts == found.sizes == []
+
+
+def test_a_view_that_the_log_has_not_is_refused():
+    log = simulate_family("wards", 0).log
+    with pytest.raises(InputError, match=r"no access_diagnoses table.* Use the general view"):
+        links_of(log, "fine")
+    with pytest.raises(InputError, match="view is 'coarse', expected 'fine' or 'general'"):
+        links_of(log, "coarse")
+    patient, diagnosis = links_of(log, "general")
+    np.testing.assert_array_equal(
+        diagnosis.toarray(), patient.toarray() @ log.patient_diagnosis().toarray()
+    )
 
 
 def test_no_seeds_is_said(monkeypatch):

@@ -3,8 +3,15 @@ import pytest
 from scipy import sparse
 
 from telic.simulate.hospital_families import simulate_family
-from telic.specialty.discovery.by_topics import CONCENTRATION, concentrated_cluster, mean_share
+from telic.specialty.discovery import by_topics
+from telic.specialty.discovery.by_topics import (
+    CONCENTRATION,
+    concentrated_cluster,
+    group_by_topics,
+    mean_share,
+)
 from telic.specialty.discovery.discover import _describe, _mean_overlap, _ordered, discover
+from telic.specialty.discovery.gibbs_lda import GibbsLDA, choose_n_topics
 from telic.specialty.discovery.result import Grouping, Specialty
 from telic.specialty.log.access_log import AccessLog
 from telic.specialty.recognition.tfidf import TopConditions
@@ -194,3 +201,33 @@ def test_topics_of_encounters_and_as_many_as_there_are_practices():
     nothing = simulate_family("referrals", 0, control="moved").log
     found = discover(nothing, method="lda", n_topics="measured", restarts=1)
     assert found.details["n_topics"] == 2  # one topic would take everybody in
+
+
+def test_topics_of_users_are_those_of_the_set_of_their_diagnoses():
+    """Without patients to average over, the noise of a share is that of all users."""
+    log = simulate_family("referrals", 0).log
+    terms = {"n_topics": 6, "restarts": 1, "seed": 3, "threads": 1, "on_step": lambda step: None}
+    found = group_by_topics(log, document="user", **terms)
+    documents = (log.user_diagnosis() > 0).astype(int)
+    model = GibbsLDA(n_topics=6, random_state=3).fit(documents)
+    share = model.transform(documents)
+    np.testing.assert_array_equal(found.cluster, concentrated_cluster(share))
+    month = log.month() == log.month().min()
+    seen = (log.user_diagnosis(month) > 0).astype(int)
+    np.testing.assert_allclose(found.by_month(month), model.transform(seen))
+    largest = group_by_topics(log, document="user", assign="argmax", **terms)
+    np.testing.assert_array_equal(largest.cluster, share.argmax(axis=1))  # all of them open records
+    assert (found.cluster < 0).any()
+
+
+def test_a_number_of_topics_is_chosen_by_the_perplexity_of_what_was_held_out(monkeypatch):
+    monkeypatch.setattr(by_topics, "TOPIC_CANDIDATES", [2, 5])
+    log, steps = simulate_family("referrals", 0).log, []
+    terms = {"document": "encounter", "restarts": 1, "seed": 0, "threads": 1}
+    found = group_by_topics(log, n_topics=None, on_step=steps.append, **terms)
+    scores = found.details["perplexity"]
+    assert list(scores) == ["2", "5"]
+    assert str(found.details["n_topics"]) == min(scores, key=scores.get)
+    assert steps[0] == "number of topics"
+    _, expected = choose_n_topics(log.diagnosis, [2, 5], seed=0)
+    assert scores == {str(k): round(value, 2) for k, value in expected.items()}

@@ -96,6 +96,7 @@ def test_json_keeps_its_contract_and_reads_back(tmp_path, hospital, found):
         (lambda one: {"users": "ann"}, "must be a list"),
         (lambda one: {"users": []}, "at least one user"),
         (lambda one: {"users": one["users"] * 2}, "a user twice"),
+        (lambda one: {"users": [*one["users"], "nobody"]}, "users that the log does not have"),
         (lambda one: {"stability": "high"}, "cannot be read"),
         (lambda one: {"diagnoses": [{"code": "a", "lift": "high"}]}, "cannot be read"),
     ],

@@ -14,6 +14,7 @@ from telic.specialty.discovery.evidence import (
     CODES_USERS,
     DECLARE_IT,
     LEVEL,
+    NAMINGS,
     Evidence,
     by_overlap,
     evidence_of,
@@ -89,6 +90,11 @@ def test_naming_by_its_definition(declared, data):
 def test_each_condition_of_naming_decides(members, others, named):
     taxonomy = np.array(members + others)
     assert over_represented(taxonomy, np.arange(len(members)))[1] == named
+
+
+@pytest.mark.parametrize("naming", NAMINGS.values())
+def test_where_no_member_declares_a_code_none_names_them(naming):
+    assert naming(np.array(["a", "a", "", ""]), np.array([2, 3])) == (None, False)
 
 
 def test_a_code_names_a_cluster_by_its_users_in_view():

