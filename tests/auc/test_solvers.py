@@ -459,8 +459,8 @@ def test_a_solver_goes_on_while_its_bound_is_not_met(monkeypatch, module):
     monkeypatch.setattr(solver, "small", lambda X: False)
     X, positive = small()
     solve = getattr(solver, module)
-    options = {"beta": 0.1, "tol": 1e-3, "max_iter": 1000, "rng": np.random.default_rng(0)}
-    found = solve(X, positive, **options)
+    options = {"beta": 1e-4, "tol": 1e-3, "max_iter": 1000, "rng": np.random.default_rng(0)}
+    found = solve(X * [1.0, 1.0, 1.0, 0.1], positive, **options)
     assert len(looks) == 3
     assert (np.diff(looks) > 0).all()
     # Each look that disappoints asks for a tenth.

@@ -126,6 +126,17 @@ def test_users_of_whom_nothing_is_known_come_first_and_colleagues_explain(log):
     assert (described["status"], described["because"]) == ("explained", COLLEAGUES)
 
 
+def test_where_everybody_is_known_colleagues_explain_and_reorder_nothing(log):
+    known = replace(log, taxonomy=np.where(np.arange(len(log.users)) % 2, "a", "b"))
+    nothing = Discovery("residuals", [], np.full(len(log.users), -1))
+    before, now = judge(known, nothing), judge(known, nothing, care=care_of(known))
+    np.testing.assert_array_equal(now.declared, before.declared)
+    alarms = now.queue()
+    np.testing.assert_array_equal(np.sort(alarms), np.sort(before.queue()))
+    first = now.queue("open")
+    assert (np.diff(now.declared[first]) >= 0).all()  # the least covered first
+
+
 def test_users_without_a_code_stand_by_what_their_colleagues_see_and_not_at_the_end(log):
     half = log.taxonomy.copy()
     half[::2] = ""

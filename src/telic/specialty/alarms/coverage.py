@@ -75,8 +75,6 @@ class Coverage:
             Without what the users themselves saw.
         user, encounter : ndarray of int
         """
-        if not len(users):
-            return np.ones(len(user))
         group = np.full(len(self.own), -1)
         group[users] = np.arange(len(users))
         # The kernel takes the user's own accesses from the profile: give them to it first.
