@@ -9,7 +9,7 @@ import pyarrow.csv
 import pytest
 
 from telic import cli
-from telic.completion.signals import SignalCompleter
+from telic.completion import Completer
 from telic.simulate.searchers import searchers
 
 
@@ -82,7 +82,10 @@ def test_a_log_becomes_a_page_json_and_a_box(telic, log, tmp_path):
     page = (tmp_path / "page.html").read_text()
     assert "What each signal is worth" in page
     assert "control: session of somebody else" in page
-    assert SignalCompleter.load(tmp_path / "box").compose().suggest("")
+    box = Completer.load(tmp_path / "box")
+    assert box.model == "signals"
+    assert box.found["files"]
+    assert box.suggest("b")
 
 
 def test_equal_seeds_give_equal_results_and_groups_can_be_left_out(telic, log):

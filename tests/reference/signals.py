@@ -78,7 +78,7 @@ class Oracle:
         return len(named) + self.counted([e for e in self.of(q) if self.s.user[e] < 0])
 
     def follows(self, p, q, shrinkage):
-        if not self.known(q):
+        if not self.known(q) or not self.known(p):
             return 0.0
         together = sum(c for first, later, c in self.pairs if (first, later) == (p, q))
         popular = self.counted(self.of(q))

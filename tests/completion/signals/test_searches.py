@@ -1,5 +1,7 @@
 """Sessions, the split and the controls."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -41,6 +43,19 @@ def test_a_session_ends_after_the_gap_and_holds_one_user():
 def test_what_comes_at_the_same_moment_is_not_before():
     rows = [(0, 0, "a"), (0, 0, "b"), (5, 0, "c"), (5, 0, "d"), (6, 0, "e")]
     assert Searches(padded(rows)).before[:5].tolist() == [-1, -1, 1, 1, 3]
+
+
+def test_users_of_one_network_do_not_pass_for_many():
+    rows = [(i, i % 4, "a") for i in range(4)] + [(10 + i, i % 4, "b") for i in range(4)]
+    log = padded(rows)
+    network = np.zeros(len(log.query), np.int32)
+    network[4:8] = [1, 2, 3, -1]
+    apart = replace(log, groups={"network": (["x", "y", "z", "w"], network)})
+    for each, opened in ((log, ["a", "b"]), (apart, ["b"])):
+        searches = Searches(each, min_users=3)
+        assert searches.index.phrases(searches.query[:8][searches.opens[:8]]) == opened
+        shuffled = searches.shuffled_times()
+        assert (shuffled.submissions.network is None) == (each is log)
 
 
 def test_submissions_that_name_nobody_have_no_session():

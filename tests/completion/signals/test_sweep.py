@@ -32,7 +32,11 @@ def test_signals_are_what_they_say(make_log, seed, shuffle):
         found = [int(q) for q in piece.candidates[t] if q >= 0]
         expected, first = oracle.pool(prefix, pool.POPULAR, pool.RECENT, pool.OWN, pool.FOLLOWING)
         assert found[: len(first)] == first
-        following = {q for p, q, _ in oracle.pairs if p in oracle.session and oracle.known(q)}
+        following = {
+            q
+            for p, q, _ in oracle.pairs
+            if p in oracle.session and oracle.known(p) and oracle.known(q)
+        }
         assert expected <= set(found) <= expected | following
         for j, q in enumerate(found):
             assert piece.known[t, j] == oracle.known(q)
@@ -46,7 +50,7 @@ def test_signals_are_what_they_say(make_log, seed, shuffle):
 
 def test_the_state_at_the_end_goes_on_where_the_walk_was(make_log):
     searches = Searches(make_log(7), min_users=2)
-    state = sweep.at_the_end(searches)
+    state = sweep.state_before(searches, int(searches.at[-1]) + 1)
     assert state.total[0] == searches.count.sum()
     assert (
         state.popular.tolist()

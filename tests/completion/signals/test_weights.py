@@ -1,8 +1,5 @@
 """Fits are certified, controls stay off, causes that are there are found, and are served."""
 
-import datetime as dt
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import scipy.optimize
@@ -12,7 +9,6 @@ from telic.completion.signals import (
     GROUPS,
     STATIC,
     Searches,
-    SignalCompleter,
     choosing_moments,
     controls,
     learn,
@@ -126,73 +122,6 @@ def test_penalties_must_be_numbers_of_known_groups(lessons):
     with pytest.raises(InputError, match="penalty of 'time' is 0"):
         lessons.fit({"time": 0})
     assert lessons.fit({}) is STATIC
-
-
-def test_the_box_ranks_as_was_tested(caused, lessons, tmp_path):
-    """As of the last submission, which the log does not hold yet when the box is fitted."""
-    log = searchers(MANY, users=120, sessions=25, nouns=80, seed=3)
-    order = np.argsort(log.at, kind="stable")
-    last = int(np.flatnonzero(caused.before >= 0)[-1])
-    shorter = replace(
-        log, **{name: getattr(log, name)[order[:last]] for name in ("query", "at", "user", "count")}
-    )
-    weights = lessons.fit(dict.fromkeys(GROUPS, 10.0))
-    box = SignalCompleter.fitted(Searches(shorter), weights)
-    box.save(tmp_path / "box")
-    from telic.completion.signals.sweep import every_prefix, session_of, walk
-
-    (moments,) = walk(caused, *every_prefix(caused, np.array([last])))
-    assert len(moments) > 3
-    ids = session_of(box.state, caused.query, caused.before[last], caused.before)[0]
-    for served in (box, SignalCompleter.load(tmp_path / "box")):
-        typing = served.compose(
-            caused.names[caused.user[last]],
-            session=caused.index.phrases(ids),
-            at=dt.datetime.fromtimestamp(caused.at[last] / 1e6, dt.UTC),
-        )
-        for t, length in enumerate(moments.length):
-            scores = weights.scores(moments)[t]
-            best = np.argsort(-scores, kind="stable")[: min(10, (scores > -np.inf).sum())]
-            prefix = caused.index.phrase(int(caused.query[last]))[:length]
-            suggestions = typing.suggest(prefix)
-            assert [s.text for s in suggestions] == caused.index.phrases(
-                moments.candidates[t, best]
-            )
-            assert [s.score for s in suggestions] == pytest.approx(scores[best])
-            for s, column in zip(suggestions, best, strict=True):
-                static = static_score(moments)[t, column]
-                assert static + sum(s.parts.values()) == pytest.approx(s.score)
-
-
-def test_nobody_is_shown_what_one_user_alone_submitted(caused, lessons):
-    weights = lessons.fit(dict.fromkeys(GROUPS, 10.0))
-    box = SignalCompleter.fitted(caused, weights)
-    alone = np.flatnonzero((box.state.popular > 0) & ~box.state.known)
-    assert len(alone) > 50
-    for q in alone[:50]:
-        text = caused.index.phrase(int(q))
-        owner = caused.names[caused.user[np.flatnonzero(caused.query == q)[0]]]
-        stranger = next(
-            name
-            for name in caused.names
-            if not ((caused.query == q) & (caused.user == caused.names.index(name))).any()
-        )
-        for prefix in (text, text[:4]):
-            shown = box.compose(stranger, session=[text]).suggest(prefix, show=50)
-            assert text not in [s.text for s in shown]
-        assert text in [s.text for s in box.compose(owner).suggest(text)]
-
-
-def test_an_explanation_names_what_moved_most(caused, lessons):
-    box = SignalCompleter.fitted(caused, lessons.fit({"session": 10.0}))
-    q = int(np.argmax(box.state.popular))
-    text = caused.index.phrase(q)
-    said = {s.text: s.line for s in box.compose(session=[text]).suggest(text[:3])}
-    assert "session:" in said[text]
-    static = SignalCompleter.fitted(caused, STATIC)
-    assert {s.line for s in static.compose(session=[text]).suggest(text[:3])} == {
-        "popularity alone"
-    }
 
 
 def test_the_bound_of_the_gap_is_one():

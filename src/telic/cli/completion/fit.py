@@ -68,6 +68,17 @@ def columns_of(given: list[str] | None) -> dict[str, str]:
     return columns
 
 
+def groups_of(given: str, option: str) -> tuple[str, ...]:
+    """Read an option that names groups of signals, by commas, or all of them."""
+    from telic.completion.signals.features import GROUPS
+
+    chosen = tuple(GROUPS) if given == "all" else tuple(given.split(","))
+    for group in chosen:
+        if group not in GROUPS:
+            raise InputError(f"{option} names {group!r}, expected some of {', '.join(GROUPS)}.")
+    return chosen
+
+
 @app.command()
 def fit(
     sources: Sources,
@@ -85,6 +96,13 @@ def fit(
         typer.Option(
             help="With a composition log: static, adaqac-unp, adaqac-batch, adaqac-online (the "
             "default), appaware or appaware-adaqac."
+        ),
+    ] = None,
+    signals: Annotated[
+        str | None,
+        typer.Option(
+            help="With query logs: rank by groups of signals, all or some of popularity, time, "
+            "personal, session and match, by commas; each keeps a gate."
         ),
     ] = None,
     protocol: Annotated[str, typer.Option(help="careful, bounded or paper.")] = "careful",
@@ -128,6 +146,7 @@ def fit(
                 executor=job.executor if job else None,
                 work=job.work if job else None,
                 skip_bad=skip_bad_partitions,
+                signals=groups_of(signals, "--signals") if signals else None,
             )
         completer = edited(completer, deny, synonyms)
         completer.save(out)

@@ -1,15 +1,15 @@
 """`telic completion signals`: what sessions, time and people are worth on one's own query log."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from telic.cli.completion.fit import Column, columns_of
+from telic.cli.completion.fit import Column, columns_of, groups_of
 from telic.cli.completion.options import Json, MinUsers, Seed, app
 from telic.cli.console import Overwrite, print_json, show
 from telic.cli.progress import console, steps
-from telic.errors import InputError
 
 
 @app.command()
@@ -25,12 +25,12 @@ def signals(
         Path | None, typer.Option(help="Also write the page: HTML, or Markdown for .md.")
     ] = None,
     model: Annotated[
-        Path | None, typer.Option(help="Also write the fitted completer, a model folder.")
+        Path | None, typer.Option(help="Also write the search box, a model folder to serve.")
     ] = None,
     column: Column = None,
     groups: Annotated[
-        str, typer.Option(help="Groups of signals to try, by commas.")
-    ] = "popularity,time,personal,session,match",
+        str, typer.Option(help="Groups of signals to try: all, or some by commas.")
+    ] = "all",
     session_gap: Annotated[
         float, typer.Option(help="Minutes without a search that end a session.", min=0.1)
     ] = 30.0,
@@ -50,17 +50,15 @@ def signals(
     Only the log is needed. telic learns from half of the users and tests on the other half, later
     in time. Two controls, in which there is nothing to find, show what the measure itself makes up.
     """
-    from telic.completion.fit.sources import joined_logs, read_sources
-    from telic.completion.signals import Searches, SignalCompleter, controls, measured, models_of
+    from telic.completion.fit.from_files import query_logs_of, searches_found, with_words
+    from telic.completion.fit.from_searches import completer_of_searches
+    from telic.completion.fit.sources import read_sources
+    from telic.completion.signals import Searches, controls, measured, models_of
     from telic.completion.signals.evaluation import ALL
-    from telic.completion.signals.features import GROUPS
     from telic.completion.signals.report import Findings
     from telic.data import check_output
 
-    chosen = tuple(groups.split(","))
-    for group in chosen:
-        if group not in GROUPS:
-            raise InputError(f"--groups names {group!r}, expected some of {', '.join(GROUPS)}.")
+    chosen = groups_of(groups, "--groups")
     for out in filter(None, (report, model)):
         check_output(out, reads=log, overwrite=overwrite)
     with steps("signals") as progress:
@@ -68,14 +66,8 @@ def signals(
         read = read_sources(
             log, columns=columns_of(column), on_bad_row="skip" if skip_bad_rows else "raise"
         )
-        if read.compositions or read.listed or not read.logs:
-            raise InputError(
-                f"{', '.join(map(str, log))}: expected query logs, with a time in each row; a list "
-                "has none, and for a composition log there is `telic completion evaluate`. Name "
-                "the column of times with --column at=NAME."
-            )
         searches = Searches(
-            joined_logs(read.logs), session_gap=session_gap, min_users=min_users, seed=seed
+            query_logs_of(read, log), session_gap=session_gap, min_users=min_users, seed=seed
         )
         models = models_of(searches, chosen, progress=progress)
         progress("testing")
@@ -84,7 +76,8 @@ def signals(
         findings = Findings.of(searches, models, found, controlled)
         if model:
             progress("the completer")
-            SignalCompleter.fitted(searches, models[ALL]).save(model)
+            box = with_words(completer_of_searches(searches, models[ALL]))
+            replace(box, found=searches_found(read, searches)).save(model)
     for one in read.logs:
         for reason, count in one.skipped.items():
             console.print(f"skipped {count} rows: {reason}", soft_wrap=True)

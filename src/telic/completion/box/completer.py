@@ -22,12 +22,22 @@ from telic.completion.learning.do_no_harm import Gate
 from telic.completion.learning.feedback import FEATURES
 from telic.completion.learning.phone_ranker import Phone, PhoneRanker
 from telic.completion.learning.relevance import Relevance
+from telic.completion.signals.ranker import SignalRanker
 from telic.data import load_model, save_model
 from telic.errors import InputError, ModelError
 
 KIND = "completer"
-SERVED = ("static", "adaqac-unp", "adaqac-batch", "adaqac-online", "appaware", "appaware-adaqac")
-"""Models that a completer can serve."""
+OF_COMPOSITIONS = (
+    "static",
+    "adaqac-unp",
+    "adaqac-batch",
+    "adaqac-online",
+    "appaware",
+    "appaware-adaqac",
+)
+"""Models of a composition log that a completer can serve."""
+SIGNALS = "signals"
+"""The model of a query log: see `telic.completion.signals`."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,7 @@ class Completer:
     gate : Gate
         Where feedback may re-rank; what it says of users is read from `UserState.reranks`.
     model : str
-        One of `SERVED`. "adaqac-online" learns from each submission.
+        `SIGNALS`, or one of `OF_COMPOSITIONS`. "adaqac-online" learns from each submission.
     n : int
         Candidates that are re-ranked.
     step_size : float
@@ -60,6 +70,8 @@ class Completer:
         Whether the log it was fitted on came from simulated people.
     phones : PhoneRanker, optional
         What installed and opened apps add; with "appaware" and "appaware-adaqac".
+    signals : SignalRanker, optional
+        Groups of signals and the candidates that they rank, with "signals".
     schedule, l2, keep_unlisted
         With `step_size`, how "adaqac-online" learns: see `OnlineRule`.
     do_no_harm : bool
@@ -105,11 +117,35 @@ class Completer:
     contexts: Contexts | None = None
     deny: DenyList | None = None
     synonyms: Synonyms | None = None
+    signals: SignalRanker | None = None
     found: dict[str, Any] = field(default_factory=dict)
     live: Live = field(init=False, compare=False, repr=False)
+    _changed: tuple[tuple[int, int], SignalRanker] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "live", Live(self.index, self.unit or 1.0, self.deny))
+        object.__setattr__(self, "_changed", ((0, 0), self.signals))
+
+    def ranker(self) -> SignalRanker:
+        """Return the signals over the catalogue as it is now."""
+        if self.signals is None:
+            raise ValueError("the model has no signals")
+        version = self.live.version, len(self.live.gone)
+        if self._changed[0] != version:
+            object.__setattr__(self, "_changed", (version, self.live.applied(self.signals)))
+        return self._changed[1]
+
+    @property
+    def feeds_back(self) -> bool:
+        """Whether the lists that were shown tell something."""
+        return self.signals is None
+
+    @property
+    def personal(self) -> bool:
+        """Whether a user's own queries are suggested that nobody else is shown."""
+        if self.signals is not None:
+            return self.signals.weights.personal
+        return bool(self.relevance.factors[1] > 0)
 
     @property
     def rule(self) -> OnlineRule:
@@ -125,6 +161,8 @@ class Completer:
             known,
             weights=known.weights.copy(),
             history=dict(known.history),
+            last=dict(known.last),
+            session=list(known.session),
             check=replace(known.check),
         )
 
@@ -150,7 +188,10 @@ class Completer:
         return str(self.found.get("trained on", "a log of real searches"))
 
     def order_summary(self) -> str:
-        """Say in a few words where feedback moves suggestions."""
+        """Say in a few words where feedback, or what signals, move suggestions."""
+        if self.signals is not None:
+            on = ", ".join(self.signals.weights.penalties)
+            return f"signals of {on}" if on else "static order kept everywhere: no signal helps"
         if self.model == "static":
             return "the static order everywhere: the model has no feedback"
         return self.gate.summary()
@@ -168,6 +209,7 @@ class Completer:
         where: Mapping[str, str] | None = None,
         boost: Mapping[str, Mapping[str, float]] | None = None,
         keep_static: bool = False,
+        at: int | None = None,
     ) -> Composition:
         """Begin a composition.
 
@@ -182,6 +224,8 @@ class Completer:
             Context → value → factor by which its phrases count as more popular.
         keep_static : bool
             Show the static order, as the control of a trial; the composition teaches all the same.
+        at : int, optional
+            When it begins, in microseconds since 1970, which signals look at; by default now.
 
         Raises
         ------
@@ -194,9 +238,9 @@ class Completer:
                     f"filter {next(iter({**(where or {}), **(boost or {})}))!r}: the phrases of "
                     "this model have no contexts. Fit it on a list that has such a column."
                 )
-            return Composition(self, user, phone, keep_static=keep_static)
+            return Composition(self, user, phone, keep_static=keep_static, at=at)
         through = Filter(self.index, self.contexts, where, boost, unit=self.unit)
-        return Composition(self, user, phone, through, keep_static=keep_static)
+        return Composition(self, user, phone, through, keep_static=keep_static, at=at)
 
     def suggest(
         self,
@@ -220,6 +264,8 @@ class Completer:
             user.updates += 1
         if lesson.gains is not None:
             user.check.observe(*lesson.gains)
+        if self.signals is not None:
+            user.submitted(lesson.query, lesson.at, session_gap=self.signals.session_gap)
         user.history[lesson.query] = user.history.get(lesson.query, 0.0) + 1.0
         user.previous = lesson.query
         return learned
@@ -241,6 +287,7 @@ class Completer:
             "anywhere": self.gate.anywhere,
             "features": FEATURES,
             "phones": self.phones.meta() if self.phones else None,
+            "signals": self.signals.meta() if self.signals else None,
             "schedule": self.schedule,
             "l2": self.l2,
             "keep_unlisted": self.keep_unlisted,
@@ -265,6 +312,8 @@ class Completer:
         if self.phones:
             arrays |= self.phones.arrays()
         mapped = self.index.arrays()
+        if self.signals:
+            mapped |= self.signals.arrays()
         if self.records:
             mapped |= self.records.arrays()
         if self.words:
@@ -321,6 +370,7 @@ class Completer:
             Contexts.stored(meta.get("contexts"), arrays),
             DenyList(tuple(deny)) if deny else None,
             Synonyms(tuple(map(tuple, synonyms))) if synonyms else None,
+            SignalRanker.stored(meta["signals"], arrays) if meta.get("signals") else None,
             meta.get("found", {}),
         )
         completer.live.gone |= set(meta.get("denied", []))
@@ -335,6 +385,8 @@ class Completer:
                 user,
                 history={q: c for q, c in user.history.items() if not deny.denies(q)},
                 previous=next(iter(kept([user.previous] if user.previous else [], deny)), None),
+                last={q: at for q, at in user.last.items() if not deny.denies(q)},
+                session=kept(user.session, deny),
             )
             for name, user in self.users.items()
         }
@@ -362,7 +414,7 @@ class Completer:
 
 
 def served(model: str) -> str:
-    """Return `model` if it can be served, else raise InputError."""
-    if model not in SERVED:
-        raise InputError(f"model is {model!r}, expected one of {', '.join(SERVED)}.")
+    """Return `model` if one of a composition log can be served, else raise InputError."""
+    if model not in OF_COMPOSITIONS:
+        raise InputError(f"model is {model!r}, expected one of {', '.join(OF_COMPOSITIONS)}.")
     return model

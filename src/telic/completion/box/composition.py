@@ -4,6 +4,7 @@ A keystroke is ids and arrays until its list is returned; texts are made for wha
 reasons for who asks.
 """
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ import numpy as np
 
 from telic.completion.box.own_queries import OTHERS, OwnQueries, OwnQuery, own_relevance
 from telic.completion.box.suggestion import Keystroke, Listed, Suggestion
+from telic.completion.box.user_signals import UserSignals
 from telic.completion.box.word_and_typo_matches import beyond, typed_words
 from telic.completion.engine.filters import Filter
 from telic.completion.engine.folding import checked_form, encoded_prefix, fold
@@ -43,6 +45,8 @@ class Lesson:
     """What `RunningCheck.observe` takes, or None if it sees nothing."""
     denied: bool = False
     """Whether the query is on the deny list: then it teaches nothing."""
+    at: int = 0
+    """When it was submitted, in microseconds since 1970; 0 where no signal looks at it."""
 
 
 class Composition:
@@ -66,6 +70,7 @@ class Composition:
         through: Filter | None = None,
         *,
         keep_static: bool = False,
+        at: int | None = None,
     ) -> None:
         self._filter, self._keep_static = through, keep_static
         self.completer = completer
@@ -85,6 +90,9 @@ class Composition:
         self._shown: tuple[bytes, list[int], float] | None = None
         self._last: Keystroke | None = None
         self._gains = Gains(completer.n)
+        self._now = time.time_ns() // 1000 if at is None else at
+        self._first_at: float | None = None
+        self._user_signals: UserSignals | None = None
 
     def suggest(self, prefix: str, *, at: float, show: int = 10) -> list[Suggestion]:
         """Return what to show for a prefix, best first.
@@ -103,47 +111,69 @@ class Composition:
 
     def listed(self, prefix: str, *, at: float, show: int = 10) -> Listed:
         """Do as `suggest`, without making texts and reasons that perhaps nobody asks for."""
-        self._observe(at)
+        if self.completer.feeds_back:
+            self._observe(at)
         completer, user = self.completer, self.user
         typed = encoded_prefix(prefix)
-        numbers, relevance = self._candidates(prefix, typed)
+        told = signals = None
+        if completer.signals is None:
+            numbers, relevance = self._candidates(prefix, typed)
+        else:
+            numbers, relevance, told, signals = self._signals(at).candidates(typed)
         may_rerank = (
             completer.model != "static" and user.reranks and completer.gate.open_at(len(prefix))
         )
         served = not self._keep_static and (not completer.do_no_harm or user.check.open)
         phone = self._phone if may_rerank and completer.phones is not None else None
-        features, columns, parts, feedback = self._feedback.weighed(
-            numbers, relevance, completer.design, user.weights if may_rerank else None
-        )
-        order, apps = list(range(len(numbers))), None
+        features = columns = parts = feedback = apps = None
+        if completer.feeds_back:
+            features, columns, parts, feedback = self._feedback.weighed(
+                numbers, relevance, completer.design, user.weights if may_rerank else None
+            )
+        order = list(range(len(numbers)))
         if may_rerank:
-            scores = relevance + feedback
+            scores = relevance if feedback is None else relevance + feedback
             if completer.phones is not None and phone is not None:
                 apps = completer.phones.added(completer.catalogued(numbers), phone)
                 scores = relevance + (feedback + apps)
+            if signals is not None:
+                scores = scores + signals
             # Of equal ones, the more relevant first.
             order = sorted(order, key=scores.tolist().__getitem__, reverse=True)
         ids = numbers.tolist()
-        self._gains.add(numbers, order, served=served)
+        if completer.do_no_harm:
+            self._gains.add(numbers, order, served=served)
         if not served:
-            order, feedback, apps = list(range(len(ids))), None, None
+            # The static order knows no query that one user alone submitted.
+            order = [i for i, number in enumerate(ids) if told is None or number < OTHERS]
+            feedback, apps, signals = None, None, None
         last = self._last = Keystroke(
-            completer, numbers, relevance, features, columns, parts, phone, served
+            completer, numbers, relevance, features, columns, parts, phone, served, told
         )
         rows = order[:show]
         shown = [ids[i] for i in rows]
         self._shown = typed, shown, at
-        listed = Listed(shown, rows, relevance, feedback, apps, last, self._texts)
+        listed = Listed(shown, rows, relevance, feedback, apps, last, self._texts, signals)
         if completer.words is not None and len(rows) < show and typed:
             self._add_beyond(prefix, typed, listed, show - len(rows))
         return listed
+
+    def _signals(self, at: float) -> UserSignals:
+        """Return what the signals look at of the user: once, unless the catalogue changes."""
+        if self._first_at is None:
+            self._first_at = at
+        known = self._user_signals
+        if known is None or known.ranker is not self.completer.ranker():
+            known = UserSignals.of(self.completer, self.user, self._own, self._now)
+            self._user_signals = known
+        return known
 
     def _add_beyond(self, prefix: str, typed: bytes, listed: Listed, wanted: int) -> None:
         """Fill the list with phrases that have the typed words elsewhere, or mistyped."""
         there, tokens = len(listed.keystroke.numbers), typed_words(prefix)
         own = [
             (each.number, each.relevance)
-            for each in self._own.having(tokens)
+            for each in (self._own.having(tokens) if self.completer.personal else [])
             if not each.folded.startswith(typed)
         ]
         live, mine = self.completer.live, {number for number, _ in own}
@@ -197,11 +227,14 @@ class Composition:
         if deny is not None and deny.denies(query):
             return Lesson(query, denied=True)
         last, number, gains = self._last, self._number(query), None
+        if self.completer.signals is not None:
+            seconds = self._shown[2] - self._first_at if self._shown and self._first_at else 0.0
+            return Lesson(query, at=self._now + round(1e6 * seconds))
         if last is None:
             return Lesson(query)
         if self.completer.do_no_harm:
             gains = self._gains.mean(number)
-        if self.completer.model != "adaqac-online":
+        if self.completer.model != "adaqac-online" or last.columns is None:
             return Lesson(query, gains=gains)
         columns, relevance = last.columns, last.relevance
         chosen = np.flatnonzero(last.numbers == number)
@@ -222,7 +255,8 @@ class Composition:
         """
         completer = self.completer
         alike = completer.index.alike(text) if completer.merged else []
-        return next((completer.index.phrase(id) for id in alike if self._passes(id)), text)
+        own = self._own.alike(text) if completer.merged else text
+        return next((completer.index.phrase(id) for id in alike if self._passes(id)), own)
 
     def _observe(self, at: float) -> None:
         if self._shown is None:

@@ -11,15 +11,22 @@ import numpy as np
 
 from telic.completion.box.word_and_typo_matches import OwnWords
 from telic.completion.engine.filters import NO_VALUE
-from telic.completion.engine.folding import checked_form
+from telic.completion.engine.folding import checked_form, fold
 from telic.completion.engine.prefix_index import PrefixIndex
 from telic.completion.engine.word_index import WordIndex
+from telic.completion.signals.counts import Beyond
+from telic.completion.signals.overlap import texts_of_forms
+from telic.completion.signals.ranker import SignalRanker
 from telic.data.contracts import MAX_COUNT
 from telic.errors import InputError
 
 if TYPE_CHECKING:
     from telic.completion.box.completer import Completer
     from telic.completion.engine.rules import DenyList
+
+
+LEAST = 1e-9
+"""What the signals take a popularity of 0 for: they suggest nothing that nobody ever submitted."""
 
 
 @dataclass
@@ -172,6 +179,15 @@ class Live:
             [id for id in ids.tolist() if id not in self.gone and id not in self.weights], np.int64
         )
 
+    def applied(self, ranker: SignalRanker) -> SignalRanker:
+        """Return the ranker of signals over the index as it is now."""
+        with self._lock:
+            n = len(self.index)
+            count = {i: max(np.expm1(w / self.unit), LEAST) for i, w in self.weights.items()}
+            added = np.array([count.pop(n + i, 0.0) for i in range(len(self._texts))])
+            forms = [fold(text).encode() for text in self._texts]
+            return ranker.changed(self.gone, count, Beyond(texts_of_forms(forms), added))
+
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON; `restore` reads it back."""
         with self._lock:
@@ -232,10 +248,10 @@ def compacted(completer: "Completer") -> "Completer":
     Raises
     ------
     InputError
-        If it has phones: their weights are by phrase, and must be fitted again.
+        If it has phones or signals: what these know is by phrase, and must be fitted again.
     """
-    if completer.phones is not None:
-        raise InputError("a model with phones cannot be compacted. Fit it again.")
+    if completer.phones is not None or completer.signals is not None:
+        raise InputError("a model with phones or signals cannot be compacted. Fit it again.")
     index, live = completer.index, completer.live
     old = [id for id in range(len(index)) if id not in live.gone]
     added = [n for _, n in live.changed(b"") if n >= len(index)]

@@ -9,12 +9,14 @@ import numpy as np
 
 from telic.completion.box.word_and_typo_matches import OwnWords
 from telic.completion.engine.filters import Filter
+from telic.completion.engine.folding import encoded_prefix
 from telic.completion.engine.prefix_index import Place
+from telic.completion.signals.counts import Beyond, Own
+from telic.completion.signals.ranker import SignalRanker
 
 if TYPE_CHECKING:
     from telic.completion.box.completer import Completer
     from telic.completion.box.user_state import UserState
-
 
 OTHERS = 1 << 30
 """From here on numbers are of texts that only a user, or a composition, knows."""
@@ -33,7 +35,7 @@ class OwnQuery(NamedTuple):
 
 @dataclass(slots=True)
 class OwnQueries:
-    """A user's own queries, if the relevance counts them."""
+    """A user's own queries, if the relevance or signals count them."""
 
     each: list[OwnQuery]
     """By folded form."""
@@ -44,13 +46,14 @@ class OwnQueries:
     other_texts: list[str]
     """Their texts, in that order."""
     _words: OwnWords | None = field(default=None, repr=False)
+    _table: tuple[SignalRanker, Own, Beyond] | None = field(default=None, repr=False)
 
     @classmethod
     def of(
         cls, completer: "Completer", user: "UserState", through: Filter | None = None
     ) -> "OwnQueries":
         """Look up and score the queries of a user's history, those that pass a filter."""
-        if completer.relevance.factors[1] <= 0:
+        if completer.relevance.factors[1] <= 0 and completer.signals is None:
             return cls([], [], {}, [])
         known, history = user.places(completer.index), user.history
         others: dict[str, int] = {}
@@ -83,6 +86,13 @@ class OwnQueries:
             last += 1
         return self.each[first:last]
 
+    def alike(self, text: str) -> str:
+        """Return the spelling of the own query that folds as a text does; the text if none does."""
+        form = encoded_prefix(text) if self.each else b""
+        first = bisect_left(self.forms, form)
+        found = first < len(self.forms) and self.forms[first] == form
+        return self.each[first].order[3] if found else text
+
     def having(self, tokens: list[str]) -> list[OwnQuery]:
         """Return those that have a word that begins with each token."""
         if not self.each:
@@ -90,6 +100,23 @@ class OwnQueries:
         if self._words is None:
             self._words = OwnWords(self.forms)
         return [self.each[place] for place in self._words.matching(tokens)]
+
+    def table(self, ranker: SignalRanker, user: "UserState") -> tuple[Own, Beyond]:
+        """Return them as signals take them: numbered without a gap, beyond the catalogue too.
+
+        After the catalogue's phrases come those added since, then those that only the user knows.
+        """
+        if self._table is None or self._table[0] is not ranker:
+            number = np.array([each.number for each in self.each], np.int32)
+            number[number >= OTHERS] -= OTHERS - len(ranker)
+            order = np.argsort(number, kind="stable")
+            texts = [each.order[3] for each in self.each]
+            count = np.array([user.history[text] for text in texts], float)
+            last = np.array([user.last.get(text, 0) for text in texts], np.int64)
+            forms = {each.number: each.folded for each in self.each}
+            beyond = ranker.beyond([forms[OTHERS + i] for i in range(len(self.others))])
+            self._table = ranker, Own(number[order], count[order], last[order]), beyond
+        return self._table[1:]
 
 
 def own_relevance(

@@ -8,6 +8,7 @@ import numpy as np
 
 from telic.completion.learning.feedback import FEATURES
 from telic.completion.learning.phone_ranker import Phone
+from telic.completion.signals.ranker import in_words
 
 if TYPE_CHECKING:
     from telic.completion.box.completer import Completer
@@ -23,6 +24,10 @@ class Explanation:
     """What was fed back on it so far in this composition: feature → value, 0 left out."""
     apps: dict[str, float]
     """Parts of `Suggestion.apps`: app → its share, largest first."""
+    signals: dict[str, float] = field(default_factory=dict)
+    """Parts of `Suggestion.signals`: group → its share, of the groups that are on."""
+    line: str = ""
+    """The signals that move it most, in words; empty where the model has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,8 @@ class Suggestion:
     """What the phone's apps add to the relevance."""
     _number: int = field(compare=False, repr=False)
     _keystroke: "Keystroke" = field(compare=False, repr=False)
+    signals: float = 0.0
+    """What the signals add: see `telic.completion.signals`."""
 
     @property
     def id(self) -> str | None:
@@ -65,14 +72,17 @@ class Keystroke:
     completer: "Completer"
     numbers: np.ndarray
     relevance: np.ndarray
-    features: np.ndarray
-    columns: np.ndarray
+    features: np.ndarray | None
+    """What was fed back; None where that tells nothing."""
+    columns: np.ndarray | None
     parts: np.ndarray | None
     """Columns times weights: what each column adds to each candidate, if feedback may."""
     phone: Phone | None
     """The phone whose apps count, if any do."""
     served: bool
     """Whether the model's order was shown."""
+    told: np.ndarray | None = None
+    """What each signal adds to each candidate, if any does."""
 
     def explain(self, i: int) -> Explanation:
         """Take a candidate's score to pieces."""
@@ -83,7 +93,11 @@ class Keystroke:
             apps = ranker.reasons(self.completer.catalogued(self.numbers[i : i + 1])[0], self.phone)
         parts = _named(self.parts[i]) if self.served and self.parts is not None else {}
         reasons = dict(sorted(parts.items(), key=lambda part: -abs(part[1])))
-        return Explanation(reasons, _named(self.features[i]), apps)
+        signals, line = {}, ""
+        if self.served and self.told is not None:
+            signals, line = self.completer.ranker().by_group(self.told[i]), in_words(self.told[i])
+        observed = {} if self.features is None else _named(self.features[i])
+        return Explanation(reasons, observed, apps, signals, line)
 
 
 @dataclass(slots=True)
@@ -101,6 +115,8 @@ class Listed:
     keystroke: Keystroke
     texts_of: Callable[[list[int]], list[str]]
     """Gives the texts of numbers."""
+    signals: np.ndarray | None = None
+    """None where they add nothing."""
     beyond: list[float] = field(default_factory=list)
     """Scores of those shown that do not start with the prefix; they come last."""
 
@@ -111,15 +127,17 @@ class Listed:
     def suggestions(self) -> list[Suggestion]:
         """Return what is shown, with what put it where it is."""
         there = len(self.keystroke.numbers)
-        base, fed_back, apps = (
+        base, fed_back, apps, signals = (
             [0.0] * there if column is None else column.tolist()
-            for column in (self.relevance, self.feedback, self.apps)
+            for column in (self.relevance, self.feedback, self.apps, self.signals)
         )
         parts = [(base[i], fed_back[i], i + 1, apps[i]) for i in self.rows]
         parts += [(score, 0.0, there + i, 0.0) for i, score in enumerate(self.beyond, 1)]
+        told = [signals[i] for i in self.rows] + [0.0] * len(self.beyond)
+        each = zip(self.texts(), self.numbers, parts, told, strict=True)
         return [
-            Suggestion(text, *part, number, self.keystroke)
-            for text, number, part in zip(self.texts(), self.numbers, parts, strict=True)
+            Suggestion(text, *part, number, self.keystroke, added)
+            for text, number, part, added in each
         ]
 
 

@@ -1,7 +1,7 @@
 """What a completer remembers of one user: weights, own queries, and whether re-ranking helps."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -10,6 +10,8 @@ from telic.completion.box.own_queries import OwnQueries
 from telic.completion.engine.prefix_index import Place, PrefixIndex
 from telic.completion.learning.do_no_harm import RunningCheck
 from telic.completion.learning.relevance import Relevance
+from telic.completion.signals.counts import CONTEXT
+from telic.completion.signals.searches import MINUTE
 
 if TYPE_CHECKING:
     from telic.completion.box.completer import Completer
@@ -26,6 +28,10 @@ class UserState:
     """Own submissions: query → count."""
     previous: str | None = None
     """The query submitted last."""
+    last: dict[str, int] = field(default_factory=dict)
+    """When each own query was submitted last, microseconds since 1970; signals look at it."""
+    session: list[str] = field(default_factory=list)
+    """The queries of the session that was last, the latest first; for signals, too."""
     reranks: bool = True
     """False where validation showed that feedback does not help this user."""
     check: RunningCheck = field(default_factory=RunningCheck)
@@ -66,8 +72,16 @@ class UserState:
 
     def become(self, other: "UserState") -> None:
         """Take over another state in place: compositions that are open go on with it."""
-        for name in ("weights", "updates", "history", "previous", "reranks", "check"):
-            setattr(self, name, getattr(other, name))
+        for name in fields(self):
+            if not name.name.startswith("_"):
+                setattr(self, name.name, getattr(other, name.name))
+
+    def submitted(self, query: str, at: int, *, session_gap: float) -> None:
+        """Note when a query was submitted, and in which session: `session_gap` is in minutes."""
+        before = self.last.get(self.session[0], 0) if self.session else 0
+        kept = self.session if at - before <= session_gap * MINUTE else []
+        self.session = [query, *kept][:CONTEXT]
+        self.last[query] = max(at, self.last.get(query, 0))
 
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON; `from_json` reads it back."""
@@ -76,6 +90,8 @@ class UserState:
             "updates": self.updates,
             "history": dict(self.history),
             "previous": self.previous,
+            "last": dict(self.last),
+            "session": list(self.session),
             "reranks": self.reranks,
             "check": asdict(self.check),
         }

@@ -58,12 +58,15 @@ def walk(
         name = log.users[log.user[c]]
         if name not in users:
             users[name] = completer.user(name)
+        first, end = int(log.keystroke_start[c]), int(log.keystroke_start[c + 1])
         typing = completer.compose(
-            users[name], _phone(completer, log, c), where=_where(completer, log, c)
+            users[name],
+            _phone(completer, log, c),
+            where=_where(completer, log, c),
+            at=int(log.at[first]),
         )
         query = log.phrases[log.query[c]]
         wanted = typing.known_as(query)
-        first, end = int(log.keystroke_start[c]), int(log.keystroke_start[c + 1])
         for k in range(first, end):
             at = (int(log.at[k]) - int(log.at[first])) / 1e6
             texts = typing.listed(log.prefixes[log.prefix[k]], at=at, show=show).texts()

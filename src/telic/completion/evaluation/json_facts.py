@@ -12,6 +12,9 @@ from telic.completion.learning.dwell_times import dwell_histograms, not_submitte
 from telic.completion.learning.feedback import FEATURES
 from telic.completion.learning.replayed_log import Replay
 from telic.completion.learning.saturation import limits
+from telic.completion.signals.features import FEATURES as FEATURES_OF_GROUPS
+from telic.completion.signals.features import GROUP_OF, GROUPS
+from telic.completion.signals.ranker import SignalRanker
 
 
 def findings(results: Sequence[Result]) -> dict[str, list[Any]]:
@@ -91,7 +94,9 @@ def model_facts(completer: Completer) -> dict[str, Any]:
         "trained on simulated people": completer.simulated,
         "order": completer.order_summary(),
     }
-    if completer.model != "static":
+    if completer.signals:
+        facts |= signal_facts(completer.signals)
+    elif completer.model != "static":
         names = (*FEATURES, "Relevance")
         facts |= {
             "running check": completer.check_summary(),
@@ -109,3 +114,25 @@ def model_facts(completer: Completer) -> dict[str, Any]:
             "fit (objective is at most gap above its optimum)": completer.phones.fit,
         }
     return facts
+
+
+def signal_facts(ranker: SignalRanker) -> dict[str, Any]:
+    """Return what a fit of signals found: of each group its gate, its penalty and its weights."""
+    fit = ranker.weights
+    groups = {
+        group: {
+            "gate": fit.gates.get(group, "on" if group in fit.penalties else "not asked for"),
+            "penalty": fit.penalties.get(group, "none"),
+            "weights": ", ".join(
+                f"{name} {weight:+.4f}"
+                for name, weight, of in zip(FEATURES_OF_GROUPS, fit.weights, GROUP_OF, strict=True)
+                if of == group and weight
+            )
+            or "none",
+        }
+        for group in GROUPS
+    }
+    certified = {"objective": fit.objective, "at most above its optimum": fit.gap}
+    known = {name: value for name, value in certified.items() if np.isfinite(value)}
+    minutes = {"minutes without a search that end a session": ranker.session_gap}
+    return {"signals": groups} | {"fit": {"compositions": fit.choices} | known} | minutes

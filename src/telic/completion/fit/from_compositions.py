@@ -76,7 +76,7 @@ def completer_of(
     models : Models or PhoneModels
         Fitted on the replay; the latter for "appaware" and "appaware-adaqac".
     model : str
-        One of `telic.completion.box.completer.SERVED`.
+        One of `telic.completion.box.completer.OF_COMPOSITIONS`.
     at : int, optional
         Microseconds since 1970; by default the end of the log.
     """

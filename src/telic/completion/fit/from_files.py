@@ -15,6 +15,7 @@ from telic.completion.engine.prefix_index import PrefixIndex
 from telic.completion.engine.word_index import WordIndex
 from telic.completion.fit.from_compositions import fit_completer
 from telic.completion.fit.from_pieces import CountedLog, count_logs, work_folder
+from telic.completion.fit.from_searches import fit_signals
 from telic.completion.fit.lost_below_k_users import KEPT_BACK, kept, said_by_k
 from telic.completion.fit.merged_phrases import Duplicates, Entries, Gathered
 from telic.completion.fit.sources import (
@@ -31,6 +32,7 @@ from telic.completion.learning.app_features import MINUTES
 from telic.completion.learning.do_no_harm import PREFIX_BINS, Gate
 from telic.completion.learning.relevance import WINDOW, Relevance, shared_parts
 from telic.completion.learning.replayed_log import Replay
+from telic.completion.signals.searches import SESSION_GAP, Searches
 from telic.data.bad_rows import OnBadRow
 from telic.data.queries import QueryLog, joined_group
 from telic.errors import InputError
@@ -66,6 +68,9 @@ def fit_files(
     executor: Executor | None = None,
     work: str | Path | None = None,
     skip_bad: bool = False,
+    signals: Sequence[str] | None = None,
+    session_gap: float = SESSION_GAP,
+    seed: int = 0,
 ) -> Completer:
     r"""Fit a search box on files: lists of phrases, query logs, composition logs, or several.
 
@@ -102,6 +107,13 @@ def fit_files(
         there. By default a temporary one, which is removed.
     skip_bad : bool
         Leave out partitions of a log that cannot be worked on; a fact names them.
+    signals : sequence of str, optional
+        Rank by these groups of `telic.completion.signals.GROUPS`, of query logs alone: see
+        `fit_signals`.
+    session_gap : float
+        With signals: minutes without a search that end a session.
+    seed : int
+        With signals: draws who is learned from.
 
     Raises
     ------
@@ -116,6 +128,15 @@ def fit_files(
     >>> [suggestion.text for suggestion in fit_files(file).suggest("te")]
     ['Teapot', 'Tea']
     """
+    if signals is not None:
+        if executor is not None or model is not None:
+            raise InputError("signals take no other model, and query logs that are read whole.")
+        sources = read_sources(paths, columns=columns, on_bad_row=on_bad_row)
+        searches = Searches(
+            query_logs_of(sources, paths), session_gap=session_gap, min_users=min_users, seed=seed
+        )
+        completer = replace(fit_signals(searches, signals), found=searches_found(sources, searches))
+        return with_words(completer) if words else completer
     if executor is not None:
         sources = read_sources(paths, columns=columns, on_bad_row=on_bad_row, in_pieces=True)
         if model not in (None, "static"):
@@ -184,6 +205,33 @@ def fit_files(
     )
     simulated = log is not None and log.simulated
     return _from_gathered(gathered, found, n=n, words=words, simulated=simulated)
+
+
+def query_logs_of(sources: Sources, paths: Sequence[str | Path]) -> QueryLog:
+    """Return the query logs among sources as one; signals know of nothing else.
+
+    Raises
+    ------
+    InputError
+        If there are lists or composition logs among them, or no query log.
+    """
+    if sources.compositions or sources.listed or not sources.logs:
+        raise InputError(
+            f"{', '.join(map(str, paths))}: expected query logs, with a time in each row; a list "
+            "has none, and for a composition log there is `telic completion evaluate`. Name "
+            "the column of times with --column at=NAME."
+        )
+    return joined_logs(sources.logs)
+
+
+def searches_found(sources: Sources, searches: Searches) -> dict[str, Any]:
+    """Return what is said of the files that signals were fitted on."""
+    nobody = np.zeros(len(searches.index), bool)
+    return {
+        "files": sources.files,
+        "possible": sources.possible(),
+        KEPT_BACK: said_by_k(kept(searches.submissions, nobody)),
+    }
 
 
 def _counted(

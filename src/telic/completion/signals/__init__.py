@@ -1,12 +1,8 @@
 """A conditional logit over candidates; its signals come in groups that can be switched off."""
 
-from telic.completion.signals.completer import (
-    SignalCompleter,
-    SignalComposition,
-    SignalSuggestion,
-)
 from telic.completion.signals.evaluation import controls, measured, models_of
 from telic.completion.signals.features import FEATURES, GROUPS
+from telic.completion.signals.ranker import SignalRanker
 from telic.completion.signals.searches import Searches
 from telic.completion.signals.sweep import Shrinkage
 from telic.completion.signals.weights import (
@@ -25,9 +21,7 @@ __all__ = [
     "Lessons",
     "Searches",
     "Shrinkage",
-    "SignalCompleter",
-    "SignalComposition",
-    "SignalSuggestion",
+    "SignalRanker",
     "SignalWeights",
     "choosing_moments",
     "controls",

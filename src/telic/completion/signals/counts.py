@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from telic.completion.engine.prefix_kernels import BLOCK
-from telic.completion.signals.overlap import sets_of
+from telic.completion.signals.overlap import Texts, taken, texts_of, texts_of_forms
 from telic.completion.signals.searches import Searches
 from telic.kernels import kernel
 
@@ -25,14 +25,8 @@ HOURS, WEEKDAYS = 24, 7
 class State(NamedTuple):
     """The arrays; phrases are numbered as in the index."""
 
-    text: np.ndarray
-    text_start: np.ndarray
-    """Folded phrase q is ``text[text_start[q]:text_start[q + 1]]``."""
-    word: np.ndarray
-    word_start: np.ndarray
-    gram: np.ndarray
-    gram_start: np.ndarray
-    """Words, and runs of three characters, of each phrase: see `overlap`."""
+    texts: Texts
+    """The folded phrases."""
     known: np.ndarray
     """bool (n,): whether the phrase may be suggested to everybody."""
     popular: np.ndarray
@@ -61,25 +55,49 @@ class State(NamedTuple):
     """Phrases submitted after phrase p in one session, ascending, in the same layout."""
 
 
+class Own(NamedTuple):
+    """The own queries of one user, ascending by number."""
+
+    query: np.ndarray
+    times: np.ndarray
+    """float64: how often each was submitted."""
+    last: np.ndarray
+    """int64: when each was submitted last, in microseconds."""
+
+
+class Beyond(NamedTuple):
+    """Phrases that the catalogue does not have: of n there, row i here has the number n + i.
+
+    They are a user's own, or were added while the box serves.
+    """
+
+    texts: Texts
+    popular: np.ndarray
+    """float64: submissions of those that were added; 0 of what one user alone knows."""
+
+
+class Session(NamedTuple):
+    """The earlier queries of a session, the latest first."""
+
+    ids: np.ndarray
+    """int64: their numbers; -1 of what is neither in the catalogue nor the user's own."""
+    texts: Texts
+
+
+NOTHING_BEYOND = Beyond(texts_of_forms([]), np.zeros(0))
+
+
 def begun(searches: Searches) -> State:
     """Return the state before the first submission, with room for what is to come."""
     index = searches.index
     n = len(index)
-    text, text_start = index.all_folded()
-    word_start, word = sets_of(text, text_start, True)
-    gram_start, gram = sets_of(text, text_start, False)
     named = searches.user >= 0
     own_start, own_query = _rows(searches.user[named], searches.query[named], searches.users, n)
     earlier, later = _session_pairs(searches.before, searches.query)
     pair_start, pair_next = _rows(earlier, later, n, n)
     blocks = n // BLOCK + 1
     return State(
-        text,
-        text_start,
-        word,
-        word_start,
-        gram,
-        gram_start,
+        texts_of(*index.all_folded()),
         np.zeros(n, bool),
         np.zeros(n),
         np.zeros(n),
@@ -107,6 +125,52 @@ def _rows(
     return start.astype(np.int64), (pairs % max(size, 1)).astype(np.int32)
 
 
+def of_catalogue(state: State, ids: np.ndarray) -> State:
+    """Return what a state knows of some phrases, numbered anew, without anybody's own queries."""
+    n = len(ids)
+    number = np.full(len(state.known), -1, np.int32)
+    number[ids] = np.arange(n)
+    texts = state.texts
+    forms = [
+        array
+        for held, start in (
+            (texts.text, texts.text_start),
+            (texts.word, texts.word_start),
+            (texts.gram, texts.gram_start),
+        )
+        for array in taken(held, start, ids)
+    ]
+    later, start = taken(state.pair_next, state.pair_start, ids)
+    count, _ = taken(state.pair_count, state.pair_start, ids)
+    keep = (number[later] >= 0) & (count > 0)
+    popular, recent, known = state.popular[ids], state.recent[ids], state.known[ids]
+    return State(
+        Texts(*forms),
+        known,
+        popular,
+        state.people[ids],
+        recent,
+        np.concatenate([state.clock[ids], state.clock[-1:]]),
+        state.total,
+        best_of(popular, known),
+        best_of(recent[:, WEEK], known),
+        np.zeros(1, np.int64),
+        np.zeros(0, np.int32),
+        np.zeros(0),
+        np.zeros(0, np.int64),
+        np.concatenate([[0], np.cumsum(keep)])[start],
+        number[later[keep]],
+        count[keep],
+    )
+
+
+def best_of(counts: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Return the largest count of known phrases in each `BLOCK`."""
+    blocks = np.zeros((len(counts) // BLOCK + 1) * BLOCK)
+    blocks[: len(counts)] = np.where(known, counts, 0.0)
+    return blocks.reshape(-1, BLOCK).max(axis=1)
+
+
 @kernel
 def _session_pairs(before, query):
     """Every earlier query of a session, and the later one, up to `CONTEXT` back."""
@@ -126,6 +190,13 @@ def _session_pairs(before, query):
             used += 1
             b, steps = before[b], steps + 1
     return earlier, later
+
+
+@kernel
+def own_of(state, u):
+    """The own queries of a user of the log, by now; of nobody where u is -1."""
+    first, last = (state.own_start[u], state.own_start[u + 1]) if u >= 0 else (0, 0)
+    return Own(state.own_query[first:last], state.own_count[first:last], state.own_last[first:last])
 
 
 @kernel

@@ -49,12 +49,29 @@ def lift(part, whole, share, shrinkage):
 
 
 @kernel
+def in_catalogue(state, q):
+    """Whether a number is that of a phrase which may be suggested to everybody by now."""
+    return 0 <= q < len(state.known) and state.known[q]
+
+
+@kernel
+def text_of(state, beyond, q):
+    """The folded text of a number."""
+    texts, i = (state.texts, q) if q < len(state.known) else (beyond.texts, q - len(state.known))
+    return texts.text[texts.text_start[i] : texts.text_start[i + 1]]
+
+
+@kernel
 def follow(state, p, q, shrinkage):
     """How much more often q came after p in a session than by its popularity; 0 if never.
 
     ``log(1 + pairs / (shrinkage * share of q))``: up to a term that all candidates share, the
-    logarithm of the shrunk conditional probability over q's share of all submissions.
+    logarithm of the shrunk conditional probability over q's share of all submissions. Of a query
+    that is not known to everybody it tells nothing: few people submitted it, and what they did next
+    is theirs.
     """
+    if not in_catalogue(state, p):
+        return 0.0
     last = state.pair_start[p + 1]
     i = place_in(state.pair_next, state.pair_start[p], last, q)
     if i == last or state.pair_next[i] != q or state.pair_count[i] == 0.0:
@@ -63,24 +80,23 @@ def follow(state, p, q, shrinkage):
 
 
 @kernel
-def write_features(state, shrinkage, now, own, session, prefix, candidates, out):
+def write_features(state, beyond, shrinkage, now, own, session, prefix, candidates, out):
     """Write the row of every candidate.
 
-    `own` is where the user's own queries begin and end; `session` the earlier queries of the
-    session, latest first: their numbers (-1 if unknown), texts, words and grams, each with starts.
     Of a phrase that is not known to everybody only the user's own counts, the texts and the session
     tell something: it must not reveal what others submitted.
     """
-    ids, texts, text_start, words, word_start, grams, gram_start = session
     clock_shrinkage, pair_shrinkage = shrinkage
     hour, day = moment_of_week(now)
-    everybody = state.clock[len(state.known)]
+    n = len(state.known)
+    everybody = state.clock[n]
+    before = session.texts
     for j in range(len(candidates)):
         q = candidates[j]
         row = out[j]
         row[:] = 0.0
-        text = state.text[state.text_start[q] : state.text_start[q + 1]]
-        if state.known[q]:
+        known = in_catalogue(state, q)
+        if known:
             row[0] = np.log1p(state.popular[q])
             row[1] = np.log1p(state.people[q])
             for w in range(3):
@@ -88,26 +104,30 @@ def write_features(state, shrinkage, now, own, session, prefix, candidates, out)
             for k, slot in ((5, hour), (6, HOURS + day)):
                 share = everybody[slot] / max(state.total[0], 1.0)
                 row[k] = lift(state.clock[q, slot], state.popular[q], share, clock_shrinkage)
-        i = place_in(state.own_query, own[0], own[1], q)
-        if i < own[1] and state.own_query[i] == q and state.own_count[i] > 0.0:
-            row[7] = np.log1p(state.own_count[i])
-            row[8] = 1.0 / (1.0 + (now - state.own_last[i]) / DAY)
-        own_words = state.word[state.word_start[q] : state.word_start[q + 1]]
-        own_grams = state.gram[state.gram_start[q] : state.gram_start[q + 1]]
-        for s in range(len(ids)):
-            said = words[word_start[s] : word_start[s + 1]]
-            kept = common(said, own_words) / len(said) if len(said) else 0.0
-            follows = 0.0
-            if ids[s] >= 0 and state.known[q]:
-                follows = follow(state, ids[s], q, pair_shrinkage)
-            row[9] = max(row[9], 1.0 if ids[s] == q else 0.0)
+        elif q >= n:
+            row[0] = np.log1p(beyond.popular[q - n])
+        i = place_in(own.query, 0, len(own.query), q)
+        if i < len(own.query) and own.query[i] == q and own.times[i] > 0.0:
+            row[7] = np.log1p(own.times[i])
+            row[8] = 1.0 / (1.0 + max(now - own.last[i], 0) / DAY)
+        texts, t = (state.texts, q) if q < n else (beyond.texts, q - n)
+        text = texts.text[texts.text_start[t] : texts.text_start[t + 1]]
+        words = texts.word[texts.word_start[t] : texts.word_start[t + 1]]
+        grams = texts.gram[texts.gram_start[t] : texts.gram_start[t + 1]]
+        for s in range(len(session.ids)):
+            p = session.ids[s]
+            said = before.word[before.word_start[s] : before.word_start[s + 1]]
+            kept = common(said, words) / len(said) if len(said) else 0.0
+            follows = follow(state, p, q, pair_shrinkage) if known else 0.0
+            row[9] = max(row[9], 1.0 if p == q else 0.0)
             if s == 0:
-                row[10] = ids[s] == q
-                row[11] = begins_with(text, texts[text_start[s] : text_start[s + 1]])
+                start = before.text[before.text_start[s] : before.text_start[s + 1]]
+                row[10] = p == q
+                row[11] = len(text) > len(start) and begins_with(text, start)
                 row[12] = kept
-                typed = grams[gram_start[s] : gram_start[s + 1]]
-                both = len(typed) + len(own_grams)
-                row[14] = 2.0 * common(typed, own_grams) / both if both else 0.0
+                typed = before.gram[before.gram_start[s] : before.gram_start[s + 1]]
+                both = len(typed) + len(grams)
+                row[14] = 2.0 * common(typed, grams) / both if both else 0.0
                 row[15] = follows
             else:
                 row[13] = max(row[13], kept)

@@ -1,9 +1,24 @@
 """What two queries have in common: words and runs of three characters, as sorted sets of hashes."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 
 from telic.completion.learning.feedback import word_byte
 from telic.kernels import kernel
+
+
+class Texts(NamedTuple):
+    """Folded texts with their words and grams; those of text i are ``[start[i]:start[i + 1]]``."""
+
+    text: np.ndarray
+    text_start: np.ndarray
+    word: np.ndarray
+    word_start: np.ndarray
+    gram: np.ndarray
+    gram_start: np.ndarray
+
 
 _BASIS, _PRIME = np.uint64(14695981039346656037), np.uint64(1099511628211)  # FNV-1a, 64 bits
 
@@ -55,8 +70,8 @@ def common(one, other):
 
 @kernel
 def begins_with(text, start):
-    """Whether a text is longer than another one and begins with it."""
-    if len(start) == 0 or len(text) <= len(start):
+    """Whether a text begins with another one, or is it."""
+    if len(text) < len(start):
         return False
     for p in range(len(start)):  # noqa: SIM110 (numba has no generators here)
         if text[p] != start[p]:
@@ -76,3 +91,45 @@ def sets_of(blob, offsets, words):
         start[i + 1] = start[i] + len(own)
         held[start[i] : start[i + 1]] = own
     return start, held[: start[n]].copy()
+
+
+@kernel
+def taken(held, start, rows):
+    """Some rows of a sparse array, one after another, and where each begins."""
+    begins = np.zeros(len(rows) + 1, np.int64)
+    for i in range(len(rows)):
+        begins[i + 1] = begins[i] + start[rows[i] + 1] - start[rows[i]]
+    out = np.empty(begins[-1], held.dtype)
+    for i in range(len(rows)):
+        out[begins[i] : begins[i + 1]] = held[start[rows[i]] : start[rows[i] + 1]]
+    return out, begins
+
+
+def frozen(array: np.ndarray) -> np.ndarray:
+    """Return a plain read-only view, so that kernels compile for one type, mapped or not."""
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def texts_of(blob: np.ndarray, offsets: np.ndarray) -> Texts:
+    """Return texts, joined in UTF-8 and with where each begins, with their sets."""
+    offsets = offsets.astype(np.int64)
+    word_start, word = sets_of(blob, offsets, True)
+    gram_start, gram = sets_of(blob, offsets, False)
+    return Texts(*map(frozen, (blob, offsets, word, word_start, gram, gram_start)))
+
+
+def texts_of_forms(forms: Sequence[bytes]) -> Texts:
+    """Return folded texts with their sets."""
+    offsets = np.cumsum([0, *map(len, forms)])
+    return texts_of(np.frombuffer(b"".join(forms), np.uint8), offsets)
+
+
+def joined(one: Texts, other: Texts) -> Texts:
+    """Return the texts of both, one after another."""
+    columns = []
+    for k in range(0, len(one), 2):
+        columns.append(np.concatenate([one[k], other[k]]))
+        columns.append(np.concatenate([one[k + 1], one[k + 1][-1] + other[k + 1][1:]]))
+    return Texts(*map(frozen, columns))

@@ -2,6 +2,8 @@
 
 from telic.completion.engine.prefix_kernels import BLOCK
 from telic.completion.signals.counts import WEEK, place_in
+from telic.completion.signals.features import in_catalogue, text_of
+from telic.completion.signals.overlap import begins_with
 from telic.kernels import kernel
 
 POPULAR, RECENT, OWN, FOLLOWING = 20, 5, 5, 5
@@ -56,13 +58,16 @@ def _add(out, used, q):
 
 
 @kernel
-def gather(state, low, high, own, session_ids, ids, counts, out):
-    """Fill out with candidates among the phrases low:high; return how many.
+def gather(state, beyond, low, high, prefix, own, session_ids, ids, counts, out):
+    """Fill out with candidates: of the catalogue low:high begin with the prefix; return how many.
 
     The most popular come first, best first. `ids` and `counts` are room for `POPULAR` numbers.
     """
-    used = 0
+    n, used = len(state.known), 0
     found = _top(state.popular, state.known, state.best_popular, low, high, POPULAR, ids, counts)
+    for i in range(len(beyond.popular)):
+        if beyond.popular[i] > 0.0 and begins_with(text_of(state, beyond, n + i), prefix):
+            found = _put(ids, counts, found, POPULAR, n + i, beyond.popular[i])
     for j in range(found):
         used = _add(out, used, ids[j])
     recent = state.recent[:, WEEK]
@@ -70,19 +75,19 @@ def gather(state, low, high, own, session_ids, ids, counts, out):
     for j in range(found):
         used = _add(out, used, ids[j])
     found = 0
-    for i in range(place_in(state.own_query, own[0], own[1], low), own[1]):
-        if state.own_query[i] >= high:
-            break
-        if state.own_count[i] > 0.0:
-            found = _put(ids, counts, found, OWN, state.own_query[i], state.own_last[i])
+    for i in range(place_in(own.query, 0, len(own.query), low), len(own.query)):
+        q = own.query[i]
+        fits = q < high if q < n else begins_with(text_of(state, beyond, q), prefix)
+        if fits and own.times[i] > 0.0:
+            found = _put(ids, counts, found, OWN, q, own.last[i])
     for j in range(found):
         used = _add(out, used, ids[j])
     for p in session_ids:
-        if p >= 0 and low <= p < high and state.known[p]:
+        if low <= p < high and in_catalogue(state, p):
             used = _add(out, used, p)
     found = 0
     for p in session_ids:
-        if p < 0:
+        if not in_catalogue(state, p):
             continue
         last = state.pair_start[p + 1]
         for i in range(place_in(state.pair_next, state.pair_start[p], last, low), last):

@@ -37,7 +37,8 @@ class Searches:
     session_gap : float > 0
         Minutes: see `SESSION_GAP`.
     min_users : int
-        A query may be suggested once so many users submitted it; see `Submissions`.
+        A query may be suggested once so many users submitted it, from as many networks where the
+        log says these; see `Submissions`.
     seed : int
 
     Raises
@@ -51,6 +52,8 @@ class Searches:
         Every phrase of the log; which of them are known when is in `opens`.
     at, query, user, count, opens
         As in `telic.completion.learning.relevance.Submissions`; `user` is -1 where nobody is named.
+    submissions : Submissions
+        All of these.
     before : int64 array of shape (m,)
         The submission before this one in its session; -1 where it is the first.
     names : list of str
@@ -82,11 +85,14 @@ class Searches:
         self.names = [str(log.users[i]) for i in named]
         person = np.full(len(log.users), -1, np.int32)
         person[named] = np.arange(len(named))
-        events = _gathered(log.at, number[log.query], person[log.user], log.count, min_users)
+        query, user = number[log.query], person[log.user]
+        network = log.groups["network"][1] if "network" in log.groups else None
+        events = _gathered(log.at, query, user, log.count, min_users, network)
+        self.submissions = events
         self.at, self.query, self.user = events.at, events.query.astype(np.int32), events.user
         self.count, self.opens = events.count, events.opens
         self.before = _before(self.at, self.user, int(session_gap * MINUTE))
-        self.seed, self.min_users = seed, min_users
+        self.seed, self.min_users, self.session_gap = seed, min_users, session_gap
 
     def __len__(self) -> int:
         return len(self.at)
@@ -165,23 +171,33 @@ class Searches:
             a[order] for a in (self.query, self.user, self.count)
         )
         # When a query may be suggested follows the new order.
-        other.opens = _gathered(self.at, other.query, other.user, other.count, self.min_users).opens
+        network = self.submissions.network
+        network = None if network is None else network[order]
+        columns = self.at, other.query, other.user, other.count
+        other.submissions = _gathered(*columns, self.min_users, network)
+        other.opens = other.submissions.opens
         other.before = np.full(len(self), -1)
         other.__dict__.pop("part", None)  # made anew, for the users where they are now
         return other
 
 
 def _gathered(
-    at: np.ndarray, query: np.ndarray, user: np.ndarray, count: np.ndarray, min_users: int
+    at: np.ndarray,
+    query: np.ndarray,
+    user: np.ndarray,
+    count: np.ndarray,
+    min_users: int,
+    network: np.ndarray | None,
 ) -> Submissions:
     """Order submissions by time; those that count 0 open nothing."""
-    events = Submissions.gathered([(at, query, user, count)], min_users=min_users)
+    events = Submissions.gathered([(at, query, user, count)], min_users=min_users, network=network)
     counted = events.count > 0
     columns = (events.at, events.query, events.user, events.count)
     opens = np.zeros(len(at), bool)
     opens[counted] = Submissions.gathered(
         [tuple(column[counted] for column in columns)],  # type: ignore[list-item]
         min_users=min_users,
+        network=None if events.network is None else events.network[counted],
     ).opens
     return replace(events, opens=opens)
 

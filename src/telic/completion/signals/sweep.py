@@ -6,13 +6,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from telic.completion.engine.front_coding import prefix_range
-from telic.completion.signals.counts import CONTEXT, WINDOWS, State, begun, move_on, place_in
+from telic.completion.signals.counts import (
+    CONTEXT,
+    NOTHING_BEYOND,
+    WINDOWS,
+    Session,
+    State,
+    begun,
+    move_on,
+    own_of,
+    place_in,
+)
 from telic.completion.signals.features import (
     CLOCK_SHRINKAGE,
     PAIR_SHRINKAGE,
     WIDTH,
+    text_of,
     write_features,
 )
+from telic.completion.signals.overlap import Texts, taken
 from telic.completion.signals.pool import POOL, POPULAR, gather
 from telic.completion.signals.searches import Searches
 from telic.kernels import kernel
@@ -111,7 +123,7 @@ def walk(
         moments = _empty(events[part], lengths[part])
         mixed = shrinkage.clock, shrinkage.pairs
         strings = searches.index.strings
-        done = _fill(state, strings, log, mixed, moments, activity, expired, done)
+        done = _fill(state, NOTHING_BEYOND, strings, log, mixed, moments, activity, expired, done)
         yield Moments(*moments)
 
 
@@ -121,11 +133,10 @@ def log_of(searches: Searches) -> tuple[np.ndarray, ...]:
     return s.at, s.query, s.user, s.count, s.opens, s.before
 
 
-def at_the_end(searches: Searches) -> State:
-    """Return the state after the last submission."""
+def state_before(searches: Searches, at: int) -> State:
+    """Return the state after the submissions before a moment, in microseconds since 1970."""
     state = begun(searches)
-    last = int(searches.at[-1]) + 1
-    move_on(state, log_of(searches), last, np.zeros(len(WINDOWS), np.int64), 0)
+    move_on(state, log_of(searches), at, np.zeros(len(WINDOWS), np.int64), 0)
     return state
 
 
@@ -156,45 +167,27 @@ def bytes_typed(text, characters):
 
 @kernel
 def session_of(state, query, first, before):
-    """The earlier queries of a session, latest first, as `features.write_features` takes them."""
+    """The earlier queries of a session."""
     ids = np.empty(CONTEXT, np.int64)
-    used, letters, words, grams = 0, 0, 0, 0
-    b = first
+    used, b = 0, first
     while b >= 0 and used < CONTEXT:
-        q = query[b]
-        ids[used] = q
-        letters += state.text_start[q + 1] - state.text_start[q]
-        words += state.word_start[q + 1] - state.word_start[q]
-        grams += state.gram_start[q + 1] - state.gram_start[q]
+        ids[used] = query[b]
         used, b = used + 1, before[b]
-    text, text_start = np.empty(letters, np.uint8), np.zeros(used + 1, np.int64)
-    word, word_start = np.empty(words, np.uint64), np.zeros(used + 1, np.int64)
-    gram, gram_start = np.empty(grams, np.uint64), np.zeros(used + 1, np.int64)
-    for s in range(used):
-        q = ids[s]
-        text_start[s + 1] = text_start[s] + state.text_start[q + 1] - state.text_start[q]
-        word_start[s + 1] = word_start[s] + state.word_start[q + 1] - state.word_start[q]
-        gram_start[s + 1] = gram_start[s] + state.gram_start[q + 1] - state.gram_start[q]
-        text[text_start[s] : text_start[s + 1]] = state.text[
-            state.text_start[q] : state.text_start[q + 1]
-        ]
-        word[word_start[s] : word_start[s + 1]] = state.word[
-            state.word_start[q] : state.word_start[q + 1]
-        ]
-        gram[gram_start[s] : gram_start[s + 1]] = state.gram[
-            state.gram_start[q] : state.gram_start[q + 1]
-        ]
-    return ids[:used], text, text_start, word, word_start, gram, gram_start
+    ids, of = ids[:used], state.texts
+    text, text_start = taken(of.text, of.text_start, ids)
+    word, word_start = taken(of.word, of.word_start, ids)
+    gram, gram_start = taken(of.gram, of.gram_start, ids)
+    return Session(ids, Texts(text, text_start, word, word_start, gram, gram_start))
 
 
 @kernel
-def _fill(state, strings, log, shrinkage, moments, activity, expired, done):
+def _fill(state, beyond, strings, log, shrinkage, moments, activity, expired, done):
     """Fill the rows of some moments; return how many submissions are counted."""
     at, query, user, count, _, before = log
     event, length, candidates, known, features, position, possible, seen = moments
     ids, counts = np.empty(POPULAR, np.int64), np.empty(POPULAR)
     current = -1
-    own = (0, 0)
+    own = own_of(state, -1)
     session = session_of(state, query, -1, before)
     for t in range(len(event)):
         e = event[t]
@@ -205,27 +198,27 @@ def _fill(state, strings, log, shrinkage, moments, activity, expired, done):
             done = move_on(state, log, at[e], expired, done)
             for i in range(counted, done):
                 activity[user[i]] += count[i]  # the last place is nobody's
-            own = (state.own_start[u], state.own_start[u + 1]) if u >= 0 else (0, 0)
+            own = own_of(state, u)
             session = session_of(state, query, before[e], before)
-        text = state.text[state.text_start[q] : state.text_start[q + 1]]
+        text = text_of(state, beyond, q)
         prefix = text[: bytes_typed(text, length[t])]
         low, high = prefix_range(strings, len(state.known), prefix)
-        used = gather(state, low, high, own, session[0], ids, counts, candidates[t])
-        write_features(
-            state, shrinkage, at[e], own, session, prefix, candidates[t, :used], features[t, :used]
-        )
+        row, now = candidates[t], at[e]
+        used = gather(state, beyond, low, high, prefix, own, session.ids, ids, counts, row)
+        row = row[:used]
+        write_features(state, beyond, shrinkage, now, own, session, prefix, row, features[t, :used])
         for j in range(used):
             known[t, j] = state.known[candidates[t, j]]
             if candidates[t, j] == q:
                 position[t] = j
-        possible[t] = state.known[q] or is_own(state, own, q)
+        possible[t] = state.known[q] or is_own(own, q)
         seen[t, 0] = activity[u] if u >= 0 else 0.0
         seen[t, 1] = state.popular[q]
     return done
 
 
 @kernel
-def is_own(state, own, q):
+def is_own(own, q):
     """Whether the user has submitted a phrase before."""
-    i = place_in(state.own_query, own[0], own[1], q)
-    return i < own[1] and state.own_query[i] == q and state.own_count[i] > 0.0
+    i = place_in(own.query, 0, len(own.query), q)
+    return i < len(own.query) and own.query[i] == q and own.times[i] > 0.0

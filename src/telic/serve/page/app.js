@@ -278,6 +278,7 @@ $("forget").addEventListener("click", () => {
 
 const MODELS = {
   "static": "no feedback: the static order",
+  "signals": "one conditional logit over groups of signals",
   "adaqac-unp": "adaQAC-UnP, the same weights for everybody",
   "adaqac-batch": "adaQAC-Batch, weights of your own, fixed",
   "adaqac-online": "adaQAC-Online, which learns from each search",
@@ -290,6 +291,12 @@ if (about.model === "static") {
   $("tagline").textContent = "Suggestions while you type";
   $("hint").textContent = "Searches of yours are remembered. What you pass over moves nothing.";
   introduction = $("summary").textContent = "Each suggestion has a relevance: how popular it is, and how often you searched for it.";
+}
+if (about.model === "signals") {
+  $("tagline").textContent = "Suggestions while you type";
+  $("hint").textContent = "Your searches are remembered, and when they were. What you pass over moves nothing.";
+  introduction = $("summary").textContent = "Each suggestion has a relevance: how popular it is. Trends, the hour, your own searches and this session add to it.";
+  for (const verb of ["raise", "lower"]) document.querySelector(`.swatch.${verb}s`).nextSibling.data = `signals ${verb}`;
 }
 $("about").replaceChildren(
   element("b", {}, "Model: "), `${MODELS[about.model]}, over ${about.phrases.toLocaleString("en")} phrases. `,

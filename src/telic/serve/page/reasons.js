@@ -11,7 +11,8 @@ const signed = (x) => (Math.abs(x) < 0.005 ? "±0" : `${x < 0 ? "−" : "+"}${Ma
 
 // The learned weight of the relevance belongs to the relevance; the rest is what was fed back.
 const base = (s) => s.relevance + (s.reasons.Relevance ?? 0);
-const fedBack = (s) => s.feedback - (s.reasons.Relevance ?? 0);
+const fedBack = (s) => s.feedback - (s.reasons.Relevance ?? 0) + s.signals;
+const hasSignals = (suggestions) => suggestions.some((s) => s.signals_said);
 const wasShown = (s) => timesIn(s).some((times) => times > 0);
 const timesIn = (s) => Array.from({ length: 10 }, (_, i) => s.observed[`Pos@${i + 1}`] ?? 0);
 
@@ -33,6 +34,7 @@ function mainCause(s) {
 }
 
 function words(s, position) {
+  if (s.signals_said) return `${s.signals_said[0].toUpperCase()}${s.signals_said.slice(1)}.`;
   const up = s.static_position - position;
   if (!wasShown(s)) {
     if (!up) return "Not shown before in this search.";
@@ -62,7 +64,9 @@ export function explain(suggestion, position, suggestions) {
 /** What happened to the list as a whole. */
 export function summarise(suggestions) {
   const moved = suggestions.filter((s, i) => s.static_position !== i + 1).length;
-  if (moved) return `Feedback moved ${moved} of ${suggestions.length} suggestions against the static order.`;
+  const what = hasSignals(suggestions) ? "Signals" : "Feedback";
+  if (moved) return `${what} moved ${moved} of ${suggestions.length} suggestions against the static order.`;
+  if (hasSignals(suggestions)) return "Signals changed scores, but not the order.";
   if (!suggestions.some(wasShown)) return "The static order: nothing was fed back on these yet.";
   if (suggestions.every((s) => Object.keys(s.reasons).length === 0)) {
     return "The static order: validation showed that feedback does not help here.";

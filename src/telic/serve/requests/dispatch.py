@@ -165,4 +165,7 @@ def _explained(suggestion: Suggestion) -> dict[str, Any]:
         "observed": why.observed,
         "apps": suggestion.apps,
         "app_reasons": why.apps,
+        "signals": suggestion.signals,
+        "signal_reasons": why.signals,
+        "signals_said": why.line,
     }

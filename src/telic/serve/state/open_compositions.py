@@ -126,9 +126,10 @@ class OpenCompositions:
 
     @property
     def plain(self) -> bool:
-        """Whether lists are the index's alone: no words, no changes, nothing to carry."""
+        """Whether lists are the index's alone: no words, changes or signals, nothing to carry."""
         completer = self.completer
-        return completer.words is None and not completer.live.version and not completer.records
+        more = completer.words or completer.signals or completer.records
+        return more is None and not completer.live.version
 
     def static(self, query: str) -> list[int]:
         """Return ids in the static order: what the catalogue has most of."""

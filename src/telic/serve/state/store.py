@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+import numpy as np
 from sqlalchemy import (
     JSON,
     Boolean,
@@ -353,7 +354,9 @@ def fingerprint(completer: Completer) -> str:
     """Name a fitted model by what gives its users' weights their meaning."""
     named = [completer.model, completer.relevance.name, completer.protocol]
     digest = hashlib.sha256(json.dumps(named).encode())
-    for array in (completer.everyone, completer.design.deviations, completer.relevance.factors):
+    signals = completer.signals.weights.weights if completer.signals else np.empty(0)
+    design, factors = completer.design.deviations, completer.relevance.factors
+    for array in (completer.everyone, design, factors, signals):
         digest.update(array.tobytes())
     return digest.hexdigest()
 
@@ -369,7 +372,9 @@ def _forget_oldest(state: UserState, query: str, limit: int) -> None:
     history = state.history
     history[query] = history.pop(query)  # to the end: submitted last
     while len(history) > limit:
-        del history[next(iter(history))]
+        oldest = next(iter(history))
+        del history[oldest]
+        state.last.pop(oldest, None)
 
 
 def _seen(seen: Seen | None) -> dict[str, Any]:

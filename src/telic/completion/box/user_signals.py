@@ -1,0 +1,65 @@
+"""What the signals look at of a user: own queries and when, the session, and the moment."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from telic.completion.box.own_queries import OTHERS, OwnQueries
+from telic.completion.signals.counts import Beyond, Own, Session
+from telic.completion.signals.overlap import texts_of_forms
+from telic.completion.signals.ranker import Ranked, SignalRanker
+from telic.completion.signals.searches import MINUTE
+
+if TYPE_CHECKING:
+    from telic.completion.box.completer import Completer
+    from telic.completion.box.user_state import UserState
+
+
+@dataclass(frozen=True, slots=True)
+class UserSignals:
+    """A user's own queries and session as the ranker takes them, for one composition."""
+
+    ranker: SignalRanker
+    now: int
+    """Microseconds since 1970."""
+    own: Own
+    beyond: Beyond
+    session: Session
+    _strings: tuple[np.ndarray, np.ndarray]
+    """Of the box's index."""
+
+    @classmethod
+    def of(
+        cls, completer: "Completer", user: "UserState", queries: OwnQueries, now: int
+    ) -> "UserSignals":
+        """Take a user's state, with the own queries as a composition numbers them, at a moment."""
+        ranker, index = completer.ranker(), completer.index
+        before = user.session
+        if before and now - user.last.get(before[0], 0) > ranker.session_gap * MINUTE:
+            before = []
+        known = user.places(index)
+        places = [known.get(query) or index.place(query) for query in before]
+        ids = np.array(
+            [
+                place.at
+                if place.there
+                else max(completer.live.added(query), queries.others.get(query, -1))
+                for query, place in zip(before, places, strict=True)
+            ],
+            np.int64,
+        )
+        ids[ids >= OTHERS] -= OTHERS - len(ranker)
+        texts = texts_of_forms([place.folded for place in places])
+        own, beyond = queries.table(ranker, user)
+        return cls(ranker, now, own, beyond, Session(ids, texts), index.strings)
+
+    def candidates(self, typed: bytes) -> Ranked:
+        """Return the candidates of a keystroke, numbered as in the box."""
+        found = self.ranker.ranked(
+            self._strings, typed, self.now, self.own, self.beyond, self.session
+        )
+        own = found.numbers >= len(self.ranker)
+        if own.any():
+            found.numbers[own] += OTHERS - len(self.ranker)
+        return found

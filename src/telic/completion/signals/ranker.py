@@ -1,0 +1,218 @@
+"""The signals at the search box: candidates, and what the groups add, for a user at a moment.
+
+The state is that of the catalogue, as of the end of the log. What one user submitted is not in it:
+it comes with each call, since it grows with each submission and is forgotten on demand.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from telic.completion.engine.front_coding import prefix_range
+from telic.completion.signals.counts import (
+    NOTHING_BEYOND,
+    WEEK,
+    Beyond,
+    Own,
+    Session,
+    State,
+    best_of,
+)
+from telic.completion.signals.features import (
+    FEATURES,
+    GROUP_OF,
+    WIDTH,
+    in_catalogue,
+    write_features,
+)
+from telic.completion.signals.overlap import Texts, frozen, joined, texts_of_forms
+from telic.completion.signals.pool import POOL, POPULAR, gather
+from telic.completion.signals.searches import SESSION_GAP
+from telic.completion.signals.sweep import SHRINKAGE, Shrinkage
+from telic.completion.signals.weights import SignalWeights
+from telic.errors import ModelError
+from telic.kernels import kernel
+
+
+class Ranked(NamedTuple):
+    """The candidates of a keystroke in the static order, by popularity alone."""
+
+    numbers: np.ndarray
+    """int32: of the catalogue, or beyond it: see `Beyond`."""
+    popularity: np.ndarray
+    """float64: log(1 + submissions)."""
+    parts: np.ndarray
+    """float64 (candidates, WIDTH): what each feature adds."""
+    added: np.ndarray
+    """float64: their sums."""
+
+
+@dataclass(frozen=True)
+class SignalRanker:
+    """Fitted signals over a catalogue, whose phrases are numbered as in the box's index.
+
+    Attributes
+    ----------
+    state : State
+        From `telic.completion.signals.counts.of_catalogue`.
+    weights : SignalWeights
+    shrinkage : Shrinkage
+    session_gap : float
+        Minutes without a submission after which a new session begins.
+    added : Beyond
+        What was added to the catalogue since.
+    """
+
+    state: State
+    weights: SignalWeights
+    shrinkage: Shrinkage = SHRINKAGE
+    session_gap: float = SESSION_GAP
+    added: Beyond = NOTHING_BEYOND
+
+    def __post_init__(self) -> None:
+        texts, *arrays = self.state
+        state = State(Texts(*map(frozen, texts)), *map(frozen, arrays))
+        object.__setattr__(self, "state", state)
+
+    def __len__(self) -> int:
+        """Return the number of phrases, those added included."""
+        return len(self.state.known) + len(self.added.popular)
+
+    def changed(
+        self, gone: Iterable[int], popular: Mapping[int, float], added: Beyond
+    ) -> "SignalRanker":
+        """Return the ranker of a catalogue that changed: phrases deleted, counted anew, added."""
+        known, counts = self.state.known.copy(), self.state.popular.copy()
+        known[list(gone)] = False
+        counts[list(popular)] = list(popular.values())
+        best = best_of(counts, known), best_of(self.state.recent[:, WEEK], known)
+        state = self.state._replace(
+            known=known, popular=counts, best_popular=best[0], best_recent=best[1]
+        )
+        return replace(self, state=state, added=added)
+
+    def beyond(self, forms: Sequence[bytes]) -> Beyond:
+        """Return what was added, and after it a user's own queries, by their folded forms."""
+        texts = joined(self.added.texts, texts_of_forms(forms))
+        return Beyond(texts, np.concatenate([self.added.popular, np.zeros(len(forms))]))
+
+    def ranked(
+        self,
+        strings: tuple[np.ndarray, np.ndarray],
+        typed: bytes,
+        now: int,
+        own: Own,
+        beyond: Beyond,
+        session: Session,
+    ) -> Ranked:
+        """Gather what begins with a folded prefix, and say what the groups add to each.
+
+        Parameters
+        ----------
+        strings : tuple of arrays
+            Of the box's index.
+        typed : bytes
+        now : int
+            Microseconds since 1970.
+        own, beyond, session
+            The user's; the rows of `beyond` begin with those of `added`.
+        """
+        return Ranked(
+            *_ranked(
+                self.state,
+                beyond,
+                strings,
+                (self.shrinkage.clock, self.shrinkage.pairs),
+                self.weights.weights,
+                self.weights.personal,
+                now,
+                own,
+                session,
+                np.frombuffer(typed, np.uint8),
+            )
+        )
+
+    def by_group(self, parts: np.ndarray) -> dict[str, float]:
+        """Return what each group that is on adds to a candidate, given what each feature does."""
+        sums = dict.fromkeys(self.weights.penalties, 0.0)
+        for group, part in zip(GROUP_OF, parts.tolist(), strict=True):
+            if group in sums:
+                sums[group] += part
+        return sums
+
+    def meta(self) -> dict[str, Any]:
+        """Return the part of a model folder's description."""
+        fit = asdict(self.weights) | {"weights": None, "deviations": None}
+        return {
+            "features": list(FEATURES),
+            "fit": fit,
+            "shrinkage": asdict(self.shrinkage),
+            "session_gap": self.session_gap,
+        }
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return what a model folder keeps of it, beside `meta`."""
+        state = self.state._asdict()
+        state |= {f"texts.{name}": a for name, a in state.pop("texts")._asdict().items()}
+        fit = {"weights": self.weights.weights, "deviations": self.weights.deviations}
+        return {f"signals.{name}": array for name, array in (state | fit).items()}
+
+    @classmethod
+    def stored(cls, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "SignalRanker":
+        """Read back what `meta` and `arrays` gave.
+
+        Raises
+        ------
+        ModelError
+            If it was fitted with other signals than this version's.
+        """
+        if meta["features"] != list(FEATURES):
+            raise ModelError("its signals are of another version. Fit it again.")
+        texts = Texts(*(arrays[f"signals.texts.{name}"] for name in Texts._fields))
+        names = [name for name in State._fields if name != "texts"]
+        fit = meta["fit"] | {name: arrays[f"signals.{name}"] for name in ("weights", "deviations")}
+        return cls(
+            State(texts, *(arrays[f"signals.{name}"] for name in names)),
+            SignalWeights(**fit),
+            Shrinkage(**meta["shrinkage"]),
+            meta["session_gap"],
+        )
+
+
+def in_words(parts: np.ndarray) -> str:
+    """Say which features move a candidate most, three at most, given what each adds."""
+    strongest = np.argsort(-np.abs(parts), kind="stable")[:3]
+    said = [
+        f"{GROUP_OF[j]}: {FEATURES[j]} {parts[j]:+.1f}" for j in strongest if abs(parts[j]) > 0.05
+    ]
+    return ", ".join(said) or "popularity alone"
+
+
+@kernel
+def _ranked(state, beyond, strings, shrinkage, weights, personal, now, own, session, prefix):
+    """Candidates in the static order, its score, what each feature adds to each, and the sums."""
+    n = len(state.known)
+    ids, counts = np.empty(POPULAR, np.int64), np.empty(POPULAR)
+    candidates, parts = np.empty(POOL, np.int32), np.empty((POOL, WIDTH))
+    low, high = prefix_range(strings, n, prefix)
+    used = gather(state, beyond, low, high, prefix, own, session.ids, ids, counts, candidates)
+    kept = 0
+    for j in range(used):
+        q = candidates[j]
+        # What is in the catalogue and not known was deleted.
+        if in_catalogue(state, q) or (q >= n and (personal or beyond.popular[q - n] > 0.0)):
+            candidates[kept] = q
+            kept += 1
+    used = kept
+    candidates, parts = candidates[:used], parts[:used]
+    write_features(state, beyond, shrinkage, now, own, session, prefix, candidates, parts)
+    order = np.argsort(-parts[:, 0], kind="mergesort")
+    candidates, parts = candidates[order], parts[order]
+    popularity, added = parts[:, 0].copy(), np.zeros(used)
+    for j in range(used):
+        for k in range(WIDTH):
+            parts[j, k] *= weights[k]
+            added[j] += parts[j, k]
+    return candidates, popularity, parts, added

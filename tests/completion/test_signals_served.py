@@ -1,0 +1,267 @@
+"""A box with signals does what was measured, says why, and keeps what one user did to that user."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from telic.completion import Completer, DenyList, fold
+from telic.completion.fit.from_searches import completer_of_searches, fit_signals
+from telic.completion.signals import GROUPS, STATIC, Searches, lessons_of, measured
+from telic.completion.signals.searches import TESTED
+from telic.completion.signals.sweep import lengths_of
+from telic.errors import InputError
+from telic.simulate.searchers import Causes, searchers
+
+CAUSES = Causes(refine=0.3, sibling=0.2, associated=0.2, repeat=0.15)
+MINUTE = 60 * 1_000_000
+
+
+@pytest.fixture(scope="module")
+def searches():
+    """People with sessions; every seventh submission names nobody."""
+    log = searchers(CAUSES, users=24, sessions=16, nouns=12, seed=3)
+    user = np.where(np.arange(len(log.query)) % 7 == 0, len(log.users), log.user)
+    return Searches(replace(log, users=[*log.users, None], user=user.astype(np.int32)))
+
+
+@pytest.fixture(scope="module")
+def lessons(searches):
+    return lessons_of(searches)
+
+
+@pytest.fixture(scope="module")
+def box(searches, lessons):
+    return completer_of_searches(searches, lessons.fit(dict.fromkeys(GROUPS, 10.0)))
+
+
+def walk(searches, weights):
+    """Serve every submission of the part to test on; return ranks and scores by (event, length).
+
+    Users are those whom the box itself knew when they began; from then on they are taught by their
+    submissions alone.
+    """
+    users, ranks = {}, {}
+    longest = lengths_of(searches)
+    for e in np.flatnonzero(searches.part == TESTED).tolist():
+        at, text = int(searches.at[e]), searches.index.phrase(int(searches.query[e]))
+        name = searches.names[searches.user[e]] if searches.user[e] >= 0 else None
+        completer = completer_of_searches(searches, weights, at=at)
+        known = completer.user(name)
+        user = users.setdefault(name, known) if name is not None else known
+        for part in ("history", "last", "session", "previous"):
+            assert getattr(user, part) == getattr(known, part)
+        composition = completer.compose(user, at=at)
+        for length in range(1, longest[searches.query[e]] + 1):
+            shown = composition.suggest(fold(text)[:length], at=0.0)
+            texts = [fold(suggestion.text) for suggestion in shown]
+            ranks[e, length] = 1 / (texts.index(fold(text)) + 1) if fold(text) in texts else 0.0
+            for each in shown:
+                why = each.explain()
+                assert sum(why.signals.values()) == pytest.approx(each.signals)
+                assert set(why.signals) == set(weights.penalties)
+        composition.submit(text)
+    return ranks
+
+
+@pytest.mark.parametrize("left_out", [(), ("personal",), tuple(GROUPS)], ids=str)
+def test_the_evaluation_reports_what_is_served(searches, lessons, left_out):
+    weights = lessons.fit({group: 10.0 for group in GROUPS if group not in left_out})
+    found = measured(searches, {"static": STATIC, "model": weights})
+    served = walk(searches, weights)
+    keys = list(zip(found.event.tolist(), found.length.tolist(), strict=True))
+    assert len(keys) == len(served) > 500
+    assert found.ranks["model"].tolist() == [served[key] for key in keys]
+    if "popularity" not in left_out:  # signals were at work
+        assert (found.ranks["model"] != found.ranks["static"]).mean() > 0.05
+
+
+def test_a_box_that_was_saved_is_the_same(box, searches, tmp_path):
+    box.save(tmp_path / "box")
+    again = Completer.load(tmp_path / "box")
+    name = searches.names[3]
+    assert again.user(name).as_json() == box.user(name).as_json()
+    assert again.user(name).session
+    for prefix in ("", "a", "ba"):
+        one, other = (
+            each.compose(each.user(name), at=int(searches.at[-1]) + MINUTE).suggest(prefix, at=0.0)
+            for each in (box, again)
+        )
+        assert one == other
+        assert [each.signals for each in one] == [each.signals for each in other]
+
+
+def test_groups_that_do_not_help_stay_off_in_what_is_fitted(searches):
+    fitted = fit_signals(searches, ("personal", "time"))
+    assert set(fitted.signals.weights.gates) == {"personal", "time"}
+    assert "signals" in fitted.order_summary() or "static" in fitted.order_summary()
+    assert not fitted.signals.weights.weights[:2].any()
+
+
+def test_an_own_query_and_the_session_move_up_what_they_speak_of(box):
+    at = int(max(box.users[name].last[q] for name in box.users for q in box.users[name].last))
+    user, stranger = box.user(), box.user()
+    box.compose(user, at=at).submit("a query of mine alone")
+    shown = box.compose(user, at=at + MINUTE).suggest("a query of", at=0.0)
+    assert [each.text for each in shown] == ["a query of mine alone"]
+    why = shown[0].explain()
+    assert why.signals["personal"] > 0
+    assert "personal" in why.line or "session" in why.line
+    assert box.compose(stranger, at=at + MINUTE).suggest("a query of", at=0.0) == []
+    # With the session over, and years later, it is still the user's, and less pressing.
+    later = box.compose(user, at=at + 10**6 * MINUTE).suggest("a query of", at=0.0)
+    assert later[0].explain().signals["session"] == 0
+    assert later[0].explain().signals["personal"] != why.signals["personal"]
+
+
+def test_a_session_ends_after_its_gap_and_holds_five(box):
+    user, at = box.user(), 10**15
+    for place in range(7):
+        box.compose(user, at=at + 20 * place * MINUTE).submit(f"query {place}")
+    assert user.session == [f"query {place}" for place in (6, 5, 4, 3, 2)]
+    box.compose(user, at=at + 200 * MINUTE).submit("a new one")
+    assert user.session == ["a new one"]
+    assert user.last["query 6"] == at + 120 * MINUTE
+
+
+def test_a_submission_is_dated_by_the_keystrokes(box):
+    user = box.user()
+    composition = box.compose(user, at=10**15)
+    composition.suggest("t", at=100.0)
+    composition.suggest("te", at=107.5)
+    composition.submit("te")
+    assert user.last["te"] == 10**15 + 7_500_000
+
+
+def test_spellings_of_an_own_query_are_one(box):
+    user = box.user()
+    for text in ("Crème brûlée", "creme brulee", "CREME BRULEE"):
+        box.compose(user).submit(text)
+    assert user.history == {"Crème brûlée": 3.0}
+    assert [each.text for each in box.compose(user).suggest("creme", at=0.0)] == ["Crème brûlée"]
+
+
+def test_nobody_is_shown_what_one_user_alone_submitted(box, searches):
+    alone = {
+        (name, text)
+        for name, user in box.users.items()
+        for text in user.history
+        if box.index.find(text) < 0
+    }
+    assert len(alone) > 50
+    for name, text in sorted(alone)[:50]:
+        stranger = box.user(next(n for n in box.users if text not in box.users[n].history))
+        stranger.session = [text]
+        stranger.last[text] = int(searches.at[-1])
+        for prefix in (text, text[:4]):
+            typing = box.compose(stranger, at=int(searches.at[-1]) + MINUTE)
+            assert text not in [each.text for each in typing.suggest(prefix, at=0.0, show=50)]
+        owner = box.compose(box.user(name)).suggest(text, at=0.0)
+        assert text in [each.text for each in owner]
+
+
+def test_what_few_submitted_tells_nothing_of_what_comes_next(box, searches):
+    """Not in the model either: its pairs are of phrases that may be suggested to everybody."""
+    ids = np.concatenate([box.signals.state.pair_next, [0]])
+    assert ids.max() < len(box.index)
+    assert len(box.signals.state.pair_start) == len(box.index) + 1
+    assert len(box.signals.state.own_query) == 0
+
+
+def test_the_control_of_a_trial_is_the_static_order(box):
+    name = next(name for name, user in box.users.items() if len(user.history) > 5)
+    user = box.user(name)
+    box.compose(user).submit("zz top of mine")
+    treated, control = (
+        box.compose(user, keep_static=kept).suggest("z", at=0.0, show=50) for kept in (False, True)
+    )
+    assert "zz top of mine" in [each.text for each in treated]
+    assert "zz top of mine" not in [each.text for each in control]
+    for prefix in ("", "b"):
+        control = box.compose(user, keep_static=True).suggest(prefix, at=0.0)
+        assert [each.text for each in control] == box.index.phrases(box.index.top(prefix))
+        assert {each.signals for each in control} == {0.0}
+        assert {each.explain().line for each in control} == {""}
+
+
+def test_a_static_fit_says_so(searches):
+    static = completer_of_searches(searches, STATIC)
+    assert "static order" in static.order_summary()
+    shown = static.compose(static.user()).suggest("b", at=0.0)
+    assert [each.text for each in shown] == static.index.phrases(static.index.top("b"))
+    assert {each.explain().line for each in shown} == {"popularity alone"}
+
+
+def test_changes_count_from_the_next_keystroke_on(searches, lessons):
+    weights = lessons.fit({"popularity": 10.0, "match": 10.0, "personal": 10.0})
+    box = completer_of_searches(searches, weights)
+    best = box.index.phrase(int(box.index.top("b")[0]))
+    user = box.user()
+    for _ in range(3):
+        box.compose(user).submit(best)
+    composition = box.compose(user)
+
+    def texts(prefix="b"):
+        return [each.text for each in composition.suggest(prefix, at=0.0)]
+
+    assert best in texts()
+    box.live.delete(best)
+    assert best not in texts()
+    box.live.put("bright new thing", 1e6)
+    shown = composition.suggest("bright", at=0.0)
+    assert [each.text for each in shown] == ["bright new thing"]
+    assert shown[0].relevance == pytest.approx(np.log1p(1e6))
+    assert shown[0].explain().signals["match"] == pytest.approx(
+        6 / 16 * weights.weights[-3] + weights.weights[-2]
+    )
+    last = box.index.phrase(int(box.index.range("b")[1]) - 1)
+    before = next(e for e in composition.suggest(last, at=0.0) if e.text == last).relevance
+    box.live.increment(last, 100.0)
+    after = next(e for e in composition.suggest(last, at=0.0) if e.text == last).relevance
+    assert after == pytest.approx(np.log1p(np.expm1(before) + 100))
+    box.live.delete("bright new thing")
+    assert texts("bright") == []
+    # The user's own query that somebody adds for all is one suggestion, and still the user's own.
+    box.compose(user).submit("brand mine")
+    box.live.put("brand mine", 3.0)
+    (shown,) = box.compose(user).suggest("brand", at=0.0)
+    assert shown.relevance == pytest.approx(np.log1p(3.0))
+    assert shown.explain().signals["personal"] != 0
+
+
+def test_what_is_denied_is_in_no_list_history_or_session(box):
+    name = next(name for name, user in box.users.items() if user.session)
+    text = box.users[name].session[0]
+    denying = box.denying(DenyList((text,)))
+    user = denying.user(name)
+    assert text not in {*user.history, *user.last, *user.session, user.previous}
+    shown = denying.compose(user).suggest(text, at=0.0, show=50)
+    assert text not in [each.text for each in shown]
+    denying.compose(user).submit(text)
+    assert text not in user.last
+
+
+def test_a_forgotten_user_leaves_nothing(box, searches, tmp_path):
+    name, text = next(
+        (name, text)
+        for name, user in box.users.items()
+        for text in user.history
+        if box.index.find(text) < 0
+        and sum(text in other.history for other in box.users.values()) == 1
+    )
+    box.without(name).save(tmp_path / "box")
+    again = Completer.load(tmp_path / "box")
+    assert name not in again.users
+    assert again.user(name).history == again.user(name).last == {}
+    assert again.user(name).session == []
+    for file in (tmp_path / "box").iterdir():
+        assert text.encode() not in file.read_bytes()
+
+
+def test_it_says_what_cannot_be(box, searches):
+    from telic.completion.box.live_changes import compacted
+
+    with pytest.raises(InputError, match="phones or signals"):
+        compacted(box)
+    with pytest.raises(ValueError, match="no signals"):
+        replace(box, signals=None, model="static").ranker()

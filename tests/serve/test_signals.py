@@ -1,0 +1,143 @@
+"""A box with signals behind HTTP: fitted by the command line, served, kept, forgotten."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+from playwright.sync_api import expect
+from starlette.testclient import TestClient
+from typer.testing import CliRunner
+
+from telic.cli import app
+from telic.completion import Completer
+from telic.completion.signals.features import GROUP_OF
+from telic.serve import Settings, create_app, serving
+from telic.simulate.searchers import searchers
+
+ON = ("popularity", "personal", "session", "match")
+BASE = "http://127.0.0.1:8000"
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    made = searchers(users=60, sessions=12, nouns=30)
+    table = pa.table(
+        {
+            "user": np.array(made.users, object)[made.user],
+            "query": np.array(made.queries, object)[made.query],
+            "at": pa.array(made.at, pa.timestamp("us", tz="UTC")).cast(pa.string()),
+        }
+    )
+    path = tmp_path_factory.mktemp("log") / "log.csv"
+    pa.csv.write_csv(table, path)
+    return path
+
+
+def telic(*arguments):
+    result = CliRunner().invoke(app, ["completion", *map(str, arguments)])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.fixture(scope="module")
+def fitted(log, tmp_path_factory):
+    out = tmp_path_factory.mktemp("fitted") / "model"
+    assert "signals" in telic("fit", log, out, "--signals", ",".join(ON))
+    return out
+
+
+@pytest.fixture
+def model(fitted, tmp_path):
+    """A folder with four groups on, whatever helped."""
+    box = Completer.load(fitted)
+    on = [group in ON for group in GROUP_OF]
+    weights = replace(
+        box.signals.weights,
+        weights=np.where(on, np.linspace(0.1, 0.5, len(on)), 0.0),
+        penalties=dict.fromkeys(ON, 10.0),
+    )
+    signals = replace(box.signals, weights=weights)
+    replace(box, signals=signals, found=box.found).save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def served(model):
+    return TestClient(create_app(Completer.load(model), Settings.beside(model)), base_url=BASE)
+
+
+def suggested(client, query, user="", composition=""):
+    given = {"q": query, "explain": "1", "user": user, "composition": composition}
+    answer = client.get("/suggest", params=given)
+    assert answer.status_code == 200, answer.text
+    return answer.json()[4]["suggestions"]
+
+
+def submitted(client, query, user, composition):
+    body = {"query": query, "user": user, "composition": composition}
+    assert client.post("/submit", json=body).status_code == 200
+
+
+def test_inspect_says_gates_penalties_and_weights(fitted):
+    said = telic("inspect", fitted)
+    for part in (
+        "session:",
+        "gate:",
+        "penalty:",
+        "at most above its optimum",
+        "time:",
+        "asked for",
+    ):
+        assert part in said
+    assert "phrases, " in telic("inspect", fitted, "--k")
+
+
+def test_answers_say_what_each_group_adds(model):
+    with served(model) as client:
+        about = client.get("/about").json()
+        assert about["model"] == "signals"
+        assert about["feedback"] == "signals of popularity, personal, session, match"
+        for who in (("", ""), ("ann", "1")):
+            for each in suggested(client, "b", *who):
+                assert sum(each["signal_reasons"].values()) == pytest.approx(each["signals"])
+                assert set(each["signal_reasons"]) == set(ON)
+                assert ":" in each["signals_said"]
+
+
+def test_a_submission_is_the_users_own_at_once_after_a_restart_and_until_forgotten(model):
+    with served(model) as client:
+        assert suggested(client, "my own", "ann", "0") == []
+        submitted(client, "my own words", "ann", "0")
+        submitted(client, "my own words", "ann", "0")  # sent twice, counts once
+        (shown,) = suggested(client, "my own", "ann", "1")
+        assert shown["text"] == "my own words"
+        assert shown["signal_reasons"]["personal"] > 0
+        assert shown["signal_reasons"]["session"] > 0
+        assert suggested(client, "my own", "ben", "1") == []
+    with served(model) as client:
+        (again,) = suggested(client, "my own", "ann", "2")
+        assert again["signal_reasons"] == pytest.approx(shown["signal_reasons"], rel=1e-3)
+    assert "erased" in telic("forget", model, "ann").lower()
+    with served(model) as client:
+        assert suggested(client, "my own", "ann", "3") == []
+
+
+def test_what_the_store_keeps_of_a_user_stays_bounded(model):
+    settings = replace(Settings.beside(model), max_history=3)
+    with TestClient(create_app(Completer.load(model), settings), base_url=BASE) as client:
+        for i in range(6):
+            submitted(client, f"words {i}", "ann", str(i))
+        texts = {each["text"] for each in suggested(client, "words", "ann", "last")}
+    assert texts == {"words 3", "words 4", "words 5"}
+
+
+def test_the_page_says_what_signals_do(model, browser):
+    with serving(Completer.load(model), Settings.beside(model)) as address:
+        page = browser.new_page()
+        page.goto(address)
+        page.wait_for_selector("#about:not(:empty)")
+        page.locator("#q").press_sequentially("b")
+        expect(page.locator("#reasons li").first).to_contain_text("opularity")
+        expect(page.locator("#about")).to_contain_text("Signals of popularity")
+        page.close()
