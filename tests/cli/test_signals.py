@@ -6,10 +6,12 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 from telic import cli
 from telic.completion import Completer
+from telic.simulate import Catalogue, simulate_typists
 from telic.simulate.searchers import searchers
 
 
@@ -86,6 +88,30 @@ def test_a_log_becomes_a_page_json_and_a_box(telic, log, tmp_path):
     assert box.model == "signals"
     assert box.found["files"]
     assert box.suggest("b")
+
+
+def test_a_composition_log_tells_what_feedback_is_worth_and_makes_a_box(telic, tmp_path):
+    rng = np.random.default_rng(0)
+    phrases = sorted({"".join("abcd"[i] for i in row) for row in rng.integers(0, 4, (60, 7))})
+    catalogue = Catalogue(phrases, rng.pareto(1.2, len(phrases)) + 1)
+    typed = simulate_typists(catalogue, setting="readers", users=12, compositions=20, seed=1)
+    pyarrow.parquet.write_table(typed, tmp_path / "typed.parquet")
+    words = ("typed.parquet", "--min-users", "1", "--tested", "100")
+    code, out, err = telic(*words, "--model", "box", "--report", "page.md", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert [row["group"] for row in found["signals"]][-1] == "feedback"
+    assert {row["model"] for row in found["results"]} >= {"+ feedback", "all that help"}
+    assert {row["group"] for row in found["controls"]} <= {"session"}
+    page = (tmp_path / "page.md").read_text()
+    assert "lists that they were shown" in page
+    assert "synthetic" not in page
+    box = Completer.load(tmp_path / "box")
+    assert box.simulated
+    assert "feedback" in box.signals.weights.gates
+    code, _, err = telic("typed.parquet", "--groups", "feedback,apps")
+    assert code == 2
+    assert "--groups names 'apps', expected some of popularity" in err
 
 
 def test_equal_seeds_give_equal_results_and_groups_can_be_left_out(telic, log):

@@ -7,9 +7,8 @@ import pytest
 
 from telic.completion import Completer, DenyList, fold
 from telic.completion.fit.from_searches import completer_of_searches, fit_signals
-from telic.completion.signals import GROUPS, STATIC, Searches, lessons_of, measured
+from telic.completion.signals import FEATURES, GROUPS, STATIC, Searches, lessons_of, measured
 from telic.completion.signals.searches import TESTED
-from telic.completion.signals.sweep import lengths_of
 from telic.errors import InputError
 from telic.simulate.searchers import Causes, searchers
 
@@ -42,7 +41,6 @@ def walk(searches, weights):
     submissions alone.
     """
     users, ranks = {}, {}
-    longest = lengths_of(searches)
     for e in np.flatnonzero(searches.part == TESTED).tolist():
         at, text = int(searches.at[e]), searches.index.phrase(int(searches.query[e]))
         name = searches.names[searches.user[e]] if searches.user[e] >= 0 else None
@@ -52,7 +50,7 @@ def walk(searches, weights):
         for part in ("history", "last", "session", "previous"):
             assert getattr(user, part) == getattr(known, part)
         composition = completer.compose(user, at=at)
-        for length in range(1, longest[searches.query[e]] + 1):
+        for length in range(1, searches.prefixes[e] + 1):
             shown = composition.suggest(fold(text)[:length], at=0.0)
             texts = [fold(suggestion.text) for suggestion in shown]
             ranks[e, length] = 1 / (texts.index(fold(text)) + 1) if fold(text) in texts else 0.0
@@ -202,7 +200,7 @@ def test_changes_count_from_the_next_keystroke_on(searches, lessons):
     composition = box.compose(user)
 
     def texts(prefix="b"):
-        return [each.text for each in composition.suggest(prefix, at=0.0)]
+        return [each.text for each in composition.suggest(prefix, at=0.0, show=50)]
 
     assert best in texts()
     box.live.delete(best)
@@ -212,7 +210,8 @@ def test_changes_count_from_the_next_keystroke_on(searches, lessons):
     assert [each.text for each in shown] == ["bright new thing"]
     assert shown[0].relevance == pytest.approx(np.log1p(1e6))
     assert shown[0].explain().signals["match"] == pytest.approx(
-        6 / 16 * weights.weights[-3] + weights.weights[-2]
+        6 / 16 * weights.weights[FEATURES.index("share typed")]
+        + weights.weights[FEATURES.index("ends a word")]
     )
     last = box.index.phrase(int(box.index.range("b")[1]) - 1)
     before = next(e for e in composition.suggest(last, at=0.0) if e.text == last).relevance
@@ -239,6 +238,15 @@ def test_what_is_denied_is_in_no_list_history_or_session(box):
     assert text not in [each.text for each in shown]
     denying.compose(user).submit(text)
     assert text not in user.last
+
+
+def test_what_a_user_is_taught_stays_out_of_the_model(box):
+    name = next(name for name, user in box.users.items() if user.session)
+    before = box.users[name].as_json()
+    user = box.user(name)
+    box.compose(user, at=10**15).submit("taught while it serves")
+    assert user.session[0] == "taught while it serves"
+    assert box.users[name].as_json() == before
 
 
 def test_a_forgotten_user_leaves_nothing(box, searches, tmp_path):

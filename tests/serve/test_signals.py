@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.parquet
 import pytest
 from playwright.sync_api import expect
 from starlette.testclient import TestClient
@@ -12,8 +13,11 @@ from typer.testing import CliRunner
 
 from telic.cli import app
 from telic.completion import Completer
-from telic.completion.signals.features import GROUP_OF
+from telic.completion.learning.adaqac import Design
+from telic.completion.signals.groups import FEATURES, GROUP_OF, WIDTH
 from telic.serve import Settings, create_app, serving
+from telic.serve.state.store import Store
+from telic.simulate import Catalogue, simulate_typists
 from telic.simulate.searchers import searchers
 
 ON = ("popularity", "personal", "session", "match")
@@ -64,11 +68,13 @@ def model(fitted, tmp_path):
 
 
 def served(model):
-    return TestClient(create_app(Completer.load(model), Settings.beside(model)), base_url=BASE)
+    """Without words from elsewhere in the phrases, which no list would be plain with."""
+    box = replace(Completer.load(model), words=None)
+    return TestClient(create_app(box, Settings.beside(model)), base_url=BASE)
 
 
-def suggested(client, query, user="", composition=""):
-    given = {"q": query, "explain": "1", "user": user, "composition": composition}
+def suggested(client, query, user="", composition="", **more):
+    given = {"q": query, "explain": "1", "user": user, "composition": composition} | more
     answer = client.get("/suggest", params=given)
     assert answer.status_code == 200, answer.text
     return answer.json()[4]["suggestions"]
@@ -95,6 +101,9 @@ def test_inspect_says_gates_penalties_and_weights(fitted):
 
 def test_answers_say_what_each_group_adds(model):
     with served(model) as client:
+        plain = client.get("/suggest", params={"q": "b"}).json()[1]
+        assert plain == [each["text"] for each in suggested(client, "b")]
+        assert plain != Completer.load(model).index.phrases(Completer.load(model).index.top("b"))
         about = client.get("/about").json()
         assert about["model"] == "signals"
         assert about["feedback"] == "signals of popularity, personal, session, match"
@@ -130,6 +139,46 @@ def test_what_the_store_keeps_of_a_user_stays_bounded(model):
             submitted(client, f"words {i}", "ann", str(i))
         texts = {each["text"] for each in suggested(client, "words", "ann", "last")}
     assert texts == {"words 3", "words 4", "words 5"}
+    store = Store(settings.database, Completer.load(model))
+    state = store.read("ann").state
+    store.close()
+    assert list(state.last) == list(state.history) == ["words 3", "words 4", "words 5"]
+
+
+def test_lists_that_were_passed_over_move_suggestions_where_the_log_had_lists(tmp_path):
+    """The command line's box, with a weight set by hand that what was shown for long sinks by."""
+    rng = np.random.default_rng(0)
+    phrases = sorted({"".join("ab"[i] for i in row) for row in rng.integers(0, 2, (40, 7))})
+    catalogue = Catalogue(phrases, rng.pareto(1.2, len(phrases)) + 1)
+    typed = simulate_typists(catalogue, setting="readers", users=12, compositions=20, seed=1)
+    pyarrow.parquet.write_table(typed, tmp_path / "typed.parquet")
+    telic("fit", tmp_path / "typed.parquet", tmp_path / "box", "--signals", "feedback")
+    box = Completer.load(tmp_path / "box")
+    assert set(box.signals.weights.gates) == {"feedback"}
+    weights = np.zeros(len(FEATURES))
+    weights[FEATURES.index("DwellT")] = -1.0
+    fitted = replace(box.signals.weights, weights=weights, penalties={"feedback": 1.0}, bound=0.5)
+    design = Design(np.ones(16), False, np.full(16, 2.0), 0.5)
+    box = replace(
+        box,
+        signals=replace(box.signals, weights=fitted),
+        design=design,
+        everyone=weights[WIDTH:],
+        users={},
+        words=None,
+    )
+    box.save(tmp_path / "by hand")
+    with served(tmp_path / "by hand") as client:
+        first = suggested(client, "a", "ann", "1", t=0)
+        later = suggested(client, "ab", "ann", "1", t=1500)
+    shown = {each["text"] for each in first}
+    assert shown & {each["text"] for each in later}
+    for each in later:
+        assert each["feedback"] == pytest.approx(-0.5 if each["text"] in shown else 0.0)
+        if each["text"] in shown:  # by more than the bound, if it were not for the bound
+            assert "feedback: DwellT -0.5" in each["signals_said"]
+            assert each["reasons"] == {"DwellT": pytest.approx(-0.5)}
+    assert telic("inspect", tmp_path / "by hand").count("feedback") > 1
 
 
 def test_the_page_says_what_signals_do(model, browser):

@@ -8,9 +8,10 @@ from tests.reference.signals import Oracle, grams, words
 
 from telic.completion.engine.folding import fold
 from telic.completion.signals import features, pool, sweep
-from telic.completion.signals.features import FEATURES
+from telic.completion.signals.groups import FEATURES
 from telic.completion.signals.overlap import common, gram_set, word_set
 from telic.completion.signals.searches import Searches
+from telic.data.queries import QueryLog
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -46,6 +47,27 @@ def test_signals_are_what_they_say(make_log, seed, shuffle):
         assert piece.possible[t] == (oracle.known(query) or bool(oracle.own(query)))
         own = [e for e in oracle.past if searches.user[e] == oracle.user >= 0]
         assert piece.seen[t].tolist() == [oracle.counted(own), oracle.counted(oracle.of(query))]
+
+
+@pytest.mark.parametrize("min_users", [1, 2])
+def test_what_one_user_alone_did_next_tells_nothing(min_users):
+    """Ann goes from her own query to one that all know, twice; the third time it would follow."""
+    rows = [(0, "house"), (0, "house")]  # the second by somebody else
+    rows += [(100, "mine"), (101, "house"), (200, "mine"), (201, "house"), (300, "mine")]
+    rows += [(301, "house")]
+    log = QueryLog(
+        ["house", "mine"],
+        np.array([text == "mine" for _, text in rows], np.int32),
+        60_000_000 * np.array([minute for minute, _ in rows]),
+        ["ann", "ben"],
+        np.array([0, 1, *[0] * 6], np.int32),
+        np.ones(8),
+    )
+    searches = Searches(log, min_users=min_users)
+    (moments,) = sweep.walk(searches, np.array([7]), np.array([1]))
+    house = moments.features[0, moments.candidates[0].tolist().index(searches.query[7])]
+    assert (house[FEATURES.index("follows")] > 0) == (min_users == 1)
+    assert house[FEATURES.index("submitted before")] == 0
 
 
 def test_the_state_at_the_end_goes_on_where_the_walk_was(make_log):

@@ -16,7 +16,7 @@ from telic.completion.signals import (
     measured,
     models_of,
 )
-from telic.completion.signals.features import GROUP_OF
+from telic.completion.signals.groups import GROUP_OF
 from telic.completion.signals.weights import static_score
 from telic.errors import InputError
 from telic.simulate.searchers import Causes, searchers

@@ -68,14 +68,17 @@ def columns_of(given: list[str] | None) -> dict[str, str]:
     return columns
 
 
-def groups_of(given: str, option: str) -> tuple[str, ...]:
-    """Read an option that names groups of signals, by commas, or all of them."""
-    from telic.completion.signals.features import GROUPS
+def groups_of(given: str, option: str) -> tuple[str, ...] | None:
+    """Read an option that names groups of signals, by commas; None for all that a log tells of."""
+    from telic.completion.signals.groups import WITH_FEEDBACK
 
-    chosen = tuple(GROUPS) if given == "all" else tuple(given.split(","))
+    if given == "all":
+        return None
+    chosen = tuple(given.split(","))
     for group in chosen:
-        if group not in GROUPS:
-            raise InputError(f"{option} names {group!r}, expected some of {', '.join(GROUPS)}.")
+        if group not in WITH_FEEDBACK:
+            known = ", ".join(WITH_FEEDBACK)
+            raise InputError(f"{option} names {group!r}, expected some of {known}.")
     return chosen
 
 
@@ -101,8 +104,8 @@ def fit(
     signals: Annotated[
         str | None,
         typer.Option(
-            help="With query logs: rank by groups of signals, all or some of popularity, time, "
-            "personal, session and match, by commas; each keeps a gate."
+            help="Rank by groups of signals, all or some of popularity, time, personal, session, "
+            "match and, with a composition log, feedback, by commas; each keeps a gate."
         ),
     ] = None,
     protocol: Annotated[str, typer.Option(help="careful, bounded or paper.")] = "careful",
@@ -146,7 +149,7 @@ def fit(
                 executor=job.executor if job else None,
                 work=job.work if job else None,
                 skip_bad=skip_bad_partitions,
-                signals=groups_of(signals, "--signals") if signals else None,
+                signals=(groups_of(signals, "--signals") or "all") if signals else None,
             )
         completer = edited(completer, deny, synonyms)
         completer.save(out)

@@ -17,8 +17,8 @@ def signals(
     log: Annotated[
         list[Path],
         typer.Argument(
-            help="Query logs with users and times: CSV, TSV, JSON lines, Parquet "
-            "(docs/data-contracts.md, 2)."
+            help="Query logs with users and times: CSV, TSV, JSON lines, Parquet; or a "
+            "composition log (docs/data-contracts.md, 2 and 1)."
         ),
     ],
     report: Annotated[
@@ -47,13 +47,14 @@ def signals(
 ) -> None:
     """Measure what popularity, time, habits, sessions and match are worth on a query log.
 
-    Only the log is needed. telic learns from half of the users and tests on the other half, later
-    in time. Two controls, in which there is nothing to find, show what the measure itself makes up.
+    Only the log is needed; a composition log tells what feedback is worth, too. telic learns from
+    half of the users and tests on the other half, later in time. Controls, in which there is
+    nothing to find, show what the measure itself makes up.
     """
-    from telic.completion.fit.from_files import query_logs_of, searches_found, with_words
+    from telic.completion.fit.from_files import searches_found, searches_of, with_words
     from telic.completion.fit.from_searches import completer_of_searches
     from telic.completion.fit.sources import read_sources
-    from telic.completion.signals import Searches, controls, measured, models_of
+    from telic.completion.signals import controls, measured, models_of
     from telic.completion.signals.evaluation import ALL
     from telic.completion.signals.report import Findings
     from telic.data import check_output
@@ -66,9 +67,7 @@ def signals(
         read = read_sources(
             log, columns=columns_of(column), on_bad_row="skip" if skip_bad_rows else "raise"
         )
-        searches = Searches(
-            query_logs_of(read, log), session_gap=session_gap, min_users=min_users, seed=seed
-        )
+        searches = searches_of(read, log, session_gap=session_gap, min_users=min_users, seed=seed)
         models = models_of(searches, chosen, progress=progress)
         progress("testing")
         found = measured(searches, models, most=tested)

@@ -22,6 +22,7 @@ from telic.completion.learning.do_no_harm import Gate
 from telic.completion.learning.feedback import FEATURES
 from telic.completion.learning.phone_ranker import Phone, PhoneRanker
 from telic.completion.learning.relevance import Relevance
+from telic.completion.signals.groups import FEEDBACK
 from telic.completion.signals.ranker import SignalRanker
 from telic.data import load_model, save_model
 from telic.errors import InputError, ModelError
@@ -138,7 +139,7 @@ class Completer:
     @property
     def feeds_back(self) -> bool:
         """Whether the lists that were shown tell something."""
-        return self.signals is None
+        return self.signals is None or FEEDBACK in self.signals.weights.penalties
 
     @property
     def personal(self) -> bool:

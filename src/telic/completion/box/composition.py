@@ -195,7 +195,7 @@ class Composition:
         """
         if self._shown is not None:
             typed, _, at = self._shown
-            self._shown = typed, [self._number(text) for text in texts], at
+            self._shown = typed, [self._number(self.known_as(text)) for text in texts], at
 
     def submit(self, query: str) -> bool:
         """End the composition; return whether the weights of the user changed.

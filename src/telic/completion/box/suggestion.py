@@ -95,7 +95,9 @@ class Keystroke:
         reasons = dict(sorted(parts.items(), key=lambda part: -abs(part[1])))
         signals, line = {}, ""
         if self.served and self.told is not None:
-            signals, line = self.completer.ranker().by_group(self.told[i]), in_words(self.told[i])
+            signals = self.completer.ranker().by_group(self.told[i])
+            told = [self.told[i]] if self.parts is None else [self.told[i], self.parts[i]]
+            line = in_words(np.concatenate(told))
         observed = {} if self.features is None else _named(self.features[i])
         return Explanation(reasons, observed, apps, signals, line)
 

@@ -12,8 +12,8 @@ from telic.completion.learning.dwell_times import dwell_histograms, not_submitte
 from telic.completion.learning.feedback import FEATURES
 from telic.completion.learning.replayed_log import Replay
 from telic.completion.learning.saturation import limits
-from telic.completion.signals.features import FEATURES as FEATURES_OF_GROUPS
-from telic.completion.signals.features import GROUP_OF, GROUPS
+from telic.completion.signals.groups import FEATURES as FEATURES_OF_GROUPS
+from telic.completion.signals.groups import GROUP_OF, GROUPS, WITH_FEEDBACK
 from telic.completion.signals.ranker import SignalRanker
 
 
@@ -130,7 +130,8 @@ def signal_facts(ranker: SignalRanker) -> dict[str, Any]:
             )
             or "none",
         }
-        for group in GROUPS
+        for group in WITH_FEEDBACK
+        if group in GROUPS or group in fit.gates or group in fit.penalties
     }
     certified = {"objective": fit.objective, "at most above its optimum": fit.gap}
     known = {name: value for name, value in certified.items() if np.isfinite(value)}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from telic.completion.learning.app_features import MINUTES
 from telic.completion.learning.do_no_harm import PREFIX_BINS, Gate
 from telic.completion.learning.relevance import WINDOW, Relevance, shared_parts
 from telic.completion.learning.replayed_log import Replay
+from telic.completion.signals.compositions import Compositions, joined_submissions
 from telic.completion.signals.searches import SESSION_GAP, Searches
 from telic.data.bad_rows import OnBadRow
 from telic.data.queries import QueryLog, joined_group
@@ -68,7 +69,7 @@ def fit_files(
     executor: Executor | None = None,
     work: str | Path | None = None,
     skip_bad: bool = False,
-    signals: Sequence[str] | None = None,
+    signals: Sequence[str] | Literal["all"] | None = None,
     session_gap: float = SESSION_GAP,
     seed: int = 0,
 ) -> Completer:
@@ -107,9 +108,8 @@ def fit_files(
         there. By default a temporary one, which is removed.
     skip_bad : bool
         Leave out partitions of a log that cannot be worked on; a fact names them.
-    signals : sequence of str, optional
-        Rank by these groups of `telic.completion.signals.GROUPS`, of query logs alone: see
-        `fit_signals`.
+    signals : sequence of str or "all", optional
+        Rank by these groups of signals, of query logs or a composition log: see `fit_signals`.
     session_gap : float
         With signals: minutes without a search that end a session.
     seed : int
@@ -132,10 +132,13 @@ def fit_files(
         if executor is not None or model is not None:
             raise InputError("signals take no other model, and query logs that are read whole.")
         sources = read_sources(paths, columns=columns, on_bad_row=on_bad_row)
-        searches = Searches(
-            query_logs_of(sources, paths), session_gap=session_gap, min_users=min_users, seed=seed
+        searches = searches_of(
+            sources, paths, session_gap=session_gap, min_users=min_users, seed=seed
         )
-        completer = replace(fit_signals(searches, signals), found=searches_found(sources, searches))
+        completer = replace(
+            fit_signals(searches, None if signals == "all" else signals),
+            found=searches_found(sources, searches),
+        )
         return with_words(completer) if words else completer
     if executor is not None:
         sources = read_sources(paths, columns=columns, on_bad_row=on_bad_row, in_pieces=True)
@@ -207,21 +210,31 @@ def fit_files(
     return _from_gathered(gathered, found, n=n, words=words, simulated=simulated)
 
 
-def query_logs_of(sources: Sources, paths: Sequence[str | Path]) -> QueryLog:
-    """Return the query logs among sources as one; signals know of nothing else.
+def searches_of(
+    sources: Sources,
+    paths: Sequence[str | Path],
+    *,
+    session_gap: float = SESSION_GAP,
+    min_users: int = 3,
+    seed: int = 0,
+) -> Searches:
+    """Return query logs, or a composition log with query logs from before, ready for signals.
 
     Raises
     ------
     InputError
-        If there are lists or composition logs among them, or no query log.
+        If there are lists among the sources, or there is no log.
     """
-    if sources.compositions or sources.listed or not sources.logs:
+    log = sources.compositions
+    if sources.listed or not (sources.logs or log):
         raise InputError(
-            f"{', '.join(map(str, paths))}: expected query logs, with a time in each row; a list "
-            "has none, and for a composition log there is `telic completion evaluate`. Name "
-            "the column of times with --column at=NAME."
+            f"{', '.join(map(str, paths))}: expected query logs, with a time in each row, or a "
+            "composition log; a list has no times. Name the column of times with --column at=NAME."
         )
-    return joined_logs(sources.logs)
+    given: dict[str, Any] = {"session_gap": session_gap, "min_users": min_users, "seed": seed}
+    if log is None:
+        return Searches(joined_logs(sources.logs), **given)
+    return Compositions(log, joined_logs([joined_submissions(log), *sources.logs]), **given)
 
 
 def searches_found(sources: Sources, searches: Searches) -> dict[str, Any]:

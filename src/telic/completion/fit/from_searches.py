@@ -10,8 +10,9 @@ from telic.completion.engine.prefix_index import PrefixIndex
 from telic.completion.learning.adaqac import D, Design
 from telic.completion.learning.do_no_harm import Gate
 from telic.completion.learning.relevance import Relevance
+from telic.completion.signals.compositions import Compositions
 from telic.completion.signals.counts import CONTEXT, State, of_catalogue
-from telic.completion.signals.features import GROUPS
+from telic.completion.signals.groups import FEEDBACK, WIDTH
 from telic.completion.signals.pool import POOL
 from telic.completion.signals.ranker import SignalRanker
 from telic.completion.signals.searches import Searches
@@ -21,7 +22,7 @@ from telic.completion.signals.weights import SignalWeights, choosing_moments, le
 
 def fit_signals(
     searches: Searches,
-    groups: Sequence[str] = tuple(GROUPS),
+    groups: Sequence[str] | None = None,
     *,
     progress: Callable[[str], None] = lambda step: None,
 ) -> Completer:
@@ -30,9 +31,9 @@ def fit_signals(
     Parameters
     ----------
     searches : Searches
-    groups : sequence of str
-        Some of `telic.completion.signals.GROUPS`: those that may be on. Each has a penalty and a
-        gate of its own: see `telic.completion.signals.learn`.
+    groups : sequence of str, optional
+        Those that may be on, of `Searches.groups`; by default all. Each has a penalty and a gate of
+        its own: see `telic.completion.signals.learn`.
     progress : callable, optional
         Called with a short text before each piece of work.
     """
@@ -74,26 +75,33 @@ def completer_of_searches(
     ranker = SignalRanker(
         of_catalogue(state, known[given]), weights, shrinkage, searches.session_gap
     )
-    users = _users(searches, state, now)
+    design, feedback = Design(np.ones(D), False), np.zeros(D)
+    if FEEDBACK in weights.penalties:
+        deviations = weights.deviations[WIDTH:]
+        design = Design(deviations, False, weights.caps, weights.bound)
+        feedback = weights.weights[WIDTH:] * deviations
+    users = _users(searches, state, now, feedback)
     return Completer(
         index,
         Relevance("mpc"),
-        Design(np.ones(D), False),
-        np.zeros(D),
+        design,
+        feedback,
         users,
         Gate.always(len(users)),
         SIGNALS,
         POOL,
         0.0,
         "careful",
-        False,
+        isinstance(searches, Compositions) and searches.log.simulated,
         do_no_harm=False,
         merged=True,
         signals=ranker,
     )
 
 
-def _users(searches: Searches, state: State, now: int) -> dict[str, UserState]:
+def _users(
+    searches: Searches, state: State, now: int, feedback: np.ndarray
+) -> dict[str, UserState]:
     """Return what is known of each user who has submitted anything by now."""
     phrases = searches.index.phrases(range(len(searches.index)))
     users = {}
@@ -104,7 +112,7 @@ def _users(searches: Searches, state: State, now: int) -> dict[str, UserState]:
         texts = [phrases[q] for q in state.own_query[own]]
         if texts:
             users[name] = UserState(
-                np.zeros(D),
+                feedback.copy(),
                 history=dict(zip(texts, state.own_count[own].tolist(), strict=True)),
                 previous=texts[-1],
                 last=dict(zip(texts, state.own_last[own].tolist(), strict=True)),

@@ -331,7 +331,7 @@ class Replay:
         log = self.log
         texts = self._prefix_texts
         out = np.empty((*wanted.shape, WIDTH))
-        _replay_feedback(
+        replay_feedback(
             (log.keystroke_start, log.at, log.prefix, self.previous),
             (log.list_start, self.shown),
             (np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)])),
@@ -344,7 +344,7 @@ class Replay:
 
 
 @kernel
-def _replay_feedback(typed, lists, prefixes, phrases, targets, wanted, out):
+def replay_feedback(typed, lists, prefixes, phrases, targets, wanted, out):
     """Fill out[row[t]] with the feedback on wanted[t] before keystroke target[t] (ascending)."""
     keystroke_start, at, prefix, previous = typed
     list_start, shown = lists

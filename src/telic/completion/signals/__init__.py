@@ -1,7 +1,7 @@
 """A conditional logit over candidates; its signals come in groups that can be switched off."""
 
 from telic.completion.signals.evaluation import controls, measured, models_of
-from telic.completion.signals.features import FEATURES, GROUPS
+from telic.completion.signals.groups import FEATURES, GROUPS
 from telic.completion.signals.ranker import SignalRanker
 from telic.completion.signals.searches import Searches
 from telic.completion.signals.sweep import Shrinkage

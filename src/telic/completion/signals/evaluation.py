@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from telic.completion.signals.features import GROUPS
 from telic.completion.signals.searches import TESTED, Searches
 from telic.completion.signals.sweep import SHRINKAGE, Shrinkage, every_prefix, walk
 from telic.completion.signals.weights import (
@@ -102,7 +101,10 @@ class Tested:
         for model, ranks in self.ranks.items():
             needed = {
                 k: np.minimum.reduceat(
-                    np.where(ranks > 1 / (k + 0.5), self.length, self.longest), first
+                    np.where(
+                        ranks > 1 / (k + 0.5), np.minimum(self.length, self.longest), self.longest
+                    ),
+                    first,
                 )
                 for k in (5, SHOWN)
             }
@@ -126,7 +128,7 @@ def compared(own: np.ndarray, base: np.ndarray | None, unit: np.ndarray) -> dict
 
 def models_of(
     searches: Searches,
-    groups: Sequence[str] = tuple(GROUPS),
+    groups: Sequence[str] | None = None,
     *,
     shrinkage: Shrinkage = SHRINKAGE,
     progress: Progress = lambda step: None,
@@ -136,6 +138,7 @@ def models_of(
     The models with one group have no gate: their figure says what the group is worth, also where
     that is less than nothing.
     """
+    groups = searches.groups if groups is None else groups
     progress("gathering what to learn from")
     lessons = lessons_of(searches, shrinkage=shrinkage)
     chosen_by = choosing_moments(searches, shrinkage=shrinkage)
@@ -172,8 +175,6 @@ def measured(
         for name, model in models.items():
             ranks[name].append(model.ranks(piece))
     event, length, possible, candidate, seen = map(np.concatenate, zip(*pieces, strict=True))
-    _, last = np.unique(event[::-1], return_index=True)
-    longest = length[len(event) - 1 - last][np.searchsorted(np.unique(event), event)]
     return Tested(
         event,
         length,
@@ -182,13 +183,13 @@ def measured(
         candidate,
         seen,
         {name: np.concatenate(parts) for name, parts in ranks.items()},
-        longest,
+        searches.longest[event],
     )
 
 
 def controls(
     searches: Searches,
-    groups: Sequence[str] = ("session", "time"),
+    groups: Sequence[str] | None = None,
     *,
     shrinkage: Shrinkage = SHRINKAGE,
     most: int = MOST_TESTED,
@@ -196,11 +197,12 @@ def controls(
 ) -> list[dict[str, Any]]:
     """Return what a group is worth, and what it seems worth where it cannot be worth anything.
 
-    Of `groups`, session and time have a control. Each row compares the learned popularity with and
-    without the group: as the log is, and with sessions, or times, exchanged.
+    Of `groups`, those of `Searches.controls` have one. Each row compares the learned popularity
+    with and without the group: as the log is, and with sessions, or times, exchanged.
     """
     out = []
-    for group, shuffled in (("session", "shuffled_sessions"), ("time", "shuffled_times")):
+    groups = searches.groups if groups is None else groups
+    for group, shuffled in searches.controls:
         if group not in groups or (group == "session" and not (searches.before >= 0).any()):
             continue
         for control in (False, True):

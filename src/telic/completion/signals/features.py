@@ -1,6 +1,7 @@
 """The signals: what is known of a candidate when, for whom and after what it is suggested.
 
-The kernel here is the only place that computes them, in training, testing and at a keystroke.
+The kernel here is the only place that computes them, in training, testing and at a keystroke; of
+feedback that is `telic.completion.learning.feedback`. `telic.completion.signals.groups` names them.
 """
 
 import numpy as np
@@ -9,28 +10,6 @@ from telic.completion.learning.feedback import ends_word
 from telic.completion.signals.counts import CONTEXT, DAY, HOURS, moment_of_week, place_in
 from telic.completion.signals.overlap import begins_with, common
 from telic.kernels import kernel
-
-GROUPS: dict[str, tuple[str, ...]] = {
-    "popularity": ("submissions", "different users"),
-    "time": ("last 28 days", "last 7 days", "last day", "hour of the day", "day of the week"),
-    "personal": ("own submissions", "how lately"),
-    "session": (
-        "submitted before",
-        "submitted just before",
-        "continues",
-        "words kept",
-        "words kept of earlier ones",
-        "characters shared",
-        "follows",
-        "follows earlier ones",
-    ),
-    "match": ("share typed", "ends a word", "is what was typed"),
-}
-"""Names of the features of each group, in the order of the columns."""
-FEATURES = tuple(name for names in GROUPS.values() for name in names)
-GROUP_OF = tuple(group for group, names in GROUPS.items() for _ in names)
-"""The group of each feature."""
-WIDTH = len(FEATURES)
 
 CLOCK_SHRINKAGE = 20.0
 """Submissions by everybody that a phrase's own hours and days are mixed with."""

@@ -20,13 +20,8 @@ from telic.completion.signals.counts import (
     State,
     best_of,
 )
-from telic.completion.signals.features import (
-    FEATURES,
-    GROUP_OF,
-    WIDTH,
-    in_catalogue,
-    write_features,
-)
+from telic.completion.signals.features import in_catalogue, write_features
+from telic.completion.signals.groups import FEATURES, GROUP_OF, GROUPS, WIDTH
 from telic.completion.signals.overlap import Texts, frozen, joined, texts_of_forms
 from telic.completion.signals.pool import POOL, POPULAR, gather
 from telic.completion.signals.searches import SESSION_GAP
@@ -34,6 +29,9 @@ from telic.completion.signals.sweep import SHRINKAGE, Shrinkage
 from telic.completion.signals.weights import SignalWeights
 from telic.errors import ModelError
 from telic.kernels import kernel
+
+_ARRAYS = ("weights", "deviations", "caps")
+"""Parts of `SignalWeights` that a model folder keeps as arrays."""
 
 
 class Ranked(NamedTuple):
@@ -135,16 +133,17 @@ class SignalRanker:
         )
 
     def by_group(self, parts: np.ndarray) -> dict[str, float]:
-        """Return what each group that is on adds to a candidate, given what each feature does."""
-        sums = dict.fromkeys(self.weights.penalties, 0.0)
-        for group, part in zip(GROUP_OF, parts.tolist(), strict=True):
+        """Return what each group that is on adds to a candidate, but for feedback; see `Ranked`."""
+        sums = {group: 0.0 for group in GROUPS if group in self.weights.penalties}
+        for group, part in zip(GROUP_OF, parts.tolist(), strict=False):
             if group in sums:
                 sums[group] += part
         return sums
 
     def meta(self) -> dict[str, Any]:
         """Return the part of a model folder's description."""
-        fit = asdict(self.weights) | {"weights": None, "deviations": None}
+        fit = asdict(self.weights) | dict.fromkeys(_ARRAYS)
+        fit["bound"] = self.weights.bound if self.weights.bound < np.inf else None
         return {
             "features": list(FEATURES),
             "fit": fit,
@@ -156,7 +155,7 @@ class SignalRanker:
         """Return what a model folder keeps of it, beside `meta`."""
         state = self.state._asdict()
         state |= {f"texts.{name}": a for name, a in state.pop("texts")._asdict().items()}
-        fit = {"weights": self.weights.weights, "deviations": self.weights.deviations}
+        fit = {name: getattr(self.weights, name) for name in _ARRAYS}
         return {f"signals.{name}": array for name, array in (state | fit).items()}
 
     @classmethod
@@ -172,7 +171,8 @@ class SignalRanker:
             raise ModelError("its signals are of another version. Fit it again.")
         texts = Texts(*(arrays[f"signals.texts.{name}"] for name in Texts._fields))
         names = [name for name in State._fields if name != "texts"]
-        fit = meta["fit"] | {name: arrays[f"signals.{name}"] for name in ("weights", "deviations")}
+        fit = meta["fit"] | {name: arrays[f"signals.{name}"] for name in _ARRAYS}
+        fit["bound"] = fit["bound"] or np.inf
         return cls(
             State(texts, *(arrays[f"signals.{name}"] for name in names)),
             SignalWeights(**fit),
@@ -182,7 +182,10 @@ class SignalRanker:
 
 
 def in_words(parts: np.ndarray) -> str:
-    """Say which features move a candidate most, three at most, given what each adds."""
+    """Say which features move a candidate most, three at most, given what each adds.
+
+    Parts of feedback may come after the others.
+    """
     strongest = np.argsort(-np.abs(parts), kind="stable")[:3]
     said = [
         f"{GROUP_OF[j]}: {FEATURES[j]} {parts[j]:+.1f}" for j in strongest if abs(parts[j]) > 0.05

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from telic.completion.signals.evaluation import ALL, Tested
-from telic.completion.signals.features import FEATURES, GROUP_OF, GROUPS
-from telic.completion.signals.searches import CHOSEN, LEARNED, TESTED, Searches
-from telic.completion.signals.sweep import LONGEST
+from telic.completion.signals.groups import FEATURES, FEEDBACK, GROUP_OF
+from telic.completion.signals.searches import CHOSEN, LEARNED, LONGEST, TESTED, Searches
 from telic.completion.signals.weights import SHOWN, SignalWeights
 from telic.report import Report, Table
 
@@ -18,8 +17,15 @@ EXPLAINED = (
     "users from whom nothing was learned. “static” is the most popular completion. The next rows "
     "add one group of signals each, without a gate; the last has all groups that helped on the "
     "other half of the users. Differences from static are in points, with 95 % intervals over "
-    "users. The prefixes are synthetic: each query is taken to have been typed from left to right, "
+    "users."
+)
+SYNTHETIC = (
+    " The prefixes are synthetic: each query is taken to have been typed from left to right, "
     f"up to {LONGEST} characters."
+)
+TYPED = (
+    " The prefixes are those that people typed. Feedback is on the lists that they were shown, "
+    "which the logged system made; everything else is ranked as it would be served."
 )
 MEASURES = {"MRR": "mrr", "S@1": "sr@1", "S@3": "sr@3", "S@10": "sr@10"}
 DIFFERENCE = "100 {:+.2f} ({:+.2f} to {:+.2f})"
@@ -54,7 +60,7 @@ class Findings:
             found.rows(),
             found.effort(),
             list(controlled),
-            weight_rows(whole),
+            weight_rows(whole, searches.groups),
         )
 
     def row(self, model: str, part: str = "all") -> dict[str, Any]:
@@ -88,7 +94,7 @@ class Findings:
     def page(self, title: str) -> Report:
         """Return the page."""
         report = Report(title, lead=self.sentence())
-        report.text(EXPLAINED)
+        report.text(EXPLAINED + (TYPED if self.facts.get("lists shown") else SYNTHETIC))
         for table in self.tables():
             report.table(table)
         return report
@@ -225,6 +231,7 @@ def facts_of(searches: Searches, found: Tested) -> dict[str, Any]:
         "users": searches.users,
         "phrases": len(searches.index),
         "days": round(days, 1),
+        **({"lists shown": True} if FEEDBACK in searches.groups else {}),
         "submissions with one before them in the session": float((searches.before >= 0).mean()),
         "submissions to learn from": int((part == LEARNED).sum()),
         "submissions to choose by": int((part == CHOSEN).sum()),
@@ -247,10 +254,10 @@ def fit_facts(fitted: SignalWeights) -> dict[str, Any]:
     }
 
 
-def weight_rows(fitted: SignalWeights) -> list[dict[str, Any]]:
+def weight_rows(fitted: SignalWeights, groups: Sequence[str]) -> list[dict[str, Any]]:
     """Return, for each group, its gate, penalty and weights."""
     rows = []
-    for group in GROUPS:
+    for group in groups:
         on = group in fitted.penalties
         own = [
             f"{name} {weight:+.2f}"

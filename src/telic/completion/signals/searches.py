@@ -10,6 +10,7 @@ import numpy as np
 from telic.completion.engine.folding import fold
 from telic.completion.engine.prefix_index import PrefixIndex
 from telic.completion.learning.relevance import Submissions
+from telic.completion.signals.groups import GROUPS
 from telic.data.queries import QueryLog
 from telic.errors import InputError
 
@@ -21,6 +22,8 @@ WARM_UP, LEARN = 0.4, 0.7
 weights are learned, and the rest chooses penalties on one half of the users and tests on the other.
 """
 COUNTED, LEARNED, CHOSEN, TESTED = 0, 1, 2, 3
+LONGEST = 20
+"""Characters up to which prefixes are completed; few people type more before they choose."""
 
 
 class Searches:
@@ -56,6 +59,15 @@ class Searches:
         All of these.
     before : int64 array of shape (m,)
         The submission before this one in its session; -1 where it is the first.
+    number : int64 array
+        The phrase of each of the log's queries.
+    begin : int64 array of shape (m,)
+        When the query was begun: what counts is what was submitted before. A query log does not
+        say it, so that it is the submission itself.
+    asked : bool array of shape (m,)
+        What may be learned from or tested; the rest is counted alone.
+    groups : tuple of str
+        The groups of signals that the log tells of.
     names : list of str
         The users.
 
@@ -67,6 +79,13 @@ class Searches:
     >>> searches.index.phrases(searches.query), searches.before.tolist()
     (['tea', 'teapot', 'tea', 'tea'], [-1, 0, -1, 2])
     """
+
+    groups: tuple[str, ...] = tuple(GROUPS)
+    controls: tuple[tuple[str, str], ...] = (
+        ("session", "shuffled_sessions"),
+        ("time", "shuffled_times"),
+    )
+    """Groups, and the controls in which they can tell nothing."""
 
     def __init__(
         self,
@@ -81,6 +100,7 @@ class Searches:
         if min_users < 1:
             raise InputError(f"min_users is {min_users}, expected at least 1.")
         self.index, number = _catalogue(log)
+        self.number = number
         named = [i for i, name in enumerate(log.users) if name is not None]
         self.names = [str(log.users[i]) for i in named]
         person = np.full(len(log.users), -1, np.int32)
@@ -91,6 +111,7 @@ class Searches:
         self.submissions = events
         self.at, self.query, self.user = events.at, events.query.astype(np.int32), events.user
         self.count, self.opens = events.count, events.opens
+        self.begin, self.asked = self.at, np.ones(len(self.at), bool)
         self.before = _before(self.at, self.user, int(session_gap * MINUTE))
         self.seed, self.min_users, self.session_gap = seed, min_users, session_gap
 
@@ -108,6 +129,37 @@ class Searches:
         return np.where(self.user >= 0, self.user, self.users + np.arange(len(self)))
 
     @cached_property
+    def longest(self) -> np.ndarray:
+        """int64 (m,): characters of each query, folded, at most `LONGEST`."""
+        text, offsets = self.index.all_folded()
+        before = np.concatenate([[0], np.cumsum(text & 0xC0 != 0x80)])
+        return np.minimum(before[offsets[1:]] - before[offsets[:-1]], LONGEST)[self.query]
+
+    @property
+    def prefixes(self) -> np.ndarray:
+        """int64 (m,): how many prefixes of each query are completed."""
+        return self.longest
+
+    def typed(self, events: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return how many characters some prefixes have, and their numbers among `prefix_texts`.
+
+        A query log has none, so each query is taken to have been typed from left to right; -1 says
+        so. `places` are from 1 to `prefixes`.
+        """
+        return places, np.full(len(places), -1)
+
+    @property
+    def prefix_texts(self) -> tuple[np.ndarray, np.ndarray]:
+        """The prefixes that were typed, folded and joined, and where each begins."""
+        return np.zeros(0, np.uint8), np.zeros(1, np.int64)
+
+    def feedback(
+        self, events: np.ndarray, places: np.ndarray, candidates: np.ndarray
+    ) -> np.ndarray | None:
+        """Return what was fed back on some candidates; None where the log has no lists."""
+        return None
+
+    @cached_property
     def part(self) -> np.ndarray:
         """int8 (m,): `COUNTED`, `LEARNED`, `CHOSEN` or `TESTED`.
 
@@ -116,18 +168,22 @@ class Searches:
         InputError
             If there are too few submissions to split, or all are from one moment.
         """
-        m, rng = len(self), np.random.default_rng(self.seed)
+        at, rng = self.at[self.asked], np.random.default_rng(self.seed)
+        m = len(at)
         if m < 20:
             raise InputError(
                 f"the log holds {m} submissions: too few to split. Bring a longer log."
             )
         half = rng.permutation(self.users) % 2 == 0
-        learns = np.where(self.user >= 0, np.append(half, False)[self.user], rng.random(m) < 0.5)
-        first, second = self.at[int(WARM_UP * m)], self.at[int(LEARN * m)]
-        part = np.full(m, COUNTED, np.int8)
+        learns = np.where(
+            self.user >= 0, np.append(half, False)[self.user], rng.random(len(self)) < 0.5
+        )
+        first, second = at[int(WARM_UP * m)], at[int(LEARN * m)]
+        part = np.full(len(self), COUNTED, np.int8)
         part[(self.at >= first) & (self.at < second) & learns] = LEARNED
         part[(self.at >= second) & learns] = CHOSEN
         part[(self.at >= second) & ~learns] = TESTED
+        part[~self.asked] = COUNTED
         for name, which in (("learn from", LEARNED), ("choose by", CHOSEN), ("test on", TESTED)):
             if not (part == which).any():
                 raise InputError(

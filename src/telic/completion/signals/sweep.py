@@ -1,7 +1,7 @@
 """Walk through a query log: at chosen prefixes, the candidates and their signals as of then."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,28 +20,22 @@ from telic.completion.signals.counts import (
 from telic.completion.signals.features import (
     CLOCK_SHRINKAGE,
     PAIR_SHRINKAGE,
-    WIDTH,
     text_of,
     write_features,
 )
-from telic.completion.signals.overlap import Texts, taken
+from telic.completion.signals.groups import WIDTH
+from telic.completion.signals.overlap import Texts, frozen, taken
 from telic.completion.signals.pool import POOL, POPULAR, gather
 from telic.completion.signals.searches import Searches
 from telic.kernels import kernel
 
-LONGEST = 20
-"""Characters up to which prefixes are completed; few people type more before they choose."""
 AT_ONCE = 20_000
 """Prefixes whose candidates are held in memory at a time."""
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Some prefixes of some submissions, with candidates: a row each, in order of time.
-
-    The prefixes are synthetic: a query log has none, so each query is taken to have been typed from
-    left to right.
-    """
+    """Some prefixes of some submissions, with candidates: a row each, in order of time."""
 
     event: np.ndarray
     """int64 (T,): submission of the log."""
@@ -52,7 +46,7 @@ class Moments:
     known: np.ndarray
     """bool (T, POOL): whether it may be suggested to everybody; else it is the user's own."""
     features: np.ndarray
-    """float64 (T, POOL, WIDTH): see `telic.completion.signals.features`."""
+    """float64 (T, POOL, WIDTH), or (T, POOL, len(FEATURES)) with feedback: see `groups`."""
     position: np.ndarray
     """int64 (T,): column of the query that was submitted; -1 if it is no candidate."""
     possible: np.ndarray
@@ -75,31 +69,24 @@ class Shrinkage:
 SHRINKAGE = Shrinkage()
 
 
-def lengths_of(searches: Searches) -> np.ndarray:
-    """Return how many characters each phrase has, folded, at most `LONGEST`."""
-    text, offsets = searches.index.all_folded()
-    before = np.concatenate([[0], np.cumsum(text & 0xC0 != 0x80)])
-    return np.minimum(before[offsets[1:]] - before[offsets[:-1]], LONGEST)
-
-
 def every_prefix(searches: Searches, events: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return each of the submissions with each length of its prefixes: (event, length)."""
-    longest = lengths_of(searches)[searches.query[events]]
-    first = np.cumsum(longest) - longest
-    return np.repeat(events, longest), np.arange(longest.sum()) - np.repeat(first, longest) + 1
+    """Return each of the submissions with each of its prefixes: (event, place)."""
+    count = searches.prefixes[events]
+    first = np.cumsum(count) - count
+    return np.repeat(events, count), np.arange(count.sum()) - np.repeat(first, count) + 1
 
 
 def one_prefix(
     searches: Searches, events: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return each of the submissions with one length, drawn evenly: (event, length)."""
-    return events, rng.integers(1, lengths_of(searches)[searches.query[events]] + 1)
+    """Return each of the submissions with one prefix, drawn evenly: (event, place)."""
+    return events, rng.integers(1, searches.prefixes[events] + 1)
 
 
 def walk(
     searches: Searches,
     events: np.ndarray,
-    lengths: np.ndarray,
+    places: np.ndarray,
     *,
     shrinkage: Shrinkage = SHRINKAGE,
     at_once: int = AT_ONCE,
@@ -109,8 +96,9 @@ def walk(
     Parameters
     ----------
     searches : Searches
-    events, lengths : int arrays of shape (T,)
-        Submissions, ascending, and how many characters of each are typed.
+    events, places : int arrays of shape (T,)
+        Submissions, ascending, and which of the prefixes of each; of a query log, how many
+        characters are typed.
     shrinkage : Shrinkage
     at_once : int
         Prefixes in a piece.
@@ -118,13 +106,32 @@ def walk(
     state, log = begun(searches), log_of(searches)
     expired, done = np.zeros(len(WINDOWS), np.int64), 0
     activity = np.zeros(searches.users + 1)
+    order = np.argsort(searches.begin[events], kind="stable")
+    events, places = events[order], places[order]
+    texts = tuple(map(frozen, searches.prefix_texts))
     for first in range(0, len(events), at_once):
         part = slice(first, first + at_once)
-        moments = _empty(events[part], lengths[part])
+        lengths, typed = searches.typed(events[part], places[part])
+        moments = _empty(events[part], lengths)
         mixed = shrinkage.clock, shrinkage.pairs
         strings = searches.index.strings
-        done = _fill(state, NOTHING_BEYOND, strings, log, mixed, moments, activity, expired, done)
-        yield Moments(*moments)
+        done = _fill(
+            state,
+            NOTHING_BEYOND,
+            strings,
+            log,
+            mixed,
+            (typed, *texts, searches.begin),
+            moments,
+            activity,
+            expired,
+            done,
+        )
+        found = Moments(*moments)
+        fed_back = searches.feedback(found.event, places[part], found.candidates)
+        if fed_back is not None:
+            found = replace(found, features=np.concatenate([found.features, fed_back], axis=2))
+        yield found
 
 
 def log_of(searches: Searches) -> tuple[np.ndarray, ...]:
@@ -181,9 +188,10 @@ def session_of(state, query, first, before):
 
 
 @kernel
-def _fill(state, beyond, strings, log, shrinkage, moments, activity, expired, done):
+def _fill(state, beyond, strings, log, shrinkage, prefixes, moments, activity, expired, done):
     """Fill the rows of some moments; return how many submissions are counted."""
-    at, query, user, count, _, before = log
+    _, query, user, count, _, before = log
+    typed, prefix_text, prefix_start, begin = prefixes
     event, length, candidates, known, features, position, possible, seen = moments
     ids, counts = np.empty(POPULAR, np.int64), np.empty(POPULAR)
     current = -1
@@ -195,15 +203,17 @@ def _fill(state, beyond, strings, log, shrinkage, moments, activity, expired, do
         if e != current:
             current = e
             counted = done
-            done = move_on(state, log, at[e], expired, done)
+            done = move_on(state, log, begin[e], expired, done)
             for i in range(counted, done):
                 activity[user[i]] += count[i]  # the last place is nobody's
             own = own_of(state, u)
             session = session_of(state, query, before[e], before)
         text = text_of(state, beyond, q)
         prefix = text[: bytes_typed(text, length[t])]
+        if typed[t] >= 0:
+            prefix = prefix_text[prefix_start[typed[t]] : prefix_start[typed[t] + 1]]
         low, high = prefix_range(strings, len(state.known), prefix)
-        row, now = candidates[t], at[e]
+        row, now = candidates[t], begin[e]
         used = gather(state, beyond, low, high, prefix, own, session.ids, ids, counts, row)
         row = row[:used]
         write_features(state, beyond, shrinkage, now, own, session, prefix, row, features[t, :used])

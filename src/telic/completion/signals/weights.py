@@ -7,7 +7,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from telic.choice import Choices, fit_pooled, gap_bound
-from telic.completion.signals.features import GROUP_OF, GROUPS, WIDTH
+from telic.completion.learning.adaqac import BOUNDED
+from telic.completion.learning.feedback import FEATURES as FED_BACK
+from telic.completion.learning.saturation import Saturation
+from telic.completion.signals.groups import FEATURES, FEEDBACK, GROUP_OF, WIDTH
 from telic.completion.signals.searches import CHOSEN, LEARNED, Searches
 from telic.completion.signals.sweep import (
     SHRINKAGE,
@@ -43,11 +46,11 @@ class SignalWeights:
     """
 
     weights: np.ndarray
-    """float64 (WIDTH,), in the units of the features; 0 in groups that are off."""
+    """float64 (len(FEATURES),), in the units of the features; 0 in groups that are off."""
     penalties: dict[str, float]
     """Of each group that is on: lambda of ``lambda / 2 * |w / spread|^2``."""
     deviations: np.ndarray
-    """float64 (WIDTH,): spread of each feature over the candidates that were learned from."""
+    """float64 (len(FEATURES),): their spread over the candidates that were learned from."""
     choices: int = 0
     """Compositions that were learned from: those whose query was among the candidates."""
     objective: float = np.nan
@@ -58,6 +61,10 @@ class SignalWeights:
     """The objective is at most so far above its optimum."""
     gates: dict[str, str] = field(default_factory=dict)
     """Of each group: why it is on or off."""
+    caps: np.ndarray = field(default_factory=lambda: np.full(len(FED_BACK), np.inf))
+    """float64 (16,): the most that each feature of feedback counts for."""
+    bound: float = np.inf
+    """The most that all feedback on a candidate adds or takes: see `Saturation`."""
 
     @property
     def personal(self) -> bool:
@@ -66,7 +73,10 @@ class SignalWeights:
 
     def scores(self, moments: Moments) -> np.ndarray:
         """Return the preference of every candidate, ``-inf`` where it is none."""
-        score = static_score(moments) + moments.features @ self.weights
+        score = static_score(moments) + moments.features[..., :WIDTH] @ self.weights[:WIDTH]
+        if FEEDBACK in self.penalties:
+            fed_back = np.minimum(moments.features[..., WIDTH:], self.caps) @ self.weights[WIDTH:]
+            score += np.clip(fed_back, -self.bound, self.bound)
         there = moments.candidates >= 0 if self.personal else moments.known
         return np.where(there, score, -np.inf)
 
@@ -76,7 +86,7 @@ class SignalWeights:
         return np.where(found > 1 / (SHOWN + 0.5), found, 0.0)
 
 
-STATIC = SignalWeights(np.zeros(WIDTH), {}, np.ones(WIDTH))
+STATIC = SignalWeights(np.zeros(len(FEATURES)), {}, np.ones(len(FEATURES)))
 """The static order: most popular completion."""
 
 
@@ -92,6 +102,8 @@ class Lessons:
     ----------
     moments : sequence of Moments
         Of submissions to learn from, one prefix of each.
+    saturation : Saturation, optional
+        How feedback is bounded, by default as in the bounded protocol; None as printed.
 
     Raises
     ------
@@ -99,7 +111,9 @@ class Lessons:
         If in none of them the query is among the candidates.
     """
 
-    def __init__(self, moments: Iterable[Moments]) -> None:
+    def __init__(
+        self, moments: Iterable[Moments], saturation: Saturation | None = BOUNDED.saturation
+    ) -> None:
         rows, offsets, known, sizes, chosen = [], [], [], [], []
         for piece in moments:
             hit = piece.position >= 0
@@ -115,8 +129,14 @@ class Lessons:
                 "submitted by several users. Lower the number of users that a query needs, or "
                 "bring a longer log."
             )
-        self.deviations = standard_deviations(np.concatenate(rows))
-        self._x = np.concatenate(rows) / self.deviations
+        self._x = np.concatenate(rows)
+        self._saturation, fed_back = saturation, self._x[:, WIDTH:]
+        self._caps = np.full(len(FED_BACK), np.inf)
+        if saturation is not None and fed_back.shape[1]:
+            self._caps = saturation.caps(fed_back)
+            np.minimum(fed_back, self._caps, out=fed_back)
+        self.deviations = standard_deviations(self._x)
+        self._x /= self.deviations
         self._offset, self._known = np.concatenate(offsets), np.concatenate(known)
         self._start = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
         self._chosen = self._start[:-1] + np.concatenate(chosen)
@@ -138,10 +158,11 @@ class Lessons:
             If the gap is above `TOLERANCE` of the objective.
         """
         for group, penalty in penalties.items():
-            if group not in GROUPS or not 0 < penalty < np.inf:
+            known = GROUP_OF[: self._x.shape[1]]
+            if group not in known or not 0 < penalty < np.inf:
                 raise InputError(
                     f"penalty of {group!r} is {penalty}, expected numbers > 0 for some of "
-                    f"{', '.join(GROUPS)}."
+                    f"{', '.join(dict.fromkeys(known))}."
                 )
         columns = np.flatnonzero([group in penalties for group in GROUP_OF])
         if not len(columns):
@@ -163,10 +184,19 @@ class Lessons:
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        weights = np.zeros(WIDTH)
+        weights, deviations = np.zeros(len(FEATURES)), np.ones(len(FEATURES))
         weights[columns] = found / scale / self.deviations[columns]
+        deviations[: len(self.deviations)] = self.deviations
         return SignalWeights(
-            weights, dict(penalties), self.deviations, len(choices), objective, static, gap
+            weights,
+            dict(penalties),
+            deviations,
+            len(choices),
+            objective,
+            static,
+            gap,
+            caps=self._caps,
+            bound=np.inf if self._saturation is None else self._saturation.bound,
         )
 
     def _choices(self, columns: np.ndarray, scale: np.ndarray, personal: bool) -> Choices:
@@ -207,7 +237,7 @@ def learn(
     searches: Searches,
     lessons: Lessons,
     chosen_by: Sequence[Moments],
-    groups: Sequence[str] = tuple(GROUPS),
+    groups: Sequence[str] | None = None,
     *,
     progress: Callable[[str], None] = lambda step: None,
 ) -> SignalWeights:
@@ -222,11 +252,17 @@ def learn(
     searches : Searches
     lessons, chosen_by
         From `lessons_of` and `choosing_moments`.
-    groups : sequence of str
-        Some of `GROUPS`: those that may be on.
+    groups : sequence of str, optional
+        Those that may be on, of `Searches.groups`; by default all.
     progress : callable, optional
         Called with a short text before each piece of work.
     """
+    groups = searches.groups if groups is None else groups
+    for group in groups:
+        if group not in searches.groups:
+            raise InputError(
+                f"the log tells nothing of {group!r}, expected some of {', '.join(searches.groups)}"
+            )
     unit = np.concatenate([searches.unit[moments.event] for moments in chosen_by])
 
     def accuracy(fitted: SignalWeights) -> np.ndarray:

@@ -141,7 +141,7 @@ def evaluated(rows: pa.Table, *, min_sessions: int, seed: int, steps: Steps) -> 
         "ceiling": float(sum(piece.possible.sum() for piece in pieces) / len(wanted)),
         "reached": float(sum((piece.position >= 0).sum() for piece in pieces) / len(wanted)),
         "results": results,
-        "signals": weight_rows(whole),
+        "signals": weight_rows(whole, searches.groups),
     }
 
 

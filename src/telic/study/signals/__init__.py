@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from telic.completion.signals.evaluation import ALL
-from telic.completion.signals.report import EXPLAINED, Findings
+from telic.completion.signals.report import EXPLAINED, SYNTHETIC, Findings
 from telic.errors import InputError
 from telic.report import Report, Table
 from telic.study.signals.experiments import WITHOUT, real, simulated
@@ -96,7 +96,7 @@ def study(
     }
     lead = " ".join(f"{TITLES[name]}: {one.sentence()}" for name, one in found.items())
     report = Report("Sessions, time and people on query logs", lead=lead)
-    report.text(EXPLAINED)
+    report.text(EXPLAINED + SYNTHETIC)
     for name, one in found.items():
         report.section(TITLES[name])
         report.text(ABOUT[name])

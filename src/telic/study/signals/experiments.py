@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from telic.completion.signals import Searches, controls, measured, models_of
-from telic.completion.signals.features import GROUPS
+from telic.completion.signals.groups import GROUPS
 from telic.completion.signals.report import Findings
 from telic.data.queries import QueryLog
 from telic.simulate.searchers import Causes, searchers

@@ -1,0 +1,120 @@
+"""A composition log made ready for signals: real keystrokes, and what was fed back by then."""
+
+import numpy as np
+
+from telic.completion.engine.folding import fold
+from telic.completion.learning.feedback import FEATURES, WIDTH
+from telic.completion.learning.replayed_log import replay_feedback
+from telic.completion.signals.groups import WITH_FEEDBACK
+from telic.completion.signals.searches import MINUTE, SESSION_GAP, Searches
+from telic.data.compositions import CompositionLog
+from telic.data.queries import QueryLog
+
+
+class Compositions(Searches):
+    """The compositions of a log, after an earlier query log if there is one.
+
+    Everything is as of when a composition began. Its prefixes are those that were typed, one for
+    each keystroke, and it has one group more: feedback on the lists that were really shown.
+
+    Parameters
+    ----------
+    log : CompositionLog
+    joined : QueryLog
+        Its submissions first, then those of other logs: see `joined_submissions`.
+    session_gap, min_users, seed
+        As of `Searches`.
+    """
+
+    groups = tuple(WITH_FEEDBACK)
+    controls = (("session", "shuffled_sessions"),)
+
+    def __init__(
+        self,
+        log: CompositionLog,
+        joined: QueryLog,
+        *,
+        session_gap: float = SESSION_GAP,
+        min_users: int = 3,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(joined, session_gap=session_gap, min_users=min_users, seed=seed)
+        self.log = log
+        order = np.argsort(joined.at, kind="stable")  # as Submissions has them
+        self.composition = np.where(order < len(log), order, -1)
+        self.asked = self.composition >= 0
+        self.begin = self.at.copy()
+        first = log.at[log.keystroke_start[:-1]]
+        self.begin[self.asked] = first[self.composition[self.asked]]
+        self.before = self._last(int(session_gap * MINUTE))
+        # The queries of the joined log begin with the texts of this one.
+        self._shown = self.number[log.shown].astype(np.int32)
+        previous = self._last(None)
+        self._previous = np.full(len(log), -1, np.int32)
+        had = self.asked & (previous >= 0)
+        self._previous[self.composition[had]] = self.query[previous[had]]
+
+    def _last(self, gap: int | None) -> np.ndarray:
+        """Return the user's last submission before each was begun, by at most `gap`; -1 if none."""
+        last = np.full(len(self), -1, np.int64)
+        by_user = np.lexsort((np.arange(len(self)), self.user))
+        bounds = np.searchsorted(self.user[by_user], np.arange(self.users + 1))
+        for u in range(self.users):
+            own = by_user[bounds[u] : bounds[u + 1]]
+            done = np.searchsorted(self.at[own], self.begin[own])
+            before = own[np.maximum(done - 1, 0)]
+            fits = done > 0
+            if gap is not None:
+                fits &= self.begin[own] - self.at[before] <= gap
+            last[own] = np.where(fits, before, -1)
+        return last
+
+    @property
+    def prefixes(self) -> np.ndarray:
+        """int64 (m,): keystrokes of each composition."""
+        return np.where(self.asked, np.diff(self.log.keystroke_start)[self.composition], 0)
+
+    def typed(self, events: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return how many characters stood in the box, and which of the log's prefixes."""
+        prefix = self.log.prefix[self._keystroke(events, places)]
+        return np.array([len(text) for text in self.log.prefixes])[prefix], prefix.astype(np.int64)
+
+    @property
+    def prefix_texts(self) -> tuple[np.ndarray, np.ndarray]:
+        """The prefixes of the log, folded and joined, and where each begins."""
+        texts = [fold(prefix).encode() for prefix in self.log.prefixes]
+        return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)])
+
+    def feedback(
+        self, events: np.ndarray, places: np.ndarray, candidates: np.ndarray
+    ) -> np.ndarray:
+        """Return adaQAC's features of some candidates before some keystrokes: (T, POOL, 16)."""
+        log, keystroke = self.log, self._keystroke(events, places)
+        order = np.argsort(keystroke, kind="stable")
+        out = np.empty((*candidates.shape, WIDTH))
+        replay_feedback(
+            (log.keystroke_start, log.at, log.prefix, self._previous),
+            (log.list_start, self._shown),
+            self.prefix_texts,
+            self.index.all_folded(),
+            (keystroke[order], self.composition[events][order], order),
+            np.ascontiguousarray(candidates[order]),
+            out,
+        )
+        return out[..., : len(FEATURES)]
+
+    def _keystroke(self, events: np.ndarray, places: np.ndarray) -> np.ndarray:
+        return self.log.keystroke_start[self.composition[events]] + places - 1
+
+
+def joined_submissions(log: CompositionLog) -> QueryLog:
+    """Return the submissions of a composition log; its queries are all texts, the lists' too."""
+    return QueryLog(
+        list(log.phrases),
+        log.query,
+        log.submitted_at,
+        list(log.users),
+        log.user,
+        np.ones(len(log)),
+        groups=log.groups,
+    )
