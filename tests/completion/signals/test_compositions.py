@@ -1,16 +1,20 @@
 """Feedback as a group of the one ranker: adaQAC's features, fit and order on one log."""
 
+import datetime as dt
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from telic.completion import PAPER, Relevance, Replay, Saturation, fold
+from telic.completion import PAPER, Lesson, Relevance, Replay, Saturation, fold
 from telic.completion.fit.from_searches import completer_of_searches
+from telic.completion.fit.sources import joined_logs
 from telic.completion.learning.adaqac import Design, training_choices, unpersonalised
 from telic.completion.learning.replayed_log import TEST, TRAIN
 from telic.completion.signals import (
     FEATURES,
+    STATIC,
     Lessons,
     choosing_moments,
     learn,
@@ -21,9 +25,10 @@ from telic.completion.signals.compositions import Compositions, joined_submissio
 from telic.completion.signals.groups import WIDTH
 from telic.completion.signals.pool import POPULAR
 from telic.completion.signals.searches import COUNTED, TESTED
-from telic.completion.signals.sweep import every_prefix, walk
+from telic.completion.signals.sweep import every_prefix, state_before, walk
 from telic.completion.signals.weights import static_score
 from telic.data.compositions import read_compositions
+from telic.data.queries import QueryLog
 from telic.errors import InputError
 from telic.evaluate import reciprocal_ranks
 from telic.simulate import Catalogue, simulate_typists
@@ -171,6 +176,126 @@ def test_a_query_log_tells_nothing_of_feedback(make_log):
         lessons.fit({"feedback": 1.0})
     with pytest.raises(InputError, match="tells nothing of 'feedback'"):
         learn(searches, lessons, choosing_moments(searches), ("feedback",))
+
+
+def test_caps_hold_for_what_is_learned(searches):
+    """A fit with caps is one without them on features that were cut off before."""
+    events = np.flatnonzero(searches.asked)
+    moments = list(walk(searches, events, searches.prefixes[events]))
+    found = Lessons(moments, Saturation(0.5, 1e9)).fit({"feedback": 1.0})
+    cut = [
+        replace(
+            piece,
+            features=np.concatenate(
+                [piece.features[..., :WIDTH], np.minimum(piece.features[..., WIDTH:], found.caps)],
+                axis=2,
+            ),
+        )
+        for piece in moments
+    ]
+    assert any(
+        (one.features != other.features).any() for one, other in zip(cut, moments, strict=True)
+    )
+    assert found.weights == pytest.approx(Lessons(cut, None).fit({"feedback": 1.0}).weights)
+
+
+MINUTE = 60 * 1_000_000
+
+
+def composed(*rows):
+    """A log of (user, begun, submitted, query), in minutes; each is typed by one keystroke."""
+    start = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+
+    def at(minute):
+        return start + dt.timedelta(minutes=minute)
+
+    return read_compositions(
+        pa.table(
+            {
+                "user": [row[0] for row in rows],
+                "composition": [str(i) for i in range(len(rows))],
+                "query": [row[3] for row in rows],
+                "submitted_at": [at(row[2]) for row in rows],
+                "selected": pa.nulls(len(rows), pa.int16()),
+                "keystrokes": [
+                    [{"at": at(row[1]), "prefix": row[3][0], "suggestions": ["tea", "pear"]}]
+                    for row in rows
+                ],
+            }
+        )
+    )
+
+
+def test_everything_is_as_of_the_first_keystroke():
+    log = composed(
+        ("ann", 0, 1, "tea"),
+        ("ben", 0, 2, "tea"),
+        ("ann", 30, 40, "toast"),  # begun 29 minutes after the one before, submitted 39 after
+        ("ann", 31, 45, "tart"),  # begun before that was submitted
+        ("ann", 60, 61, "tea"),
+        ("ben", 59, 62, "tea"),  # begun before ann's was submitted
+    )
+    searches = Compositions(log, joined_submissions(log), min_users=1)
+    assert searches.before.tolist() == [-1, -1, 0, 0, 3, -1]
+    (moments,) = walk(searches, np.arange(6), np.ones(6, int))
+    row = {int(e): t for t, e in enumerate(moments.event)}
+    tea = searches.query[0]
+    counts = []
+    for e in range(6):
+        found = moments.candidates[row[e]].tolist()
+        counts.append(
+            np.expm1(moments.features[row[e], found.index(tea), 0]) if tea in found else 0
+        )
+    assert counts == pytest.approx([0, 0, 2, 2, 2, 2])
+    own = moments.features[row[4], moments.candidates[row[4]].tolist().index(tea)]
+    assert own[FEATURES.index("how lately")] == pytest.approx(1 / (1 + 59 / (24 * 60)))
+    # Feedback has the query before, however long ago it was: of the same user, and submitted.
+    assert searches._previous.tolist() == [-1, -1, tea, tea, searches.query[3], tea]
+    # The box that is taught goes by the beginnings, too; of what overlapped it knows all.
+    box = completer_of_searches(searches, STATIC, at=int(searches.begin[0]))
+    ann = box.user("ann")
+    for c in (0, 2, 3):
+        began, at = int(searches.begin[c]), int(searches.at[c])
+        lesson = Lesson(log.phrases[log.query[c]], at=at, began=began)
+        box.teach(ann, lesson)
+    assert ann.session == ["tart", "toast", "tea"]
+    assert ann.latest_session(int(searches.at[3]) + 31 * MINUTE, 30.0) == []
+
+
+def test_other_logs_count_and_are_not_learned_from(log, searches):
+    rng = np.random.default_rng(0)
+    m = 200
+    other = QueryLog(
+        ["aa bb", log.phrases[0]],
+        rng.integers(0, 2, m).astype(np.int32),
+        np.sort(rng.integers(log.submitted_at[0], log.submitted_at[-1], m)),
+        [log.users[0], None],
+        rng.integers(0, 2, m).astype(np.int32),
+        np.ones(m),
+    )
+    both = Compositions(log, joined_logs([joined_submissions(log), other]), min_users=1)
+    assert both.asked.sum() == len(log)
+    assert (both.part[~both.asked] == COUNTED).all()
+    assert (both.part[both.asked] == searches.part).all()
+    assert (both.prefixes[~both.asked] == 0).all()
+    popular = state_before(both, 10**18).popular
+    assert popular[both.number[len(log.phrases)]] == (other.query == 0).sum()
+    assert popular[both.number[0]] == (other.query == 1).sum() + (log.query == 0).sum()
+
+
+def test_a_list_in_another_spelling_feeds_back_all_the_same(searches):
+    weights = np.zeros(len(FEATURES))
+    weights[FEATURES.index("DwellT")] = -1.0
+    box = completer_of_searches(
+        searches, replace(STATIC, weights=weights, penalties={"feedback": 1})
+    )
+    text = box.index.phrase(int(box.index.top("a")[0]))
+    composition = box.compose(box.user())
+    composition.suggest(text[:1], at=0.0)
+    composition.shown([text.upper()])
+    found = {each.text: each.feedback for each in composition.suggest(text[:2], at=2.0)}
+    assert found.pop(text) == pytest.approx(-2.0)
+    assert not any(found.values())
 
 
 @pytest.mark.parametrize("saturation", [None, Saturation(0.9, 0.5)], ids=["printed", "bounded"])

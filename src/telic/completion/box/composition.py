@@ -47,6 +47,8 @@ class Lesson:
     """Whether the query is on the deny list: then it teaches nothing."""
     at: int = 0
     """When it was submitted, in microseconds since 1970; 0 where no signal looks at it."""
+    began: int = 0
+    """When it was begun, which decides whether it continues a session."""
 
 
 class Composition:
@@ -229,7 +231,7 @@ class Composition:
         last, number, gains = self._last, self._number(query), None
         if self.completer.signals is not None:
             seconds = self._shown[2] - self._first_at if self._shown and self._first_at else 0.0
-            return Lesson(query, at=self._now + round(1e6 * seconds))
+            return Lesson(query, at=self._now + round(1e6 * seconds), began=self._now)
         if last is None:
             return Lesson(query)
         if self.completer.do_no_harm:

@@ -9,7 +9,6 @@ from telic.completion.box.own_queries import OTHERS, OwnQueries
 from telic.completion.signals.counts import Beyond, Own, Session
 from telic.completion.signals.overlap import texts_of_forms
 from telic.completion.signals.ranker import Ranked, SignalRanker
-from telic.completion.signals.searches import MINUTE
 
 if TYPE_CHECKING:
     from telic.completion.box.completer import Completer
@@ -35,9 +34,7 @@ class UserSignals:
     ) -> "UserSignals":
         """Take a user's state, with the own queries as a composition numbers them, at a moment."""
         ranker, index = completer.ranker(), completer.index
-        before = user.session
-        if before and now - user.last.get(before[0], 0) > ranker.session_gap * MINUTE:
-            before = []
+        before = user.latest_session(now, ranker.session_gap)
         known = user.places(index)
         places = [known.get(query) or index.place(query) for query in before]
         ids = np.array(
