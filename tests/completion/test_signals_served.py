@@ -244,6 +244,7 @@ def test_what_a_user_is_taught_stays_out_of_the_model(box):
     name = next(name for name, user in box.users.items() if user.session)
     before = box.users[name].as_json()
     user = box.user(name)
+    user.session.append("an old one")
     box.compose(user, at=10**15).submit("taught while it serves")
     assert user.session[0] == "taught while it serves"
     assert box.users[name].as_json() == before

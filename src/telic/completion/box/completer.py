@@ -266,8 +266,8 @@ class Completer:
         if lesson.gains is not None:
             user.check.observe(*lesson.gains)
         if self.signals is not None:
-            gap = self.signals.session_gap
-            user.submitted(lesson.query, lesson.at, began=lesson.began, session_gap=gap)
+            minutes = self.signals.session_minutes
+            user.submitted(lesson.query, lesson.at, began=lesson.began, minutes=minutes)
         user.history[lesson.query] = user.history.get(lesson.query, 0.0) + 1.0
         user.previous = lesson.query
         return learned

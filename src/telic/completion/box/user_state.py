@@ -76,14 +76,14 @@ class UserState:
             if not name.name.startswith("_"):
                 setattr(self, name.name, getattr(other, name.name))
 
-    def latest_session(self, now: int, session_gap: float) -> list[str]:
-        """Return the session that a query begun at a moment belongs to; `session_gap`: minutes."""
+    def latest_session(self, now: int, minutes: float) -> list[str]:
+        """Return the session that a query begun now belongs to; so long without one ends it."""
         last = self.last.get(self.session[0], 0) if self.session else 0
-        return self.session if now - last <= session_gap * MINUTE else []
+        return self.session if now - last <= minutes * MINUTE else []
 
-    def submitted(self, query: str, at: int, *, began: int, session_gap: float) -> None:
+    def submitted(self, query: str, at: int, *, began: int, minutes: float) -> None:
         """Note when a query was submitted, and in which session."""
-        self.session = [query, *self.latest_session(began, session_gap)][:CONTEXT]
+        self.session = [query, *self.latest_session(began, minutes)][:CONTEXT]
         self.last[query] = max(at, self.last.get(query, 0))
 
     def as_json(self) -> dict[str, Any]:

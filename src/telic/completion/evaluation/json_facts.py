@@ -135,5 +135,5 @@ def signal_facts(ranker: SignalRanker) -> dict[str, Any]:
     }
     certified = {"objective": fit.objective, "at most above its optimum": fit.gap}
     known = {name: value for name, value in certified.items() if np.isfinite(value)}
-    minutes = {"minutes without a search that end a session": ranker.session_gap}
+    minutes = {"minutes without a search that end a session": ranker.session_minutes}
     return {"signals": groups} | {"fit": {"compositions": fit.choices} | known} | minutes

@@ -73,7 +73,7 @@ def completer_of_searches(
         searches.index.phrases(known), np.log1p(state.popular[known])
     )
     ranker = SignalRanker(
-        of_catalogue(state, known[given]), weights, shrinkage, searches.session_gap
+        of_catalogue(state, known[given]), weights, shrinkage, searches.session_minutes
     )
     design, feedback = Design(np.ones(D), False), np.zeros(D)
     if FEEDBACK in weights.penalties:

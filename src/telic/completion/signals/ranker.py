@@ -57,7 +57,7 @@ class SignalRanker:
         From `telic.completion.signals.counts.of_catalogue`.
     weights : SignalWeights
     shrinkage : Shrinkage
-    session_gap : float
+    session_minutes : float
         Minutes without a submission after which a new session begins.
     added : Beyond
         What was added to the catalogue since.
@@ -66,7 +66,7 @@ class SignalRanker:
     state: State
     weights: SignalWeights
     shrinkage: Shrinkage = SHRINKAGE
-    session_gap: float = SESSION_GAP
+    session_minutes: float = SESSION_GAP
     added: Beyond = NOTHING_BEYOND
 
     def __post_init__(self) -> None:
@@ -148,7 +148,7 @@ class SignalRanker:
             "features": list(FEATURES),
             "fit": fit,
             "shrinkage": asdict(self.shrinkage),
-            "session_gap": self.session_gap,
+            "session_minutes": self.session_minutes,
         }
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -177,7 +177,7 @@ class SignalRanker:
             State(texts, *(arrays[f"signals.{name}"] for name in names)),
             SignalWeights(**fit),
             Shrinkage(**meta["shrinkage"]),
-            meta["session_gap"],
+            meta["session_minutes"],
         )
 
 

@@ -55,6 +55,8 @@ class Searches:
         Every phrase of the log; which of them are known when is in `opens`.
     at, query, user, count, opens
         As in `telic.completion.learning.relevance.Submissions`; `user` is -1 where nobody is named.
+    session_minutes : float
+        As given: `session_gap`.
     submissions : Submissions
         All of these.
     before : int64 array of shape (m,)
@@ -113,7 +115,7 @@ class Searches:
         self.count, self.opens = events.count, events.opens
         self.begin, self.asked = self.at, np.ones(len(self.at), bool)
         self.before = _before(self.at, self.user, int(session_gap * MINUTE))
-        self.seed, self.min_users, self.session_gap = seed, min_users, session_gap
+        self.seed, self.min_users, self.session_minutes = seed, min_users, session_gap
 
     def __len__(self) -> int:
         return len(self.at)
