@@ -4,7 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from telic.completion.engine import spelling
 from telic.completion.engine.front_coding import BLOCK, gather, pack, prefix_range, unpack
+from telic.completion.engine.packed_numbers import pack_numbers
 from telic.completion.engine.spelling import AS_FOLDED, GIVEN, fill_kinds, spelled
 
 # Strings that share much or nothing, of lengths around 15 and 143, where an entry grows a byte.
@@ -64,15 +66,16 @@ spellings = st.text("aB zé-ß9", max_size=8) | st.sampled_from(
 )
 
 
-@given(st.lists(spellings, max_size=2 * BLOCK))
+@given(st.lists(spellings, max_size=2 * spelling.BLOCK))
 def test_every_spelling_comes_back(given_spellings):
     kept = sorted((s.lower().encode(), s.encode()) for s in given_spellings)
-    folded, spelling = table([f for f, _ in kept]), table([s for _, s in kept])
+    folded, shown = table([f for f, _ in kept]), table([s for _, s in kept])
     kinds = np.empty(len(kept), np.uint8)
-    fill_kinds(*folded, *spelling, kinds)
-    ids = np.flatnonzero(kinds == GIVEN)
-    rest = table([kept[i][1] for i in ids])
-    found = spelled(pack(*folded), kinds, (ids, *rest), np.arange(len(kept)))
+    fill_kinds(*folded, *shown, kinds)
+    before = np.cumsum([0, *(kinds == GIVEN)])[:: spelling.BLOCK]
+    text, offsets = table([s for (_, s), kind in zip(kept, kinds, strict=True) if kind == GIVEN])
+    given = before, text, pack_numbers(offsets)
+    found = spelled(pack(*folded), kinds, given, np.arange(len(kept)))
     assert parts(*found) == [s for _, s in kept]
 
 

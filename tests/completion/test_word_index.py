@@ -6,8 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.completion import PrefixIndex, fold
-from telic.completion.engine import word_kernels as kernels
+from telic.completion.engine import near_words, word_index
 from telic.completion.engine.filters import Contexts, Filter
+from telic.completion.engine.packed_numbers import pack_numbers
+from telic.completion.engine.prefix_kernels import BLOCK
 from telic.completion.engine.word_index import (
     HALF_EDIT,
     ONE_EDIT,
@@ -109,11 +111,10 @@ def test_words_near_a_token_are_all_found_with_their_least_cost(words, token, ed
     encoded = [word.encode() for word in ordered]
     text, offsets = np.frombuffer(b"".join(encoded), np.uint8), np.cumsum([0, *map(len, encoded)])
     pairs = np.empty(256 * 256 + 1, np.int32)
-    kernels.fill_pairs(text, offsets, pairs)
-    ranges = kernels.near(
-        text,
-        offsets,
-        pairs,
+    near_words.fill_pairs(text, offsets, pairs)
+    ranges = near_words.near(
+        (text, pack_numbers(offsets), pairs),
+        len(ordered),
         np.frombuffer(token.encode(), np.uint8),
         np.cumsum([len(c.encode()) for c in token]),
         edits,
@@ -136,15 +137,30 @@ def many():
     return PrefixIndex.build(phrases, rng.permutation(len(phrases)).astype(float) / 7)
 
 
+BEST_FIRST, EACH, MARKED = (10**5, 10**5, 0), (3, 10**5, 0), (3, 10**5, 10**5)
+"""All candidates are looked at best first; as they lie; as they lie, if two words have them."""
+
+
+@pytest.mark.parametrize("budgets", [word_index.BUDGETS, BEST_FIRST, EACH, MARKED])
 @pytest.mark.parametrize(
     "typed", ["k", "ka", "kar me", "me kar", "kar kar k", "kell ", "kndo", "xar", "kalr mio"]
 )
-def test_large_ranges_equal_brute_force(many, typed):
+def test_large_ranges_equal_brute_force(many, typed, budgets, monkeypatch):
+    monkeypatch.setattr(word_index, "BUDGETS", budgets)
     words, brute = WordIndex.build(many), BruteForce(many)
-    assert len(words.heads) > 3 * kernels.BLOCK
+    assert len(words.heads) > 3 * BLOCK
     for typos in (0, 1, 2):
         ids, _ = words.top(many, typed, 10, typos=typos)
         assert ids.tolist() == [id for id, _ in brute.top(typed, 10, typos=typos)]
+
+
+def test_a_search_that_ends_early_finds_what_matches(many, monkeypatch):
+    monkeypatch.setattr(word_index, "BUDGETS", (0, 40, 0))
+    words, brute = WordIndex.build(many), BruteForce(many)
+    expected = dict(brute.top("kar me", len(many)))
+    ids, scores = words.top(many, "kar me", 10)
+    assert 0 < len(ids) < len(expected)
+    assert scores.tolist() == sorted((expected[id] for id in ids.tolist()), reverse=True)
 
 
 @pytest.mark.parametrize(

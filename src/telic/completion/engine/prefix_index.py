@@ -17,7 +17,8 @@ from telic.completion.engine import prefix_kernels as kernels
 from telic.completion.engine.encoded_phrases import bytes_and_offsets, encoded_phrases
 from telic.completion.engine.folding import encoded_prefix
 from telic.completion.engine.front_coding import compact, gather, pack, prefix_range, unpack
-from telic.completion.engine.spelling import GIVEN, fill_kinds, spelled
+from telic.completion.engine.packed_numbers import pack_numbers
+from telic.completion.engine.spelling import BLOCK, GIVEN, fill_kinds, spelled
 from telic.data import load_model, save_model
 from telic.errors import InputError, ModelError
 
@@ -56,8 +57,10 @@ class PrefixIndex:
         The folded phrases in order of id: see `telic.completion.engine.front_coding`.
     spelling_kinds : array of uint8, shape (n,)
         How each phrase is spelled: see `telic.completion.engine.spelling`.
-    given_ids, given_spellings, given_offsets : arrays of int32 or int64, uint8, int32 or int64
-        The ids that no rule spells, ascending, and their spellings' bytes and offsets.
+    given_before : array of int32 or int64
+        How many phrases before each block of 64 no rule spells.
+    given_spellings, given_offsets : array of uint8, packed numbers
+        Their spellings' bytes and offsets: see `telic.completion.engine.packed_numbers`.
     weight_numbers : array of uint16 or uint32, shape (n,)
         Weight i is ``weight_values[weight_numbers[i]]``, at least 0; see `weights_of`.
     weight_values : array of float64
@@ -83,7 +86,7 @@ class PrefixIndex:
     front_coded: np.ndarray
     front_starts: np.ndarray
     spelling_kinds: np.ndarray
-    given_ids: np.ndarray
+    given_before: np.ndarray
     given_spellings: np.ndarray
     given_offsets: np.ndarray
     weight_numbers: np.ndarray
@@ -217,7 +220,7 @@ class PrefixIndex:
     @classmethod
     def stored(cls, arrays: Mapping[str, np.ndarray], folder: str | Path) -> Self:
         """Read back what `arrays` gave; ModelError if an older version wrote the folder."""
-        if "index.front_coded" not in arrays:
+        if "index.given_before" not in arrays:
             raise ModelError(f"{folder}: its index is an older version's. Fit it again.")
         return cls(**{field.name: arrays[f"index.{field.name}"] for field in fields(cls)})
 
@@ -308,7 +311,7 @@ class PrefixIndex:
     def phrases(self, ids: Iterable[int]) -> list[str]:
         """Give the original spellings of several phrases; IndexError as `phrase`."""
         wanted = np.asarray(ids if isinstance(ids, np.ndarray) else list(ids), np.int64)
-        given = self.given_ids, self.given_spellings, self.given_offsets
+        given = self.given_before, self.given_spellings, self.given_offsets
         text, offsets = spelled(self.strings, self.spelling_kinds, given, wanted)
         text = text.tobytes()
         return [text[start:end].decode() for start, end in pairwise(offsets.tolist())]
@@ -363,12 +366,12 @@ def _large_ranges(text: np.ndarray, offsets: np.ndarray, smallest: int) -> np.nd
 def _packed_spellings(
     text: np.ndarray, offsets: np.ndarray, spellings: pa.Array
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return kinds, ids that no rule spells, their spellings' bytes and offsets."""
+    """Return kinds; of spellings that no rule gives: how many before blocks, bytes, offsets."""
     kinds = np.empty(len(spellings), np.uint8)
     fill_kinds(text, offsets, *bytes_and_offsets(spellings), kinds)
-    ids = np.flatnonzero(kinds == GIVEN)
-    given, ends = bytes_and_offsets(spellings.take(pa.array(ids)))
-    return kinds, compact(ids) if len(ids) else ids.astype(np.int32), given, compact(ends)
+    before = np.concatenate([[0], np.cumsum(kinds == GIVEN)])
+    given, ends = bytes_and_offsets(spellings.filter(pa.array(kinds == GIVEN)))
+    return kinds, compact(before)[::BLOCK].copy(), given, pack_numbers(ends)
 
 
 def block_maxima(weights: np.ndarray) -> np.ndarray:

@@ -3,12 +3,15 @@
 import numpy as np
 
 from telic.completion.engine.front_coding import read_string
+from telic.completion.engine.packed_numbers import read
 from telic.kernels import kernel
 
 AS_FOLDED, FIRST, AFTER_SPACES, AFTER_NON_LETTERS, CAPITALS, GIVEN = range(6)
 """Which of the folded form's letters a to z are capitals: none, the first byte, those at the start
 and after spaces, those at the start and after bytes that are no part of a letter, all; GIVEN: the
 spelling differs otherwise and is kept as it is."""
+BLOCK = 64
+"""Phrases per block, of which it is kept how many before it are of the kind GIVEN."""
 
 
 @kernel
@@ -49,10 +52,10 @@ def fill_kinds(folded, offsets, spelled, spelled_offsets, kinds):
 def spelled(phrases, kinds, given, ids):
     """Return the spellings of some phrases as a table: bytes one after the other, and offsets.
 
-    `phrases` are the front-coded folded forms, `given` the ids of the kind GIVEN, ascending, their
-    spellings' bytes and offsets.
+    `phrases` are the front-coded folded forms; `given` says how many phrases before each block are
+    of the kind GIVEN, and holds the bytes of their spellings, and the offsets as packed numbers.
     """
-    given_ids, given_bytes, given_offsets = given
+    given_before, given_bytes, given_offsets = given
     out, used = np.empty(32 * len(ids) + 32, np.uint8), 0
     offsets = np.zeros(len(ids) + 1, np.int64)
     for row in range(len(ids)):
@@ -60,8 +63,11 @@ def spelled(phrases, kinds, given, ids):
             raise IndexError("no phrase has such an id")
         kind = kinds[ids[row]]
         if kind == GIVEN:
-            place = np.searchsorted(given_ids, ids[row])
-            start, end = given_offsets[place], given_offsets[place + 1]
+            block = ids[row] // BLOCK
+            place = np.int64(given_before[block])
+            for i in range(block * BLOCK, ids[row]):
+                place += kinds[i] == GIVEN
+            start, end = read(given_offsets, place), read(given_offsets, place + 1)
             if used + end - start > len(out):
                 larger = np.empty(2 * (used + end - start), np.uint8)
                 larger[:used] = out[:used]

@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from telic.completion.engine import word_kernels as kernels
+from telic.completion.engine import near_words
 from telic.completion.engine.filters import Filter
 from telic.completion.engine.folding import fold
-from telic.completion.engine.front_coding import compact
+from telic.completion.engine.packed_numbers import pack_numbers
 from telic.completion.engine.prefix_index import PrefixIndex, block_maxima
+from telic.completion.engine.word_kernels import best_phrases
 from telic.data.contracts import MAX_TEXT
 
 HALF_EDIT = float(np.log(10))
@@ -24,8 +25,9 @@ ONE_EDIT, TWO_EDITS = 3, 8
 """Characters from which a typed word may have one edit, or two."""
 MAX_TOKENS = 8
 """Typed words beyond these are not looked for."""
-BUDGET = 3_000
-"""Most candidates that are looked at for one list."""
+BUDGETS = 100, 3_000, 60_000
+"""Candidates that are looked at for one list, see `word_kernels.best_phrases`: best first; each; by
+marking those that two typed words have."""
 SUFFIX = 12
 """Longest word, in characters, that is kept of a text without spaces, from each character on."""
 
@@ -78,16 +80,17 @@ class WordIndex:
 
     Attributes
     ----------
-    word_bytes, word_offsets : arrays of uint8 and int32 or int64
-        The words, sorted, in the layout of `PrefixIndex`.
+    word_bytes : uint8 array
+        The words, sorted, one after the other.
+    word_offsets : packed numbers
+        Word w is ``word_bytes[word_offsets[w]:word_offsets[w + 1]]``: see
+        `telic.completion.engine.packed_numbers`.
     pairs : int32 array, shape (65537,)
         The first word that does not precede each pair of bytes.
-    posting_start : int32 or int64 array, shape (words + 1,)
-    postings : int32 array
+    posting_start, postings : packed numbers
         Ids of the phrases that have word w, heaviest first, from ``posting_start[w]`` on.
-    forward_start : int32 or int64 array, shape (phrases + 1,)
-    forward : int32 array
-        The words of each phrase.
+    forward_start, forward : packed numbers
+        The words of phrase p, ascending, from ``forward_start[p]`` on.
     heads : uint16 or uint32 array, shape (words,)
         Number of the weight (`PrefixIndex.weight_numbers`) of each word's heaviest phrase.
     head_maxima : int32 or int64 array, shape (levels, blocks)
@@ -136,21 +139,22 @@ class WordIndex:
         np.cumsum(np.bincount(number, minlength=len(order)), out=posting_start[1:])
         postings = phrase[
             np.lexsort((phrase, -index.weight_numbers[phrase].astype(np.int64), number))
-        ].astype(np.int32)
+        ]
         heads = index.weight_numbers[postings[posting_start[:-1]]]
         lengths = pc.binary_length(words).to_numpy(zero_copy_only=False)
         text = np.frombuffer(b"".join(words.to_pylist()), np.uint8)
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        packed = pack_numbers(offsets)
         pairs = np.empty(256 * 256 + 1, np.int32)
-        kernels.fill_pairs(text, offsets, pairs)
+        near_words.fill_pairs(text, offsets, pairs)
         return cls(
             text,
-            compact(offsets),
+            packed,
             pairs,
-            compact(posting_start),
-            postings,
-            compact(forward_start),
-            number.astype(np.int32),
+            pack_numbers(posting_start),
+            pack_numbers(postings),
+            pack_numbers(forward_start),
+            pack_numbers(number),
             heads,
             block_maxima(heads),
         )
@@ -216,7 +220,7 @@ class WordIndex:
         filtered = (_ALL, _ALL[:, 0])
         if through is not None:
             filtered = through.contexts.codes, through.wanted
-        found = kernels.best_phrases(
+        found = best_phrases(
             (index.weight_numbers, index.weight_values),
             (self.heads, self.head_maxima),
             (self.postings, self.posting_start),
@@ -224,7 +228,7 @@ class WordIndex:
             (np.concatenate(ranges), starts),
             unit * HALF_EDIT,
             skip,
-            BUDGET,
+            BUDGETS,
             filtered,
             (ids, scores),
         )
@@ -237,8 +241,13 @@ class WordIndex:
         else:
             ends = np.cumsum([len(c.encode(errors="surrogatepass")) for c in token])
         letters = np.frombuffer(encoded, np.uint8)
-        return kernels.near(
-            self.word_bytes, self.word_offsets, self.pairs, letters, ends, edits, whole
+        return near_words.near(
+            (self.word_bytes, self.word_offsets, self.pairs),
+            len(self.heads),
+            letters,
+            ends,
+            edits,
+            whole,
         )
 
     def arrays(self) -> dict[str, np.ndarray]:

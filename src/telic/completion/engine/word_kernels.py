@@ -1,211 +1,19 @@
-"""Words near a typed one, and the best phrases that have them: compiled parts of the word index.
+"""The best phrases that have some words: compiled.
 
-Word i is ``text[offsets[i]:offsets[i + 1]]``, in UTF-8; words are sorted. Every range is half-open.
-Costs are counted in half edits.
+Every range is half-open. Costs are counted in half edits.
 """
-
-import heapq
 
 import numpy as np
 
 from telic.completion.engine.filters import passes
+from telic.completion.engine.packed_numbers import read
 from telic.completion.engine.prefix_kernels import BLOCK
 from telic.kernels import kernel
 
-EDIT, UNFINISHED = 2, 1
-"""Costs of one edit, and of an earlier word that is only begun."""
-
-
-@kernel
-def _against(text, start, end, other, a, b):
-    """Order of text[start:end], cut to the length of other[a:b], against it: -1, 0 or 1."""
-    length = min(end - start, b - a)
-    for i in range(length):
-        if text[start + i] != other[a + i]:
-            return -1 if text[start + i] < other[a + i] else 1
-    return 0 if length == b - a else -1
-
-
-@kernel
-def _narrow(text, offsets, pairs, lo, hi, depth, other, a, b):
-    """Words of a range that go on with other[a:b] after their first `depth` bytes."""
-    if depth == 0 and b - a > 1:  # of all words: those with its first two bytes are known
-        pair = 256 * other[a] + other[a + 1]
-        lo, hi, depth, a = pairs[pair], pairs[pair + 1], 2, a + 2
-        if a == b:
-            return lo, hi
-    end = hi
-    while lo < end:
-        middle = (lo + end) // 2
-        if _against(text, offsets[middle] + depth, offsets[middle + 1], other, a, b) < 0:
-            lo = middle + 1
-        else:
-            end = middle
-    if lo == hi or _against(text, offsets[lo] + depth, offsets[lo + 1], other, a, b) != 0:
-        return lo, lo
-    return lo, _last(text, offsets, lo, hi, depth, other, a, b)
-
-
-@kernel
-def _last(text, offsets, lo, hi, depth, other, a, b):
-    """End of the words from lo on that go on with other[a:b], as the word lo does."""
-    step = 1  # mostly few do: look near the beginning first
-    while lo + step < hi:
-        middle = lo + step
-        if _against(text, offsets[middle] + depth, offsets[middle + 1], other, a, b) != 0:
-            break
-        step *= 2
-    left, right = lo + step // 2 + 1, min(lo + step, hi)
-    while left < right:
-        middle = (left + right) // 2
-        if _against(text, offsets[middle] + depth, offsets[middle + 1], other, a, b) == 0:
-            left = middle + 1
-        else:
-            right = middle
-    return left
-
-
-@kernel
-def fill_pairs(text, offsets, pairs):
-    """Fill pairs[256 * x + y] with the first word that does not precede the bytes x, y."""
-    word, n = 0, len(offsets) - 1
-    for pair in range(len(pairs)):
-        while word < n:
-            start = offsets[word]
-            second = text[start + 1] if offsets[word + 1] - start > 1 else 0
-            if 256 * text[start] + second >= pair:
-                break
-            word += 1
-        pairs[pair] = word
-
-
-@kernel
-def _width(byte):
-    """Bytes of the UTF-8 character that begins with this one."""
-    if byte < 0x80:
-        return 1
-    if byte < 0xE0:
-        return 2
-    return 3 if byte < 0xF0 else 4
-
-
-@kernel
-def _grown(table, used):
-    larger = np.empty((2 * len(table), table.shape[1]), table.dtype)
-    larger[:used] = table[:used]
-    return larger
-
-
-@kernel
-def near(text, offsets, pairs, token, ends, edits, whole):
-    """Disjoint ranges of the words that a typed token may mean, with their costs.
-
-    ``token[ends[j - 1]:ends[j]]`` is its character j. A word costs `EDIT` for each of the fewest
-    insertions, deletions, substitutions and transpositions of neighbours, at most `edits`, that
-    make the token of it (`whole`) or of a beginning of it. Where the token is ASCII, so are the
-    letters of the word that no letter of the token stands for. A whole token that begins a word
-    without an edit costs `UNFINISHED`.
-    """
-    m = len(ends)
-    plain = ends[m - 1] == m and token.max() < 0x80
-    found, used = np.empty((64, 3), np.int64), 0
-    stack, top = np.empty((256, 5), np.int64), 1
-    stack[0] = 0, len(offsets) - 1, 0, 0, edits
-    if whole:
-        lo, hi = _narrow(text, offsets, pairs, 0, len(offsets) - 1, 0, token, 0, len(token))
-        if lo < hi:
-            found[0] = lo, hi, UNFINISHED
-            used = 1
-    while top:
-        top -= 1
-        lo, hi, depth, j, left = stack[top]
-        begin = ends[j - 1] if j else 0
-        if left == 0 and j < m:  # the rest must be as typed
-            lo, hi = _narrow(text, offsets, pairs, lo, hi, depth, token, begin, len(token))
-            depth, j = depth + len(token) - begin, m
-        while lo < hi:
-            if used + 1 >= len(found):
-                found = _grown(found, used)
-            if j == m and not whole:
-                found[used] = lo, hi, EDIT * (edits - left)
-                used += 1
-                break
-            if j == m and offsets[lo + 1] - offsets[lo] == depth:
-                found[used] = lo, lo + 1, EDIT * (edits - left)
-                used += 1
-            begin = ends[j - 1] if j else 0
-            if left:
-                if top + 2 > len(stack):
-                    stack = _grown(stack, top)
-                if j < m:  # a character too many was typed
-                    stack[top] = lo, hi, depth, j + 1, left - 1
-                    top += 1
-                if j + 1 < m:  # two changed places
-                    a, b = _narrow(text, offsets, pairs, lo, hi, depth, token, ends[j], ends[j + 1])
-                    after = depth + ends[j + 1] - ends[j]
-                    a, b = _narrow(text, offsets, pairs, a, b, after, token, begin, ends[j])
-                    if a < b:
-                        stack[top] = a, b, after + ends[j] - begin, j + 2, left - 1
-                        top += 1
-                child = lo
-                while child < hi and offsets[child + 1] - offsets[child] == depth:
-                    child += 1
-                while child < hi:
-                    start = offsets[child] + depth
-                    if plain and text[start] >= 0x80:
-                        break  # and all that follow
-                    width = _width(text[start])
-                    last = _last(text, offsets, child, hi, depth, text, start, start + width)
-                    if top + 2 > len(stack):
-                        stack = _grown(stack, top)
-                    stack[top] = child, last, depth + width, j, left - 1  # one was left out
-                    top += 1
-                    if j < m:  # one stands for another
-                        stack[top] = child, last, depth + width, j + 1, left - 1
-                        top += 1
-                    child = last
-            if j == m:
-                break
-            lo, hi = _narrow(text, offsets, pairs, lo, hi, depth, token, begin, ends[j])
-            depth, j = depth + ends[j] - begin, j + 1
-    return _apart(found[:used], len(offsets))
-
-
-@kernel
-def _apart(found, size):
-    """Make ranges that are nested or disjoint into disjoint ones, each with its least cost."""
-    order = np.argsort(found[:, 0] * (size + 1) + (size - found[:, 1]))
-    out, used = np.empty((2 * len(found) + 1, 3), np.int64), 0
-    open_hi, open_cost = np.empty(len(found) + 1, np.int64), np.empty(len(found) + 1, np.int64)
-    depth, at = 0, 0
-    for row in range(len(order) + 1):
-        lo = found[order[row], 0] if row < len(order) else size + 1
-        while depth and open_hi[depth - 1] <= lo:
-            used = _add(out, used, at, open_hi[depth - 1], open_cost[depth - 1])
-            at = max(at, open_hi[depth - 1])
-            depth -= 1
-        if row == len(order):
-            break
-        if depth:
-            used = _add(out, used, at, lo, open_cost[depth - 1])
-        at = lo
-        cost = found[order[row], 2]
-        open_hi[depth] = found[order[row], 1]
-        open_cost[depth] = min(cost, open_cost[depth - 1]) if depth else cost
-        depth += 1
-    return out[:used]
-
-
-@kernel
-def _add(out, used, lo, hi, cost):
-    """Write a range unless it is empty; join it to the last where it continues that."""
-    if lo >= hi:
-        return used
-    if used and out[used - 1, 1] == lo and out[used - 1, 2] == cost:
-        out[used - 1, 1] = hi
-        return used
-    out[used] = lo, hi, cost
-    return used + 1
+PHRASES = 1 << 14
+"""Words of 64 bits that say which phrases have a word: enough for a million phrases."""
+MARKS = 1 << 14
+"""Neighbourhoods of words that are marked, so few that they stay in the cache."""
 
 
 @kernel
@@ -250,89 +58,207 @@ def _cost_of(ranges, word):
 
 
 @kernel
-def best_phrases(weights, bounds, lists, words, wanted_words, unit, skip, budget, filtered, out):
+def _marks(wanted_words, size):
+    """Mark each token by a bit at its words, of which ``1 << shift`` neighbours share a mark."""
+    ranges, token_start = wanted_words
+    shift = 0
+    while size >> shift > MARKS:
+        shift += 1
+    marks = np.zeros((size >> shift) + 1, np.uint8)
+    for t in range(len(token_start) - 1):
+        for lo, hi, _ in ranges[token_start[t] : token_start[t + 1]]:
+            for place in range(lo >> shift, ((hi - 1) >> shift) + 1):
+                marks[place] |= 1 << t
+    return marks, shift
+
+
+@kernel
+def _cost_of_phrase(phrase, lists, wanted_words, marked):
+    """Sum over the tokens of what the phrase's cheapest word costs; -1 if one has none."""
+    forward, forward_start = lists
+    ranges, token_start = wanted_words
+    marks, shift = marked
+    tokens, total, seen = len(token_start) - 1, 0, 0
+    first, last = read(forward_start, phrase), read(forward_start, phrase + 1)
+    for f in range(first, last):
+        seen |= marks[read(forward, f) >> shift]
+    if seen != (1 << tokens) - 1:
+        return -1
+    for t in range(tokens):
+        cheapest = -1
+        for f in range(first, last):
+            c = _cost_of(ranges[token_start[t] : token_start[t + 1]], read(forward, f))
+            if c >= 0 and (cheapest < 0 or c < cheapest):
+                cheapest = c
+        if cheapest < 0:
+            return -1
+        total += cheapest
+    return total
+
+
+@kernel
+def _insert(ids, scores, found, phrase, score):
+    """Put a phrase among the best ones, best first, unless it is there or too light; count them."""
+    k = len(ids)
+    i = found if found < k else k - 1
+    if found == k and (score < scores[i] or (score == scores[i] and phrase >= ids[i])):
+        return found
+    for j in range(found):
+        if ids[j] == phrase:
+            return found
+    while i > 0 and (score > scores[i - 1] or (score == scores[i - 1] and phrase < ids[i - 1])):
+        ids[i], scores[i] = ids[i - 1], scores[i - 1]
+        i -= 1
+    ids[i], scores[i] = phrase, score
+    return min(found + 1, k)
+
+
+@kernel
+def _sift_up(heap, keys, i):
+    """Move entry i of a heap, whose least key is on top, up to its place."""
+    entry = heap[i]
+    while i and keys[heap[(i - 1) // 2]] > keys[entry]:
+        heap[i] = heap[(i - 1) // 2]
+        i = (i - 1) // 2
+    heap[i] = entry
+
+
+@kernel
+def _sift_down(heap, keys, size):
+    """Move the top of a heap down to its place."""
+    i, entry = 0, heap[0]
+    while 2 * i + 1 < size:
+        child = 2 * i + 1
+        if child + 1 < size and keys[heap[child + 1]] < keys[heap[child]]:
+            child += 1
+        if keys[heap[child]] >= keys[entry]:
+            break
+        heap[i] = heap[child]
+        i = child
+    heap[i] = entry
+
+
+@kernel
+def _second(totals, least):
+    """Place of the least number but the one at `least`, or that if there is no other."""
+    second = least
+    for t in range(len(totals)):
+        if t != least and (second == least or totals[t] < totals[second]):
+            second = t
+    return second
+
+
+@kernel
+def _phrases_of(ranges, lists):
+    """Bits that are set at the phrases of some words, modulo the number of bits."""
+    postings, posting_start = lists
+    bits = np.zeros(PHRASES if len(ranges) else 0, np.int64)
+    for lo, hi, _ in ranges:
+        for place in range(read(posting_start, lo), read(posting_start, hi)):
+            phrase = read(postings, place)
+            bits[(phrase >> 6) % PHRASES] |= 1 << (phrase & 63)
+    return bits
+
+
+@kernel
+def best_phrases(weights, bounds, lists, words, wanted_words, unit, skip, budgets, filtered, out):
     """Fill ids and scores with the best phrases that have a word for every token; count them.
 
     A phrase scores its weight less `unit` for each half edit, each token by its cheapest word.
-    Token t may mean the words of ``ranges[token_start[t]:token_start[t + 1]]``. Ids from skip_lo to
-    skip_hi are left out, and what does not pass the filter. Candidates come from the token with the
-    fewest, best first by what that token alone costs, a bound of their score: the search ends when
-    the bound is below the last of the found, or after `budget` candidates.
+    Token t, of at most 8, may mean the words of ``ranges[token_start[t]:token_start[t + 1]]``. Ids
+    from skip_lo to skip_hi are left out, and what does not pass the filter.
+
+    Candidates come from the token with the fewest, best first by a bound of their score: their
+    weight less what this token costs, and the others at least. The search ends when the bound is
+    below the last of the found. If it did not after `few` candidates, mostly because no phrase has
+    all tokens, all of them are looked at as they lie: where they and those of the second token are
+    at most `most_marked`, those that both have, otherwise each if they are at most `most`. If they
+    are more, the search ends after `most` candidates, and may miss some.
     """
     numbers, values = weights
     heads, maxima = bounds
     postings, posting_start = lists
-    forward, forward_start = words
     ranges, token_start = wanted_words
     skip_lo, skip_hi = skip
+    few, most, most_marked = budgets
     codes, wanted = filtered
     ids, scores = out
-    tokens, k, found = len(token_start) - 1, len(ids), 0
-    driver, fewest = 0, np.int64(2**62)
-    for t in range(tokens):
-        total = np.int64(0)
-        for r in range(token_start[t], token_start[t + 1]):
-            total += posting_start[ranges[r, 1]] - posting_start[ranges[r, 0]]
-        if total < fewest:
-            driver, fewest = t, total
-    if fewest == 0 or k == 0:
+    k, found, least = len(ids), 0, np.int64(0)
+    totals = np.zeros(len(token_start) - 1, np.int64)
+    for t in range(len(totals)):
+        cheapest = ranges[token_start[t], 2]
+        for lo, hi, cost in ranges[token_start[t] : token_start[t + 1]]:
+            totals[t] += read(posting_start, hi) - read(posting_start, lo)
+            cheapest = min(cheapest, cost)
+        least += cheapest
+    driver = np.argmin(totals)
+    second = _second(totals, driver)
+    marking = len(totals) > 1 and totals[driver] + totals[second] <= most_marked
+    scanned = marking or totals[driver] <= most
+    own = ranges[token_start[driver] : token_start[driver + 1]]
+    others = least - own[:, 2].min()
+    if k == 0:
         return 0
-    # (minus the bound, phrase, its word, words lo to hi yet to be opened, place in its postings,
-    # cost); lo = hi where the words about it are opened already.
-    heap = [(0.0, np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0))]
-    heap.pop()
-    for r in range(token_start[driver], token_start[driver + 1]):
-        lo, hi, cost = ranges[r]
+    marked = _marks(wanted_words, len(heads))
+    # Words lo to hi, of which `word` has the heaviest phrase; or lo = hi, and of `word` alone the
+    # phrases from `place` on.
+    size, candidates = len(own), few if scanned else most
+    waiting = np.empty((size + 2 * candidates, 6), np.int64)  # place, end, word, lo, hi, cost
+    keys, heap = np.empty(len(waiting)), np.empty(len(waiting), np.int64)
+    for i in range(size):
+        lo, hi, cost = own[i]
         word = _heaviest_word(heads, maxima, lo, hi)
-        phrase = np.int64(postings[posting_start[word]])
-        heap.append((unit * cost - values[heads[word]], phrase, word, lo, hi, np.int64(0), cost))
-    heapq.heapify(heap)
-    while heap and budget > 0:
-        bound, phrase, word, lo, hi, place, cost = heapq.heappop(heap)
-        if found == k and -bound < scores[k - 1]:
-            break
-        budget -= 1
-        following = posting_start[word] + place + 1
-        if following < posting_start[word + 1]:
-            other = np.int64(postings[following])
-            minus = unit * cost - values[numbers[other]]
-            heapq.heappush(heap, (minus, other, word, word, word, place + 1, cost))
+        waiting[i] = 0, 0, word, lo, hi, cost
+        keys[i] = unit * (cost + others) - values[heads[word]]
+        heap[i] = i
+        _sift_up(heap, keys, i)
+    used = size
+    for _ in range(candidates):
+        if size == 0:
+            return found
+        top = heap[0]
+        if found == k and -keys[top] < scores[k - 1]:
+            return found
+        place, end, word, lo, hi, cost = waiting[top]
+        if lo < hi:
+            place, end = read(posting_start, word), read(posting_start, word + 1)
+        phrase = read(postings, place)
+        if place + 1 < end:
+            waiting[top] = place + 1, end, word, word, word, cost
+            keys[top] = unit * (cost + others) - values[numbers[read(postings, place + 1)]]
+        else:
+            size -= 1
+            heap[0] = heap[size]
+        _sift_down(heap, keys, size)
         if lo < hi:
             for left, right in ((lo, word), (word + 1, hi)):
                 if left < right:
                     near_by = _heaviest_word(heads, maxima, left, right)
-                    other = np.int64(postings[posting_start[near_by]])
-                    minus = unit * cost - values[heads[near_by]]
-                    heapq.heappush(heap, (minus, other, near_by, left, right, np.int64(0), cost))
-        if skip_lo <= phrase < skip_hi or not passes(codes, wanted, phrase):
-            continue
-        known = False
-        for i in range(found):
-            known = known or ids[i] == phrase
-        if known:
-            continue
-        total = np.int64(cost)
-        for t in range(tokens):
-            if t == driver:
+                    waiting[used] = 0, 0, near_by, left, right, cost
+                    keys[used] = unit * (cost + others) - values[heads[near_by]]
+                    heap[size] = used
+                    _sift_up(heap, keys, size)
+                    size, used = size + 1, used + 1
+        if not skip_lo <= phrase < skip_hi and passes(codes, wanted, phrase):
+            total = _cost_of_phrase(phrase, words, wanted_words, marked)
+            if total >= 0:
+                score = values[numbers[phrase]] - unit * total
+                found = _insert(ids, scores, found, phrase, score)
+    if not scanned:
+        return found
+    theirs = ranges[token_start[second] : token_start[second + 1]] if marking else own[:0]
+    also = _phrases_of(theirs, lists)
+    for lo, hi, _ in own:
+        for place in range(read(posting_start, lo), read(posting_start, hi)):
+            phrase = read(postings, place)
+            if marking and not also[(phrase >> 6) % PHRASES] >> (phrase & 63) & 1:
                 continue
-            cheapest = -1
-            for f in range(forward_start[phrase], forward_start[phrase + 1]):
-                c = _cost_of(ranges[token_start[t] : token_start[t + 1]], forward[f])
-                if c >= 0 and (cheapest < 0 or c < cheapest):
-                    cheapest = c
-            if cheapest < 0:
-                total = np.int64(-1)
-                break
-            total += cheapest
-        if total < 0:
-            continue
-        score = values[numbers[phrase]] - unit * total
-        i = found if found < k else k - 1
-        if found == k and (score < scores[i] or (score == scores[i] and phrase > ids[i])):
-            continue
-        while i > 0 and (score > scores[i - 1] or (score == scores[i - 1] and phrase < ids[i - 1])):
-            ids[i], scores[i] = ids[i - 1], scores[i - 1]
-            i -= 1
-        ids[i], scores[i] = phrase, score
-        found = min(found + 1, k)
+            if skip_lo <= phrase < skip_hi or not passes(codes, wanted, phrase):
+                continue
+            if found == k and values[numbers[phrase]] - unit * least < scores[k - 1]:
+                continue
+            total = _cost_of_phrase(phrase, words, wanted_words, marked)
+            if total >= 0:
+                score = values[numbers[phrase]] - unit * total
+                found = _insert(ids, scores, found, phrase, score)
     return found
