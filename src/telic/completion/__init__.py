@@ -5,6 +5,7 @@ from telic.completion.box.composition import Composition, Lesson
 from telic.completion.box.suggestion import Explanation, Suggestion
 from telic.completion.box.user_state import UserState
 from telic.completion.engine.folding import fold
+from telic.completion.engine.index_in_pieces import index_in_pieces
 from telic.completion.engine.prefix_index import PrefixIndex
 from telic.completion.engine.rules import DenyList, Synonyms
 from telic.completion.evaluation.adaqac_evaluation import Result, evaluate
@@ -43,4 +44,5 @@ __all__ = [
     "fit_completer",
     "fit_files",
     "fold",
+    "index_in_pieces",
 ]

@@ -14,13 +14,16 @@ TEXT = pa.string(), pa.large_string()
 """Types of Arrow arrays that are taken as they are."""
 
 
-def encoded_phrases(phrases: Iterable) -> tuple[pa.Array, pa.Array]:
-    """Return spellings and folded forms, in UTF-8; InputError about the first that has none."""
+def encoded_phrases(phrases: Iterable, begin: int = 0) -> tuple[pa.Array, pa.Array]:
+    """Return spellings and folded forms, in UTF-8; InputError about the first that has none.
+
+    Phrases are numbered from `begin`.
+    """
     given = phrases.combine_chunks() if isinstance(phrases, pa.ChunkedArray) else phrases
     if isinstance(given, pa.Array) and given.type in TEXT and not given.null_count:
         spellings = given.cast(pa.large_string()).cast(pa.large_binary())
     else:
-        spellings = pa.array(_spellings(given), pa.large_binary())
+        spellings = pa.array(_spellings(given, begin), pa.large_binary())
     text, offsets = bytes_and_offsets(spellings)
     lowered, rest = np.empty_like(text), np.empty(len(spellings), bool)
     kernels.lower_plain(text, offsets, MAX_TEXT, lowered, rest)
@@ -28,13 +31,13 @@ def encoded_phrases(phrases: Iterable) -> tuple[pa.Array, pa.Array]:
     folded = pa.Array.from_buffers(pa.large_binary(), len(spellings), buffers)
     others = np.flatnonzero(rest)
     forms = [
-        checked_form(phrase.decode(), f"phrases[{i}]").encode()
+        checked_form(phrase.decode(), f"phrases[{begin + i}]").encode()
         for i, phrase in zip(others.tolist(), spellings.take(others).to_pylist(), strict=True)
     ]
     return spellings, pc.replace_with_mask(folded, rest, pa.array(forms, pa.large_binary()))
 
 
-def _spellings(phrases: Iterable) -> list[bytes]:
+def _spellings(phrases: Iterable, begin: int) -> list[bytes]:
     """Return UTF-8 of each phrase; InputError about the first that is no text."""
     listed = phrases.to_pylist() if isinstance(phrases, pa.Array) else list(phrases)
     try:
@@ -43,7 +46,7 @@ def _spellings(phrases: Iterable) -> list[bytes]:
     except UnicodeEncodeError:
         pass  # which one it is, and any other that cannot be indexed, is said below
     for position, phrase in enumerate(listed):
-        checked_form(phrase, f"phrases[{position}]")
+        checked_form(phrase, f"phrases[{begin + position}]")
     return [phrase.encode() for phrase in listed]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -164,7 +164,7 @@ class PrefixIndex:
             raise InputError(f"hot_top is {hot_top!r}, expected an integer >= 1.")
         if isinstance(phrases, str):
             raise InputError(f"phrases is the str {phrases[:40]!r}, expected a sequence of str.")
-        values = _checked_weights(weights)
+        values = checked_weights(weights)
         if len(phrases) != len(values):
             raise InputError(f"{len(phrases)} phrases but {len(values)} weights: one for each.")
         spellings, folded = encoded_phrases(phrases)
@@ -177,31 +177,61 @@ class PrefixIndex:
         given = order.to_numpy().astype(np.int64)
         values, apart = values[given], apart[given]
 
-        new = pc.not_equal(spellings[1:], spellings[:-1]).to_numpy(zero_copy_only=False)
-        first = np.flatnonzero(np.append(True, new | (apart[1:] != apart[:-1]))[: len(values)])
+        first = firsts(spellings, apart)
         spellings, folded = spellings.take(pa.array(first)), folded.take(pa.array(first))
-        with np.errstate(over="ignore"):
-            values = np.add.reduceat(values, first) if len(first) else values
-        if not np.isfinite(values).all():
-            phrase = spellings[int(np.argmin(np.isfinite(values)))].as_py().decode()
-            raise InputError(f"the weights of phrase {phrase!r} sum to infinity: scale them down.")
+        values = added_up(values, first, spellings)
         text, offsets = bytes_and_offsets(folded)
+        kinds, given_text, given_lengths = packed_spellings(text, offsets, spellings)
         weight_values, numbers = np.unique(values, return_inverse=True)
-        numbers = numbers.astype(np.uint16 if len(weight_values) <= 2**16 else np.uint32)
-        index = cls(
+        index = cls.assembled(
             *pack(text, offsets),
-            *_packed_spellings(text, offsets, spellings),
-            weight_numbers=numbers,
-            weight_values=weight_values,
-            block_maxima=block_maxima(numbers),
+            kinds,
+            given_text,
+            given_lengths,
+            numbers.astype(number_kind(weight_values)),
+            weight_values,
+            hot_top=hot_top,
+            hot_range=hot_range,
+        )
+        return index, given[first]
+
+    @classmethod
+    def assembled(
+        cls,
+        front_coded: np.ndarray,
+        front_starts: np.ndarray,
+        kinds: np.ndarray,
+        given_spellings: np.ndarray,
+        given_lengths: np.ndarray,
+        weight_numbers: np.ndarray,
+        weight_values: np.ndarray,
+        *,
+        hot_top: int,
+        hot_range: int,
+    ) -> Self:
+        """Make an index of its larger arrays: what follows from them is found."""
+        n = len(kinds)
+        before: Any = []
+        if n:
+            before = np.add.reduceat(kinds == GIVEN, np.arange(0, n, BLOCK), dtype=int)
+        index = cls(
+            front_coded,
+            front_starts,
+            kinds,
+            compact(np.concatenate([[0], np.cumsum(before, dtype=int)])),
+            given_spellings,
+            pack_numbers(np.concatenate([[0], np.cumsum(given_lengths, dtype=np.int64)])),
+            weight_numbers,
+            weight_values,
+            block_maxima(weight_numbers),
             hot_ranges=np.empty((0, 2), np.int64),
             hot_ids=np.empty((0, hot_top), np.int64),
         )
-        hot_ranges = _large_ranges(text, offsets, max(hot_range, hot_top))
+        hot_ranges = _large_ranges(index.strings, n, max(hot_range, hot_top))
         hot_ids = np.empty((len(hot_ranges), hot_top), np.int64)
         for row, (lo, hi) in enumerate(hot_ranges):
             hot_ids[row] = index.top_in_range(lo, hi, hot_top)
-        return replace(index, hot_ranges=hot_ranges, hot_ids=hot_ids), given[first]
+        return replace(index, hot_ranges=hot_ranges, hot_ids=hot_ids)
 
     def save(self, folder: str | Path) -> None:
         """Write the index to a model folder; see `telic.data.save_model`."""
@@ -356,22 +386,50 @@ def _checked_k(k: int) -> int:
     return k
 
 
-def _large_ranges(text: np.ndarray, offsets: np.ndarray, smallest: int) -> np.ndarray:
+def _large_ranges(strings: tuple[np.ndarray, np.ndarray], n: int, smallest: int) -> np.ndarray:
     none = np.empty((0, 2), np.int64)
-    ranges = np.empty((kernels.large_ranges(text, offsets, smallest, none), 2), np.int64)
-    kernels.large_ranges(text, offsets, smallest, ranges)
+    ranges = np.empty((kernels.large_ranges(strings, n, smallest, none), 2), np.int64)
+    kernels.large_ranges(strings, n, smallest, ranges)
     return np.unique(ranges, axis=0)
 
 
-def _packed_spellings(
+def packed_spellings(
     text: np.ndarray, offsets: np.ndarray, spellings: pa.Array
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return kinds; of spellings that no rule gives: how many before blocks, bytes, offsets."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return kinds, and the bytes and the lengths of the spellings that no rule gives."""
     kinds = np.empty(len(spellings), np.uint8)
     fill_kinds(text, offsets, *bytes_and_offsets(spellings), kinds)
-    before = np.concatenate([[0], np.cumsum(kinds == GIVEN)])
     given, ends = bytes_and_offsets(spellings.filter(pa.array(kinds == GIVEN)))
-    return kinds, compact(before)[::BLOCK].copy(), given, pack_numbers(ends)
+    return kinds, given, np.diff(ends)
+
+
+def number_kind(weight_values: np.ndarray) -> type[np.unsignedinteger]:
+    """Return the type in which the numbers of distinct weights are kept."""
+    return np.uint16 if len(weight_values) <= 2**16 else np.uint32
+
+
+def firsts(*columns: pa.Array | np.ndarray) -> np.ndarray:
+    """Return the places of sorted rows that differ from the one before."""
+    new = np.ones(len(columns[0]), bool)
+    if len(new):
+        new[1:] = False
+    for column in columns:
+        differs = pc.not_equal(pa.array(column)[1:], pa.array(column)[:-1])
+        new[1:] |= differs.to_numpy(zero_copy_only=False)
+    return np.flatnonzero(new)
+
+
+def added_up(values: np.ndarray, first: np.ndarray, spellings: pa.Array) -> np.ndarray:
+    """Add the weights of rows of one spelling, each in the order given; InputError if infinite."""
+    group = np.zeros(len(values), np.int64)
+    group[first[1:]] = 1
+    total = np.zeros(len(first))
+    with np.errstate(over="ignore"):
+        np.add.at(total, np.cumsum(group), values)
+    if not np.isfinite(total).all():
+        phrase = spellings[int(np.argmin(np.isfinite(total)))].as_py().decode()
+        raise InputError(f"the weights of phrase {phrase!r} sum to infinity: scale them down.")
+    return total
 
 
 def block_maxima(weights: np.ndarray) -> np.ndarray:
@@ -383,7 +441,8 @@ def block_maxima(weights: np.ndarray) -> np.ndarray:
     return maxima
 
 
-def _checked_weights(weights: Sequence[float] | np.ndarray) -> np.ndarray:
+def checked_weights(weights: Sequence[float] | np.ndarray, begin: int = 0) -> np.ndarray:
+    """Return weights as float64; InputError about the first bad one, counted from `begin`."""
     try:
         values = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -393,7 +452,7 @@ def _checked_weights(weights: Sequence[float] | np.ndarray) -> np.ndarray:
     bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
     if len(bad):
         raise InputError(
-            f"weights[{bad[0]}] is {values[bad[0]]}, expected a finite number >= 0. "
+            f"weights[{begin + bad[0]}] is {values[bad[0]]}, expected a finite number >= 0. "
             "Drop or mend the row."
         )
-    return values
+    return values + 0.0  # no -0.0

@@ -7,7 +7,8 @@ import heapq
 
 import numpy as np
 
-from telic.completion.engine.front_coding import common_prefix, gather, prefix_range
+from telic.completion.engine.front_coding import BLOCK as STRINGS
+from telic.completion.engine.front_coding import gather, prefix_range, read_entry
 from telic.kernels import kernel
 
 BLOCK = 64
@@ -144,22 +145,39 @@ def top_of_prefix(strings, prefix, weights, hot, ids, found):
 
 
 @kernel
-def large_ranges(text, offsets, smallest, out):
-    """Fill out with every range of at least `smallest` ids that some prefix has; count them.
+def _longer(array, length):
+    """Return an array of at least some length that begins with what this one holds."""
+    if length <= len(array):
+        return array
+    longer = np.zeros(2 * length, array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+@kernel
+def large_ranges(strings, n, smallest, out):
+    """Fill out with every range of at least `smallest` of n ids that some prefix has; count them.
 
     These are the intervals of the longest-common-prefix array, found with a stack in one pass.
     What does not fit into out is only counted. The range of all ids may come twice.
     """
-    n = len(offsets) - 1
-    longest = 0
-    for i in range(n):
-        longest = max(longest, offsets[i + 1] - offsets[i])
-    depth = np.zeros(longest + 2, np.int64)
-    start = np.zeros(longest + 2, np.int64)
-    top = 0
-    count = 0
-    for i in range(1, n + 1):
-        common = common_prefix(text, offsets, i - 1, i) if i < n else -1
+    packed, _ = strings
+    text, length = np.zeros(64, np.uint8), 0
+    at, rest = np.int64(0), np.int64(0)
+    depth, start = np.zeros(64, np.int64), np.zeros(64, np.int64)
+    top, count = 0, 0
+    for i in range(n + 1):
+        common = np.int64(-1)
+        if i < n:
+            common, rest, at = read_entry(packed, at + rest)
+            if i % STRINGS == 0:  # the first of a block, which is whole
+                while common < min(length, rest) and text[common] == packed[at + common]:
+                    common += 1
+            length = rest if i % STRINGS == 0 else common + rest
+            text = _longer(text, length)
+            text[length - rest : length] = packed[at : at + rest]
+        if i == 0:
+            continue
         lo = i - 1
         while top >= 0 and depth[top] > common:
             lo = start[top]
@@ -171,6 +189,7 @@ def large_ranges(text, offsets, smallest, out):
             top -= 1
         if top < 0 or depth[top] < common:
             top += 1
+            depth, start = _longer(depth, top + 1), _longer(start, top + 1)
             depth[top] = common
             start[top] = lo
     return count

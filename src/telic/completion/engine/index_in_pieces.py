@@ -1,0 +1,172 @@
+"""A prefix index of more phrases than fit into memory: sorted on disk, written in one pass."""
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from telic.completion.engine.encoded_phrases import bytes_and_offsets, encoded_phrases
+from telic.completion.engine.front_coding import compact, pack
+from telic.completion.engine.prefix_index import (
+    PrefixIndex,
+    added_up,
+    checked_weights,
+    firsts,
+    number_kind,
+    packed_spellings,
+)
+from telic.completion.engine.spelling import BLOCK
+from telic.errors import InputError
+from telic.scale.duckdb_tasks import database, listed
+
+ROWS = 1 << 16
+"""Sorted phrases that are held at a time."""
+
+
+def index_in_pieces(
+    batches: Iterable[tuple[Sequence[str] | pa.Array, Sequence[float] | np.ndarray]],
+    work: str | Path,
+    *,
+    hot_top: int = 50,
+    hot_range: int = 1024,
+    rows: int = ROWS,
+) -> PrefixIndex:
+    """Build the index that `PrefixIndex.build` gives of all batches together, to the byte.
+
+    DuckDB sorts the phrases within the task's memory (`telic.scale.memory`) and spills to disk. Of
+    the phrases themselves no more than a batch is in memory; of each there are a few bytes: the
+    index less its texts.
+
+    Parameters
+    ----------
+    batches : iterable of (phrases, weights)
+        As `PrefixIndex.build` takes them.
+    work : path
+        Folder on a disk with room for the phrases three times. What is written there is removed,
+        but for the index's larger arrays, which go when the index does.
+    hot_top, hot_range
+        As of `PrefixIndex.build`.
+    rows : int
+        Sorted phrases that are held at a time.
+
+    Returns
+    -------
+    PrefixIndex
+        With arrays that are memory-mapped; `PrefixIndex.save` copies them.
+
+    Raises
+    ------
+    InputError
+        As `PrefixIndex.build`, or if DuckDB is not installed.
+    JobError
+        If memory or disk do not suffice.
+
+    Examples
+    --------
+    >>> batches = [(["Tea", "Teapot"], [3, 1]), (["Tea", "Coffee"], [1, 2])]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     index = index_in_pieces(batches, folder)
+    >>> index.phrases(index.top("")), index.weights_of().tolist()
+    (['Tea', 'Coffee', 'Teapot'], [2.0, 4.0, 1.0])
+    """
+    if hot_top < 1:
+        raise InputError(f"hot_top is {hot_top!r}, expected an integer >= 1.")
+    with tempfile.TemporaryDirectory(prefix=".index-", dir=work) as folder:
+        files = _Files(Path(folder))
+        starts, values, end = [np.zeros(1, np.int64)], np.empty(0), 0
+        for folded, spellings, weights in _distinct(_sorted(batches, files.folder, rows)):
+            text, offsets = bytes_and_offsets(folded)
+            packed, own_starts = pack(text, offsets)
+            starts.append(own_starts[1:] + np.int64(end))
+            end += len(packed)
+            kinds, given, lengths = packed_spellings(text, offsets, spellings)
+            parts = {"packed": packed, "kinds": kinds, "given": given, "lengths": lengths}
+            files.append(parts | {"weights": weights})
+            values = np.union1d(values, weights)
+        weights = files.mapped("weights", np.float64)
+        for begin in range(0, len(weights), rows):
+            numbers = np.searchsorted(values, weights[begin : begin + rows])
+            files.append({"numbers": numbers.astype(number_kind(values))})
+        return PrefixIndex.assembled(
+            files.mapped("packed", np.uint8),
+            compact(np.concatenate(starts)),
+            files.mapped("kinds", np.uint8),
+            files.mapped("given", np.uint8),
+            files.mapped("lengths", np.int64),
+            files.mapped("numbers", number_kind(values)),
+            values,
+            hot_top=hot_top,
+            hot_range=hot_range,
+        )
+
+
+class _Files:
+    """Arrays that grow in files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def append(self, parts: dict[str, np.ndarray]) -> None:
+        for name, array in parts.items():
+            with (self.folder / name).open("ab") as file:
+                array.tofile(file)
+
+    def mapped(self, name: str, kind: Any) -> np.ndarray:
+        path = self.folder / name
+        if not path.exists() or not path.stat().st_size:  # which cannot be mapped
+            return np.empty(0, kind)
+        return np.memmap(path, kind, "r")
+
+
+def _sorted(batches: Iterable, folder: Path, rows: int) -> Iterator[pa.RecordBatch]:
+    """Give all rows, folded, by folded form, spelling and place."""
+    paths: list[Path] = []
+    begin = 0
+    for phrases, weights in batches:
+        values = checked_weights(weights, begin)
+        if len(phrases) != len(values):
+            raise InputError(f"{len(phrases)} phrases but {len(values)} weights: one for each.")
+        spellings, folded = encoded_phrases(phrases, begin)
+        places = np.arange(begin, begin + len(values))
+        columns = {"folded": folded, "spelling": spellings, "weight": values, "place": places}
+        paths.append(folder / f"given-{len(paths)}.parquet")
+        pq.write_table(pa.table(columns), paths[-1], row_group_size=rows)
+        begin += len(values)
+    if not paths:
+        return
+    out = folder / "sorted.parquet"
+    with database(folder) as db:
+        db.execute(
+            f"""COPY (SELECT folded, spelling, weight FROM read_parquet({listed(paths)})
+            ORDER BY folded, spelling, place) TO {listed([out])[1:-1]}
+            (FORMAT parquet, ROW_GROUP_SIZE {max(rows, 2048)})"""
+        )
+    for path in paths:
+        path.unlink()
+    yield from pq.ParquetFile(out).iter_batches(rows)
+    out.unlink()
+
+
+def _distinct(
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[tuple[pa.Array, pa.Array, np.ndarray]]:
+    """Join sorted rows of one spelling; give whole blocks of phrases until the last."""
+    kind = pa.large_binary()
+    folded, spellings, weights = pa.array([], kind), pa.array([], kind), np.empty(0)
+    for batch in batches:
+        folded = pa.concat_arrays([folded, batch["folded"].cast(kind)])
+        spellings = pa.concat_arrays([spellings, batch["spelling"].cast(kind)])
+        weights = np.concatenate([weights, batch["weight"].to_numpy()])
+        first = firsts(spellings)
+        folded, distinct = folded.take(pa.array(first)), spellings.take(pa.array(first))
+        weights, spellings = added_up(weights, first, distinct), distinct
+        whole = (len(first) - 1) // BLOCK * BLOCK  # of the last spelling there may be more
+        if whole > 0:
+            yield folded[:whole], spellings[:whole], weights[:whole]
+            folded, spellings, weights = folded[whole:], spellings[whole:], weights[whole:]
+    if len(weights):
+        yield folded, spellings, weights
