@@ -52,9 +52,9 @@ its build are shown.
 "In pieces" is the index sorted on disk and written in one pass: the peak is what this adds to the
 process, pages of the written files included, which the system takes back at need.
 
-Where a target is missed, these are the reasons. The build folds letters that are not ASCII in
-Python. Opening compares every file with its hash, so that a damaged model is never served. A
-look-up is called from Python, and what it reads lies in memory by chance.
+Where a target is missed, these are the reasons. Much of the build is the sorting of the strings,
+and their way from Python to UTF-8. Opening compares every file with its hash, so that a damaged
+model is never served. A look-up is called from Python, and what it reads lies in memory by chance.
 
 """
 

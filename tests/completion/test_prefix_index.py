@@ -1,4 +1,5 @@
 import mmap
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telic.completion import PrefixIndex, fold
+from telic.completion.engine.encoded_phrases import encoded_phrases
 from telic.data import save_model
 from telic.errors import InputError, ModelError
 
@@ -242,9 +244,24 @@ def test_a_phrase_stands_where_its_folded_form_and_spelling_put_it(phrases, othe
     assert [index.folded(i).decode() for i in range(len(index))] == [fold(p) for p in ordered]
 
 
-@given(st.text(st.characters(max_codepoint=127), min_size=1, max_size=6).filter(fold))
-def test_what_the_kernel_folds_is_folded_as_by_definition(text):
-    assert PrefixIndex.build([text], [1]).folded(0).decode() == fold(text)
+CHARACTERS = (
+    st.characters(max_codepoint=127) | st.characters() | st.sampled_from("  \t\u00a0\u0301¨ﷺΣ")
+)
+
+
+@given(st.lists(st.text(CHARACTERS, min_size=1, max_size=6).filter(fold), min_size=1, max_size=4))
+def test_many_phrases_are_folded_as_each_is_by_definition(phrases):
+    index = PrefixIndex.build(phrases, np.ones(len(phrases)))
+    for text in phrases:
+        assert index.folded(index.find(text)).decode() == fold(text)
+
+
+def test_every_character_is_folded_as_by_definition():
+    codes = [code for code in range(1, sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
+    phrases = [f"x{chr(code)}y {chr(code)}" for code in codes]
+    spellings, folded = encoded_phrases(phrases)
+    assert spellings.to_pylist() == [phrase.encode() for phrase in phrases]
+    assert folded.to_pylist() == [fold(phrase).encode() for phrase in phrases]
 
 
 def test_more_weights_than_sixteen_bits_number_keep_their_order():

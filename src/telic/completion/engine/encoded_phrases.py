@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from telic.completion.engine import prefix_kernels as kernels
+from telic.completion.engine.fold_kernels import fold_texts
 from telic.completion.engine.folding import checked_form
 from telic.data.contracts import MAX_TEXT
 
@@ -23,31 +23,30 @@ def encoded_phrases(phrases: Iterable, begin: int = 0) -> tuple[pa.Array, pa.Arr
     if isinstance(given, pa.Array) and given.type in TEXT and not given.null_count:
         spellings = given.cast(pa.large_string()).cast(pa.large_binary())
     else:
-        spellings = pa.array(_spellings(given, begin), pa.large_binary())
+        spellings = _spellings(given, begin)
     text, offsets = bytes_and_offsets(spellings)
-    lowered, rest = np.empty_like(text), np.empty(len(spellings), bool)
-    kernels.lower_plain(text, offsets, MAX_TEXT, lowered, rest)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(lowered)]
+    forms, ends, rest = fold_texts(text, offsets, MAX_TEXT)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(forms)]
     folded = pa.Array.from_buffers(pa.large_binary(), len(spellings), buffers)
     others = np.flatnonzero(rest)
-    forms = [
+    slow = [
         checked_form(phrase.decode(), f"phrases[{begin + i}]").encode()
         for i, phrase in zip(others.tolist(), spellings.take(others).to_pylist(), strict=True)
     ]
-    return spellings, pc.replace_with_mask(folded, rest, pa.array(forms, pa.large_binary()))
+    return spellings, pc.replace_with_mask(folded, rest, pa.array(slow, pa.large_binary()))
 
 
-def _spellings(phrases: Iterable, begin: int) -> list[bytes]:
+def _spellings(phrases: Iterable, begin: int) -> pa.Array:
     """Return UTF-8 of each phrase; InputError about the first that is no text."""
     listed = phrases.to_pylist() if isinstance(phrases, pa.Array) else list(phrases)
     try:
         if set(map(type, listed)) <= {str}:
-            return list(map(str.encode, listed))
+            return pa.array(listed, pa.large_string()).cast(pa.large_binary())
     except UnicodeEncodeError:
         pass  # which one it is, and any other that cannot be indexed, is said below
     for position, phrase in enumerate(listed):
         checked_form(phrase, f"phrases[{begin + position}]")
-    return [phrase.encode() for phrase in listed]
+    return pa.array([phrase.encode() for phrase in listed], pa.large_binary())
 
 
 def bytes_and_offsets(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:

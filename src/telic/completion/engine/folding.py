@@ -88,6 +88,19 @@ def fold(text: str) -> str:
     return folded + " " if words and text[-1].isspace() else folded
 
 
+def form_anywhere(code: int) -> str | None:
+    """Return what a character folds to in any text, " " if it is white space.
+
+    None if that depends on its neighbours, or is in part white space.
+    """
+    character, form = chr(code), _BY_CHARACTER[code]
+    if character.isspace() and form.isspace():
+        return " "
+    if form == _NOT_ALONE or character.isspace() or any(map(str.isspace, form)):
+        return None
+    return form
+
+
 def encoded_prefix(prefix: str) -> bytes:
     """Return a prefix's folded form in UTF-8, or what matches nothing."""
     if not isinstance(prefix, str):

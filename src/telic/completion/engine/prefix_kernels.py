@@ -16,26 +16,6 @@ BLOCK = 64
 
 
 @kernel
-def lower_plain(text, offsets, longest, lowered, rest):
-    """Fold the ASCII texts of a table whose only white space is single spaces after words.
-
-    Those fold to their lower case, of the same length. Others, empty ones and those longer than
-    `longest` are marked in `rest`.
-    """
-    for i in range(len(rest)):
-        start, end = offsets[i], offsets[i + 1]
-        rest[i] = start == end or end - start > longest
-        space = True  # one may not come first
-        for p in range(start, end):
-            byte = text[p]
-            if byte >= 128 or 9 <= byte <= 13 or 28 <= byte <= 31 or (byte == 32 and space):
-                rest[i] = True
-                break
-            space = byte == 32
-            lowered[p] = byte + 32 if 65 <= byte <= 90 else byte
-
-
-@kernel
 def prefix_ranges(strings, n, prefixes, prefix_offsets, lo, hi):
     """Fill lo and hi with the range of each prefix in a table of prefixes."""
     for q in range(len(lo)):
