@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from telic.completion import PrefixIndex, fold
 from telic.completion.engine import near_words, word_index
 from telic.completion.engine.filters import Contexts, Filter
-from telic.completion.engine.packed_numbers import pack_numbers
 from telic.completion.engine.prefix_kernels import BLOCK
 from telic.completion.engine.word_index import (
     HALF_EDIT,
@@ -113,7 +112,7 @@ def test_words_near_a_token_are_all_found_with_their_least_cost(words, token, ed
     pairs = np.empty(256 * 256 + 1, np.int32)
     near_words.fill_pairs(text, offsets, pairs)
     ranges = near_words.near(
-        (text, pack_numbers(offsets), pairs),
+        (text, *near_words.placed(offsets), pairs),
         len(ordered),
         np.frombuffer(token.encode(), np.uint8),
         np.cumsum([len(c.encode()) for c in token]),
@@ -124,6 +123,13 @@ def test_words_near_a_token_are_all_found_with_their_least_cost(words, token, ed
     assert sum(hi - lo for lo, hi, _ in ranges.tolist()) == len(found)  # disjoint
     costs = {word: cost_between(token, word, edits, whole) for word in ordered}
     assert found == {word: cost for word, cost in costs.items() if cost is not None}
+
+
+@pytest.mark.parametrize("longest", [9, 5000])
+def test_every_word_has_its_place(longest):
+    offsets = np.cumsum([0, *np.random.default_rng(0).integers(1, longest, 100)])
+    words = (np.empty(0, np.uint8), *near_words.placed(offsets), np.empty(0, np.int32))
+    assert [near_words.start(words, i) for i in range(101)] == offsets.tolist()
 
 
 @pytest.fixture(scope="module")

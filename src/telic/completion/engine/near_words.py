@@ -1,28 +1,45 @@
 """Words near a typed one: compiled.
 
-`words` are ``(text, offsets, pairs)``: word i is ``text[offsets[i]:offsets[i + 1]]``, in UTF-8, the
-offsets packed; words are sorted, and ``pairs[256 * x + y]`` is the first that does not precede the
-bytes x, y. Every range is half-open. Costs are counted in half edits.
+`words` are ``(text, blocks, places, pairs)``. Word i is in UTF-8
+``text[start(words, i):start(words, i + 1)]``; words are sorted, and ``pairs[256 * x + y]`` is the
+first that does not precede the bytes x, y. Every range is half-open. Costs are counted in half
+edits.
 """
 
 import numpy as np
 
-from telic.completion.engine.packed_numbers import read
+from telic.completion.engine.front_coding import compact
 from telic.kernels import kernel
 
 EDIT, UNFINISHED = 2, 1
 """Costs of one edit, and of an earlier word that is only begun."""
 
 
+SHIFT = 4
+"""``1 << SHIFT`` words make a block: it is kept where each block begins, and where in it a word."""
+
+
+def placed(offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return `blocks` and `places` of words by their offsets in the text."""
+    blocks = offsets[:: 1 << SHIFT]
+    places = offsets - blocks[np.arange(len(offsets)) >> SHIFT]
+    return compact(blocks), places.astype(np.uint16 if places.max() < 2**16 else np.uint32)
+
+
+@kernel
+def start(words, i):
+    """Where word i begins in the text."""
+    return np.int64(words[1][i >> SHIFT]) + words[2][i]
+
+
 @kernel
 def _against(words, i, depth, other, a, b):
     """Order of word i from `depth` on, cut to the length of other[a:b], against it: -1, 0 or 1."""
-    text, offsets, _ = words
-    start, end = read(offsets, i) + depth, read(offsets, i + 1)
-    length = min(end - start, b - a)
+    text, begin = words[0], start(words, i) + depth
+    length = min(start(words, i + 1) - begin, b - a)
     for p in range(length):
-        if text[start + p] != other[a + p]:
-            return -1 if text[start + p] < other[a + p] else 1
+        if text[begin + p] != other[a + p]:
+            return -1 if text[begin + p] < other[a + p] else 1
     return 0 if length == b - a else -1
 
 
@@ -49,10 +66,10 @@ def _narrow(words, lo, hi, depth, other, a, b):
 @kernel
 def _of_byte(words, word, depth, byte):
     """Words that share the first byte of a word (`depth` 1), or none, and go on with a byte."""
-    text, offsets, pairs = words
+    text, _, _, pairs = words
     if depth == 0:
         return np.int64(pairs[256 * byte]), np.int64(pairs[256 * byte + 256])
-    pair = 256 * text[read(offsets, word)] + byte
+    pair = 256 * text[start(words, word)] + byte
     return np.int64(pairs[pair]), np.int64(pairs[pair + 1])
 
 
@@ -108,7 +125,7 @@ def _grown(table, used):
 @kernel
 def _length(words, i):
     """Bytes of word i."""
-    return read(words[1], i + 1) - read(words[1], i)
+    return start(words, i + 1) - start(words, i)
 
 
 @kernel
@@ -121,7 +138,7 @@ def near(words, size, token, ends, edits, whole):
     letters of the word that no letter of the token stands for. A whole token that begins a word
     without an edit costs `UNFINISHED`.
     """
-    text, offsets, _ = words
+    text = words[0]
     m = len(ends)
     plain = ends[m - 1] == m and token.max() < 0x80
     found, used = np.empty((64, 3), np.int64), 0
@@ -167,11 +184,11 @@ def near(words, size, token, ends, edits, whole):
                 while child < hi and _length(words, child) == depth:
                     child += 1
                 while child < hi:
-                    start = read(offsets, child) + depth
-                    if plain and text[start] >= 0x80:
+                    at = start(words, child) + depth
+                    if plain and text[at] >= 0x80:
                         break  # and all that follow
-                    width = _width(text[start])
-                    last = _last(words, child, hi, depth, text, start, start + width)
+                    width = _width(text[at])
+                    last = _last(words, child, hi, depth, text, at, at + width)
                     if top + 2 > len(stack):
                         stack = _grown(stack, top)
                     stack[top] = child, last, depth + width, j, left - 1  # one was left out

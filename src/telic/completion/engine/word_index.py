@@ -82,13 +82,14 @@ class WordIndex:
     ----------
     word_bytes : uint8 array
         The words, sorted, one after the other.
-    word_offsets : packed numbers
-        Word w is ``word_bytes[word_offsets[w]:word_offsets[w + 1]]``: see
-        `telic.completion.engine.packed_numbers`.
+    word_blocks, word_places : arrays of int32 or int64, uint16 or uint32
+        Where each begins: see `telic.completion.engine.near_words`. Read more often than other
+        numbers, these are not packed.
     pairs : int32 array, shape (65537,)
         The first word that does not precede each pair of bytes.
     posting_start, postings : packed numbers
-        Ids of the phrases that have word w, heaviest first, from ``posting_start[w]`` on.
+        Ids of the phrases that have word w, heaviest first, from ``posting_start[w]`` on: see
+        `telic.completion.engine.packed_numbers`.
     forward_start, forward : packed numbers
         The words of phrase p, ascending, from ``forward_start[p]`` on.
     heads : uint16 or uint32 array, shape (words,)
@@ -105,7 +106,8 @@ class WordIndex:
     """
 
     word_bytes: np.ndarray
-    word_offsets: np.ndarray
+    word_blocks: np.ndarray
+    word_places: np.ndarray
     pairs: np.ndarray
     posting_start: np.ndarray
     postings: np.ndarray
@@ -144,12 +146,11 @@ class WordIndex:
         lengths = pc.binary_length(words).to_numpy(zero_copy_only=False)
         text = np.frombuffer(b"".join(words.to_pylist()), np.uint8)
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        packed = pack_numbers(offsets)
         pairs = np.empty(256 * 256 + 1, np.int32)
         near_words.fill_pairs(text, offsets, pairs)
         return cls(
             text,
-            packed,
+            *near_words.placed(offsets),
             pairs,
             pack_numbers(posting_start),
             pack_numbers(postings),
@@ -242,7 +243,7 @@ class WordIndex:
             ends = np.cumsum([len(c.encode(errors="surrogatepass")) for c in token])
         letters = np.frombuffer(encoded, np.uint8)
         return near_words.near(
-            (self.word_bytes, self.word_offsets, self.pairs),
+            (self.word_bytes, self.word_blocks, self.word_places, self.pairs),
             len(self.heads),
             letters,
             ends,
