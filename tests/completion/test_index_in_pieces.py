@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.completion import PrefixIndex, index_in_pieces
+from telic.completion.engine.spelling import BLOCK
 from telic.errors import InputError
 
 # Texts that come again and again, fold alike, share beginnings, and are spelled by rule or not.
@@ -53,6 +54,12 @@ def test_many_blocks_give_the_index_of_the_whole(thousands, tmp_path):
         found = index_in_pieces(in_batches(entries, 9_000), tmp_path, rows=1000)
         assert len(whole.hot_ranges) > 5
         assert_same_bytes(found, whole)
+
+
+def test_a_phrase_that_comes_again_after_a_full_block_is_one(tmp_path):
+    phrases = [f"{i:02}" for i in range(BLOCK)] + [f"{BLOCK - 1:02}"]
+    found = index_in_pieces([(phrases, np.ones(BLOCK + 1))], tmp_path, rows=BLOCK)
+    assert found.weights_of().tolist() == [1.0] * (BLOCK - 1) + [2.0]
 
 
 def test_an_index_in_pieces_is_saved_and_loaded(tmp_path):

@@ -44,7 +44,6 @@ def _fold(text, offsets, longest, forms, starts, lengths, rest):
     for i in range(len(rest)):
         p, begin, characters, length = offsets[i], used, 0, GAP
         while p < offsets[i + 1]:
-            before = length
             code, p = _character(text, p)
             characters += 1
             length = lengths[code]
@@ -55,7 +54,7 @@ def _fold(text, offsets, longest, forms, starts, lengths, rest):
                 longer[:used] = out[:used]
                 out = longer
             if length == GAP:
-                if before != GAP and used > begin and out[used - 1] != 32:
+                if used > begin and out[used - 1] != 32:
                     out[used] = 32
                     used += 1
             else:
