@@ -27,6 +27,7 @@ def steps(title: str, total: int | None = None) -> Iterator[Callable[[str], None
         except BaseException:
             # The error's line stands alone; off a terminal rich would end the bar by an empty one.
             progress.live.transient = True
+            progress.live.stop()  # a bar that is disabled would leave its thread running
             progress.disable = not console.is_interactive
             raise
         progress.update(task, description=title, completed=total)

@@ -1,0 +1,23 @@
+"""Bars of steps, which tests run off a terminal."""
+
+import threading
+
+import pytest
+
+from telic.cli.progress import steps
+from telic.errors import InputError
+
+
+def shown_by():
+    return [thread for thread in threading.enumerate() if "Refresh" in type(thread).__name__]
+
+
+def test_a_bar_that_an_error_ends_leaves_neither_a_line_nor_a_thread(capfd):
+    with pytest.raises(InputError), steps("reading", 2) as begin:
+        begin("the first half")
+        assert shown_by()
+        raise InputError("no such half")
+    for thread in shown_by():
+        thread.join(10)
+    assert not shown_by()
+    assert capfd.readouterr() == ("", "")
