@@ -12,11 +12,16 @@ def shown_by():
     return [thread for thread in threading.enumerate() if "Refresh" in type(thread).__name__]
 
 
-def test_a_bar_that_an_error_ends_leaves_neither_a_line_nor_a_thread(capfd):
-    with pytest.raises(InputError), steps("reading", 2) as begin:
+def reading():
+    with steps("reading", 2) as begin:
         begin("the first half")
         assert shown_by()
         raise InputError("no such half")
+
+
+def test_a_bar_that_an_error_ends_leaves_neither_a_line_nor_a_thread(capfd):
+    with pytest.raises(InputError):
+        reading()
     for thread in shown_by():
         thread.join(10)
     assert not shown_by()
