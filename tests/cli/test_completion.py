@@ -211,7 +211,7 @@ def test_the_demo_leaves_a_log_a_model_and_a_page_and_says_what_was_measured(
     out = tmp_path / "demo"
     code, told, err = telic("demo", "--no-serve", "--json", "--out", out, *options)
     assert code == 0, err
-    assert {path.name for path in out.iterdir()} == files
+    assert {path.name for path in out.iterdir()} == files | {".telic-written.json"}
     facts = json.loads(told)
     assert facts["seconds"] > 1
     page = next(out.glob("*.html")).read_text()
