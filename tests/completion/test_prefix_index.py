@@ -1,5 +1,6 @@
 import mmap
 import sys
+import unicodedata
 
 import numpy as np
 import pyarrow as pa
@@ -260,6 +261,8 @@ def test_many_phrases_are_folded_as_each_is_by_definition(phrases):
 
 def test_every_character_is_folded_as_by_definition():
     codes = [code for code in range(1, sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
+    # Every character there is, and some of those that nobody has given a meaning.
+    codes = [c for c in codes if unicodedata.category(chr(c)) not in ("Cn", "Co") or c % 64 < 2]
     phrases = [f"x{chr(code)}y {chr(code)}" for code in codes]
     spellings, folded = encoded_phrases(phrases)
     assert spellings.to_pylist() == [phrase.encode() for phrase in phrases]
