@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
 BIN := $(VENV)/bin
+# BLAS's threads would fight with the workers for the cores; bytecode is kept wherever this runs.
+PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 # The rooms whose results could depend on the processor's floating-point kernels.
 NUMERIC := auc choice completion evaluate hin optim privacy specialty
 
@@ -12,11 +14,11 @@ NUMERIC := auc choice completion evaluate hin optim privacy specialty
 demo: setup  ## catalogue, typists, models, table, report, then the search box on 127.0.0.1:8000
 	$(BIN)/telic demo $(ARGS)
 
-test: setup  ## every test; BLAS's threads would fight with the workers for the cores
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(ARGS)
+test: setup  ## every test
+	$(PYTEST) $(ARGS)
 
 test-numeric: setup  ## the numeric rooms, as other processors would compute: OPENBLAS_CORETYPE=Haswell make test-numeric
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(addprefix tests/,$(NUMERIC)) $(ARGS)
+	$(PYTEST) $(addprefix tests/,$(NUMERIC)) $(ARGS)
 
 axe: node_modules/axe-core/axe.min.js  ## what the pages' accessibility is tested with, by npm
 

@@ -16,6 +16,12 @@ os.environ.setdefault(
 )
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    """Modules with examples are those of src: to look for some here would read every test twice."""
+    return [found for found in (yield) if type(found) is pytest.Module]
+
+
 def pytest_collection_modifyitems(items):
     if not os.environ.get("TELIC_SLOW"):
         for item in items:

@@ -27,19 +27,24 @@ def run(*arguments):
 
 @pytest.fixture(scope="module")
 def file(folder):
-    found = run("discover", folder / "log", "--restarts", 1, "--json")
+    found = run("discover", folder / "log", "--restarts", 1, "--out", folder / "found", "--json")
     file = folder / "found.json"
     file.write_text(found.stdout)
     return file
 
 
-def test_discover_then_recognise_explain_and_report(folder, file):
+@pytest.fixture(scope="module")
+def recognition(folder, file):
+    scores = run("recognise", folder / "log", "--found", file, "--classifier", "Naive", "--json")
+    return json.loads(scores.stdout)["recognition"]
+
+
+def test_discover_then_recognise_explain_and_report(folder, file, recognition):
     content = json.loads(file.read_text())
     assert content["simulated"] is True
     assert any(one["listed_code"] is None for one in content["specialties"])
-    scores = run("recognise", folder / "log", "--found", file, "--classifier", "Naive", "--json")
-    assert json.loads(scores.stdout)["recognition"][0]["f1"] > 0.5
-    assert json.loads(scores.stdout)["recognition"][0]["shuffled_f1"] < 0.7
+    assert recognition[0]["f1"] > 0.5
+    assert recognition[0]["shuffled_f1"] < 0.7
     queue = json.loads(
         run("explain", folder / "log", "--found", file, "--limit", 3, "--json").stdout
     )
@@ -57,9 +62,9 @@ def test_discover_then_recognise_explain_and_report(folder, file):
     assert ">columns in [0, 1], Gaussian, C = 10</td>" in page
 
 
-def test_recognise_shows_every_pipeline_and_where_it_was_chosen(folder, file):
+def test_recognise_shows_every_pipeline_and_where_it_was_chosen(folder, file, recognition):
     options = ("recognise", folder / "log", "--found", file, "--classifier", "Naive")
-    (row, *_) = json.loads(run(*options, "--json").stdout)["recognition"]
+    row, *_ = recognition
     chosen_in = [half for one in row["pipelines"] for half in one["chosen_in"]]
     assert sorted(chosen_in) == [f"{r}.{half}" for r in range(1, 6) for half in (1, 2)]
     console = [
@@ -128,14 +133,15 @@ def test_a_negative_seed_is_refused(folder):
     assert "--seed" in result.output + result.stderr
 
 
-def test_findings_go_to_a_later_log_and_the_queue_of_alarms_to_people(folder, tmp_path, capsys):
+def test_findings_go_to_a_later_log_and_the_queue_of_alarms_to_people(
+    folder, file, tmp_path, capsys
+):
     log, later = folder / "log", tmp_path / "later"
-    run("discover", log, "--restarts", 1, "--out", tmp_path / "found")
     shutil.copytree(log, later)
     accesses = pq.read_table(later / "accesses.parquet")
     accesses = accesses.set_column(3, "at", pc.add(accesses["at"], timedelta(days=400)))
     pq.write_table(accesses, later / "accesses.parquet")
-    options = ("--found", tmp_path / "found")
+    options = ("--found", file.with_name("found"))
     shown = run("explain", later, *options, "--limit", 3, "--keep", tmp_path / "kept")
     assert "holds" in shown.stdout
     content = json.loads(run("explain", later, *options, "--limit", 3, "--json").stdout)

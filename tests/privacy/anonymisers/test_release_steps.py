@@ -110,8 +110,8 @@ def test_each_step_does_what_it_says_and_costs_utility(world):
     _, target, _ = world
     yob = target.nodes["user"].column("yob").to_numpy()
     cases = {
-        "k-degree": {"k": 5},
-        "perturb": {"share": 0.3},
+        "k-degree": {"k": 5, "plausible": False},  # whether they are plausible: test_fake_links
+        "perturb": {"share": 0.3, "plausible": False},
         "bin": {"base": 4},
         "drop-strengths": {},
         "drop-links": {"links": ["follow"]},
