@@ -130,7 +130,9 @@ def test_fit_and_inspect(telic, log, tmp_path):
     assert facts["relevance"] == "personal-s"
     assert facts["trained on simulated people"] is True
     assert all(text.startswith("a") for text in facts["suggestions for 'a'"])
-    assert "adaqac-online" in telic("completion", "inspect", model)[1]
+    first, *facts = telic("completion", "inspect", model)[1].splitlines()
+    assert first == str(model)
+    assert "adaqac-online" in "".join(facts)
 
 
 def test_the_same_seed_gives_the_same_log(telic, tmp_path, catalogue_file):

@@ -112,6 +112,7 @@ def test_attack_writes_every_candidate_set(world, tmp_path):
         here = sizes[table.column("distance").to_numpy() == row["distance"]]
         assert row["unique"] == pytest.approx(np.mean(here == 1))
         assert row["mean_candidates"] == pytest.approx(here.mean())
+        assert row["reduction_rate"] == pytest.approx(1 - here.mean() / 1500)
         assert row["unique_wrong"] == row["empty"] == 0
     # Pure growth: everyone is among their own candidates.
     rows = table.to_pylist()

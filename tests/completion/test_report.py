@@ -4,9 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from matplotlib import pyplot
 
 from telic.completion import CAREFUL, PAPER, Replay, evaluate
 from telic.completion.evaluation.appaware_evaluation import evaluate_phones
+from telic.completion.evaluation.figures import users_figure
 from telic.completion.evaluation.json_facts import findings
 from telic.completion.evaluation.report import (
     accuracy_table,
@@ -105,6 +107,21 @@ def test_apps_are_shown_with_the_relative_change_and_the_gap(replay):
         assert row["gap"] >= 0
     assert {"learned popularity", "keystrokes"} <= summary.facts["rows"][0].keys()
     assert summary.page().html().count("<svg") == 1
+
+
+def test_the_users_figure_has_a_box_for_each_model_and_names_them():
+    mrr = {"static": [0.1, 0.4], "filtering": [0.2, 0.5], "adaqac": [0.3, 0.6]}
+    figure = users_figure(
+        [
+            {"relevance": "mpc", "candidates": 10, "mrr": mrr},
+            {"relevance": "personal", "candidates": 5, "mrr": mrr},
+        ]
+    )
+    (axes,), (legend,) = figure.axes, figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == list(mrr)
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["mpc", "personal\nN = 5"]
+    assert len(axes.patches) == 6
+    pyplot.close(figure)
 
 
 def test_what_was_shown_high_and_long_and_not_submitted_is_counted(replay):

@@ -274,6 +274,12 @@ def test_an_id_that_would_wrap_around_into_the_table_is_no_node():
         linked(ids, pa.array([-128], pa.int8()), ids[:1])  # -128 - 1 is 127 in eight bits
 
 
+def test_long_strings_and_strings_are_of_one_kind():
+    ids = pa.array(["a", "b"])
+    for one, other in ((ids, ids.cast(pa.large_string())), (ids.cast(pa.large_string()), ids)):
+        assert linked(one, other[1:], other[:1]).links["f"].indices.tolist() == [0]
+
+
 def test_ids_of_other_kinds_are_refused_in_one_line():
     with pytest.raises(InputError, match="ids are double, but the node table's are string"):
         linked(["a", "b"], [1.0], ["a"])

@@ -250,7 +250,7 @@ def test_a_worker_with_another_version_is_refused(cluster, tmp_path):
         wait_for(lambda: before.slots == there, "the stranger's end")
 
 
-def test_a_lost_scheduler_is_a_clear_error_and_another_engine_goes_on(tmp_path):
+def test_a_lost_scheduler_is_a_clear_error_and_another_engine_goes_on(tmp_path, caplog):
     alone = Cluster(tmp_path, workers=1)
     partitions = [(tmp_path, number) for number in range(3)]
     try:
@@ -268,6 +268,7 @@ def test_a_lost_scheduler_is_a_clear_error_and_another_engine_goes_on(tmp_path):
             killer.join()
     finally:
         alone.close()
+    assert "distributed.client" not in {record.name for record in caplog.records}
     (tmp_path / "go").touch()
     found = Local().map(functions.wait_for_go, partitions, out=tmp_path / "job")
     assert [path.read_text() for path in found.values] == ["0", "1", "2"]

@@ -161,27 +161,22 @@ def _probabilities(linear, a, p):
     There ``log p_k + a p_k = linear_k - nu``. Newton's steps on log p and nu together need few
     exponentials from the old p; where they do not arrive, `_surely` does.
     """
-    nu, total = 0.0, 0.0
     for k in range(len(p)):
         p[k] = max(p[k], 1e-9)
-        nu += p[k] * (linear[k] - np.log(p[k]) - a * p[k])
-        total += p[k]
-    nu /= total
     log = np.log(p)
     for _ in range(12):
         pull, slope, lack = 0.0, 0.0, 1.0
         for k in range(len(p)):
             weight = p[k] / (1.0 + a * p[k])
-            pull += weight * (linear[k] - nu - log[k] - a * p[k])
+            pull += weight * (linear[k] - log[k] - a * p[k])
             slope += weight
             lack -= p[k]
-        move, largest = (pull - lack) / slope, 0.0
+        nu, largest = (pull - lack) / slope, 0.0
         for k in range(len(p)):
-            step = (linear[k] - nu - move - log[k] - a * p[k]) / (1.0 + a * p[k])
+            step = (linear[k] - nu - log[k] - a * p[k]) / (1.0 + a * p[k])
             largest = max(largest, p[k] * abs(step))
             log[k] += min(step, 2.0)
             p[k] = np.exp(log[k])
-        nu += move
         if largest < 1e-10:
             p /= p.sum()
             return

@@ -16,7 +16,7 @@ from telic.errors import InputError
 
 PIECE = 1 << 16
 """Rows of a piece, where the format lets us choose."""
-_BLOCK = 1 << 24  # bytes; a longer line of CSV is refused
+_BLOCK = 1 << 24  # bytes; a row of CSV that is twice as long is refused
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _JSON = (".jsonl", ".ndjson", ".json")
 
@@ -241,4 +241,6 @@ def _unreadable(path: Path, error: Exception) -> InputError:
         except OSError:
             pass
     said = (str(error).splitlines() or ["unknown"])[0][:200]
+    if said.startswith("straddling object"):
+        said = f"a row is longer than {2 * _BLOCK >> 20} MiB; is a quote not closed?"
     return InputError(f"{path}: cannot be read ({said}). Write it again.")

@@ -423,6 +423,17 @@ def test_rows_of_skewed_norm_do_not_diverge_at_the_default_step():
         assert result.converged
 
 
+@pytest.mark.parametrize("method", ["stoc-admm", "sa-admm"])
+def test_a_pass_is_n_rows_whatever_the_batch(method):
+    X, y = data("squared")
+    problem = make_admm_problem(X, y, A=D, g=separable(len(D), l1=0.1), loss="squared")
+    with pytest.warns(ConvergenceWarning):
+        found = solve_admm(
+            problem, method=method, batch_size=8, max_passes=20, check_every=1, tol=0.0
+        )
+    assert np.diff([record.passes for record in found.history]).tolist() == [1.0] * 20
+
+
 def test_a_residual_is_not_forgiven_for_another_b():
     wanted = separable(3, l1=0.1)
     parts = {"A": np.eye(3), "c": [1.0, 2.0, 3.0], "g": wanted, "loss": "squared"}
