@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from importlib.metadata import version
 
 
 def test_the_package_runs_as_a_module():
@@ -8,3 +9,10 @@ def test_the_package_runs_as_a_module():
     )
     assert done.returncode == 0
     assert "completion" in done.stdout
+
+
+def test_the_version_is_the_packages():
+    done = subprocess.run(
+        [sys.executable, "-m", "telic", "--version"], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (0, f"telic {version('telic')}\n")

@@ -7,9 +7,18 @@ import pytest
 from telic.errors import InputError
 from telic.simulate.hospital import Difficulty, simulate_hospital
 from telic.simulate.hospital_families import simulate_family
+from telic.simulate.hospital_mechanics import draw
 from telic.simulate.hospital_practices import CORE_SIZES, HIDDEN_SIZES
 from telic.simulate.hospital_teams_and_snooping import simulate_teams
 from telic.specialty.log.log_files import read_log
+
+
+def test_columns_are_drawn_with_the_weights_of_their_row_whatever_these_add_up_to():
+    weights, n = np.array([[1.0, 3.0, 0.0], [0.02, 0.0, 0.08]]), 4000
+    drawn = draw(np.random.default_rng(0), weights, np.repeat([1, 0], n)).reshape(2, n)
+    for columns, wanted in zip(drawn, weights[::-1], strict=True):
+        share, expected = np.bincount(columns, minlength=3) / n, wanted / wanted.sum()
+        assert (abs(share - expected) <= 4 * np.sqrt(expected * (1 - expected) / n)).all()
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from typing import Annotated
 
 import typer
 
@@ -11,7 +12,6 @@ from telic.errors import TelicError
 
 app = typer.Typer(
     name="telic",
-    help="Learn what people intend from the traces they leave, use it well, and do not leak it.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -25,12 +25,22 @@ app.add_typer(specialty.app, name="specialty")
 app.add_typer(study.app, name="study")
 
 
-@app.command()
-def version() -> None:
-    """Print the version of telic."""
-    import telic
+def _version(asked: bool) -> None:
+    if asked:
+        import telic
 
-    typer.echo(telic.__version__)
+        typer.echo(f"telic {telic.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def telic(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Learn what people intend from the traces they leave, use it well, and do not leak it."""
 
 
 def main() -> None:
