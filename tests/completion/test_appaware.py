@@ -14,7 +14,7 @@ from telic.completion.fit.models import fit_relevance, recounted
 from telic.completion.fit.phone_models import VARIANTS, fit_phone_models
 from telic.completion.learning.adaqac import PAPER, Design
 from telic.completion.learning.app_features import MOST_RECENT, OpenedShares, Signals
-from telic.completion.learning.appaware import fit_appaware
+from telic.completion.learning.appaware import _score_moments, fit_appaware
 from telic.completion.learning.replayed_log import TEST, TRAIN, VALID
 from telic.data.compositions import read_compositions
 from telic.data.queries import read_queries
@@ -338,3 +338,16 @@ def test_a_phone_counts_logarithms_and_keeps_the_place_of_apps_it_does_not_know(
     assert (phone.order[2:] == -1).all()
     again = ranker.phone({}, [(two, 7.0), (one, 5.0), (two, 1.0)])  # the last opening counts
     assert again.order[:2].tolist() == [1, 0]
+
+
+def test_the_apps_of_a_composition_are_forgotten_at_the_next():
+    def one_of(value):  # the first of two has app 0, the second none
+        return np.array([0, 1, 1]), np.array([0]), np.array([value])
+
+    installed, weights, shares = one_of(2.0), one_of(3.0), one_of(0.5)
+    scores, query = np.zeros((2, 1)), np.zeros((2, 1), int)
+    _score_moments(
+        *(np.array([0, 1]), query, 1, installed, installed[:2], weights, shares),
+        *(np.array([0.25]), scores),
+    )
+    assert scores.ravel().tolist() == [2.0 * 3.0 + 0.5 * 0.25, 0.0]

@@ -36,6 +36,22 @@ def test_an_empty_database_and_ones_own_are_opened(tmp_path, held):
     engine.dispose()
 
 
+def test_a_connection_is_kept_unless_its_pool_was_disposed_of_meanwhile(tmp_path):
+    engine = open_engine(f"sqlite:///{tmp_path / 'store.sqlite'}", [])
+    kept = []
+    for disposed in (False, True, False):
+        with engine.connect() as connection:
+            connection.exec_driver_sql("SELECT 1")
+            kept.append(connection.connection.dbapi_connection)
+            if disposed:
+                engine.dispose()
+    engine.dispose()
+    assert kept[0] is kept[1]
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        kept[1].execute("SELECT 1")
+    assert kept[2] is not kept[1]
+
+
 @pytest.mark.parametrize(
     ("url", "message"),
     [

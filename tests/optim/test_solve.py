@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import InputError
 from telic.optim import METHODS, Huber, Problem, choose_method, make_problem, minimize, solve
+from telic.optim.loop import Record, _forecast
 from telic.optim.methods import gram, prox_newton, prox_newton_anderson
 from telic.optim.methods.line_search import backtrack
 from telic.simulate.text_corpora import rcv1_like
@@ -437,3 +438,20 @@ def test_slopes_that_do_not_add_up_to_zero_are_balanced_before_they_certify(
     with pytest.warns(ConvergenceWarning, match="a duality gap of"):
         result = minimize(X, y, method="gram", max_passes=3, tol=1e-14, **terms)
     assert result.objective - result.gap <= best + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("passes", "gap", "target", "iterates"),
+    [
+        # The gap falls by e^2 in a pass, e^32 are wanted: 16 passes, half of them are 4 iterates.
+        ((4.0, 6.0), (1e-3, 1e-3 * np.exp(-4)), 1e-3 * np.exp(-36), 4),
+        ((4.0, 6.0), (1e-3, 1e-3 * np.exp(-4)), 1e-3 * np.exp(-400), 10),
+        ((4.0, 6.0), (1e-3, 1e-3 * np.exp(-4)), 1e-3 * np.exp(-5), 1),
+        ((4.0, 6.0), (1e-3, 2e-3), 1e-9, 3),
+        ((4.0,), (1e-3,), 1e-9, 1),
+        ((4.0, 6.0), (1e-3, np.inf), 1e-9, 1),
+    ],
+)
+def test_the_gap_is_looked_at_when_half_of_the_way_should_be_done(passes, gap, target, iterates):
+    history = [Record(p, 0, 0.0, 1.0, g) for p, g in zip(passes, gap, strict=True)]
+    assert _forecast(history, target) == iterates

@@ -15,7 +15,7 @@ from telic.completion import DenyList
 from telic.serve import create_app
 from telic.serve.callers.tenant_keys import add_key
 from telic.serve.callers.tokens import sign_user
-from telic.serve.state.journal import MAX_CHANGES, Journal
+from telic.serve.state.journal import MAX_CHANGES, MAX_READS, Journal
 from telic.serve.state.phrase_changes import MOST
 from telic.serve.state.store import Store, StoreError
 
@@ -222,3 +222,24 @@ def test_batches_that_wait_for_a_locked_store_are_bounded(completer, settings, m
     said = asyncio.run(ask())
     assert said[-1] == "too many changes wait for it"
     assert set(said[:-1]) == {"it does not answer in time"}
+
+
+def test_reads_that_wait_for_a_slow_store_are_bounded(completer, settings, monkeypatch):
+    store, held = Store(settings.database, completer), threading.Event()
+    monkeypatch.setattr(store, "read", lambda *_: held.wait(30) and None)
+    journal = Journal(store, replace(settings, read_seconds=10))
+
+    async def ask():
+        journal.start()
+        first = [asyncio.create_task(journal.read("ada", 0)) for _ in range(MAX_READS)]
+        await asyncio.sleep(0)
+        try:
+            with pytest.raises(StoreError, match="too many reads wait for it"):
+                await journal.read("ada", 0)
+        finally:
+            held.set()
+        answers = await asyncio.gather(*first)
+        await journal.close()
+        return answers
+
+    assert asyncio.run(ask()) == [None] * MAX_READS

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from telic.simulate import SETTINGS, Catalogue
-from telic.simulate.intents import DAY, draw_intents
+from telic.simulate.intents import DAY, _trends, draw_intents
 from telic.simulate.phones import _Devices
 from telic.simulate.query_app_affinity import Affinity
 
@@ -49,6 +49,16 @@ def test_a_habit_is_an_earlier_query_of_the_same_user_each_equally_likely():
         expected.append(0.5 * count / j)
         count += expected[-1]
     np.testing.assert_allclose(repeats, expected, atol=0.035)
+
+
+def test_a_trend_draws_everybody_however_small_its_heat():
+    parameters = replace(PLAIN, trends=1, trend_days=(1e4, 1e4 + 1), days=1.0)
+    start, nothing = np.zeros(5), np.full(5, -1)
+    drawn = [
+        _trends(start, nothing, lambda n: np.arange(7, 7 + n), parameters, rng)
+        for rng in map(np.random.default_rng, range(20))
+    ]
+    assert set(np.concatenate(drawn)) == {7}
 
 
 def test_trends_are_on_for_their_days_only():

@@ -6,11 +6,13 @@ import pyarrow.parquet as pq
 import pytest
 from tests.study.outline import left_out
 
+from telic.completion import Replay
+from telic.data.compositions import read_compositions
 from telic.data.query_app_pairs import read_pairs
 from telic.report import Report
-from telic.simulate import Catalogue
+from telic.simulate import Affinity, Catalogue, simulate_phones
 from telic.study import chapter3
-from telic.study.chapter3.experiments import control, convergence
+from telic.study.chapter3.experiments import control, convergence, top_queries
 from telic.study.chapter3.real_pairs import _accuracy, pairs_study
 from telic.study.chapter3.tables import controls_table
 from telic.study.steps import Steps
@@ -97,6 +99,25 @@ def test_real_pairs_are_left_out_by_default_where_they_are_not(tmp_path, monkeyp
     chapter3._real_pairs(report, Steps(), None)
     assert "are left out" in report.markdown()
     assert not report.tables
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_shares_of_top_queries_are_of_those_with_the_app_and_of_those_without(opened):
+    phrases = [f"par{letter}" for letter in "abcdef"]
+    affinity = Affinity(
+        [f"app {i}" for i in range(90)], np.ones(90), np.arange(91), np.arange(90) % 6, np.ones(90)
+    )
+    catalogue = Catalogue(phrases, np.ones(6))
+    log = simulate_phones(
+        catalogue, affinity=affinity, users=30, compositions=30, strength=0.9, seed=1
+    )
+    found = top_queries(Replay(read_compositions(log)), opened=opened, top=1000)
+    assert (found["prefix"], found["opened"]) == ("par", opened)
+    assert found["app"] in affinity.apps
+    for side in ("with", "without"):
+        shares = [share for _, share in found[side]]
+        assert sum(shares) == pytest.approx(1)
+        assert shares == sorted(shares, reverse=True)
 
 
 def test_a_control_knows_what_it_compares():

@@ -180,6 +180,8 @@ def test_a_small_hospital_gives_the_whole_page_and_finished_steps_are_kept(tmp_p
 @pytest.mark.slow  # two minutes
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"no data folder at {DATA}")
 def test_a_research_area_without_seeds_is_found():
-    scores = [row["seeded"] for row in held_out(folder=DATA)]
+    found = held_out(folder=DATA)
+    assert all(0 <= row["share"] <= 1 for row in found)
+    scores = [row["seeded"] for row in found]
     assert min(scores) > 0.6
     assert np.mean(scores) > 0.7
