@@ -5,6 +5,7 @@ import random
 import signal
 import subprocess
 import sys
+import logging
 import threading
 from pathlib import Path
 
@@ -268,7 +269,8 @@ def test_a_lost_scheduler_is_a_clear_error_and_another_engine_goes_on(tmp_path, 
             killer.join()
     finally:
         alone.close()
-    assert "distributed.client" not in {record.name for record in caplog.records}
+    complaints = [r.name for r in caplog.records if r.levelno >= logging.WARNING]
+    assert "distributed.client" not in complaints
     (tmp_path / "go").touch()
     found = Local().map(functions.wait_for_go, partitions, out=tmp_path / "job")
     assert [path.read_text() for path in found.values] == ["0", "1", "2"]
