@@ -1,11 +1,11 @@
 """All engines keep one contract; faults end in the same result or in a clear error."""
 
+import logging
 import os
 import random
 import signal
 import subprocess
 import sys
-import logging
 import threading
 from pathlib import Path
 
