@@ -30,4 +30,5 @@ def steps(title: str, total: int | None = None) -> Iterator[Callable[[str], None
             progress.live.stop()  # a bar that is disabled would leave its thread running
             progress.disable = not console.is_interactive
             raise
-        progress.update(task, description=title, completed=total)
+        end = total or progress.tasks[task].completed + 1  # of a bar without an end, too
+        progress.update(task, description=title, total=end, completed=end)

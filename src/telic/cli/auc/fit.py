@@ -144,6 +144,7 @@ def rank(
     else:
         with atomic_path(output) as temporary:
             csv.write_csv(ranked, str(temporary))
+        typer.echo(f"{output}: {order.size:,} rows", err=True)
 
 
 @app.command()
