@@ -1,3 +1,4 @@
+import atexit
 import os
 import subprocess
 import sys
@@ -89,6 +90,9 @@ def test_code_whose_types_are_of_a_module_that_is_gone_is_made_anew(tmp_path):
 
 
 def test_code_is_kept_somewhere_where_no_folder_can_be_written(monkeypatch):
+    at_exit = []
+    monkeypatch.setattr(atexit, "register", lambda *call, **how: at_exit.append((call, how)))
+
     class NeedsAFolder(kernels.FunctionCache):
         def __init__(self, function):
             if not numba.config.CACHE_DIR:
@@ -103,6 +107,9 @@ def test_code_is_kept_somewhere_where_no_folder_can_be_written(monkeypatch):
     assert warned[0].filename == __file__
     assert os.environ["NUMBA_CACHE_DIR"] == numba.config.CACHE_DIR
     assert Path(numba.config.CACHE_DIR).is_dir()
+    (((remove, folder), how),) = at_exit
+    remove(folder, **how)
+    assert not Path(numba.config.CACHE_DIR).exists()
 
 
 def test_imports_within_functions_do_not_count(tmp_path):

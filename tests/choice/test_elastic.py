@@ -16,6 +16,7 @@ from telic.choice import (
     fit_sdca,
     minibatch_saga,
 )
+from telic.choice.accelerated_gradient import _step_sizes
 from telic.choice.chapter3_algorithm import smoothness, step_size
 from telic.choice.minibatch_saga import _lagged
 from telic.choice.sdca import _probabilities, _surely
@@ -210,6 +211,15 @@ def test_step_sizes_use_true_lipschitz_constants():
     assert step_size(
         "printed", n=9, batch_size=1, mean_lipschitz=1.0, max_lipschitz=1.0, mu=0.0
     ) == pytest.approx(0.5)
+
+
+def test_accelerated_steps_do_not_depend_on_the_offset():
+    choices = random_choices(2)
+    without = replace(choices, offset=np.zeros_like(choices.offset))
+    steps, passes = _step_sizes(choices)
+    np.testing.assert_allclose(steps, _step_sizes(without)[0], rtol=1e-12)
+    assert (steps > 0).all()
+    assert passes > 0
 
 
 def test_the_corrected_step_goes_from_the_largest_constant_to_the_mean_one():

@@ -15,6 +15,7 @@ from telic.completion.fit.phone_models import VARIANTS, fit_phone_models
 from telic.completion.learning.adaqac import PAPER, Design
 from telic.completion.learning.app_features import MOST_RECENT, OpenedShares, Signals
 from telic.completion.learning.appaware import _score_moments, fit_appaware
+from telic.completion.learning.phone_ranker import MAX_APPS
 from telic.completion.learning.replayed_log import TEST, TRAIN, VALID
 from telic.data.compositions import read_compositions
 from telic.data.queries import read_queries
@@ -338,6 +339,16 @@ def test_a_phone_counts_logarithms_and_keeps_the_place_of_apps_it_does_not_know(
     assert (phone.order[2:] == -1).all()
     again = ranker.phone({}, [(two, 7.0), (one, 5.0), (two, 1.0)])  # the last opening counts
     assert again.order[:2].tolist() == [1, 0]
+
+
+def test_a_phone_of_too_many_apps_or_openings_is_refused(phones, fitted):
+    ranker = completer_of(phones, fitted, "appaware").phones
+    many = {f"app {i}": 1.0 for i in range(MAX_APPS + 1)}
+    most = dict(list(many.items())[:-1])
+    ranker.phone(most, list(most.items()))
+    for too_many in ((many, []), ({}, list(many.items()))):
+        with pytest.raises(InputError, match="over 2000 apps or openings"):
+            ranker.phone(*too_many)
 
 
 def test_the_apps_of_a_composition_are_forgotten_at_the_next():

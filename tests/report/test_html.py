@@ -109,6 +109,12 @@ def test_the_same_report_as_markdown():
     )
 
 
+def test_a_page_is_written_as_it_is_shown(tmp_path):
+    report = Report("t", lead="What it is.")
+    report.write(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == report.html()
+
+
 def test_markdown_is_written_with_its_figures_beside_it(tmp_path):
     for text in ("first", "again"):
         report = Report("t", lead=text)

@@ -22,6 +22,7 @@ from telic.errors import InputError, JobError
 from telic.scale import Dask, Local, dask_cluster, parse_memory, ranges
 from telic.scale.arrays import fold
 from telic.scale.failures import Lost
+from telic.scale.memory import of_task
 from telic.scale.tasks import Task, attempt
 
 
@@ -274,6 +275,15 @@ def test_a_lost_scheduler_is_a_clear_error_and_another_engine_goes_on(tmp_path, 
     (tmp_path / "go").touch()
     found = Local().map(functions.wait_for_go, partitions, out=tmp_path / "job")
     assert [path.read_text() for path in found.values] == ["0", "1", "2"]
+
+
+def test_an_interrupt_is_none_of_the_jobs_errors(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        Local(threads=2).map(functions.interrupt, [1, 2], out=tmp_path / "job")
+
+
+def test_a_task_of_its_own_may_take_a_gibibyte():
+    assert of_task() == 2**30
 
 
 def test_a_worker_that_does_not_see_the_folder_says_so(tmp_path):
