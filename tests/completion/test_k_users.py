@@ -8,11 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telic.completion import Completer, fit_files
+from telic.completion.evaluation.compare import _where
 from telic.completion.fit.lost_below_k_users import KEPT_BACK, KS, kept, said_by_k
 from telic.completion.fit.merged_phrases import FEWEST
 from telic.completion.fit.sources import joined_logs, read_sources
 from telic.completion.fit.tenants import GatheredByTenant, name_in
 from telic.completion.learning.relevance import Submissions
+from telic.data.compositions import read_compositions
 from telic.errors import InputError
 from telic.scale import Local
 from telic.serve.callers.user_ids import Caller
@@ -220,6 +222,14 @@ def test_a_composition_logs_own_networks_and_tenants_count(make_table, tmp_path)
     completer = fit_files(log, min_compositions=10**6)
     found = completer.compose(completer.user(), where={"tenant": "shop"}).suggest("gr", at=0.0)
     assert {one.text for one in found} == {"green"}
+    # Typed again, a composition of no tenant finds what belongs to none.
+    pq.write_table(of_groups(whole, tenant=[None, *tenants[1:]]), log)
+    read = read_compositions(log)
+    names, place = read.groups["tenant"]
+    where = [_where(completer, read, c) for c in range(len(place))]
+    assert where.count(None) == 1
+    for of, tenant in zip(where, [names[p] for p in place], strict=True):
+        assert of == (None if tenant is None else {"tenant": tenant})
 
 
 def box_of(rows, tmp_path, listed=None):

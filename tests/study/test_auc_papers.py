@@ -106,6 +106,18 @@ def test_the_ceiling_is_the_largest_linear_auc_of_all_that_were_tried(
 
 
 @pytest.mark.usefixtures("quick")
+def test_a_method_that_was_not_run_keeps_its_line_and_its_sets_ceiling(folder, tmp_path):
+    file = tmp_path / "results.jsonl"
+    alone = PublishedTable("t", parse(("SPAM-L2",), "diabetes .80±.01"))
+    (made,) = rerun(alone, data=folder, results=Results(file), runs=1)
+    both = PublishedTable("t", parse(("SPAM-L2", "OPAUC"), "diabetes .80±.01 .90±.01"))
+    first, left = rerun(both, data=folder, results=Results(file, compute=False), runs=1)
+    assert first == made
+    assert (left.method, left.ours) == ("OPAUC", None)
+    assert (left.ceiling, left.ceiling_rule) == (made.ceiling, made.ceiling_rule)
+
+
+@pytest.mark.usefixtures("quick")
 def test_what_other_code_made_is_computed_again_and_said(folder, tmp_path, monkeypatch, caplog):
     file = tmp_path / "results.jsonl"
     data = load("diabetes", folder)
