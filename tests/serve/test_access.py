@@ -15,7 +15,7 @@ from telic.completion.engine.filters import Contexts
 from telic.errors import InputError
 from telic.serve import Settings, create_app
 from telic.serve.callers.rates import Rates, network_of
-from telic.serve.callers.tenant_keys import add_key, read_tenants
+from telic.serve.callers.tenant_keys import Tenant, add_key, read_tenants
 from telic.serve.callers.tokens import TokenError, digest_of, read_token, sign_user
 from telic.serve.state.store import Store
 
@@ -245,6 +245,28 @@ def test_the_file_of_keys_holds_no_key_and_is_its_owners(keys):
     tenant = read_tenants(file)["shop"]
     assert tenant.keys == (digest_of(shop), digest_of(second))
     assert (tenant.origins, tenant.visitors, tenant.admin) == ((SHOP,), True, False)
+
+
+def test_a_new_key_leaves_the_rest_of_the_file_as_it_is_written(tmp_path):
+    file = tmp_path / "keys.toml"
+    shop = add_key(file, "shop", origins=[SHOP])
+    digest = digest_of(shop)
+    by_hand = (
+        "# Ours. Ask Ann.\n[forum]\nvisitors = true\n\n"
+        f'[shop]\nkeys = [\n    "{digest}",  # the page\n]\norigins = ["{SHOP}"]\n'
+    )
+    file.write_text(by_hand)
+    second = add_key(file, "shop", origins=[SHOP], admin=True)
+    lines = file.read_text().splitlines()
+    added = [line for line in lines if line not in by_hand.splitlines()]
+    assert [line for line in by_hand.splitlines() if line not in lines] == []
+    assert [line.strip(" ,") for line in added] == [f'"{digest_of(second)}"', "admin = true"]
+    assert read_tenants(file)["shop"] == Tenant(
+        "shop", (digest, digest_of(second)), (SHOP,), admin=True
+    )
+    with pytest.raises(InputError, match="no origin"):
+        add_key(file, "forum", origins=["x"])
+    assert file.read_text().splitlines() == lines
 
 
 @pytest.mark.parametrize(

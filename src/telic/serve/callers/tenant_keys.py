@@ -1,6 +1,5 @@
 """The file of tenants: whose keys are known, and on whose pages their search boxes stand."""
 
-import json
 import os
 import re
 import tempfile
@@ -10,6 +9,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+import tomlkit
 
 from telic.errors import InputError
 from telic.serve.callers.tokens import digest_of, new_key
@@ -66,20 +67,27 @@ def add_key(
     admin: bool = False,
     editor: bool = False,
 ) -> str:
-    """Add a key to a tenant, made if it is new, and return it: the file holds its digest alone."""
-    path = Path(path)
-    tenants = read_tenants(path) if path.exists() else {}
-    old = tenants.get(name, Tenant(name))
-    key = new_key()
-    table = {
-        "keys": [*old.keys, digest_of(key)],
-        "origins": list(dict.fromkeys([*old.origins, *origins])),
-        "visitors": old.visitors or visitors,
-        "admin": old.admin or admin,
-        "editor": old.editor or editor,
-    }
-    tenants[name] = _tenant(path, name, table)
-    _write(path, tenants)
+    """Add a key to a tenant, made if it is new, and return it: the file holds its digest alone.
+
+    Everything else in the file stays as it is written, comments too.
+    """
+    path, document = Path(path), tomlkit.document()
+    if path.exists():
+        read_tenants(path)
+        document = tomlkit.parse(path.read_text(encoding="utf-8"))
+    table, key = document.setdefault(name, {}), new_key()
+    table.setdefault("keys", []).append(digest_of(key))
+    for origin in origins:
+        if origin not in table.setdefault("origins", []):
+            table["origins"].append(origin)
+    for flag, wanted in zip(_FLAGS, (visitors, admin, editor), strict=True):
+        if wanted:
+            table[flag] = True
+    _tenant(path, name, document.unwrap()[name])
+    # A temporary file is its owner's alone.
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
+        file.write(tomlkit.dumps(document))
+    os.replace(file.name, path)
     return key
 
 
@@ -123,16 +131,3 @@ def _tenant(path: Path, name: str, table: Any) -> Tenant:
     }
     tenant = Tenant(name, **given)
     return replace(tenant, origins=tuple(checked_origin(each, where) for each in tenant.origins))
-
-
-def _write(path: Path, tenants: dict[str, Tenant]) -> None:
-    lines = []
-    for tenant in tenants.values():
-        lines.append(f"[{tenant.name}]")
-        for field in fields(Tenant)[1:]:
-            lines.append(f"{field.name} = {json.dumps(getattr(tenant, field.name))}")
-        lines.append("")
-    # A temporary file is its owner's alone.
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
-        file.write("\n".join(lines))
-    os.replace(file.name, path)
