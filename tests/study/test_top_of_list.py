@@ -48,6 +48,7 @@ def test_the_verdict_counts_what_is_sure():
     assert list(row.values()) == ["ridge", 4, 2, 1, 2, 1]
 
 
-def test_a_missing_set_is_named_before_any_work(tmp_path):
+def test_a_missing_set_is_named_before_any_work(tmp_path, monkeypatch):
+    monkeypatch.setattr(top_of_list, "measured", lambda *_, **__: pytest.fail("the work began"))
     with pytest.raises(InputError, match=r"mammography\.npz not found"):
         top_of_list.study(Steps(), data=tmp_path)
