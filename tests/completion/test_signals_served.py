@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from telic.completion import Completer, DenyList, fold
+from telic.completion.box.user_state import UserState
 from telic.completion.fit.from_searches import completer_of_searches, fit_signals
 from telic.completion.signals import FEATURES, GROUPS, STATIC, Searches, lessons_of, measured
 from telic.completion.signals.searches import TESTED
@@ -87,6 +88,24 @@ def test_a_box_that_was_saved_is_the_same(box, searches, tmp_path):
         )
         assert one == other
         assert [each.signals for each in one] == [each.signals for each in other]
+
+
+@pytest.mark.parametrize("bound", [0.5, np.inf])
+def test_what_feedback_may_do_at_most_is_kept_with_the_box(box, tmp_path, bound):
+    box = replace(
+        box, signals=replace(box.signals, weights=replace(box.signals.weights, bound=bound))
+    )
+    box.save(tmp_path / "box")
+    assert Completer.load(tmp_path / "box").signals.weights.bound == bound
+
+
+def test_a_session_goes_on_if_its_query_began_in_time_however_long_it_was_typed():
+    user = UserState(np.zeros(16))
+    user.submitted("tea", 0, began=0, minutes=30)
+    user.submitted("cup", 40 * MINUTE, began=30 * MINUTE, minutes=30)
+    assert user.session == ["cup", "tea"]
+    user.submitted("pot", 71 * MINUTE, began=70 * MINUTE + 1, minutes=30)
+    assert user.session == ["pot"]
 
 
 def test_groups_that_do_not_help_stay_off_in_what_is_fitted(searches):
