@@ -152,8 +152,10 @@ def test_lists_that_were_passed_over_move_suggestions_where_the_log_had_lists(tm
     catalogue = Catalogue(phrases, rng.pareto(1.2, len(phrases)) + 1)
     typed = simulate_typists(catalogue, setting="readers", users=12, compositions=20, seed=1)
     pyarrow.parquet.write_table(typed, tmp_path / "typed.parquet")
-    telic("fit", tmp_path / "typed.parquet", tmp_path / "box", "--signals", "feedback")
+    asked = ("--signals", "feedback", "--session-gap", 12)
+    telic("fit", tmp_path / "typed.parquet", tmp_path / "box", *asked)
     box = Completer.load(tmp_path / "box")
+    assert box.signals.session_minutes == 12
     assert set(box.signals.weights.gates) == {"feedback"}
     weights = np.zeros(len(FEATURES))
     weights[FEATURES.index("DwellT")] = -1.0

@@ -13,6 +13,7 @@ from telic.cli.completion.options import (
     MinCompositions,
     MinUsers,
     Queries,
+    SessionGap,
     SkipBadRows,
     Window,
     app,
@@ -108,6 +109,7 @@ def fit(
             "match and, with a composition log, feedback, by commas; each keeps a gate."
         ),
     ] = None,
+    session_gap: SessionGap = 30.0,
     protocol: Annotated[str, typer.Option(help="careful, bounded or paper.")] = "careful",
     candidates: Annotated[int, typer.Option(help="Candidates to re-rank.", min=1, max=200)] = 10,
     min_compositions: MinCompositions = 8,
@@ -150,6 +152,7 @@ def fit(
                 work=job.work if job else None,
                 skip_bad=skip_bad_partitions,
                 signals=(groups_of(signals, "--signals") or "all") if signals else None,
+                session_gap=session_gap,
             )
         completer = edited(completer, deny, synonyms)
         completer.save(out)

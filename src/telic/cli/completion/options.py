@@ -28,6 +28,10 @@ MinUsers = Annotated[
     int,
     typer.Option(help="Suggest a query only if this many users submitted it.", min=1),
 ]
+SessionGap = Annotated[
+    float,
+    typer.Option(help="Signals: minutes without a search that end a session.", min=0.1),
+]
 SkipBadRows = Annotated[
     bool, typer.Option(help="Leave out and count rows that break the contract.")
 ]

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from telic.cli.completion.fit import Column, columns_of, groups_of
-from telic.cli.completion.options import Json, MinUsers, Seed, app
+from telic.cli.completion.options import Json, MinUsers, Seed, SessionGap, app
 from telic.cli.console import Overwrite, print_json, show
 from telic.cli.progress import console, steps
 
@@ -31,9 +31,7 @@ def signals(
     groups: Annotated[
         str, typer.Option(help="Groups of signals to try: all, or some by commas.")
     ] = "all",
-    session_gap: Annotated[
-        float, typer.Option(help="Minutes without a search that end a session.", min=0.1)
-    ] = 30.0,
+    session_gap: SessionGap = 30.0,
     min_users: MinUsers = 3,
     tested: Annotated[
         int, typer.Option(help="Test at most this many submissions, drawn at random.", min=100)
