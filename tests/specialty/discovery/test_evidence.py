@@ -17,6 +17,7 @@ from telic.specialty.discovery.evidence import (
     NAMINGS,
     Evidence,
     by_overlap,
+    evidence_from,
     evidence_of,
     over_represented,
     shares_shown,
@@ -39,6 +40,12 @@ def test_the_interval_is_wilsons(declared, data):
 
 def test_nobody_who_declares_says_nothing():
     assert Evidence(None, 0, 0, 0.5, 0.1, 3.0).interval() == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("code", ["Urology", None])
+def test_what_was_written_is_read_back(code):
+    evidence = Evidence(code, 8, 10, 0.5, 0.125, 3.5)
+    assert evidence_from(json.loads(json.dumps(evidence.as_json()))) == evidence
 
 
 def tail(here, members, total, coded):
