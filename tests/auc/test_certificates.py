@@ -25,7 +25,7 @@ from telic.auc import (
     RegSOLAM,
     UniExp,
 )
-from telic.auc.methods.pairwise import hinge
+from telic.auc.methods.pairwise import SMOOTHING, hinge
 from telic.auc.optimality_bound import ball_gap, certified, slope_at
 from telic.errors import InputError
 
@@ -300,6 +300,16 @@ def test_the_pairwise_bounds_hold_against_a_dual_point(seed, loss):
     if loss == "hinge":
         scores = X @ tight.coef_[0]
         assert hinge(scores[y], scores[~y]) == pytest.approx(phi(pairs @ tight.coef_[0]).mean())
+
+
+def test_what_the_rounded_corner_hides_is_in_the_bound():
+    """Under a heavy ridge all pairs lie below the corner, where the rounding hides half of it."""
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) < 15
+    share = y.mean() * (1 - y.mean())
+    model = PairwiseAUC(100.0, loss="hinge").fit(X, y)
+    margins = X[y] @ model.coef_[0] - (X[~y] @ model.coef_[0])[:, None]
+    assert margins.max() < 1 - SMOOTHING[-1]
+    assert model.gap_ == pytest.approx(share * SMOOTHING[-1] / 2, rel=1e-3)
 
 
 def test_converged_is_the_bound_against_the_tolerance_and_nothing_looser():

@@ -14,7 +14,7 @@ from telic.completion.fit.models import fit_relevance, recounted
 from telic.completion.fit.phone_models import VARIANTS, fit_phone_models
 from telic.completion.learning.adaqac import PAPER, Design
 from telic.completion.learning.app_features import MOST_RECENT, OpenedShares, Signals
-from telic.completion.learning.appaware import _score_moments, fit_appaware
+from telic.completion.learning.appaware import _score_moments, fit_appaware, score_candidates
 from telic.completion.learning.phone_ranker import MAX_APPS
 from telic.completion.learning.replayed_log import TEST, TRAIN, VALID
 from telic.data.compositions import read_compositions
@@ -362,3 +362,13 @@ def test_the_apps_of_a_composition_are_forgotten_at_the_next():
         *(np.array([0.25]), scores),
     )
     assert scores.ravel().tolist() == [2.0 * 3.0 + 0.5 * 0.25, 0.0]
+
+
+@pytest.mark.parametrize("query", [-1, 2])
+def test_a_query_that_no_app_was_learned_for_gets_nothing_of_them(query):
+    table = np.array([0, 1, 2]), np.array([0, 0]), np.array([3.0, 5.0])
+    scores = np.zeros(1)
+    score_candidates(
+        np.array([query]), np.ones(1), np.zeros(1, int), table, table, np.ones(1), scores
+    )
+    assert scores.tolist() == [0.0]

@@ -105,6 +105,15 @@ def test_the_ceiling_is_the_largest_linear_auc_of_all_that_were_tried(
     assert (row.ceiling, row.ceiling_rule) == (2.0, "exact, unit, even")
 
 
+@pytest.mark.parametrize(("rules", "asked"), [({}, None), ({"it": {"even": None}}, "even")])
+def test_the_ceiling_asks_for_the_labels_of_each_rule(tmp_path, monkeypatch, rules, asked):
+    loaded = []
+    monkeypatch.setattr(auc_runs, "RULES", rules)
+    monkeypatch.setattr(auc_runs, "load", lambda *given: loaded.append(given))
+    assert list(auc_runs.ceiling("it", tmp_path, 1, Results(tmp_path / "results.jsonl"))) == []
+    assert loaded == [("it", tmp_path, asked)]
+
+
 @pytest.mark.usefixtures("quick")
 def test_a_method_that_was_not_run_keeps_its_line_and_its_sets_ceiling(folder, tmp_path):
     file = tmp_path / "results.jsonl"
