@@ -247,26 +247,40 @@ def test_the_file_of_keys_holds_no_key_and_is_its_owners(keys):
     assert (tenant.origins, tenant.visitors, tenant.admin) == ((SHOP,), True, False)
 
 
-def test_a_new_key_leaves_the_rest_of_the_file_as_it_is_written(tmp_path):
+DIGEST = "a" * 64
+
+
+@pytest.mark.parametrize(
+    "by_hand",
+    [
+        "",
+        "# Ours. Ask Ann.",
+        "[forum]\nvisitors = true",
+        f'# Ours.\n[shop]\nkeys = ["{DIGEST}"] # the page\norigins = ["{SHOP}"]\n',
+        f'[shop]\nkeys = [\n    "{DIGEST}"  # the page\n    # another one to come\n]\n# end\n',
+        f'shop = {{keys = ["{DIGEST}"]}}\n',
+        "[shop]\r\nkeys = []\r\n# ours\r\n[forum]\r\n",
+    ],
+)
+def test_a_new_key_leaves_the_rest_of_the_file_as_it_is_written(tmp_path, by_hand):
     file = tmp_path / "keys.toml"
-    shop = add_key(file, "shop", origins=[SHOP])
-    digest = digest_of(shop)
-    by_hand = (
-        "# Ours. Ask Ann.\n[forum]\nvisitors = true\n\n"
-        f'[shop]\nkeys = [\n    "{digest}",  # the page\n]\norigins = ["{SHOP}"]\n'
-    )
-    file.write_text(by_hand)
-    second = add_key(file, "shop", origins=[SHOP], admin=True)
-    lines = file.read_text().splitlines()
-    added = [line for line in lines if line not in by_hand.splitlines()]
-    assert [line for line in by_hand.splitlines() if line not in lines] == []
-    assert [line.strip(" ,") for line in added] == [f'"{digest_of(second)}"', "admin = true"]
-    assert read_tenants(file)["shop"] == Tenant(
-        "shop", (digest, digest_of(second)), (SHOP,), admin=True
-    )
+    file.write_bytes(by_hand.encode())
+    file.chmod(0o600)
+    before = read_tenants(file)
+    old = before.pop("shop", Tenant("shop"))
+    keys = add_key(file, "shop", origins=[f"{SHOP.upper()}/"]), add_key(file, "shop", admin=True)
+    after = read_tenants(file)
+    digests = (*old.keys, *map(digest_of, keys))
+    assert after.pop("shop") == Tenant("shop", digests, (SHOP,), admin=True)
+    assert after == before
+    comments = [line[line.index("#") :] for line in by_hand.splitlines() if "#" in line]
+    assert all(comment in file.read_text() for comment in comments)
+    written = file.read_bytes()
     with pytest.raises(InputError, match="no origin"):
         add_key(file, "forum", origins=["x"])
-    assert file.read_text().splitlines() == lines
+    with pytest.raises(InputError, match="named by at most 32"):
+        add_key(file, "Forum")
+    assert file.read_bytes() == written
 
 
 @pytest.mark.parametrize(

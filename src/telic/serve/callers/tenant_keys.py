@@ -76,17 +76,20 @@ def add_key(
         read_tenants(path)
         document = tomlkit.parse(path.read_text(encoding="utf-8"))
     table, key = document.setdefault(name, {}), new_key()
-    table.setdefault("keys", []).append(digest_of(key))
-    for origin in origins:
+    # On a line of its own: tomlkit's `append` after a comment writes what is no TOML.
+    table.setdefault("keys", []).add_line(digest_of(key))
+    for given in origins:
+        origin = checked_origin(given, f"{path}: [{name}]")
         if origin not in table.setdefault("origins", []):
-            table["origins"].append(origin)
+            table["origins"].add_line(origin)
     for flag, wanted in zip(_FLAGS, (visitors, admin, editor), strict=True):
         if wanted:
             table[flag] = True
-    _tenant(path, name, document.unwrap()[name])
+    text = tomlkit.dumps(document)
+    _tenant(path, name, tomllib.loads(text)[name])
     # A temporary file is its owner's alone.
     with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
-        file.write(tomlkit.dumps(document))
+        file.write(text)
     os.replace(file.name, path)
     return key
 
