@@ -1,6 +1,11 @@
-"""Sphinx: pages in Markdown, the API from docstrings, the gallery from examples/."""
+"""Sphinx: pages in Markdown, commands and API from their own words, the gallery from examples/."""
+
+from pathlib import Path
+
+from typer.main import get_command
 
 import telic
+from telic.cli import app as commands
 
 project = "telic"
 author = "The telic developers"
@@ -36,6 +41,41 @@ def leave_out(app, what, name, obj, skip, options):
     return skip or (name.startswith("set_") and name.endswith("_request"))
 
 
+def command_lines(command, name="telic"):
+    """Yield the Markdown of a command, or of all commands below it, from its help."""
+    parts = getattr(command, "commands", None)
+    if parts:
+        if name.count(" ") == 1:
+            yield f"## {name}\n\n{command.help}\n"
+        for part in parts.values():
+            yield from command_lines(part, f"{name} {part.name}")
+        return
+    yield f"{'#' * (1 + name.count(' '))} {name}\n\n{(command.help or '').strip()}\n"
+    yield "| argument or option | meaning |\n|---|---|"
+    for parameter in command.params:
+        if getattr(parameter, "hidden", False) or parameter.name == "help":
+            continue
+        is_option = parameter.param_type_name == "option"
+        names = (
+            ", ".join((*parameter.opts, *parameter.secondary_opts)) if is_option else parameter.name
+        )
+        shown = is_option and parameter.default not in (None, False, True, ())
+        said = (getattr(parameter, "help", None) or "").replace("|", "\\|")
+        default = (
+            f" Default: `{parameter.default}`." if shown and not callable(parameter.default) else ""
+        )
+        yield f"| `{names}` | {said}{default} |"
+    yield ""
+
+
+def write_commands(app):
+    """Write the page of all commands, which git ignores."""
+    head = "# Command line\n\nWhat `--help` says of every command. One that fails exits with 2.\n"
+    page = Path(app.srcdir) / "reference" / "command-line.md"
+    page.write_text("\n".join([head, *command_lines(get_command(commands))]), encoding="utf-8")
+
+
 def setup(app):
-    """Tell Sphinx of `leave_out`."""
+    """Tell Sphinx of `leave_out` and `write_commands`."""
     app.connect("autodoc-skip-member", leave_out)
+    app.connect("builder-inited", write_commands)

@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "telic"
-PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "explain" / "architecture.md").read_text(encoding="utf-8")
 PICTURE = PAGE.partition("## Packages")[2].partition("\n## ")[0]
 ROOMS = dict(re.findall(r"^ {6}(\w+)/(.*?)(?=^ {6}\w|^ {4}\w|\Z)", PICTURE, re.M | re.S))
 

@@ -32,14 +32,14 @@ class ABound:
 
 
 def test_every_gap_bound_and_certificate_is_on_the_page():
-    page = (ROOT / "docs/certificates.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/reference/certificates.md").read_text(encoding="utf-8")
     missing = {
         (name, file.name)
         for file in sorted((ROOT / "src").rglob("*.py"))
         for name in names_of(file.read_text(encoding="utf-8"))
         if any(word in name.lower() for word in WORDS) and not re.search(rf"(?<!\w){name}`", page)
     }
-    assert not missing, f"say on docs/certificates.md what these are: {sorted(missing)}"
+    assert not missing, f"say on docs/reference/certificates.md what these are: {sorted(missing)}"
 
 
 def named_tests(page: str) -> set[tuple[str, str]]:
@@ -48,7 +48,7 @@ def named_tests(page: str) -> set[tuple[str, str]]:
 
 
 def test_every_test_that_the_page_names_exists():
-    page = (ROOT / "docs/certificates.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/reference/certificates.md").read_text(encoding="utf-8")
     named = named_tests(page)
     assert len(named) == len(set(re.findall(r"`(tests/[^`]*)`", page))) > 50
     missing = {
@@ -57,4 +57,6 @@ def test_every_test_that_the_page_names_exists():
         if not (ROOT / file).is_file()
         or not re.search(rf"^def {name}\(", (ROOT / file).read_text(encoding="utf-8"), re.M)
     }
-    assert not missing, f"docs/certificates.md names tests that are not there: {sorted(missing)}"
+    assert not missing, (
+        f"docs/reference/certificates.md names tests that are not there: {sorted(missing)}"
+    )

@@ -92,6 +92,17 @@ def test_columns_that_cannot_be_encoded_are_named(columns, message):
         )
 
 
+def test_the_ridge_weight_is_looked_for_where_the_columns_need_it():
+    """Columns 10⁴ times as large need 10⁸ times the weight for the same ranking."""
+    rng = np.random.default_rng(4)
+    positive = rng.random(120) < 0.2
+    X = rng.normal(size=(120, 60)) + 0.3 * positive[:, None]
+    at_one = search_beta(Labelled(X, positive, None, "yes", []), scaling="raw")
+    found = search_beta(Labelled(1e4 * X, positive, None, "yes", []), scaling="raw")
+    assert found == pytest.approx(1e8 * at_one)
+    assert 0.01 <= at_one <= 10.0
+
+
 def test_cross_validation_needs_two_rows_of_each_class(rows):
     few = Labelled(rows.X, np.arange(200) < 1, None, "yes", rows.names)
     with pytest.raises(InputError, match="two rows of each class; set --beta"):

@@ -356,6 +356,8 @@ def test_a_list_is_fitted_and_said_what_it_makes_possible(telic, tmp_path):
     assert "feedback: no: needs a log of keystrokes" in out
     code, out, _ = telic("completion", "inspect", files[1], "--prefix", "te", "--json")
     assert json.loads(out)["suggestions for 'te'"] == ["Teapot", "Tea"]
+    assert telic("completion", "inspect", files[1], "--prefix", "te")[1] == "Teapot\nTea\n"
+    assert "nothing is found" in telic("completion", "inspect", files[1], "--prefix", "zz")[1]
 
 
 def test_a_list_and_a_query_log_go_together(telic, tmp_path):

@@ -22,9 +22,11 @@ COMMANDS = {  # in this order: later ones read what earlier ones wrote
         completion simulate log.parquet --users 12 --compositions 12
         completion evaluate log.parquet
         completion fit log.parquet model
+        completion inspect model
         completion inspect model --prefix p
         completion replay log.parquet model model
         completion fit titles.csv box
+        completion inspect box
         completion inspect box --prefix t
         completion key acme --keys keys --origin https://acme.example
     """,

@@ -18,6 +18,7 @@ from telic.optim import (
     ElasticNetClassifierCV,
     ElasticNetRegressor,
     ElasticNetRegressorCV,
+    certify,
     make_problem,
     minimize,
     solve_path,
@@ -147,12 +148,15 @@ class Case:
         return np.nanmin(values)
 
 
+def rounding(case, coef, intercept):
+    """Of an objective: that of the products whose sum is the prediction."""
+    size = np.abs(case.X) @ np.abs(coef) + abs(intercept) + np.abs(case.y) + np.abs(case.shift)
+    return 1e-12 * (1 + abs(case.objective(coef, intercept)) + case.mass @ size)
+
+
 def is_bound(case, coef, intercept, gap, best, name):
     value = case.objective(coef, intercept)
-    # Products whose sum is the prediction: their rounding is that of the objective.
-    size = np.abs(case.X) @ np.abs(coef) + abs(intercept) + np.abs(case.y) + np.abs(case.shift)
-    size = case.mass @ size
-    assert value - gap <= best + 1e-12 * (1 + abs(value) + size), name
+    assert value - gap <= best + rounding(case, coef, intercept), name
 
 
 @given(
@@ -181,6 +185,52 @@ def test_no_gap_is_smaller_than_the_true_one(seed, loss, passes):
     best = case.best(points)
     for method, r in results.items():
         is_bound(case, r.coef, r.intercept, r.gap, best, method)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    loss=st.sampled_from(LOSSES),
+    off=st.sampled_from([0.0, 1e-6, 1e-2, 1.0]),
+)
+@settings(max_examples=60, derandomize=True)
+def test_no_gap_of_coefficients_from_elsewhere_is_smaller_than_the_true_one(seed, loss, off):
+    case = Case(seed, loss)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = minimize(case.matrix, case.y, method="gram", tol=1e-10, **case.options())
+    rng = np.random.default_rng(seed)
+    far = 1 + (np.abs(case.X) @ np.abs(found.coef)).max()  # so that predictions move by about `off`
+    coef = found.coef * (1 + off / far * rng.normal(size=found.coef.size))
+    intercept = found.intercept + off * rng.normal() * case.has_b
+    options = case.options()
+    del options["coef_init"]
+    objective, gap = certify(make_problem(case.matrix, case.y, **options), coef, intercept)
+    if case.positive and coef.min() < 0:
+        assert objective == gap == np.inf
+        return
+    value = case.objective(coef, intercept)
+    assert objective == pytest.approx(value, rel=1e-9, abs=rounding(case, coef, intercept))
+    best = case.best([(found.coef, found.intercept), (coef, intercept)])
+    is_bound(case, coef, intercept, gap, best, "certify")
+
+
+def test_the_certificate_of_an_optimum_is_tight_and_bad_coefficients_are_refused(make_data):
+    X, y = make_data("squared", n=60, d=5)
+    terms = {"loss": "squared", "l1": 0.02, "l2": 0.02, "fit_intercept": True}
+    found, problem = minimize(X, y, tol=1e-10, **terms), make_problem(X, y, **terms)
+    objective, gap = certify(problem, found.coef, found.intercept)
+    assert objective == pytest.approx(found.objective, rel=1e-12)
+    assert gap <= found.gap + 1e-12
+    further, wider = certify(problem, found.coef, found.intercept + 0.1)
+    assert wider - gap == pytest.approx(further - objective)  # the intercept is judged as it is
+    assert np.isnan(certify(make_problem(X, y, loss="squared"), found.coef)[1])
+    barred = make_problem(X, y, loss="squared", l1=0.02, positive=True)
+    assert certify(barred, -np.ones(5)) == (np.inf, np.inf)
+    for coef, intercept in ((np.ones(4), 0.0), (np.full(5, np.nan), 0.0), (np.ones(5), np.inf)):
+        with pytest.raises(InputError, match="expected 5 finite numbers"):
+            certify(problem, coef, intercept)
+    with pytest.raises(InputError, match="the problem has none"):
+        certify(barred, np.ones(5), 1.0)
 
 
 @given(seed=st.integers(0, 2**32 - 1), cv=st.booleans(), regression=st.booleans())

@@ -1,4 +1,4 @@
-"""What docs/service.md says of errors and metrics is what the service has: all of it, once."""
+"""What docs/reference/http.md says of errors and metrics is all that the service has, once."""
 
 import ast
 import re
@@ -9,7 +9,7 @@ import telic.serve
 from telic.serve.http.errors import _DEFAULTS
 from telic.serve.operation.metrics import Metrics
 
-PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "http.md").read_text(encoding="utf-8")
 
 
 def codes_in_source():

@@ -21,7 +21,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_the_page_of_settings_is_the_table():
-    expected = (DOCS / "service-settings.md").read_text(encoding="utf-8")
+    expected = (DOCS / "reference" / "service-settings.md").read_text(encoding="utf-8")
     assert settings_page() == expected, "make it: python -m telic.serve.operation.settings_sources"
 
 

@@ -122,7 +122,8 @@ def read_compositions(
     keep = np.flatnonzero(~bad.rows)
     if not len(keep):
         raise InputError(
-            f"{name}: no row keeps the contract ({bad.summary()}). See docs/data-contracts.md."
+            f"{name}: no row keeps the contract ({bad.summary()}). "
+            "See docs/reference/data-contracts.md."
         )
     if len(keep) < len(table):
         parts = Unfolded(table := table.take(keep))

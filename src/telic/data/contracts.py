@@ -1,4 +1,4 @@
-"""The Arrow schemas that data files keep; `docs/data-contracts.md` explains them to people."""
+"""The Arrow schemas that data files keep; `docs/reference/data-contracts.md` explains them."""
 
 import pyarrow as pa
 

@@ -54,7 +54,7 @@ def read_table(
         raise InputError(
             f"{path}: column {required[0]!r} is missing; found {table.column_names}. "
             f"Expected {[f.name for f in schema if f.name not in optional]}: see "
-            "docs/data-contracts.md."
+            "docs/reference/data-contracts.md."
         )
     fields = [field for field in schema if field.name not in missing]
     repeated = [field.name for field in fields if table.column_names.count(field.name) > 1]

@@ -1,4 +1,4 @@
-"""Networks on disk: a folder of Parquet files, as `docs/data-contracts.md` section 4 says."""
+"""Networks on disk: folders of Parquet files, as `docs/reference/data-contracts.md`, 4, says."""
 
 import json
 from pathlib import Path

@@ -4,7 +4,7 @@ from telic.optim.auto import choose_method
 from telic.optim.estimators.elastic_net_classifier import ElasticNetClassifier
 from telic.optim.estimators.elastic_net_cv import ElasticNetClassifierCV, ElasticNetRegressorCV
 from telic.optim.estimators.elastic_net_regressor import ElasticNetRegressor
-from telic.optim.loop import Record, SolveResult
+from telic.optim.loop import Record, SolveResult, certify
 from telic.optim.losses import Huber, Logistic, Poisson, Squared, SquaredHinge
 from telic.optim.penalties import ElasticNet, GroupElasticNet
 from telic.optim.problem import Problem, make_problem
@@ -26,6 +26,7 @@ __all__ = [
     "SolveResult",
     "Squared",
     "SquaredHinge",
+    "certify",
     "choose_method",
     "make_problem",
     "minimize",

@@ -5,7 +5,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -169,6 +169,56 @@ def drive(
         method=method,
         history=history,
     )
+
+
+def certify(problem: Problem, coef: Any, intercept: float = 0.0) -> tuple[float, float]:
+    """Judge coefficients, whoever found them.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of `make_problem`.
+    coef : array-like of shape (d,)
+    intercept : float, optional
+        Judged as it is, not at its best.
+
+    Returns
+    -------
+    objective : float
+        P(coef, intercept).
+    gap : float
+        At least P(coef, intercept) − P*, and 0 only at the optimum; NaN where no bound exists
+        (l1 = l2 = 0), infinite where `positive=True` forbids a coefficient.
+
+    Raises
+    ------
+    InputError
+        If coef has another shape or is not finite, or if an intercept is given to a problem
+        without one.
+
+    Examples
+    --------
+    >>> from telic.optim import certify, make_problem
+    >>> problem = make_problem([[1.0], [2.0]], [1.0, 2.0], loss="squared", l2=0.5)
+    >>> objective, gap = certify(problem, [0.8])  # the optimum, 0.8333, has 0.2083
+    >>> round(objective, 4), round(gap, 4)
+    (0.21, 0.01)
+    """
+    w = np.asarray(coef, dtype=np.float64)
+    if w.shape != (problem.design.d,) or not np.isfinite([*w, intercept]).all():
+        raise InputError(
+            f"coef has the shape {w.shape}, expected {problem.design.d} finite numbers and a "
+            "finite intercept."
+        )
+    if intercept and not problem.fit_intercept:
+        raise InputError(
+            f"intercept is {intercept}, but the problem has none. Make it with fit_intercept=True."
+        )
+    objective = problem.risk(problem.predict(w, float(intercept))) + problem.penalty.value(w)
+    bounded = problem.l1 > 0 or problem.l2 > 0
+    # The bound is that of the best intercept, where the slopes are balanced.
+    lower = _look(problem, Iterate(w, float(intercept), 0), bounded)[2]
+    return float(objective), max(float(objective - lower), 0.0) if bounded else np.nan
 
 
 def _slope_at_zero(problem: Problem, shift: float) -> float:

@@ -94,7 +94,7 @@ class AUCClassifier(LinearAUC):
     converged_ : bool or None
         Whether `gap_` is at most the solver's tol times the objective. None for solvers that
         stop by no such rule: spam, solam, regsolam, opauc, oam-seq, oam-gra and uniexp make the
-        passes they are told to; see `docs/auc.md`.
+        passes they are told to; see `docs/explain/auc.md`.
 
     Examples
     --------

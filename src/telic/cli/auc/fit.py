@@ -52,7 +52,7 @@ def fit(
 ) -> None:
     """Fit a ranker, measure it on held-out rows, fit again on all rows and save it."""
     from telic.auc.report import measures, page
-    from telic.auc.table_ranker import BETAS, fit_measured, read_labelled
+    from telic.auc.table_ranker import fit_measured, read_labelled
     from telic.cli.progress import steps
     from telic.data import check_output
 
@@ -65,7 +65,7 @@ def fit(
     rows = read_labelled(
         table, label=label, positive=positive, drop=drop or (), one_hot=one_hot or ()
     )
-    with steps("fit", len(BETAS) * (given is None) + 2) as tell:
+    with steps("fit", None if given is None else 2) as tell:  # the grid of beta may grow
         final, truth, scores = fit_measured(
             rows,
             label=label,
@@ -203,5 +203,9 @@ def _print(found: dict[str, Any], as_json: bool) -> None:
         print_json(found)
         return
     for key, value in found.items():
+        if key.endswith(("_low", "_high")):
+            continue
         shown = f"{value:.4f}" if isinstance(value, float) and key != "beta" else value
+        if f"{key}_low" in found:
+            shown += f"  [{found[f'{key}_low']:.4f}, {found[f'{key}_high']:.4f}]"
         typer.echo(f"{key.replace('_', ' '):18} {shown}")

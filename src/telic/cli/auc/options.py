@@ -1,12 +1,9 @@
 """What the commands of `telic auc` share."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    pass
 
 app = typer.Typer(help="Rank rare events: fit, rank, evaluate, compare.", no_args_is_help=True)
 

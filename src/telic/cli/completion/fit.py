@@ -32,7 +32,7 @@ Sources = Annotated[
     list[Path],
     typer.Argument(
         help="Lists of phrases, query logs or a composition log: CSV, TSV, JSON lines, Parquet, "
-        "text (docs/data-contracts.md, 1, 2 and 5)."
+        "text (docs/reference/data-contracts.md, 1, 2 and 5)."
     ),
 ]
 Column = Annotated[
@@ -174,7 +174,8 @@ def edited(completer: "Completer", deny: Path | None, synonyms: Path | None) -> 
 def inspect(
     model: Annotated[Path, typer.Argument(help="Model folder.")],
     prefix: Annotated[
-        str | None, typer.Option(help="Also show the suggestions for this prefix.")
+        str | None,
+        typer.Option(help="Show the suggestions for this prefix instead; with --json, too."),
     ] = None,
     k: Annotated[
         bool,
@@ -214,11 +215,14 @@ def _describe(
     facts = model_facts(completer)
     if prefix is not None:
         suggestions = completer.compose(completer.user()).suggest(prefix, at=0.0)
-        facts[f"suggestions for {prefix!r}"] = [s.text for s in suggestions]
+        facts[f"suggestions for {prefix!r}"] = texts = [s.text for s in suggestions]
     if as_json:
         print_json({"folder": str(folder), **facts})
         return
     out = Console(markup=False, highlight=False)
+    if prefix is not None:
+        out.print("\n".join(texts) or f"nothing is found for {prefix!r}", soft_wrap=True)
+        return
     out.print(f"{folder}", soft_wrap=True)
     print_facts(facts, to=out)
 

@@ -15,7 +15,9 @@ app = typer.Typer(
     help="Query completion that adapts to what the user skipped.", no_args_is_help=True
 )
 
-Log = Annotated[Path, typer.Argument(help="Composition log, Parquet (docs/data-contracts.md, 1).")]
+Log = Annotated[
+    Path, typer.Argument(help="Composition log, Parquet (docs/reference/data-contracts.md, 1).")
+]
 Queries = Annotated[
     Path | None,
     typer.Option(help="Query log or catalogue from before the log, Parquet or CSV (contract 2)."),

@@ -21,8 +21,8 @@ def replay(
     log: Annotated[
         Path,
         typer.Argument(
-            help="Composition log, Parquet (docs/data-contracts.md, 1), or the folder that the "
-            "service recorded to; from after the models were fitted."
+            help="Composition log, Parquet (docs/reference/data-contracts.md, 1), or the folder "
+            "that the service recorded to; from after the models were fitted."
         ),
     ],
     model_a: Annotated[Path, typer.Argument(help="Model folder.")],

@@ -18,7 +18,9 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Log = Annotated[Path, typer.Argument(help="Folder of an access log (docs/data-contracts.md, 3).")]
+Log = Annotated[
+    Path, typer.Argument(help="Folder of an access log (docs/reference/data-contracts.md, 3).")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to stdout.")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Threads = Annotated[int, typer.Option(min=1, help="Does not change the result.")]

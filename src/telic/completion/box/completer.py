@@ -247,12 +247,13 @@ class Completer:
         self,
         prefix: str,
         *,
+        user: str | None = None,
         show: int = 10,
         where: Mapping[str, str] | None = None,
         boost: Mapping[str, Mapping[str, float]] | None = None,
     ) -> list[Suggestion]:
-        """Return what a user who has typed nothing before would be shown; see `compose`."""
-        composition = self.compose(self.user(), where=where, boost=boost)
+        """Return the first list of a composition, of `user` or of somebody new; see `compose`."""
+        composition = self.compose(self.user(user), where=where, boost=boost)
         return composition.suggest(prefix, at=0.0, show=show)
 
     def teach(self, user: UserState, lesson: Lesson) -> bool:

@@ -15,7 +15,7 @@ class Settings:
     """Settings of the service; the limits bound what one request, user or flood can take.
 
     `telic.serve.operation.settings_sources` reads them from a file, the environment and options,
-    and writes the table of what each means: docs/service-settings.md.
+    and writes the table of what each means: docs/reference/service-settings.md.
 
     Examples
     --------

@@ -1,6 +1,7 @@
 """Settings read from options, the environment and a file, in this order; and the table of them.
 
-``python -m telic.serve.operation.settings_sources`` prints the table of docs/service-settings.md.
+``python -m telic.serve.operation.settings_sources`` prints the table of
+docs/reference/service-settings.md.
 """
 
 import difflib

@@ -34,7 +34,7 @@ def find_table(folder: Path, name: str) -> Path:
             return folder / f"{name}{suffix}"
     raise InputError(
         f"{folder}: holds neither {name}.parquet nor {name}.csv. "
-        "docs/data-contracts.md lists the files of an access log."
+        "docs/reference/data-contracts.md lists the files of an access log."
     )
 
 

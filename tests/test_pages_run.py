@@ -1,0 +1,153 @@
+"""The pages' blocks run and print what the pages show; every command on a page exists.
+
+In `docs/learn` and `docs/how-to` a block with a caption is a file that the reader writes, a
+`console` block holds commands and what they print, and a `python` block is followed by a `text`
+block with what it prints; a `py` block is part of a program or needs machines, and is not run.
+Numbers may differ by a hundredth of their size, and a line `…` stands for any lines.
+``TELIC_WRITE=1 pytest tests/test_pages_run.py`` writes what is printed into the pages.
+"""
+
+import os
+import re
+import shlex
+import warnings
+from contextlib import chdir, redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import click
+import matplotlib as mpl
+import pytest
+from matplotlib import pyplot
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from telic.cli import app
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted(
+    page
+    for part in ("learn", "how-to")
+    for page in (ROOT / "docs" / part).glob("*.md")
+    if re.search(r"```(console|python)\n", page.read_text(encoding="utf-8"))
+)
+LONG = {"access-log", "audit-access"}  # minutes of processor time between them
+EVERY = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<body>.*?)^```$", re.M | re.S)
+NUMBER = re.compile(r"[-+−]?\d[\d,]*\.?\d*")
+
+
+def said(command):
+    """What a command prints, its progress and warnings left out."""
+    words = shlex.split(command, comments=True)
+    assert words[0] == "telic", command
+    done = CliRunner().invoke(app, words[1:], terminal_width=88)
+    assert done.exit_code == 0, f"{command}: {done.output} {done.exception!r}"
+    return done.stdout
+
+
+def session(body):
+    """Run a block of commands, each with what it prints below."""
+    shown = []
+    for command in re.findall(r"^\$ (.*(?:\\\n.*)*)", body, re.M):
+        shown += [f"$ {command}", *said(command.replace("\\\n", " ")).rstrip().splitlines()]
+    return "".join(line.rstrip() + "\n" for line in shown)
+
+
+def printed(code, names):
+    out = StringIO()
+    with redirect_stdout(out):
+        exec(compile(code, "page", "exec"), names)
+    pyplot.close("all")
+    return out.getvalue()
+
+
+def alike(shown, got):
+    """Whether what a page shows is what is printed: words as they are, numbers nearly."""
+    pattern = "".join(
+        r"(?:[^\n]*\n)*?" if line.strip() == "…" else re.escape(NUMBER.sub("#", line)) + "\n"
+        for line in shown.splitlines()
+    )
+    if not re.fullmatch(pattern, NUMBER.sub("#", got)):
+        return False
+    if "…" in shown:
+        return True
+    pairs = zip(numbers(shown), numbers(got), strict=True)
+    return all(a == pytest.approx(b, rel=0.01, abs=0.005) for a, b in pairs)
+
+
+def numbers(text):
+    return [float(n.replace(",", "").replace("−", "-")) for n in NUMBER.findall(text)]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, marks=pytest.mark.slow) if p.stem in LONG else p for p in PAGES],
+    ids=lambda page: page.stem,
+)
+def test_what_a_page_shows_is_what_its_blocks_print(page, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "88")
+    mpl.use("Agg")
+    text = page.read_text(encoding="utf-8")
+    names, wrong, anew, end, got = {}, [], [], 0, ""
+    with chdir(tmp_path), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for block in BLOCK.finditer(text):
+            kind, body = block["kind"], block["body"]
+            anew.append(text[end : block.start("body")])
+            end = block.end("body")
+            if caption := re.match(r":caption: (\S+)\n\n?", body):
+                Path(caption[1]).write_text(body[caption.end() :], encoding="utf-8")
+            elif kind == "console":
+                got = session(body)
+            elif kind == "python":
+                got = printed(body, names)
+                following = BLOCK.match(text, block.end() + 2)
+                assert following or not got, f"{page.name}: nothing shows what this prints:\n{body}"
+            if kind in ("console", "text") and not alike(body, got):
+                wrong.append(f"{page.name} shows\n{body}\nbut this is printed:\n{got}")
+                body = got
+            anew.append(body)
+    if wrong and os.environ.get("TELIC_WRITE"):
+        page.write_text("".join([*anew, text[end:]]), encoding="utf-8")
+        return
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_command_on_a_page_exists_with_its_options():
+    """Names and options are parsed as the command line would; nothing is run."""
+    lines = []
+    for page in EVERY:
+        text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+        code = re.findall(r"^    .*$", text, re.M) + [b["body"] for b in BLOCK.finditer(text)]
+        found = re.findall(r"^ *(?:\$ )?(telic [a-z].*)$", "\n".join(code), re.M)
+        lines += [(page, line) for line in found]
+    assert len(lines) > 50
+    wrong = []
+    for page, line in lines:
+        command, words = get_command(app), shlex.split(line.replace("…", ""), comments=True)[1:]
+        words = words[: words.index(">")] if ">" in words else words
+        try:
+            while getattr(command, "commands", None) and words and not words[0].startswith("-"):
+                command = command.commands[words.pop(0)]
+            command.make_context("telic", words, resilient_parsing=True)
+            options = {name for p in command.params for name in (*p.opts, *p.secondary_opts)}
+            unknown = [w for w in words if w.startswith("--") and w.split("=")[0] not in options]
+            assert not unknown, unknown
+        except (KeyError, click.ClickException, AssertionError) as error:
+            wrong.append(f"{page.name}: {line}: {error}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("shown", "got", "same"),
+    [
+        ("a 1.00\n", "a 1.004\n", True),
+        ("a 1.00\n", "a 1.5\n", False),
+        ("a\n…\nc\n", "a\nb\nb\nc\n", True),
+        ("a\n…\nc\n", "a\nb\n", False),
+        ("a b\n", "a c\n", False),
+    ],
+)
+def test_numbers_may_differ_a_little_and_words_may_not(shown, got, same):
+    assert alike(shown, got) is same
