@@ -170,10 +170,10 @@ def test_the_command_takes_memory_or_a_cluster(cluster, tmp_path, monkeypatch):
 
 
 def test_the_recipe_for_spark_takes_and_gives_arrow(tmp_path):
-    page = (Path(__file__).parents[2] / "docs" / "scale.md").read_text()
-    (code,) = re.findall(r"```python\n((?:(?!```).)*def completed.*?)```", page, re.S)
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "use-a-cluster.md").read_text()
+    (code,) = re.findall(r"```py\n((?:(?!```).)*def completed.*?)```", page, re.S)
     names = {}
-    exec(compile(code, "scale.md", "exec"), names)
+    exec(compile(code, "use-a-cluster.md", "exec"), names)
     (tmp_path / "list.csv").write_text("phrase,weight\ntea,3\nteapot,2\ncoffee,1\n")
     fit_files(tmp_path / "list.csv").save(tmp_path / "box")
     batches = pa.table({"prefix": ["te", "c", "x"]}).to_batches(max_chunksize=2)

@@ -292,7 +292,9 @@ def test_suggest_answers_anything(client, parameters, raw):
 
 
 def test_every_address_is_documented(completer, settings):
-    text = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "http.md").read_text(
+        encoding="utf-8"
+    )
     for route in create_app(completer, settings).routes:
         assert re.search(rf"(GET|POST) {re.escape(route.path)}[^a-z]", text), route.path
 
