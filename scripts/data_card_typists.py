@@ -7,7 +7,7 @@ import numpy as np
 
 from telic.data import atomic_path
 from telic.simulate import SETTINGS, geonames_catalogue, marginals, simulate_typists
-from telic.simulate.marginals import PUBLISHED
+from telic.simulate.log_marginals import PUBLISHED
 from telic.simulate.typist_parameters import FREE, TypistParameters
 
 CARD = Path(__file__).resolve().parent.parent / "docs" / "data-card-typists.md"

@@ -1,12 +1,16 @@
 import atexit
+import importlib
 import os
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
 
 import numba
 import pytest
+from numba.core.dispatcher import Dispatcher
 
+import telic
 from telic import kernels
 
 
@@ -123,3 +127,20 @@ def test_imports_within_functions_do_not_count(tmp_path):
     )
     assert run_in(tmp_path) == ["1", "1"]
     assert run_in(tmp_path, "import pack.words") == ["1", "0"]
+
+
+def test_every_kernel_that_a_kernel_calls_counts_for_its_code():
+    """As names of a room would not, which are imported when they are asked for."""
+    missing = []
+    for found in pkgutil.walk_packages(telic.__path__, "telic."):
+        if found.name == "telic.__main__":
+            continue
+        module = importlib.import_module(found.name)
+        for kept in [v for v in vars(module).values() if isinstance(v, Dispatcher)]:
+            own = kept.py_func
+            counted = {name for name, *_ in kernels._stamps(own.__module__)}
+            for name in own.__code__.co_names:
+                called = own.__globals__.get(name)
+                if isinstance(called, Dispatcher) and called.py_func.__module__ not in counted:
+                    missing.append(f"{own.__module__}.{own.__name__}: {name}")
+    assert not missing

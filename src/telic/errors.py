@@ -10,6 +10,8 @@
 The command line prints the message of a `TelicError` on one line and exits with code 2.
 """
 
+import warnings
+
 
 class TelicError(Exception):
     """Base of every error that telic raises on purpose."""
@@ -25,3 +27,19 @@ class ModelError(TelicError):
 
 class JobError(TelicError):
     """A job over partitions cannot end: a partition fails wherever it runs, or nothing runs it."""
+
+
+def warn_unconverged(message: str, *, stacklevel: int) -> None:
+    """Warn of a fit that missed its tolerance, as scikit-learn does.
+
+    scikit-learn is imported here, once there is something to say: it takes a second.
+
+    Parameters
+    ----------
+    message : str
+    stacklevel : int
+        As of `warnings.warn`: 1 is the function that calls this one.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+
+    warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel + 1)

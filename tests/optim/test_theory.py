@@ -10,7 +10,7 @@ from telic.optim import sampling
 from telic.optim.methods.asbcd import incremental, largest_step
 from telic.optim.penalties import soft
 from telic.optim.problem import make_problem
-from telic.optim.solve import solve
+from telic.optim.solver import solve
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "reference"))
 from asbcd_dense import asbcd_dense

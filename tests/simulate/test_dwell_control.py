@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from telic.simulate import Catalogue, controls_table, dwell_control, dwell_effect
-from telic.simulate.dwell_control import over_seeds
+from telic.simulate.dwell_controls import over_seeds
 
 SIZE = {"users": 6, "compositions": 16}
 

@@ -13,7 +13,7 @@ from telic.data.compositions import read_compositions
 from telic.data.contracts import COMPOSITIONS, SIMULATED
 from telic.errors import InputError
 from telic.simulate import SETTINGS, Catalogue, geonames_catalogue, marginals, simulate_typists
-from telic.simulate.marginals import PUBLISHED
+from telic.simulate.log_marginals import PUBLISHED
 from telic.simulate.typist_parameters import TypistParameters
 from telic.simulate.typos_and_backspaces import keystroke_plan
 

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 from telic.cli import app
 from telic.errors import InputError
 from telic.simulate import Catalogue, dwell_effect
-from telic.simulate.simulated_replay import TOLD
+from telic.simulate.replays import TOLD
 from telic.study import chapter2
 from telic.study.chapter2.experiments import knowledge
 from telic.study.chapter2.tables import knowledge_table, published_table, standard_error

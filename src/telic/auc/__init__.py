@@ -1,11 +1,18 @@
 """Linear rankers that maximise AUC: exact, batch, stochastic, and from a stream."""
 
-from telic.auc.estimators.by_name import AUCClassifier
-from telic.auc.estimators.deterministic import ConjugateGradientAUC, ExactAUC, PairwiseAUC
-from telic.auc.estimators.online import OAM, OPAUC, SOLAM, RegSOLAM, UniExp
-from telic.auc.estimators.stochastic import SPAM, SPDAM, VRSPAM
-from telic.auc.file_design import Design
-from telic.auc.partitioned import auc_in_pieces, exact_in_pieces, moments_of
+from typing import TYPE_CHECKING
+
+from telic.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from telic.auc.estimators.by_name import AUCClassifier
+    from telic.auc.estimators.deterministic import ConjugateGradientAUC, ExactAUC, PairwiseAUC
+    from telic.auc.estimators.online import OAM, OPAUC, SOLAM, RegSOLAM, UniExp
+    from telic.auc.estimators.stochastic import SPAM, SPDAM, VRSPAM
+    from telic.auc.file_design import Design
+    from telic.auc.partitioned import auc_in_pieces, exact_in_pieces, moments_of
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "OAM",

@@ -1,6 +1,5 @@
 """The elastic-net conditional logit (3.3.5): objective, lower bound, and what a fit gives."""
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -8,7 +7,7 @@ import numpy as np
 import scipy
 
 from telic.choice.factored_choices import FactoredChoices
-from telic.errors import InputError
+from telic.errors import InputError, warn_unconverged
 
 Progress = Callable[[int, int], None]
 
@@ -133,14 +132,11 @@ class Fit:
     def checked(self) -> "Fit":
         """Return the fit itself, after a `ConvergenceWarning` where a gap was asked for in vain."""
         if self.target and not self.converged:
-            from sklearn.exceptions import ConvergenceWarning  # scikit-learn takes seconds
-
             other = "" if self.method == "sdca" else "use sdca, "
-            warnings.warn(
+            warn_unconverged(
                 f"{self.method} stopped after {self.passes:.4g} passes with a duality gap of "
                 f"{self.gap:.2g}, above the {self.target:.2g} asked for. Raise passes or tol, "
                 f"{other}or scale the features to a spread of about 1.",
-                ConvergenceWarning,
                 stacklevel=3,
             )
         return self

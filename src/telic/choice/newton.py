@@ -1,14 +1,13 @@
 """Batch fits of the conditional logit: Newton for all groups at once, gradient descent to study."""
 
 import os
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from telic.choice.choices import Choices
 from telic.choice.logit_kernels import add_moments
-from telic.errors import InputError
+from telic.errors import InputError, warn_unconverged
 from telic.kernels import kernel
 
 _MAX_NEWTON = 200
@@ -76,11 +75,8 @@ def fit_groups(
     # Rounding may end the line search a hair above `tol`; only more than that is worth a word.
     left = int((decrement > max(1e-6, tol) * (1 + abs(value))).sum())
     if left:
-        from sklearn.exceptions import ConvergenceWarning  # scikit-learn takes seconds
-
-        warnings.warn(
+        warn_unconverged(
             f"{left} of {g} groups did not converge; scale the features to a spread of about 1.",
-            ConvergenceWarning,
             stacklevel=2,
         )
     return w

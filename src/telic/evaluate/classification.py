@@ -4,9 +4,9 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy  # its parts load when they are used: they take seconds
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit
-from scipy.stats import norm
 
 from telic.errors import InputError
 from telic.kernels import kernel
@@ -135,7 +135,7 @@ def auc_interval(
         mean = twice / (2 * n * n_other)
         variance += max(mean_square - mean**2, 0.0) / (n - 1)
     error = float(np.sqrt(variance))
-    width = norm.ppf(0.5 + level / 2) * error
+    width = scipy.stats.norm.ppf(0.5 + level / 2) * error
     if scale == "logit" and 0 < auc < 1:
         center, half = logit(auc), width / (auc * (1 - auc))
         bounds = expit(center - half), expit(center + half)
@@ -165,7 +165,9 @@ def auc_difference(
     error = float(np.sqrt(variance))
     if error == 0:
         return AUCDifference(float(difference), 0.0, 1.0 if difference == 0 else 0.0)
-    return AUCDifference(float(difference), error, float(2 * norm.sf(abs(difference) / error)))
+    return AUCDifference(
+        float(difference), error, float(2 * scipy.stats.norm.sf(abs(difference) / error))
+    )
 
 
 def partial_auc(

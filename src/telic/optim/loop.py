@@ -2,15 +2,13 @@
 
 import math
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from telic.errors import InputError
+from telic.errors import InputError, warn_unconverged
 from telic.optim.problem import Problem
 
 
@@ -149,12 +147,11 @@ def drive(
             "spread of about 1, or use method='gram' or 'prox_newton'."
         )
     if not converged and not stopped:
-        warnings.warn(
+        warn_unconverged(
             f"{method} stopped after {passes:.4g} passes with "
             + (f"a duality gap of {gap:.3g}" if bounded else f"a gradient of {size:.3g}")
             + f", above the {target:.3g} asked for. "
             "Raise max_passes or tol, or scale the features.",
-            ConvergenceWarning,
             stacklevel=3,
         )
     return SolveResult(

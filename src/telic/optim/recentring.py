@@ -1,13 +1,12 @@
 """Columns and targets far from zero, moved there for a solver and the result moved back."""
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
+from telic.errors import warn_unconverged
 from telic.optim.loop import Record, SolveResult
 from telic.optim.losses import Huber, Squared
 from telic.optim.problem import Problem
@@ -73,10 +72,9 @@ class Recentred:
         objective, gap = result.objective + loss, max(result.gap + loss, 0.0)
         allowed = max(tol * self.problem.risk(np.zeros_like(z)), 4e-15 * abs(objective))
         if result.converged and loss > allowed:
-            warnings.warn(
+            warn_unconverged(
                 f"features or targets are so far from zero that the rounding of the intercept, "
                 f"{intercept:.6g}, costs {loss:.2g} of the objective. Subtract their means first.",
-                ConvergenceWarning,
                 stacklevel=4,
             )
         return replace(

@@ -1,14 +1,13 @@
 """Multinomial elastic nets: Newton's models class by class, accelerated, to a certified gap."""
 
 import time
-import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
+from telic.errors import warn_unconverged
 from telic.optim.loop import Record
 from telic.optim.losses import Squared
 from telic.optim.methods.gram_descent import descend, descend_together
@@ -92,11 +91,10 @@ def solve_softmax(
         if converged or passes >= max_passes:
             break
     if not converged:
-        warnings.warn(
+        warn_unconverged(
             f"softmax stopped after {passes:.4g} passes with a "
             f"{'duality gap' if bounded else 'gradient'} of {measure:.3g}, above the {target:.3g} "
             "asked for. Raise max_iter or tol, or scale the features.",
-            ConvergenceWarning,
             stacklevel=3,
         )
     b, rounding = _for_the_data(problem, state)

@@ -9,7 +9,7 @@ from tests.reference.signals import Oracle, grams, words
 from telic.completion.engine.folding import fold
 from telic.completion.signals import features, pool, sweep
 from telic.completion.signals.groups import FEATURES
-from telic.completion.signals.overlap import common, gram_set, word_set
+from telic.completion.signals.overlap import NO_TEXTS, common, gram_set, texts_of_forms, word_set
 from telic.completion.signals.searches import Searches
 from telic.data.queries import QueryLog
 
@@ -135,3 +135,9 @@ def test_a_lift_is_drawn_towards_nothing(part, more, share, shrinkage):
     elif whole > 0:
         bare = np.log(max(part / whole / share, 1e-300))
         assert min(0, bare) - 1e-9 <= value <= max(0, bare) + 1e-9
+
+
+def test_no_texts_are_those_of_no_forms():
+    for ours, made in zip(NO_TEXTS, texts_of_forms([]), strict=True):
+        assert (ours.dtype, ours.shape, ours.flags.writeable) == (made.dtype, made.shape, False)
+        np.testing.assert_array_equal(ours, made)

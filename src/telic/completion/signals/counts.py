@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from telic.completion.engine.prefix_kernels import BLOCK
-from telic.completion.signals.overlap import Texts, taken, texts_of, texts_of_forms
+from telic.completion.signals.overlap import NO_TEXTS, Texts, taken, texts_of
 from telic.completion.signals.searches import Searches
 from telic.kernels import kernel
 
@@ -84,7 +84,7 @@ class Session(NamedTuple):
     texts: Texts
 
 
-NOTHING_BEYOND = Beyond(texts_of_forms([]), np.zeros(0))
+NOTHING_BEYOND = Beyond(NO_TEXTS, np.zeros(0))
 
 
 def begun(searches: Searches) -> State:

@@ -120,6 +120,11 @@ def texts_of(blob: np.ndarray, offsets: np.ndarray) -> Texts:
     return Texts(*map(frozen, (blob, offsets, word, word_start, gram, gram_start)))
 
 
+_NONE, _ENDS = frozen(np.zeros(0, np.uint64)), frozen(np.zeros(1, np.int64))
+NO_TEXTS = Texts(frozen(np.zeros(0, np.uint8)), _ENDS, _NONE, _ENDS, _NONE, _ENDS)
+"""`texts_of_forms` of none, without its kernels: no module calls one while it is imported."""
+
+
 def texts_of_forms(forms: Sequence[bytes]) -> Texts:
     """Return folded texts with their sets."""
     offsets = np.cumsum([0, *map(len, forms)])

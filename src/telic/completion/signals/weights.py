@@ -1,6 +1,5 @@
 """Learn the weights of the signals: a conditional logit, a penalty and a gate for each group."""
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -20,7 +19,7 @@ from telic.completion.signals.sweep import (
     one_prefix,
     walk,
 )
-from telic.errors import InputError
+from telic.errors import InputError, warn_unconverged
 from telic.evaluate import paired_t_test, reciprocal_ranks, standard_deviations
 
 PENALTIES = (1.0, 10.0, 100.0, 1000.0)
@@ -177,11 +176,8 @@ class Lessons:
             found, objective = np.zeros(len(columns)), static
         gap = gap_bound(choices, found, l2=1.0)
         if gap > TOLERANCE * (1 + objective):
-            from sklearn.exceptions import ConvergenceWarning  # scikit-learn takes seconds
-
-            warnings.warn(
+            warn_unconverged(
                 f"the fit of the signals is up to {gap:.2g} above its optimum, of {objective:.3g}.",
-                ConvergenceWarning,
                 stacklevel=2,
             )
         weights, deviations = np.zeros(len(FEATURES)), np.ones(len(FEATURES))

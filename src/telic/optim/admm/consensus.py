@@ -1,6 +1,5 @@
 """Consensus form: data in shards, SVR-ADMM-D on each, one set of weights for all."""
 
-import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -11,9 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 
-from telic.errors import InputError
+from telic.errors import InputError, warn_unconverged
 from telic.optim import sampling
 from telic.optim.admm.defaults import (
     DENSE_UP_TO,
@@ -326,10 +324,9 @@ def _run(
     except KeyboardInterrupt:
         stopped = "interrupted"
     if stopped in ("rounds", "interrupted"):
-        warnings.warn(
+        warn_unconverged(
             f"consensus stopped ({stopped}) after {len(history)} rounds with a gap of {gap:.3g}, "
             f"above the {tol * zero:.3g} asked for. Raise max_rounds, passes or tol.",
-            ConvergenceWarning,
             stacklevel=3,
         )
     coef, intercept = whole.split(best)

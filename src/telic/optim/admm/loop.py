@@ -1,15 +1,13 @@
 """The loop around every ADMM method: when to look, when to stop, what is returned."""
 
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from telic.errors import InputError
+from telic.errors import InputError, warn_unconverged
 from telic.optim.admm.duality_gap import Certifier, Dual
 from telic.optim.admm.problem import AdmmProblem
 
@@ -193,7 +191,7 @@ def drive(
     if converged:
         stopped = "tolerance"
     elif stopped != "callback":
-        warnings.warn(
+        warn_unconverged(
             f"{method} stopped ({stopped}) after {record.passes:.4g} passes with a gap of "
             f"{kept.gap:.3g}, above the {tol * zero:.3g} asked for; the result is its last "
             "complete point. "
@@ -203,7 +201,6 @@ def drive(
                 else "Raise max_passes or tol; if there may be no minimum (separable classes), "
                 "add a ridge l2."
             ),
-            ConvergenceWarning,
             stacklevel=4,
         )
     coef, intercept = problem.split(best.x)

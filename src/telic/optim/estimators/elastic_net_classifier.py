@@ -17,7 +17,7 @@ from telic.optim.loop import SolveResult
 from telic.optim.losses import Loss, as_loss
 from telic.optim.softmax import SoftmaxProblem, make_softmax_problem
 from telic.optim.softmax_newton import SoftmaxResult, solve_softmax
-from telic.optim.solve import check_stop
+from telic.optim.solver import check_stop
 
 
 class ElasticNetClassifier(ClassifierMixin, Linear):

@@ -21,7 +21,7 @@ from telic.optim.penalties import ElasticNet
 from telic.optim.problem import Problem, make_problem
 from telic.optim.softmax import SoftmaxProblem
 from telic.optim.softmax_newton import SoftmaxResult, softmax_path
-from telic.optim.solve import solve_path
+from telic.optim.solver import solve_path
 
 Solved = SolveResult | SoftmaxResult
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from telic.errors import InputError
 from telic.optim.design import refuse_mask
 from telic.optim.loop import SolveResult
-from telic.optim.solve import minimize
+from telic.optim.solver import minimize
 
 _FORMATS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
 

@@ -1,20 +1,17 @@
 """Fake links: how well they can be told from real ones, and drawing some that cannot."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import logit
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from threadpoolctl import threadpool_limits
 
 from telic.errors import InputError
 from telic.hin import Links, Network
 from telic.hin.links import build_links
-from telic.hin.sample import neighbours
+from telic.hin.samples import neighbours
 from telic.privacy.anonymisers.random_links import add_random_links
 from telic.privacy.protected import attribute_codes, own_links, target_type
 
@@ -98,6 +95,9 @@ def detect_fakes(
     node_type : str, optional
     seed : int
     """
+    from sklearn.metrics import roc_auc_score  # scikit-learn takes seconds
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+
     node_type = target_type(network, node_type)
     n = network.size(node_type)
     rng = np.random.default_rng(seed)
@@ -296,7 +296,9 @@ def _step(graph: csr_array, start: np.ndarray, rng: np.random.Generator) -> np.n
     return np.where(there, np.append(graph.indices, -1)[np.where(there, place, -1)], -1)
 
 
-def _classifier(seed: int) -> HistGradientBoostingClassifier:
+def _classifier(seed: int) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
     return HistGradientBoostingClassifier(max_iter=40, max_leaf_nodes=15, random_state=seed)
 
 

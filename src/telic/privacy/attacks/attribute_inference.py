@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 
 from telic.errors import InputError
 from telic.hin import Network
-from telic.hin.sample import neighbours
+from telic.hin.samples import neighbours
 from telic.privacy.adversary import Adversary
 from telic.privacy.attacks.score import bootstrap_interval
 from telic.privacy.merged_types import flatten

@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 from telic.errors import InputError
 from telic.hin import Links, LinkType, Network
-from telic.hin.sample import by_ids, neighbours, sample
+from telic.hin.samples import by_ids, neighbours, sample
 from telic.privacy.protected import attribute_codes, own_links, target_type
 from telic.privacy.utility.analyses import community_loss, model_loss, ranking_loss, readings
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.stats import rankdata
+import scipy  # its parts load when they are used: they take seconds
 
 from telic.errors import InputError
 from telic.specialty.alarms.colleagues import Care, treated
@@ -135,7 +135,7 @@ def judge(
     standing = np.ones(len(lift))
     for group in (of_unknown, ~of_unknown):
         rows = np.flatnonzero(group & (declared <= COVERED))
-        standing[rows] = rankdata(lift[rows], method="ordinal") / len(rows)
+        standing[rows] = scipy.stats.rankdata(lift[rows], method="ordinal") / len(rows)
     alone = np.isin(log.access_user, unknown[colleagues[:, -1] == 0])
     standing[alone] = 0.0
     return Alerts(declared, practised, reason, specialty, treated(log, care), standing)

@@ -19,8 +19,6 @@ SAMPLE = 40_000
 """Documents used to choose the number of topics."""
 FEWEST = 50
 """Documents with something to hold out, below which no number of topics is chosen."""
-MEASURED = "measured"
-"""For as many topics as there are practices beyond chance (`by_residuals.signal`)."""
 CONCENTRATION = 6.0
 """Robust standard deviations by which a user's share of a topic must exceed the median user's."""
 

@@ -5,9 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from telic.errors import InputError
-from telic.specialty.discovery.by_residuals import group_by_residuals
-from telic.specialty.discovery.by_seeds import group_by_seeds
-from telic.specialty.discovery.by_topics import MEASURED, group_by_topics
 from telic.specialty.discovery.evidence import NAMINGS, evidence_of, shares_shown
 from telic.specialty.discovery.practice_mixture import MIN_USERS
 from telic.specialty.discovery.result import Discovery, Grouping, Specialty, lifts
@@ -17,6 +14,8 @@ from telic.specialty.log.access_log import AccessLog
 METHODS = ("residuals", "lda", "pathselclus")
 SEEDS = ("representative", "all")
 ASSIGNMENTS = ("concentrated", "argmax")
+MEASURED = "measured"
+"""For as many topics as there are practices beyond chance (`by_residuals.signal`)."""
 MIN_LIFT = 2.0
 """A cluster none of whose diagnoses has this lift is no practice, and is not reported either:
 PathSelClus's seeded clusters of cross-cutting codes are such."""
@@ -112,9 +111,14 @@ def discover(
         raise InputError(f"restarts is {restarts}, expected at least 1.")
     if isinstance(n_topics, str) and n_topics != MEASURED:
         raise InputError(f"n_topics is {n_topics!r}, expected a number or {MEASURED!r}.")
+    # Each method comes with what it needs of scikit-learn, which takes seconds.
     if method == "residuals":
+        from telic.specialty.discovery.by_residuals import group_by_residuals
+
         grouping = group_by_residuals(log, restarts=restarts, seed=seed, on_step=on_step)
     elif method == "lda":
+        from telic.specialty.discovery.by_topics import group_by_topics
+
         grouping = group_by_topics(
             log,
             n_topics=n_topics,
@@ -126,6 +130,8 @@ def discover(
             assign=assign,
         )
     else:
+        from telic.specialty.discovery.by_seeds import group_by_seeds
+
         grouping = group_by_seeds(
             log,
             paths=paths,

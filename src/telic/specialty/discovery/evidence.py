@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest, hypergeom
+import scipy  # its parts load when they are used: they take seconds
 
 from telic.specialty.discovery.practice_mixture import ONE_THREAD, profiles_of, shares
 from telic.specialty.discovery.user_patient_units import Units
@@ -53,7 +53,7 @@ class Evidence:
         """
         if not self.declared:
             return 0.0, 1.0
-        found = binomtest(self.declaring, self.declared).proportion_ci(method="wilson")
+        found = scipy.stats.binomtest(self.declaring, self.declared).proportion_ci(method="wilson")
         return float(found.low), float(found.high)
 
     def as_json(self) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def over_represented(
         return None, False
     coded = taxonomy[taxonomy != ""]
     total = np.array([(coded == code).sum() for code in codes])
-    chance = hypergeom.sf(here - 1, len(coded), total, here.sum())
+    chance = scipy.stats.hypergeom.sf(here - 1, len(coded), total, here.sum())
     # A chance that is the level itself, such as 1/20, comes with rounding.
     names = (chance * len(codes) <= LEVEL * (1 + 1e-9)) & (here >= LEAST_DECLARING)
     names &= (here >= CODES_USERS * everywhere) & (here >= DECLARE_IT * here.sum())

@@ -8,8 +8,8 @@ belongs to the practice of largest share if the share is large, and surely so.
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its parts load when they are used: they take seconds
 from scipy import sparse
-from scipy.stats import norm
 from threadpoolctl import threadpool_limits
 
 from telic.kernels import kernel
@@ -167,7 +167,7 @@ def members(share: np.ndarray, patients: np.ndarray) -> np.ndarray:
     largest = share.argmax(axis=1)
     share = share[np.arange(len(share)), largest]
     noise = np.sqrt(share * (1 - share) / np.maximum(patients, 1))
-    sure = share - norm.ppf(0.95) * noise >= SURE_SHARE
+    sure = share - scipy.stats.norm.ppf(0.95) * noise >= SURE_SHARE
     return np.where((share >= MEMBER_SHARE) & sure, largest, -1)
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy  # its parts load when they are used: they take seconds
 from scipy import sparse
-from scipy.stats import binom
 
 from telic.errors import InputError
 from telic.specialty.discovery.practice_mixture import ONE_THREAD, members, shares
@@ -226,7 +226,7 @@ def _median(values: np.ndarray) -> tuple[float | None, tuple[float, float] | Non
     if not len(values):
         return None, None
     ordered = np.sort(values)
-    below = int(binom.ppf(0.025, len(values), 0.5))
+    below = int(scipy.stats.binom.ppf(0.025, len(values), 0.5))
     interval = (float(ordered[below - 1]), float(ordered[-below])) if below else None
     return float(np.median(ordered)), interval
 

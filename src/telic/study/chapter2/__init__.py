@@ -11,7 +11,7 @@ from telic.completion.learning.relevance import NAMES
 from telic.errors import InputError
 from telic.report import Report
 from telic.simulate import controls_table
-from telic.simulate.simulated_replay import TOLD
+from telic.simulate.replays import TOLD
 from telic.study.chapter2.experiments import run
 from telic.study.chapter2.figures import attention_figure
 from telic.study.chapter2.tables import (

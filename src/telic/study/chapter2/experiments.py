@@ -27,8 +27,8 @@ from telic.simulate import (
     simulate_typists,
     simulated_replay,
 )
-from telic.simulate.dwell_control import against_twin, tried
-from telic.simulate.simulated_replay import TOLD, Told
+from telic.simulate.dwell_controls import against_twin, tried
+from telic.simulate.replays import TOLD, Told
 
 phrases = lru_cache(maxsize=1)(read_catalogue)
 

@@ -8,7 +8,7 @@ import numpy as np
 from telic.completion.evaluation.report import PERCENT, POINTS, Rows
 from telic.completion.fit.models import MODELS
 from telic.report import Table
-from telic.simulate.dwell_control import over_seeds
+from telic.simulate.dwell_controls import over_seeds
 from telic.study.chapter2.published import PUBLISHED
 
 Effects = Sequence[Mapping[str, float]]

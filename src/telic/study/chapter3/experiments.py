@@ -34,8 +34,8 @@ from telic.completion.learning.relevance import NAMES
 from telic.completion.learning.replayed_log import Lists, Replay
 from telic.evaluate import mean_reciprocal_rank, paired_t_test
 from telic.simulate import Catalogue, read_catalogue, simulate_phones, simulated_replay
-from telic.simulate.dwell_control import UNGATED
-from telic.simulate.simulated_replay import Told
+from telic.simulate.dwell_controls import UNGATED
+from telic.simulate.replays import Told
 
 PRINTED = Elastic(1e-4, 1e-4)
 STRENGTHS = (0.0, 0.5, 1.0)

@@ -27,7 +27,7 @@ from telic.simulate import (
     simulate_typists,
     simulated_replay,
 )
-from telic.simulate.dwell_control import UNGATED
+from telic.simulate.dwell_controls import UNGATED
 
 MODELS = ("adaqac-unp", "adaqac-batch", "adaqac-online")
 """The first two keep the weights that were fitted; the last goes on learning."""

@@ -1,15 +1,13 @@
 """One entry point for every method."""
 
-import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, cast
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from telic.errors import InputError
+from telic.errors import InputError, warn_unconverged
 from telic.optim.auto import choose_method
 from telic.optim.design import refuse_mask
 from telic.optim.loop import Iterate, Record, SolveResult, drive
@@ -356,9 +354,8 @@ def _warn_if_separated(problem: Problem, result: SolveResult) -> None:
     if problem.l1 > 0 or problem.l2 > 0 or problem.loss.code != 1:
         return
     if (problem.y * problem.predict(result.coef, result.intercept)).min() > 0:
-        warnings.warn(
+        warn_unconverged(
             "the classes are separated, so without l1 and l2 the logistic loss has no minimum and "
             "the coefficients only grow. Set l1 or l2.",
-            ConvergenceWarning,
             stacklevel=3,
         )

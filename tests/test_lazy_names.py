@@ -1,0 +1,61 @@
+"""Public names are imported when they are asked for, and no room loads what it does not use."""
+
+import importlib
+import json
+import pkgutil
+import subprocess
+import sys
+import types
+
+import pytest
+
+import telic
+
+ROOMS = [
+    found.name
+    for found in pkgutil.walk_packages(telic.__path__, "telic.")
+    if found.ispkg and found.name.split(".")[1] not in {"cli", "study"}
+    if hasattr(importlib.import_module(found.name), "__all__")
+]
+HEAVY = (
+    *("sklearn", "scipy.stats", "pandas", "matplotlib", "networkx", "pyarrow.dataset"),
+    *("dask", "distributed", "duckdb", "sqlalchemy", "numba.np.arraymath"),  # as a kernel is called
+)
+LIGHT = {  # names whose users need nothing of HEAVY
+    "telic.auc": ["Design"],
+    "telic.completion": ["Completer", "PrefixIndex", "fit_files", "evaluate"],
+    "telic.optim": ["minimize", "solve_path", "make_problem"],
+    "telic.optim.admm": ["minimize_admm", "consensus_admm"],
+    "telic.privacy": ["risks", "attack", "apply_steps"],
+    "telic.specialty": ["discover", "read_log", "judge", "find_reasons", "carry"],
+}
+
+
+def loaded_by(code):
+    """Names of the modules that are there after some code, in a process of its own."""
+    code += "\nimport json, sys\nprint(json.dumps(list(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def test_no_room_loads_anything_before_a_name_is_asked_for():
+    loaded = loaded_by("\n".join(f"import {room}" for room in ROOMS))
+    assert not {"numpy", "numba", "pyarrow", "scipy", *HEAVY} & set(loaded)
+
+
+@pytest.mark.parametrize("room", LIGHT)
+def test_a_name_loads_nothing_that_it_does_not_use(room):
+    loaded = loaded_by(f"from {room} import {', '.join(LIGHT[room])}")
+    assert not set(HEAVY) & set(loaded)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_names_are_those_that_are_stated(room):
+    package = importlib.import_module(room)
+    assert set(package.__all__) <= set(dir(package))
+    for name in package.__all__:
+        # Of a module beside it, Python would put the module in the name's place.
+        assert not isinstance(getattr(package, name), types.ModuleType), name
+        assert not importlib.util.find_spec(f"{room}.{name}"), name
+    with pytest.raises(AttributeError, match="has no attribute 'nothing_of_this_name'"):
+        _ = package.nothing_of_this_name
