@@ -9,7 +9,15 @@ from telic.simulate import Catalogue, dwell_effect
 from telic.simulate.replays import TOLD
 from telic.study import chapter2
 from telic.study.chapter2.experiments import knowledge
-from telic.study.chapter2.tables import knowledge_table, published_table, standard_error
+from telic.study.chapter2.tables import (
+    convergence_table,
+    knowledge_table,
+    not_submitted_table,
+    published_table,
+    regulariser_table,
+    standard_error,
+    users_table,
+)
 from telic.study.steps import Steps
 
 SMALL = {"users": 12, "compositions": 24}
@@ -111,3 +119,19 @@ def test_one_seed_has_no_interval_and_is_refused(tmp_path):
     done = CliRunner().invoke(app, ["study", "chapter-2", "--seeds", "1", "--out", str(out)])
     assert done.exit_code == 2
     assert not out.exists()
+
+
+def test_figures_stand_in_tables_too():
+    user = {"relevance": "mpc", "protocol": "careful", "lists": "own"}
+    table = users_table([user | {"mrr": {"static": [0.1, 0.2, 0.9], "adaqac-batch": [0.4, 0.3]}}])
+    assert table.rows == [["mpc", "careful", "own", 0.2, 0.35]]
+    shares = np.arange(300.0).reshape(30, 10) / 1000
+    shares[29, 0] = np.nan  # nothing was shown so long
+    rows = not_submitted_table(shares).rows
+    assert rows[0] == [0.1, 0.0, 0.002, 0.009]
+    assert rows[2] == [0.9, 0.08, 0.082, 0.089]
+    assert rows[-1] == [3.0, None, 0.292, 0.299]
+    steps = [{"iteration": t, "gap": 1 / (t + 1), "mrr": t / 100} for t in range(41)]
+    assert convergence_table(steps).rows[-1] == [40, 1 / 41, 0.4]
+    assert [row[0] for row in convergence_table(steps).rows] == [0, 5, 10, 20, 40]
+    assert regulariser_table([{"l2": 0.01, "mrr": 0.5}]).rows == [[0.01, 0.5]]

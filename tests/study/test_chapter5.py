@@ -64,7 +64,7 @@ def test_the_study_runs_resumes_and_prints_json(tmp_path):
     options = ["--replications", "1", "--seconds", "0.15", "--work", str(work), "--out", str(out)]
     done = CliRunner().invoke(app, ["study", "chapter-5", *options, "--json"])
     assert done.exit_code == 0, done.output
-    reached, bias = map(Table.from_json, json.loads(done.stdout)["tables"])
+    reached, bias, sizes = map(Table.from_json, json.loads(done.stdout)["tables"])
     methods = {row["method"]: row for row in reached.records()}
     for name in ("batch, curvature", "SA, curvature", "SVR-s, curvature", "SVR-D, curvature"):
         seconds, passes = methods[name]["1e-06"]
@@ -73,6 +73,7 @@ def test_the_study_runs_resumes_and_prints_json(tmp_path):
     assert methods["STOC"]["last"] > methods["SVR-D, curvature"]["last"]
     limits = [row["its own limit"] for row in bias.records()]
     assert limits[0] > 5 * limits[1] > 0
+    assert [(row["rows"], row["features"]) for row in sizes.records()] == [(300, 8)]
     page = out.read_text()
     assert page.count("<svg") == 1
     assert "Against the dissertation" in page

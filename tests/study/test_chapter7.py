@@ -67,7 +67,7 @@ def test_k_degree_defends_less_than_varying_weights(world):
 def test_reduction_rates_stand_beside_the_published_ones(world):
     found = experiments.attack_by_links(world, 0.01)
     samples = {name: each["scores"] for name, each in found.items()}
-    table = reduction_table("link types", samples, PUBLISHED_ATTACK_REDUCTION)
+    table = reduction_table("Table 7.3", "link types", samples, PUBLISHED_ATTACK_REDUCTION)
     row = next(row for row in table.records() if row["link types"] == "follow-mention")
     assert row["published, n = 1"] == pytest.approx(0.99989)
     assert row["n = 0"] <= row["n = 1"] <= row["n = 3"] <= 1

@@ -256,7 +256,7 @@ def published_report(
     )
     for table, rows in found:
         report.section(table.title)
-        report.table(cells_table("Test AUC, mean ± sd", rows))
+        report.table(cells_table(f"{table.title}: test AUC, mean ± sd", rows))
     add_summary(report, [row for _, rows in found for row in rows])
     return report
 

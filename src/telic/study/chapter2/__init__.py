@@ -18,8 +18,12 @@ from telic.study.chapter2.tables import (
     KNOWLEDGE,
     attention_table,
     candidates_table,
+    convergence_table,
     knowledge_table,
+    not_submitted_table,
     published_table,
+    regulariser_table,
+    users_table,
 )
 from telic.study.line_charts import lines_figure
 from telic.study.steps import Steps
@@ -82,6 +86,8 @@ def study(
         for name, values in part.items():
             found.setdefault(name, []).extend(values)
     add_evaluation(report, facts, found)
+    report.table(not_submitted_table(facts["not_submitted"]))
+    report.table(users_table(found["users"]))
     report.section("Beside the published tables")
     report.table(published_table(found["rows"]))
 
@@ -96,10 +102,12 @@ def study(
         f"{convergence[-1]['iteration']} steps {100 * convergence[-1]['gap']:.2g} % of the way to "
         "the optimum is left on average; Newton's method goes all of it.",
     )
+    report.table(convergence_table(convergence))
     report.figure(
         lines_figure(regulariser, "l2", MEASURES, label="λ", ylabel="on validation", log="x"),
         "adaQAC-Batch (TimeSense-S) against the weight of the penalty (as Figure 2.4, right).",
     )
+    report.table(regulariser_table(regulariser))
     report.section("Re-ranking more candidates")
     report.table(
         candidates_table(

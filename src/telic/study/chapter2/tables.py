@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from telic.completion.evaluation.report import PERCENT, POINTS, Rows
+from telic.completion.evaluation.report import LISTS, PERCENT, POINTS, Rows
 from telic.completion.fit.models import MODELS
+from telic.completion.learning.filtering_qac import DWELL_THRESHOLDS
 from telic.report import Table
 from telic.simulate.dwell_controls import over_seeds
 from telic.study.chapter2.published import PUBLISHED
@@ -33,6 +34,62 @@ def published_table(rows: Rows) -> Table:
             **{f"published, {model}": PERCENT for model in MODELS},
         },
         [[*key, *mrr, *(v / 100 for v in PUBLISHED[key[0]])] for key, mrr in found.items()],
+    )
+
+
+def users_table(users: Sequence[Mapping[str, Any]]) -> Table:
+    """Return the medians of Figure 2.5."""
+    models = list(users[0]["mrr"])
+    return Table(
+        "Median over users of MRR at the last keystroke in percent (as Figure 2.5)",
+        {"relevance": "", "protocol": "", "list": "", **dict.fromkeys(models, PERCENT)},
+        [
+            [
+                one["relevance"],
+                one["protocol"],
+                LISTS[one["lists"]],
+                *(float(np.median(one["mrr"][model])) for model in models),
+            ]
+            for one in users
+        ],
+    )
+
+
+def not_submitted_table(shares: Sequence[Sequence[float]]) -> Table:
+    """Return some thresholds of Figure 2.2c; `shares` are by dwell time and position."""
+    rows = []
+    for dwell in (0.1, 0.5, 0.9, 2.0, 3.0):
+        own = shares[int(np.argmin(np.abs(np.asarray(DWELL_THRESHOLDS) - dwell)))]
+        rows.append(
+            [dwell, *(own[at - 1] if np.isfinite(own[at - 1]) else None for at in (1, 3, 10))]
+        )
+    columns = {f"position ≤ {at}": PERCENT for at in (1, 3, 10)}
+    return Table(
+        "Suggestions that are not submitted in the end, in percent (as Figure 2.2c)",
+        {"seconds shown, at least": "g", **columns},
+        rows,
+    )
+
+
+def convergence_table(rows: Sequence[Mapping[str, float]]) -> Table:
+    """Return some steps of Figure 2.4, left."""
+    return Table(
+        "adaQAC-Batch (TimeSense-S) after some gradient steps (as Figure 2.4, left)",
+        {"gradient steps": "", "left of the way to the optimum": ".1%", "MRR, %": PERCENT},
+        [
+            [row["iteration"], row["gap"], row["mrr"]]
+            for row in rows
+            if row["iteration"] in (0, 5, 10, 20, 40)
+        ],
+    )
+
+
+def regulariser_table(rows: Sequence[Mapping[str, float]]) -> Table:
+    """Return Figure 2.4, right."""
+    return Table(
+        "adaQAC-Batch (TimeSense-S) by the weight of the penalty (as Figure 2.4, right)",
+        {"λ": "g", "MRR, %": PERCENT},
+        [[row["l2"], row["mrr"]] for row in rows],
     )
 
 

@@ -1,6 +1,7 @@
 """Chapter 5: stochastic ADMM on graph-guided fused logistic regression (Figure 5.1)."""
 
 from pathlib import Path
+from typing import Any
 
 from telic.data.data_sets import labelled_set
 from telic.report import Report
@@ -16,7 +17,7 @@ from telic.study.chapter5.experiments import (
     problem_and_optimum,
 )
 from telic.study.chapter5.figures import convergence_figure
-from telic.study.chapter5.tables import bias_table, order, reach_table
+from telic.study.chapter5.tables import bias_table, order, reach_table, sizes_table
 from telic.study.steps import Steps
 
 
@@ -65,8 +66,9 @@ def study(
         "gradients. ρ = L/(3‖AᵀA‖). The dissertation chose by five-fold cross-validation, prints "
         "the values of ijcnn1 alone, and does not give its batches."
     )
-    for name in SETS:
-        _set(page, steps, name, None if data is None else str(data), replications, seconds, seed)
+    given = None if data is None else str(data)
+    facts = {name: _set(page, steps, name, given, replications, seconds, seed) for name in SETS}
+    page.table(sizes_table(facts))
     page.section("Against the dissertation")
     page.text(
         "The dissertation has SVR-ADMM-D fastest throughout, and SDCA-ADMM ahead of SA-ADMM by "
@@ -89,8 +91,8 @@ def _set(
     replications: int,
     seconds: float,
     seed: int,
-) -> None:
-    facts = steps(f"{name}: optimum", problem_and_optimum, case=name, data=data)
+) -> dict[str, Any]:
+    facts: dict[str, Any] = steps(f"{name}: optimum", problem_and_optimum, case=name, data=data)
     runs = {"case": name, "data": data, "seconds": seconds, "seed": seed}
     found = {
         method.name: steps(
@@ -109,3 +111,4 @@ def _set(
     page.figure(convergence_figure(found), f"{name}: median over the replications (Figure 5.1).")
     page.text(order(found))
     page.table(bias_table(name, steps(f"{name}: SDCA's bias", bias, multiple=step, **runs)))
+    return facts

@@ -42,6 +42,15 @@ def _reached(runs: list[np.ndarray], level: float) -> list[float] | None:
     return [seconds, passes] if np.isfinite(seconds) else None
 
 
+def sizes_table(found: dict[str, dict[str, Any]]) -> Table:
+    """Return Table 5.1, with the edges of our graphs."""
+    return Table(
+        "Table 5.1: the sets",
+        {"set": "", "rows": ",", "features": ",", "edges": ","},
+        [[name, *(facts[key] for key in ("n", "d", "edges"))] for name, facts in found.items()],
+    )
+
+
 def bias_table(name: str, rows: list[list[float]]) -> Table:
     """Return what SDCA-ADMM's perturbation costs."""
     return Table(

@@ -105,7 +105,8 @@ def _simulated(page: Report, steps: Steps, world: dict[str, Any]) -> None:
         "Figure 7.8: mean precision by number of link types (simulated)",
     )
     by_links = {names: each["scores"] for names, each in found.items()}
-    page.table(reduction_table("link types", by_links, PUBLISHED_ATTACK_REDUCTION), folded=True)
+    reduction = reduction_table("Table 7.3", "link types", by_links, PUBLISHED_ATTACK_REDUCTION)
+    page.table(reduction, folded=True)
     _releases(page, do("Tables 7.2 and 7.4", run, experiment="attack_by_density"), samples)
     page.section("Figure 7.9's argument: one link type is defended, several are not")
     argument = do("Figure 7.9 by link types", run, experiment="complete_by_links", density=DENSEST)
@@ -145,8 +146,8 @@ def _releases(page: Report, found: dict[str, Any], samples: int) -> None:
     densest = str(DENSEST)
     page.section("Table 7.2: DeHIN on the plain release (KDDA)")
     what = "Precision in percent (simulated)"
-    page.table(by_density_table(what, found["KDDA"], PUBLISHED_PLAIN))
-    _reductions(page, found["KDDA"], PUBLISHED_PLAIN_REDUCTION)
+    page.table(by_density_table(f"{what}, Table 7.2", found["KDDA"], PUBLISHED_PLAIN))
+    _reductions(page, "Table 7.2", found["KDDA"], PUBLISHED_PLAIN_REDUCTION)
     page.text(
         "At n = 0 the dissertation finds 5.4 % at density 0.01; here it is "
         f"{means(found['KDDA'][densest])[0]:.1%} with {samples * len(DENSITIES)} groups in one "
@@ -154,8 +155,9 @@ def _releases(page: Report, found: dict[str, Any], samples: int) -> None:
         "people, and more groups hide one another."
     )
     page.section("Table 7.4: DeHIN, re-configured, on complete graphs (CGA)")
-    page.table(by_density_table(what, found["CGA, re-configured"], PUBLISHED_COMPLETE))
-    _reductions(page, found["CGA, re-configured"], PUBLISHED_COMPLETE_REDUCTION)
+    complete = found["CGA, re-configured"]
+    page.table(by_density_table(f"{what}, Table 7.4", complete, PUBLISHED_COMPLETE))
+    _reductions(page, "Table 7.4", complete, PUBLISHED_COMPLETE_REDUCTION)
     page.text(
         "Removing the majority strength removes all follow links, since follow has no strength. "
         "The plain release under the same attack (“security by obscurity”, 7.6.4) gives "
@@ -170,10 +172,10 @@ def _releases(page: Report, found: dict[str, Any], samples: int) -> None:
 
 
 def _reductions(
-    page: Report, found: dict[str, Any], published: Mapping[float, tuple[float, ...]]
+    page: Report, name: str, found: dict[str, Any], published: Mapping[float, tuple[float, ...]]
 ) -> None:
     by_text = {str(density): values for density, values in published.items()}
-    page.table(reduction_table("density", found, by_text), folded=True)
+    page.table(reduction_table(name, "density", found, by_text), folded=True)
 
 
 def _ceiling(page: Report, found: list[dict[str, Any]], few: list[dict[str, Any]]) -> None:

@@ -75,12 +75,12 @@ def by_density_table(
 
 
 def reduction_table(
-    first: str, found: Mapping[str, Samples], published: Mapping[str, tuple[float, ...]]
+    name: str, first: str, found: Mapping[str, Samples], published: Mapping[str, tuple[float, ...]]
 ) -> Table:
     """Return the reduction rate by distance beside the published one; the rows are of `first`."""
     shown = BY_DISTANCE[len(BY_DISTANCE) - len(next(iter(published.values()))) :]
     return Table(
-        "Reduction rate, percent (simulated)",
+        f"Reduction rate, percent (simulated), {name}",
         {
             first: "",
             **dict.fromkeys(BY_DISTANCE, REDUCTION),
