@@ -44,9 +44,11 @@ bench: setup .venv-bench/.ready  ## a page of measurements beside rivals: make b
 	$(BIN)/uv pip install --quiet --python .venv-bench/bin/python --no-deps --no-build-isolation --offline -e .
 	touch $@
 
-page: setup  ## write a study's page anew, docs/results-$(ARGS).md: make page ARGS=chapter-4
-	rm -rf docs/results-$(firstword $(ARGS)) docs/results-$(firstword $(ARGS)).md
-	$(BIN)/telic study $(ARGS) --out docs/results-$(firstword $(ARGS)).md
+PAGE = docs/$(if $(filter all,$(firstword $(ARGS))),reproduced,results-$(firstword $(ARGS)))
+
+page: setup  ## write a study's page anew, docs/results-$(ARGS).md, or docs/reproduced.md of all: make page ARGS=chapter-4
+	rm -rf $(PAGE) $(PAGE).md
+	$(BIN)/telic study $(ARGS) --out $(PAGE).md
 
 docs: setup  ## the documentation site, in docs/_build/html
 	$(BIN)/sphinx-build -W -q -b html docs docs/_build/html

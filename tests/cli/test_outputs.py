@@ -54,6 +54,7 @@ COMMANDS = {
     "study saturation": ["--out", "OUT"],
     "study amazonqac": ["--out", "OUT", "--data", "IN"],
     **{f"study chapter-{n}": ["--out", "OUT"] for n in (4, 5, 6, 7)},
+    "study all": ["--out", "OUT"],
     "study paper-001": ["--out", "OUT", "--results", "IN"],
     "study paper-002": ["--out", "OUT"],
 }

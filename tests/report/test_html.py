@@ -154,3 +154,24 @@ def test_contents_link_to_every_section_before_the_first_one():
     assert '<li><a href="#s1">One &amp; two</a></li>' in page
     assert '<h2 id="s2" class="page">Three</h2>' in page
     assert "<nav" not in Report("t").html()
+
+
+def test_the_figures_of_another_report_are_taken_over(tmp_path):
+    other = Report("Other")
+    other.figure(figure(), "The first.")
+    other.text("Left out.")
+    other.figure(figure(), "The second.")
+    report = Report("Own")
+    report.figure(figure(), "Its own.")
+    report.figures_of(other)
+    report.write(tmp_path / "page.md")
+    page = (tmp_path / "page.md").read_text()
+    assert re.findall(r"!\[(.*?)\]\(page/(\d)\.svg\)", page) == [
+        ("Its own.", "1"),
+        ("The first.", "2"),
+        ("The second.", "3"),
+    ]
+    assert "Left out." not in page
+    assert len(list((tmp_path / "page").iterdir())) == 3
+    ids = re.findall(r' id="(.*?)"', report.html())
+    assert len(set(ids)) == len(ids)

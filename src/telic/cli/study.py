@@ -98,6 +98,7 @@ def chapter_3(
     seeds: Annotated[int, typer.Option(help="Simulated logs per control.", min=2)] = 4,
     users: Annotated[int, typer.Option(min=4)] = 150,
     compositions: Annotated[int, typer.Option(help="Compositions of each user.", min=8)] = 120,
+    real_pairs: Annotated[bool, typer.Option(help="Also the pairs, which take minutes.")] = True,
     work: Work = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -113,6 +114,7 @@ def chapter_3(
         seeds=seeds,
         users=users,
         compositions=compositions,
+        real_pairs=real_pairs,
     )
 
 
@@ -305,6 +307,44 @@ def paper_002(
     _paper("auc_papers.paper002", (out, None, overwrite, as_json), runs, sets, data, results)
 
 
+@app.command("all")
+def all_studies(
+    out: Annotated[
+        Path, typer.Option(help="Page to write; .md writes Markdown, figures beside it.")
+    ] = Path("telic-study-all.html"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small sizes: minutes instead of many hours.")
+    ] = False,
+    work: Work = None,
+    seed: Seed = 0,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Every claim of the documents beside what is found here; with --work it goes on.
+
+    A study whose data are not there is left out; one that fails is named, and the exit code is 1.
+    """
+    from telic.study.book import run_all
+
+    _check_page(out, [], overwrite)
+    with steps("study all") as progress:
+        book = run_all(work, quick=quick, seed=seed, progress=progress)
+    # A Markdown page is the site's, where the figures of a quick run have no place.
+    report = book.report(figures=not (quick and out.suffix == ".md"))
+    given = ["--quick"] * quick + [f"--seed {seed}"] * (seed != 0)
+    report.written_by(f'make page ARGS="{" ".join(["all", *given])}"')
+    report.write(out)
+    console.print(f"report: {out}")
+    if as_json:
+        print_json(book.as_json())
+    else:
+        show(report.tables[0])
+    for failure in book.failures():
+        console.print(f"telic: failed: {failure}")
+    if book.failures():
+        raise typer.Exit(1)
+
+
 def _paper(
     name: str, page: Page, runs: int, sets: list[str] | None, data: Path | None, results: Path
 ) -> None:
@@ -317,15 +357,12 @@ def _paper(
 
 def _study(name: str, page: Page, *, reads: Sequence[Path | None] = (), **settings: Any) -> None:
     """Run a study, write its report, and print its first table, or all tables as JSON."""
-    from telic.data import check_output
     from telic.study.steps import Steps
 
     out, work, overwrite, as_json = page
     words = re.sub(r"(?<=[a-z])(?=[0-9])", "-", name.rpartition(".")[2]).replace("_", "-")
     out = out or Path(f"telic-{words}.html")
-    check_output(out, reads=reads, overwrite=overwrite)
-    if out.suffix == ".md":
-        check_output(out.with_suffix(""), reads=reads, overwrite=overwrite)  # for figures
+    _check_page(out, reads, overwrite)
     module = import_module(f"telic.study.{name}")
     with steps(name) as progress:
         report = module.study(Steps(work, progress), **settings)
@@ -336,6 +373,15 @@ def _study(name: str, page: Page, *, reads: Sequence[Path | None] = (), **settin
         print_json(report.as_json())
     else:
         show(report.tables[0])
+
+
+def _check_page(out: Path, reads: Sequence[Path | None], overwrite: bool) -> None:
+    """Refuse, before the work, a page that cannot be written."""
+    from telic.data import check_output
+
+    check_output(out, reads=reads, overwrite=overwrite)
+    if out.suffix == ".md":
+        check_output(out.with_suffix(""), reads=reads, overwrite=overwrite)  # for figures
 
 
 def _page_command(words: str, settings: dict[str, Any], study: Callable[..., Any]) -> str:

@@ -83,7 +83,7 @@ class Report:
         self._first_section = 0
         self._parts: list[str] = []
         self._markdown = [f"# {title}"]
-        self._figures: list[str] = []
+        self._figures: list[tuple[str, str]] = []
         if lead:
             self.text(lead)
 
@@ -133,8 +133,15 @@ class Report:
             figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
         pyplot.close(figure)
         svg = buffer.getvalue()[buffer.getvalue().index("<svg") :]
-        svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
-        self._figures.append(svg)
+        self._add_figure(re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S), caption)
+
+    def figures_of(self, other: "Report") -> None:
+        """Add the figures of another report."""
+        for svg, caption in other._figures:
+            self._add_figure(svg, caption)
+
+    def _add_figure(self, svg: str, caption: str) -> None:
+        self._figures.append((svg, caption))
         self._markdown.append(f"![{caption}]({FIGURES}/{len(self._figures)}.svg)\n\n*{caption}*")
         # Several SVGs on one page share one namespace of ids.
         number = len(self._parts)
@@ -185,7 +192,7 @@ class Report:
         if self._figures:
             with atomic_path(path.with_suffix("")) as temporary:
                 temporary.mkdir()
-                for number, svg in enumerate(self._figures, start=1):
+                for number, (svg, _) in enumerate(self._figures, start=1):
                     (temporary / f"{number}.svg").write_text(svg, encoding="utf-8")
         with atomic_path(path) as temporary:
             temporary.write_text(self.markdown(path.stem), encoding="utf-8")

@@ -32,6 +32,11 @@ class Steps:
     progress : callable, optional
         Called with the name of each step when it begins.
 
+    Attributes
+    ----------
+    made, taken : int
+        Steps that were made, and those that were taken from the folder.
+
     Examples
     --------
     >>> Steps()("nothing but its settings", dict, seed=0)
@@ -43,6 +48,7 @@ class Steps:
     ) -> None:
         self.folder = None if folder is None else Path(folder)
         self.progress = progress
+        self.made = self.taken = 0
         if self.folder is not None:
             if self.folder.exists() and not self.folder.is_dir():
                 raise InputError(f"{self.folder}: is a file, expected a folder. Choose another.")
@@ -64,6 +70,7 @@ class Steps:
         """
         self.progress(name)
         if self.folder is None:
+            self.made += 1
             return _read(_written(make(**settings)))
         module = inspect.getmodule(make.func if isinstance(make, partial) else make)
         files = {
@@ -74,7 +81,10 @@ class Steps:
         made_by = fingerprint(module, settings=[settings, files], package="telic")
         words = "".join(c if c.isalnum() else " " for c in name.lower()).split()
         file = self.folder / f"{'-'.join(words)}-{made_by}.json"
-        if not file.exists():
+        if file.exists():
+            self.taken += 1
+        else:
+            self.made += 1
             content = _written(make(**settings))
             with atomic_path(file) as temporary:
                 temporary.write_text(content, encoding="utf-8")
