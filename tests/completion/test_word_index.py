@@ -19,6 +19,7 @@ from telic.completion.engine.word_index import (
     indexed_words,
     words_of,
 )
+from telic.errors import ModelError
 
 
 def edits_between(a, b):
@@ -103,21 +104,20 @@ def test_the_word_index_equals_brute_force(entries, typed, cut, k, unit, typos, 
 @settings(max_examples=300)
 @given(
     words=st.sets(st.text("abcé字", min_size=1, max_size=9), min_size=1, max_size=40),
+    under=st.sampled_from(["", "a", "c字", "b" * 200]),
     token=st.text("abcé字", min_size=1, max_size=9),
     edits=st.integers(0, 3),
     whole=st.booleans(),
 )
-def test_words_near_a_token_are_all_found_with_their_least_cost(words, token, edits, whole):
-    ordered = sorted(words, key=str.encode)
+def test_words_near_a_token_are_all_found_with_their_least_cost(words, under, token, edits, whole):
+    more = {under + a + b for a in "abcdefé" for b in "abcdef"}  # more than an entry may have
+    ordered = sorted(words | more, key=str.encode)
     encoded = [word.encode() for word in ordered]
     text, offsets = np.frombuffer(b"".join(encoded), np.uint8), np.cumsum([0, *map(len, encoded)])
-    pairs = np.empty(256 * 256 + 1, np.int32)
-    near_words.fill_pairs(text, offsets, pairs)
     ranges = near_words.near(
-        (text, *near_words.placed(offsets), pairs),
+        near_words.make_trie(text, offsets),
         len(ordered),
-        np.frombuffer(token.encode(), np.uint8),
-        np.cumsum([len(c.encode()) for c in token]),
+        np.array([ord(c) for c in token], np.int32),
         edits,
         whole,
     )
@@ -125,13 +125,6 @@ def test_words_near_a_token_are_all_found_with_their_least_cost(words, token, ed
     assert sum(hi - lo for lo, hi, _ in ranges.tolist()) == len(found)  # disjoint
     costs = {word: cost_between(token, word, edits, whole) for word in ordered}
     assert found == {word: cost for word, cost in costs.items() if cost is not None}
-
-
-@pytest.mark.parametrize("longest", [9, 20_000])
-def test_every_word_has_its_place(longest):
-    offsets = np.cumsum([0, *np.random.default_rng(0).integers(1, longest, 100)])
-    words = (np.empty(0, np.uint8), *near_words.placed(offsets), np.empty(0, np.int32))
-    assert [near_words.start(words, i) for i in range(101)] == offsets.tolist()
 
 
 @pytest.fixture(scope="module")
@@ -202,6 +195,13 @@ def test_what_people_type_finds_what_they_mean(typed, wanted):
     index = PrefixIndex.build(phrases, np.ones(len(phrases)))
     found = index.phrases(WordIndex.build(index).top(index, typed, typos=2)[0])
     assert found == [wanted]
+
+
+def test_an_older_versions_words_are_refused(many_words):
+    arrays = many_words.arrays()
+    del arrays["words.ends"]
+    with pytest.raises(ModelError, match="older version"):
+        WordIndex.stored(arrays)
 
 
 def test_words_are_letters_marks_and_digits():

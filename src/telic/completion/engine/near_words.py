@@ -1,118 +1,59 @@
-"""Words near a typed one: compiled.
+"""Words near a typed one: a trie of words, and the search in it, compiled.
 
-`words` are ``(text, blocks, places, pairs)``. Word i is in UTF-8
-``text[start(words, i):start(words, i + 1)]``; words are sorted, and ``pairs[256 * x + y]`` is the
-first that does not precede the bytes x, y. Every range is half-open. Costs are counted in half
-edits.
+A trie is ``(letters, firsts, downs, ends)``. A node with many words has a header and an entry for
+each letter by which they go on, ascending: of the header at h, ``letters[h]`` entries, the first at
+``h + 1``; the root's header is at 0. Entry i's words begin at ``firsts[i]`` and end where those of
+the next entry, or of the node, do. Where these are many, ``downs[i]`` is the place of their header.
+Else it is below 0, and what follows the letter in each word stands in ``ends[~downs[i]:]``: how
+many characters are as in the word before, how many bytes follow, both seven bits to a byte, the
+lowest first, and these bytes, in UTF-8.
+
+Every range is half-open. Costs are counted in half edits.
 """
 
 import numpy as np
 
-from telic.completion.engine.front_coding import compact
 from telic.kernels import kernel
 
 EDIT, UNFINISHED = 2, 1
 """Costs of one edit, and of an earlier word that is only begun."""
-
-
-SHIFT = 4
-"""``1 << SHIFT`` words make a block: it is kept where each block begins, and where in it a word."""
-
-
-def placed(offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return `blocks` and `places` of words by their offsets in the text."""
-    blocks = offsets[:: 1 << SHIFT]
-    places = offsets - blocks[np.arange(len(offsets)) >> SHIFT]
-    return compact(blocks), places.astype(np.uint16 if places.max() < 2**16 else np.uint32)
+MANY = 32
+"""Words of an entry that have a header of their own."""
 
 
 @kernel
-def start(words, i):
-    """Where word i begins in the text."""
-    return np.int64(words[1][i >> SHIFT]) + words[2][i]
-
-
-@kernel
-def _against(words, i, depth, other, a, b):
-    """Order of word i from `depth` on, cut to the length of other[a:b], against it: -1, 0 or 1."""
-    text, begin = words[0], start(words, i) + depth
-    length = min(start(words, i + 1) - begin, b - a)
-    for p in range(length):
-        if text[begin + p] != other[a + p]:
-            return -1 if text[begin + p] < other[a + p] else 1
-    return 0 if length == b - a else -1
-
-
-@kernel
-def _narrow(words, lo, hi, depth, other, a, b):
-    """Words of a range, all that begin with the same `depth` bytes, that go on with other[a:b]."""
-    while depth < 2 and a < b and lo < hi:
-        lo, hi = _of_byte(words, lo, depth, other[a])
-        depth, a = depth + 1, a + 1
-    if a == b:
-        return lo, hi
-    end = hi
-    while lo < end:
-        middle = (lo + end) // 2
-        if _against(words, middle, depth, other, a, b) < 0:
-            lo = middle + 1
-        else:
-            end = middle
-    if lo == hi or _against(words, lo, depth, other, a, b) != 0:
-        return lo, lo
-    return lo, _last(words, lo, hi, depth, other, a, b)
-
-
-@kernel
-def _of_byte(words, word, depth, byte):
-    """Words that share the first byte of a word (`depth` 1), or none, and go on with a byte."""
-    text, _, _, pairs = words
-    if depth == 0:
-        return np.int64(pairs[256 * byte]), np.int64(pairs[256 * byte + 256])
-    pair = 256 * text[start(words, word)] + byte
-    return np.int64(pairs[pair]), np.int64(pairs[pair + 1])
-
-
-@kernel
-def _last(words, lo, hi, depth, other, a, b):
-    """End of the words from lo on that go on with other[a:b], as the word lo does."""
-    if depth < 2 and b - a == 1:
-        return _of_byte(words, lo, depth, other[a])[1]
-    step = 1  # mostly few do: look near the beginning first
-    while lo + step < hi and _against(words, lo + step, depth, other, a, b) == 0:
-        step *= 2
-    left, right = lo + step // 2 + 1, min(lo + step, hi)
-    while left < right:
-        middle = (left + right) // 2
-        if _against(words, middle, depth, other, a, b) == 0:
-            left = middle + 1
-        else:
-            right = middle
-    return left
-
-
-@kernel
-def fill_pairs(text, offsets, pairs):
-    """Fill pairs[256 * x + y] with the first word that does not precede the bytes x, y."""
-    word, n = 0, len(offsets) - 1
-    for pair in range(len(pairs)):
-        while word < n:
-            start = offsets[word]
-            second = text[start + 1] if offsets[word + 1] - start > 1 else 0
-            if 256 * text[start] + second >= pair:
-                break
-            word += 1
-        pairs[pair] = word
-
-
-@kernel
-def _width(byte):
-    """Bytes of the UTF-8 character that begins with this one."""
+def _character(text, at):
+    """Code of the UTF-8 character at a place, and the place after it."""
+    byte = np.int64(text[at])
     if byte < 0x80:
-        return 1
-    if byte < 0xE0:
-        return 2
-    return 3 if byte < 0xF0 else 4
+        return byte, at + 1
+    more = 1 if byte < 0xE0 else (2 if byte < 0xF0 else 3)
+    code = byte & (0x3F >> more)
+    for p in range(at + 1, at + 1 + more):
+        code = code << 6 | (text[p] & 0x3F)
+    return code, at + 1 + more
+
+
+@kernel
+def _put(out, at, number):
+    """Write a number, seven bits to a byte; return the place after it."""
+    while number > 127:
+        out[at] = number & 127 | 128
+        number >>= 7
+        at += 1
+    out[at] = number
+    return at + 1
+
+
+@kernel
+def _get(text, at):
+    """Read what `_put` wrote, and the place after it."""
+    number, shift = np.int64(text[at] & 127), 7
+    while text[at] > 127:
+        at += 1
+        number |= np.int64(text[at] & 127) << shift
+        shift += 7
+    return number, at + 1
 
 
 @kernel
@@ -123,107 +64,242 @@ def _grown(table, used):
 
 
 @kernel
-def _length(words, i):
-    """Bytes of word i."""
-    return start(words, i + 1) - start(words, i)
+def _put_ends(text, offsets, lo, hi, depth, out, at):
+    """Write words from a depth on, in bytes, each by what differs from the one before."""
+    for word in range(lo, hi):
+        begin, end, common = offsets[word] + depth, offsets[word + 1], 0
+        if word > lo:
+            before, last = offsets[word - 1] + depth, offsets[word]
+            while begin < end and before < last:
+                code, after = _character(text, begin)
+                other, before = _character(text, before)
+                if code != other:
+                    break
+                begin, common = after, common + 1
+        at = _put(out, _put(out, at, common), end - begin)
+        out[at : at + end - begin] = text[begin:end]
+        at += end - begin
+    return at
 
 
 @kernel
-def near(words, size, token, ends, edits, whole):
+def make_trie(text, offsets):
+    """Make a trie of sorted, distinct words: word i is ``text[offsets[i]:offsets[i + 1]]``."""
+    entries, used = np.zeros((256, 3), np.int32), 0
+    ends, at = np.empty(len(text) + 10 * len(offsets), np.uint8), 0
+    nodes, last = np.zeros((256, 4), np.int64), 1  # first word, end, depth in bytes, entry
+    nodes[0] = 0, len(offsets) - 1, 0, -1
+    node = 0
+    while node < last:
+        lo, hi, depth, entry = nodes[node]
+        node += 1
+        header = used
+        if entry >= 0:
+            entries[entry, 2] = header
+        used += 1
+        while lo < hi and offsets[lo + 1] - offsets[lo] == depth:
+            lo += 1
+        while lo < hi:
+            if used + 2 > len(entries):
+                entries = _grown(entries, used)
+            code, after = _character(text, offsets[lo] + depth)
+            below = after - offsets[lo]
+            end = lo + 1
+            while end < hi and _character(text, offsets[end] + depth)[0] == code:
+                end += 1
+            entries[used] = code, lo, ~at
+            if end - lo < MANY:
+                at = _put_ends(text, offsets, lo, end, below, ends, at)
+            else:
+                if last == len(nodes):
+                    nodes = _grown(nodes, last)
+                nodes[last] = lo, end, below, used
+                last += 1
+            used += 1
+            lo = end
+        entries[header] = used - header - 1, 0, 0
+    letters, firsts, downs = entries[:used, 0], entries[:used, 1], entries[:used, 2]
+    return letters.copy(), firsts.copy(), downs.copy(), ends[:at].copy()
+
+
+@kernel
+def _step(rows, path, i, token, edits):
+    """Fill row i from those before it, when ``path[i - 1]`` is a word's character i; its least.
+
+    ``rows[i, j - i + edits]`` is the fewest edits between the word's first i characters and the
+    token's first j, or more than `edits`.
+    """
+    m, code, least = len(token), path[i - 1], edits + 1
+    before, row = rows[i - 1], rows[i]
+    for t in range(2 * edits + 1):
+        j = i + t - edits
+        fewest = edits + 1
+        if 0 <= j <= m:
+            if t < 2 * edits:
+                fewest = min(fewest, before[t + 1] + 1)
+            if j > 0:
+                if t > 0:
+                    fewest = min(fewest, row[t - 1] + 1)
+                fewest = min(fewest, before[t] + (token[j - 1] != code))
+                if i > 1 and j > 1 and token[j - 1] == path[i - 2] and token[j - 2] == code:
+                    fewest = min(fewest, rows[i - 2, t] + 1)
+        row[t] = fewest
+        least = min(least, fewest)
+    return least
+
+
+@kernel
+def _of_prefix(rows, i, m, edits, whole, best):
+    """Cost of a word that begins with the i characters of a path, if it is less than `best`."""
+    t = m - i + edits
+    if 0 <= t <= 2 * edits:
+        if not whole:
+            return min(best, EDIT * rows[i, t])
+        if i == m and rows[i, t] == 0:
+            return min(best, UNFINISHED)
+    return best
+
+
+@kernel
+def _of_word(rows, i, m, edits, whole, best):
+    """Cost of the word that ends with a path, if it is less than `best`."""
+    t = m - i + edits
+    return min(best, EDIT * rows[i, t]) if whole and 0 <= t <= 2 * edits else best
+
+
+@kernel
+def _next_letter(token, i, edits, last):
+    """Least of the token's letters that character i + 1 may stand for, above `last`; or none."""
+    least = np.int64(1 << 30)
+    for j in range(max(i - edits - 1, 0), min(i + edits + 1, len(token))):
+        if last < token[j] < least:
+            least = np.int64(token[j])
+    return least
+
+
+@kernel
+def _entry_of(letters, first, end, letter):
+    """First of the entries from first to end whose letter is at least this."""
+    while first < end:
+        middle = (first + end) // 2
+        if letters[middle] < letter:
+            first = middle + 1
+        else:
+            end = middle
+    return first
+
+
+@kernel
+def near(trie, size, token, edits, whole):
     """Disjoint ranges of the words, of `size`, that a typed token may mean, with their costs.
 
-    ``token[ends[j - 1]:ends[j]]`` is its character j. A word costs `EDIT` for each of the fewest
-    insertions, deletions, substitutions and transpositions of neighbours, at most `edits`, that
-    make the token of it (`whole`) or of a beginning of it. Where the token is ASCII, so are the
-    letters of the word that no letter of the token stands for. A whole token that begins a word
-    without an edit costs `UNFINISHED`.
+    `token` are codes of characters. A word costs `EDIT` for each of the fewest insertions,
+    deletions, substitutions and transpositions of neighbours, at most `edits`, that make the token
+    of it (`whole`) or of a beginning of it. Where the token is ASCII, so are the letters of the
+    word that no letter of the token stands for. A whole token that begins a word without an edit
+    costs `UNFINISHED`.
     """
-    text = words[0]
-    m = len(ends)
-    plain = ends[m - 1] == m and token.max() < 0x80
+    letters, firsts, downs, ends = trie
+    m, dear = len(token), EDIT * (edits + 1)
+    plain = token.max() < 0x80
     found, used = np.empty((64, 3), np.int64), 0
-    stack, top = np.empty((256, 5), np.int64), 1
-    stack[0] = 0, size, 0, 0, edits
-    if whole:
-        lo, hi = _narrow(words, 0, size, 0, token, 0, len(token))
-        if lo < hi:
-            found[0] = lo, hi, UNFINISHED
-            used = 1
-    while top:
-        top -= 1
-        lo, hi, depth, j, left = stack[top]
-        begin = ends[j - 1] if j else 0
-        if left == 0 and j < m:  # the rest must be as typed
-            lo, hi = _narrow(words, lo, hi, depth, token, begin, len(token))
-            depth, j = depth + len(token) - begin, m
-        while lo < hi:
-            if used + 1 >= len(found):
-                found = _grown(found, used)
-            if j == m and not whole:
-                found[used] = lo, hi, EDIT * (edits - left)
+    deepest = m + edits + 2
+    rows = np.empty((deepest, 2 * edits + 1), np.int64)
+    path, best = np.empty(deepest, np.int64), np.empty(deepest, np.int64)
+    # Of the node at each depth: its next entry, the end of its entries, the end of its words, and
+    # whether only letters of the token lead on.
+    at, stop, end = np.empty(deepest, np.int64), np.empty(deepest, np.int64), np.empty_like(best)
+    strict, last_letter = np.empty(deepest, np.bool_), np.empty(deepest, np.int64)
+    for t in range(2 * edits + 1):
+        rows[0, t] = t - edits if t >= edits else edits + 1
+    best[0] = _of_prefix(rows, 0, m, edits, whole, dear)
+    if best[0] < dear:
+        found[0] = 0, size, best[0]
+        used = 1
+    i = 0
+    at[0], stop[0], end[0], last_letter[0] = 1, 1 + letters[0], size, -1
+    strict[0] = best[0] <= EDIT
+    while i >= 0:
+        if strict[i]:
+            letter = _next_letter(token, i, edits, last_letter[i])
+            last_letter[i] = letter
+            at[i] = _entry_of(letters, at[i], stop[i], letter)
+            if at[i] < stop[i] and letters[at[i]] != letter:
+                continue
+        entry = at[i]
+        if entry == stop[i] or (plain and letters[entry] >= 0x80):
+            i -= 1
+            continue
+        at[i] += 1
+        lo, hi = np.int64(firsts[entry]), end[i]
+        if at[i] < stop[i]:
+            hi = np.int64(firsts[at[i]])
+        path[i] = letters[entry]
+        below = i + 1
+        least = _step(rows, path, below, token, edits)
+        if EDIT * least >= best[i]:
+            continue
+        best[below] = _of_prefix(rows, below, m, edits, whole, best[i])
+        if used + MANY + 2 > len(found):
+            found = _grown(found, used)
+        if best[below] < best[i]:
+            found[used] = lo, hi, best[below]
+            used += 1
+        if EDIT * least >= best[below]:
+            continue
+        down = np.int64(downs[entry])
+        if down >= 0:
+            cost = _of_word(rows, below, m, edits, whole, best[below])
+            if firsts[down + 1] > lo and cost < best[below]:
+                found[used] = lo, lo + 1, cost
                 used += 1
-                break
-            if j == m and _length(words, lo) == depth:
-                found[used] = lo, lo + 1, EDIT * (edits - left)
+            i = below
+            at[i], stop[i], end[i], last_letter[i] = down + 1, down + 1 + letters[down], hi, -1
+            strict[i] = EDIT * (least + 1) >= best[i]
+            continue
+        place, alive = ~down, below  # rows up to `alive` are of the word before, and of use
+        for word in range(lo, hi):
+            common, place = _get(ends, place)
+            length, place = _get(ends, place)
+            after, ended = place + length, below + common <= alive
+            if ended:
+                alive = below + common
+            while ended and place < after:
+                path[alive], place = _character(ends, place)
+                least = _step(rows, path, alive + 1, token, edits)
+                ended = EDIT * least < best[alive] and not (plain and path[alive] >= 0x80)
+                if ended:
+                    best[alive + 1] = _of_prefix(rows, alive + 1, m, edits, whole, best[alive])
+                    alive += 1
+            cost = best[alive]
+            if ended:
+                cost = _of_word(rows, alive, m, edits, whole, cost)
+            if cost < best[below]:
+                found[used] = word, word + 1, cost
                 used += 1
-            begin = ends[j - 1] if j else 0
-            if left:
-                if top + 2 > len(stack):
-                    stack = _grown(stack, top)
-                if j < m:  # a character too many was typed
-                    stack[top] = lo, hi, depth, j + 1, left - 1
-                    top += 1
-                if j + 1 < m:  # two changed places
-                    a, b = _narrow(words, lo, hi, depth, token, ends[j], ends[j + 1])
-                    after = depth + ends[j + 1] - ends[j]
-                    a, b = _narrow(words, a, b, after, token, begin, ends[j])
-                    if a < b:
-                        stack[top] = a, b, after + ends[j] - begin, j + 2, left - 1
-                        top += 1
-                child = lo
-                while child < hi and _length(words, child) == depth:
-                    child += 1
-                while child < hi:
-                    at = start(words, child) + depth
-                    if plain and text[at] >= 0x80:
-                        break  # and all that follow
-                    width = _width(text[at])
-                    last = _last(words, child, hi, depth, text, at, at + width)
-                    if top + 2 > len(stack):
-                        stack = _grown(stack, top)
-                    stack[top] = child, last, depth + width, j, left - 1  # one was left out
-                    top += 1
-                    if j < m:  # one stands for another
-                        stack[top] = child, last, depth + width, j + 1, left - 1
-                        top += 1
-                    child = last
-            if j == m:
-                break
-            lo, hi = _narrow(words, lo, hi, depth, token, begin, ends[j])
-            depth, j = depth + ends[j] - begin, j + 1
+            place = after
     return _apart(found[:used], size)
 
 
 @kernel
 def _apart(found, size):
-    """Make ranges that are nested or disjoint into disjoint ones, each with its least cost."""
-    order = np.argsort(found[:, 0] * (size + 1) + (size - found[:, 1]))
+    """Make ranges in order, nested or disjoint, into disjoint ones, each with its least cost."""
     out, used = np.empty((2 * len(found) + 1, 3), np.int64), 0
     open_hi, open_cost = np.empty(len(found) + 1, np.int64), np.empty(len(found) + 1, np.int64)
-    depth, at = 0, 0
-    for row in range(len(order) + 1):
-        lo = found[order[row], 0] if row < len(order) else size + 1
+    depth, at = 0, np.int64(0)
+    for row in range(len(found) + 1):
+        lo = found[row, 0] if row < len(found) else size + 1
         while depth and open_hi[depth - 1] <= lo:
             used = _add(out, used, at, open_hi[depth - 1], open_cost[depth - 1])
             at = max(at, open_hi[depth - 1])
             depth -= 1
-        if row == len(order):
+        if row == len(found):
             break
         if depth:
             used = _add(out, used, at, lo, open_cost[depth - 1])
         at = lo
-        cost = found[order[row], 2]
-        open_hi[depth] = found[order[row], 1]
+        cost = found[row, 2]
+        open_hi[depth] = found[row, 1]
         open_cost[depth] = min(cost, open_cost[depth - 1]) if depth else cost
         depth += 1
     return out[:used]

@@ -17,6 +17,7 @@ from telic.completion.engine.packed_numbers import pack_numbers
 from telic.completion.engine.prefix_index import PrefixIndex, block_maxima
 from telic.completion.engine.word_kernels import best_phrases
 from telic.data.contracts import MAX_TEXT
+from telic.errors import ModelError
 
 HALF_EDIT = float(np.log(10))
 """What half an edit takes from a logarithm of popularity: a phrase with an edit must be a hundred
@@ -80,13 +81,8 @@ class WordIndex:
 
     Attributes
     ----------
-    word_bytes : uint8 array
-        The words, sorted, one after the other.
-    word_blocks, word_places : arrays of int32 or int64, uint16 or uint32
-        Where each begins: see `telic.completion.engine.near_words`. Read more often than other
-        numbers, these are not packed.
-    pairs : int32 array, shape (65537,)
-        The first word that does not precede each pair of bytes.
+    letters, firsts, downs, ends : int32 arrays, uint8 array
+        The words, sorted, as a trie: see `telic.completion.engine.near_words`.
     posting_start, postings : packed numbers
         Ids of the phrases that have word w, heaviest first, from ``posting_start[w]`` on: see
         `telic.completion.engine.packed_numbers`.
@@ -105,10 +101,10 @@ class WordIndex:
     [['Apple iPhone 14'], ['San Francisco']]
     """
 
-    word_bytes: np.ndarray
-    word_blocks: np.ndarray
-    word_places: np.ndarray
-    pairs: np.ndarray
+    letters: np.ndarray
+    firsts: np.ndarray
+    downs: np.ndarray
+    ends: np.ndarray
     posting_start: np.ndarray
     postings: np.ndarray
     forward_start: np.ndarray
@@ -146,12 +142,12 @@ class WordIndex:
         lengths = pc.binary_length(words).to_numpy(zero_copy_only=False)
         text = np.frombuffer(b"".join(words.to_pylist()), np.uint8)
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        pairs = np.empty(256 * 256 + 1, np.int32)
-        near_words.fill_pairs(text, offsets, pairs)
+        letters, firsts, downs, ends = near_words.make_trie(text, offsets)
         return cls(
-            text,
-            *near_words.placed(offsets),
-            pairs,
+            letters,
+            firsts,
+            downs,
+            ends,
             pack_numbers(posting_start),
             pack_numbers(postings),
             pack_numbers(forward_start),
@@ -236,20 +232,9 @@ class WordIndex:
         return ids[:found], scores[:found]
 
     def _near(self, token: str, edits: int, whole: bool) -> np.ndarray:
-        encoded = token.encode(errors="surrogatepass")
-        if token.isascii():
-            ends = np.arange(1, len(token) + 1)
-        else:
-            ends = np.cumsum([len(c.encode(errors="surrogatepass")) for c in token])
-        letters = np.frombuffer(encoded, np.uint8)
-        return near_words.near(
-            (self.word_bytes, self.word_blocks, self.word_places, self.pairs),
-            len(self.heads),
-            letters,
-            ends,
-            edits,
-            whole,
-        )
+        codes = np.array([ord(character) for character in token], np.int32)
+        trie = self.letters, self.firsts, self.downs, self.ends
+        return near_words.near(trie, len(self.heads), codes, edits, whole)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return what a model folder keeps."""
@@ -257,9 +242,17 @@ class WordIndex:
 
     @classmethod
     def stored(cls, arrays: Mapping[str, np.ndarray]) -> Self | None:
-        """Read back what `arrays` gave; None if it was never there."""
+        """Read back what `arrays` gave; None if it was never there.
+
+        Raises
+        ------
+        ModelError
+            If an older version gave it.
+        """
         if "words.heads" not in arrays:
             return None
+        if "words.ends" not in arrays:
+            raise ModelError("the model's word index is an older version's. Fit it again.")
         return cls(**{field.name: arrays[f"words.{field.name}"] for field in fields(cls)})
 
 

@@ -6,7 +6,7 @@ Every range is half-open. Costs are counted in half edits.
 import numpy as np
 
 from telic.completion.engine.filters import passes
-from telic.completion.engine.packed_numbers import read
+from telic.completion.engine.packed_numbers import read, read_some
 from telic.completion.engine.prefix_kernels import BLOCK
 from telic.kernels import kernel
 
@@ -14,6 +14,11 @@ PHRASES = 1 << 14
 """Words of 64 bits that say which phrases have a word: enough for a million phrases."""
 MARKS = 1 << 14
 """Neighbourhoods of words that are marked, so few that they stay in the cache."""
+
+READ = 1024
+"""Postings that are read at a time."""
+MARKED_FOR_ONE = 16
+"""Phrases that can be marked in the time that it takes to look at the words of one."""
 
 
 @kernel
@@ -153,10 +158,15 @@ def _phrases_of(ranges, lists):
     """Bits that are set at the phrases of some words, modulo the number of bits."""
     postings, posting_start = lists
     bits = np.zeros(PHRASES if len(ranges) else 0, np.int64)
+    phrases = np.empty(READ, np.int64)
     for lo, hi, _ in ranges:
-        for place in range(read(posting_start, lo), read(posting_start, hi)):
-            phrase = read(postings, place)
-            bits[(phrase >> 6) % PHRASES] |= 1 << (phrase & 63)
+        place, end = read(posting_start, lo), read(posting_start, hi)
+        while place < end:
+            some = min(end - place, READ)
+            read_some(postings, place, place + some, phrases)
+            for i in range(some):
+                bits[(phrases[i] >> 6) % PHRASES] |= 1 << (phrases[i] & 63)
+            place += some
     return bits
 
 
@@ -246,19 +256,27 @@ def best_phrases(weights, bounds, lists, words, wanted_words, unit, skip, budget
                 found = _insert(ids, scores, found, phrase, score)
     if not scanned:
         return found
+    # Where few have the one token and many the other, marking these would take longer.
+    marking = marking and totals[second] <= MARKED_FOR_ONE * totals[driver]
     theirs = ranges[token_start[second] : token_start[second + 1]] if marking else own[:0]
-    also = _phrases_of(theirs, lists)
+    also, phrases = _phrases_of(theirs, lists), np.empty(READ, np.int64)
     for lo, hi, _ in own:
-        for place in range(read(posting_start, lo), read(posting_start, hi)):
-            phrase = read(postings, place)
-            if marking and not also[(phrase >> 6) % PHRASES] >> (phrase & 63) & 1:
-                continue
-            if skip_lo <= phrase < skip_hi or not passes(codes, wanted, phrase):
-                continue
-            if found == k and values[numbers[phrase]] - unit * least < scores[k - 1]:
-                continue
-            total = _cost_of_phrase(phrase, words, wanted_words, marked)
-            if total >= 0:
-                score = values[numbers[phrase]] - unit * total
-                found = _insert(ids, scores, found, phrase, score)
+        place, end = read(posting_start, lo), read(posting_start, hi)
+        while place < end:
+            some = min(end - place, READ)
+            read_some(postings, place, place + some, phrases)
+            place += some
+            for i in range(some):
+                phrase = phrases[i]
+                if marking and not also[(phrase >> 6) % PHRASES] >> (phrase & 63) & 1:
+                    continue
+                if skip_lo <= phrase < skip_hi or not passes(codes, wanted, phrase):
+                    continue
+                most_it_scores = values[numbers[phrase]] - unit * least
+                if found == k and (most_it_scores, -phrase) <= (scores[k - 1], -ids[k - 1]):
+                    continue
+                total = _cost_of_phrase(phrase, words, wanted_words, marked)
+                if total >= 0:
+                    score = values[numbers[phrase]] - unit * total
+                    found = _insert(ids, scores, found, phrase, score)
     return found
