@@ -43,7 +43,8 @@ def edits_between(a, b):
 def cost_between(token, word, edits, whole):
     """Half edits from a typed token to a word it may mean, or None."""
     ends = [word] if whole else [word[:n] for n in range(len(word) + 1)]
-    least = min(edits_between(token, end) for end in ends)
+    ends = [end for end in ends if abs(len(end) - len(token)) <= edits]  # more differ by more
+    least = min((edits_between(token, end) for end in ends), default=edits + 1)
     costs = [2 * least] if least <= edits else []
     costs += [1] if whole and word.startswith(token) else []
     return min(costs, default=None)
