@@ -25,7 +25,7 @@ axe: node_modules/axe-core/axe.min.js  ## what the pages' accessibility is teste
 node_modules/axe-core/axe.min.js:
 	npm install --no-save --no-package-lock --no-audit --no-fund --silent axe-core@4.10.3
 
-soak: setup  ## the service under faults and attacks, for minutes; writes docs/service-faults.md
+soak: setup  ## the service under faults and attacks, for minutes; writes docs/measured/service-faults.md
 	$(BIN)/python -m benchmarks soak --write $(ARGS)
 
 check: setup  ## formatting, lint, types, layers
@@ -44,9 +44,9 @@ bench: setup .venv-bench/.ready  ## a page of measurements beside rivals: make b
 	$(BIN)/uv pip install --quiet --python .venv-bench/bin/python --no-deps --no-build-isolation --offline -e .
 	touch $@
 
-PAGE = docs/$(if $(filter all,$(firstword $(ARGS))),reproduced,results-$(firstword $(ARGS)))
+PAGE = docs/measured/$(if $(filter all,$(firstword $(ARGS))),reproduced,results-$(firstword $(ARGS)))
 
-page: setup  ## write a study's page anew, docs/results-$(ARGS).md, or docs/reproduced.md of all: make page ARGS=chapter-4
+page: setup  ## write a study's page in docs/measured anew, or the page of all: make page ARGS=chapter-4
 	rm -rf $(PAGE) $(PAGE).md
 	$(BIN)/telic study $(ARGS) --out $(PAGE).md
 

@@ -17,7 +17,7 @@ from rich.markdown import Markdown  # noqa: E402
 
 from benchmarks.form import OPTIONS, Run  # noqa: E402
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[1] / "docs" / "measured"
 PAGES = {
     "optim": "optim.page",
     "optim-auto": "optim.auto",
@@ -55,7 +55,7 @@ def main(words: list[str]) -> None:
         shown = f"{meaning} [default: {default}]" if default else meaning
         parser.add_argument(f"--{name}", default=default, type=type(default), help=shown)
     parser.add_argument("--work", type=Path, help="folder that keeps what is finished")
-    parser.add_argument("--write", action="store_true", help=f"write docs/{module.FILE}")
+    parser.add_argument("--write", action="store_true", help=f"write docs/measured/{module.FILE}")
     given = vars(parser.parse_args(words[1:]))
     write = given.pop("write")
     if write and given["only"]:

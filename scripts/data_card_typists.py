@@ -1,4 +1,4 @@
-"""Write docs/data-card-typists.md: what the simulated typists reach beside what is published."""
+"""Write docs/measured/data-card-typists.md: what the simulated typists reach beside what is published."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -10,7 +10,7 @@ from telic.simulate import SETTINGS, geonames_catalogue, marginals, simulate_typ
 from telic.simulate.log_marginals import PUBLISHED
 from telic.simulate.typist_parameters import FREE, TypistParameters
 
-CARD = Path(__file__).resolve().parent.parent / "docs" / "data-card-typists.md"
+CARD = Path(__file__).resolve().parent.parent / "docs" / "measured" / "data-card-typists.md"
 SEEDS = range(5)
 ATTENTION = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 

@@ -11,11 +11,12 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_has_its_form_and_its_command(name, capsys):
+def test_a_page_has_its_form_and_its_command(name, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
     with pytest.raises(SystemExit, match="0"):
         main([name, "--help"])
     file = import_module(f"benchmarks.{PAGES[name]}").FILE
-    assert f"write docs/{file}" in capsys.readouterr().out
+    assert f"write docs/measured/{file}" in capsys.readouterr().out
     if (DOCS / file).exists():
         page = (DOCS / file).read_text(encoding="utf-8")
         assert f"benchmarks {name} --write`" in page or f'make bench ARGS="{name} --write"`' in page

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from telic.cli import app
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "measured"
 
 
 @pytest.mark.parametrize(

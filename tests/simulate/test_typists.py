@@ -250,7 +250,9 @@ def test_progress_ends_at_the_total(places):
 
 
 def test_the_data_card_lists_every_parameter_and_marginal():
-    card = (Path(__file__).parents[2] / "docs" / "data-card-typists.md").read_text(encoding="utf-8")
+    card = (Path(__file__).parents[2] / "docs" / "measured" / "data-card-typists.md").read_text(
+        encoding="utf-8"
+    )
     for field in dataclasses.fields(TypistParameters):
         assert field.metadata["source"] in card
         assert f"`{field.name}`" in card

@@ -16,8 +16,8 @@ def choose_method(problem: Problem) -> str:
     solution will be sparse: λ₁ is at least 0.07 of the λ₁ that leaves no feature. In all other
     cases it is ``sdca`` where its condition number, smoothness · mean ‖x‖² / (n λ₂), is at most 15,
     or where λ₁ = 0 and there are fewer rows than features; otherwise it is ``prox_newton``.
-    `docs/optim-auto.md` holds the measurements behind the branches without groups,
-    `docs/optim-paths.md` those of groups.
+    `docs/measured/optim-auto.md` holds the measurements behind the branches without groups,
+    `docs/measured/optim-paths.md` those of groups.
     """
     n, d = problem.design.n, problem.design.d
     if problem.is_grouped:

@@ -89,10 +89,10 @@ LEFT_OUT = {
     "6's page",
     "001: sets of the first comparison": "sizes of public sets: no result",
     "001: benchmark and anomaly sets": "sizes of public sets: no result",
-    "001: running times": f"{_CURVES}; docs/auc-speed.md has our times",
+    "001: running times": f"{_CURVES}; docs/measured/auc-speed.md has our times",
     "001: batch sizes": _CURVES,
     "001: SPDAM and regSOLAM": _CURVES,
     "001: losses, penalties, costs and rates": "theory: no measurement",
-    "002: Figure 1": f"{_CURVES}; docs/auc-speed.md has times to a gap",
+    "002: Figure 1": f"{_CURVES}; docs/measured/auc-speed.md has times to a gap",
 }
 """Why a table or figure is not claimed on."""

@@ -20,7 +20,10 @@ from telic.errors import InputError
 def simulate(
     out: Annotated[Path, typer.Argument(help="Parquet file to write.")],
     setting: Annotated[
-        str, typer.Option(help="calibrated, inattentive or readers (docs/data-card-typists.md).")
+        str,
+        typer.Option(
+            help="calibrated, inattentive or readers (docs/measured/data-card-typists.md)."
+        ),
     ] = "calibrated",
     attention: Annotated[
         float | None,

@@ -281,7 +281,7 @@ def apps_report(rows: Rows, *, simulated: bool) -> Report:
 def add_apps(report: Report, rows: Rows, *, simulated: bool) -> None:
     """Add what apps are worth to a report."""
     if simulated:
-        report.note("SIMULATED people and phones: see docs/data-card-phones.md.")
+        report.note("SIMULATED people and phones: see docs/measured/data-card-phones.md.")
     report.section("Variants against Standard")
     report.text(WHAT_IS_RANKED)
     if any(row["protocol"] == CAREFUL.name for row in rows):

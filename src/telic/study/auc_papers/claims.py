@@ -90,7 +90,7 @@ def auc(source: str, table: PublishedTable, data: str, method: str) -> Claim:
         partial(_found_auc, table=table, data=data, method=method),
         on=REAL,
         needs=(f"ml/{data}.npz",),
-        note="above every linear optimum tried: see docs/auc-tables.md",
+        note="above every linear optimum tried: see docs/measured/auc-tables.md",
     )
 
 
