@@ -1,4 +1,4 @@
-"""Write docs/measured/data-card-typists.md: what the simulated typists reach beside what is published."""
+"""Write docs/measured/data-card-typists.md: what simulated typists reach beside what is known."""
 
 from dataclasses import fields
 from pathlib import Path

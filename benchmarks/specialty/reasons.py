@@ -149,8 +149,8 @@ and sometimes a second is consulted. Their teams of 3 to 9 people open the recor
 and 7 % of the accesses are on-call work of anybody, which nothing in a log explains.
 
 The constants were chosen on two families, with even seeds. The tables below use the odd seeds of
-all four families, run once. Real logs have not been tried. [The guide](../explain/specialty.md) says what
-counts as a reason.
+all four families, run once. Real logs have not been tried.
+[The guide](../explain/specialty.md) says what counts as a reason.
 
 ## On the hospitals kept for testing
 

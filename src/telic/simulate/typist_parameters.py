@@ -1,9 +1,9 @@
 """The numbers that make a simulated typist, each with its source, and the named settings.
 
 No public log holds dwell times and suggestion lists, so typists are made up, openly: `calibrated`
-comes from published marginals alone (`docs/measured/data-card-typists.md` shows them beside what is reached)
-and two more settings bracket it, one in which lists are never looked at and one in which a link
-between dwell and reading is planted.
+comes from published marginals alone (`docs/measured/data-card-typists.md` shows them beside what is
+reached) and two more settings bracket it, one in which lists are never looked at and one in which a
+link between dwell and reading is planted.
 """
 
 import dataclasses

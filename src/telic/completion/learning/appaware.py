@@ -37,8 +37,8 @@ SOLVERS: dict[str, Callable[..., Fit]] = {
     "accelerated": fit_accelerated,
     "printed": fit_printed,
 }
-"""Of the text's objective. SDCA was first to every gap at every size (docs/measured/completion-speed.md),
-and accelerated needs over ten times its passes where compositions are few."""
+"""Of the text's objective. SDCA was first to every gap at every size, and accelerated needs over
+ten times its passes where compositions are few (docs/measured/completion-speed.md)."""
 
 
 @dataclass(frozen=True)
