@@ -70,8 +70,8 @@ def study(
         lead=f"{users} typists with {compositions} compositions each "
         f"{'over the world’s places' if catalogue is None else 'over the phrases given'} "
         "(docs/measured/data-card-typists.md). telic.completion.Protocol explains both protocols; "
-        "“paper” trains on the union of candidates and submitted query, and tests on the candidates "
-        "alone.",
+        "“paper” trains on the union of candidates and submitted query, and tests on the "
+        "candidates alone.",
     )
     facts = do("the log", run, experiment="facts")
     found: dict[str, list[Any]] = {}
