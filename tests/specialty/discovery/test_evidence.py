@@ -24,7 +24,7 @@ from telic.specialty.discovery.evidence import (
 )
 from telic.specialty.discovery.result import Specialty, read_discovery
 from telic.specialty.discovery.user_patient_units import units_of
-from telic.specialty.report.tables import specialties_table
+from telic.specialty.report.tables import deviations_shown, specialties_table
 
 
 @given(declared=st.integers(1, 200), data=st.data())
@@ -189,3 +189,8 @@ def test_what_members_declare_is_withheld_where_the_table_withholds_it():
         "<11 declared members declare Urology"
     )
     assert said(Log(("", 30)), None) == "No member declares a code"
+
+
+@pytest.mark.parametrize(("deviations", "text"), [(3.4, "3"), (100.0, "100"), (17e6, "> 100")])
+def test_a_spread_of_almost_nothing_gives_no_number_of_deviations(deviations, text):
+    assert deviations_shown(deviations) == text

@@ -26,6 +26,7 @@ from telic.specialty.report.figures import (
 )
 from telic.specialty.report.tables import (
     alarms_table,
+    deviations_shown,
     pipelines_table,
     queue_table,
     snooping_table,
@@ -175,7 +176,8 @@ def _specialty(
         named += (
             f" The practice explains {one.evidence.share:.0%} of what its median member sees, on "
             f"patients that did not form it; where patients are dealt at random "
-            f"{one.evidence.by_chance:.0%}, {one.evidence.deviations:.0f} standard deviations less."
+            f"{one.evidence.by_chance:.0%}, {deviations_shown(one.evidence.deviations)} standard "
+            "deviations less."
         )
     member = np.zeros(len(log.users), dtype=bool)
     member[one.users] = True

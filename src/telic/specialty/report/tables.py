@@ -36,7 +36,7 @@ def specialties_table(log: AccessLog, discovery: Discovery) -> Table:
             declaration(log, one),
             shown and shown.share,
             shown and shown.by_chance,
-            shown and shown.deviations,
+            shown and deviations_shown(shown.deviations),
             one.stability,
             one.stability_sizes,
             one.stability_months,
@@ -51,7 +51,7 @@ def specialties_table(log: AccessLog, discovery: Discovery) -> Table:
             "declared": "",
             "share": ".2f",
             "by chance": ".2f",
-            "deviations": ".0f",
+            "deviations": "",
             "stability": ".2f",
             "other sizes": ".2f",
             "by month": ".2f",
@@ -64,6 +64,11 @@ def specialties_table(log: AccessLog, discovery: Discovery) -> Table:
         "the same where fewer or more clusters are looked for. By month: share of users who "
         "practise it more than anything else in a month.",
     )
+
+
+def deviations_shown(deviations: float) -> str:
+    """Return a number of standard deviations, of which hundreds say no more than one hundred."""
+    return "> 100" if deviations > 100 else f"{deviations:.0f}"
 
 
 def drift_table(carried: Carried) -> Table:
