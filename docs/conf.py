@@ -19,6 +19,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build"]
+html_title = "telic"
 html_theme = "pydata_sphinx_theme"
 html_theme_options = {"show_toc_level": 2}
 html_static_path = ["_static"]

@@ -44,7 +44,7 @@ print(utility_loss(group, release))
 # %%
 # The attack before and after.
 
-figure, axes = pyplot.subplots(figsize=(6.4, 3.6))
+figure, axes = pyplot.subplots(figsize=(6.4, 3.6), layout="constrained")
 for label, known, published in (
     ("as it is", network, group),
     ("advised release", apply_steps(network, found.steps), release),

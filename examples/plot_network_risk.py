@@ -12,7 +12,7 @@ from telic.hin import induced
 from telic.privacy import Adversary, Auxiliary, attack, risks, scores
 from telic.simulate.microblog import Community, microblog
 
-network, (members,) = microblog(users=20_000, communities=[Community(density=0.01)], seed=0)
+network, (members,) = microblog(users=20_000, communities=[Community(density=0.001)], seed=0)
 release = induced(network, {"user": members})
 
 # %%
@@ -24,7 +24,7 @@ print(seen.words())
 for risk in risks(release, seen):
     views.setdefault(len(risk.links), {}).setdefault(risk.distance, []).append(100 * risk.risk)
 
-figure, axes = pyplot.subplots(figsize=(6.4, 3.6))
+figure, axes = pyplot.subplots(figsize=(6.4, 3.6), layout="constrained")
 for count, by_distance in views.items():
     means = [sum(values) / len(values) for values in by_distance.values()]
     axes.plot(list(by_distance), means, marker="o", label=f"{count} link type(s)")
