@@ -16,7 +16,9 @@ def test_every_link_to_a_file_leads_somewhere():
     made = re.compile(r"command-line.md|../gallery/.*")  # while the site is built
     for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)\)", page.read_text()):
-            assert made.fullmatch(target) or (page.parent / target).exists(), f"{page.name}: {target}"
+            assert made.fullmatch(target) or (page.parent / target).exists(), (
+                f"{page.name}: {target}"
+            )
 
 
 def first_table(section):
