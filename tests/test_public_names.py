@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator
 
 import telic
 
-API = (Path(__file__).parents[1] / "docs" / "reference" / "api.rst").read_text(encoding="utf-8")
+PAGES = (Path(__file__).parents[1] / "docs" / "reference" / "python").glob("*.rst")
+API = "\n\n".join(page.read_text(encoding="utf-8") for page in sorted(PAGES))
 MOST_PARAMETERS = 12
 INSIDE = {"cli", "study"}  # commands, and what they alone show
 WORDS = {  # scikit-learn's word, which its estimators keep: the word of everything else
