@@ -66,7 +66,7 @@ class Case:
         self.start = rng.normal(size=d) / np.abs(X).max(axis=0) if rng.random() < 0.3 else None
         self.matrix = sparse.csr_matrix(X) if rng.random() < 0.3 else X
         self.offset = None
-        if not self.loss.classifies and rng.random() < 0.4:
+        if rng.random() < 0.4:
             self.offset = rng.normal(size=n) * rng.choice([1.0, 4.0])
         self.shift = np.zeros(n) if self.offset is None else self.offset
         self.positive = bool(self.groups is None and rng.random() < 0.3)
@@ -170,6 +170,9 @@ def test_no_gap_is_smaller_than_the_true_one(seed, loss, passes):
     results = {}
     for method in METHODS if case.groups is None else GROUPED:
         if loss == "poisson" and method not in ("gram", "prox_newton", "sdca"):
+            continue
+        barred = case.loss.classifies and case.offset is not None
+        if barred and method not in ("gram", "prox_newton"):
             continue
         if method == "sdca" and case.l2 == 0:
             continue

@@ -9,6 +9,8 @@ from sklearn.linear_model import PoissonRegressor
 from telic.errors import InputError
 from telic.optim import (
     ElasticNet,
+    ElasticNetClassifier,
+    ElasticNetClassifierCV,
     ElasticNetRegressor,
     ElasticNetRegressorCV,
     GroupElasticNet,
@@ -154,11 +156,19 @@ def test_an_exposure_is_a_weight_of_rates(make_data):
     assert np.isnan(ours.score(X, np.ones_like(y)))
 
 
-@pytest.mark.parametrize("loss", ["squared", "huber", "poisson"])
-@pytest.mark.parametrize("method", ["gram", "prox_newton", "sdca"])
-def test_the_objective_with_an_offset_is_that_of_its_definition(make_data, loss, method):
-    X, y = make_data(loss)
-    offset = np.random.default_rng(1).normal(size=y.size)
+@pytest.mark.parametrize(
+    ("loss", "method"),
+    [(loss, "sdca") for loss in ("squared", "huber", "poisson")]
+    + [
+        (loss, method)
+        for loss in ("squared", "huber", "poisson", "logistic", "squared_hinge")
+        for method in ("gram", "prox_newton")
+    ],
+)
+@pytest.mark.parametrize("n", [200, 4000])  # a sample of the rows makes the first model of many
+def test_the_objective_with_an_offset_is_that_of_its_definition(make_data, loss, method, n):
+    X, y = make_data(loss, n=n)
+    offset = 2 * np.random.default_rng(1).normal(size=y.size)
     options = {"loss": loss, "l1": 0.05, "l2": 0.01, "offset": offset, "fit_intercept": True}
     found = minimize(X, y, method=method, tol=1e-9, **options)
     value = make_problem(X, y, loss=loss).loss.value
@@ -186,11 +196,65 @@ def test_cross_validation_takes_the_offset_into_folds_and_scores(make_data):
         ElasticNetRegressorCV(loss="poisson", scoring="r2").fit(X, y, offset=offset)
 
 
+@pytest.mark.parametrize("method", ["gram", "prox_newton"])
+def test_a_path_with_an_offset_is_that_of_its_fits(make_data, method):
+    X, y = make_data("logistic")
+    offset = 2 * np.random.default_rng(1).normal(size=y.size)
+    problem = make_problem(X, y, offset=offset, fit_intercept=True)
+    for penalty, found in zip(
+        PENALTIES, solve_path(problem, PENALTIES, method=method, tol=1e-10), strict=True
+    ):
+        alone = solve(replace(problem, penalty=penalty), method=method, tol=1e-10)
+        np.testing.assert_allclose(found.coef, alone.coef, atol=1e-4)
+
+
+def test_a_classifier_adds_the_offset_to_its_scores(make_data):
+    """What a model knows already is not learned again: its log odds are the offset."""
+    X, _ = make_data("logistic", n=2000)
+    known = 2.0 * X[:, 0]
+    odds = known - X[:, 1]
+    y = np.random.default_rng(0).random(odds.size) < 1 / (1 + np.exp(-odds))
+    model = ElasticNetClassifier(C=10.0).fit(X, y, offset=known)
+    assert model.coef_[0, :2] == pytest.approx([0.0, -1.0], abs=0.2)
+    scores = model.decision_function(X) + known
+    np.testing.assert_allclose(model.decision_function(X, known), scores)
+    np.testing.assert_array_equal(model.predict(X, known), scores > 0)
+    np.testing.assert_allclose(model.predict_proba(X, known)[:, 1], 1 / (1 + np.exp(-scores)))
+    np.testing.assert_allclose(
+        np.exp(model.predict_log_proba(X, known)[:, 1]), 1 / (1 + np.exp(-scores))
+    )
+    assert model.score(X, y, offset=known) == np.mean(model.predict(X, known) == y)
+    assert model.score(X, y, offset=known) > model.score(X, y) + 0.05
+    chosen = ElasticNetClassifierCV(Cs=[1e-4, 10.0], cv=3).fit(X, y, offset=known)
+    assert chosen.C_ == 10.0
+    np.testing.assert_allclose(chosen.coef_, model.coef_, atol=1e-3)
+    assert chosen.scores_.mean(axis=-1).max() == pytest.approx(
+        model.score(X, y, offset=known), abs=0.05
+    )
+
+
 def test_an_offset_that_cannot_be_used_is_refused(make_data):
     X, y = make_data()
-    with pytest.raises(InputError, match="Logistic loss does not take"):
-        minimize(X, y, offset=np.zeros(y.size))
+    with pytest.raises(InputError, match=r"saga takes no offset with the Logistic loss. Use one"):
+        minimize(X, y, method="saga", offset=np.zeros(y.size))
+    three = ElasticNetClassifier().fit(X, np.arange(y.size) % 3)
+    for refused in (three.fit, three.score, ElasticNetClassifierCV().fit):
+        with pytest.raises(InputError, match="offset is given with 3 classes, expected two"):
+            refused(X, np.arange(y.size) % 3, offset=np.zeros(y.size))
+    with pytest.raises(InputError, match=r"offset has shape \(3,\)"):
+        ElasticNetClassifier().fit(X, y).predict(X, offset=np.zeros(3))
     with pytest.raises(InputError, match=r"offset is 800 at row 0.*logarithm of the exposure"):
         minimize(X, np.abs(y), loss="poisson", offset=np.full(y.size, 800.0))
     with pytest.raises(InputError, match=r"offset has shape \(3,\)"):
         minimize(X, np.abs(y), loss="poisson", offset=np.zeros(3))
+
+
+def test_an_offset_leaves_the_methods_that_take_it(make_data):
+    X, y = make_data("logistic", n=50, d=600)
+    X = X / np.linalg.norm(X, axis=1, keepdims=True)
+    terms = {"l2": 1.0, "loss": "logistic"}
+    assert choose_method(make_problem(X, y, **terms)) == "sdca"
+    assert choose_method(make_problem(X, y, offset=np.ones(50), **terms)) == "prox_newton"
+    groups = np.arange(600) // 2
+    assert choose_method(make_problem(X, y, groups=groups, offset=y, **terms)) == "prox_newton"
+    assert choose_method(make_problem(X[:, :9], y, offset=y, **terms)) == "gram"

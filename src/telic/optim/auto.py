@@ -15,11 +15,15 @@ def choose_method(problem: Problem) -> str:
     more it is ``prox_newton`` where λ₂ = 0, where the loss has no Lipschitz gradient, and where the
     solution will be sparse: λ₁ is at least 0.07 of the λ₁ that leaves no feature. In all other
     cases it is ``sdca`` where its condition number, smoothness · mean ‖x‖² / (n λ₂), is at most 15,
-    or where λ₁ = 0 and there are fewer rows than features; otherwise it is ``prox_newton``.
+    or where λ₁ = 0 and there are fewer rows than features; otherwise it is ``prox_newton``. An
+    offset of a classification loss leaves ``gram`` (up to 256 features with groups) and
+    ``prox_newton``.
     `docs/measured/optim-auto.md` holds the measurements behind the branches without groups,
     `docs/measured/optim-paths.md` those of groups.
     """
     n, d = problem.design.n, problem.design.d
+    if problem.offset is not None:
+        return "gram" if d <= (256 if problem.is_grouped else 512) else "prox_newton"
     if problem.is_grouped:
         if d > LARGEST_D:
             return "saga"

@@ -31,6 +31,8 @@ class Method:
     resumes : bool
         Whether ``run`` is a generator that takes the same data under another penalty, sent to it
         as a problem where it yields, and goes on with what it knows.
+    offsets : bool
+        Whether it minimises a problem whose `offset` is not None.
     """
 
     name: str
@@ -42,3 +44,4 @@ class Method:
     blocks: int | None = None
     batch_size: int | None = None
     resumes: bool = False
+    offsets: bool = False

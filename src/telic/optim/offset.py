@@ -17,11 +17,6 @@ def without_offset(
     Residuals do not change if it is taken off the target. Poisson's loss of z + o is exp(o) times
     that of z for y exp(−o), the rate instead of the count.
     """
-    if loss.classifies:
-        raise InputError(
-            f"offset is given, which the {type(loss).__name__} loss does not take. Leave it out, "
-            "or use squared, huber or poisson."
-        )
     if not isinstance(loss, Poisson):
         return y - offset, mass
     if np.abs(offset).max() > LARGEST_OFFSET:

@@ -17,11 +17,11 @@ from telic.optim.threads import SMALLEST, share
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Minimise Σ_i mass_i loss(⟨w, x_i⟩ + b, y_i) + penalty(w).
+    """Minimise Σ_i mass_i loss(⟨w, x_i⟩ + b + offset_i, y_i) + penalty(w).
 
     Without sample weights each mass is 1/n, and this is P(w) of (4.1.1). The component functions
     of the dissertation are f_i(w) = n mass_i loss_i + (l2/2)‖w‖². The masses sum to 1, unless
-    `make_problem` put an offset into them.
+    `make_problem` put an offset into them. Predictions z are ⟨w, x_i⟩ + b, without the offset.
     """
 
     design: Design
@@ -32,6 +32,8 @@ class Problem:
     """One number for all rows unless sample weights differ: a vector of length n less to hold."""
     fit_intercept: bool
     threads: int = 1
+    offset: np.ndarray | None = None
+    """Where targets and masses cannot hold it: of a classification loss."""
 
     @property
     def l1(self) -> float:
@@ -108,8 +110,9 @@ class Problem:
         return float(sums.sum())
 
     def _losses(self, z: np.ndarray) -> tuple[Any, ...]:
-        """What the kernels of the losses begin with."""
-        return self.loss.code, self.loss.shape, z, self.y, self.mass
+        """What the kernels of the losses at predictions z begin with."""
+        at = z if self.offset is None else z + self.offset
+        return self.loss.code, self.loss.shape, at, self.y, self.mass
 
     def null(self) -> tuple[float, float, float]:
         """Best intercept without any coefficient, the loss there, and the loss without it."""
@@ -155,10 +158,10 @@ class Problem:
         """Lower bound on the optimum from weighted slopes a and gradient = Xᵀ a.
 
         Any a inside the domain of the conjugates, with Σ a = 0 if there is an intercept, bounds
-        the optimum from below by −Σ mass_i loss*(a_i / mass_i) − penalty*(−Xᵀ a). Scaling a
-        towards 0 keeps it feasible: without l2 that is needed, with l2 the better of both counts.
-        The sum of the conjugates at a itself may be known: at the slopes of predictions z it is
-        a·z less the loss.
+        the optimum from below by −Σ (mass_i loss*(a_i / mass_i) − a_i offset_i) − penalty*(−Xᵀ a).
+        Scaling a towards 0 keeps it feasible: without l2 that is needed, with l2 the better of both
+        counts. The sum of the conjugates at a itself, less a·offset, may be known: at the slopes of
+        predictions z it is a·z less the loss.
         """
         pull = -gradient
         norm = self.penalty.dual_norm(pull)
@@ -173,8 +176,9 @@ class Problem:
             conjugate = weaker.conjugate(pull) * scale**2 if self.l2 > 0 else 0.0
             total = conjugates
             if total is None or scale < 1.0:
-                share(loss_kernels.conjugates, self.threads, *self._losses(a), scale, sums)
-                total = sums.sum()
+                known = self.loss.code, self.loss.shape, a, self.y, self.mass
+                share(loss_kernels.conjugates, self.threads, *known, scale, sums)
+                total = sums.sum() - (0.0 if self.offset is None else scale * (a @ self.offset))
             best = max(best, -total - conjugate)
         return best
 
@@ -229,7 +233,7 @@ def make_problem(
     for name, value in (("l1", l1), ("l2", l2)):
         if not isinstance(value, Real) or not 0 <= value < np.inf:
             raise InputError(f"{name} is {value!r}, expected a number >= 0.")
-    y = _vector("y", y, design.n)
+    y = as_vector("y", y, design.n)
     if loss.classifies:
         if not (np.abs(y) == 1.0).all():
             raise InputError(
@@ -242,14 +246,17 @@ def make_problem(
         raise InputError(f"y holds {y.min():g}, expected counts >= 0 for the poisson loss.")
     mass = np.array([1.0 / design.n])
     if sample_weight is not None:
-        weights = _vector("sample_weight", sample_weight, design.n)
+        weights = as_vector("sample_weight", sample_weight, design.n)
         if weights.min() < 0 or weights.sum() <= 0:
             raise InputError("sample_weight must be >= 0 and not all zero.")
         # The estimators always pass weights: equal ones are none.
         if weights.min() < weights.max():
             mass = weights / weights.sum()
     if offset is not None:
-        y, mass = without_offset(loss, y, mass, _vector("offset", offset, design.n))
+        offset = as_vector("offset", offset, design.n)
+        if not loss.classifies:
+            y, mass = without_offset(loss, y, mass, offset)
+            offset = None
     if not isinstance(positive, bool | np.bool_):
         raise InputError(f"positive is {positive!r}, expected True or False.")
     if groups is None:
@@ -264,10 +271,11 @@ def make_problem(
         raise InputError(f"threads is {threads!r}, expected an integer >= 1.")
     if design.stored < SMALLEST:
         threads = 1
-    return Problem(design, y, loss, penalty, mass, bool(fit_intercept), int(threads))
+    return Problem(design, y, loss, penalty, mass, bool(fit_intercept), int(threads), offset)
 
 
-def _vector(name: str, values: Any, n: int) -> np.ndarray:
+def as_vector(name: str, values: Any, n: int) -> np.ndarray:
+    """Check a vector of one number per row."""
     refuse_mask(name, values)
     try:
         is_real = not np.iscomplexobj(values)

@@ -99,7 +99,7 @@ def minimize(
         s_i >= 0.
     offset : array, shape (n,), optional
         Added to each row's prediction as it is: for poisson the logarithm of the exposure, at most
-        100 in size. Not for logistic and squared_hinge.
+        100 in size. For logistic and squared_hinge with the methods gram, prox_newton and auto.
     tol : float
         Stop when the duality gap is at most tol times the objective at w = 0 with the best b.
         With l1 = l2 = 0 the gap's place is taken by the largest gradient component along which a
@@ -231,6 +231,12 @@ def solve_path(
         if problem.is_grouped and not chosen.groups:
             able = ", ".join(each.name for each in _METHODS.values() if each.groups)
             raise InputError(f"{chosen.name} does not know groups. Use one of {able}, or 'auto'.")
+        if problem.offset is not None and not chosen.offsets:
+            able = ", ".join(each.name for each in _METHODS.values() if each.offsets)
+            raise InputError(
+                f"{chosen.name} takes no offset with the {type(problem.loss).__name__} loss. "
+                f"Use one of {able}, or 'auto'."
+            )
         if problem.below == np.inf and coef.min() < 0.0:
             coef, work = np.maximum(coef, 0.0), None
         options: dict[str, Any] = {"coef": coef, "intercept": intercept}

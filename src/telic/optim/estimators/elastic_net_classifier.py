@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -15,6 +16,7 @@ from telic.errors import InputError
 from telic.optim.estimators.linear import Linear, example_weights, validated
 from telic.optim.loop import SolveResult
 from telic.optim.losses import Loss, as_loss
+from telic.optim.problem import as_vector
 from telic.optim.softmax import SoftmaxProblem, make_softmax_problem
 from telic.optim.softmax_newton import SoftmaxResult, solve_softmax
 from telic.optim.solver import check_stop
@@ -126,7 +128,7 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
         """Fit the coefficients.
 
         Parameters
@@ -135,6 +137,9 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         y : array, shape (n_samples,)
             Labels of at least two classes.
         sample_weight : array, shape (n_samples,), optional
+        offset : array, shape (n_samples,), optional
+            Added to the scores, such as the log odds that another model gives: two classes only,
+            with the solvers gram, prox_newton and auto. Give it to `predict` and the others, too.
 
         Returns
         -------
@@ -149,6 +154,7 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         weights = example_weights(self.class_weight, y, sample_weight)
         self._check_both_weighted(classes, y, weights)
         alpha = 0.0 if self.penalty is None else 1.0 / (self.C * weights.sum())
+        check_offset(classes, offset)
         if classes.size > 2 and self._is_softmax():
             problem = self._softmax_problem(X, y, weights, alpha, with_penalty.l1_ratio)
             known = self._starts(classes, X.shape[1], classes.size)[0] is not None
@@ -160,7 +166,7 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         positive = classes[1:] if classes.size == 2 else classes
         starts = self._starts(classes, X.shape[1], positive.size)
         results = [
-            with_penalty._solve(X, np.where(y == label, 1.0, -1.0), alpha, weights, start)
+            with_penalty._solve(X, np.where(y == label, 1.0, -1.0), alpha, weights, start, offset)
             for label, start in zip(positive, starts, strict=True)
         ]
         self.classes_ = classes
@@ -231,21 +237,23 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         self.n_iter_ = np.array([max(1, round(result.passes)) for result in results])
         self.gap_ = np.array([result.gap for result in results])
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any, offset: Any = None) -> np.ndarray:
         """Signed score of each sample: shape (n,), or (n, n_classes) beyond two classes."""
         scores = self._scores(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+        check_offset(self.classes_, offset)
+        scores = scores[:, 0] if scores.shape[1] == 1 else scores
+        return scores if offset is None else scores + as_vector("offset", offset, len(scores))
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, offset: Any = None) -> np.ndarray:
         """Return the most likely class of each sample."""
-        scores = self.decision_function(X)
+        scores = self.decision_function(X, offset)
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[chosen]
 
     @available_if(lambda self: self.loss == "logistic")
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any, offset: Any = None) -> np.ndarray:
         """Probability of each class; one against the rest: each one's own, normalised."""
-        scores = self.decision_function(X)
+        scores = self.decision_function(X, offset)
         if scores.ndim > 1 and self._is_softmax():
             return softmax(scores, axis=1)
         p = expit(scores)
@@ -255,10 +263,14 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         return np.where(total > 0, p / np.where(total > 0, total, 1.0), 1.0 / p.shape[1])
 
     @available_if(lambda self: self.loss == "logistic")
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Any, offset: Any = None) -> np.ndarray:
         """Logarithm of `predict_proba`."""
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            return np.log(self.predict_proba(X, offset))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
+        """Return the accuracy."""
+        return float(accuracy_score(y, self.predict(X, offset), sample_weight=sample_weight))
 
     def _starts(
         self, classes: np.ndarray, d: int, count: int
@@ -269,6 +281,15 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         if self.coef_.shape != (count, d):
             return [None] * count
         return list(zip(self.coef_, self.intercept_, strict=True))
+
+
+def check_offset(classes: np.ndarray, offset: Any) -> None:
+    """Refuse an offset of more than two classes."""
+    if offset is not None and classes.size > 2:
+        raise InputError(
+            f"offset is given with {classes.size} classes, expected two. Leave it out, or fit one "
+            "class against the rest yourself."
+        )
 
 
 def _with_penalty(model: ElasticNetClassifier) -> ElasticNetClassifier:

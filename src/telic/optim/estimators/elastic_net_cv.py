@@ -12,7 +12,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from telic.errors import InputError
 from telic.optim.design import refuse_mask
-from telic.optim.estimators.elastic_net_classifier import ElasticNetClassifier
+from telic.optim.estimators.elastic_net_classifier import ElasticNetClassifier, check_offset
 from telic.optim.estimators.elastic_net_regressor import ElasticNetRegressor
 from telic.optim.estimators.linear import example_weights, seed_of, validated
 from telic.optim.loop import SolveResult
@@ -316,12 +316,14 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
         """Choose C and l1_ratio, then fit to all data; parameters as in the base class."""
         X, y = validated(self, X, y)
         classes = self._checked_classes(y)
         weights = example_weights(self.class_weight, y, sample_weight)
         self._check_both_weighted(classes, y, weights)
+        check_offset(classes, offset)
+        offset = None if offset is None else np.asarray(offset)
         Cs = np.logspace(-4, 4, self.Cs) if _is_length(self.Cs) else np.sort(_numbers(self.Cs))
         if not (Cs.size and Cs[0] > 0 and not np.isnan(Cs[-1])):
             raise InputError(f"Cs is {self.Cs!r}, expected a length >= 1 or numbers > 0.")
@@ -334,7 +336,7 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
 
         total = weights.sum()
         results, self.classes_, self.l1_ratio_, best, _, self.scores_ = self._search(
-            X, y, weights, lambda _, ratio: 1.0 / (Cs * total), fitted
+            X, y, weights, lambda _, ratio: 1.0 / (Cs * total), fitted, offset
         )
         self.C_, self.Cs_ = float(Cs[best]), Cs
         self._store(results)
@@ -351,6 +353,7 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
             "positive": self.positive,
             "sample_weight": weights,
             "fit_intercept": self.fit_intercept,
+            "offset": offset,
         }
         problems = [
             make_problem(X, np.where(y == label, 1.0, -1.0), loss=self.loss, **common)

@@ -113,7 +113,7 @@ def gram(
             z += move_z
 
 
-METHOD = Method("gram", gram, random=False, resumes=True)
+METHOD = Method("gram", gram, random=False, resumes=True, offsets=True)
 
 
 class _Model:

@@ -87,7 +87,7 @@ def prox_newton(
             )
 
 
-METHOD = Method("prox_newton", prox_newton, random=False, resumes=True)
+METHOD = Method("prox_newton", prox_newton, random=False, resumes=True, offsets=True)
 
 
 def _grown(gram: WorkingGram, violation: np.ndarray, most: int, z: np.ndarray) -> bool:

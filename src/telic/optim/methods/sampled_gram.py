@@ -101,7 +101,8 @@ def sampled(problem: Problem, rows: int) -> tuple[Problem, slice]:
             return problem, slice(None)
         mass = mass * (problem.mass.sum() / mass.sum())
     design = Design(_every(problem.design, step))
-    return replace(problem, design=design, y=problem.y[some].copy(), mass=mass), some
+    offset = None if problem.offset is None else problem.offset[some]
+    return replace(problem, design=design, y=problem.y[some].copy(), mass=mass, offset=offset), some
 
 
 def _every(design: Design, step: int) -> "np.ndarray | sparse.csr_matrix":
