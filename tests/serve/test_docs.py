@@ -1,15 +1,22 @@
-"""What docs/reference/http.md says of errors and metrics is all that the service has, once."""
+"""Pages on the service say what it has: errors and metrics once, the proxy, and how to sign."""
 
 import ast
 import re
+import shutil
+import subprocess
+import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 import telic.serve
+from telic.serve.callers.tokens import sign_user
 from telic.serve.http.errors import _DEFAULTS
 from telic.serve.operation.metrics import Metrics
 
-PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "http.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "reference" / "http.md").read_text(encoding="utf-8")
 
 
 def codes_in_source():
@@ -45,3 +52,21 @@ def test_every_metric_is_in_the_table_once():
     exposed = [name for name, _ in exposed if not name.endswith("_created")]
     table = PAGE.partition("| metric | of what |")[2].partition("\n\n")[0]
     assert Counter(re.findall(r"^\| `(\w+)`", table, re.M)) == Counter(exposed)
+
+
+def test_the_page_on_embedding_shows_the_proxy_that_is_deployed():
+    page = (ROOT / "docs" / "how-to" / "embed.md").read_text(encoding="utf-8")
+    shown = page.partition("```nginx\n")[2].partition("```")[0]
+    assert shown == (ROOT / "deploy" / "nginx.conf").read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_a_token_that_another_language_signs_is_ours():
+    page = (ROOT / "docs" / "how-to" / "embed.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```js\n(const \{ createHash.*?)```", page, re.S)
+    code += "console.log(signUser('telic_example', 'Zoë', 60))"
+    done = subprocess.run(["node", "-e", code], capture_output=True, text=True, timeout=30)
+    token = done.stdout.strip()
+    seconds = int(token.split(".")[2])
+    assert seconds == pytest.approx(time.time() + 60, abs=30)
+    assert token == sign_user("telic_example", "Zoë", seconds=seconds, now=0.0), done.stderr
