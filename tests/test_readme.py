@@ -51,3 +51,32 @@ def test_the_gain_that_the_readme_states_is_the_measured_one():
         f"{gain_popular} to {static_popular} over all keystrokes. `telic completion evaluate` "
         "measures what it adds for your users."
     )
+
+
+def test_the_table_beside_other_engines_is_the_measured_one():
+    """Whoever writes completion-engine.md anew copies what this test expects into the README."""
+    page = (ROOT / "docs" / "measured" / "completion-engine.md").read_text(encoding="utf-8")
+    engines = ("telic", "completr", "SQLite FTS5")
+    found = {row["work"]: row["measured"] for row in first_table(page)}
+    names = next(work for work in found if "build, " in work).partition("build, ")[2]
+
+    def row(meaning, work, pattern):
+        (cells,) = zip(
+            *(re.findall(pattern, found[f"{one}: {work}"]) for one in engines), strict=True
+        )
+        cells = (", ".join(cell) if isinstance(cell, tuple) else cell for cell in cells)
+        return f"| {meaning} | {' | '.join(cells)} |"
+
+    prefix = "prefix of 1 to 6 characters, by popularity"
+    mrr = "MRR at prefixes of 1, 4, 7, 10 characters, Bing's searches after 26 January 2020"
+    expected = [
+        f"| {names} of places, one thread | {' | '.join(engines)} |",
+        "|---|---|---|---|",
+        row("build, CPU seconds", f"build, {names}", r"([\d.]+) CPU s"),
+        row("size, bytes a name", "size", r"(\d+) B"),
+        row("a prefix: median, µs", prefix, r"median (\d+)"),
+        row("a prefix: 99 of 100 within, µs", prefix, r"p99 (\d+)"),
+        row("a whole name with one typo: found", "whole, with one typo", r"found (\d+%)"),
+        row("MRR of a real query log, 7 characters typed", mrr, r"^[\d.]+, [\d.]+, ([\d.]+)"),
+    ]
+    assert "\n".join(expected) in (ROOT / "README.md").read_text(encoding="utf-8"), expected
