@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from telic.completion import Completer, fit_files
 from telic.completion.box.word_and_typo_matches import OwnWords
-from telic.completion.engine.word_index import words_of
+from telic.completion.engine.words import words_of
 
 TITLES = {
     "Apple iPhone 14": 50,

@@ -1,6 +1,9 @@
 """The word index against its definition: every phrase, every word, every edit distance."""
 
 import functools
+import itertools
+import re
+import unicodedata
 
 import numpy as np
 import pytest
@@ -10,15 +13,15 @@ from hypothesis import strategies as st
 from telic.completion import PrefixIndex, fold
 from telic.completion.engine import near_words, word_index
 from telic.completion.engine.filters import Contexts, Filter
+from telic.completion.engine.packed_numbers import read
 from telic.completion.engine.prefix_kernels import BLOCK
 from telic.completion.engine.word_index import (
     HALF_EDIT,
     ONE_EDIT,
     TWO_EDITS,
     WordIndex,
-    indexed_words,
-    words_of,
 )
+from telic.completion.engine.words import SUFFIX, indexed_words, words_of
 from telic.errors import ModelError
 
 
@@ -50,13 +53,34 @@ def cost_between(token, word, edits, whole):
     return min(costs, default=None)
 
 
+# Thai, Lao, Burmese, Khmer, kana and Han are written without spaces.
+UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff]"
+)
+
+
+def found_by(folded):
+    """The words that a phrase is found by."""
+    found = set()
+    for word in words_of(folded):
+        if not UNSPACED.search(word):
+            found.add(word)
+            continue
+        for i, character in enumerate(word):
+            begins = i == 0 or UNSPACED.match(character) or UNSPACED.match(word[i - 1])
+            if begins and unicodedata.category(character)[0] != "M":
+                found.add(word[i : i + SUFFIX])
+    return found
+
+
 class BruteForce:
     """The best phrases by looking at all of them."""
 
     def __init__(self, index):
         self.index = index
         self.allowed = np.ones(len(index), bool)
-        self.words = [indexed_words(index.folded(i).decode()) for i in range(len(index))]
+        self.words = [found_by(index.folded(i).decode()) for i in range(len(index))]
 
     def top(self, typed, k, *, unit=1.0, typos=1, skip=(0, 0)):
         tokens = words_of(fold(typed))[:8]
@@ -207,8 +231,48 @@ def test_an_older_versions_words_are_refused(many_words):
 
 def test_words_are_letters_marks_and_digits():
     assert words_of(fold("O'Neil & Söhne—2/3 हिन्दी")) == ["o", "neil", "sohne", "2", "3", "हिन्दी"]
-    assert indexed_words(fold("new york new")) == {"new", "york"}
-    assert indexed_words("東京a") == {"東京a", "京a", "a"}
+    assert found_by(fold("new york new")) == {"new", "york"}
+    assert found_by("東京a") == {"東京a", "京a", "a"}
+
+
+@settings(max_examples=300)
+@given(st.lists(st.text().map(fold) | PHRASES.map(fold), max_size=5))
+def test_words_are_found_in_many_phrases_at_a_time(phrases):
+    encoded = [phrase.encode() for phrase in phrases]
+    text, offsets = np.frombuffer(b"".join(encoded), np.uint8), np.cumsum([0, *map(len, encoded)])
+    words, begins = indexed_words(text, offsets)
+    texts = [word.decode() for word in words.to_pylist()]
+    found = [set(texts[a:b]) for a, b in itertools.pairwise(begins.tolist())]
+    assert found == [found_by(phrase) for phrase in phrases]
+
+
+def test_a_long_word_of_a_script_without_spaces_is_cut():
+    text = np.frombuffer(("字" * 20 + "a").encode(), np.uint8)
+    words, _ = indexed_words(text, np.array([0, len(text)]))
+    lengths = [len(word.decode()) for word in words.to_pylist()]
+    assert lengths == [SUFFIX] * 9 + list(range(SUFFIX, 0, -1))
+
+
+def test_a_phrase_has_each_of_its_words_once_and_a_word_its_phrases_heaviest_first():
+    index = PrefixIndex.build(["b a b", "c b a", "字a字 a"], [1, 3, 2])
+    words = WordIndex.build(index)
+    distinct = sorted(set().union(*(found_by(index.folded(i).decode()) for i in range(3))))
+
+    def lists(start, numbers, n):
+        bounds = [read(start, i) for i in range(n + 1)]
+        return [[read(numbers, i) for i in range(a, b)] for a, b in itertools.pairwise(bounds)]
+
+    forward = lists(words.forward_start, words.forward, 3)
+    of_each = [found_by(index.folded(i).decode()) for i in range(3)]
+    assert forward == [sorted(map(distinct.index, found)) for found in of_each]
+    has = [[i for i in (1, 2, 0) if word in of_each[i]] for word in distinct]
+    assert lists(words.posting_start, words.postings, len(distinct)) == has
+
+
+def test_phrases_taken_to_pieces_in_parts_are_those_of_the_whole(many, many_words, monkeypatch):
+    monkeypatch.setattr(word_index, "PHRASES", 96)
+    for name, array in WordIndex.build(many).arrays().items():
+        np.testing.assert_array_equal(array, many_words.arrays()[name], err_msg=name)
 
 
 @pytest.mark.parametrize("typed", ["", "  ", "-", "x" * 2000, "\ud800", "a\ud800 b"])

@@ -8,7 +8,7 @@ import numpy as np
 
 from telic.completion.engine.filters import Filter
 from telic.completion.engine.folding import fold
-from telic.completion.engine.word_index import words_of
+from telic.completion.engine.words import words_of
 
 if TYPE_CHECKING:
     from telic.completion.box.completer import Completer

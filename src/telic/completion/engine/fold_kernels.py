@@ -15,7 +15,7 @@ GAP, UNKNOWN = -1, -2
 
 
 @kernel
-def _character(text, p):
+def character(text, p):
     """Code of the character at p, and where the next one is."""
     first = np.int64(text[p])
     if first < 0x80:
@@ -33,8 +33,15 @@ def _mark_seen(text, seen):
     """Mark the characters of a text."""
     p = 0
     while p < len(text):
-        code, p = _character(text, p)
+        code, p = character(text, p)
         seen[code] = True
+
+
+def characters_in(text: np.ndarray) -> np.ndarray:
+    """Return the codes of the characters that a text has, ascending."""
+    seen = np.zeros(CODES, bool)
+    _mark_seen(text, seen)
+    return np.flatnonzero(seen)
 
 
 @kernel
@@ -44,7 +51,7 @@ def _fold(text, offsets, longest, forms, starts, lengths, rest):
     for i in range(len(rest)):
         p, begin, characters, length = offsets[i], used, 0, GAP
         while p < offsets[i + 1]:
-            code, p = _character(text, p)
+            code, p = character(text, p)
             characters += 1
             length = lengths[code]
             if length == UNKNOWN:
@@ -88,11 +95,9 @@ def fold_texts(
         Texts that are left empty: no table of characters folds them, nothing is left of them, or
         they are too long.
     """
-    seen = np.zeros(CODES, bool)
-    _mark_seen(text, seen)
     starts, lengths = np.empty(CODES, np.int32), np.empty(CODES, np.int16)
     forms = bytearray()
-    for code in np.flatnonzero(seen).tolist():
+    for code in characters_in(text).tolist():
         form = form_anywhere(code)
         starts[code], lengths[code] = len(forms), UNKNOWN
         if form is not None:

@@ -13,25 +13,13 @@ Every range is half-open. Costs are counted in half edits.
 
 import numpy as np
 
+from telic.completion.engine.fold_kernels import character
 from telic.kernels import kernel
 
 EDIT, UNFINISHED = 2, 1
 """Costs of one edit, and of an earlier word that is only begun."""
 MANY = 32
 """Words of an entry that have a header of their own."""
-
-
-@kernel
-def _character(text, at):
-    """Code of the UTF-8 character at a place, and the place after it."""
-    byte = np.int64(text[at])
-    if byte < 0x80:
-        return byte, at + 1
-    more = 1 if byte < 0xE0 else (2 if byte < 0xF0 else 3)
-    code = byte & (0x3F >> more)
-    for p in range(at + 1, at + 1 + more):
-        code = code << 6 | (text[p] & 0x3F)
-    return code, at + 1 + more
 
 
 @kernel
@@ -71,8 +59,8 @@ def _put_ends(text, offsets, lo, hi, depth, out, at):
         if word > lo:
             before, last = offsets[word - 1] + depth, offsets[word]
             while begin < end and before < last:
-                code, after = _character(text, begin)
-                other, before = _character(text, before)
+                code, after = character(text, begin)
+                other, before = character(text, before)
                 if code != other:
                     break
                 begin, common = after, common + 1
@@ -102,10 +90,10 @@ def make_trie(text, offsets):
         while lo < hi:
             if used + 2 > len(entries):
                 entries = _grown(entries, used)
-            code, after = _character(text, offsets[lo] + depth)
+            code, after = character(text, offsets[lo] + depth)
             below = after - offsets[lo]
             end = lo + 1
-            while end < hi and _character(text, offsets[end] + depth)[0] == code:
+            while end < hi and character(text, offsets[end] + depth)[0] == code:
                 end += 1
             entries[used] = code, lo, ~at
             if end - lo < MANY:
@@ -265,7 +253,7 @@ def near(trie, size, token, edits, whole):
             if ended:
                 alive = below + common
             while ended and place < after:
-                path[alive], place = _character(ends, place)
+                path[alive], place = character(ends, place)
                 least = _step(rows, path, alive + 1, token, edits)
                 ended = EDIT * least < best[alive] and not (plain and path[alive] >= 0x80)
                 if ended:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from telic.completion.engine import prefix_kernels as kernels
 from telic.completion.engine.encoded_phrases import bytes_and_offsets, encoded_phrases
 from telic.completion.engine.folding import encoded_prefix
+from telic.completion.engine.front_coding import BLOCK as STRINGS
 from telic.completion.engine.front_coding import compact, gather, pack, prefix_range, unpack
 from telic.completion.engine.packed_numbers import pack_numbers
 from telic.completion.engine.spelling import BLOCK, GIVEN, fill_kinds, spelled
@@ -356,7 +357,11 @@ class PrefixIndex:
 
     def all_folded(self) -> tuple[np.ndarray, np.ndarray]:
         """Give all folded forms as `folded_texts` does: for a large index, much memory."""
-        return unpack(self.front_coded, len(self))
+        return self.folded_between(0, len(self))
+
+    def folded_between(self, begin: int, end: int) -> tuple[np.ndarray, np.ndarray]:
+        """Give those of the ids from `begin`, a multiple of 16, to before `end`."""
+        return unpack(self.front_coded[self.front_starts[begin // STRINGS] :], end - begin)
 
     def find(self, phrase: str) -> int:
         """Give the id of a phrase in exactly this spelling, or -1."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from telic.completion.engine.folding import fold
-from telic.completion.engine.word_index import words_of
+from telic.completion.engine.words import words_of
 from telic.data.pieces import open_pieces
 from telic.errors import InputError
 

@@ -1,7 +1,5 @@
 """Phrases by the words in them: in any place and order, begun, or mistyped."""
 
-import re
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Self
@@ -11,13 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from telic.completion.engine import near_words
+from telic.completion.engine.encoded_phrases import bytes_and_offsets
 from telic.completion.engine.filters import Filter
 from telic.completion.engine.folding import fold
 from telic.completion.engine.packed_numbers import pack_numbers
 from telic.completion.engine.prefix_index import PrefixIndex, block_maxima
 from telic.completion.engine.word_kernels import best_phrases
+from telic.completion.engine.words import indexed_words, words_of
 from telic.data.contracts import MAX_TEXT
 from telic.errors import ModelError
+from telic.kernels import kernel
 
 HALF_EDIT = float(np.log(10))
 """What half an edit takes from a logarithm of popularity: a phrase with an edit must be a hundred
@@ -29,48 +30,10 @@ MAX_TOKENS = 8
 BUDGETS = 100, 3_000, 60_000
 """Candidates that are looked at for one list, see `word_kernels.best_phrases`: best first; each; by
 marking those that two typed words have."""
-SUFFIX = 12
-"""Longest word, in characters, that is kept of a text without spaces, from each character on."""
+PHRASES = 1 << 16
+"""Phrases that are taken to pieces at a time."""
 
 _ALL = np.empty((0, 1), np.int32)  # no context, no filter
-_ASCII_WORD = re.compile("[a-z0-9]+")
-_NO_SPACES = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff"
-    "\U00020000-\U0003ffff]"
-)
-"""Thai, Lao, Burmese, Khmer, kana and Han: scripts that are written without spaces."""
-
-
-def words_of(folded: str) -> list[str]:
-    """Split a folded text at everything that is no letter, mark or digit.
-
-    Examples
-    --------
-    >>> words_of(fold("St. John's (Île-à-Vache)"))
-    ['st', 'john', 's', 'ile', 'a', 'vache']
-    """
-    if folded.isascii():
-        return _ASCII_WORD.findall(folded)
-    kept = [c if unicodedata.category(c)[0] in "LNM" else " " for c in folded]
-    return "".join(kept).split()
-
-
-def indexed_words(folded: str) -> set[str]:
-    """Return the words that a phrase is found by.
-
-    Of a script without spaces these are the text from each of its characters on, so that any
-    part of it is the beginning of one.
-    """
-    found = set()
-    for word in words_of(folded):
-        if not _NO_SPACES.search(word):
-            found.add(word)
-            continue
-        for i, character in enumerate(word):
-            begins = i == 0 or _NO_SPACES.match(character) or _NO_SPACES.match(word[i - 1])
-            if begins and unicodedata.category(character)[0] != "M":
-                found.add(word[i : i + SUFFIX])
-    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -121,28 +84,14 @@ class WordIndex:
     @classmethod
     def build(cls, index: PrefixIndex) -> Self:
         """Take the phrases of a prefix index to pieces."""
-        phrase, word = _pairs(index)
-        coded = word.dictionary_encode()
-        order = pc.sort_indices(coded.dictionary).to_numpy()
-        rank = np.empty(len(order), np.int64)
-        rank[order] = np.arange(len(order))
-        number = rank[coded.indices.to_numpy(zero_copy_only=False)] if len(word) else phrase
-        size = max(len(order), 1)
-        pairs = np.unique(phrase * size + number)
-        phrase, number = pairs // size, pairs % size
-        words = coded.dictionary.take(pa.array(order)).cast(pa.large_binary())
-        forward_start = np.zeros(len(index) + 1, np.int64)
-        np.cumsum(np.bincount(phrase, minlength=len(index)), out=forward_start[1:])
-        posting_start = np.zeros(len(order) + 1, np.int64)
-        np.cumsum(np.bincount(number, minlength=len(order)), out=posting_start[1:])
-        postings = phrase[
-            np.lexsort((phrase, -index.weight_numbers[phrase].astype(np.int64), number))
-        ]
+        words, forward_start, forward = _forward(index)
+        posting_start = np.zeros(len(words) + 1, np.int64)
+        np.cumsum(np.bincount(forward, minlength=len(words)), out=posting_start[1:])
+        postings = np.empty(len(forward), np.int32 if len(index) < 2**31 else np.int64)
+        heaviest = np.argsort(-index.weight_numbers.astype(np.int64), kind="stable")
+        _fill_postings(heaviest, forward_start, forward, posting_start[:-1].copy(), postings)
         heads = index.weight_numbers[postings[posting_start[:-1]]]
-        lengths = pc.binary_length(words).to_numpy(zero_copy_only=False)
-        text = np.frombuffer(b"".join(words.to_pylist()), np.uint8)
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        letters, firsts, downs, ends = near_words.make_trie(text, offsets)
+        letters, firsts, downs, ends = near_words.make_trie(*bytes_and_offsets(words))
         return cls(
             letters,
             firsts,
@@ -151,7 +100,7 @@ class WordIndex:
             pack_numbers(posting_start),
             pack_numbers(postings),
             pack_numbers(forward_start),
-            pack_numbers(number),
+            pack_numbers(forward),
             heads,
             block_maxima(heads),
         )
@@ -256,23 +205,57 @@ class WordIndex:
         return cls(**{field.name: arrays[f"words.{field.name}"] for field in fields(cls)})
 
 
-def _pairs(index: PrefixIndex) -> tuple[np.ndarray, pa.Array]:
-    """Every word of every phrase: the phrase's id, and the word."""
-    text, offsets = index.all_folded()
-    n = len(index)
-    high = np.concatenate([[0], np.cumsum(text >= 0x80)])
-    plain = high[offsets[1:]] == high[offsets[:-1]]
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
-    texts = pa.Array.from_buffers(pa.large_string(), n, buffers)
-    split = pc.split_pattern_regex(texts.filter(pa.array(plain)), "[^a-z0-9]+")
-    lengths = pc.list_value_length(split).to_numpy(zero_copy_only=False)
-    phrase = np.repeat(np.flatnonzero(plain), lengths)
-    words = pc.list_flatten(split)
-    there = pc.not_equal(words, "")
-    phrase = phrase[there.to_numpy(zero_copy_only=False)]
-    words = words.filter(there)
-    others = np.flatnonzero(~plain)
-    sets = [indexed_words(text[offsets[i] : offsets[i + 1]].tobytes().decode()) for i in others]
-    phrase = np.concatenate([phrase, np.repeat(others, [len(s) for s in sets])]).astype(np.int64)
-    more = pa.array([word for s in sets for word in s], pa.large_string())
-    return phrase, pa.concat_arrays([words.cast(pa.large_string()), more])
+def _forward(index: PrefixIndex) -> tuple[pa.Array, np.ndarray, np.ndarray]:
+    """Return all words, sorted; where each phrase's begin among the numbers of all; the numbers.
+
+    A phrase has the number of each of its words once, ascending.
+    """
+    distinct, numbers, counts = [pa.array([], pa.large_binary())], [], [np.zeros(1, np.int64)]
+    for begin in range(0, len(index), PHRASES):
+        text, offsets = index.folded_between(begin, min(begin + PHRASES, len(index)))
+        words, begins = indexed_words(text, offsets)
+        coded = words.dictionary_encode()
+        distinct.append(coded.dictionary)
+        numbers.append(coded.indices.to_numpy(zero_copy_only=False).astype(np.int32))
+        counts.append(np.diff(begins))
+    coded = pa.concat_arrays(distinct).dictionary_encode()
+    order = pc.sort_indices(coded.dictionary)
+    rank = np.empty(len(order), np.int32)
+    rank[order.to_numpy()] = np.arange(len(order), dtype=np.int32)
+    ranks = rank[coded.indices.to_numpy(zero_copy_only=False)]
+    first = np.cumsum([len(part) for part in distinct])
+    parts = [ranks[at + part] for at, part in zip(first, numbers, strict=False)]
+    forward = np.concatenate([np.empty(0, np.int32), *parts])
+    start = np.cumsum(np.concatenate(counts))
+    used = _sort_each(start, forward)
+    return coded.dictionary.take(order), start, forward[:used]
+
+
+@kernel
+def _sort_each(start, forward):
+    """Sort each phrase's words, and close the gaps that words which come again leave; count."""
+    used, end = 0, start[0]
+    for i in range(len(start) - 1):
+        begin, end = end, start[i + 1]
+        start[i] = used
+        for place in range(begin, end):
+            word, at = forward[place], used
+            while at > start[i] and forward[at - 1] > word:
+                at -= 1
+            if at > start[i] and forward[at - 1] == word:
+                continue
+            for p in range(used, at, -1):
+                forward[p] = forward[p - 1]
+            forward[at] = word
+            used += 1
+    start[-1] = used
+    return used
+
+
+@kernel
+def _fill_postings(heaviest, start, forward, place, postings):
+    """Give each word its phrases in the order in which these come, from its place on."""
+    for phrase in heaviest:
+        for word in forward[start[phrase] : start[phrase + 1]]:
+            postings[place[word]] = phrase
+            place[word] += 1

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from telic.completion.engine.encoded_phrases import encoded_phrases
 from telic.completion.engine.folding import fold
 from telic.completion.fit.lost_below_k_users import Kept, kept, said_by_k
 from telic.completion.learning.relevance import WINDOW, Submissions
@@ -108,8 +109,10 @@ class Gathered:
         self.listed = listed
         if listed is not None:
             self._rows, self._weight = distinct_rows(listed, duplicates)
-            texts = listed.phrases.take(pa.array(self._rows)).to_pylist()
-            self._form_of_row = np.array([self._form(text) for text in texts], np.int64)
+            folded = encoded_phrases(listed.phrases.take(pa.array(self._rows)))[1]
+            coded = folded.cast(pa.large_string()).dictionary_encode()
+            self._form_of_row = coded.indices.to_numpy().astype(np.int64)
+            self.forms |= {form: f for f, form in enumerate(coded.dictionary.to_pylist())}
         self.texts: list[str] = []
         """Distinct queries of the logs."""
         self.users: list[str] = []
@@ -245,6 +248,8 @@ class Gathered:
 
         A query is spelled as its entry is, or where it is none as the user last spelled it.
         """
+        if not self.users:
+            return {}
         events = self.submissions
         shown = {fold(phrase): phrase for phrase in reversed(entries.phrases)}
         of_text = [shown.get(fold(text)) for text in self.texts]

@@ -1,0 +1,120 @@
+"""Texts split into words: those that are typed, and those that phrases are found by."""
+
+import re
+import unicodedata
+
+import numpy as np
+import pyarrow as pa
+
+from telic.completion.engine.fold_kernels import CODES, character, characters_in
+from telic.kernels import kernel
+
+SUFFIX = 12
+"""Longest word, in characters, that is kept of a text without spaces, from each character on."""
+KEPT, UNSPACED, MARK = 1, 2, 4
+"""Bits of a character's kind: part of a word; of a script without spaces; a combining mark."""
+
+_ASCII_WORD = re.compile("[a-z0-9]+")
+_NO_SPACES = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff]"
+)
+"""Thai, Lao, Burmese, Khmer, kana and Han: scripts that are written without spaces."""
+
+
+def words_of(folded: str) -> list[str]:
+    """Split a folded text at everything that is no letter, mark or digit.
+
+    Examples
+    --------
+    >>> from telic.completion import fold
+    >>> words_of(fold("St. John's (Île-à-Vache)"))
+    ['st', 'john', 's', 'ile', 'a', 'vache']
+    """
+    if folded.isascii():
+        return _ASCII_WORD.findall(folded)
+    kept = [c if unicodedata.category(c)[0] in "LNM" else " " for c in folded]
+    return "".join(kept).split()
+
+
+def indexed_words(text: np.ndarray, offsets: np.ndarray) -> tuple[pa.Array, np.ndarray]:
+    """Return the words that phrases are found by, of all phrases one after the other.
+
+    They are those of `words_of`. Of a script without spaces they are the text from each of its
+    characters on, so that any part of it is the beginning of one.
+
+    Parameters
+    ----------
+    text, offsets : uint8 and int64 array
+        The folded phrases: phrase i is ``text[offsets[i]:offsets[i + 1]]``.
+
+    Returns
+    -------
+    words : large_binary array
+        A word that a phrase has several times comes as often.
+    begins : int64 array, shape (phrases + 1,)
+        Those of phrase i are ``words[begins[i]:begins[i + 1]]``.
+
+    Examples
+    --------
+    >>> phrases = "new york東京a".encode()
+    >>> words, begins = indexed_words(np.frombuffer(phrases, np.uint8), np.array([0, 8, 15]))
+    >>> [word.decode() for word in words.to_pylist()], begins.tolist()
+    (['new', 'york', '東京a', '京a', 'a'], [0, 2, 5])
+    """
+    kinds = np.zeros(CODES, np.uint8)
+    for code in characters_in(text).tolist():
+        kinds[code] = _kind(chr(code))
+    begins = np.zeros(len(offsets), np.int64)
+    nothing = np.empty(0, np.uint8), np.empty(0, np.int64)
+    count, size = _split(text, offsets, kinds, begins, *nothing)
+    content, ends = np.empty(size, np.uint8), np.zeros(count + 1, np.int64)
+    _split(text, offsets, kinds, begins, content, ends)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(content)]
+    return pa.Array.from_buffers(pa.large_binary(), count, buffers), begins
+
+
+def _kind(letter: str) -> int:
+    category = unicodedata.category(letter)[0]
+    if category not in "LNM":
+        return 0
+    return KEPT | UNSPACED * bool(_NO_SPACES.match(letter)) | MARK * (category == "M")
+
+
+@kernel
+def _split(text, offsets, kinds, begins, content, ends):
+    """Split phrases; return how many words and bytes they have, which without room is all."""
+    count, size, write = 0, 0, len(ends) > 0
+    for i in range(len(offsets) - 1):
+        p, stop = offsets[i], offsets[i + 1]
+        while p < stop:
+            begin, all_kinds = p, 0
+            while p < stop:
+                code, after = character(text, p)
+                if not kinds[code]:
+                    break
+                all_kinds |= kinds[code]
+                p = after
+            if p == begin:
+                p = after
+                continue
+            before, at = UNSPACED, begin
+            while at < p:
+                code, after = character(text, at)
+                kind = kinds[code]
+                end = p
+                if all_kinds & UNSPACED:
+                    end = at
+                    if (kind | before) & UNSPACED and not kind & MARK:
+                        for _ in range(SUFFIX):
+                            if end < p:
+                                _, end = character(text, end)
+                if end > at:
+                    if write:
+                        content[size : size + end - at] = text[at:end]
+                        ends[count + 1] = size + end - at
+                    count += 1
+                    size += end - at
+                before, at = kind, after if all_kinds & UNSPACED else p
+        begins[i + 1] = count
+    return count, size
