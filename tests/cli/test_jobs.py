@@ -13,6 +13,7 @@ from telic.scale import Local
 def telic(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "log.csv").write_text("query,at,user\n" + "abc,2024-01-01T00:00:00Z,u1\n" * 9)
+    (tmp_path / "list.csv").write_text("phrase,weight\nTea,3\n")
     net = tmp_path / "net"
     net.mkdir()
     (net / "schema.json").write_text('{"nodes": {"user": {"attributes": {}}}, "links": []}')
@@ -29,6 +30,7 @@ def telic(monkeypatch, capsys, tmp_path):
 
 IN_PIECES = {
     "completion fit log.csv box --min-users 1": ("box.job", "log.csv"),
+    "completion fit list.csv box": ("box.job", "list.csv"),
     "privacy risk net": ("telic-risk.job", "net"),
     "privacy attack net net": ("telic-attack.job", "net"),
     "privacy attack net net --candidates found.parquet": ("found.parquet.job", "net"),
@@ -44,7 +46,7 @@ def test_pieces_lie_in_no_folder_of_somebody_else(telic, tmp_path, words):
     for more, why in (
         ("", "holds other files"),
         (f" --work {own}", "holds other files"),
-        (" --work log.csv" if read == "log.csv" else " --work net", "is read by this command"),
+        (f" --work {read}", "is read by this command"),
         (" --work net/nodes_user.csv", "is read" if read == "net" else "cannot be used"),
     ):
         code, error = telic(words + more)

@@ -147,9 +147,6 @@ def test_what_does_not_fit_is_said(tmp_path, small_pieces):
     (tmp_path / "aol.txt").write_text("AnonID\tQuery\tQueryTime\n1\ttea\t2006-03-01 07:17:12\n")
     with pytest.raises(InputError, match="rows depend on one another"):
         fit_files(tmp_path / "aol.txt", executor=Local())
-    (tmp_path / "list.csv").write_text("phrase,weight\nTea,1\n")
-    with pytest.raises(InputError, match="no query log is given"):
-        fit_files(tmp_path / "list.csv", executor=Local())
 
 
 def test_the_command_takes_memory_or_a_cluster(cluster, tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """Lists of phrases in the forms that people have, read in pieces."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -32,16 +33,18 @@ class PhraseList:
     """int64 (n,): row of the file that each is, the first being 1."""
     skipped: dict[str, int] = field(default_factory=dict)
     """Rows left out by ``on_bad_row="skip"``: reason → count."""
-    files: tuple[tuple[int, str], ...] = ()
-    """Of joined lists: where each begins here, and its file."""
+    files: tuple[str, ...] = ()
+    """Of joined lists: the file of each."""
+    file: np.ndarray | None = None
+    """Of joined lists: int (n,), which of these files each row is of."""
 
     def __len__(self) -> int:
         return len(self.phrases)
 
     def where(self, row: int) -> str:
         """Say which file and row of it one of these rows is."""
-        begun = [file for start, file in self.files if start <= row]
-        return f"{begun[-1] if begun else self.source}: row {self.rows[row]}"
+        name = self.source if self.file is None else self.files[self.file[row]]
+        return f"{name}: row {self.rows[row]}"
 
 
 def read_list(pieces: Pieces, shape: Shape, *, on_bad_row: OnBadRow = "raise") -> PhraseList:
@@ -61,12 +64,7 @@ def read_list(pieces: Pieces, shape: Shape, *, on_bad_row: OnBadRow = "raise") -
         Naming file, row (the first is 1) and column.
     """
     skipped: dict[str, int] = {}
-    parts, numbers = [], [np.empty(0, np.int64)]
-    for row, part in checked_rows(pieces, shape, on_bad_row, skipped):
-        numbers.append(row)
-        parts.append(part)
-    if not parts:
-        raise InputError(f"{pieces.path}: holds no row. Expected one phrase in each.")
+    numbers, parts = zip(*list_rows(pieces, shape, on_bad_row, skipped), strict=True)
     whole = pa.concat_tables(parts)
     columns = {name: one_chunk(whole[name]) for name in whole.column_names}
     weights = columns.get("weight")
@@ -80,6 +78,18 @@ def read_list(pieces: Pieces, shape: Shape, *, on_bad_row: OnBadRow = "raise") -
         np.concatenate(numbers),
         skipped,
     )
+
+
+def list_rows(
+    pieces: Pieces, shape: Shape, on_bad_row: OnBadRow, skipped: dict[str, int]
+) -> Iterator[tuple[np.ndarray, pa.Table]]:
+    """Yield what `checked_rows` does; InputError if that is nothing."""
+    empty = True
+    for found in checked_rows(pieces, shape, on_bad_row, skipped):
+        yield found
+        empty = False
+    if empty:
+        raise InputError(f"{pieces.path}: holds no row. Expected one phrase in each.")
 
 
 def merged(lists: list[PhraseList]) -> PhraseList:
@@ -98,7 +108,6 @@ def merged(lists: list[PhraseList]) -> PhraseList:
             ]
         )
 
-    starts = np.cumsum([0, *(len(one) for one in lists[:-1])])
     weights = [np.ones(len(one)) if one.weights is None else one.weights for one in lists]
     return replace(
         lists[0],
@@ -109,5 +118,6 @@ def merged(lists: list[PhraseList]) -> PhraseList:
         payloads=joined([one.payloads for one in lists]),
         contexts={name: joined([one.contexts.get(name) for one in lists]) for name in names},
         rows=np.concatenate([one.rows for one in lists]),
-        files=tuple(zip(starts.tolist(), (one.source for one in lists), strict=True)),
+        files=tuple(one.source for one in lists),
+        file=np.repeat(np.arange(len(lists)), [len(one) for one in lists]),
     )

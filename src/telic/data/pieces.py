@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from telic.errors import InputError
 
 PIECE = 1 << 16
-"""Rows of a piece, where the format lets us choose."""
+"""Most rows of a piece, where the format lets us choose."""
 _BLOCK = 1 << 24  # bytes; a row of CSV that is twice as long is refused
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _JSON = (".jsonl", ".ndjson", ".json")
@@ -126,10 +126,13 @@ def _delimited(path: Path, delimiter: str) -> Pieces:
 
 def _parquet(path: Path) -> Pieces:
     file = pq.ParquetFile(path, memory_map=True)
+    groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
+    widest = max((g.total_byte_size / g.num_rows for g in groups if g.num_rows), default=1.0)
+    rows = min(PIECE, max(int(_BLOCK / widest), 1))
 
     def pieces(wanted: Sequence[str]) -> Iterator[pa.Table]:
         try:
-            for batch in file.iter_batches(PIECE, columns=list(wanted)):
+            for batch in file.iter_batches(rows, columns=list(wanted)):
                 yield pa.Table.from_batches([batch])
         except (pa.ArrowException, OSError) as error:
             raise _unreadable(path, error) from None

@@ -2,16 +2,23 @@
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from telic.errors import InputError, JobError
 from telic.scale.memory import of_task, said
 
 SHARE = 0.6
 """Of a task's memory that DuckDB manages; its readers and writers take more than it counts."""
+SORTING = 0.5
+"""Of it where rows are sorted that this process has read just before."""
+PART = 16
+"""Rows that are held at a time take at most such a part of a task's memory."""
 
 
 @contextmanager
@@ -49,6 +56,7 @@ def database(folder: Path, share: float = SHARE) -> Iterator[Any]:
         "autoload_known_extensions": False,
         "allow_community_extensions": False,
         "TimeZone": "UTC",
+        "enable_progress_bar": False,  # it would be written to stdout, among a command's JSON
     }
     try:
         with duckdb.connect(":memory:") as connection:
@@ -69,6 +77,43 @@ def database(folder: Path, share: float = SHARE) -> Iterator[Any]:
         ) from None
     finally:
         shutil.rmtree(spill, ignore_errors=True)
+
+
+def sorted_on_disk(
+    tables: Iterable[pa.Table], by: str, folder: Path, rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Give the rows of all tables sorted, so many at a time.
+
+    Parameters
+    ----------
+    tables : iterable of Table
+        All with the same columns.
+    by : str
+        What SQL's ORDER BY takes.
+    folder : path
+        Where the tables are kept while they are sorted.
+    rows : int
+        Fewer are given where they would take more than a small part of the task's memory.
+    """
+    paths: list[Path] = []
+    for table in tables:
+        if len(table):
+            rows = min(rows, max(len(table) * of_task() // (PART * table.nbytes), 1))
+            paths.append(folder / f"given-{len(paths)}.parquet")
+            pq.write_table(table, paths[-1], row_group_size=rows)
+    if not paths:
+        return
+    out = folder / "sorted.parquet"
+    pa.default_memory_pool().release_unused()
+    with database(folder, SORTING) as db:
+        db.execute(
+            f"""COPY (SELECT * FROM read_parquet({listed(paths)}) ORDER BY {by})
+            TO {listed([out])[1:-1]} (FORMAT parquet, ROW_GROUP_SIZE {max(rows, 2048)})"""
+        )
+    for path in paths:
+        path.unlink()
+    yield from pq.ParquetFile(out).iter_batches(rows)
+    out.unlink()
 
 
 def listed(paths: list[Path]) -> str:

@@ -43,11 +43,16 @@ class Contexts:
     codes: np.ndarray
 
     @classmethod
-    def of(cls, columns: Mapping[str, Sequence[str | None]]) -> Self:
-        """Number the values of each context."""
+    def of(
+        cls,
+        columns: Mapping[str, Sequence[str | None]],
+        among: Mapping[str, set[str | None]] | None = None,
+    ) -> Self:
+        """Number the values of each context, of part of the phrases `among` those of all."""
         values, codes = [], []
-        for column in columns.values():
-            known = {value: i for i, value in enumerate(sorted({v for v in column if v}))}
+        for name, column in columns.items():
+            there = set(column) if among is None else among[name]
+            known = {value: i for i, value in enumerate(sorted({v for v in there if v}))}
             values.append(list(known))
             codes.append([known[v] if v else NO_VALUE for v in column])
         return cls(list(columns), values, np.array(codes, np.int32).reshape(len(columns), -1))

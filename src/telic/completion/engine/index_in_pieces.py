@@ -1,13 +1,12 @@
 """A prefix index of more phrases than fit into memory: sorted on disk, written in one pass."""
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from telic.completion.engine.encoded_phrases import bytes_and_offsets, encoded_phrases
 from telic.completion.engine.front_coding import compact, pack
@@ -21,7 +20,7 @@ from telic.completion.engine.prefix_index import (
 )
 from telic.completion.engine.spelling import BLOCK
 from telic.errors import InputError
-from telic.scale.duckdb_tasks import database, listed
+from telic.scale.duckdb_tasks import sorted_on_disk
 
 ROWS = 1 << 16
 """Sorted phrases that are held at a time."""
@@ -76,55 +75,94 @@ def index_in_pieces(
     if hot_top < 1:
         raise InputError(f"hot_top is {hot_top!r}, expected an integer >= 1.")
     with tempfile.TemporaryDirectory(prefix=".index-", dir=work) as folder:
-        files = _Files(Path(folder))
-        starts, values, end = [np.zeros(1, np.int64)], np.empty(0), 0
-        for folded, spellings, weights in _distinct(_sorted(batches, files.folder, rows)):
-            text, offsets = bytes_and_offsets(folded)
-            packed, own_starts = pack(text, offsets)
-            starts.append(own_starts[1:] + np.int64(end))
-            end += len(packed)
-            kinds, given, lengths = packed_spellings(text, offsets, spellings)
-            parts = {"packed": packed, "kinds": kinds, "given": given, "lengths": lengths}
-            files.append(parts | {"weights": weights})
-            values = np.union1d(values, weights)
-        weights = files.mapped("weights", np.float64)
-        for begin in range(0, len(weights), rows):
-            numbers = np.searchsorted(values, weights[begin : begin + rows])
-            files.append({"numbers": numbers.astype(number_kind(values))})
-        return PrefixIndex.assembled(
-            files.mapped("packed", np.uint8),
-            compact(np.concatenate(starts)),
-            files.mapped("kinds", np.uint8),
-            files.mapped("given", np.uint8),
-            files.mapped("lengths", np.int64),
-            files.mapped("numbers", number_kind(values)),
-            values,
-            hot_top=hot_top,
-            hot_range=hot_range,
-        )
+        files = GrowingArrays(Path(folder))
+        batches = sorted_on_disk(_rows(batches), "folded, spelling, place", files.folder, rows)
+        return index_of_sorted(_distinct(batches), files, hot_top=hot_top, hot_range=hot_range)
 
 
-class _Files:
-    """Arrays that grow in files."""
+class GrowingArrays:
+    """Arrays that grow in the files of a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def append(self, parts: dict[str, np.ndarray]) -> None:
+    def append(self, parts: Mapping[str, np.ndarray]) -> None:
+        """Let each array go on with what is given."""
         for name, array in parts.items():
             with (self.folder / name).open("ab") as file:
                 array.tofile(file)
 
     def mapped(self, name: str, kind: Any) -> np.ndarray:
+        """Return an array, memory-mapped, which stays when the folder goes."""
         path = self.folder / name
         if not path.exists() or not path.stat().st_size:  # which cannot be mapped
             return np.empty(0, kind)
         return np.memmap(path, kind, "r")
 
 
-def _sorted(batches: Iterable, folder: Path, rows: int) -> Iterator[pa.RecordBatch]:
-    """Give all rows, folded, by folded form, spelling and place."""
-    paths: list[Path] = []
+def index_of_sorted(
+    parts: Iterable[tuple[pa.Array, pa.Array, np.ndarray]],
+    files: GrowingArrays,
+    *,
+    hot_top: int = 50,
+    hot_range: int = 1024,
+) -> PrefixIndex:
+    """Build an index of phrases that come in the order of their ids.
+
+    Parameters
+    ----------
+    parts : iterable of (folded forms, spellings, weights)
+        Arrays of large_binary and float64, each part as long as it may be.
+    files : GrowingArrays
+    hot_top, hot_range
+        As of `PrefixIndex.build`.
+    """
+    starts, values, end = [np.zeros(1, np.int64)], np.empty(0), 0
+    for folded, spellings, weights in _in_blocks(parts):
+        text, offsets = bytes_and_offsets(folded)
+        packed, own_starts = pack(text, offsets)
+        starts.append(own_starts[1:] + np.int64(end))
+        end += len(packed)
+        kinds, given, lengths = packed_spellings(text, offsets, spellings)
+        grown = {"packed": packed, "kinds": kinds, "given": given, "lengths": lengths}
+        files.append(grown | {"weights": weights})
+        values = np.union1d(values, weights)
+    weights = files.mapped("weights", np.float64)
+    for begin in range(0, len(weights), ROWS):
+        numbers = np.searchsorted(values, weights[begin : begin + ROWS])
+        files.append({"numbers": numbers.astype(number_kind(values))})
+    return PrefixIndex.assembled(
+        files.mapped("packed", np.uint8),
+        compact(np.concatenate(starts)),
+        files.mapped("kinds", np.uint8),
+        files.mapped("given", np.uint8),
+        files.mapped("lengths", np.int64),
+        files.mapped("numbers", number_kind(values)),
+        values,
+        hot_top=hot_top,
+        hot_range=hot_range,
+    )
+
+
+def _in_blocks(
+    parts: Iterable[tuple[pa.Array, pa.Array, np.ndarray]],
+) -> Iterator[tuple[pa.Array, pa.Array, np.ndarray]]:
+    """Give the same phrases in whole blocks, but for the last of them."""
+    folded, spellings, weights = _nothing()
+    for part in parts:
+        folded = pa.concat_arrays([folded, part[0]])
+        spellings = pa.concat_arrays([spellings, part[1]])
+        weights = np.concatenate([weights, part[2]])
+        whole = len(weights) // BLOCK * BLOCK
+        if whole:
+            yield folded[:whole], spellings[:whole], weights[:whole]
+            folded, spellings, weights = folded[whole:], spellings[whole:], weights[whole:]
+    if len(weights):
+        yield folded, spellings, weights
+
+
+def _rows(batches: Iterable) -> Iterator[pa.Table]:
+    """Give all rows with their folded forms and their places."""
     begin = 0
     for phrases, weights in batches:
         values = checked_weights(weights, begin)
@@ -133,40 +171,28 @@ def _sorted(batches: Iterable, folder: Path, rows: int) -> Iterator[pa.RecordBat
         spellings, folded = encoded_phrases(phrases, begin)
         places = np.arange(begin, begin + len(values))
         columns = {"folded": folded, "spelling": spellings, "weight": values, "place": places}
-        paths.append(folder / f"given-{len(paths)}.parquet")
-        pq.write_table(pa.table(columns), paths[-1], row_group_size=rows)
+        yield pa.table(columns)
         begin += len(values)
-    if not paths:
-        return
-    out = folder / "sorted.parquet"
-    with database(folder) as db:
-        db.execute(
-            f"""COPY (SELECT folded, spelling, weight FROM read_parquet({listed(paths)})
-            ORDER BY folded, spelling, place) TO {listed([out])[1:-1]}
-            (FORMAT parquet, ROW_GROUP_SIZE {max(rows, 2048)})"""
-        )
-    for path in paths:
-        path.unlink()
-    yield from pq.ParquetFile(out).iter_batches(rows)
-    out.unlink()
 
 
 def _distinct(
     batches: Iterable[pa.RecordBatch],
 ) -> Iterator[tuple[pa.Array, pa.Array, np.ndarray]]:
-    """Join sorted rows of one spelling; give whole blocks of phrases until the last."""
-    kind = pa.large_binary()
-    folded, spellings, weights = pa.array([], kind), pa.array([], kind), np.empty(0)
+    """Join sorted rows of one spelling."""
+    folded, spellings, weights = _nothing()
     for batch in batches:
-        folded = pa.concat_arrays([folded, batch["folded"].cast(kind)])
-        spellings = pa.concat_arrays([spellings, batch["spelling"].cast(kind)])
+        folded = pa.concat_arrays([folded, batch["folded"].cast(pa.large_binary())])
+        spellings = pa.concat_arrays([spellings, batch["spelling"].cast(pa.large_binary())])
         weights = np.concatenate([weights, batch["weight"].to_numpy()])
         first = firsts(spellings)
         folded, distinct = folded.take(pa.array(first)), spellings.take(pa.array(first))
         weights, spellings = added_up(weights, first, distinct), distinct
-        whole = (len(first) - 1) // BLOCK * BLOCK  # of the last spelling there may be more
-        if whole > 0:
-            yield folded[:whole], spellings[:whole], weights[:whole]
-            folded, spellings, weights = folded[whole:], spellings[whole:], weights[whole:]
-    if len(weights):
-        yield folded, spellings, weights
+        # Of the last spelling there may be more.
+        yield folded[:-1], spellings[:-1], weights[:-1]
+        folded, spellings, weights = folded[-1:], spellings[-1:], weights[-1:]
+    yield folded, spellings, weights
+
+
+def _nothing() -> tuple[pa.Array, pa.Array, np.ndarray]:
+    empty = pa.array([], pa.large_binary())
+    return empty, empty, np.empty(0)

@@ -168,14 +168,8 @@ class PrefixIndex:
         values = checked_weights(weights)
         if len(phrases) != len(values):
             raise InputError(f"{len(phrases)} phrases but {len(values)} weights: one for each.")
-        spellings, folded = encoded_phrases(phrases)
         apart = np.zeros(len(values), np.int64) if apart is None else np.asarray(apart, np.int64)
-        table = pa.table({"folded": folded, "spelling": spellings, "apart": apart})
-        order = pc.sort_indices(
-            table, sort_keys=[(name, "ascending") for name in table.schema.names]
-        )
-        spellings, folded = spellings.take(order), folded.take(order)
-        given = order.to_numpy().astype(np.int64)
+        folded, spellings, given = sorted_phrases(phrases, apart)
         values, apart = values[given], apart[given]
 
         first = firsts(spellings, apart)
@@ -383,6 +377,16 @@ class PrefixIndex:
         return builtins.range(
             *kernels.range_of(self.strings, len(self), np.frombuffer(key, np.uint8))
         )
+
+
+def sorted_phrases(
+    phrases: Sequence[str] | pa.Array | pa.ChunkedArray, apart: np.ndarray
+) -> tuple[pa.Array, pa.Array, np.ndarray]:
+    """Return folded forms and spellings in the order of ids, and which of those given each is."""
+    spellings, folded = encoded_phrases(phrases)
+    table = pa.table({"folded": folded, "spelling": spellings, "apart": apart})
+    order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in table.schema.names])
+    return folded.take(order), spellings.take(order), order.to_numpy().astype(np.int64)
 
 
 def _checked_k(k: int) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from telic.completion.engine.word_index import WordIndex
 from telic.completion.fit.from_compositions import fit_completer
 from telic.completion.fit.from_pieces import CountedLog, count_logs, work_folder
 from telic.completion.fit.from_searches import fit_signals
+from telic.completion.fit.lists_in_pieces import catalogue_in_pieces
 from telic.completion.fit.lost_below_k_users import KEPT_BACK, kept, said_by_k
 from telic.completion.fit.merged_phrases import Duplicates, Entries, Gathered
 from telic.completion.fit.sources import (
@@ -38,6 +40,7 @@ from telic.data.bad_rows import OnBadRow
 from telic.data.queries import QueryLog, joined_group
 from telic.errors import InputError
 from telic.scale import Executor
+from telic.scale.memory import granted
 
 MIXES = tuple(
     (popular, personal, recent)
@@ -49,6 +52,8 @@ HELD_OUT = 1000
 """Most submissions, the latest of a query log, that the weights are chosen by."""
 PREFIXES = (1, 2, 3, 5, 8)
 """Lengths of the prefixes of these that are completed."""
+NO_SEARCHES = {"trained on": "a list of phrases, no searches"}
+"""What is said of a search box of lists alone."""
 DEFAULT = (1.0, 1.0, 0.0)
 """The weights where there is no log to choose by."""
 
@@ -100,9 +105,10 @@ def fit_files(
         Fill lists that the prefix leaves room in by the words typed, see `WordIndex`; never under a
         protocol whose relevance is no logarithm.
     executor : telic.scale.Executor, optional
-        Count query logs in pieces there, which gives the same search box however large they are;
-        lists and composition logs are read whole. Users' own queries are left out, and a fact says
-        so, where they do not fit into memory.
+        Count query logs in pieces there, which gives the same search box however large they are.
+        Lists alone are merged in pieces by this process, within the engine's memory; beside logs,
+        they are read whole. Users' own queries are left out, and a fact says so, where they do not
+        fit into memory.
     work : path, optional
         Folder of the pieces, on storage that all workers reach; a job that was interrupted goes on
         there. By default a temporary one, which is removed.
@@ -147,6 +153,13 @@ def fit_files(
                 f"model is {model!r}, which learns from feedback, not from query logs."
             )
         with work_folder(work) as folder:
+            if sources.unread_lists:
+                folder.mkdir(parents=True, exist_ok=True)
+                with granted(executor.own_memory):
+                    completer = _of_lists(
+                        sources, folder, n=n, duplicates=duplicates, on_bad_row=on_bad_row
+                    )
+                return with_words(completer) if words else completer
             counted, facts = _counted(
                 sources,
                 executor,
@@ -160,7 +173,7 @@ def fit_files(
     sources = read_sources(paths, columns=columns, on_bad_row=on_bad_row)
     found: dict[str, Any] = {"files": sources.files, "possible": sources.possible()}
     if not sources.logs and sources.compositions is None:
-        found["trained on"] = "a list of phrases, no searches"
+        found |= NO_SEARCHES
     log = sources.compositions
     if log is not None:
         longest = int(np.bincount(log.user).max())
@@ -258,8 +271,6 @@ def _counted(
     skip_bad: bool,
 ) -> tuple[Gathered, dict[str, Any]]:
     """Count the query logs among the sources in pieces."""
-    if not sources.unread:
-        raise InputError("no query log is given: lists of phrases are read whole, as without.")
     counts = count_logs(
         sources.unread,
         executor,
@@ -280,6 +291,39 @@ def _counted(
     found |= counted.facts()
     skipped = {name: why for report in executor.reports for name, why in report.skipped.items()}
     return counted, found | ({"partitions skipped": skipped} if skipped else {})
+
+
+def _of_lists(
+    sources: Sources, folder: Path, *, n: int, duplicates: Duplicates, on_bad_row: OnBadRow
+) -> Completer:
+    """Merge lists in pieces to the search box that `_cold` makes of them in memory."""
+    relevance = _relevance(DEFAULT, named=False)
+    found = catalogue_in_pieces(
+        sources.unread_lists,
+        folder,
+        weights_of=partial(_weights, relevance),
+        duplicates=duplicates,
+        on_bad_row=on_bad_row,
+    )
+    facts = {"files": found.files, "possible": sources.possible(), **NO_SEARCHES}
+    return _box(
+        found.index,
+        relevance,
+        found.records,
+        found.contexts,
+        n=n,
+        found=facts | _merging(found.spellings - len(found.index)),
+    )
+
+
+def _relevance(mix: tuple[float, float, float], *, named: bool) -> Relevance:
+    name = "personal" if mix[1] and named else ("timesense" if mix[2] else "mpc")
+    return Relevance(name, popular=mix[0], personal=mix[1], recent=mix[2])
+
+
+def _weights(relevance: Relevance, entries: Entries) -> np.ndarray:
+    """Return what entries weigh in the index."""
+    return shared_parts(entries.popular, entries.recent, relevance.factors, True)
 
 
 def _from_gathered(
@@ -313,28 +357,46 @@ def _cold(
 ) -> Completer:
     """Put what is known at a moment behind a search box that no feedback moves."""
     entries = gathered.entries(until=until)
-    relevance = Relevance("mpc", popular=mix[0], personal=mix[1], recent=mix[2])
-    if mix[2]:
-        relevance = replace(relevance, name="timesense")
-    if mix[1] and gathered.named:
-        relevance = replace(relevance, name="personal")
+    relevance = _relevance(mix, named=gathered.named)
     index, given = PrefixIndex.build_ordered(
-        entries.phrases,
-        shared_parts(entries.popular, entries.recent, relevance.factors, True),
-        apart=np.arange(len(entries)),
+        entries.phrases, _weights(relevance, entries), apart=np.arange(len(entries))
     )
-    weights = np.zeros(D)
     users = {
-        name: UserState(weights.copy(), history=history, previous=next(reversed(history), None))
+        name: UserState(np.zeros(D), history=history, previous=next(reversed(history), None))
         for name, history in gathered.histories(entries, until=until).items()
         if history
     }
+    return _box(
+        index,
+        relevance,
+        _records(entries, given),
+        _contexts(entries, given),
+        users=users,
+        n=n,
+        simulated=simulated,
+        found=(found or {}) | _merging(entries.spellings - len(entries), entries.shy),
+    )
+
+
+def _box(
+    index: PrefixIndex,
+    relevance: Relevance,
+    records: Records | None,
+    contexts: Contexts | None,
+    *,
+    n: int,
+    found: dict[str, Any],
+    users: dict[str, UserState] | None = None,
+    simulated: bool = False,
+) -> Completer:
+    """Return a search box that no feedback moves."""
+    users = users or {}
     gate = Gate(False, np.zeros(len(PREFIX_BINS), bool), np.zeros(len(users), bool))
     return Completer(
         index,
         relevance,
         Design(np.ones(D), False),
-        weights,
+        np.zeros(D),
         users,
         gate,
         "static",
@@ -342,10 +404,10 @@ def _cold(
         0.0,
         "careful",
         simulated,
-        records=_records(entries, given),
+        records=records,
         merged=True,
-        contexts=_contexts(entries, given),
-        found=(found or {}) | _merging(entries),
+        contexts=contexts,
+        found=found,
     )
 
 
@@ -436,8 +498,5 @@ def _records_by_text(sources: Sources, index: PrefixIndex) -> Records | None:
     return Records.of(ids, payloads)
 
 
-def _merging(entries: Entries) -> dict[str, Any]:
-    return {
-        "spellings merged into others": entries.spellings - len(entries),
-        "queries kept back, too few users": entries.shy,
-    }
+def _merging(spellings: int, shy: int = 0) -> dict[str, Any]:
+    return {"spellings merged into others": spellings, "queries kept back, too few users": shy}

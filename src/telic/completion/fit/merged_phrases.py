@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from telic.completion.engine.encoded_phrases import encoded_phrases
 from telic.completion.engine.folding import fold
@@ -168,7 +169,8 @@ class Gathered:
         form: np.ndarray = np.empty(0, np.int64)
         first: np.ndarray = np.empty(0, np.int64)
         if listed is not None:
-            group = _numbered([self._form_of_row, *self._context_codes()])
+            contexts = [_ranks(column)[self._rows] for column in listed.contexts.values()]
+            group = _numbered([self._form_of_row, *contexts])
             groups = int(group.max(initial=-1)) + 1
             weight = np.bincount(group, self._weight, groups)
             # The heaviest row of a group gives it its spelling, id and payload.
@@ -186,15 +188,18 @@ class Gathered:
                 kept = values.take(pa.array(self._rows[first])).to_pylist()
             return kept + [None] * len(more)
 
-        rows = 0 if listed is None else len(np.unique(self._spelled_rows()))
+        rows = 0
+        if listed is not None:
+            columns = map(_codes, (listed.phrases, *listed.contexts.values()))
+            rows = int(_numbered(list(columns)).max(initial=-1)) + 1
         spellings = rows + int(counts.spellings[more].sum())
         return Entries(
             phrases,
             np.concatenate([weight, np.zeros(len(more))]) + counts.popular[form],
             counts.recent[form],
-            column(listed.ids if listed else None),
-            column(listed.payloads if listed else None),
-            {name: column(values) for name, values in (listed.contexts if listed else {}).items()},
+            column(None if listed is None else listed.ids),
+            column(None if listed is None else listed.payloads),
+            {} if listed is None else {n: column(values) for n, values in listed.contexts.items()},
             spellings,
             counts.shy,
         )
@@ -287,18 +292,19 @@ class Gathered:
             best[self.form_of[order]] = order
         return best
 
-    def _context_codes(self) -> list[np.ndarray]:
-        assert self.listed is not None
-        return [_codes(column)[self._rows] for column in self.listed.contexts.values()]
-
-    def _spelled_rows(self) -> np.ndarray:
-        assert self.listed is not None
-        return _numbered([_codes(self.listed.phrases)[self._rows], *self._context_codes()])
-
 
 def _codes(column: pa.Array) -> np.ndarray:
     coded = column.dictionary_encode(null_encoding="encode").indices
     return coded.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _ranks(column: pa.Array) -> np.ndarray:
+    """Number the values of a column in their order; what is null comes last."""
+    coded = column.dictionary_encode(null_encoding="encode")
+    order = pc.sort_indices(coded.dictionary).to_numpy()
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[coded.indices.to_numpy(zero_copy_only=False)]
 
 
 def _numbered(columns: list[np.ndarray]) -> np.ndarray:
@@ -312,7 +318,7 @@ def _numbered(columns: list[np.ndarray]) -> np.ndarray:
 
 
 def distinct_rows(listed: PhraseList, duplicates: Duplicates) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of a list that differ in phrase, context or id, and the weight of each.
+    """Rows of a list that differ in phrase, context or id, the first of each, and its weight.
 
     Without weights, a phrase weighs as often as it comes.
     """
@@ -320,6 +326,10 @@ def distinct_rows(listed: PhraseList, duplicates: Duplicates) -> tuple[np.ndarra
     columns += [] if listed.ids is None else [_codes(listed.ids)]
     group = _numbered(columns)
     _, first = np.unique(group, return_index=True)
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    first, group = first[order], place[group]
     if listed.weights is None:
         return first, np.bincount(group, minlength=len(first)).astype(float)
     weights = listed.weights

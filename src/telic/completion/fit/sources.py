@@ -36,6 +36,8 @@ class Sources:
     """What some column of the lists and query logs says; see `telic.data.file_kinds.USUAL`."""
     unread: list[tuple[str, Shape]] = field(default_factory=list)
     """Query logs that are to be counted in pieces."""
+    unread_lists: list[tuple[str, Shape]] = field(default_factory=list)
+    """Where there are no logs: lists that are to be merged in pieces."""
 
     def possible(self, apart: tuple[int, int, bool] | None = None) -> dict[str, str]:
         """Say what these files make possible, and of the rest what is missing.
@@ -50,10 +52,8 @@ class Sources:
         days = (max(t.max() for t in times) - min(t.min() for t in times)) / DAY if times else 0
         named = log is not None or any(len(one.users) > 1 for one in self.logs)
         named = named or bool(apart and apart[2])
-        counted = bool(times) or (self.listed is not None and self.listed.weights is not None)
-        repeats = self.listed is not None and not counted
-        popularity = "yes" if counted else "no"
-        if repeats:
+        popularity = "yes"
+        if not times and "weight" not in self.roles:
             popularity = (
                 "only how often a phrase is repeated; for more bring a weight column or a query log"
             )
@@ -86,7 +86,8 @@ def read_sources(
         Role → column, for the lists and query logs among them.
     on_bad_row : {"raise", "skip"}
     in_pieces : bool
-        Leave query logs unread, to be counted in pieces; a composition log is refused.
+        Leave query logs unread, to be counted in pieces, or lists if there are no logs; a
+        composition log is refused.
 
     Raises
     ------
@@ -100,11 +101,15 @@ def read_sources(
     compositions: list[Path] = []
     files: list[str] = []
     unread: list[tuple[str, Shape]] = []
+    unread_lists: list[tuple[str, Shape]] = []
     roles: set[str] = set()
+    opened = []
     for path in map(Path, paths):
         pieces = open_pieces(path)
         known = columns if "keystrokes" not in pieces.columns else None
-        shape = shape_of(pieces, known)
+        opened.append((path, pieces, shape_of(pieces, known)))
+    only_lists = all(shape.kind == "list" for _, _, shape in opened)
+    for path, pieces, shape in opened:
         if shape.kind == "compositions":
             if in_pieces:
                 raise InputError(
@@ -114,7 +119,9 @@ def read_sources(
             files.append(f"{path}: {shape.name}")
             continue
         roles |= set(shape.roles)
-        if shape.kind == "list":
+        if shape.kind == "list" and in_pieces and only_lists:
+            unread_lists.append((str(path), shape))
+        elif shape.kind == "list":
             lists.append(read_list(pieces, shape, on_bad_row=on_bad_row))
             files.append(source_said(path, shape, len(lists[-1]), lists[-1].skipped))
         elif in_pieces and not set(GROUPS).isdisjoint(shape.roles):
@@ -131,7 +138,8 @@ def read_sources(
             logs.append(queries)
             files.append(source_said(path, shape, len(queries.query), queries.skipped))
     log = _composition_log(compositions, on_bad_row)
-    return Sources(merged(lists) if lists else None, logs, log, files, roles, unread)
+    listed = merged(lists) if lists else None
+    return Sources(listed, logs, log, files, roles, unread, unread_lists)
 
 
 def _composition_log(paths: list[Path], on_bad_row: OnBadRow) -> CompositionLog | None:
