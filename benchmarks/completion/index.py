@@ -19,6 +19,8 @@ import pyarrow.parquet as pq
 from benchmarks.completion.engine import places
 from benchmarks.form import Run, grid
 from telic.completion import PrefixIndex, fold, index_in_pieces
+from telic.data.own_outputs import CHECKED
+from telic.data.saved_models import SETTLED
 from telic.scale.memory import granted
 
 FILE = "completion-index.md"
@@ -53,8 +55,9 @@ its build are shown.
 process, pages of the written files included, which the system takes back at need.
 
 Where a target is missed, these are the reasons. Much of the build is the sorting of the strings,
-and their way from Python to UTF-8. Opening compares every file with its hash, so that a damaged
-model is never served. A look-up is called from Python, and what it reads lies in memory by chance.
+and their way from Python to UTF-8. Opening for the first time compares every file with its
+hash, later only what was changed since. A look-up is called from Python, and what it reads lies
+in memory by chance.
 
 """
 
@@ -125,9 +128,14 @@ def looked_up(queries: int, folder: Path) -> dict[str, float | list[float]]:
     tiny = PrefixIndex.build(["a", "b"], [1, 2])
     tiny.save(folder / "tiny")
     PrefixIndex.load(folder / "tiny").phrases(tiny.top("a"))  # compiles
-    before, began = resident(), time.perf_counter()
-    index = PrefixIndex.load(folder / "index")
-    found: dict[str, float | list[float]] = {"open": 1e3 * (time.perf_counter() - began)}
+    (folder / "index" / CHECKED).unlink(missing_ok=True)
+    time.sleep(SETTLED / 1e9)  # or the first opening would not note what it checked
+    found: dict[str, float | list[float]] = {}
+    before = resident()
+    for opening in ("first", "open"):
+        began = time.perf_counter()
+        index = PrefixIndex.load(folder / "index")
+        found[opening] = 1e3 * (time.perf_counter() - began)
     index.phrases(index.top("a"))
     found["resident"] = resident() - before
     for work, prefixes, k in asked(index, queries):
@@ -207,7 +215,7 @@ def page(run: Run) -> str:
             f"({'the same' if found['pieces same'] else 'other'} bytes; in memory: peak "
             f"{found['peak']:.0f} MB, the strings included)",
         ),
-        ("open", f"{found['open']:.1f} ms"),
+        ("open", f"{found['open']:.1f} ms (for the first time {found['first']:.1f} ms)"),
         ("resident after open", f"{found['resident']:.1f} MB"),
     ]
     for key in found:

@@ -116,6 +116,22 @@ def test_a_csv_file_gives_the_same_box_and_says_the_same(catalogue, small_pieces
     assert len(texts) == 10
 
 
+def test_without_weights_a_phrase_weighs_as_often_as_it_comes(small_pieces, tmp_path):
+    small_pieces(2)
+    (tmp_path / "a.txt").write_text("tea\ntee\nTee\ntee\ncup\n")
+    whole = fit_files(tmp_path / "a.txt")
+    pieces = fit_files(tmp_path / "a.txt", executor=Local(threads=1))
+    assert_same_box(pieces, whole, tmp_path)
+
+
+def test_of_rows_that_weigh_the_same_the_first_gives_the_id(small_pieces, tmp_path):
+    small_pieces(1)
+    (tmp_path / "a.csv").write_text("phrase,weight,id\nzoo,1,2\ntea,1,1\ntea,1,2\n")
+    for engine in (None, Local(threads=1)):
+        (found,) = fit_files(tmp_path / "a.csv", executor=engine).suggest("tea")
+        assert found.id == "1"
+
+
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [

@@ -1,10 +1,14 @@
 import hashlib
 import json
+import os
+import shutil
+import time
 
 import numpy as np
 import pytest
 
-from telic.data import load_model, save_model
+from telic.data import load_model, save_model, saved_models
+from telic.data.own_outputs import CHECKED
 from telic.errors import InputError, ModelError
 
 
@@ -35,6 +39,91 @@ def test_one_flipped_byte_is_found(folder, name):
     (folder / name).write_bytes(content)
     with pytest.raises(ModelError, match=f"{name}.*does not match the hash"):
         load_model(folder, kind="toy")
+
+
+@pytest.fixture
+def hashed(monkeypatch):
+    """The names of the files that were hashed, of folders that were left alone for long enough."""
+    names, hash_of = [], saved_models._sha256
+    monkeypatch.setattr(saved_models, "SETTLED", 0)
+    monkeypatch.setattr(saved_models, "_sha256", lambda f: names.append(f.name) or hash_of(f))
+    return names
+
+
+def test_a_file_is_hashed_at_the_first_reading(folder, hashed):
+    for verify, expected in ((False, 2), (False, 0), (True, 2), (False, 0)):
+        hashed.clear()
+        load_model(folder, kind="toy", verify=verify)
+        assert len(hashed) == expected
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_was_changed_since_it_was_checked_is_hashed_again(folder, hashed, replaced):
+    load_model(folder, kind="toy")
+    part = folder / "big.npy"
+    content, before = bytearray(part.read_bytes()), part.stat()
+    content[-1] ^= 1
+    if replaced:
+        part.unlink()
+    time.sleep(0.02)  # a tick of the file system's clock
+    part.write_bytes(content)
+    os.utime(part, ns=(before.st_atime_ns, before.st_mtime_ns))  # as if nothing had happened
+    with pytest.raises(ModelError, match=r"big\.npy: its content does not match the hash"):
+        load_model(folder, kind="toy")
+
+
+def test_what_no_program_changed_is_found_when_it_is_asked_for(folder, hashed, monkeypatch):
+    load_model(folder, kind="toy")
+    monkeypatch.setattr(saved_models, "_sha256", lambda file: "what the disk made of it")
+    load_model(folder, kind="toy")
+    with pytest.raises(ModelError, match="does not match the hash"):
+        load_model(folder, kind="toy", verify=True)
+
+
+def test_a_copy_is_hashed_anew(folder, hashed, tmp_path):
+    load_model(folder, kind="toy")
+    shutil.copytree(folder, tmp_path / "copy")
+    hashed.clear()
+    load_model(tmp_path / "copy", kind="toy")
+    assert len(hashed) == 2
+
+
+def test_other_hashes_are_looked_at_anew(folder, hashed):
+    load_model(folder, kind="toy")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    del manifest["checksum"]
+    manifest["sha256"]["big.npy"] = "0" * 64
+    manifest["checksum"] = saved_models._checksum(manifest)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ModelError, match="does not match the hash"):
+        load_model(folder, kind="toy")
+
+
+def test_a_file_that_was_just_written_is_not_noted_as_checked(folder, hashed, monkeypatch):
+    monkeypatch.setattr(saved_models, "SETTLED", 10**15)
+    for _ in range(2):
+        load_model(folder, kind="toy")
+    assert len(hashed) == 4
+
+
+@pytest.mark.parametrize("note", ["", "[]", "{", "{}"])
+def test_a_note_that_says_nothing_vouches_for_nothing(folder, hashed, note):
+    (folder / CHECKED).write_text(note)
+    load_model(folder, kind="toy")
+    assert len(hashed) == 2
+
+
+def test_a_folder_that_cannot_be_written_to_is_read(folder, hashed):
+    (folder / CHECKED).mkdir()
+    for _ in range(2):
+        load_model(folder, kind="toy")
+    assert len(hashed) == 4
+
+
+def test_a_model_that_was_read_is_still_what_telic_wrote(folder, hashed):
+    load_model(folder, kind="toy")
+    assert (folder / CHECKED).exists()
+    save_model(folder, kind="toy", meta={}, arrays={})
 
 
 @pytest.mark.parametrize(

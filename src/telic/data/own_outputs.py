@@ -10,6 +10,8 @@ from telic.errors import InputError
 
 RECORD = ".telic-written.json"
 """In each folder that telic wrote to: the names it wrote, with a hash of what it wrote."""
+CHECKED = ".telic-checked.json"
+"""In a model folder: the state of its files when they last matched their hashes."""
 
 
 def check_output(
@@ -117,7 +119,7 @@ def _hash(path: Path) -> str:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     parts = hashlib.sha256()
     for part in sorted(path.rglob("*")):
-        if part.name == RECORD:
+        if part.name in (RECORD, CHECKED):
             continue
         here = os.readlink(part) if part.is_symlink() else ""
         content = here or ("" if part.is_dir() else _hash(part))

@@ -2,17 +2,25 @@
 
 import hashlib
 import json
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from telic.data.atomic_writes import atomic_path
+from telic.data.own_outputs import CHECKED
 from telic.errors import ModelError
 
 FORMAT = 1
 """Version of the folder's layout; a folder with a larger number is refused."""
+
+
+SETTLED = 2_000_000_000
+"""Nanoseconds for which a file must have been left alone before it is noted that it was checked: a
+later change within one tick of the file system's clock would not show."""
 
 
 class StoredModel(NamedTuple):
@@ -69,8 +77,20 @@ def save_model(
         (temporary / "manifest.json").write_text(text, encoding="utf-8")
 
 
-def load_model(folder: str | Path, *, kind: str) -> StoredModel:
+def load_model(folder: str | Path, *, kind: str, verify: bool = False) -> StoredModel:
     """Read a model folder back, after checking its kind, format and the hash of every file.
+
+    A file is hashed when this machine reads it first and whenever it was changed since: the folder
+    keeps, where it may be written to, the size, times and number of each file as of its last
+    check. No program can write to a file and leave the time of its last change (ctime) as it was.
+
+    Parameters
+    ----------
+    folder : path
+    kind : str
+        As `save_model` was told.
+    verify : bool
+        Hash every file, changed or not: a disk may lose bits that no program wrote.
 
     Raises
     ------
@@ -97,15 +117,7 @@ def load_model(folder: str | Path, *, kind: str) -> StoredModel:
         raise ModelError(
             f"{file}: damaged or edited, it does not match its own checksum. Fit the model again."
         )
-    for name, expected in manifest["sha256"].items():
-        part = folder / name
-        if not part.is_file():
-            raise ModelError(f"{part}: missing. Fit the model again or restore the file.")
-        if _sha256(part) != expected:
-            raise ModelError(
-                f"{part}: its content does not match the hash in manifest.json. "
-                "The file is damaged or was edited: fit the model again."
-            )
+    _check(folder, manifest["sha256"], verify=verify)
     part = folder / "arrays.npz"
     try:
         with np.load(part, allow_pickle=False) as stored:
@@ -116,6 +128,41 @@ def load_model(folder: str | Path, *, kind: str) -> StoredModel:
     except ValueError as error:
         raise ModelError(f"{part}: holds no plain arrays ({error}). Fit the model again.") from None
     return StoredModel(manifest["meta"], arrays)
+
+
+def _check(folder: Path, hashes: Mapping[str, str], *, verify: bool) -> None:
+    """Raise ModelError unless each file has its hash, or had it and is unchanged since."""
+    known = {} if verify else _checked(folder)
+    found, changed = {}, 0
+    for name, expected in hashes.items():
+        part = folder / name
+        if not part.is_file():
+            raise ModelError(f"{part}: missing. Fit the model again or restore the file.")
+        state = _state(part)  # as of before it is hashed
+        found[name], changed = [expected, *state], max(changed, state[-1])
+        if known.get(name) != found[name] and _sha256(part) != expected:
+            raise ModelError(
+                f"{part}: its content does not match the hash in manifest.json. "
+                "The file is damaged or was edited: fit the model again."
+            )
+    if known != found and time.time_ns() - changed > SETTLED:
+        # What cannot be written, or is only half written, says nothing: files are hashed again.
+        with suppress(OSError):
+            (folder / CHECKED).write_text(json.dumps(found), encoding="utf-8")
+
+
+def _checked(folder: Path) -> dict[str, Any]:
+    try:
+        found = json.loads((folder / CHECKED).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _state(file: Path) -> tuple[int, ...]:
+    """What is another once a file is changed or replaced; last the time of its last change."""
+    found = file.stat()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _checksum(manifest: Mapping[str, Any]) -> str:

@@ -185,13 +185,17 @@ def inspect(
             "submitted a phrase, in all and by tenant.",
         ),
     ] = False,
+    verify: Annotated[
+        bool,
+        typer.Option(help="Compare every file with its hash, not only those changed since."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show what a model folder holds: scores, weights, where feedback may re-rank."""
     from telic.completion import Completer
     from telic.completion.fit.lost_below_k_users import KEPT_BACK
 
-    completer = Completer.load(model)
+    completer = Completer.load(model, verify=verify)
     if not k:
         return _describe(model, completer, as_json=as_json, prefix=prefix)
     said = completer.found.get(KEPT_BACK)

@@ -326,8 +326,10 @@ class Completer:
         save_model(folder, kind=KIND, meta=meta, arrays=arrays, mapped=mapped)
 
     @classmethod
-    def load(cls, folder: str | Path) -> Self:
+    def load(cls, folder: str | Path, *, verify: bool = False) -> Self:
         """Read a model folder that `save` wrote, its index memory-mapped.
+
+        See `telic.data.load_model`, also for `verify`.
 
         Raises
         ------
@@ -335,7 +337,7 @@ class Completer:
             If the folder is damaged, of another kind, of a newer format or from before the rule of
             learning was kept.
         """
-        meta, arrays = load_model(folder, kind=KIND)
+        meta, arrays = load_model(folder, kind=KIND, verify=verify)
         if "schedule" not in meta:
             raise ModelError(f"{folder}: says not how it learns, as older models. Fit it again.")
         index = PrefixIndex.stored(arrays, folder)
