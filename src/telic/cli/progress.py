@@ -10,7 +10,9 @@ console = Console(stderr=True, markup=False, highlight=False)
 
 
 @contextmanager
-def steps(title: str, total: int | None = None) -> Iterator[Callable[[str], None]]:
+def steps(
+    title: str, total: int | None = None, console: Console = console
+) -> Iterator[Callable[[str], None]]:
     """Show a bar that advances each time the function it gives is called with the next step."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20))
     with Progress(*columns, TimeElapsedColumn(), console=console) as progress:

@@ -50,18 +50,13 @@ def serve(
 ) -> None:
     """Serve a model as a search box on a page of its own, until Ctrl-C."""
     from telic.completion import Completer, fit_files
+    from telic.serve import run, run_workers
+    from telic.serve.operation.settings_sources import (
+        read_settings,
+        settings_table,
+        split_options,
+    )
 
-    try:
-        from telic.serve import run, run_workers
-        from telic.serve.operation.settings_sources import (
-            read_settings,
-            settings_table,
-            split_options,
-        )
-    except ImportError as error:
-        raise InputError(
-            f"the service needs the package {error.name}. Install it with: pip install telic[serve]"
-        ) from None
     names, options = split_options(model)
     sources = [Path(name) for name in names]
     if not sources:
