@@ -9,7 +9,7 @@ PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 # The rooms whose results could depend on the processor's floating-point kernels.
 NUMERIC := auc choice completion evaluate hin optim privacy specialty
 
-.PHONY: demo test test-numeric axe soak check bench page docs lock clean setup
+.PHONY: demo test test-numeric axe soak check bench page docs dist lock clean setup
 
 demo: setup  ## catalogue, typists, models, table, report, then the search box on 127.0.0.1:8000
 	$(BIN)/telic demo $(ARGS)
@@ -52,6 +52,9 @@ page: setup  ## write a study's page in docs/measured anew, or the page of all: 
 
 docs: setup  ## the documentation site, in docs/_build/html
 	$(BIN)/sphinx-build -W -q -b html docs docs/_build/html
+
+dist: setup  ## wheel, sdist and bill of materials in dist: the same bytes from the same commit
+	rm -rf dist && $(BIN)/hatchling build -d dist && $(BIN)/python scripts/dependencies.py --bill dist
 
 lock: setup  ## choose versions anew (writes no registry addresses)
 	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --all-extras --group dev \
