@@ -50,6 +50,12 @@ def test_a_package_comes_with_what_needs_it(packages):
     assert extras["dask"] == {"scale"}
 
 
+def test_the_page_on_installation_has_every_extra(script):
+    page = (ROOT / "docs" / "how-to" / "install.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^\| `(\w+)` \|", page, re.M)
+    assert set(shown) == set(script["project"]()["optional-dependencies"])
+
+
 def test_the_bill_of_materials_is_the_same_again_and_names_what_it_refers_to(script, packages):
     bill = json.loads(script["bill"](packages))
     assert script["bill"](packages) == script["bill"](script["dependencies"]())
