@@ -58,6 +58,28 @@ def test_fit_measures_on_held_out_rows_and_reports(table, tmp_path):
     assert page.count("<svg") == 2
 
 
+def test_inspect_says_what_a_ranker_is_for_fitted_on_and_measured_by(table, tmp_path):
+    model = tmp_path / "m"
+    fitted = run("fit", table, "--label", "fraud", "--drop", "id", "--model", model, "--json")
+    card = json.loads(run("inspect", model, "--json"))
+    assert "how likely they are yes" in card["for"]
+    assert {name: card["fitted on"][name] for name in ("rows", "positive")} == {
+        "rows": N,
+        "positive": FRAUD.sum(),
+    }
+    measured, found = card["fitted on"]["measured on rows held out"], json.loads(fitted)
+    assert measured == {name: found[name] for name in measured}
+    assert measured["rows"] == 80
+    assert "auc_low" in measured
+    assert card["settings"]["beta"] == found["beta"]
+    assert "every category of country" in card["holds"]
+    assert card["written by"].startswith("telic ")
+    shown = run("inspect", model)
+    assert f"  rows: {N}\n" in shown
+    for row in TABLE["amount"][:5]:
+        assert str(row) not in shown
+
+
 def test_rank_lists_the_likeliest_first(table, model, tmp_path):
     output = tmp_path / "ranked.csv"
     run("rank", table, "--model", model, "--column", "id", "--column", "fraud", "--output", output)

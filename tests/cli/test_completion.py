@@ -130,8 +130,11 @@ def test_fit_and_inspect(telic, log, tmp_path):
     assert facts["relevance"] == "personal-s"
     assert facts["trained on simulated people"] is True
     assert all(text.startswith("a") for text in facts["suggestions for 'a'"])
+    assert "simulated people" in facts["card"]["limits"]
+    assert "8 users" in facts["card"]["holds"]
     first, *facts = telic("completion", "inspect", model)[1].splitlines()
     assert first == str(model)
+    assert facts[0] == "  card:"
     assert "adaqac-online" in "".join(facts)
 
 
@@ -370,6 +373,12 @@ def test_a_list_and_a_query_log_go_together(telic, tmp_path):
     assert found["phrases"] == 2
     assert found["users"] == 1
     assert len(found["files"]) == 2
+    card = json.loads(telic("completion", "inspect", tmp_path / "model", "--json")[1])["card"]
+    assert card["fitted on"] == "a log of real searches, 2026-01-01 to 2026-01-01"
+    assert card["shown to everybody"].startswith("what 3 users submitted")
+    assert card["holds"].startswith("2 phrases, and what 1 users submitted")
+    assert card["written by"].startswith("telic ")
+    assert "ada" not in str(card)
 
 
 def test_a_user_is_forgotten_by_the_model_and_its_database(telic, tmp_path):

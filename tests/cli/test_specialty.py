@@ -39,6 +39,17 @@ def recognition(folder, file):
     return json.loads(scores.stdout)["recognition"]
 
 
+def test_inspect_says_what_findings_are_of_and_names_nobody(folder, file):
+    content, card = json.loads(file.read_text()), run("inspect", folder / "found", "--json").stdout
+    specialties = content["specialties"]
+    listed = sum(one["listed_code"] is not None for one in specialties)
+    said = json.loads(card)
+    assert said["specialties"] == f"{len(specialties)}, {listed} of them with a listed code"
+    assert said["fitted on"].startswith("a simulated log of 3,269 users and ")
+    assert said["written by"].startswith("telic ")
+    assert specialties[0]["users"][0] not in card
+
+
 def test_discover_then_recognise_explain_and_report(folder, file, recognition):
     content = json.loads(file.read_text())
     assert content["simulated"] is True

@@ -32,6 +32,7 @@ COMMANDS = {  # in this order: later ones read what earlier ones wrote
     """,
     "auc": """
         auc fit table.csv --label y --model ranker
+        auc inspect ranker
         auc rank table.csv --model ranker --output ranked.csv
         auc evaluate table.csv --model ranker
         auc compare table.csv --label y --runs 2
@@ -51,6 +52,7 @@ COMMANDS = {  # in this order: later ones read what earlier ones wrote
     "specialty": """
         specialty simulate hospital --scale 0.01
         specialty discover hospital --restarts 1 --out found
+        specialty inspect found
         specialty explain hospital --found found --limit 3
         specialty review add hospital --found found --store sqlite:///review.sqlite --limit 3
         specialty review list --store sqlite:///review.sqlite

@@ -3,12 +3,14 @@ import json
 import os
 import shutil
 import time
+from importlib.metadata import version
 
 import numpy as np
 import pytest
 
 from telic.data import load_model, save_model, saved_models
 from telic.data.own_outputs import CHECKED
+from telic.data.saved_models import written_by
 from telic.errors import InputError, ModelError
 
 
@@ -30,6 +32,16 @@ def test_what_was_saved_comes_back(folder):
     assert meta == {"name": "naïve"}
     np.testing.assert_array_equal(arrays["w"], [0.0, 1.0, 2.0])
     assert isinstance(arrays["big"], np.memmap)
+
+
+def test_a_folder_says_which_version_wrote_it(folder):
+    assert written_by(folder) == f"telic {version('telic')}"
+    file = folder / "manifest.json"
+    manifest = json.loads(file.read_text())
+    del manifest["telic"], manifest["checksum"]
+    file.write_text(json.dumps(manifest | {"checksum": saved_models._checksum(manifest)}))
+    assert load_model(folder, kind="toy").meta == {"name": "naïve"}
+    assert written_by(folder) == "an older telic"
 
 
 @pytest.mark.parametrize("name", ["arrays.npz", "big.npy"])

@@ -1,7 +1,7 @@
 """A ranker for tables: encoding, scaling and weights together, kept in one folder."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,8 @@ class Ranker:
     positive_label: str
     names: list[str]
     parameters: dict
+    fitted_on: dict[str, Any] = field(default_factory=dict)
+    """Counts of rows, and what was measured on those held out, if it was."""
 
     @classmethod
     def fit(cls, rows: Labelled, *, scaling: str, label: str | None, **parameters: Any) -> "Ranker":
@@ -93,6 +95,7 @@ class Ranker:
             rows.positive_label,
             rows.names,
             used,
+            {"rows": int(rows.positive.size), "positive": int(rows.positive.sum())},
         )
 
     def score(self, X: Matrix) -> np.ndarray:
@@ -126,6 +129,7 @@ class Ranker:
             "label": self.label,
             "positive": self.positive_label,
             "parameters": self.parameters,
+            "fitted on": self.fitted_on,
         }
         arrays = {
             "coef": self.coef,
@@ -144,6 +148,21 @@ class Ranker:
             "positive": self.positive_label,
             "scaling": self.scaling.name,
             **used,
+        }
+
+    def card(self) -> dict[str, Any]:
+        """Return what whoever uses the ranker must know, without anybody's data."""
+        columns = self.encoder.columns if self.encoder else ()
+        texts = [name for name, categories in columns if categories is not None]
+        held = f"; every category of {', '.join(texts)}" if texts else ""
+        return {
+            "for": f"ranking rows by how likely they are {self.positive_label}; scores are no "
+            "probabilities",
+            "fitted on": self.fitted_on or "an older version did not say",
+            "settings": self.settings(),
+            "holds": f"weights of {self.coef.size:,} columns, and no rows{held}",
+            "limits": "rows like those it was fitted on: telic auc evaluate measures it on others",
+            "largest weights": dict(self.features()),
         }
 
     def features(self, most: int = 20) -> list[tuple[str, float]]:
@@ -173,6 +192,7 @@ class Ranker:
             meta["positive"],
             meta["names"],
             meta["parameters"],
+            meta.get("fitted on", {}),
         )
 
 

@@ -4,6 +4,7 @@ import json
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from telic.report.table import Table
 
@@ -20,7 +21,6 @@ def print_json(content: Any) -> None:
 
 def show(table: Table) -> None:
     """Print a table for people."""
-    from rich.console import Console
     from rich.table import Table as Grid
 
     grid = Grid()
@@ -36,3 +36,32 @@ def show(table: Table) -> None:
     out.print(grid)
     if table.note:
         out.print(table.note, markup=False, highlight=False)
+
+
+def print_facts(facts: dict[str, Any], *, to: Console, indent: str = "  ") -> None:
+    """Print facts for people, those that have parts with each part on a line of its own."""
+
+    def line(text: str) -> None:
+        to.print(indent + text, soft_wrap=True, markup=False, highlight=False)
+
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            line(f"{name}:")
+            print_facts(value, to=to, indent=indent + "  ")
+        elif isinstance(value, list) and not all(isinstance(one, float) for one in value):
+            line(f"{name}:")
+            for one in value:
+                parts = one.items() if isinstance(one, dict) else ()
+                line("  " + (", ".join(f"{part} {said}" for part, said in parts) or str(one)))
+        elif isinstance(value, list):
+            line(f"{name}: {', '.join(map(str, value))}")
+        else:
+            line(f"{name}: {value}")
+
+
+def print_card(card: dict[str, Any], as_json: bool) -> None:
+    """Print a model's card, as JSON or for people."""
+    if as_json:
+        print_json(card)
+    else:
+        print_facts(card, to=Console(markup=False, highlight=False), indent="")

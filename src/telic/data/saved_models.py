@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from telic import __version__
 from telic.data.atomic_writes import atomic_path
 from telic.data.own_outputs import CHECKED
 from telic.errors import ModelError
@@ -68,6 +69,7 @@ def save_model(
         manifest = {
             "format": FORMAT,
             "kind": kind,
+            "telic": __version__,
             "meta": dict(meta),
             "mapped": sorted(mapped),
             "sha256": {file.name: _sha256(file) for file in sorted(temporary.iterdir())},
@@ -163,6 +165,12 @@ def _state(file: Path) -> tuple[int, ...]:
     """What is another once a file is changed or replaced; last the time of its last change."""
     found = file.stat()
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def written_by(folder: str | Path) -> str:
+    """Return which version of telic wrote a model folder that `load_model` has accepted."""
+    manifest = json.loads((Path(folder) / "manifest.json").read_text(encoding="utf-8"))
+    return f"telic {manifest['telic']}" if "telic" in manifest else "an older telic"
 
 
 def _checksum(manifest: Mapping[str, Any]) -> str:

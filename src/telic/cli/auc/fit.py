@@ -1,5 +1,6 @@
-"""`telic auc fit | rank | evaluate`: rank the rows of a table."""
+"""`telic auc fit | inspect | rank | evaluate`: rank the rows of a table."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +24,7 @@ from telic.cli.auc.options import (
     Threshold,
     app,
 )
-from telic.cli.console import Overwrite, print_json
+from telic.cli.console import Overwrite, print_card, print_json
 from telic.errors import InputError
 
 if TYPE_CHECKING:
@@ -79,7 +80,11 @@ def fit(
             beta1=beta1,
             threshold=rule,
         )
-    final.save(model)
+    measured = measures(truth, scores)
+    held_out = {
+        name: measured[name] for name in ("rows", "positives", "auc", "auc_low", "auc_high")
+    }
+    replace(final, fitted_on=final.fitted_on | {"measured on rows held out": held_out}).save(model)
     if report is not None:
         made = final.settings() | {"rows fitted": rows.positive.size, "held out": truth.size}
         lead = (
@@ -96,8 +101,20 @@ def fit(
             features=final.features(),
             seed=seed,
         ).write(report)
-    found = {"positive": rows.positive_label} | measures(truth, scores)
+    found = {"positive": rows.positive_label} | measured
     _print(found | {"beta": final.parameters["beta"], "model": str(model)}, as_json)
+
+
+@app.command()
+def inspect(
+    model: Annotated[Path, typer.Argument(help="Model folder.")],
+    as_json: Json = False,
+) -> None:
+    """Show a ranker's card: what it is for, what it was fitted on, what was measured."""
+    from telic.auc.table_ranker import Ranker
+    from telic.data.saved_models import written_by
+
+    print_card(Ranker.load(model).card() | {"written by": written_by(model)}, as_json)
 
 
 @app.command()

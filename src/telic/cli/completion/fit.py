@@ -20,7 +20,7 @@ from telic.cli.completion.options import (
     protocols_of,
     relevances_of,
 )
-from telic.cli.console import Overwrite, print_json
+from telic.cli.console import Overwrite, print_facts, print_json
 from telic.cli.jobs import Cluster, Memory, SkipBadPartitions, Work, job_of, tell_job
 from telic.cli.progress import console
 from telic.errors import InputError
@@ -191,13 +191,16 @@ def inspect(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show what a model folder holds: scores, weights, where feedback may re-rank."""
+    """Show a model's card, and what it holds: scores, weights, where feedback may re-rank."""
     from telic.completion import Completer
+    from telic.completion.evaluation.json_facts import model_card
     from telic.completion.fit.lost_below_k_users import KEPT_BACK
+    from telic.data.saved_models import written_by
 
     completer = Completer.load(model, verify=verify)
     if not k:
-        return _describe(model, completer, as_json=as_json, prefix=prefix)
+        card = model_card(completer) | {"written by": written_by(model)}
+        return _describe(model, completer, as_json=as_json, prefix=prefix, card=card)
     said = completer.found.get(KEPT_BACK)
     if said is None:
         raise InputError(
@@ -212,11 +215,16 @@ def inspect(
 
 
 def _describe(
-    folder: Path, completer: "Completer", *, as_json: bool, prefix: str | None = None
+    folder: Path,
+    completer: "Completer",
+    *,
+    as_json: bool,
+    prefix: str | None = None,
+    card: dict[str, str] | None = None,
 ) -> None:
     from telic.completion.evaluation.json_facts import model_facts
 
-    facts = model_facts(completer)
+    facts = ({"card": card} if card else {}) | model_facts(completer)
     if prefix is not None:
         suggestions = completer.compose(completer.user()).suggest(prefix, at=0.0)
         facts[f"suggestions for {prefix!r}"] = texts = [s.text for s in suggestions]
@@ -229,24 +237,3 @@ def _describe(
         return
     out.print(f"{folder}", soft_wrap=True)
     print_facts(facts, to=out)
-
-
-def print_facts(facts: dict[str, Any], *, to: Console, indent: str = "  ") -> None:
-    """Print facts for people, those that have parts with each part on a line of its own."""
-
-    def line(text: str) -> None:
-        to.print(indent + text, soft_wrap=True, markup=False, highlight=False)
-
-    for name, value in facts.items():
-        if isinstance(value, dict):
-            line(f"{name}:")
-            print_facts(value, to=to, indent=indent + "  ")
-        elif isinstance(value, list) and not all(isinstance(one, float) for one in value):
-            line(f"{name}:")
-            for one in value:
-                parts = one.items() if isinstance(one, dict) else ()
-                line("  " + (", ".join(f"{part} {said}" for part, said in parts) or str(one)))
-        elif isinstance(value, list):
-            line(f"{name}: {', '.join(map(str, value))}")
-        else:
-            line(f"{name}: {value}")

@@ -6,11 +6,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from telic.cli.completion.fit import (
-    print_facts,
-)
 from telic.cli.completion.options import Json, app
-from telic.cli.console import Overwrite, print_json
+from telic.cli.console import Overwrite, print_facts, print_json
 from telic.cli.progress import console
 from telic.errors import InputError, ModelError
 

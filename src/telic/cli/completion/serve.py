@@ -16,9 +16,9 @@ from telic.cli.completion.fit import (
     SynonymsFile,
     columns_of,
     edited,
-    print_facts,
 )
 from telic.cli.completion.options import MinUsers, app
+from telic.cli.console import print_facts
 from telic.cli.progress import console
 from telic.errors import InputError
 

@@ -1,11 +1,11 @@
-"""`telic specialty discover | recognise`: find specialties, and recognise their users."""
+"""`telic specialty discover | inspect | recognise`: find specialties, recognise their users."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from telic.cli.console import Overwrite, print_json, show
+from telic.cli.console import Overwrite, print_card, print_json, show
 from telic.cli.progress import steps
 from telic.cli.specialty.options import (
     CodeTable,
@@ -113,6 +113,18 @@ def discover(
     if not found.specialties:
         typer.echo("no group of users with a practice of its own was found", err=True)
     show(specialties_table(records, found))
+
+
+@app.command()
+def inspect(
+    found: Annotated[Path, typer.Argument(help="Folder of `discover --out`.")],
+    as_json: Json = False,
+) -> None:
+    """Show the card of kept findings: what they are of, what they hold, until when."""
+    from telic.data.saved_models import written_by
+    from telic.specialty.later_logs.kept_findings import read_findings
+
+    print_card(read_findings(found).card() | {"written by": written_by(found)}, as_json)
 
 
 @app.command()

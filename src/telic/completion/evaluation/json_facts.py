@@ -7,6 +7,7 @@ import numpy as np
 
 from telic.completion.box.completer import Completer
 from telic.completion.evaluation.adaqac_evaluation import Result, row_name
+from telic.completion.fit.sources import DATES, MIN_USERS
 from telic.completion.learning.do_no_harm import gate_facts
 from telic.completion.learning.dwell_times import dwell_histograms, not_submitted
 from telic.completion.learning.feedback import FEATURES
@@ -72,6 +73,26 @@ def most_feedback(completer: Completer) -> list[float | str]:
     design = completer.design
     most = limits(completer.everyone, design.deviations, design.caps, design.bound)
     return [number if np.isfinite(number) else "no bound" for number in most]
+
+
+def model_card(completer: Completer) -> dict[str, Any]:
+    """Return what whoever serves a fitted completer must know, without anybody's data."""
+    dates, least = completer.found.get(DATES), completer.found.get(MIN_USERS)
+    return {
+        "for": "suggesting queries while people type",
+        "fitted on": completer.trained_on + (f", {dates}" if dates else ""),
+        "holds": f"{len(completer.index):,} phrases, and what {len(completer.users):,} users "
+        "submitted, under the ids of their log",
+        "shown to everybody": f"what {least} users submitted, and what a list or a submission "
+        "without a user has"
+        if least
+        else "every phrase",
+        "measured when fitted": completer.order_summary(),
+        "limits": "simulated people: what it is worth to real ones is not known"
+        if completer.simulated
+        else "people and phrases change: telic completion replay measures it on a later log",
+        "licence": "that of the files that it was fitted on, whose phrases it holds",
+    }
 
 
 def model_facts(completer: Completer) -> dict[str, Any]:

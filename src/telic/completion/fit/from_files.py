@@ -21,6 +21,8 @@ from telic.completion.fit.lists_in_pieces import catalogue_in_pieces
 from telic.completion.fit.lost_below_k_users import KEPT_BACK, kept, said_by_k
 from telic.completion.fit.merged_phrases import Duplicates, Entries, Gathered
 from telic.completion.fit.sources import (
+    DATES,
+    MIN_USERS,
     Sources,
     as_catalogue,
     joined_logs,
@@ -171,7 +173,7 @@ def fit_files(
             )
             return _from_gathered(counted, facts, n=n, words=words)
     sources = read_sources(paths, columns=columns, on_bad_row=on_bad_row)
-    found: dict[str, Any] = {"files": sources.files, "possible": sources.possible()}
+    found = _said_of(sources, min_users)
     if not sources.logs and sources.compositions is None:
         found |= NO_SEARCHES
     log = sources.compositions
@@ -253,11 +255,17 @@ def searches_of(
 def searches_found(sources: Sources, searches: Searches) -> dict[str, Any]:
     """Return what is said of the files that signals were fitted on."""
     nobody = np.zeros(len(searches.index), bool)
-    return {
-        "files": sources.files,
-        "possible": sources.possible(),
-        KEPT_BACK: said_by_k(kept(searches.submissions, nobody)),
-    }
+    said = {KEPT_BACK: said_by_k(kept(searches.submissions, nobody))}
+    return _said_of(sources, searches.min_users) | said
+
+
+def _said_of(
+    sources: Sources, min_users: int, apart: tuple[int, int, bool] | None = None
+) -> dict[str, Any]:
+    found: dict[str, Any] = {"files": sources.files, "possible": sources.possible(apart)}
+    if dates := sources.dates(apart):
+        found |= {DATES: dates, MIN_USERS: min_users}
+    return found
 
 
 def _counted(
@@ -287,7 +295,7 @@ def _counted(
         for (name, shape), log in zip(sources.unread, counts.logs, strict=True)
     ]
     spans = counts.first, counts.moments.end - 1, counted.named
-    found = {"files": [*sources.files, *said], "possible": sources.possible(spans)}
+    found = _said_of(sources, min_users, spans) | {"files": [*sources.files, *said]}
     found |= counted.facts()
     skipped = {name: why for report in executor.reports for name, why in report.skipped.items()}
     return counted, found | ({"partitions skipped": skipped} if skipped else {})

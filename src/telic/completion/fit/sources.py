@@ -18,6 +18,9 @@ from telic.data.queries import QueryLog, joined_group, read_query_log
 from telic.errors import InputError
 
 DAY = 24 * 3600 * 1_000_000
+DATES = "dates of the logs"
+MIN_USERS = "users who must submit a phrase before others are shown it"
+"""What a model's facts call them."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +48,8 @@ class Sources:
         `apart`: of logs that were counted in pieces the first time, the last, and whether they
         name users.
         """
-        log = self.compositions
-        times = [log.submitted_at] if log else []
-        times += [one.at for one in self.logs]
-        times += [np.array(apart[:2])] if apart else []
-        days = (max(t.max() for t in times) - min(t.min() for t in times)) / DAY if times else 0
+        log, times = self.compositions, self._span(apart)
+        days = (times[1] - times[0]) / DAY if times else 0
         named = log is not None or any(len(one.users) > 1 for one in self.logs)
         named = named or bool(apart and apart[2])
         popularity = "yes"
@@ -67,6 +67,19 @@ class Sources:
             "sessions": "yes, the query before" if named else no_user,
             "feedback": "yes" if log and len(log.shown) else no_lists,
         }
+
+    def dates(self, apart: tuple[int, int, bool] | None = None) -> str | None:
+        """Say when the logs begin and end; None without one. `apart` is as for `possible`."""
+        if not (times := self._span(apart)):
+            return None
+        first, last = np.array(times, "datetime64[us]").astype("datetime64[D]")
+        return f"{first} to {last}"
+
+    def _span(self, apart: tuple[int, int, bool] | None) -> tuple[int, int] | None:
+        times = [self.compositions.submitted_at] if self.compositions else []
+        times += [one.at for one in self.logs]
+        times += [np.array(apart[:2])] if apart else []
+        return (min(t.min() for t in times), max(t.max() for t in times)) if times else None
 
 
 def read_sources(

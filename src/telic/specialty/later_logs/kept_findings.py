@@ -6,7 +6,7 @@ made of them.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -89,6 +89,20 @@ class Findings:
     def later(self, log: AccessLog) -> np.ndarray:
         """Rows of a log that are not counted yet."""
         return np.flatnonzero(log.access_at > self.until)
+
+    def card(self) -> dict[str, Any]:
+        """Return what whoever keeps the findings must know, without anybody's data."""
+        until = np.datetime64(self.until, "us").astype("datetime64[D]")
+        listed = sum(one.listed_code is not None for one in self.specialties)
+        return {
+            "for": "judging the later logs of the same hospital",
+            "fitted on": f"{'a simulated' if self.simulated else 'a'} log of {len(self.users):,} "
+            f"users and {int(self.accesses.sum()):,} accesses with a diagnosis, until {until}",
+            "method": self.method,
+            "specialties": f"{len(self.specialties)}, {listed} of them with a listed code",
+            "holds": "ids of users, and counts of the diagnoses that each saw; no patients' ids",
+            "limits": "one hospital's practices: telic specialty explain says how they changed",
+        }
 
     def save(self, folder: str | Path) -> None:
         """Write the findings to a folder, whole or not at all. It holds user ids."""
