@@ -41,10 +41,11 @@ class Package:
     name: str
     versions: list[str] = field(default_factory=list)
     parents: set[str] = field(default_factory=set)
-    """Packages that need it; `telic` is among them for a direct dependency."""
+    """Packages, other than telic, that need it."""
     extras: set[str] = field(default_factory=set)
     """Extras that bring it; of the core if this is empty."""
     why: str = ""
+    """Of a direct dependency, the reason that docs/explain/architecture.md gives."""
 
     def licence(self) -> str:
         """Return an SPDX expression if the package states one, else its own words."""
@@ -79,9 +80,7 @@ def locked() -> dict[str, Package]:
         name, version = re.match(r"([\w.-]+)==([\w.]+)", block).groups()
         package = found.setdefault(name, Package(name))
         package.versions.append(version)
-        via = re.findall(r"^    #(?: via| +) (\S+)(?: \((\S+)\))?", block, re.M)
-        # Those of telic's own development groups are not there at run time.
-        package.parents |= {parent for parent, of in via if of in ("", "pyproject.toml")}
+        package.parents |= {*re.findall(r"^    #(?: via| +) (\S+)", block, re.M)} - {"telic"}
     return found
 
 
@@ -91,20 +90,22 @@ def dependencies() -> list[Package]:
     reasons = (ROOT / "docs" / "explain" / "architecture.md").read_text()
     reasons = reasons.partition("## Dependencies")[2].partition("\n## ")[0]
 
-    def reached(requirements: list[str]) -> set[str]:
-        names = {re.match(r"[\w-]+", requirement)[0] for requirement in requirements}
+    def named(requirements: list[str]) -> set[str]:
+        return {re.match(r"[\w-]+", requirement)[0] for requirement in requirements} - {"telic"}
+
+    def reached(names: set[str]) -> set[str]:
         while more := {p.name for p in every.values() if names & p.parents} - names:
-            names |= more
+            names = names | more
         return names
 
-    core = reached(given["dependencies"])
-    extras = {
-        extra: reached([r for r in requirements if not r.startswith("telic[")]) - core
-        for extra, requirements in given["optional-dependencies"].items()
-    }
+    direct = named(given["dependencies"])
+    core, extras = reached(direct), {}
+    for extra, requirements in given["optional-dependencies"].items():
+        direct |= named(requirements)
+        extras[extra] = reached(named(requirements)) - core
     for package in every.values():
         package.extras = {extra for extra, names in extras.items() if package.name in names}
-        if "telic" in package.parents:
+        if package.name in direct:
             line = re.search(rf"^\| [^|]*\b{package.name}\b[^|]*\| (.*) \|$", reasons, re.M)
             if line is None:
                 raise SystemExit(
@@ -168,18 +169,14 @@ def bill(packages: list[Package]) -> str:
         for p in packages
     }
     components = [one for each in parts.values() for one in each]
-    needs = [
-        {
-            "ref": one["bom-ref"],
-            "dependsOn": [
-                part["bom-ref"]
-                for p in packages
-                if one["name"] in p.parents
-                for part in parts[p.name]
-            ],
-        }
-        for one in [telic, *components]
-    ]
+
+    def refs(children: list[Package]) -> list[str]:
+        return [part["bom-ref"] for p in children for part in parts[p.name]]
+
+    needs = [{"ref": telic["bom-ref"], "dependsOn": refs([p for p in packages if p.why])}]
+    for one in components:
+        children = [p for p in packages if one["name"] in p.parents]
+        needs.append({"ref": one["bom-ref"], "dependsOn": refs(children)})
     content = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",

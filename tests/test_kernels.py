@@ -84,30 +84,32 @@ def test_code_is_kept_until_something_that_it_calls_changes(tmp_path):
 
 
 @pytest.fixture
-def one_file(tmp_path):
+def limits(tmp_path):
     (tmp_path / "pack").mkdir()
     (tmp_path / "pack" / "__init__.py").touch()
-    file = tmp_path / "pack" / "caller.py"
-    file.write_text(
-        "from telic.kernels import kernel\nK = 1\n@kernel\ndef f(x):\n    return x + K\n"
+    (tmp_path / "pack" / "caller.py").write_text(
+        "from telic.kernels import kernel\nfrom pack.limits import K\n"
+        "@kernel\ndef f(x):\n    return x + K\n"
     )
+    file = tmp_path / "pack" / "limits.py"
+    file.write_text("K = 1\n")
     return file
 
 
-def test_code_depends_on_what_files_hold_and_not_on_their_times(tmp_path, one_file):
+def test_code_depends_on_what_files_hold_and_not_on_their_times(tmp_path, limits):
     assert run_in(tmp_path) == ["2", "1"]
-    os.utime(one_file, (0, 0))
+    os.utime(limits, (0, 0))
     assert run_in(tmp_path) == ["2", "0"]
-    one_file.write_text(one_file.read_text().replace("K = 1", "K = 2"))
-    os.utime(one_file, (0, 0))
+    limits.write_text("K = 2\n")
+    os.utime(limits, (0, 0))
     assert run_in(tmp_path) == ["3", "1"]
 
 
-def test_code_beside_the_source_serves_those_who_keep_theirs_elsewhere(tmp_path, one_file):
+def test_code_beside_the_source_serves_those_who_keep_theirs_elsewhere(tmp_path, limits):
     assert run_in(tmp_path, kept="") == ["2", "1"]
     assert list((tmp_path / "pack" / "__pycache__").glob("*.nbc"))
     assert run_in(tmp_path) == ["2", "0"]
-    one_file.write_text(one_file.read_text().replace("K = 1", "K = 2"))
+    limits.write_text("K = 2\n")
     assert run_in(tmp_path) == ["3", "1"]
     assert run_in(tmp_path) == ["3", "0"]
 
