@@ -28,16 +28,17 @@ def first_table(section):
     return [dict(zip(map(str.lower, cells[0]), line, strict=True)) for line in cells[2:]]
 
 
+def measured(heading, relevance):
+    """Gain by feedback, and static order, of the default model in chapter 2's results."""
+    page = (ROOT / "docs" / "measured" / "results-chapter-2.md").read_text()
+    default = {"relevance": relevance, "protocol": "careful", "n": "10", "list": "own"}
+    rows = first_table(page.split(f"## {heading}\n")[1].split("\n## ")[0])
+    (row,) = (row for row in rows if default.items() <= row.items())
+    return row["adaqac-online"], row["static"]
+
+
 def test_the_gain_that_the_readme_states_is_the_measured_one():
     """Whoever writes results-chapter-2.md anew copies what this test expects into the README."""
-    page = (ROOT / "docs" / "measured" / "results-chapter-2.md").read_text()
-
-    def measured(heading, relevance):
-        default = {"relevance": relevance, "protocol": "careful", "n": "10", "list": "own"}
-        rows = first_table(page.split(f"## {heading}\n")[1].split("\n## ")[0])
-        (row,) = (row for row in rows if default.items() <= row.items())
-        return row["adaqac-online"], row["static"]
-
     gain, static = measured("At the last keystroke", "personal-s")
     gain_every, static_every = measured("At every keystroke", "personal-s")
     gain_popular, static_popular = measured("At every keystroke", "mpc")
@@ -80,3 +81,14 @@ def test_the_table_beside_other_engines_is_the_measured_one():
         row("MRR of a real query log, 7 characters typed", mrr, r"^[\d.]+, [\d.]+, ([\d.]+)"),
     ]
     assert "\n".join(expected) in (ROOT / "README.md").read_text(encoding="utf-8"), expected
+
+
+def test_the_gains_that_the_page_on_the_search_box_states_are_the_measured_ones():
+    page = (ROOT / "docs" / "explain" / "completion.md").read_text()
+    (lines,) = re.findall(r"(?m)(?:^\|.*\|\n)+", page.split("## What was found\n")[1])
+    said = [[cell.strip() for cell in line.strip("|\n").split("|")] for line in lines.splitlines()]
+    for relevance, *numbers in said[2:]:
+        name = relevance.split("`")[1]
+        gain, static = measured("At the last keystroke", name)
+        gain_every, static_every = measured("At every keystroke", name)
+        assert numbers == [static, gain, static_every, gain_every]
