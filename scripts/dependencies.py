@@ -55,7 +55,7 @@ class Package:
             said = metadata(self.name)
         except PackageNotFoundError:
             return ELSEWHERE[self.name]
-        named = said["License"] or ""
+        named = said.get("License") or ""
         if named and "\n" not in named and len(named) < 30:  # it may be a licence's whole text
             return named
         classifiers = [c for c in said.get_all("Classifier") if c.startswith("License ::")]
@@ -64,7 +64,7 @@ class Package:
     def expression(self) -> str:
         """Return the SPDX expression that the package states, or ""."""
         try:
-            return metadata(self.name)["License-Expression"] or ""
+            return metadata(self.name).get("License-Expression") or ""
         except PackageNotFoundError:
             return ""
 

@@ -5,6 +5,7 @@ import re
 import runpy
 from pathlib import Path
 
+import importlib_metadata  # noqa: F401  # its finders take over, and raise where a field is missing
 import pytest
 
 ROOT = Path(__file__).parents[1]
