@@ -248,7 +248,7 @@ class Feedback:
     ) -> None:
         self._make_room(len(shown))
         typed, numbers = np.frombuffer(prefix, np.uint8), np.asarray(shown, np.int32)
-        keep_list(self._lists, self._count, numbers, dwell, typed, texts)
+        keep_list(self._lists, self._count, numbers, float(dwell), typed, texts)
         self._count += 1
 
     def features(self, wanted: list[int] | np.ndarray) -> np.ndarray:
