@@ -179,16 +179,16 @@ print(next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")))
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_list_larger_than_the_memory_keeps_to_it(tmp_path):
     rng = np.random.default_rng(0)
-    n = 250_000
+    n = 100_000
     numbers = rng.permutation(n)
     with pq.ParquetWriter(
         tmp_path / "list.parquet",
         pa.schema([("phrase", pa.string()), ("weight", pa.float64()), ("payload", pa.string())]),
     ) as writer:
-        for begin in range(0, n, 50_000):
-            part = numbers[begin : begin + 50_000].tolist()
+        for begin in range(0, n, 10_000):
+            part = numbers[begin : begin + 10_000].tolist()
             texts = [f"product {i % 500:03} of shelf {i}" for i in part]
-            payloads = [json.dumps({"url": f"/{i}", "text": f"{i} " * 90}) for i in part]
+            payloads = [json.dumps({"url": f"/{i}", "text": f"{i} " * 240}) for i in part]
             writer.write_table(
                 pa.table({"phrase": texts, "weight": rng.random(len(part)), "payload": payloads})
             )

@@ -196,8 +196,8 @@ def test_a_direction_and_not_a_distance_makes_a_cluster(hospital, units):
     assert (same[0][~found.standing_out] == -1).all()
 
 
-def test_the_same_seed_finds_the_same(hospital):
-    once, again = (discover(hospital.log, restarts=2, seed=3) for _ in range(2))
+def test_the_same_seed_finds_the_same_with_any_number_of_threads(hospital):
+    once, again = (discover(hospital.log, restarts=2, seed=3, threads=n) for n in (1, 3))
     assert once.as_json(hospital.log) == again.as_json(hospital.log)
     assert once.specialties[0].stability is not None
 

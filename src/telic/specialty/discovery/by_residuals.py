@@ -11,6 +11,7 @@
 """
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -118,11 +119,11 @@ def directions(found: Signal, n_clusters: int, seed: int) -> np.ndarray:
 
 @ONE_THREAD
 def group_by_residuals(
-    log: AccessLog, *, restarts: int, seed: int, on_step: Callable[[str], None]
+    log: AccessLog, *, restarts: int, seed: int, threads: int, on_step: Callable[[str], None]
 ) -> Grouping:
     """Cluster users by practices beyond chance; the options are those of `discover`.
 
-    Other sizes, for the stability, are one cluster fewer and one more.
+    Other sizes, for the stability, are one cluster fewer and one more. Runs share the threads.
     """
     units = units_of(log)
     found = signal(units, np.random.default_rng(seed))
@@ -140,8 +141,10 @@ def group_by_residuals(
         member = practices.member
         return np.where((member >= 0) & shown[member], member, -1), practices
 
-    cluster, practices = run(n, seed)
-    sizes = [n - 1, n + 1] if restarts > 1 else []
+    sizes = [k for k in (n - 1, n + 1) if k > 0] if restarts > 1 else []
+    starts = [(n, seed + restart) for restart in range(restarts)] + [(k, seed) for k in sizes]
+    with ThreadPoolExecutor(threads) as pool:
+        (cluster, practices), *others = pool.map(run, *zip(*starts, strict=True))
 
     def by_month(rows: np.ndarray) -> np.ndarray:
         counts = log.user_diagnosis(rows)[:, units.code].toarray()
@@ -150,8 +153,8 @@ def group_by_residuals(
     return Grouping(
         cluster,
         n,
-        restarts=[run(n, seed + restart)[0] for restart in range(1, restarts)],
-        sizes=[run(k, seed)[0] for k in sizes if k > 0],
+        restarts=[one for one, _ in others[: restarts - 1]],
+        sizes=[one for one, _ in others[restarts - 1 :]],
         by_month=by_month,
         details=details,
     )

@@ -115,7 +115,9 @@ def discover(
     if method == "residuals":
         from telic.specialty.discovery.by_residuals import group_by_residuals
 
-        grouping = group_by_residuals(log, restarts=restarts, seed=seed, on_step=on_step)
+        grouping = group_by_residuals(
+            log, restarts=restarts, seed=seed, threads=threads, on_step=on_step
+        )
     elif method == "lda":
         from telic.specialty.discovery.by_topics import group_by_topics
 
