@@ -71,7 +71,10 @@ def command_lines(command, name="telic"):
 
 def write_commands(app):
     """Write the page of all commands, which git ignores."""
-    head = "# Command line\n\nWhat `--help` says of every command. One that fails exits with 2.\n"
+    head = (
+        "# Command line\n\nThis page shows what `--help` says of every command. Bad input ends a "
+        "command with exit code 2.\n"
+    )
     page = Path(app.srcdir) / "reference" / "command-line.md"
     page.write_text("\n".join([head, *command_lines(get_command(commands))]), encoding="utf-8")
 

@@ -21,10 +21,10 @@ TEXT = """\
 
 *Written by `scripts/dependencies.py`; do not edit.*
 
-What `pip install telic` and its extras install, in the versions with which telic is tested
-(`requirements.lock`; where there are two, the Python or the platform decides). Licences are in the
-words of each package's metadata. telic contains none of these packages: pip installs them beside
-it. The extras `demo`, `telemetry` and `postgresql` bring what `serve` brings, too.
+This page lists what `pip install telic` and its extras install, in the versions with which telic is
+tested (`requirements.lock`; where there are two, the Python or the platform decides). Licences are
+quoted from each package's metadata. telic contains none of these packages: pip installs them beside
+it. The extras `demo`, `telemetry` and `postgresql` also bring what `serve` brings.
 
 The core's licences are permissive. Two extras bring packages with a weak copyleft, which binds
 those who change such a package itself: psycopg (LGPL, extra `postgresql`) and certifi (MPL, extra

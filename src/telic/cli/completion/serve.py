@@ -113,7 +113,10 @@ def key(
         typer.Option(help="Site that may ask, such as https://shop.example; may be repeated."),
     ] = None,
     visitors: Annotated[
-        bool, typer.Option("--visitors", help="These sites may make a user of any visitor.")
+        bool,
+        typer.Option(
+            "--visitors", help="Pages of these sites may give any visitor a user id and its token."
+        ),
     ] = False,
     admin: Annotated[
         bool, typer.Option("--admin", help="The key shows the figures of all tenants.")

@@ -69,7 +69,7 @@ def attack(
         bool, typer.Option(help="First remove the links with the majority strength (7.6.2).")
     ] = False,
     eliminate: Annotated[
-        bool, typer.Option(help="Extension: a user matched uniquely is nobody else.")
+        bool, typer.Option(help="Extension: one target's only match is no match of any other.")
     ] = False,
     added: Added = 0.0,
     changed: Changed = 0.0,
@@ -240,10 +240,10 @@ def again(
     node_type: NodeType = None,
     as_json: AsJson = False,
 ) -> None:
-    """What two releases of the same people tell together.
+    """Measure what two releases of the same people tell together.
 
-    Give both as they are published, but with the ids they had before (anonymise --keep-ids), which
-    say who is who; the intruder is not taken to see these.
+    Give both as they are published, but with the original ids (anonymise --keep-ids). By these
+    telic knows who is who; the intruder does not see them.
     """
     from telic.hin import read_network
     from telic.privacy import Adversary, two_releases

@@ -29,19 +29,19 @@ class Settings:
         "empty for MODEL.sqlite beside the model",
     )
     host: str = setting(
-        "127.0.0.1", "address to listen on; also a name that requests may call us by"
+        "127.0.0.1", "address to listen on; also a host name that requests may use"
     )
     port: int = setting(8000, "0 takes any free port", least=0)
     names: tuple[str, ...] = setting(
-        (), "further names that requests may call us by, such as that of a proxy before us"
+        (), "further host names that requests may use, such as that of a proxy before the service"
     )
     proxies: tuple[str, ...] = setting(
         ("127.0.0.1",),
-        "addresses of proxies before us, whose X-Forwarded-For and -Proto are believed",
+        "addresses of proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted",
     )
     keys: str = setting("", "file of tenants and their API keys; see telic completion key")
     without_keys: bool = setting(
-        False, "listen on other addresses than this machine's own although there are no keys"
+        False, "allow other machines to connect although there are no keys"
     )
     origins: tuple[str, ...] = setting(
         (), "where there are no keys, the origins of other sites whose pages may ask (CORS)"
@@ -65,14 +65,14 @@ class Settings:
         1_000, "open connections; one more ends the one that has been waiting longest", least=1
     )
     request_seconds: float = setting(
-        10.0, "what a client may take to send a request, from its first byte or from connecting",
+        10.0, "how long a client may take to send a request, from its first byte or from connecting",
         least=0.001,
     )  # fmt: skip
     answer_seconds: float = setting(
-        30.0, "what an answer may take, the client's taking it included", least=0.001
+        30.0, "how long an answer may take, with the time in which the client receives it", least=0.001
     )
     keep_seconds: float = setting(
-        60.0, "how long a connection may do nothing between two requests", least=0.001
+        60.0, "how long a connection may be idle between two requests", least=0.001
     )
     max_open: int = setting(
         10_000, "open compositions; one more ends the one that has been idle longest", least=1
@@ -86,7 +86,7 @@ class Settings:
         least=1,
     )
     max_users: int = setting(
-        1_000, "users whose state is kept at hand after their last composition", least=1
+        1_000, "users whose state stays in memory after their last composition", least=1
     )
     max_changes: int = setting(
         20_000, "phrases that POST /phrases may have changed; from then on it only deletes", least=1
@@ -95,21 +95,21 @@ class Settings:
         10_000, "submissions that wait for the database; one more is refused", least=1
     )
     read_seconds: float = setting(
-        1.0, "what a first keystroke waits for the user's state; then it is answered without",
+        1.0, "how long a first keystroke waits for the user's state; then it is answered without",
         least=0.001,
     )  # fmt: skip
     fresh_seconds: float = setting(
-        1.0, "a user's state that was read so lately is not read again for the next composition",
+        1.0, "how long after it was read a user's state is used again for the next composition",
         least=0,
     )  # fmt: skip
     write_seconds: float = setting(
-        10.0, "what a submission waits for the database; then it is refused", least=0.001
+        10.0, "how long a submission waits for the database; then it is refused", least=0.001
     )
     idle_seconds: float = setting(
         1_800.0, "an open composition that is idle for so long is forgotten", least=0.001
     )
     stop_seconds: float = setting(
-        5.0, "what requests under way may take after the service was told to stop", least=0
+        5.0, "how long requests under way may take after the service was told to stop", least=0
     )
     record: str = setting(
         "", "folder to record keystrokes, lists and submissions in, to learn from; empty: none"
@@ -119,8 +119,8 @@ class Settings:
     )
     record_networks: bool = setting(
         False,
-        "record also a keyed digest of the client's network, so that many ids in one do not pass "
-        "for many people; name proxies, or all come from theirs",
+        "record also a keyed digest of the client's network, so that many ids in one network do "
+        "not count as many people; set proxies, or all clients share the proxy's network",
     )
     record_days: float = setting(90.0, "days for which a record is kept", least=0.001)
     record_megabytes: float = setting(
