@@ -104,17 +104,18 @@ def page(run):
     _anonymise(row, small)
     return (
         f"# Speed of the privacy tools\n\nWritten by `python -m benchmarks privacy --write`, on a "
-        f"simulated microblog of the size of t.qq: {users:,} users and {links:,} links, unless a row "
-        f"says otherwise, with {numba.get_num_threads()} thread.\n\n"
-        "telic's attack is the *level method*. It sorts users by profile, so that users who match a "
-        "profile stand side by side. Each user carries 64 bits that say which kinds of neighbours the "
-        "user may have; they rule out nearly everyone without a look at the links. The remaining "
-        "candidates are refined distance by distance (n). Its time leaves out the preparation of the "
-        "auxiliary network, which is done once and has a row of its own.\n\n"
-        "The rival is the printed recursion, compiled. It compares every target with every user, "
-        "attribute by attribute, and every neighbour with every neighbour, each pair as often as the "
-        "recursion meets it. Further rows time it with early exits, and on telic's own sorted index "
-        "with profiles reduced to intervals, which favours the rival.\n\n"
+        f"simulated microblog of the size of t.qq: {users:,} users and {links:,} links, unless a "
+        f"row says otherwise, with {numba.get_num_threads()} thread.\n\n"
+        "telic's attack is the *level method*. It sorts users by profile, so that users who "
+        "match a profile stand side by side. Each user carries 64 bits that say which kinds of "
+        "neighbours the user may have; they rule out nearly everyone without a look at the "
+        "links. The remaining candidates are refined distance by distance (n). Its time leaves "
+        "out the preparation of the auxiliary network, which is done once and has a row of its "
+        "own.\n\n"
+        "The rival is the printed recursion, compiled. It compares every target with every "
+        "user, attribute by attribute, and every neighbour with every neighbour, each pair as "
+        "often as the recursion meets it. Further rows time it with early exits, and on telic's "
+        "own sorted index with profiles reduced to intervals, which favours the rival.\n\n"
     ) + grid(["work", "target", "measured"], rows)
 
 

@@ -28,9 +28,7 @@ class Settings:
         "SQLAlchemy URL of the submissions and of what each user taught the model; "
         "empty for MODEL.sqlite beside the model",
     )
-    host: str = setting(
-        "127.0.0.1", "address to listen on; also a host name that requests may use"
-    )
+    host: str = setting("127.0.0.1", "address to listen on; also a host name that requests may use")
     port: int = setting(8000, "0 takes any free port", least=0)
     names: tuple[str, ...] = setting(
         (), "further host names that requests may use, such as that of a proxy before the service"
@@ -65,11 +63,14 @@ class Settings:
         1_000, "open connections; one more ends the one that has been waiting longest", least=1
     )
     request_seconds: float = setting(
-        10.0, "how long a client may take to send a request, from its first byte or from connecting",
+        10.0,
+        "how long a client may take to send a request, from its first byte or from connecting",
         least=0.001,
     )  # fmt: skip
     answer_seconds: float = setting(
-        30.0, "how long an answer may take, with the time in which the client receives it", least=0.001
+        30.0,
+        "how long an answer may take, with the time in which the client receives it",
+        least=0.001,
     )
     keep_seconds: float = setting(
         60.0, "how long a connection may be idle between two requests", least=0.001
