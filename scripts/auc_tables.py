@@ -10,15 +10,15 @@ from telic.study.auc_papers.kept_results import Results
 from telic.study.auc_papers.side_by_side import add_summary, cells_table, rerun
 
 INTRODUCTION = (
-    "Written by `scripts/auc_tables.py`. "
-    "The tables give the test AUC, mean and standard deviation over stratified 80/20 splits. "
-    "“runs” counts the splits behind “ours”; the optimum and logistic regression are means over "
-    "all runs of the set. “Best linear” is the highest mean of exact optimum, pairwise hinge and "
-    "logistic regression under any scaling and label rule tried (three splits; of mnist, news20 "
-    f"and sector only some of them). Parameters are searched on at most {SEARCH_ROWS:,} rows. On "
-    "news20 and sector (62,061 and 55,197 columns) every step of SPAM-NET and of OPAUC's sketch "
-    f"writes all columns: their parameter is searched on {WIDE_SEARCH_ROWS:,} rows and they are "
-    "run once. Sets that are not at hand are left out."
+    "Written by `scripts/auc_tables.py`. The tables give the test AUC, mean and standard "
+    "deviation over stratified 80/20 splits. “runs” counts the splits behind “ours”; the optimum "
+    "and logistic regression are means over all runs of the set. “Best linear” is the highest "
+    "mean of exact optimum, pairwise hinge and logistic regression under any scaling and label "
+    "rule tried (three splits; of mnist, news20 and sector only some of them). Parameters are "
+    f"searched on at most {SEARCH_ROWS:,} rows. On news20 and sector (62,061 and 55,197 columns) "
+    "every step of SPAM-NET and of OPAUC's sketch writes all columns, so their parameters are "
+    f"searched on {WIDE_SEARCH_ROWS:,} rows, and they run once. Data sets that are not at hand "
+    "are left out."
 )
 
 

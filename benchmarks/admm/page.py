@@ -34,31 +34,33 @@ tell = Console(stderr=True).print
 PAGE = """\
 # Speed of telic.optim.admm
 
-Written by `make bench ARGS="admm --write"`; do not edit. Problem (5.7.3) as in \
-[the study](results-chapter-5.md): γ = 1e-3, the same graph. CPU seconds on one thread \
-({processor}), median of {repeat}, setting up included, compilation excluded, to a gap relative to \
-P(0) − P*. Every method of the family has its best step of one grid. SVR-D starts with the printed \
-m⁽⁰⁾ = 1. This start was chosen on an earlier run, so a column with the default start stands \
-beside it. "As shipped" is SVR-ADMM-D with all settings left at their defaults.
+Written by `make bench ARGS="admm --write"`; do not edit. The problem is (5.7.3) of [chapter \
+5](results-chapter-5.md), with γ = 1e-3 and the same graph. The tables give CPU seconds on one \
+thread ({processor}), median of {repeat}, set-up included, compilation excluded, until the gap, \
+divided by P(0) − P*, is reached. Every method of the family takes its best step from the same \
+grid. SVR-D starts with the printed m⁽⁰⁾ = 1. This start was chosen on an earlier run, so a column \
+with the default start stands beside it. "As shipped" is SVR-ADMM-D with all settings left at \
+their defaults.
 
 ## Ratios: our seconds over the rival's
 
-A rival that is not there within the limit counts as the limit (<).
+If a rival does not reach the gap within the limit, the limit stands for its time (<).
 
 {ratios}
-The rivals have their best step of the grid; as shipped, SVR-ADMM-D takes a safe one, which the \
-single row with the most leverage bounds. Where it misses the target, most of the loss comes from \
-that step. The seconds below give what the default step, four times that step, other batches and \
-another first stage take, with the rest as in the row "SVR-D, default first stage".
+The rivals take their best step from the grid. As shipped, SVR-ADMM-D takes a safe step, which \
+the single row with the highest leverage limits. Where it misses the target, most of the loss \
+comes from that step. The seconds below give what the default step, four times that step, other \
+batches and another first stage take, with the rest as in the row "SVR-D, default first stage".
 
 ## Seconds
 
 {seconds}
 ## Memory of SVR-ADMM-D
 
-Peak of the allocations of one fit, in thousand bytes, beyond the data. One number for each row \
-would be the fourth column: a look at the gap takes a few of these. Beside them the linearised \
-x-step keeps O(d + k), the curvature's one d × d matrix and what it takes to invert it.
+The table gives the peak of the allocations of one fit, in thousand bytes, beyond the data. For \
+comparison, the fourth column is one number for each row; computing the gap takes a few of these. \
+The linearised x-step keeps O(d + k) numbers more, the curvature's x-step a d × d matrix and what \
+its inversion takes.
 
 {memory}"""
 

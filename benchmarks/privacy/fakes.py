@@ -83,14 +83,15 @@ def page(run: Run) -> str:
     """Return the page in Markdown."""
     seeds, users = run.options.seeds, run.options.users
     head = (
-        "# Fake links that are told from real ones\n\nWritten by `python -m benchmarks "
-        "privacy-fakes --write`; do not edit.\n\n"
+        "# Fake links that are told from real ones\n\n"
+        "Written by `python -m benchmarks privacy-fakes --write`; do not edit.\n\n"
         "An anonymiser that adds fake links hides people only as long as nobody can tell these "
-        "links from real ones. The detector sees a release (strengths, common neighbours, degrees, "
-        "answers, other link types, attributes) and is told which of *other* links of the same "
-        f"release are fake. An AUC of .5 is a guess; the goal is at most {GOAL:.2f}. Each cell "
-        f"gives the mean over {seeds} releases and all link types, and the highest of the link "
-        "types' means. “Random” fake links lead anywhere; the others are drawn to look real.\n\n"
+        "links from real ones. The detector sees a release (strengths, common neighbours, "
+        "degrees, links back, links of other types, attributes) and is told which of *other* "
+        "links of the same release are fake. An AUC of .5 is a guess; the goal is at most "
+        f"{GOAL:.2f}. Each cell gives the mean over {seeds} releases and all link types, and the "
+        "highest of the link types' means. “Random” fake links lead anywhere; the others are "
+        "drawn to look real.\n\n"
     )
     names, rows = [], {name: [name] for name in RELEASES}
     group = simulated(users)
@@ -108,15 +109,16 @@ def page(run: Run) -> str:
         [row for row in rows.values() if len(row) > 1],
     )
     text += (
-        "\n`perturb` can choose both ends of a fake link. `k-degree` cannot: the users whose "
-        "degree is raised are given, so the user from whom a link starts tells much about it. "
-        "`even` replaces real links of the other users by fake ones until everybody has about so "
-        "large a share of them, which costs real links. `joint-k-degree` and `edge-dp` draw ends "
-        "at random. A complete graph has every link, so nothing but strengths could hide the real "
-        "ones.\n\n"
-        "## Whom the attack finds all the same\n\nThe simulated microblog; the intruder knows the "
-        "network itself and looks one link far. Found, and matched by nobody, by the share of "
-        "links that the attack takes to be false (`--added`).\n\n"
+        "\n`perturb` can choose both ends of a fake link. `k-degree` cannot: it must add links "
+        "to the users whose degree it raises, so the user from whom a link starts tells much "
+        "about the link. `even` replaces real links of the other users by fake ones until "
+        "everybody has about the given share of fake links, which costs real links. "
+        "`joint-k-degree` and `edge-dp` draw ends at random. A complete graph has every link, "
+        "so nothing but strengths could hide the real ones.\n\n"
+        "## Whom the attack finds all the same\n\n"
+        "On the simulated microblog the intruder knows the original network and looks one link "
+        "far. The table gives the share of targets that are found and the share that no known "
+        "user matches, by the share of links that the attack allows to be false (`--added`).\n\n"
     )
     cells = [
         [
@@ -133,6 +135,6 @@ def page(run: Run) -> str:
     ]
     text += grid(["release", *(f"added {share:g}: found, nobody" for share in TOLERANCE)], cells)
     return text + (
-        "\nThat nobody matches is no protection: it says that the plain attack stumbles over the "
-        "first fake link. Attack a release with added links as `--added` does.\n"
+        "\nA target that nobody matches is not thereby protected: the plain attack only fails at "
+        "the first fake link. So attack a release that has added links with `--added`.\n"
     )

@@ -25,9 +25,9 @@ from telic.specialty.report.page import specialty_report
 FILE = "specialty-speed.md"
 HEAD = """# Speed of telic.specialty
 
-Written by `python -m benchmarks specialty --write`; do not edit. The simulated hospital at the
-published size, one thread, compilation excluded. Targets are for a machine of one's own; where it
-was shared, wall time is longer than CPU time by the others' share.
+Written by `python -m benchmarks specialty --write`; do not edit. The table measures the simulated
+hospital at the published size, on one thread, compilation excluded. Targets are for a machine
+without other work; on a shared one wall time is longer than CPU time.
 
 """
 

@@ -202,22 +202,22 @@ class Book:
         """Return the page: verdicts, every published number beside ours, and the figures."""
         page = Report(
             "What the documents say, tried again",
-            "Each row is a sentence of the dissertation or of one of the two documents on AUC, in "
-            "our words, with the published number beside ours. A rule gives the verdict from the "
-            "numbers. A difference holds where our whole 95 % interval is on the published side "
-            "of no effect and reaches the published size, and holds in direction where it falls "
-            "short of the size; an interval that reaches both no effect and the size tells "
-            "nothing. A value holds where our interval meets the published one, give or "
-            "take what stands after ±. A sentence about several cases holds where it is true in "
-            "the published share of them, and in direction where it is true in most. Where there "
-            "is no interval the number stands for it.",
+            "Each row is a claim of the dissertation or of one of the two documents on AUC, in "
+            "our words, with the published number beside ours. A rule gives the verdict from "
+            "the numbers. The claim of a difference holds if our whole 95 % interval is on the "
+            "published side of no effect and reaches the published size. It holds in direction "
+            "if the interval falls short of that size. An interval that reaches both no effect "
+            "and the published size tells nothing. The claim of a value holds if our interval "
+            "meets the published value, give or take what stands after ±. A claim about several "
+            "cases holds if it is true in the published share of them, and in direction if it "
+            "is true in most. Where there is no interval, the number takes its place.",
             contents=True,
         )
         if self.quick:
             page.note(
                 "A quick run: every study at a small size. It shows that everything runs and how "
-                "the verdicts are found; they are no evidence on the claims. The chapters' own "
-                "pages show full runs, with their figures."
+                "the verdicts are found, but its verdicts are no evidence for or against the "
+                "claims. The chapters' own pages show full runs, with their figures."
             )
         page.note(
             "“Simulated” says that the people, the hospital or the network were made by a "
@@ -271,10 +271,10 @@ class Book:
             for one in self.outcomes
         ]
         note = (
-            "Settings are those that are not the command's defaults. Seeds that are fixed are 0, 1 "
-            "and so on, whatever --seed says; the splits of papers 001 and 002 go by the set's "
-            "name. Seconds are of this run; steps that were taken over from an earlier one cost it "
-            "nothing, nor do the runs of the papers that their file holds."
+            "The table lists settings that differ from the command's defaults. Fixed seeds are "
+            "0, 1 and so on, whatever --seed says; the splits of papers 001 and 002 depend on "
+            "the set's name. Seconds are of this run alone: it takes over steps of an earlier "
+            "run, and runs of the papers that their file holds, at no cost."
         )
         return Table("Claims by verdict, and what the run took", columns, rows, note)
 

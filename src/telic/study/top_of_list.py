@@ -229,7 +229,8 @@ def values_table(lines: list[dict[str, Any]]) -> Table:
             for line in lines
         ],
         note="The AUC to 5 % is the mean true-positive rate at false-positive rates up to 5 %. "
-        "Chosen is the ridge weight, and the range; * marks a weight at an end of the grid.",
+        "The column “chosen” gives the ridge weight and the range; * marks a weight at an end "
+        "of the grid.",
     )
 
 

@@ -13,11 +13,11 @@ from telic.completion.signals.weights import SHOWN, SignalWeights
 from telic.report import Report, Table
 
 EXPLAINED = (
-    f"Mean reciprocal rank in a list of {SHOWN} (MRR), success at k (S@k), on later submissions of "
-    "users from whom nothing was learned. “static” is the most popular completion. The next rows "
-    "add one group of signals each, without a gate; the last has all groups that helped on the "
-    "other half of the users. Differences from static are in points, with 95 % intervals over "
-    "users."
+    f"The measures are mean reciprocal rank in a list of {SHOWN} (MRR) and success at k (S@k), on "
+    "later submissions of users from whom nothing was learned. “static” is the most popular "
+    "completion. The next rows add one group of signals each, without a gate; the last has all "
+    "groups that helped on the other half of the users. Differences from static are in points, "
+    "with 95 % intervals over users."
 )
 SYNTHETIC = (
     " The prefixes are synthetic: each query is taken to have been typed from left to right, "
@@ -85,10 +85,10 @@ class Findings:
         return (
             f"Measured on {facts['submissions tested']} submissions {whom}, later in time and of "
             "other people than those learned from. Popularity alone has an MRR of "
-            f"{100 * self.row('static')['mrr']:.2f} points over all prefixes; nothing can have "
-            f"more than {100 * whole['ceiling']:.1f}. The signals that help add "
-            f"{_said(whole)} points over all prefixes and {_said(start)} at one to three "
-            f"characters. At one to three characters, signals alone add: {'; '.join(few)}."
+            f"{100 * self.row('static')['mrr']:.2f} points over all prefixes; no ranking can have "
+            f"more than {100 * whole['ceiling']:.1f}. The signals that help add {_said(whole)} "
+            f"points over all prefixes and {_said(start)} at one to three characters. At one to "
+            f"three characters, signals alone add: {'; '.join(few)}."
         )
 
     def page(self, title: str) -> Report:
@@ -158,9 +158,9 @@ class Findings:
                 "saved − static, points": DIFFERENCE,
             },
             rows,
-            "By submission. Saved are the characters after the first at which the query is in the "
-            f"list of {SHOWN}; a query that never comes up costs all of its characters and saves "
-            "none.",
+            "Figures are by submission. “Saved” counts the characters after the first at which "
+            f"the query is in the list of {SHOWN}; a query that never comes up costs all of its "
+            "characters and saves none.",
         )
 
     def _by_seen(self) -> Table:
@@ -196,8 +196,8 @@ class Findings:
             "Controls: what the measure itself makes up",
             {"group, beside learned popularity": "", "prefixes": ",", "MRR − without": DIFFERENCE},
             rows,
-            "Fitted anew each time, without a gate. In a control the group cannot tell anything, "
-            "so that the interval should reach to zero or below.",
+            "Each control is fitted anew, without a gate. In it the group cannot tell anything, "
+            "so its interval should reach to zero or below.",
         )
 
     def _weights(self) -> Table:

@@ -155,11 +155,11 @@ def standard_error(effects: Effects, key: str) -> list[float]:
 KNOWLEDGE = (
     "The lists are those of a box that ranks by what people really want. A completer is told the "
     "same catalogue (all), an older one, with other popularity and three tenths of the phrases "
-    "missing (older), or nothing but the log. MPC, last keystroke, %, adaQAC-UnP without the gate. "
-    "“Shown, own”: the share of the suggestions shown that the completer would have suggested "
-    "itself. Where it knows less, what people chose from the lists is often no candidate of its "
-    "own; re-ranking the shown list borrows the box's knowledge. Feedback borrows some too: the "
-    "positions of a list tell what the box knew, so that it gains even with inattentive typists, "
-    "who look at no list. Dwell times add nothing there, and no gain of this kind comes again once "
-    "the completer shows its own lists."
+    "missing (older), or nothing but the log. MPC, last keystroke, %, adaQAC-UnP without the "
+    "gate. “Shown, own”: the share of the suggestions shown that the completer would have "
+    "suggested itself. Where it knows less, what people chose from the lists is often no "
+    "candidate of its own; re-ranking the shown list borrows the box's knowledge. Feedback "
+    "borrows some too: the positions of a list tell what the box knew, so feedback gains even "
+    "with inattentive typists, who look at no list. Dwell times add nothing there, and gains of "
+    "this kind disappear once the completer shows its own lists."
 )

@@ -124,14 +124,15 @@ def _controls(report: Report, do: Callable[..., Any], seeds: int) -> None:
     ]
     report.section("Controls")
     report.text(
-        "Strength is the share of queries that apps cause. At 0 devices cause nothing but still "
-        "tell people apart: that gain is their owners' habits. Independent: the apps of another "
-        "composition, which may gain nothing. “counts” is Standard without the weight that it "
-        "learns for each query. The printed protocol compares with counts alone; there apps that "
-        "cannot help gain too, since an app that most phones have counts popularity anew. Older "
-        "catalogue: the lists in the log know more than the completer, which was told of other "
-        "popularity and of seven tenths of the phrases; “re-ranked lists” is what a Standard gains "
-        "that borrows this from the list that was shown. Apps that cannot help gain nothing of it."
+        "“Strength” is the share of queries that apps cause. At strength 0 apps cause no query "
+        "but still tell people apart, so a gain there comes from the owners' habits. With "
+        "“independent” each composition has the apps of another one, which must gain nothing. "
+        "“counts” is Standard without the weight that it learns for each query. The printed "
+        "protocol compares with counts alone. There even apps that cannot help gain, since an "
+        "app that most phones have counts popularity anew. With the older catalogue the lists in "
+        "the log know more than the completer, which was told of other popularity and of seven "
+        "tenths of the phrases. “re-ranked lists” is what Standard gains if it borrows this "
+        "knowledge from the list that was shown. Apps that cannot help gain nothing from it."
     )
     report.table(controls_table(found))
 

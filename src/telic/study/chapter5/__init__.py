@@ -51,20 +51,20 @@ def study(
         f"{min(replications, SLOW_RUNS)}) of at most {seconds:g} s of processor time each.",
     )
     page.note(
-        "Problem (5.7.3) with γ = 1e-3, without ridge or intercept. The dissertation does not "
-        "define the feature graph; here it is the graphical lasso's on the correlations (alpha "
-        "0.1), and a feature that it leaves alone is joined to the most correlated one, since "
-        "otherwise no minimum exists on 20news and a9a. Gaps are those of f(x) + g(Ax), relative "
-        "to P(0) − P*. P* is batch ADMM's with the curvature's x-step, certified by its duality "
-        "gap."
+        "The problem is (5.7.3) with γ = 1e-3, without ridge or intercept. The dissertation does "
+        "not define the feature graph. Here it is that of the graphical lasso on the "
+        "correlations (alpha 0.1). A feature without an edge is joined to the most correlated "
+        "one, since otherwise no minimum exists on 20news and a9a. Gaps are those of f(x) + "
+        "g(Ax), relative to P(0) − P*. P* is the optimum that batch ADMM finds with the "
+        "curvature's x-step, certified by its duality gap."
     )
     page.note(
         f"Every method's step is the best of {', '.join(f'{m:g}' for m in MULTIPLES)} times its "
-        "safe one, chosen on another seed. All methods that sample take "
-        f"{BATCH['linearised']} rows a step ({BATCH['curvature']} with the curvature's x-step), "
-        "but SDCA-ADMM takes single rows, with λ₂ = 1e-4, and its step is ρ. A pass is n component "
-        "gradients. ρ = L/(3‖AᵀA‖). The dissertation chose by five-fold cross-validation, prints "
-        "the values of ijcnn1 alone, and does not give its batches."
+        f"safe one, chosen on another seed. All methods that sample take {BATCH['linearised']} "
+        f"rows a step ({BATCH['curvature']} with the curvature's x-step), but SDCA-ADMM takes "
+        "single rows, with λ₂ = 1e-4, and its step is ρ. A pass is n component gradients. ρ = "
+        "L/(3‖AᵀA‖). The dissertation chose its parameters by five-fold cross-validation, prints "
+        "them for ijcnn1 alone, and does not give its batch sizes."
     )
     given = None if data is None else str(data)
     facts = {name: _set(page, steps, name, given, replications, seconds, seed) for name in SETS}

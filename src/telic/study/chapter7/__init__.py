@@ -112,10 +112,11 @@ def _simulated(page: Report, steps: Steps, world: dict[str, Any]) -> None:
     argument = do("Figure 7.9 by link types", run, experiment="complete_by_links", density=DENSEST)
     page.table(complete_by_links_table(argument))
     page.text(
-        "A complete graph of one strength takes away the real links of that strength. With one "
-        "link type that defends many, with follow, which has no strength, everybody; with several "
-        "types enough real links are left in the others. The dissertation draws this by density, "
-        "here it stands by the number of link types that the attack uses."
+        "In a complete graph of one strength nobody can see which links of that strength are "
+        "real. If the attack uses one link type, this defends many users, and with follow, which "
+        "has no strength, everybody. If it uses several types, enough real links are left in the "
+        "others. The dissertation draws this by density; here it is shown by the number of link "
+        "types that the attack uses."
     )
     losses = do("losses of the releases", run, experiment="release_losses", density=DENSEST)
     page.table(losses_table(losses))
@@ -183,17 +184,17 @@ def _ceiling(page: Report, found: list[dict[str, Any]], few: list[dict[str, Any]
     linked = {row["links"]: row["linked"] for row in found}
     page.section("Why two link types already reach the ceiling")
     page.text(
-        "Nobody is found by links who has none, so the share of targets with an out-link in the "
-        "types used bounds what links can add. In the dissertation that share is at least the risk "
-        "of Table 7.1 at distance 3 less 1.1 points, since users without links fall into 11 kinds. "
-        "There, who never mentions hardly ever retweets or comments (one such type 92.7 to 93.2 %, "
-        "all three 93.5 %), and following alone brings other people in (97.5 %). In the simulator "
-        "the types fall silent independently among active users: "
+        "Links find nobody who has none, so the share of targets with an out-link in the types "
+        "used bounds what links can add. In the dissertation that share is at least the risk of "
+        "Table 7.1 at distance 3 less 1.1 points, since users without links fall into 11 kinds. "
+        "There, users who never mention hardly ever retweet or comment (one such type 92.7 to "
+        "93.2 %, all three 93.5 %), and following alone brings other people in (97.5 %). In the "
+        "simulator the types fall silent independently among active users: "
         f"{linked['mention']:.1%} have a mention, {linked['mention-retweet']:.1%} a mention or a "
         f"retweet, and {linked['mention-retweet-comment']:.1%} any of the three. The ceiling "
-        "therefore comes with the second type of any kind; in the dissertation with follow and one "
-        "other. The simulator was left as it is: only published marginals may set it, and this "
-        "share is published as a result, not as a marginal."
+        "therefore comes with the second type of any kind; in the dissertation with follow and "
+        "one other. The simulator was left as it is: only published marginals may set it, and "
+        "this share is published as a result, not as a marginal."
     )
     page.table(ceiling_table(found))
     page.text(

@@ -67,9 +67,10 @@ def study(
     train, valid, same, after = COMPOSITIONS
     report = Report(
         "Do no harm, after fitting too",
-        lead="Gains are points of mean reciprocal rank over the static order, as means over a "
-        "composition's keystrokes, after the change, where the fitted gate is open. adaqac-unp and "
-        "adaqac-batch keep their weights; adaqac-online goes on learning.",
+        lead="The gain of a composition is its mean reciprocal rank over all keystrokes less "
+        "that of the static order, in points. It is measured after the change, where the fitted "
+        "gate is open. adaqac-unp and adaqac-batch keep their weights; adaqac-online goes on "
+        "learning.",
     )
     report.note(
         f"The people are simulated (telic.simulate.simulate_change). Each user has {train} "

@@ -54,9 +54,9 @@ def changes_table(cases: Sequence[Case]) -> Table:
             for row in rows(cases)
             if row["gain"] or row["worst"]
         ],
-        note="Held: submissions whose gain or loss the check kept away. Worst stretch: the largest "
-        "sum that any user lost over any stretch of submissions, in reciprocal rank. Where the "
-        "fitted gate is closed for everybody there is no row.",
+        note="“Held” is the share of submissions whose gain or loss the check kept away. “Worst "
+        "stretch” is the largest sum that any user lost over any stretch of submissions, in "
+        "reciprocal rank. Where the fitted gate is closed for everybody there is no row.",
     )
 
 

@@ -30,14 +30,15 @@ def study(steps: Steps, *, users: int = 100, seeds: int = 2) -> Report:
     report = Report(
         "Bounds on feedback: how far lists may move a suggestion",
         lead=f"Simulated: each completer is fitted on {users} typists with 80 compositions each "
-        f"over the world’s places. Then {users // 2} others, who type and look in other ways, use "
-        f"it for {COMPOSITIONS} compositions each (telic.study.saturation.experiments). “careful” "
-        "is the default protocol; “bounded” limits what each feature counts for, and all feedback "
-        "on a suggestion. “everywhere” and “as served” are the gain in MRR over the static order, "
-        "over all keystrokes, in points, with 95 % intervals over users. “everywhere” leaves out "
-        "gate and running check; “as served” counts the gain only where both allow it. “most” is "
-        "the largest change of any suggestion’s preference; the last two columns are the limits "
-        "that the fitted weights set on one list and on a composition.",
+        f"over the world’s places. Then {users // 2} others, who type and look in other ways, "
+        f"use it for {COMPOSITIONS} compositions each (telic.study.saturation.experiments). "
+        "“careful” is the default protocol; “bounded” limits how much each feature, and all "
+        "feedback on a suggestion, counts for. The columns “everywhere” and “as served” give "
+        "the gain in MRR over the static order, over all keystrokes, in points, with 95 % "
+        "intervals over users. “everywhere” leaves out gate and running check; “as served” "
+        "counts the gain only where both allow it. “most” is the largest change of any "
+        "suggestion’s preference. The last two columns are the limits that the fitted weights "
+        "set on the change by one list and by a whole composition.",
     )
     for setting in SETTINGS:
         rows = []

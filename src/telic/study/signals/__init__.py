@@ -25,9 +25,9 @@ ABOUT = {
 OTHERS = (
     "TREC's completions hold each query once and no popularity, so no completer can be tested on "
     "them; the keystrokes of Aalto's four people are times of copied sentences, without queries. "
-    "No real log at hand has people, times of the day and sessions together, such as AOL's or "
-    "AmazonQAC would: for one's own there is `telic completion signals`, for AmazonQAC `telic "
-    "study amazonqac`. What follows is simulated."
+    "No real log at hand has people, times of the day and sessions together, as AOL's log or "
+    "AmazonQAC would. `telic completion signals` measures a log of your own, and `telic study "
+    "amazonqac` measures AmazonQAC. What follows is simulated."
 )
 FIRST_SEED = 2
 """The seeds 0 and 1 chose how strongly rates are shrunk."""
