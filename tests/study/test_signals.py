@@ -86,9 +86,9 @@ def test_the_page_opens_with_real_logs_and_says_what_is_simulated(data, monkeypa
     monkeypatch.setattr(signals, "GROWING", (12,))
     report = signals.study(Steps(), users=16, sessions=12, seeds=2, data=data)
     page = report.markdown()
-    lead = page.split("\n\n")[1]
-    assert lead.startswith("Bing, by country (real): Measured on")
-    assert "UniMobile (real): Measured on" in lead
+    first, second = page.split("\n\n")[1:3]
+    assert first.startswith("Bing, by country (real): Measured on")
+    assert second.startswith("UniMobile (real): Measured on")
     before, _, after = page.partition("## Simulated searchers")
     assert "Simulated:" in after.split("\n\n")[1]
     assert "simulated" not in before.lower().replace("what follows is simulated", "")

@@ -29,7 +29,9 @@ def demo(
         "telic-demo"
     ),
     serve: Annotated[bool, typer.Option(help="Open the search box when done.")] = True,
-    port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the search box; 0 for any that is free.")
+    ] = 8000,
     phone: Annotated[
         bool, typer.Option("--phone", help="Two phones with different apps, side by side.")
     ] = False,

@@ -32,7 +32,7 @@ def simulate(
             "default: the setting's own."
         ),
     ] = None,
-    users: Annotated[int, typer.Option(min=1)] = 200,
+    users: Annotated[int, typer.Option(help="People who type.", min=1)] = 200,
     compositions: Annotated[int, typer.Option(help="Compositions of each user.", min=1)] = 150,
     catalogue: CatalogueFile = None,
     min_users: MinUsers = 3,

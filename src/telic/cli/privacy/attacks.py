@@ -60,8 +60,8 @@ def attack(
     truth: Annotated[
         str,
         typer.Option(
-            help="'ids' (ids are kept), 'none', or a Parquet file with columns "
-            "target and auxiliary. Default: ids, if they are all there."
+            help="Who is who: ids (they are kept), none (nobody knows), auto (ids if all are "
+            "there), or a Parquet file with columns target and auxiliary."
         ),
     ] = "auto",
     steps: Steps = None,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @app.command()
 def simulate(
     out: Annotated[Path, typer.Argument(help="Folder to create: auxiliary/ and target/.")],
-    users: Annotated[int, typer.Option(min=2)] = 20_000,
+    users: Annotated[int, typer.Option(help="Users of the auxiliary network.", min=2)] = 20_000,
     links: Annotated[int | None, typer.Option(help="Default: 24.6 per user, as t.qq.")] = None,
     size: Annotated[int, typer.Option(min=2, help="Users of the published part.")] = 1000,
     density: Annotated[float, typer.Option(help="Density of the published part.")] = 0.01,

@@ -52,8 +52,10 @@ def explain(
     """Say which alarms the de facto specialties and colleagues explain, and list the queue.
 
     With the findings of an earlier log, telic judges this log by them and says what has drifted.
-    A line's "row" counts the rows of the accesses table from 1; in a CSV file neither the header
-    nor blank lines are rows.
+    The queue has open alarms before explained ones, and of either kind those first that the user's
+    specialties cover least. Where a user has no specialty, the work of colleagues decides the place
+    and not the lift that is shown; users without colleagues come first. A line's "row" counts the
+    rows of the accesses table from 1; in a CSV file neither the header nor blank lines are rows.
     """
     from telic.data import check_output
     from telic.errors import InputError

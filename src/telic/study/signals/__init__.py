@@ -94,8 +94,9 @@ def study(
         )
         for size in GROWING
     }
-    lead = " ".join(f"{TITLES[name]}: {one.sentence()}" for name, one in found.items())
-    report = Report("Sessions, time and people on query logs", lead=lead)
+    report = Report("Sessions, time and people on query logs")
+    for name, one in found.items():
+        report.text(f"{TITLES[name]}: {one.sentence()}")
     report.text(EXPLAINED + SYNTHETIC)
     for name, one in found.items():
         report.section(TITLES[name])
