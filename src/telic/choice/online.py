@@ -90,8 +90,10 @@ def _walk(x, offset, start, chosen, group, initial, center, step_size, l2, annea
     for u in range(g):
         w = initial[u].copy()
         for c in range(group[u], group[u + 1]):
-            path[c + u] = w
+            for j in range(d):
+                path[c + u, j] = w[j]
             step = step_after(step_size, c - group[u], annealed)
             online_step(x, offset, start[c], start[c + 1], chosen[c], w, center[u], step, l2, p)
-        path[group[u + 1] + u] = w
+        for j in range(d):
+            path[group[u + 1] + u, j] = w[j]
     return path

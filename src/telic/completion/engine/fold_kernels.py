@@ -5,6 +5,7 @@ Text i is ``text[offsets[i]:offsets[i + 1]]``, in UTF-8.
 
 import numpy as np
 
+from telic.completion.engine.array_kernels import longer, put
 from telic.completion.engine.folding import form_anywhere
 from telic.kernels import kernel
 
@@ -57,16 +58,13 @@ def _fold(text, offsets, longest, forms, starts, lengths, rest):
             if length == UNKNOWN:
                 break
             if used + max(length, 0) + 2 > len(out):
-                longer = np.empty(2 * len(out) + length, np.uint8)
-                longer[:used] = out[:used]
-                out = longer
+                out = longer(out, used + length + 2)
             if length == GAP:
                 if used > begin and out[used - 1] != 32:
                     out[used] = 32
                     used += 1
             else:
-                out[used : used + length] = forms[starts[code] : starts[code] + length]
-                used += length
+                used = put(out, used, forms[starts[code] : starts[code] + length])
         if length != GAP and used > begin and out[used - 1] == 32:
             used -= 1  # a mark follows the last white space
         rest[i] = length == UNKNOWN or used == begin or characters > longest

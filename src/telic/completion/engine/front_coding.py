@@ -11,6 +11,7 @@ passed together as `strings`.
 
 import numpy as np
 
+from telic.completion.engine.array_kernels import longer, put
 from telic.kernels import kernel
 
 BLOCK = 16
@@ -94,8 +95,7 @@ def _pack(text, offsets, packed, starts):
         packed[at] = min(shared, _HALF) << 4 | min(rest, _HALF)
         at = _write_length(shared, packed, at + 1)
         at = _write_length(rest, packed, at)
-        packed[at : at + rest] = text[offsets[i] + shared : offsets[i + 1]]
-        at += rest
+        at = put(packed, at, text[offsets[i] + shared : offsets[i + 1]])
     starts[-1] = at
     return at
 
@@ -190,9 +190,7 @@ def read_string(strings, i, out, used):
         shared, rest, at = read_entry(packed, at + rest)
         length = shared + rest
         if used + length > len(out):
-            larger = np.empty(2 * (used + length), np.uint8)
-            larger[: len(out)] = out
-            out = larger
+            out = longer(out, used + length)
         for p in range(rest):
             out[used + shared + p] = packed[at + p]
     return out, used + length

@@ -47,16 +47,15 @@ def read_some(packed, first, last, out):
 
 
 @kernel
-def _fill(numbers, widths, packed):
-    """Fill packed, whose bits are all zero, with blocks of the given widths."""
+def _fill(numbers, least, widths, packed):
+    """Fill packed, whose bits are all zero, with blocks of the given minima and widths."""
     bit = 64 * 2 * len(widths)
     for block in range(len(widths)):
         first, width = block * BLOCK, widths[block]
         last = min(first + BLOCK, len(numbers))
-        least = numbers[first:last].min()
-        packed[2 * block], packed[2 * block + 1] = least << 6 | width, bit
+        packed[2 * block], packed[2 * block + 1] = least[block] << 6 | width, bit
         for i in range(first, last):
-            value, word, shift = numbers[i] - least, bit >> 6, bit & 63
+            value, word, shift = numbers[i] - least[block], bit >> 6, bit & 63
             packed[word] |= value << shift
             if shift + width > 64:
                 packed[word + 1] = value >> (64 - shift)
@@ -76,9 +75,10 @@ def pack_numbers(numbers: np.ndarray) -> np.ndarray:
     first = np.arange(0, len(numbers), BLOCK)
     if not len(first):
         return np.zeros(0, np.int64)
-    span = np.maximum.reduceat(numbers, first) - np.minimum.reduceat(numbers, first)
+    least = np.minimum.reduceat(numbers, first)
+    span = np.maximum.reduceat(numbers, first) - least
     widths = np.frexp(span.astype(float))[1].astype(np.int64)  # frexp: span < 2**exponent
     bits = int((widths * np.diff(np.append(first, len(numbers)))).sum())
     packed = np.zeros(2 * len(first) + bits // 64 + 1, np.int64)
-    _fill(numbers, widths, packed)
+    _fill(numbers, least, widths, packed)
     return packed

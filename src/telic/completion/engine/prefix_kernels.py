@@ -7,6 +7,7 @@ import heapq
 
 import numpy as np
 
+from telic.completion.engine.array_kernels import longer, put
 from telic.completion.engine.front_coding import BLOCK as STRINGS
 from telic.completion.engine.front_coding import gather, prefix_range, read_entry
 from telic.kernels import kernel
@@ -116,22 +117,12 @@ def top_of_prefix(strings, prefix, weights, hot, ids, found):
     k = min(len(ids), hi - lo)
     row = find_range(hot_ranges, lo, hi) if k <= hot_ids.shape[1] else -1
     if row >= 0:
-        ids[:k] = hot_ids[row, :k]
+        put(ids, 0, hot_ids[row, :k])
     else:
         fill_top(numbers, maxima, lo, hi, ids[:k])
     for i in range(k):
         found[i] = values[numbers[ids[i]]]
     return k
-
-
-@kernel
-def _longer(array, length):
-    """Return an array of at least some length that begins with what this one holds."""
-    if length <= len(array):
-        return array
-    longer = np.zeros(2 * length, array.dtype)
-    longer[: len(array)] = array
-    return longer
 
 
 @kernel
@@ -154,8 +145,8 @@ def large_ranges(strings, n, smallest, out):
                 while common < min(length, rest) and text[common] == packed[at + common]:
                     common += 1
             length = rest if i % STRINGS == 0 else common + rest
-            text = _longer(text, length)
-            text[length - rest : length] = packed[at : at + rest]
+            text = longer(text, length)
+            put(text, length - rest, packed[at : at + rest])
         if i == 0:
             continue
         lo = i - 1
@@ -169,7 +160,7 @@ def large_ranges(strings, n, smallest, out):
             top -= 1
         if top < 0 or depth[top] < common:
             top += 1
-            depth, start = _longer(depth, top + 1), _longer(start, top + 1)
+            depth, start = longer(depth, top + 1), longer(start, top + 1)
             depth[top] = common
             start[top] = lo
     return count

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from telic.completion.engine.array_kernels import longer, put
 from telic.completion.engine.front_coding import read_string
 from telic.completion.engine.packed_numbers import read
 from telic.kernels import kernel
@@ -68,12 +69,8 @@ def spelled(phrases, kinds, given, ids):
             for i in range(block * BLOCK, ids[row]):
                 place += kinds[i] == GIVEN
             start, end = read(given_offsets, place), read(given_offsets, place + 1)
-            if used + end - start > len(out):
-                larger = np.empty(2 * (used + end - start), np.uint8)
-                larger[:used] = out[:used]
-                out = larger
-            out[used : used + end - start] = given_bytes[start:end]
-            used += end - start
+            out = longer(out, used + end - start)
+            used = put(out, used, given_bytes[start:end])
         else:
             out, end = read_string(phrases, ids[row], out, used)
             for p in range(end - 1, used - 1, -1):  # backwards: what stands before is read

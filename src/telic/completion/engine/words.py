@@ -6,6 +6,7 @@ import unicodedata
 import numpy as np
 import pyarrow as pa
 
+from telic.completion.engine.array_kernels import put
 from telic.completion.engine.fold_kernels import CODES, character, characters_in
 from telic.kernels import kernel
 
@@ -111,8 +112,7 @@ def _split(text, offsets, kinds, begins, content, ends):
                                 _, end = character(text, end)
                 if end > at:
                     if write:
-                        content[size : size + end - at] = text[at:end]
-                        ends[count + 1] = size + end - at
+                        ends[count + 1] = put(content, size, text[at:end])
                     count += 1
                     size += end - at
                 before, at = kind, after if all_kinds & UNSPACED else p

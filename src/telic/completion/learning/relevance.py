@@ -124,7 +124,8 @@ class Submissions:
             network = network[order].astype(np.int64)
             network = np.where(network < 0, int(network.max(initial=0)) + 2 + user, network)
             first_of_network = _first(query, network)
-        opens = _opening(query, user, first, first_of_network, min_users)
+        seen = np.zeros((2, int(query.max(initial=-1)) + 1), np.int32)
+        opens = _opening(query, user, first, first_of_network, min_users, seen)
         return cls(at, query, user, count, opens, network)
 
 
@@ -137,11 +138,13 @@ def _first(query: np.ndarray, who: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def _opening(query, user, first_of_user, first_of_network, min_users):
-    """Mark the submission at which each query has enough users, in enough networks."""
+def _opening(query, user, first_of_user, first_of_network, min_users, seen):
+    """Mark the submission at which each query has enough users, in enough networks.
+
+    ``seen`` begins as zeros: the users, and the networks, that each query has had.
+    """
     opens = np.zeros(len(query), np.bool_)
-    size = query.max() + 1 if len(query) else 1
-    users, networks = np.zeros(size, np.int32), np.zeros(size, np.int32)
+    users, networks = seen
     for e in range(len(query)):
         q = query[e]
         before = min(users[q], networks[q])

@@ -7,6 +7,7 @@ from typing import Literal, Self
 
 import numpy as np
 
+from telic.completion.engine.array_kernels import longer, longer_table
 from telic.completion.engine.folding import fold
 from telic.completion.engine.prefix_index import PrefixIndex
 from telic.completion.learning.feedback import WIDTH, observe_list, read_rows
@@ -360,11 +361,7 @@ def replay_feedback(typed, lists, prefixes, phrases, targets, wanted, out):
         while t < len(target) and owner[t] == c:
             while k < target[t]:
                 length = list_start[k + 1] - list_start[k]
-                if used + length > len(ids):
-                    size = 2 * (used + length)
-                    new_ids, new_table = np.empty(size, np.int32), np.empty((size, WIDTH))
-                    new_ids[:used], new_table[:used] = ids[:used], table[:used]
-                    ids, table = new_ids, new_table
+                ids, table = longer(ids, used + length), longer_table(table, used + length)
                 at_list = shown[list_start[k] : list_start[k + 1]]
                 p = prefix[k]
                 used = observe_list(

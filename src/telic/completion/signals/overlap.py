@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from telic.completion.engine.array_kernels import put
 from telic.completion.learning.feedback import word_byte
 from telic.kernels import kernel
 
@@ -88,8 +89,7 @@ def sets_of(blob, offsets, words):
     for i in range(n):
         text = blob[offsets[i] : offsets[i + 1]]
         own = word_set(text) if words else gram_set(text)
-        start[i + 1] = start[i] + len(own)
-        held[start[i] : start[i + 1]] = own
+        start[i + 1] = put(held, start[i], own)
     return start, held[: start[n]].copy()
 
 
@@ -101,7 +101,7 @@ def taken(held, start, rows):
         begins[i + 1] = begins[i] + start[rows[i] + 1] - start[rows[i]]
     out = np.empty(begins[-1], held.dtype)
     for i in range(len(rows)):
-        out[begins[i] : begins[i + 1]] = held[start[rows[i]] : start[rows[i] + 1]]
+        put(out, begins[i], held[start[rows[i]] : start[rows[i] + 1]])
     return out, begins
 
 

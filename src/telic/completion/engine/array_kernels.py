@@ -1,0 +1,37 @@
+"""Arrays that are copied and grow within kernels.
+
+No kernel assigns a slice to a slice: numba would compile the words of the error for slices that
+differ in length as well, which takes a second or more for each kind of array.
+"""
+
+import numpy as np
+
+from telic.kernels import kernel
+
+
+@kernel
+def put(out, at, source):
+    """Write an array into another, from a place on; return the place after it."""
+    for i in range(len(source)):
+        out[at + i] = source[i]
+    return at + len(source)
+
+
+@kernel
+def longer(array, length):
+    """Return an array of at least some length that begins with what this one holds."""
+    if length <= len(array):
+        return array
+    out = np.zeros(2 * length, array.dtype)
+    put(out, 0, array)
+    return out
+
+
+@kernel
+def longer_table(table, rows):
+    """Return a table of at least so many rows that begins with what this one holds."""
+    if rows <= len(table):
+        return table
+    out = np.zeros((2 * rows, table.shape[1]), table.dtype)
+    put(out.ravel(), 0, table.ravel())
+    return out
