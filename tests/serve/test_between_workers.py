@@ -15,7 +15,7 @@ from telic.serve.state.journal import Journal
 from telic.serve.state.open_compositions import OpenCompositions
 from telic.serve.state.store import Store, StoreError
 
-PHRASE = "x" * 100_000  # longer than what a socket gives at a time
+PHRASE = "x" * 600_000  # longer than what a socket gives at a time
 
 
 @pytest.fixture
