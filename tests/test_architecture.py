@@ -36,3 +36,23 @@ def test_every_file_in_the_picture_is_there(room):
 def test_every_folder_is_in_the_picture_of_its_room(room):
     folders = {p.parent.name for p in (SOURCE / room).glob("*/__init__.py")}
     assert folders <= set(re.findall(r"^ {8,10}(\w+)/", ROOMS[room], re.M))
+
+
+LIMIT = re.compile(r"^(MAX_\w+|MOST)\b.* = ", re.M)
+
+
+def test_every_limit_is_named_in_a_test():
+    """What is just taken and just refused is looked at by the constant's name."""
+    tests = {
+        word
+        for path in (ROOT / "tests").glob("*/**/test_*.py")
+        for word in re.findall(r"\b[A-Z_]+\b", path.read_text(encoding="utf-8"))
+    }
+    limits = {
+        name: path.name
+        for room in ("choice", "completion", "data", "serve")
+        for path in (SOURCE / room).rglob("*.py")
+        for name in LIMIT.findall(path.read_text(encoding="utf-8"))
+    }
+    assert len(limits) > 10
+    assert not {name: file for name, file in limits.items() if name not in tests}

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from telic.choice import (
     Elastic,
     FactoredChoices,
+    chapter3_algorithm,
     fit_accelerated,
     fit_printed,
     fit_saga,
@@ -430,3 +431,12 @@ def test_passes_that_only_went_up_are_given_back_for_zero_weights(monkeypatch):
     (_, at_zero), (_, up), (passes, last) = found.history
     assert up > at_zero == last == penalty.objective(choices, found.weights)
     assert passes == 2.0
+
+
+def test_the_printed_algorithm_takes_so_many_weights_and_no_more(monkeypatch):
+    choices = random_choices(2, n=5)
+    monkeypatch.setattr(chapter3_algorithm, "MAX_SIZE", choices.size)
+    assert fit_printed(choices, Elastic(), max_passes=1).passes == 2.0
+    monkeypatch.setattr(chapter3_algorithm, "MAX_SIZE", choices.size - 1)
+    with pytest.raises(InputError, match=f"{choices.size} weights: .* at most {choices.size - 1}"):
+        fit_printed(choices, Elastic(), max_passes=1)

@@ -272,3 +272,23 @@ def test_equally_frequent_labels_take_the_larger():
     assert positive.tolist() == [False, True] * 3
     positive, name = choose_positive(np.array([True, False, True], dtype=object), "true", "here")
     assert (name, positive.tolist()) == ("True", [True, False, True])
+
+
+def test_a_model_says_its_columns_and_keeps_its_folder_to_itself(table, model, tmp_path):
+    with pytest.raises(InputError, match="no column 'shop' to carry along"):
+        run("rank", table, "--model", model, "--column", "shop")
+    for report in (model, model / "page.html"):
+        with pytest.raises(InputError, match="is in the model's folder"):
+            run("fit", table, "--model", model, "--report", report, "--overwrite")
+    assert not (model / "page.html").exists()
+    run("evaluate", table, "--model", model, "--report", tmp_path / "page.html")
+    assert "every row of the file" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_comparison_is_written_as_a_page(table, tmp_path, monkeypatch):
+    monkeypatch.setattr("telic.auc.compare.METHODS", {"exact": compare.METHODS["exact"]})
+    options = "--label", "fraud", "--drop", "id", "--runs", 1
+    run("compare", table, *options, "--report", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "1 random 80/20 splits" in page
+    assert "positive label yes" in page

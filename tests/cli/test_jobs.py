@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from telic import cli
-from telic.cli.jobs import Job
-from telic.scale import Local
+from telic.cli.jobs import Job, tell_job
+from telic.scale import JobReport, Local, TaskReport
 
 
 @pytest.fixture
@@ -79,4 +79,19 @@ def test_all_runs_of_one_function_are_said_together(tmp_path):
     assert [(each["job"], each["partitions"]) for each in said] == [
         ("builtins.sum", 3),
         ("builtins.len", 1),
+    ]
+
+
+def test_what_was_begun_again_or_left_out_is_said(capfd, tmp_path):
+    report = JobReport("f", [TaskReport("0 (a)"), TaskReport("1 (b)")])
+    report.tasks[0].outcome, report.tasks[0].where = "done", ["here", "there"]
+    report.tasks[0].bytes, report.tasks[0].seconds = 2048, 1.25
+    report.tasks[1].outcome = "skipped: ValueError: no"
+    with Local(threads=1) as executor:
+        executor.reports.append(report)
+        tell_job(Job(executor, tmp_path))
+    assert capfd.readouterr().err.splitlines() == [
+        "f: 2 partitions; 2 attempts; 2.0 KiB of results; 1.2 s of work; 1 on there",
+        "  begun again: 0 (a), on here, then there",
+        "  left out: 1 (b): ValueError: no",
     ]

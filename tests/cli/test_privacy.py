@@ -1,5 +1,6 @@
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -432,3 +433,41 @@ def test_what_k_degree_reached_is_said_degree_by_degree(world, tmp_path):
     shown = telic("anonymise", world / "target", tmp_path / "b", "--steps", steps)
     assert "for each link type's" in shown
     assert "all degrees together" in shown
+
+
+def test_what_a_table_for_people_says_beyond_its_rows(world, tmp_path, monkeypatch):
+    target = world / "target"
+    said = telic("risk", target, "--links", "follow", "--worst", 2)
+    assert "At highest risk" in said
+    assert "user (row)" in said
+    said = telic("attack", world / "auxiliary", target, "--reconfigured", "--max-distance", 0)
+    assert "Links removed before the attack, by type: {" in said
+    for key, why in (("out", "is where the release goes"), ("out/key", "its folder")):
+        with pytest.raises(InputError, match=why):
+            telic("anonymise", target, tmp_path / "out", "--key", tmp_path / key)
+    monkeypatch.setattr("telic.privacy.utility.utility_loss.STRUCTURE_USERS", 50)
+    said = telic("anonymise", target, tmp_path / "out", "--keep-ids")
+    assert "a snowball sample of 50 of the 120 users" in said
+    with pytest.raises(InputError, match="is read by this command"):
+        telic(
+            *("anonymise", target, tmp_path / "out", "--overwrite"),
+            *("--key", tmp_path / "out" / "key"),
+        )
+
+
+def test_folders_and_tables_of_other_tools_are_converted(tmp_path, monkeypatch):
+    (tmp_path / "kdd").mkdir()
+    monkeypatch.chdir(tmp_path / "kdd")
+    Path("user_profile.txt").write_text("100\t1980\t1\t12\t3;5\n101\t-\t2\t0\t0\n")
+    Path("user_sns.txt").write_text("100\t101\n")
+    Path("user_action.txt").write_text("100\t101\t2\t0\t1\n101\t101\t0\t4\t0\n")
+    said = telic("convert", tmp_path / "kdd", tmp_path / "net")
+    assert "2 user nodes, 1 follow links, 1 mention links" in said
+    (tmp_path / "users.csv").write_text("id\n1\n2\n")
+    (tmp_path / "links.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "tables.json").write_text(
+        '{"nodes": {"user": {"file": "users.csv", "key": "id"}}, "links": [{"name": "follow", '
+        '"file": "links.csv", "source": ["a", "user"], "target": ["b", "user"]}]}'
+    )
+    said = telic("convert", tmp_path / "tables.json", tmp_path / "other")
+    assert "2 user nodes, 1 follow links" in said

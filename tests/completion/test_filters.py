@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.completion import Completer, PrefixIndex, fit_files, fold
+from telic.completion.engine import filters
 from telic.completion.engine.filters import ANY, NO_VALUE, Contexts, Filter, fill_top_where
 from telic.errors import InputError
 
@@ -166,4 +167,15 @@ def test_boosts_of_too_many_values_are_refused():
     contexts = Contexts.of({name: ["0"] for name in "abc"})
     boost = {name: {str(value): 2.0 for value in range(8)} for name in "abc"}
     with pytest.raises(InputError, match="729 combinations of values, over 256"):
+        Filter(index, contexts, None, boost)
+
+
+def test_boosts_of_as_many_values_as_may_be_are_taken(monkeypatch):
+    index, _ = PrefixIndex.build_ordered(["tea"], np.zeros(1), apart=np.zeros(1, int))
+    contexts = Contexts.of({"a": ["0"]})
+    monkeypatch.setattr(filters, "MOST_SETS", 3)
+    boost = {"a": {"0": 2.0, "1": 2.0}}
+    assert Filter(index, contexts, None, boost).top("t", 1)[1].tolist() == [np.log(2.0)]
+    boost["a"]["2"] = 2.0
+    with pytest.raises(InputError, match="4 combinations of values, over 3"):
         Filter(index, contexts, None, boost)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from telic.completion import Completer, fit_files
 from telic.completion.evaluation.compare import _where
+from telic.completion.fit import tenants
 from telic.completion.fit.lost_below_k_users import KEPT_BACK, KS, kept, said_by_k
 from telic.completion.fit.merged_phrases import FEWEST
 from telic.completion.fit.sources import joined_logs, read_sources
@@ -316,3 +317,9 @@ def test_a_history_is_spelled_as_the_tenants_own_phrase_is(tmp_path):
 def test_what_takes_no_tenants_refuses_a_log_that_has_them(two_tenants):
     with pytest.raises(InputError, match="Give each tenant's own log"):
         joined_logs(read_sources([two_tenants]).logs)
+
+
+def test_what_k_loses_is_said_of_the_largest_tenants(two_tenants, tmp_path, monkeypatch):
+    monkeypatch.setattr(tenants, "MOST", 1)
+    two_tenants.write_text(two_tenants.read_text() + "tea,2026-01-01,c0,club\n" * 40)
+    assert list(fit_files(two_tenants).found[KEPT_BACK]["by tenant"]) == ["club"]

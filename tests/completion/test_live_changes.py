@@ -12,6 +12,7 @@ from telic.completion import Completer, PrefixIndex, fit_files, fold
 from telic.completion.box.live_changes import Live, compacted
 from telic.completion.engine.rules import DenyList, Synonyms
 from telic.completion.fit.from_files import with_words
+from telic.data.contracts import MAX_COUNT
 from telic.errors import InputError
 
 
@@ -188,3 +189,13 @@ def test_a_forgotten_user_is_nowhere_in_the_model(tmp_path):
     with pytest.raises(InputError, match="knows no user 'ada'"):
         without.without("ada")
     assert with_words(without).words is not None
+
+
+def test_counts_are_numbers_up_to_what_can_be_added(tmp_path):
+    live = box(tmp_path).live
+    live.put("most", MAX_COUNT)
+    live.put("none", 0.0)
+    assert live.weight(live.find("most")) == pytest.approx(np.log1p(MAX_COUNT))
+    for count in (MAX_COUNT * 1.001, -0.001, float("nan")):
+        with pytest.raises(InputError, match=r"a count is .*, expected a number from 0 to 1e\+12"):
+            live.put("more", count)

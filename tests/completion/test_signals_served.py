@@ -141,11 +141,12 @@ def test_a_session_ends_after_its_gap_and_holds_five(box):
     assert user.last["query 6"] == at + 120 * MINUTE
 
 
-def test_a_submission_is_dated_by_the_keystrokes(box):
+@pytest.mark.parametrize("begun", [0.0, 100.0])
+def test_a_submission_is_dated_by_the_keystrokes(box, begun):
     user = box.user()
     composition = box.compose(user, at=10**15)
-    composition.suggest("t", at=100.0)
-    composition.suggest("te", at=107.5)
+    composition.suggest("t", at=begun)
+    composition.suggest("te", at=begun + 7.5)
     composition.submit("te")
     assert user.last["te"] == 10**15 + 7_500_000
 

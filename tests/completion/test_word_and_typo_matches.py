@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telic.completion import Completer, fit_files
+from telic.completion import Completer, PrefixIndex, fit_files
 from telic.completion.box.word_and_typo_matches import OwnWords
+from telic.completion.engine.word_index import MAX_TOKENS, WordIndex
 from telic.completion.engine.words import words_of
 
 TITLES = {
@@ -115,3 +116,16 @@ def test_what_the_prefix_finds_stays_as_it_is_without_words(make_table, tmp_path
             assert more[: len(less)] == less
             longer += len(more) > len(less)
     assert longer
+
+
+def test_words_beyond_the_eighth_are_not_looked_for(box):
+    words = ["a", "b", "c", "d", "e", "f", "g", "h"]
+    assert len(words) == MAX_TOKENS
+    index = PrefixIndex.build([" ".join(words)], [1])
+    found = WordIndex.build(index)
+    for typed, ids in (
+        ([*words[1:], "a"], [0]),
+        ([*words[1:], "z"], []),
+        ([*words[1:], "a", "z"], [0]),
+    ):
+        assert found.top(index, " ".join(typed), typos=0)[0].tolist() == ids

@@ -76,3 +76,17 @@ def test_amazon_test_rows_are_compositions_of_one_keystroke():
 def test_a_missing_amazon_column_is_named():
     with pytest.raises(InputError, match="column 'prefixes' is missing"):
         read_amazon_qac(pa.table({"session_id": ["s"], "query_id": ["1"]}))
+
+
+@pytest.mark.parametrize(("earlier", "taken"), [(0.999999, True), (1.0, False)])
+def test_a_search_within_the_second_of_its_first_prefix_came_after_it(earlier, taken):
+    """Searches are published to the second, prefixes to the millisecond."""
+    end = NOON - dt.timedelta(seconds=earlier)
+    table = pa.Table.from_pylist([amazon(first_prefix_typed_time=NOON, search_time=end)])
+    if not taken:
+        with pytest.raises(InputError, match="row 1: expected prefixes"):
+            read_amazon_qac(table)
+        return
+    (row,) = read_amazon_qac(table).to_pylist()
+    assert row["submitted_at"] == NOON
+    assert {stroke["at"] for stroke in row["keystrokes"]} == {NOON}

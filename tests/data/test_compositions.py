@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from telic.data.composition_rows import MAX_LIST
+from telic.data.composition_rows import MAX_DAILY_OPENS, MAX_LIST
 from telic.data.compositions import read_compositions
 from telic.data.contracts import COMPOSITIONS, MAX_TEXT, OPTIONAL
 from telic.errors import InputError
@@ -330,3 +330,14 @@ def test_bad_apps_are_named(apps, message):
     with pytest.raises(InputError, match=message):
         read_compositions(with_apps(**apps))
     assert len(read_compositions(with_apps(**apps), on_bad_row="skip")) == 1
+
+
+def test_what_is_as_long_and_as_often_as_may_be_is_taken():
+    text, openings = "f" * MAX_TEXT, [{"app": "a", "daily_opens": MAX_DAILY_OPENS}]
+    longest = {"query": text, "keystrokes": [stroke(1, text, [text])], "selected": 1}
+    log = read_compositions(with_apps(**longest, installed=openings))
+    assert log.prefixes[log.prefix[0]] == log.phrases[log.query[0]] == text
+    assert log.daily_opens.tolist() == [MAX_DAILY_OPENS]
+    more = [{"app": "a", "daily_opens": MAX_DAILY_OPENS + 1}]
+    with pytest.raises(InputError, match="not a number from 0 to 100000"):
+        read_compositions(with_apps(installed=more))

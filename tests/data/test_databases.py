@@ -3,6 +3,7 @@ from contextlib import closing
 
 import pytest
 
+from telic.data import databases
 from telic.data.databases import open_engine
 from telic.errors import InputError
 from telic.serve.state.store import SUBMISSIONS
@@ -72,3 +73,8 @@ def test_a_database_whose_driver_is_not_installed_is_refused_without_its_passwor
     ) as e:
         open_engine("postgresql+psycopg2://ann:secret@host/box", [])
     assert "secret" not in str(e.value)
+
+
+def test_nobody_waits_long_for_what_others_hold():
+    assert databases.POSTGRESQL["connect_timeout"] == 3
+    assert databases.POSTGRESQL["options"] == "-c lock_timeout=2s -c statement_timeout=10s"

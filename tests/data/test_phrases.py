@@ -4,6 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from telic.data.contracts import MAX_COUNT, MAX_TEXT
 from telic.data.file_kinds import shape_of
 from telic.data.phrases import merged, read_list
 from telic.data.pieces import open_pieces
@@ -109,6 +110,7 @@ def test_payloads_are_json_and_an_address_is_one(tmp_path):
         (",1", "row 2: column 'title': is empty"),
         ("´,1", "row 2: column 'title': is empty or all white space"),
         ("x" * 1001 + ",1", "row 2: column 'title': is longer than 1000"),
+        ("x,1000000000001", "row 2: column 'views': '1000000000001' is not a number from 0 to 1e"),
         ("x,-1", "row 2: column 'views': '-1' is not a number from 0"),
         ("x,nan", "row 2: column 'views': 'nan' is not a number"),
         ("x,many", "row 2: column 'views': 'many' is not a number"),
@@ -175,3 +177,11 @@ def test_numbers_and_repeated_words_of_a_parquet_file_are_texts(tmp_path):
     found = read_list(pieces, shape_of(pieces))
     assert found.phrases.to_pylist() == ["7", "8", "9"]
     assert found.contexts["language"].to_pylist() == ["en", "de", "en"]
+
+
+def test_what_is_as_long_and_as_heavy_as_may_be_is_taken(tmp_path):
+    text = "x" * MAX_TEXT
+    pieces, shape = opened(tmp_path, "a.csv", f"title,views\n{text},{MAX_COUNT:.0f}\nTea,0\n")
+    found = read_list(pieces, shape)
+    assert found.phrases.to_pylist() == [text, "Tea"]
+    assert found.weights.tolist() == [MAX_COUNT, 0.0]

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from telic.data.contracts import MAX_COUNT
+from telic.data.contracts import MAX_COUNT, MAX_TEXT
 from telic.data.file_kinds import shape_of
 from telic.data.pieces import open_pieces
 from telic.data.queries import read_queries, read_query_log
@@ -148,3 +148,8 @@ def test_groups_of_a_log_that_has_none_are_refused(tmp_path):
     pieces = open_pieces(file)
     with pytest.raises(InputError, match=r"aol.tsv: AOL.* has no tenant"):
         read_query_log(pieces, shape_of(pieces, {"tenant": "locale"}))
+
+
+def test_a_query_as_long_as_may_be_is_taken():
+    log = read_queries(pa.table({"query": ["x" * MAX_TEXT], "at": [NOW]}))
+    assert log.queries == ["x" * MAX_TEXT]

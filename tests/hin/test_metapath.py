@@ -58,6 +58,11 @@ def test_a_product_kept_factored_is_the_product(network):
     np.testing.assert_allclose(factored.product().toarray(), expected)
     with pytest.raises(InputError, match="more than 1"):
         factored.product(max_links=1)
+    twice = PathMatrix.of(network, MetaPath.parse("post mention", SCHEMA))
+    upper = int((dense(network, "post") @ (dense(network, "mention") > 0).sum(axis=1)).sum())
+    assert twice.product(max_links=upper).nnz <= upper
+    with pytest.raises(InputError, match=f"may hold {upper} links, more than {upper - 1}"):
+        twice.product(max_links=upper - 1)
 
 
 def test_projection_adds_the_paths_of_a_link_type(network):

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import distributed
@@ -19,9 +20,10 @@ from tests.scale.cluster import Cluster, wait_for
 
 import telic
 from telic.errors import InputError, JobError
-from telic.scale import Dask, Local, dask_cluster, parse_memory, ranges
+from telic.scale import Dask, Local, cluster_check, dask_cluster, memory, parse_memory, ranges
 from telic.scale.arrays import fold
 from telic.scale.failures import Lost
+from telic.scale.job_report import JobReport, TaskReport
 from telic.scale.memory import of_task
 from telic.scale.tasks import Task, attempt
 
@@ -308,3 +310,131 @@ def test_nobody_pays_for_what_is_not_used():
         "assert not {'dask', 'distributed', 'duckdb', 'tornado'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+
+
+def storage_fails(value):
+    raise OSError(5, "again")
+
+
+def test_storage_that_goes_on_failing_is_tried_three_times():
+    found = Local(threads=1).map(storage_fails, [1], skip_bad=True)
+    assert found.report.tasks[0].attempts == 3
+    assert found.report.skipped == {"0 (1)": "OSError: [Errno 5] again"}
+
+
+MIB = 2**20
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("64MiB", 64 * MIB),
+        (64 * MIB, 64 * MIB),
+        ("1.5 GiB", 1536 * MIB),
+        ("0.1tb", 10**11),
+        ("70000k", 7 * 10**7),
+        ("65536 kib", 64 * MIB),
+        ("100M", 10**8),
+        ("1TiB", 2**40),
+        ("1g", 10**9),
+    ],
+)
+def test_memory_is_read_as_people_write_it(text, size):
+    assert parse_memory(text) == size
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (1536 * 1024, "1.5 MiB"),
+        (2**30, "1.0 GiB"),
+        (2**50, "1024.0 TiB"),
+    ],
+)
+def test_memory_is_said_in_the_largest_unit(size, words):
+    assert memory.said(size) == words
+
+
+def test_memory_is_shared_by_the_threads_less_what_python_takes(monkeypatch):
+    with pytest.raises(InputError, match="at least 64MiB"):
+        parse_memory(64 * MIB - 1)
+    assert Local(threads=2, memory="500MiB").memory == (500 - 300) * MIB // 2
+    assert Local(threads=1, memory="364MiB").own_memory == 64 * MIB
+    assert Local(threads=1, memory="70MiB").own_memory == 64 * MIB
+    monkeypatch.setattr("telic.scale.local.of_this_machine", lambda: 2**30)
+    assert Local(threads=1024).own_memory == (512 - 300) * MIB
+
+
+class Scheduler:
+    """A Dask client of workers that are not there."""
+
+    status = "running"
+
+    def __init__(self, *workers):
+        self.workers = {f"tcp://w{i}:1": worker for i, worker in enumerate(workers)}
+
+    def scheduler_info(self, n_workers):
+        return {"workers": self.workers}
+
+    def run(self, function, *folder, workers=None, on_error="raise"):
+        said = {where: worker.get("says", function) for where, worker in self.workers.items()}
+        found = {where: say(*folder) if callable(say) else say for where, say in said.items()}
+        return {where: found[where] for where in workers or found}
+
+    def close(self, timeout):
+        self.status = "closed"
+
+
+def worker(threads, memory_limit, **more):
+    return {"nthreads": threads, "memory_limit": memory_limit, "host": "h"} | more
+
+
+def test_a_task_takes_three_fifths_of_a_threads_memory_on_the_smallest_worker():
+    roomy, small, unsaid = worker(2, 40 * 2**30), worker(4, 2**34), worker(3, None)
+    assert Dask(client=Scheduler(roomy, small)).memory == int(0.6 * 2**32)
+    assert Dask(client=Scheduler(roomy, unsaid)).memory == int(0.6 * 2**31)
+    assert Dask(client=Scheduler(roomy, small)).slots == 6
+    assert Dask(client=Scheduler(roomy), memory="1GiB").memory == 2**30
+
+
+def test_a_cluster_is_checked_by_its_clocks_and_memory(monkeypatch):
+    def clock(ahead):
+        return lambda: (dask_cluster.versions(), time.time() + ahead)
+
+    client = Scheduler(
+        worker(2, 2**30, says=clock(4.0)),
+        worker(2, 2**30 - 1, says=clock(-6.0)),
+        worker(2, None, says=clock(6.0)),
+        worker(1, 2**29, says=OSError("no module")),
+    )
+    monkeypatch.setattr(cluster_check, "connected", lambda address, patience: client)
+    found = [each.wrong for each in cluster_check.check_cluster("tcp://there:8786")]
+    assert found == [
+        [],
+        ["its clock is off by -6 s", "has 1023 MiB for 2 threads"],
+        ["its clock is off by +6 s"],
+        ["cannot run telic (OSError: no module)"],
+    ]
+    assert client.status == "closed"
+
+
+def test_what_a_job_did_is_said_by_partition_and_in_all():
+    report = JobReport("f", [TaskReport(str(i)) for i in range(4)])
+    first, again, kept, bad = report.tasks
+    first.outcome, first.where, first.seconds, first.bytes = "done", ["here"], 0.25, 100
+    again.outcome, again.where, again.seconds, again.bytes = "done", ["here", "there"], 1.5, 28
+    kept.outcome, bad.outcome, bad.where = "kept", "skipped: ValueError: no: number", ["there"]
+    assert report.facts() == {
+        "job": "f",
+        "partitions": 4,
+        "kept from an earlier run": 1,
+        "done where": {"here": 1, "there": 1},
+        "attempts": 4,
+        "begun again": {"1": ["here", "there"]},
+        "skipped": {"3": "ValueError: no: number"},
+        "bytes of results": 128,
+        "seconds of work": 1.75,
+    }

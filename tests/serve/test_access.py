@@ -14,9 +14,11 @@ from starlette.testclient import TestClient
 from telic.completion.engine.filters import Contexts
 from telic.errors import InputError
 from telic.serve import Settings, create_app
+from telic.serve.callers.access import Access
 from telic.serve.callers.rates import Rates, network_of
 from telic.serve.callers.tenant_keys import Tenant, add_key, read_tenants
-from telic.serve.callers.tokens import TokenError, digest_of, read_token, sign_user
+from telic.serve.callers.tokens import TokenError, _mac, digest_of, read_token, sign_user
+from telic.serve.http.errors import Problem
 from telic.serve.state.store import Store
 
 SHOP, FORUM = "https://shop.example", "https://forum.example"
@@ -150,6 +152,7 @@ def test_pages_of_named_origins_may_ask(locked, keys):
         assert answer.status_code == 204
         assert (answer.headers.get("access-control-allow-origin") == origin) == may
         assert ("access-control-allow-methods" in answer.headers) == may
+        assert answer.headers.get("access-control-max-age") == ("7200" if may else None)
         assert "access-control-allow-credentials" not in answer.headers
         for response in (
             locked.get("/suggest?q=s", headers=bearer(keys[1]) | {"origin": origin}),
@@ -295,6 +298,8 @@ def test_a_new_key_leaves_the_rest_of_the_file_as_it_is_written(tmp_path, by_han
         ("[shop]\norigins = 'x'", "'origins' is 'x', expected a list"),
         ("[shop]\norigins = ['https://a.example/b']", "no origin"),
         ("[shop]\norigins = ['*']", "no origin"),
+        ("[shop]\norigins = ['https://[::1']", "no origin"),
+        ("[shop]\norigins = ['https://ann@shop.example']", "no origin"),
     ],
 )
 def test_a_wrong_file_of_keys_is_said_to_be(tmp_path, text, said):
@@ -316,3 +321,24 @@ def test_a_file_of_keys_that_others_can_read_is_refused(keys):
 def test_origins_may_be_named_without_keys(completer):
     with pytest.raises(InputError, match="no origin"):
         create_app(completer, Settings.beside("box", origins=("shop.example",)))
+
+
+def test_a_visitors_token_is_good_for_thirty_days(settings, keys):
+    now = 1_000.0
+    access = Access(replace(settings, keys=str(keys[0])), clock=lambda: now)
+    made = access.visitor({"client": None}, {b"origin": SHOP.encode()})
+    assert made["expires"] == now + 30 * 86_400
+    headers = {b"authorization": b"Bearer " + made["token"].encode()}
+    now = made["expires"] - 1
+    assert access.caller({}, headers).user == made["user"]
+    now += 1
+    with pytest.raises(Problem, match="expired"):
+        access.caller({}, headers)
+
+
+@pytest.mark.parametrize(("expires", "user"), [("soon", "YWRh"), ("9", "_w")])
+def test_a_token_that_was_signed_and_cannot_be_read_proves_nothing(expires, user):
+    digest = digest_of("telic_k")
+    said = f"t1.{digest[:16]}.{expires}.{user}"
+    with pytest.raises(TokenError, match="user or time cannot be read"):
+        read_token(f"{said}.{_mac(digest, said)}", {digest[:16]: digest}, 0.0)

@@ -17,6 +17,8 @@ from starlette.testclient import TestClient
 
 from telic.completion import fit_files
 from telic.serve import create_app
+from telic.serve.callers import hosts_and_origins
+from telic.serve.state.dashboard_figures import MAX_DAYS
 from telic.serve.state.open_compositions import OpenCompositions
 from telic.serve.state.store import Store
 
@@ -321,3 +323,62 @@ def test_ids_payloads_and_filters(tmp_path, settings):
 
 def test_without_records_and_contexts_the_answer_has_four_parts(client):
     assert len(client.get("/suggest?q=sa&language=de").json()) == 4
+
+
+TYPED = "/suggest?user=u&composition=c"
+
+
+@pytest.mark.parametrize(
+    ("taken", "refused", "said"),
+    [
+        ("/suggest?q=ssss", "/suggest?q=sssss", "'q' has 5 characters, over 4"),
+        ("/search?q=ssss", "/search?q=sssss", "'q' has 5 characters, over 4"),
+        ("/suggest?user=uuuuu", "/suggest?user=uuuuuu", "'user' has 6 characters, over 5"),
+        (f"{TYPED}cccc", f"{TYPED}ccccc", "'composition' has 6 characters, over 5"),
+        (f"{TYPED}&t=1e15", f"{TYPED}&t=1.1e15", "'t' must be milliseconds"),
+        (
+            f"/figures?days={MAX_DAYS}",
+            "/figures?days=367",
+            "'days' must be a whole number from 1 to 366",
+        ),
+        ("/figures?days=1", "/figures?days=0", "'days' must be a whole number from 1 to 366"),
+        ("/search?" + "x" * 60, "/search?" + "x" * 61, "The address has over 60 bytes"),
+        ("/suggest?" + "x" * 60, "/suggest?" + "x" * 61, "The address has over 60 bytes"),
+    ],
+)
+def test_what_is_as_long_as_may_be_is_taken(completer, settings, taken, refused, said):
+    limits = replace(settings, max_query=4, max_id=5, max_body=60)
+    with TestClient(create_app(completer, limits), base_url="http://127.0.0.1:8000") as client:
+        assert client.get(taken).status_code == 200
+        answer = client.get(refused)
+        assert answer.status_code in (413, 422)
+        assert said in answer.json()["error"]["message"]
+
+
+def test_a_body_as_long_as_may_be_is_read(completer, settings):
+    headers = {"content-type": "application/json"}
+    limits = replace(settings, max_query=4, max_id=4, max_body=60)
+    with TestClient(create_app(completer, limits), base_url="http://127.0.0.1:8000") as client:
+        body = json.dumps({"user": "uuuu", "composition": "cccc", "query": "soup"}).encode()
+        for length, status in ((60, 200), (61, 413)):
+            answer = client.post("/submit", content=body.ljust(length), headers=headers)
+            assert answer.status_code == status, answer.text
+        for name, over in (("user", "uuuuu"), ("composition", "ccccc"), ("query", "soups")):
+            long = json.loads(body) | {name: over}
+            error_of(client.post("/submit", json=long), 422, "too_long")
+
+
+def test_names_that_were_seen_take_bounded_memory(monkeypatch):
+    monkeypatch.setattr(hosts_and_origins, "MAX_KNOWN", 2)
+    hosts = hosts_and_origins.Hosts(["box.example"])
+    for _ in range(2):
+        for port in range(3):
+            hosts.named({b"host": f"box.example:{port}".encode()})
+    assert len(hosts._known) == 2
+
+
+def test_health_says_what_is_wrong_though_the_store_takes_writes(client):
+    client.app.journal._outages._problems["read"] = "it is slow"
+    assert "it is slow" in error_of(client.get("/healthz"), 503, "no_store")
+    assert client.get("/readyz").json() == {"status": "ok", "store": "it is slow"}
+    assert client.get("/livez").json() == {"status": "ok"}

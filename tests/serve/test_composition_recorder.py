@@ -7,8 +7,9 @@ import time
 
 import pytest
 
-from telic.data.ubi import read_ubi
+from telic.data.ubi import MAX_ID, read_ubi
 from telic.errors import InputError
+from telic.serve.state import composition_recorder
 from telic.serve.state.composition_recorder import Recorder, erase, network_digest, recorded
 
 
@@ -170,3 +171,32 @@ def test_networks_are_recorded_by_digests_that_take_the_folders_key(tmp_path):
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     assert sorted(file.name for file in (tmp_path / "log").glob("network*")) == ["network.key"]
     assert "192.0.2" not in "".join(file.read_text() for file in recorded(tmp_path / "log"))
+
+
+def test_an_id_that_the_form_of_records_has_no_room_for_is_not_recorded(tmp_path):
+    recorder = Recorder(tmp_path)
+    assert recorder.begin("u" * MAX_ID).user == "u" * MAX_ID
+    assert recorder.begin("u" * (MAX_ID + 1)) is None
+
+
+def test_records_that_wait_for_the_disk_are_bounded_and_what_is_lost_is_counted(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(composition_recorder, "MAX_WAITING", 2)
+    recorder = Recorder(tmp_path)  # whose thread has not begun
+    typing = recorder.begin("ada")
+    for at in range(3):
+        recorder.keystroke(typing, "s", float(at), ["soup"])
+    assert recorder.lost == 1
+
+
+def test_a_file_is_a_twentieth_of_all_at_most_and_64_mb(tmp_path):
+    assert Recorder(tmp_path)._part == 64_000_000
+    assert Recorder(tmp_path, megabytes=100)._part == 5_000_000
+    assert Recorder(tmp_path, megabytes=100, days=2)._limits == (2 * 86_400, 100_000_000)
+
+
+def test_a_folder_that_is_there_but_not_ones_own_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: False)  # root may write anywhere
+    with pytest.raises(InputError, match=r"cannot be recorded to\. Name a folder of your own"):
+        Recorder(tmp_path)

@@ -1,5 +1,6 @@
 """Clients that stall, flood or hang up: they are cut and counted, and the others are answered."""
 
+import asyncio
 import gc
 import http.client
 import json
@@ -9,6 +10,7 @@ import struct
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from unittest.mock import MagicMock
 from urllib.parse import urlsplit
 
 import pytest
@@ -16,6 +18,9 @@ import pytest
 from telic.errors import InputError
 from telic.serve import serving
 from telic.serve.http.connections import Connection, Connections, reserve_files
+from telic.serve.process.server import _server
+from telic.serve.process.workers import _Worker
+from telic.serve.requests.between_workers import Place
 
 HEAD = b"POST /submit HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 
@@ -226,3 +231,93 @@ def test_an_answer_written_in_one_piece_is_that_of_the_ordinary_way(limited):
     assert fields.pop(b"connection") == b"close"
     assert fields[b"access-control-allow-origin"] == b"https://shop.example"
     assert parts(whole) == parts(again) == (fields, body)
+
+
+class Held:
+    """A connection without a socket."""
+
+    def __init__(self, loop):
+        self.loop, self.transport, self.receiving, self.since = loop, MagicMock(), True, 0.0
+
+    @property
+    def open(self):
+        return not self.transport.abort.called
+
+
+def test_who_works_is_not_cut_for_who_comes(settings):
+    async def come():
+        connections = Connections(replace(settings, max_connections=2))
+        first, second, third, fourth = (Held(asyncio.get_running_loop()) for _ in range(4))
+        connections.admit(first)
+        connections.works(first)
+        for one in (second, third):
+            connections.admit(one)
+        assert (first.open, second.open, third.open, len(connections)) == (True, False, True, 2)
+        connections.works(third)
+        connections.admit(fourth)
+        assert (first.open, third.open, fourth.open, len(connections)) == (True, True, False, 2)
+        assert connections.cut == {"too many": 2}
+
+    asyncio.run(come())
+
+
+def test_an_answer_that_nobody_takes_is_cut_after_its_time(settings, caplog):
+    async def wait():
+        connections = Connections(replace(settings, answer_seconds=5.0, request_seconds=5.0))
+        loop = asyncio.get_running_loop()
+        idle, late, soon = (Held(loop) for _ in range(3))
+        idle.receiving = False
+        for one in (idle, late, soon):
+            connections.admit(one)
+        for one in (late, soon):
+            connections.works(one)
+        idle.since = late.since = loop.time() - 6
+        soon.since = loop.time() - 3
+        connections._sweep()
+        assert (idle.open, late.open, soon.open) == (True, False, True)
+        assert connections.cut == {"answer not taken": 1}
+        soon.since -= 3
+        connections._sweep()
+        assert not soon.open
+        assert len(caplog.records) == 1  # the next line would come too soon
+        connections._log_after = 0.0
+        connections._sweep()
+
+    with caplog.at_level(logging.WARNING, "telic.serve"):
+        asyncio.run(wait())
+    said = ["connections cut: 1 answer not taken"] * 2
+    assert [record.getMessage() for record in caplog.records if "cut" in record.msg] == said
+
+
+def test_the_process_may_open_as_many_files_as_connections_need(monkeypatch):
+    resource = pytest.importorskip("resource")
+    changed = []
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, limits: changed.append(limits))
+    for soft in (109, 110, 111, resource.RLIM_INFINITY):
+        monkeypatch.setattr(resource, "getrlimit", lambda kind, soft=soft: (soft, 110))
+        reserve_files(10)
+    assert changed == [(110, 110)]
+    with pytest.raises(InputError, match="11 connections need 111 open files, the system allows"):
+        reserve_files(11)
+
+
+def test_the_server_keeps_to_the_settings(settings):
+    limits = replace(
+        settings, keep_seconds=2.5, stop_seconds=7.5, max_connections=9, proxies=("192.0.2.1",)
+    )
+    config = _server(None, Connections(limits), limits, log_config=None).config
+    assert (config.timeout_keep_alive, config.timeout_graceful_shutdown) == (3, 8)
+    assert (config.backlog, config.forwarded_allow_ips) == (9, ["192.0.2.1"])
+    assert (config.access_log, config.server_header) == (False, False)
+
+
+@pytest.mark.parametrize("obeys", [True, False])
+def test_a_worker_that_does_not_end_when_told_to_is_killed(settings, obeys):
+    worker = _Worker("model", settings, None, Place())
+    worker.stop()  # never started
+    worker.process = MagicMock()
+    worker.process.is_alive.return_value = not obeys
+    worker.stop()
+    worker.process.terminate.assert_called_once_with()
+    worker.process.join.assert_any_call(settings.write_seconds + 5)
+    assert worker.process.kill.called == (not obeys)

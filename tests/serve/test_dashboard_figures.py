@@ -13,6 +13,7 @@ from telic.serve import create_app
 from telic.serve.callers.tenant_keys import add_key
 from telic.serve.callers.tokens import sign_user
 from telic.serve.operation.metrics import Seen
+from telic.serve.state import dashboard_figures
 from telic.serve.state.store import SUBMISSIONS, Store, Submission, _now
 
 
@@ -60,6 +61,16 @@ def test_queries_without_a_suggestion_are_named(store):
     assert store.figures(None, 1)["no_hit"] == expected
 
 
+def test_lists_hold_so_many_queries_and_none_of_fewer_than_five_users(store, monkeypatch):
+    monkeypatch.setattr(dashboard_figures, "MOST", 2)
+    users = {"a": 4, "b": 5, "c": 6, "d": 7}
+    lessons = [(query, i) for query, many in users.items() for i in range(many)]
+    store.record([Submission(f"u{i}", query, Lesson(query)) for query, i in lessons])
+    assert [each["query"] for each in store.figures(None, 1)["popular"]] == ["d", "c"]
+    monkeypatch.setattr(dashboard_figures, "MOST", 9)
+    assert [each["query"] for each in store.figures(None, 1)["popular"]] == ["d", "c", "b"]
+
+
 def test_a_tenant_sees_its_own_and_an_admin_all(completer, settings, tmp_path):
     file = tmp_path / "keys.toml"
     keys = {name: add_key(file, name, admin=name == "ops") for name in ("shop", "forum", "ops")}
@@ -82,6 +93,8 @@ def test_a_tenant_sees_its_own_and_an_admin_all(completer, settings, tmp_path):
         assert seen == {"shop": ["shop"], "forum": ["forum"], "ops": ["forum", "shop"]}
         assert ask(sign_user(keys["shop"], "ada")).status_code == 403
         assert client.get("/figures").status_code == 401
+        found = ask(keys["ops"]).json()
+        assert (found["days"], found["min_users"]) == (28, 5)
         for days in ("0", "367", "1e2", "²", ""):
             assert ask(keys["ops"], f"/figures?days={days}").status_code == 422
         (latency,) = [

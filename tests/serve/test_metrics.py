@@ -1,5 +1,6 @@
 """What is counted, by whom it may be read, and that it agrees with what was done."""
 
+import sys
 from dataclasses import replace
 
 import pytest
@@ -7,8 +8,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import create_engine
 from starlette.testclient import TestClient
 
+from telic.errors import InputError
 from telic.serve import create_app
 from telic.serve.callers.tenant_keys import add_key
+from telic.serve.operation import traces
 from telic.serve.operation.metrics import Metrics, Seen
 from telic.serve.operation.traces import Traced
 
@@ -126,3 +129,13 @@ def test_a_request_is_a_span_without_its_parameters(completer, settings):
     assert second.attributes["http.response.status_code"] == 404
     assert "secret" not in first.to_json()
     provider.shutdown()
+
+
+def test_spans_go_out_under_our_name(monkeypatch):
+    pytest.importorskip("opentelemetry.exporter.otlp.proto.http.trace_exporter")
+    provider = traces._exporting()
+    assert provider.resource.attributes["service.name"] == "telic"
+    provider.shutdown()
+    monkeypatch.setitem(sys.modules, "opentelemetry.propagate", None)
+    with pytest.raises(InputError, match=r"--traces needs .*pip install telic\[telemetry\]"):
+        traces.Traced(None)

@@ -390,3 +390,10 @@ def test_what_the_running_check_saw_outlives_the_process(make, make_completer):
     assert any(search("u", "a"))
     assert not any(search("u", "b"))
     assert any(search("v", "a"))
+
+
+def test_users_at_hand_are_bounded_and_the_latest_stay(make):
+    box = make(max_users=2, max_open=1)
+    for user in "uvw":
+        box.suggest("s", user, user)
+    assert list(box.compositions._latest) == ["v", "w"]

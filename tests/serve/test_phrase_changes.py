@@ -9,15 +9,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sqlalchemy.exc import IntegrityError
 from starlette.testclient import TestClient
 
-from telic.completion import DenyList
+from telic.completion import DenyList, Lesson
 from telic.serve import create_app
 from telic.serve.callers.tenant_keys import add_key
 from telic.serve.callers.tokens import sign_user
+from telic.serve.http.errors import Problem
+from telic.serve.state import journal as journal_of_state
+from telic.serve.state import phrase_changes
 from telic.serve.state.journal import MAX_CHANGES, MAX_READS, Journal
-from telic.serve.state.phrase_changes import MOST
-from telic.serve.state.store import Store, StoreError
+from telic.serve.state.phrase_changes import MOST, checked_changes
+from telic.serve.state.store import Outcome, Store, StoreError, Submission
 
 
 @pytest.fixture
@@ -243,3 +247,62 @@ def test_reads_that_wait_for_a_slow_store_are_bounded(completer, settings, monke
         return answers
 
     assert asyncio.run(ask()) == [None] * MAX_READS
+
+
+def test_a_batch_of_as_many_changes_as_may_be_is_made(make_completer, settings, monkeypatch):
+    completer = make_completer()
+    monkeypatch.setattr(phrase_changes, "MOST", 2)
+    three = [{"phrase": f"so{i}", "by": 1} for i in range(3)]
+    assert len(checked_changes(three[:2], completer, settings)) == 2
+    with pytest.raises(Problem, match="'changes' are 3, over 2"):
+        checked_changes(three, completer, settings)
+
+
+def test_a_phrase_that_others_write_at_the_same_time_is_tried_five_times(store, monkeypatch):
+    tried = []
+
+    def collide(*_):
+        tried.append(1)
+        raise IntegrityError("INSERT", {}, Exception("taken"))
+
+    monkeypatch.setattr(store, "_record", collide)
+    monkeypatch.setattr("telic.serve.state.store._now", collide)
+    submission = Submission("ada", "c", Lesson("soup"))
+    for write in (lambda: store.record([submission]), lambda: store.change("1", [])):
+        tried.clear()
+        with pytest.raises(StoreError, match="others write the same again and again"):
+            write()
+        assert len(tried) == 5
+
+
+def test_submissions_that_wait_are_bounded_and_written_together(completer, settings, monkeypatch):
+    monkeypatch.setattr(journal_of_state, "BATCH", 2)
+    store, began, held = Store(settings.database, completer), threading.Event(), threading.Event()
+    batches = []
+
+    def record(batch):
+        batches.append(len(batch))
+        began.set()
+        assert held.wait(30)
+        return [Outcome(False, 0)] * len(batch)
+
+    monkeypatch.setattr(store, "record", record)
+    journal = Journal(store, replace(settings, max_waiting=4))
+
+    async def ask():
+        journal.start()
+        submission = Submission("ada", "c", Lesson("soup"))
+        first = asyncio.create_task(journal.write(submission))
+        await asyncio.to_thread(began.wait, 30)
+        others = [asyncio.create_task(journal.write(submission)) for _ in range(4)]
+        await asyncio.sleep(0)
+        try:
+            with pytest.raises(StoreError, match="too many submissions wait for it"):
+                await journal.write(submission)
+        finally:
+            held.set()
+        await asyncio.gather(first, *others)
+        await journal.close()
+
+    asyncio.run(ask())
+    assert batches == [1, 2, 2]

@@ -104,3 +104,26 @@ def test_show_settings_prints_them_without_passwords():
     assert ["host", "127.0.0.1", "default"] in lines
     assert "hunter2" not in done.stdout
     assert len(lines) == 1 + len(fields(Settings))
+
+
+WITHOUT = {"port", "rate", "key_rate", "fresh_seconds", "stop_seconds", "propensity", "control"}
+"""Settings that are numbers and may be 0."""
+
+
+@pytest.mark.parametrize(
+    "each", [each for each in fields(Settings) if type(each.default) in (int, float)],
+    ids=lambda each: each.name,
+)  # fmt: skip
+def test_numbers_have_a_least_value(each):
+    option, whole = option_of(each.name), isinstance(each.default, int)
+    least = "0" if each.name in WITHOUT else "1" if whole or "mega" in each.name else "0.001"
+    below = {"0": "-1", "1": "0", "0.001": "0.0009"}[least]
+    assert getattr(read_settings("box", [option, least]).settings, each.name) == float(least)
+    with pytest.raises(InputError, match=f"{option} is '{below}', expected at least {least}"):
+        read_settings("box", [option, below])
+
+
+def test_a_setting_that_is_on_or_off_needs_no_value(tmp_path):
+    assert read_settings("box", ["--log-json", "--port", "7"]).settings.log_json
+    with pytest.raises(InputError, match=r"none\.toml: cannot be read"):
+        read_settings("box", file=tmp_path / "none.toml")

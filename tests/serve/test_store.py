@@ -413,3 +413,12 @@ def test_a_call_that_begins_while_the_store_is_closed_leaves_no_connection(compl
     assert store.changes(0) == []  # a thread that was on its way
     assert store._engine.pool.checkedin() == 0
     store.release()
+
+
+def test_a_store_that_fails_at_the_start_is_said(completer, settings, monkeypatch):
+    def fail(self, after):
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(Store, "changes", fail)
+    with pytest.raises(InputError, match="the database: the disk is full"):
+        create_app(completer, settings)

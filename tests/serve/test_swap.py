@@ -1,8 +1,10 @@
 """Another model in place of the one that serves; a stop that cuts nobody off; the log."""
 
+import asyncio
 import json
 import logging
 import logging.config
+import signal
 import socket
 import sys
 import threading
@@ -140,3 +142,50 @@ def test_the_logs_settings_are_ones(settings, as_json, capsys):
         logger.handlers[:], logger.level = before
     line = capsys.readouterr().err
     assert (json.loads(line)["message"] if as_json else line.split()[-1]) == "said"
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_hangup_swaps_the_model_but_for_a_terminal_that_was_closed(
+    completer, settings, monkeypatch, terminal
+):
+    heard = []
+
+    class Loop(asyncio.SelectorEventLoop):
+        def add_signal_handler(self, number, callback):
+            heard.append(number)
+
+    monkeypatch.setattr("os.isatty", lambda descriptor: terminal)
+
+    async def live():
+        async with Swapping(create_app(completer, settings), lambda: None)._live(None):
+            pass
+
+    with asyncio.Runner(loop_factory=Loop) as runner:
+        runner.run(live())
+    assert heard == ([] if terminal else [signal.SIGHUP])
+
+
+def test_a_second_hangup_begins_no_second_swap_and_a_stop_ends_one(completer, sorbet, settings):
+    made, go_on = [], threading.Event()
+
+    def make():
+        made.append(1)
+        assert go_on.wait(30)
+        raise InputError("too late")
+
+    app = Swapping(create_app(completer, settings), make)
+    with TestClient(app, "http://127.0.0.1:8000") as client:
+        for _ in range(3):
+            client.portal.call(app.swap_soon)
+        first = app._swap
+        go_on.set()
+        while not first.done():
+            time.sleep(0.01)
+        go_on.clear()
+        client.portal.call(app.swap_soon)
+        assert app._swap is not first
+        while len(made) < 2:
+            time.sleep(0.01)
+        threading.Timer(0.1, go_on.set).start()
+    assert len(made) == 2
+    assert app._swap.cancelled()

@@ -88,8 +88,8 @@ def anonymise(
     check_output(out, reads=[network, steps], overwrite=overwrite)
     if key is not None:
         check_output(key, reads=[network, steps, out], overwrite=overwrite)
-        if key.resolve() == out.resolve() or out.resolve() in key.resolve().parents:
-            raise InputError(f"--key {key}: is in the release's folder. Choose another name.")
+        if key.resolve() == out.resolve():
+            raise InputError(f"--key {key}: is where the release goes. Choose another name.")
     net = read_network(network)
     node_type = target_type(net, node_type)
     todo = read_steps(steps)

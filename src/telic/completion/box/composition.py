@@ -230,7 +230,9 @@ class Composition:
             return Lesson(query, denied=True)
         last, number, gains = self._last, self._number(query), None
         if self.completer.signals is not None:
-            seconds = self._shown[2] - self._first_at if self._shown and self._first_at else 0.0
+            seconds = 0.0
+            if self._shown is not None and self._first_at is not None:
+                seconds = self._shown[2] - self._first_at
             return Lesson(query, at=self._now + round(1e6 * seconds), began=self._now)
         if last is None:
             return Lesson(query)

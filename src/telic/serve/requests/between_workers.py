@@ -54,8 +54,7 @@ class Peers:
         """Listen to the others."""
         if self._place.workers > 1:
             address = self._place.address(self._place.index)
-            Path(address).unlink(missing_ok=True)  # of a process that was killed
-            loop = asyncio.get_running_loop()
+            loop = asyncio.get_running_loop()  # it removes the socket of a process that was killed
             self._server = await loop.create_unix_server(
                 lambda: _Ear(self._answer, self._ears), address
             )
