@@ -8,6 +8,7 @@ import json
 import os
 import re
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from unittest.mock import patch
 from zlib import crc32
@@ -20,18 +21,22 @@ from matplotlib.colors import to_hex
 
 from telic.report import Report
 
+FIRST_ROWS = 2
+"""Rows of a page's table that are held as they are; those below are summed up, column by column."""
 WRITE = os.environ.get("TELIC_WRITE")
 
 
-def hold(file: Path, found: list, *, rel: float = 1e-6, absolute: float = 1e-9) -> None:
-    """Compare with the lines of a file; numbers with a fraction need only be close."""
+def hold(file: Path, found: list, *, digits: int = 4) -> None:
+    """Compare with the lines of a file: numbers with a fraction, in so many digits."""
     found = [json.loads(_line(each)) for each in found]
     if WRITE:
         file.parent.mkdir(exist_ok=True)
-        file.write_text("".join(f"{_line(_short(each))}\n" for each in found), encoding="utf-8")
+        file.write_text(
+            "".join(f"{_line(_short(each, digits))}\n" for each in found), encoding="utf-8"
+        )
     kept = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     for line, (old, new) in enumerate(zip(kept, found, strict=False), start=1):
-        assert _close(new, old, rel, absolute), f"{file}:{line}: {old} became {new}"
+        assert _close(new, old, 10.0 ** (1 - digits)), f"{file}:{line}: {old} became {new}"
     assert len(found) == len(kept), f"{file}: {len(kept)} lines became {len(found)}"
 
 
@@ -39,23 +44,23 @@ def _line(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=lambda array: array.tolist())
 
 
-def _short(value):
+def _short(value, digits):
     if isinstance(value, dict):
-        return {key: _short(each) for key, each in value.items()}
+        return {key: _short(each, digits) for key, each in value.items()}
     if isinstance(value, list):
-        return [_short(each) for each in value]
-    return float(f"{value:.7g}") if isinstance(value, float) else value
+        return [_short(each, digits) for each in value]
+    return float(f"{value:.{digits}g}") if isinstance(value, float) else value
 
 
-def _close(new, old, rel, absolute):
+def _close(new, old, rel):
     if isinstance(old, list | dict):
         if type(new) is not type(old) or len(new) != len(old):
             return False
         if isinstance(old, dict):
-            return [*new] == [*old] and _close([*new.values()], [*old.values()], rel, absolute)
-        return all(_close(a, b, rel, absolute) for a, b in zip(new, old, strict=True))
+            return [*new] == [*old] and _close([*new.values()], [*old.values()], rel)
+        return all(_close(a, b, rel) for a, b in zip(new, old, strict=True))
     if isinstance(old, float) and isinstance(new, float):
-        return new == pytest.approx(old, rel=rel, abs=absolute, nan_ok=True)
+        return new == pytest.approx(old, rel=rel, abs=1e-9, nan_ok=True)
     return type(new) is type(old) and new == old
 
 
@@ -104,6 +109,13 @@ def _parts(values, name):
     return [[name, *column(values)]]
 
 
+def _mixed(values) -> list:
+    """Sum up a column of a page's table, the numbers with a fraction apart."""
+    flat = [one for each in values for one in (each if isinstance(each, list) else [each])]
+    parts = ([one for one in flat if isinstance(one, float) == is_float] for is_float in (1, 0))
+    return [column(part) for part in parts]
+
+
 @contextmanager
 def drawn():
     """Outline the figures that are added to pages, in place of drawing them."""
@@ -117,16 +129,23 @@ def drawn():
         yield outlines
 
 
-def page(report: Report, outlines: dict[str, list] | None = None) -> list:
-    """Take a page apart: its headings, how its paragraphs begin, their numbers, its tables.
+def page(report: Report, outlines: dict[str, list] | None = None, *, without: tuple = ()) -> list:
+    """Take a page apart: headings, how paragraphs begin and their numbers, tables.
 
-    Where `outlines` of its figures are given (see `drawn`), these too.
+    Where `outlines` of its figures are given (see `drawn`), these too. Columns that are
+    measured in time can be left out.
     """
     found, tables = [], iter(report.tables)
     for block in report.markdown().split("\n\n"):
         if block.startswith("|"):
             table = next(tables)
-            found += [["columns", {**table.columns}], *([*row] for row in table.rows)]
+            names = [*table.columns]
+            rows = [
+                [value for name, value in zip(names, row, strict=True) if name not in without]
+                for row in table.rows
+            ]
+            found += [["columns", {**table.columns}], *rows[:FIRST_ROWS]]
+            found += [["below", *_mixed(one)] for one in zip(*rows[FIRST_ROWS:], strict=True)]
         elif block.startswith("!["):
             caption = block[2:].partition("](")[0]
             found += [["figure", *each] for each in (outlines or {}).get(caption, ())]
@@ -158,17 +177,17 @@ def outline(figure) -> list:
             found.append(["legend", *_texts(legend.get_texts())])
         for line in axes.lines:
             looks = [to_hex(line.get_color()), line.get_linestyle(), line.get_marker()]
-            x, y = (column(np.asarray(part, float)) for part in line.get_data())
+            x, y = (column(np.asarray(part, float)) for part in line.get_data(orig=False))
             found.append(["line", *looks, x, y])
         for image in axes.images:
             found.append(["image", column(np.ma.filled(image.get_array().astype(float), -99.0))])
         for one in axes.collections:
-            corners = [path.vertices for path in one.get_paths()]
+            corners = [np.empty((0, 2)), *(path.vertices for path in one.get_paths())]
             values = [] if one.get_array() is None else np.asarray(one.get_array(), float)
             found.append([type(one).__name__, column(np.concatenate(corners)), column(values)])
-        for one in axes.patches:
-            corners = one.get_path().transformed(one.get_patch_transform()).vertices
-            found.append(["patch", to_hex(one.get_facecolor()), column(corners)])
+        for colour, own in groupby(axes.patches, lambda one: to_hex(one.get_facecolor())):
+            corners = [one.get_path().transformed(one.get_patch_transform()) for one in own]
+            found.append(["patches", colour, column([path.vertices for path in corners])])
     pyplot.close(figure)
     return found
 

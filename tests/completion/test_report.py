@@ -1,10 +1,12 @@
 """Reports of an evaluation: tables hold what the results hold."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib import pyplot
+from tests.held import drawn, hold, page
 
 from telic.completion import CAREFUL, PAPER, Replay, evaluate
 from telic.completion.evaluation.appaware_evaluation import evaluate_phones
@@ -85,11 +87,13 @@ def test_what_is_found_can_be_joined_and_kept_as_json(replay, results):
 
 def test_a_summary_prints_what_its_page_shows(replay, results):
     summary = feedback_summary(replay, results)
-    page = summary.page()
+    with drawn() as outlines:
+        report = summary.page()
+    hold(Path(__file__).parent / "feedback.jsonl", page(report, outlines))
     for table in summary.tables[:2]:
-        assert table in page.tables
-    assert "SIMULATED" not in page.html()
-    assert page.html().count("<svg") == 3
+        assert table in report.tables
+    assert "SIMULATED" not in report.html()
+    assert report.html().count("<svg") == 3
     assert len(summary.facts["rows"]) == 8 * 5 * 7
     json.dumps(summary.facts)
 
@@ -106,7 +110,10 @@ def test_apps_are_shown_with_the_relative_change_and_the_gap(replay):
         assert row["relative change"] == pytest.approx(ratio - 1)
         assert row["gap"] >= 0
     assert {"learned popularity", "keystrokes"} <= summary.facts["rows"][0].keys()
-    assert summary.page().html().count("<svg") == 1
+    with drawn() as outlines:
+        report = summary.page()
+    hold(Path(__file__).parent / "apps.jsonl", page(report, outlines))
+    assert report.html().count("<svg") == 1
 
 
 def test_the_users_figure_has_a_box_for_each_model_and_names_them():

@@ -219,4 +219,4 @@ def catalogues(folder):
     ],
 )
 def test_draws_are_what_they_were(simulator, tmp_path):
-    hold(DRAWS / f"{simulator.__name__}.jsonl", [*simulator(tmp_path)])
+    hold(DRAWS / f"{simulator.__name__}.jsonl", [*simulator(tmp_path)], digits=7)

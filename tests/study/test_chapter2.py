@@ -1,5 +1,8 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
+from tests.held import drawn, hold, page
 from tests.study.outline import left_out
 from typer.testing import CliRunner
 
@@ -65,6 +68,18 @@ def catalogue_file(tmp_path_factory, catalogue):
     lines = [f"{p},{w}" for p, w in zip(catalogue.phrases, catalogue.weights, strict=True)]
     file.write_text("\n".join(["query,count", *lines]))
     return file
+
+
+def test_a_tiny_page_is_what_it_was(catalogue_file, monkeypatch):
+    monkeypatch.setattr(chapter2, "NAMES", ("mpc",))
+    monkeypatch.setattr(chapter2, "SETTINGS", ("readers",))
+    monkeypatch.setattr(chapter2, "CANDIDATES", (5,))
+    monkeypatch.setattr(chapter2, "LEVELS", (0.0, 1.0))
+    options = {"catalogue": catalogue_file, "seeds": 2, "users": 6, "compositions": 12}
+    with drawn():
+        report = chapter2.study(Steps(), **options)
+    file = Path(__file__).parent / "pages" / "chapter-2.jsonl"
+    hold(file, page(report, without=("µs per keystroke",)))
 
 
 @pytest.mark.slow

@@ -1,9 +1,11 @@
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.held import hold, page
 from tests.study.outline import left_out
 
 from telic.completion import Replay
@@ -12,7 +14,8 @@ from telic.data.query_app_pairs import read_pairs
 from telic.report import Report
 from telic.simulate import Affinity, Catalogue, simulate_phones
 from telic.study import chapter3
-from telic.study.chapter3.experiments import control, convergence, top_queries
+from telic.study.chapter3 import tables
+from telic.study.chapter3.experiments import abundance, control, convergence, top_queries
 from telic.study.chapter3.real_pairs import _accuracy, pairs_study
 from telic.study.chapter3.tables import controls_table
 from telic.study.steps import Steps
@@ -139,6 +142,42 @@ def test_the_convergence_study_has_a_gap_for_every_method():
     last = {row["method"]: row["gap"] for row in few_passes()}
     assert last["SAGA on touched coordinates, |B| = 10"] < 0.1
     assert all(np.isfinite(gap) or "printed" in method for method, gap in last.items())
+
+
+def test_tables_are_what_they_were(pairs):
+    letters = np.random.default_rng(0).integers(0, 3, (80, 10))
+    known = Catalogue(sorted({"".join("abc"[k] for k in row) for row in letters}), np.ones(80))
+    replay = Replay(read_compositions(simulate_phones(known, users=8, compositions=40, seed=1)))
+    ways = [("all", "own"), ("last", "own"), ("all", "shown")]
+    rows = [
+        {"prefixes": prefixes, "lists": lists, "relevance": "mpc", "model": model, "mrr": mrr}
+        for prefixes, lists in ways
+        for model, mrr in (("standard", 0.2 + len(prefixes) / 100), ("appaware", 0.3))
+    ]
+    sweep = [dict.fromkeys(tables.MEASURES, value) | {"l1": value} for value in (0.1, 0.2)]
+    both = [
+        {"prefixes": "all", "model": "together", "mrr": 0.4}
+        | {f"{what} {model}": len(what + model) / 100 for what in WHAT for model in MODELS}
+    ]
+    report = Report("Tables")
+    for table in (
+        tables.published_table(rows),
+        controls_table([("s", "mpc", [{"counts": 0.1}, {"counts": 0.3}, {"counts": 0.4}])]),
+        tables.abundance_table(abundance(replay, minutes=(10, 30))),
+        tables.top_queries_table(top_queries(replay, opened=False, length=1)),
+        tables.pairs_table([{"query": "q", "app": "a", "weight": 0.5}]),
+        tables.sweep_table("l1", "λ₁", sweep),
+        tables.convergence_table([row for row in few_passes() if "printed" not in row["method"]]),
+        tables.together_table(both),
+        tables.real_pairs_table(
+            pairs_study(pairs, unit="word") + pairs_study(pairs, unit="query", shuffled=True)
+        ),
+    ):
+        report.table(table)
+    hold(Path(__file__).parent / "pages" / "chapter-3.jsonl", page(report))
+
+
+WHAT, MODELS = ("over", "p over"), ("feedback", "appaware")
 
 
 def test_what_a_penalty_is_chosen_by_is_the_models_accuracy_and_not_popularitys():

@@ -1,5 +1,9 @@
+from functools import cache
+from pathlib import Path
+
 import numpy as np
 import pytest
+from tests.held import drawn, hold, page
 from tests.study.outline import left_out
 
 from telic.data.data_sets import data_folder
@@ -18,14 +22,25 @@ def world():
     return simulated_world(users=8000, samples=1, densities=(0.003, 0.01), seed=0)
 
 
-def test_the_tables_have_the_published_trends(world):
-    risk = experiments.risk_by_links(world, 0.01)
+@pytest.fixture(scope="module")
+def measured(world):
+    """Experiments on that world, each made once."""
+
+    @cache
+    def once(experiment, **options):
+        return experiments.EXPERIMENTS[experiment](world, **options)
+
+    return once
+
+
+def test_the_tables_have_the_published_trends(measured):
+    risk = measured("risk_by_links", density=0.01)
     (everything,) = risk["follow-mention-retweet-comment"]
     assert round(100 * everything[0], 1) == 1.1
     assert everything[1] > 0.9
     assert 0 <= everything[3] - everything[2] <= 0.03
     assert risk["follow"][0][1] < everything[1]
-    releases = experiments.attack_by_density(world)
+    releases = measured("attack_by_density")
     plain, complete = releases["KDDA"], releases["CGA, re-configured"]
     for density in ("0.003", "0.01"):
         first = means(plain[density])
@@ -39,33 +54,33 @@ def test_the_tables_have_the_published_trends(world):
     # Not a number where nobody is told apart.
     np.testing.assert_equal(releases[same], releases["KDDA, re-configured"])
     assert means(plain["0.01"])[3] > means(plain["0.003"])[3]
-    by_links = precision(experiments.attack_by_links(world, 0.01))
+    by_links = precision(measured("attack_by_links", density=0.01))
     assert len(by_links) == 15
     assert by_links["follow-mention"][0][1] >= by_links["follow"][0][1]
 
 
-def test_one_link_type_is_defended_by_a_complete_graph_and_several_are_not(world):
-    found = experiments.complete_by_links(world, 0.01)
+def test_one_link_type_is_defended_by_a_complete_graph_and_several_are_not(measured):
+    found = measured("complete_by_links", density=0.01)
     defended = found["CGA, re-configured"]
     lost = {count: found["KDDA"][count][1] - defended[count][1] for count in "1234"}
     assert lost["1"] > 0.1 > lost["4"]
     values = [defended[count][1] for count in "1234"]
     assert values == sorted(values)
-    by_links = precision(experiments.attack_by_links(world, 0.01))
+    by_links = precision(measured("attack_by_links", density=0.01))
     single = [by_links[name][0][1] for name in ("follow", "mention", "comment", "retweet")]
     assert found["KDDA"]["1"][1] == pytest.approx(np.mean(single))
     assert len(complete_by_links_table(found).rows) == 3 * 4
 
 
-def test_k_degree_defends_less_than_varying_weights(world):
-    releases = experiments.attack_by_density(world)
+def test_k_degree_defends_less_than_varying_weights(measured):
+    releases = measured("attack_by_density")
     for name in ("5-degree", "joint 5-degree"):
         assert 0 <= means(releases[name]["0.01"])[1] <= means(releases["KDDA"]["0.01"])[1]
     assert means(releases["5-degree"]["0.01"])[1] > means(releases["VW-CGA"]["0.01"])[1]
 
 
-def test_reduction_rates_stand_beside_the_published_ones(world):
-    found = experiments.attack_by_links(world, 0.01)
+def test_reduction_rates_stand_beside_the_published_ones(measured):
+    found = measured("attack_by_links", density=0.01)
     samples = {name: each["scores"] for name, each in found.items()}
     table = reduction_table("Table 7.3", "link types", samples, PUBLISHED_ATTACK_REDUCTION)
     row = next(row for row in table.records() if row["link types"] == "follow-mention")
@@ -74,15 +89,15 @@ def test_reduction_rates_stand_beside_the_published_ones(world):
     assert len(table.rows) == 15
 
 
-def test_the_ceiling_is_who_has_an_out_link(world):
-    rows = {row["links"]: row for row in experiments.ceiling(world, 0.01)}
+def test_the_ceiling_is_who_has_an_out_link(world, measured):
+    rows = {row["links"]: row for row in measured("ceiling", density=0.01)}
     ((target, _),) = world.samples[0.01]
     degree = sum(target.links[name].out_degree for name in ("follow", "mention"))
     row = rows["follow-mention"]
     assert row["linked"] == np.mean(degree > 0) >= rows["follow"]["linked"]
-    found = precision(experiments.attack_by_links(world, 0.01))
+    found = precision(measured("attack_by_links", density=0.01))
     assert row["found"] == found["follow-mention"][0][3]
-    few = experiments.found_by_links(world, 0.01)
+    few = measured("found_by_links", density=0.01)
     assert np.isclose(sum(part["share"] for part in few), 1)
     assert few[0]["found"] < few[1]["found"] < few[3]["found"]
     page = Report("")
@@ -93,12 +108,30 @@ def test_the_ceiling_is_who_has_an_out_link(world):
     assert [len(table.records()) for table in page.tables] == [len(rows), len(few)]
 
 
-def test_advice_is_confirmed_from_inside_and_from_the_whole_network(world):
-    found = experiments.advice(world, 0.003, max_risk=0.2)
+ADVICE = {"density": 0.003, "max_risk": 0.2}
+"""Cheaper than what the page asks for."""
+
+
+def test_advice_is_confirmed_from_inside_and_from_the_whole_network(measured):
+    found = measured("advice", **ADVICE)
     assert found["risk_after"] <= 0.2 < found["risk_before"]
     assert found["attack_inside"] <= found["risk_after"]
     assert found["attack_after"] <= found["attack_inside"]
     assert found["attack_after"] < found["attack_before"]
+
+
+def test_the_page_of_the_simulated_network_is_what_it_was(measured, monkeypatch):
+    asked = []
+
+    def run(*, experiment, world, **options):
+        asked.append([experiment, world, options])
+        return measured(experiment, **(ADVICE if experiment == "advice" else options))
+
+    monkeypatch.setattr(chapter7, "run", run)
+    with drawn() as outlines:
+        report = chapter7.study(Steps(), users=8000, samples=1, only="simulated")
+    file = Path(__file__).parent / "pages" / "chapter-7.jsonl"
+    hold(file, [*asked, *page(report, outlines)])
 
 
 @pytest.fixture

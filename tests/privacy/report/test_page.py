@@ -1,7 +1,10 @@
 """The report: why somebody is worst off, the frontier, and what a reader is told to do."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from tests.held import drawn, hold, page
 
 from telic.hin import Schema, network_from_arrays
 from telic.privacy import Adversary, Limits, apply_steps, risk_report, risks
@@ -78,8 +81,10 @@ def test_no_point_of_the_frontier_beats_another(network):
 
 
 def test_the_page_says_what_it_means_and_what_to_do(network):
-    page, facts = risk_report(network, limits=Limits(risk=0.08, highest=0.5))
-    text = page.html()
+    with drawn() as outlines:
+        report, facts = risk_report(network, limits=Limits(risk=0.08, highest=0.5))
+    hold(Path(__file__).parent / "page.jsonl", page(report, outlines))
+    text = report.html()
     assert text.count('class="plot"') == 2
     assert "of 100 people whom the intruder looks for" in text
     assert "advise --max-risk 0.08 --max-highest 0.5 --out" in text

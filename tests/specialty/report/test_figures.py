@@ -1,5 +1,8 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
+from tests.held import drawn, hold, page
 
 from telic.simulate.hospital_families import simulate_family
 from telic.specialty.alarms.before_and_after import effect
@@ -70,11 +73,19 @@ def test_months_stand_before_and_after():
 
 def test_two_pages_stand_first(log, found):
     alerts = judge(log, found)
-    page = specialty_report(
-        log, found, alerts, effect(log, found, alerts), recognitions={}, pseudonyms=Pseudonyms()
-    ).html()
+    with drawn() as outlines:
+        report = specialty_report(
+            log,
+            found,
+            alerts,
+            effect(log, found, alerts),
+            recognitions={},
+            pseudonyms=Pseudonyms(b"key"),
+        )
+    hold(Path(__file__).parent / "page.jsonl", page(report, outlines))
+    text_of = report.html()
     places = [
-        page.index(text)
+        text_of.index(text)
         for text in (
             ">In short<",
             "Who sees what",
@@ -86,4 +97,4 @@ def test_two_pages_stand_first(log, found):
         )
     ]
     assert places == sorted(places)
-    assert not any(str(user) in page for user in log.users)
+    assert not any(str(user) in text_of for user in log.users)
