@@ -13,7 +13,13 @@ from telic.study import chapter7
 from telic.study.chapter7 import experiments, networks
 from telic.study.chapter7.networks import simulated_world
 from telic.study.chapter7.published import PUBLISHED_ATTACK_REDUCTION
-from telic.study.chapter7.tables import complete_by_links_table, means, precision, reduction_table
+from telic.study.chapter7.tables import (
+    LOSSES,
+    complete_by_links_table,
+    means,
+    precision,
+    reduction_table,
+)
 from telic.study.steps import Steps
 
 
@@ -125,6 +131,8 @@ def test_the_page_of_the_simulated_network_is_what_it_was(measured, monkeypatch)
 
     def run(*, experiment, world, **options):
         asked.append([experiment, world, options])
+        if experiment == "release_losses":  # seconds
+            return {name: dict.fromkeys(LOSSES, 0.25) for name in ("CGA", "VW-CGA")}
         return measured(experiment, **(ADVICE if experiment == "advice" else options))
 
     monkeypatch.setattr(chapter7, "run", run)
@@ -132,6 +140,16 @@ def test_the_page_of_the_simulated_network_is_what_it_was(measured, monkeypatch)
         report = chapter7.study(Steps(), users=8000, samples=1, only="simulated")
     file = Path(__file__).parent / "pages" / "chapter-7.jsonl"
     hold(file, [*asked, *page(report, outlines)])
+
+
+def test_a_control_has_four_copies_of_the_same_links(monkeypatch):
+    monkeypatch.setattr(networks, "simulated_world", lambda **given: given)
+    size = {"users": 9, "samples": 2, "seed": 3}
+    made = {
+        name: networks.make_world.__wrapped__(name, **size) for name in ("simulated", "control")
+    }
+    control = {"densities": (networks.DENSEST,), "copies": True}
+    assert made == {"simulated": size, "control": size | control}
 
 
 @pytest.fixture
