@@ -130,7 +130,7 @@ def drawn():
 
 
 def page(report: Report, outlines: dict[str, list] | None = None, *, without: tuple = ()) -> list:
-    """Take a page apart: headings, how paragraphs begin and their numbers, tables.
+    """Take a page apart: headings, numbers in paragraphs, tables.
 
     Where `outlines` of its figures are given (see `drawn`), these too. Columns that are
     measured in time can be left out.
@@ -152,7 +152,8 @@ def page(report: Report, outlines: dict[str, list] | None = None, *, without: tu
         else:
             kind, text = re.match(r"(\W*)(.*)", block, re.S).groups()
             numbers = re.findall(r"\S*\d\S*", text)
-            found.append([kind.strip(), " ".join(text.split()[:7]), *numbers])
+            words = [text] if kind.startswith("#") else []  # prose may be said better
+            found += [[kind.strip(), *words, *numbers]] if words or numbers else []
     return found
 
 
