@@ -4,6 +4,7 @@ import json
 import os
 import stat
 import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -200,3 +201,20 @@ def test_a_folder_that_is_there_but_not_ones_own_is_refused(tmp_path, monkeypatc
     monkeypatch.setattr("os.access", lambda path, mode: False)  # root may write anywhere
     with pytest.raises(InputError, match=r"cannot be recorded to\. Name a folder of your own"):
         Recorder(tmp_path)
+
+
+def test_each_day_has_a_file_of_its_own_so_that_no_record_outlives_its_days(tmp_path, monkeypatch):
+    class Clock(datetime):
+        today = datetime(2026, 1, 1, tzinfo=UTC)
+
+        @classmethod
+        def now(cls, tz=None):
+            return cls.today
+
+    monkeypatch.setattr("telic.serve.state.composition_recorder.datetime", Clock)
+    recorder = Recorder(tmp_path)
+    for hours in (0, 1, 24):
+        Clock.today = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=hours)
+        recorder._write("queries", [{"hour": hours}])
+    files = sorted(recorded(tmp_path))
+    assert [file.read_text() for file in files] == ['{"hour": 0}\n{"hour": 1}\n', '{"hour": 24}\n']

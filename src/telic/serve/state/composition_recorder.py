@@ -197,11 +197,13 @@ class Recorder:
             return
         lines = "".join(json.dumps(record) + "\n" for record in records)
         try:
-            file = self._files.get(kind)
-            if file is None or not file.exists() or file.stat().st_size > self._part:
+            file, now = self._files.get(kind), datetime.now(UTC)
+            # A file of each day, so that no record outlives its days in a file that still grows.
+            today = file is not None and file.name.startswith(f"{kind}-{now:%Y%m%d}T")
+            if not file or not today or not file.exists() or file.stat().st_size > self._part:
                 self._tidy()
-                now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
-                file = self._files[kind] = self.folder / f"{kind}-{now}-{os.getpid()}.jsonl"
+                name = f"{kind}-{now:%Y%m%dT%H%M%S%f}-{os.getpid()}.jsonl"
+                file = self._files[kind] = self.folder / name
             handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             with os.fdopen(handle, "wb") as out:
                 out.write(lines.encode())
