@@ -8,7 +8,6 @@ from rich.console import Console
 
 from telic.cli.completion.options import Json, app
 from telic.cli.console import Overwrite, print_facts, print_json
-from telic.cli.progress import console
 from telic.errors import InputError, ModelError
 
 
@@ -64,7 +63,7 @@ def forget(
     said += f"; {rows} rows erased from the database"
     if recorded:
         said += f"; {records} records erased from {recorded}"
-    console.print(said, markup=False, highlight=False, soft_wrap=True)
+    typer.echo(said)
 
 
 @app.command()
