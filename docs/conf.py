@@ -19,6 +19,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build"]
+smartquotes = False  # options such as --found are copied from the pages
 html_title = "telic"
 html_theme = "pydata_sphinx_theme"
 html_theme_options = {"show_toc_level": 2}
@@ -42,6 +43,18 @@ def leave_out(app, what, name, obj, skip, options):
     return skip or (name.startswith("set_") and name.endswith("_request"))
 
 
+def usage(command, name):
+    """Return a command with its arguments in order and the options that it must have."""
+    words = [name]
+    for parameter in command.params:
+        if parameter.param_type_name == "option":
+            words += [f"{parameter.opts[0]} …"] * parameter.required
+            continue
+        word = parameter.name.upper() + "…" * (parameter.nargs == -1)
+        words.append(word if parameter.required else f"[{word}]")
+    return " ".join(words)
+
+
 def command_lines(command, name="telic"):
     """Yield the Markdown of a command, or of all commands below it, from its help."""
     parts = getattr(command, "commands", None)
@@ -52,7 +65,7 @@ def command_lines(command, name="telic"):
             yield from command_lines(part, f"{name} {part.name}")
         return
     yield f"{'#' * (1 + name.count(' '))} {name}\n\n{(command.help or '').strip()}\n"
-    yield "| argument or option | meaning |\n|---|---|"
+    yield f"Usage: `{usage(command, name)}`\n\n| argument or option | meaning |\n|---|---|"
     for parameter in command.params:
         if getattr(parameter, "hidden", False) or parameter.name == "help":
             continue
@@ -62,6 +75,9 @@ def command_lines(command, name="telic"):
         )
         shown = is_option and parameter.default not in (None, False, True, ())
         said = (getattr(parameter, "help", None) or "").replace("|", "\\|")
+        said = said.replace(
+            "docs/reference/data-contracts.md", "[data contracts](data-contracts.md)"
+        )
         default = (
             f" Default: `{parameter.default}`." if shown and not callable(parameter.default) else ""
         )
