@@ -60,8 +60,8 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
     solver : str
         A method of `telic.optim.minimize`. Softmax has a method of its own and takes ``auto`` only.
     tol : float
-        Duality gap at which to stop, relative to the objective at w = 0. Unlike scikit-learn's it
-        bounds the error of the objective.
+        Duality gap at which to stop, relative to the objective at w = 0 with the best b. Unlike
+        scikit-learn's it bounds the error of the objective.
     max_iter : int
         Passes over the data before a `ConvergenceWarning`.
     warm_start : bool

@@ -76,7 +76,9 @@ class Settings:
         60.0, "how long a connection may be idle between two requests", least=0.001
     )
     max_open: int = setting(
-        10_000, "open compositions; one more ends the one that has been idle longest", least=1
+        10_000,
+        "queries that may be being typed at once; one more ends the one idle longest",
+        least=1,
     )
     max_keystrokes: int = setting(
         1_000, "keystrokes of one composition; one more begins it anew", least=1
@@ -140,7 +142,7 @@ class Settings:
         least=0,
     )
     traces: bool = setting(
-        False, "send a span of each request to OTEL_EXPORTER_OTLP_ENDPOINT (telic[telemetry])"
+        False, "send a span of each request to OTEL_EXPORTER_OTLP_ENDPOINT (extra telemetry)"
     )
     log_json: bool = setting(False, "write the log as JSON, an object a line")
 
