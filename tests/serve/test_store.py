@@ -246,6 +246,27 @@ def test_what_is_acknowledged_has_reached_the_disk(store):
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
 
 
+def test_what_is_erased_is_overwritten_in_the_file(completer, settings, monkeypatch):
+    """Also where SQLite was built to leave it in free pages."""
+    connect = sqlite3.connect
+
+    def built_otherwise(*args, **options):
+        connection = connect(*args, **options)
+        connection.execute("PRAGMA secure_delete=OFF").close()
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", built_otherwise)
+    store = Store(settings.database, completer)
+    store.record([submission("ada", "c", "a query of hers")])
+    files = [Path(f"{store._engine.url.database}{end}") for end in ("", "-wal")]
+    assert any(b"a query of hers" in file.read_bytes() for file in files)
+    store.forget("ada")
+    with store._engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert not any(b"a query of hers" in file.read_bytes() for file in files)
+    store.close()
+
+
 def test_what_was_acknowledged_outlives_a_server_that_is_killed(completer, postgresql):
     store = Store(postgresql.url, completer)
     kept = []

@@ -123,6 +123,7 @@ def _sqlite(url: URL, tables: Collection[str]) -> Engine:
         try:
             connection.execute("PRAGMA journal_mode=WAL").close()
             connection.execute("PRAGMA synchronous=FULL").close()
+            connection.execute("PRAGMA secure_delete=ON").close()  # not every build's default
             connection.execute("SELECT 1 FROM sqlite_master").close()  # makes the log's file
         except sqlite3.Error:
             connection.close()
