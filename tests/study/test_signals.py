@@ -88,6 +88,7 @@ def test_the_page_opens_with_real_logs_and_says_what_is_simulated(data, monkeypa
     page = report.markdown()
     first, second = page.split("\n\n")[1:3]
     assert first.startswith("Bing, by country (real): Measured on")
+    assert "countries, which stand for users" in first
     assert second.startswith("UniMobile (real): Measured on")
     before, _, after = page.partition("## Simulated searchers")
     assert "Simulated:" in after.split("\n\n")[1]

@@ -1,12 +1,16 @@
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.stats import beta
 from tests.reference import specialty as reference
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from telic.simulate.hospital_families import FAMILIES, simulate_family
+from telic.specialty.discovery import by_residuals
 from telic.specialty.discovery.by_residuals import directions, pearson_residuals, signal
 from telic.specialty.discovery.discover import discover
 from telic.specialty.discovery.practice_mixture import (
@@ -194,6 +198,23 @@ def test_a_direction_and_not_a_distance_makes_a_cluster(hospital, units):
     same = directions(far, 5, 0), directions(found, 5, 0)
     np.testing.assert_array_equal(*same)
     assert (same[0][~found.standing_out] == -1).all()
+
+
+def test_every_run_has_one_thread_for_its_sums(hospital, monkeypatch):
+    """More would add in another order each time; OpenMP counts threads for each thread apart."""
+    begun_with_two = partial(
+        ThreadPoolExecutor, initializer=threadpool_limits, initargs=(2, "openmp")
+    )
+    seen = []
+
+    def looked_at(*given):
+        seen.extend(one["num_threads"] for one in threadpool_info())
+        return directions(*given)
+
+    monkeypatch.setattr(by_residuals, "ThreadPoolExecutor", begun_with_two)
+    monkeypatch.setattr(by_residuals, "directions", looked_at)
+    discover(hospital.log, restarts=1, threads=2)
+    assert set(seen) == {1}
 
 
 def test_the_same_seed_finds_the_same_with_any_number_of_threads(hospital):

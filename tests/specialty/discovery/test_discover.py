@@ -195,6 +195,7 @@ def test_full_paths_are_user_by_user(fine_hospital):
         ({"method": "pathselclus", "n_topics": None, "paths": ["U-X"]}, "paths names 'U-X'"),
         ({"method": "pathselclus", "n_topics": None, "free": 0}, "free is 0"),
         ({"restarts": 0}, "restarts is 0"),
+        ({"method": "residuals", "n_topics": None, "threads": 0}, "threads is 0"),
         ({"n_topics": 0}, "n_topics is 0"),
         ({"n_topics": 604}, "n_topics is 604, expected at most 603"),
         ({"view": "fine"}, "view is 'fine', but method 'lda'"),

@@ -1,7 +1,7 @@
 """Arrays that are copied and grow within kernels.
 
-No kernel assigns a slice to a slice: numba would compile the words of the error for slices that
-differ in length as well, which takes a second or more for each kind of array.
+They are copied element by element: where a slice is assigned to a slice, numba also compiles the
+words of the error for slices that differ in length, which makes a first use wait.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from telic.kernels import kernel
 
 
 @kernel
-def put(out, at, source):
+def copy_into(out, at, source):
     """Write an array into another, from a place on; return the place after it."""
     for i in range(len(source)):
         out[at + i] = source[i]
@@ -23,7 +23,7 @@ def longer(array, length):
     if length <= len(array):
         return array
     out = np.zeros(2 * length, array.dtype)
-    put(out, 0, array)
+    copy_into(out, 0, array)
     return out
 
 
@@ -33,5 +33,5 @@ def longer_table(table, rows):
     if rows <= len(table):
         return table
     out = np.zeros((2 * rows, table.shape[1]), table.dtype)
-    put(out.ravel(), 0, table.ravel())
+    copy_into(out.ravel(), 0, table.ravel())
     return out

@@ -5,7 +5,7 @@ Text i is ``text[offsets[i]:offsets[i + 1]]``, in UTF-8.
 
 import numpy as np
 
-from telic.completion.engine.array_kernels import longer, put
+from telic.completion.engine.array_kernels import copy_into, longer
 from telic.completion.engine.folding import form_anywhere
 from telic.kernels import kernel
 
@@ -64,7 +64,7 @@ def _fold(text, offsets, longest, forms, starts, lengths, rest):
                     out[used] = 32
                     used += 1
             else:
-                used = put(out, used, forms[starts[code] : starts[code] + length])
+                used = copy_into(out, used, forms[starts[code] : starts[code] + length])
         if length != GAP and used > begin and out[used - 1] == 32:
             used -= 1  # a mark follows the last white space
         rest[i] = length == UNKNOWN or used == begin or characters > longest

@@ -11,7 +11,7 @@ passed together as `strings`.
 
 import numpy as np
 
-from telic.completion.engine.array_kernels import longer, put
+from telic.completion.engine.array_kernels import copy_into, longer
 from telic.kernels import kernel
 
 BLOCK = 16
@@ -95,7 +95,7 @@ def _pack(text, offsets, packed, starts):
         packed[at] = min(shared, _HALF) << 4 | min(rest, _HALF)
         at = _write_length(shared, packed, at + 1)
         at = _write_length(rest, packed, at)
-        at = put(packed, at, text[offsets[i] + shared : offsets[i + 1]])
+        at = copy_into(packed, at, text[offsets[i] + shared : offsets[i + 1]])
     starts[-1] = at
     return at
 

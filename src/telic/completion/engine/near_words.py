@@ -13,7 +13,7 @@ Every range is half-open. Costs are counted in half edits.
 
 import numpy as np
 
-from telic.completion.engine.array_kernels import longer_table, put
+from telic.completion.engine.array_kernels import copy_into, longer_table
 from telic.completion.engine.fold_kernels import character
 from telic.kernels import kernel
 
@@ -46,6 +46,12 @@ def _get(text, at):
 
 
 @kernel
+def _set_row(table, row, values):
+    for j in range(len(values)):
+        table[row, j] = values[j]
+
+
+@kernel
 def _put_ends(text, offsets, lo, hi, depth, out, at):
     """Write words from a depth on, in bytes, each by what differs from the one before."""
     for word in range(lo, hi):
@@ -59,7 +65,7 @@ def _put_ends(text, offsets, lo, hi, depth, out, at):
                     break
                 begin, common = after, common + 1
         at = _put(out, _put(out, at, common), end - begin)
-        at = put(out, at, text[begin:end])
+        at = copy_into(out, at, text[begin:end])
     return at
 
 
@@ -69,7 +75,7 @@ def make_trie(text, offsets):
     entries, used = np.zeros((256, 3), np.int32), 0
     ends, at = np.empty(len(text) + 10 * len(offsets), np.uint8), 0
     nodes, last = np.zeros((256, 4), np.int64), 1  # first word, end, depth in bytes, entry
-    put(nodes[0], 0, (0, len(offsets) - 1, 0, -1))
+    _set_row(nodes, 0, (0, len(offsets) - 1, 0, -1))
     node = 0
     while node < last:
         lo, hi, depth, entry = nodes[node]
@@ -88,23 +94,18 @@ def make_trie(text, offsets):
             end = lo + 1
             while end < hi and character(text, offsets[end] + depth)[0] == code:
                 end += 1
-            put(entries[used], 0, (code, lo, ~at))
+            _set_row(entries, used, (code, lo, ~at))
             if end - lo < MANY:
                 at = _put_ends(text, offsets, lo, end, below, ends, at)
             else:
                 nodes = longer_table(nodes, last + 1)
-                put(nodes[last], 0, (lo, end, below, used))
+                _set_row(nodes, last, (lo, end, below, used))
                 last += 1
             used += 1
             lo = end
         entries[header, 0] = used - header - 1
     letters, firsts, downs = entries[:used, 0], entries[:used, 1], entries[:used, 2]
     return letters.copy(), firsts.copy(), downs.copy(), ends[:at].copy()
-
-
-@kernel
-def _put_range(found, at, lo, hi, cost):
-    found[at, 0], found[at, 1], found[at, 2] = lo, hi, cost
 
 
 @kernel
@@ -228,7 +229,7 @@ def near(trie, size, token, edits, whole):
         if used + MANY + 2 > len(found):
             found = longer_table(found, used + MANY + 2)
         if best[below] < best[i]:
-            _put_range(found, used, lo, hi, best[below])
+            _set_row(found, used, (lo, hi, best[below]))
             used += 1
         if EDIT * least >= best[below]:
             continue
@@ -236,7 +237,7 @@ def near(trie, size, token, edits, whole):
         if down >= 0:
             cost = _of_word(rows, below, m, edits, whole, best[below])
             if firsts[down + 1] > lo and cost < best[below]:
-                _put_range(found, used, lo, lo + 1, cost)
+                _set_row(found, used, (lo, lo + 1, cost))
                 used += 1
             i = below
             at[i], stop[i], end[i], last_letter[i] = down + 1, down + 1 + letters[down], hi, -1
@@ -260,7 +261,7 @@ def near(trie, size, token, edits, whole):
             if ended:
                 cost = _of_word(rows, alive, m, edits, whole, cost)
             if cost < best[below]:
-                _put_range(found, used, word, word + 1, cost)
+                _set_row(found, used, (word, word + 1, cost))
                 used += 1
             place = after
     return _apart(found[:used], size)

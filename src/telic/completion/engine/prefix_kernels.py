@@ -7,7 +7,7 @@ import heapq
 
 import numpy as np
 
-from telic.completion.engine.array_kernels import longer, put
+from telic.completion.engine.array_kernels import copy_into, longer
 from telic.completion.engine.front_coding import BLOCK as STRINGS
 from telic.completion.engine.front_coding import gather, prefix_range, read_entry
 from telic.kernels import kernel
@@ -117,7 +117,7 @@ def top_of_prefix(strings, prefix, weights, hot, ids, found):
     k = min(len(ids), hi - lo)
     row = find_range(hot_ranges, lo, hi) if k <= hot_ids.shape[1] else -1
     if row >= 0:
-        put(ids, 0, hot_ids[row, :k])
+        copy_into(ids, 0, hot_ids[row, :k])
     else:
         fill_top(numbers, maxima, lo, hi, ids[:k])
     for i in range(k):
@@ -146,7 +146,7 @@ def large_ranges(strings, n, smallest, out):
                     common += 1
             length = rest if i % STRINGS == 0 else common + rest
             text = longer(text, length)
-            put(text, length - rest, packed[at : at + rest])
+            copy_into(text, length - rest, packed[at : at + rest])
         if i == 0:
             continue
         lo = i - 1

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from telic.completion.engine.array_kernels import longer, put
+from telic.completion.engine.array_kernels import copy_into, longer
 from telic.completion.engine.front_coding import read_string
 from telic.completion.engine.packed_numbers import read
 from telic.kernels import kernel
@@ -70,7 +70,7 @@ def spelled(phrases, kinds, given, ids):
                 place += kinds[i] == GIVEN
             start, end = read(given_offsets, place), read(given_offsets, place + 1)
             out = longer(out, used + end - start)
-            used = put(out, used, given_bytes[start:end])
+            used = copy_into(out, used, given_bytes[start:end])
         else:
             out, end = read_string(phrases, ids[row], out, used)
             for p in range(end - 1, used - 1, -1):  # backwards: what stands before is read

@@ -6,7 +6,7 @@ import unicodedata
 import numpy as np
 import pyarrow as pa
 
-from telic.completion.engine.array_kernels import put
+from telic.completion.engine.array_kernels import copy_into
 from telic.completion.engine.fold_kernels import CODES, character, characters_in
 from telic.kernels import kernel
 
@@ -112,7 +112,7 @@ def _split(text, offsets, kinds, begins, content, ends):
                                 _, end = character(text, end)
                 if end > at:
                     if write:
-                        ends[count + 1] = put(content, size, text[at:end])
+                        ends[count + 1] = copy_into(content, size, text[at:end])
                     count += 1
                     size += end - at
                 before, at = kind, after if all_kinds & UNSPACED else p

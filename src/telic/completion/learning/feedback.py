@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from telic.completion.engine.array_kernels import put
+from telic.completion.engine.array_kernels import copy_into
 from telic.kernels import kernel
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def read_rows(ids, table, used, previous, wanted, out):
         out[j] = 0.0
         i = slot_of(ids, used, wanted[j])
         if i >= 0:
-            put(out[j], 0, table[i])
+            copy_into(out[j], 0, table[i])
             out[j, 5] = wanted[j] == previous
 
 

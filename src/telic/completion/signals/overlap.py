@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from telic.completion.engine.array_kernels import put
+from telic.completion.engine.array_kernels import copy_into
 from telic.completion.learning.feedback import word_byte
 from telic.kernels import kernel
 
@@ -89,7 +89,7 @@ def sets_of(blob, offsets, words):
     for i in range(n):
         text = blob[offsets[i] : offsets[i + 1]]
         own = word_set(text) if words else gram_set(text)
-        start[i + 1] = put(held, start[i], own)
+        start[i + 1] = copy_into(held, start[i], own)
     return start, held[: start[n]].copy()
 
 
@@ -101,7 +101,7 @@ def taken(held, start, rows):
         begins[i + 1] = begins[i] + start[rows[i] + 1] - start[rows[i]]
     out = np.empty(begins[-1], held.dtype)
     for i in range(len(rows)):
-        put(out, begins[i], held[start[rows[i]] : start[rows[i] + 1]])
+        copy_into(out, begins[i], held[start[rows[i]] : start[rows[i] + 1]])
     return out, begins
 
 

@@ -72,8 +72,11 @@ class Findings:
         shown = [self._worth(), self._by_length(), self._effort(), self._by_seen()]
         return [*shown, self._controls(), self._weights(), facts_table(self.facts)]
 
-    def sentence(self) -> str:
-        """Say in a sentence or two what each signal is worth, and on whom it was measured."""
+    def sentence(self, people: str = "users") -> str:
+        """Say in a sentence or two what each signal is worth, and on whom it was measured.
+
+        `people` says what the log's users are.
+        """
         few = [
             f"{row['model'].removeprefix('+ ')} {_said(row)}"
             for row in self._of_slice("1–3 characters")
@@ -81,7 +84,7 @@ class Findings:
         ]
         whole, start = self.row(ALL), self.row(ALL, "1–3 characters")
         facts = self.facts
-        whom = f"of {facts['users tested']} users" if facts["users"] else "that name nobody"
+        whom = f"of {facts['users tested']} {people}" if facts["users"] else "that name nobody"
         return (
             f"Measured on {facts['submissions tested']} submissions {whom}, later in time and of "
             "other people than those learned from. Popularity alone has an MRR of "

@@ -134,6 +134,7 @@ def group_by_residuals(
         nobody = np.full(len(log.users), -1)
         return Grouping(nobody, 0, [], [], by_month=lambda rows: np.zeros((0, 0)), details=details)
 
+    @ONE_THREAD  # again: OpenMP's limit is one of the thread that sets it
     def run(n_clusters: int, seed: int) -> tuple[np.ndarray, Practices]:
         practices = refine(units, directions(found, n_clusters, seed), n_clusters)
         shown = held_up(units, practices, np.random.default_rng(seed))

@@ -109,6 +109,8 @@ def discover(
         )
     if restarts < 1:
         raise InputError(f"restarts is {restarts}, expected at least 1.")
+    if threads < 1:
+        raise InputError(f"threads is {threads}, expected at least 1.")
     if isinstance(n_topics, str) and n_topics != MEASURED:
         raise InputError(f"n_topics is {n_topics!r}, expected a number or {MEASURED!r}.")
     # Each method comes with what it needs of scikit-learn, which takes seconds.

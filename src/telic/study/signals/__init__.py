@@ -12,6 +12,7 @@ from telic.study.signals.real_logs import BING, UNIMOBILE, real_file
 from telic.study.steps import Steps
 
 TITLES = {BING: "Bing, by country (real)", UNIMOBILE: "UniMobile (real)"}
+PEOPLE = {BING: "countries, which stand for users", UNIMOBILE: "users"}
 ABOUT = {
     BING: "Queries about the coronavirus in January 2020, by day and country, with a popularity "
     "score. Countries stand for users: personal is what the country itself searched for. The log "
@@ -96,7 +97,7 @@ def study(
     }
     report = Report("Sessions, time and people on query logs")
     for name, one in found.items():
-        report.text(f"{TITLES[name]}: {one.sentence()}")
+        report.text(f"{TITLES[name]}: {one.sentence(PEOPLE[name])}")
     report.text(EXPLAINED + SYNTHETIC)
     for name, one in found.items():
         report.section(TITLES[name])
