@@ -3,10 +3,13 @@
 import json
 import re
 import runpy
+from contextlib import suppress
 from pathlib import Path
 
-import importlib_metadata  # noqa: F401  # its finders take over, and raise where a field is missing
 import pytest
+
+with suppress(ImportError):  # for Python 3.11 only; its finders raise where a field is missing
+    import importlib_metadata  # noqa: F401
 
 ROOT = Path(__file__).parents[1]
 COPYLEFT = re.compile(r"GPL|MPL|EPL|EUPL|CDDL|SSPL|CC-BY-SA|GNU|Mozilla|Affero|Eclipse", re.I)
