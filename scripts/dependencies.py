@@ -14,8 +14,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "dependencies.md"
-ELSEWHERE = {"colorama": "BSD-3-Clause"}
-"""Licences of what is installed on other platforms alone."""
+ELSEWHERE = {
+    "colorama": "BSD-3-Clause",
+    "importlib-metadata": "Apache-2.0",
+    "lazy-importer": "Apache-2.0",
+    "zipp": "MIT",
+}
+"""Licences of what is installed on other platforms, or by Python 3.11, alone."""
 TEXT = """\
 # Dependencies and their licences
 
@@ -51,10 +56,7 @@ class Package:
         """Return an SPDX expression if the package states one, else its own words."""
         if self.expression():
             return self.expression()
-        try:
-            said = metadata(self.name)
-        except PackageNotFoundError:
-            return ELSEWHERE[self.name]
+        said = metadata(self.name)
         named = said.get("License") or ""
         if named and "\n" not in named and len(named) < 30:  # it may be a licence's whole text
             return named
@@ -66,7 +68,7 @@ class Package:
         try:
             return metadata(self.name).get("License-Expression") or ""
         except PackageNotFoundError:
-            return ""
+            return ELSEWHERE[self.name]
 
 
 def project() -> dict:

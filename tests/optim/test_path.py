@@ -239,7 +239,7 @@ def test_an_offset_that_cannot_be_used_is_refused(make_data):
         minimize(X, y, method="saga", offset=np.zeros(y.size))
     three = ElasticNetClassifier().fit(X, np.arange(y.size) % 3)
     for refused in (three.fit, three.score, ElasticNetClassifierCV().fit):
-        with pytest.raises(InputError, match="offset is given with 3 classes, expected two"):
+        with pytest.raises(InputError, match="a number for each row of X and each class"):
             refused(X, np.arange(y.size) % 3, offset=np.zeros(y.size))
     with pytest.raises(InputError, match=r"offset has shape \(3,\)"):
         ElasticNetClassifier().fit(X, y).predict(X, offset=np.zeros(3))

@@ -17,7 +17,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from telic.errors import InputError
 from telic.optim import ElasticNetClassifier, ElasticNetClassifierCV
 from telic.optim.softmax import make_softmax_problem
-from telic.optim.softmax_newton import _extrapolate, _State, solve_softmax
+from telic.optim.softmax_newton import _extrapolate, _intercepts_alone, _State, solve_softmax
 
 
 class Case:
@@ -45,6 +45,7 @@ class Case:
         self.fit_intercept = bool(rng.random() < 0.7)
         self.held = sparse.csr_matrix(X) if rng.random() < 0.3 else X
         self.grouped = bool(rng.random() < 0.4)
+        self.offset = rng.normal(size=(n, self.K)) * rng.choice([0.0, 1.0, 30.0])
         self.problem = make_softmax_problem(
             *(self.held, self.labels),
             l1=self.l1,
@@ -52,6 +53,7 @@ class Case:
             sample_weight=weight,
             fit_intercept=self.fit_intercept,
             grouped=self.grouped,
+            offset=self.offset if self.offset.any() else None,
         )
 
     def norm(self, W):
@@ -72,7 +74,7 @@ class Case:
             ]
             for x in self.X.tolist()
         ]
-        z = np.array(exact)
+        z = np.array(exact) + self.offset
         loss = logsumexp(z, axis=1) - z[np.arange(len(z)), self.labels]
         return self.mass @ loss + self.l1 * self.norm(W) + self.l2 / 2 * (W**2).sum()
 
@@ -85,7 +87,7 @@ class Case:
         steepest = 0.5 * (self.mass @ (X**2).sum(axis=1)) + self.l2
         step = 1.0 / steepest if steepest else 0.0  # nothing varies, and nothing is to be gained
         for _ in range(steps):
-            wrong = softmax(X @ W.T + b, axis=1) - np.eye(self.K)[self.labels]
+            wrong = softmax(X @ W.T + b + self.offset, axis=1) - np.eye(self.K)[self.labels]
             slope = (wrong * self.mass[:, None]).T @ X + self.l2 * W
             W = W - step * slope
             if self.grouped:
@@ -128,6 +130,27 @@ def test_any_probabilities_bound_the_optimum_from_below(seed):
     ):
         bound = problem.lower_bound(p, problem.back(p))
         assert bound <= best.objective + 1e-12 * (1.0 + best.objective)
+
+
+@pytest.mark.parametrize("spread", [0.0, 2.0])
+def test_the_bound_is_the_duals_objective_at_the_mixed_rows(spread):
+    """By definition, under squares alone: Σ mass (⟨q − e, o⟩ − Σ q log q) − ‖Xᵀ(q − e)‖²/(2 λ₂)."""
+    rng = np.random.default_rng(4)
+    X, labels, weight = rng.normal(size=(40, 3)), rng.integers(0, 3, 40), rng.random(40)
+    offset = spread * rng.normal(size=(40, 3))
+    terms = {"l1": 0.0, "l2": 0.3, "sample_weight": weight, "fit_intercept": True}
+    problem = make_softmax_problem(X, labels, **terms, offset=offset)
+    p, mass = softmax(rng.normal(size=(40, 3)), axis=1), problem.mass
+    excess = mass @ p - problem.shares
+    ratio = (excess / problem.shares).max()
+    row = problem.shares - excess / ratio
+    q = (p + ratio * row) / (1.0 + ratio)
+    np.testing.assert_allclose(mass @ q, problem.shares)
+    slopes = q - np.eye(3)[labels]
+    pulled = slopes.T @ (mass[:, None] * X)
+    dual = mass @ ((slopes * offset).sum(axis=1) - (q * np.log(q)).sum(axis=1))
+    dual -= (pulled**2).sum() / (2 * 0.3)
+    assert problem.lower_bound(p, problem.back(p)) == pytest.approx(dual, rel=1e-12)
 
 
 @pytest.mark.parametrize("grouped", [False, True])
@@ -215,6 +238,60 @@ def test_one_against_the_rest_is_there_on_request():
     assert ElasticNetClassifier(loss="squared_hinge").fit(X, y).gap_.shape == (3,)
 
 
+@pytest.mark.parametrize("spread", [0.0, 1.0, 30.0, 1e4])
+def test_intercepts_alone_make_the_classes_as_frequent_as_they_are(spread):
+    """The optimality condition: the mean of the probabilities is the share of each class."""
+    rng = np.random.default_rng(0)
+    labels, weight = rng.integers(0, 4, 500), rng.random(500)
+    offset = spread * rng.normal(size=(500, 4))
+    terms = {"l1": 0.1, "l2": 0.0, "sample_weight": weight}
+    data = rng.normal(size=(500, 2)), labels
+    problem = make_softmax_problem(*data, **terms, fit_intercept=True, offset=offset)
+    b, risk = _intercepts_alone(problem)
+    scores = offset + b
+    loss = logsumexp(scores, axis=1) - scores[np.arange(500), labels]
+    assert risk == pytest.approx(problem.mass @ loss, rel=1e-12)
+    if spread < 1e4:  # there, hardly any row can be moved from its class to another
+        np.testing.assert_allclose(problem.mass @ softmax(scores, axis=1), problem.shares)
+    fixed = make_softmax_problem(*data, **terms, fit_intercept=False, offset=offset)
+    b, risk = _intercepts_alone(fixed)
+    loss = logsumexp(offset, axis=1) - offset[np.arange(500), labels]
+    assert not b.any()
+    assert risk == pytest.approx(problem.mass @ loss, rel=1e-12)
+
+
+@pytest.mark.parametrize("multi_class", ["multinomial", "ovr"])
+def test_each_class_has_an_offset_of_its_scores(multi_class):
+    """What a model knows already is not learned again: its log probabilities are the offset."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(3000, 3))
+    known = 2.0 * X[:, [0]] * [1.0, -1.0, 0.0]
+    scores = known + X[:, [1]] * [0.0, 1.0, -1.0]
+    y = np.array([rng.choice(3, p=p) for p in softmax(scores, axis=1)])
+    terms = {"C": 1.0, "l1_ratio": 0.9, "multi_class": multi_class}
+    model = ElasticNetClassifier(**terms).fit(X, y, offset=known)
+    assert np.abs(model.coef_[:, 1]).max() > 0.5
+    if multi_class == "multinomial":
+        assert np.abs(model.coef_[:, [0, 2]]).max() < 0.2
+        assert np.abs(ElasticNetClassifier(**terms).fit(X, y).coef_[:, 0]).max() > 1.0
+        expected = softmax(X @ model.coef_.T + model.intercept_ + known, axis=1)
+        np.testing.assert_allclose(model.predict_proba(X, known), expected)
+    else:
+        one = ElasticNetClassifier(C=1.0, l1_ratio=0.9).fit(X, y == 2, offset=known[:, 2])
+        np.testing.assert_allclose(model.coef_[2], one.coef_[0], atol=1e-6)
+    np.testing.assert_allclose(
+        model.decision_function(X, known), model.decision_function(X) + known
+    )
+    assert model.score(X, y, offset=known) > model.score(X, y) + 0.05
+    chosen = ElasticNetClassifierCV(Cs=[1e-4, 1.0], l1_ratio=0.9, cv=3, multi_class=multi_class)
+    chosen.fit(X, y, offset=known)
+    assert chosen.C_ == 1.0
+    np.testing.assert_allclose(chosen.coef_, model.coef_, atol=1e-2)
+    assert chosen.scores_.mean(axis=-1).max() == pytest.approx(
+        model.score(X, y, offset=known), abs=0.05
+    )
+
+
 def test_what_softmax_cannot_do_is_said():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(InputError, match="multi_class='ovr'"):
@@ -229,6 +306,18 @@ def test_what_softmax_cannot_do_is_said():
         ElasticNetClassifier(grouped=True, multi_class="ovr").fit(X, y)
     with pytest.raises(InputError, match="multi_class='ovr'"):
         ElasticNetClassifierCV(solver="saga").fit(X, y)
+    for bad in (np.zeros(150), np.zeros((150, 2)), np.zeros((3, 150))):
+        for refused in (ElasticNetClassifier().fit, ElasticNetClassifierCV().fit):
+            with pytest.raises(
+                InputError, match=r"expected \(150, 3\): a number for each row of X"
+            ):
+                refused(X, y, offset=bad)
+    holes = np.zeros((150, 3))
+    holes[7, 1] = np.nan
+    with pytest.raises(InputError, match="offset contains NaN or infinity at row 7"):
+        ElasticNetClassifier().fit(X, y, offset=holes)
+    with pytest.raises(InputError, match="mask"):
+        ElasticNetClassifier().fit(X, y, offset=np.ma.masked_invalid(holes))
 
 
 @pytest.mark.parametrize("grouped", [False, True])
@@ -282,7 +371,7 @@ def test_a_class_without_weight_is_refused():
 
 def test_of_states_that_hardly_differ_there_is_no_extrapolation():
     problem = Case(3).problem
-    state = _State.of(problem, None)
+    state = _State.of(problem, (np.zeros((problem.classes, problem.design.d)), problem.shares))
     W, b, z = state.W, state.b, state.z
     for differ in (0.0, 1e-160):
         _extrapolate(problem, state, [(W + i * differ, b, z) for i in range(6)])

@@ -14,10 +14,11 @@ from telic.optim.vector_math import exp_negative, log
 
 @dataclass(frozen=True, slots=True)
 class SoftmaxProblem:
-    """Minimise Σ_i mass_i (log Σ_k exp z_ik − z_iy) + λ₁‖W‖₁ + (λ₂/2)‖W‖², z_i = W x_i + b.
+    """Minimise Σ_i mass_i (log Σ_k exp z_ik − z_iy) + λ₁‖W‖₁ + (λ₂/2)‖W‖², z_i = W x_i + b + o_i.
 
-    The masses sum to 1. W has a row for each of K classes, and b is not penalised. Or the norm is
-    Σ_j √K ‖W_·j‖₂, that of groups: all classes use a feature, or none does.
+    The masses sum to 1. W has a row for each of K classes, b is not penalised, and the offset o_i
+    is given. Or the norm is Σ_j √K ‖W_·j‖₂, that of groups: all classes use a feature, or none
+    does.
     """
 
     design: Design
@@ -36,6 +37,8 @@ class SoftmaxProblem:
     """Columns far from zero, which the design holds moved there, as the intercept allows."""
     centres: np.ndarray
     """What was taken off them."""
+    offset: np.ndarray | None = None
+    """Of the scores, shape (n, K)."""
 
     @property
     def is_grouped(self) -> bool:
@@ -43,7 +46,7 @@ class SoftmaxProblem:
         return isinstance(self.penalty, GroupElasticNet)
 
     def predict(self, W: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Scores of all rows, shape (n, K)."""
+        """Scores of all rows without the offset, shape (n, K)."""
         z = np.asarray(self.design.matrix @ W.T, dtype=np.float64)
         return np.ascontiguousarray(z + b)
 
@@ -87,8 +90,17 @@ class SoftmaxProblem:
         for scale in scales:
             weaker = replace(self.penalty, l1=l1 / scale)
             conjugate = weaker.conjugate(slope) * scale**2 if l2 > 0.0 else 0.0
-            best = max(best, -_conjugates(p, self.labels, self.mass, mixed, row, scale) - conjugate)
+            entropy = _conjugates(p, self.labels, self.mass, mixed, row, scale)
+            best = max(best, scale * self._offsets_part(p, mixed, row) - entropy - conjugate)
         return best
+
+    def _offsets_part(self, p: np.ndarray, mixed: float, row: np.ndarray) -> float:
+        """Σ_i mass_i ⟨slope_i, o_i⟩ at the slopes of the mixed rows, which bounds the loss, too."""
+        if self.offset is None:
+            return 0.0
+        own = self.offset[np.arange(self.labels.size), self.labels]
+        mean = (1.0 - mixed) * np.einsum("ik,ik->i", p, self.offset) + mixed * (self.offset @ row)
+        return float(self.mass @ (mean - own))
 
 
 def make_softmax_problem(
@@ -100,6 +112,7 @@ def make_softmax_problem(
     sample_weight: np.ndarray,
     fit_intercept: bool,
     grouped: bool = False,
+    offset: np.ndarray | None = None,
 ) -> SoftmaxProblem:
     """Check the data as `make_problem` does, and build the problem.
 
@@ -109,6 +122,8 @@ def make_softmax_problem(
         0 to K − 1, each with some weight.
     grouped : bool
         Whether all classes use a feature, or none.
+    offset : array, shape (n, K), optional
+        Added to the scores.
 
     Raises
     ------
@@ -143,6 +158,7 @@ def make_softmax_problem(
         own=own,
         columns=columns,
         centres=centres.astype(np.float64),
+        offset=offset,
     )
 
 

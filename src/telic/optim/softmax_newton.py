@@ -69,8 +69,8 @@ def solve_softmax(
     SoftmaxResult
     """
     began = time.perf_counter()
-    zero = _at_zero(problem)
-    state = _State.of(problem, start)
+    alone, zero = _intercepts_alone(problem)
+    state = _State.of(problem, start or (np.zeros((problem.classes, problem.design.d)), alone))
     bounded = problem.penalty.l1 > 0 or problem.penalty.l2 > 0
     lower, passes, history = -np.inf, 0.0, []
     slope0 = np.nan
@@ -123,11 +123,34 @@ def softmax_path(
         yield result
 
 
-def _at_zero(problem: SoftmaxProblem) -> float:
-    """Objective without any coefficient, at the best intercepts."""
-    if not problem.fit_intercept:
-        return float(np.log(problem.classes))
-    return float(-(problem.shares * np.log(problem.shares)).sum())
+def _intercepts_alone(problem: SoftmaxProblem) -> tuple[np.ndarray, float]:
+    """Best intercepts of a model without coefficients, for the columns as they came; its loss."""
+    b, shares = np.zeros(problem.classes), problem.shares
+    if problem.fit_intercept:
+        b = np.log(shares)
+        b -= b.mean()
+    offset = problem.offset
+    if offset is None:
+        return b, float(-(shares * b).sum() + np.log(np.exp(b).sum()))
+    p, moved = np.empty_like(offset), np.empty_like(offset)
+    risk = problem.risk(offset + b, p)
+    for _ in range(100 if problem.fit_intercept else 0):
+        mean = problem.mass @ p
+        if np.abs(mean - shares).max() <= 1e-12:
+            break
+        curved = np.diag(mean) - p.T @ (p * problem.mass[:, None])
+        # Newton's step, or where it overshoots that of iterative scaling, which never does.
+        for move in (
+            np.linalg.lstsq(curved, shares - mean)[0],
+            np.log(shares) - np.log(np.maximum(mean, 1e-300)),
+        ):
+            lower = problem.risk(offset + b + move, moved)
+            if lower < risk:
+                break
+        else:
+            break  # Only rounding is left.
+        b, p, moved, risk = b + move, moved, p, lower
+    return b, risk
 
 
 def _for_the_data(problem: SoftmaxProblem, state: "_State") -> tuple[np.ndarray, float]:
@@ -156,18 +179,14 @@ class _State:
     risk: float
 
     @classmethod
-    def of(cls, problem: SoftmaxProblem, start: tuple[np.ndarray, np.ndarray] | None) -> "_State":
-        K, d = problem.classes, problem.design.d
-        W, b = start if start is not None else (np.zeros((K, d)), np.zeros(K))
-        if start is not None:
-            b = b + W[:, problem.columns] @ problem.centres
-        elif problem.fit_intercept:
-            b = np.log(problem.shares)
-            b -= b.mean()
-        state = cls(W.copy(), b.copy(), np.empty(0), np.empty((problem.design.n, K)), 0.0)
-        state.z = problem.predict(state.W, state.b)
-        state.risk = problem.risk(state.z, state.p)
-        return state
+    def of(cls, problem: SoftmaxProblem, start: tuple[np.ndarray, np.ndarray]) -> "_State":
+        W, b = start
+        b = b + W[:, problem.columns] @ problem.centres
+        z = problem.predict(W, b)
+        if problem.offset is not None:
+            z += problem.offset
+        p = np.empty_like(z)
+        return cls(W.copy(), b, z, p, problem.risk(z, p))
 
     def try_at(
         self, problem: SoftmaxProblem, W: np.ndarray, b: np.ndarray, z: np.ndarray, most: float

@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from telic.errors import InputError
+from telic.optim.design import refuse_mask
 from telic.optim.estimators.linear import Linear, example_weights, validated
 from telic.optim.loop import SolveResult
 from telic.optim.losses import Loss, as_loss
@@ -137,9 +138,11 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         y : array, shape (n_samples,)
             Labels of at least two classes.
         sample_weight : array, shape (n_samples,), optional
-        offset : array, shape (n_samples,), optional
-            Added to the scores, such as the log odds that another model gives: two classes only,
-            with the solvers gram, prox_newton and auto. Give it to `predict` and the others, too.
+        offset : array, shape (n_samples,), or beyond two classes (n_samples, n_classes), optional
+            Added to the scores, such as the log odds that another model gives, or its logarithms
+            of probabilities in the order of ``classes_``. Two classes, or one against the rest,
+            take it with the solvers gram, prox_newton and auto. Give it to `predict` and the
+            others, too.
 
         Returns
         -------
@@ -154,9 +157,9 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         weights = example_weights(self.class_weight, y, sample_weight)
         self._check_both_weighted(classes, y, weights)
         alpha = 0.0 if self.penalty is None else 1.0 / (self.C * weights.sum())
-        check_offset(classes, offset)
+        offset = checked_offset(classes, offset, y.size)
         if classes.size > 2 and self._is_softmax():
-            problem = self._softmax_problem(X, y, weights, alpha, with_penalty.l1_ratio)
+            problem = self._softmax_problem(X, y, weights, alpha, with_penalty.l1_ratio, offset)
             known = self._starts(classes, X.shape[1], classes.size)[0] is not None
             start = (self.coef_, self.intercept_) if known else None
             result = solve_softmax(problem, tol=self.tol, max_passes=self.max_iter, start=start)
@@ -166,8 +169,10 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         positive = classes[1:] if classes.size == 2 else classes
         starts = self._starts(classes, X.shape[1], positive.size)
         results = [
-            with_penalty._solve(X, np.where(y == label, 1.0, -1.0), alpha, weights, start, offset)
-            for label, start in zip(positive, starts, strict=True)
+            with_penalty._solve(X, np.where(y == label, 1.0, -1.0), alpha, weights, start, own)
+            for label, start, own in zip(
+                positive, starts, offsets_of(positive, offset), strict=True
+            )
         ]
         self.classes_ = classes
         self._store(results)
@@ -188,7 +193,13 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         return together
 
     def _softmax_problem(
-        self, X: Any, y: np.ndarray, weights: np.ndarray, alpha: float, ratio: float
+        self,
+        X: Any,
+        y: np.ndarray,
+        weights: np.ndarray,
+        alpha: float,
+        ratio: float,
+        offset: np.ndarray | None,
     ) -> SoftmaxProblem:
         if self.solver != "auto":
             raise InputError(
@@ -208,6 +219,7 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
             sample_weight=weights,
             fit_intercept=self.fit_intercept,
             grouped=self.grouped,
+            offset=offset,
         )
 
     def _checked_classes(self, y: np.ndarray) -> np.ndarray:
@@ -240,9 +252,9 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
     def decision_function(self, X: Any, offset: Any = None) -> np.ndarray:
         """Signed score of each sample: shape (n,), or (n, n_classes) beyond two classes."""
         scores = self._scores(X)
-        check_offset(self.classes_, offset)
         scores = scores[:, 0] if scores.shape[1] == 1 else scores
-        return scores if offset is None else scores + as_vector("offset", offset, len(scores))
+        offset = checked_offset(self.classes_, offset, len(scores))
+        return scores if offset is None else scores + offset
 
     def predict(self, X: Any, offset: Any = None) -> np.ndarray:
         """Return the most likely class of each sample."""
@@ -283,13 +295,26 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         return list(zip(self.coef_, self.intercept_, strict=True))
 
 
-def check_offset(classes: np.ndarray, offset: Any) -> None:
-    """Refuse an offset of more than two classes."""
-    if offset is not None and classes.size > 2:
+def checked_offset(classes: np.ndarray, offset: Any, n: int) -> np.ndarray | None:
+    """Check an offset: a number for each row, or beyond two classes one for each row and class."""
+    if offset is None or classes.size == 2:
+        return None if offset is None else as_vector("offset", offset, n)
+    shape = n, classes.size
+    if np.shape(offset) != shape:
         raise InputError(
-            f"offset is given with {classes.size} classes, expected two. Leave it out, or fit one "
-            "class against the rest yourself."
+            f"offset has shape {np.shape(offset)}, expected {shape}: a number for each row of X "
+            "and each class, in the order of classes_."
         )
+    refuse_mask("offset", offset)
+    columns = [as_vector("offset", column, n) for column in np.asarray(offset).T]
+    return np.ascontiguousarray(np.transpose(columns))
+
+
+def offsets_of(positive: np.ndarray, offset: np.ndarray | None) -> list[np.ndarray | None]:
+    """Offset of each problem: of the only one, or of one class against the rest."""
+    if offset is None or offset.ndim == 1:
+        return [offset] * positive.size
+    return list(offset.T)
 
 
 def _with_penalty(model: ElasticNetClassifier) -> ElasticNetClassifier:

@@ -12,7 +12,11 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from telic.errors import InputError
 from telic.optim.design import refuse_mask
-from telic.optim.estimators.elastic_net_classifier import ElasticNetClassifier, check_offset
+from telic.optim.estimators.elastic_net_classifier import (
+    ElasticNetClassifier,
+    checked_offset,
+    offsets_of,
+)
 from telic.optim.estimators.elastic_net_regressor import ElasticNetRegressor
 from telic.optim.estimators.linear import example_weights, seed_of, validated
 from telic.optim.loop import SolveResult
@@ -322,7 +326,6 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
         classes = self._checked_classes(y)
         weights = example_weights(self.class_weight, y, sample_weight)
         self._check_both_weighted(classes, y, weights)
-        check_offset(classes, offset)
         offset = None if offset is None else np.asarray(offset)
         Cs = np.logspace(-4, 4, self.Cs) if _is_length(self.Cs) else np.sort(_numbers(self.Cs))
         if not (Cs.size and Cs[0] > 0 and not np.isnan(Cs[-1])):
@@ -346,18 +349,19 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
         self, X: Any, y: Any, weights: np.ndarray, offset: Any = None
     ) -> tuple[list[Any], np.ndarray | None]:
         classes = np.unique(y)
+        offset = checked_offset(classes, offset, y.size)
         if classes.size > 2 and self._is_softmax():
-            return [self._softmax_problem(X, y, weights, 0.0, 0.0)], classes
+            return [self._softmax_problem(X, y, weights, 0.0, 0.0, offset)], classes
         positive = classes[1:] if classes.size == 2 else classes
         common: dict[str, Any] = {
             "positive": self.positive,
             "sample_weight": weights,
             "fit_intercept": self.fit_intercept,
-            "offset": offset,
+            "loss": self.loss,
         }
         problems = [
-            make_problem(X, np.where(y == label, 1.0, -1.0), loss=self.loss, **common)
-            for label in positive
+            make_problem(X, np.where(y == label, 1.0, -1.0), offset=own, **common)
+            for label, own in zip(positive, offsets_of(positive, offset), strict=True)
         ]
         # One design for all classes: its transposed copy is made once.
         return [replace(problem, design=problems[0].design) for problem in problems], classes
