@@ -154,7 +154,8 @@ class Auxiliary:
         for layer, (links, _) in enumerate(parts):
             self.indptr[layer, 0] = begin
             self.indptr[layer, 1:] = begin + np.cumsum(links.out_degree[self.order])
-            strength = NO_STRENGTH if links.strength is None else links.strength
+            strength = (NO_STRENGTH if links.strength is None else links.strength).view()
+            strength.flags.writeable = False  # as those of files are: the kernel compiles once
             args = self.order, rank, links.indptr, links.indices, strength
             with threads_for(len(links)):
                 renumber(*args, self.indptr[layer], self.indices, self.strength)
