@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from telic.data.composition_rows import MAX_DAILY_OPENS, MAX_LIST
+from telic.data.composition_rows import MAX_DAILY_OPENS, MAX_LIST, Unfolded
 from telic.data.compositions import read_compositions
 from telic.data.contracts import COMPOSITIONS, MAX_TEXT, OPTIONAL
+from telic.data.tables import one_chunk
 from telic.errors import InputError
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -341,3 +342,16 @@ def test_what_is_as_long_and_as_often_as_may_be_is_taken():
     more = [{"app": "a", "daily_opens": MAX_DAILY_OPENS + 1}]
     with pytest.raises(InputError, match="not a number from 0 to 100000"):
         read_compositions(with_apps(installed=more))
+
+
+def test_reading_holds_the_lists_once_and_lets_them_go():
+    """The texts of the lists are nearly all of a log; each further copy would double its memory."""
+    lists = [stroke(second, "f", ["a suggestion of some length"] * 50) for second in range(1, 21)]
+    rows = [row(composition=f"c{i}", keystrokes=lists, selected=None) for i in range(200)]
+    table = pa.Table.from_pylist(rows, schema=SCHEMA)
+    assert one_chunk(table["keystrokes"]).buffers()[1].address == (
+        table["keystrokes"].chunk(0).buffers()[1].address
+    )
+    parts = Unfolded(table)
+    held = [value for value in vars(parts).values() if isinstance(value, pa.Array)]
+    assert sum(value.nbytes for value in held) < table.nbytes / 50

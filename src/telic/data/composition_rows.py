@@ -20,30 +20,32 @@ def column_of(table: pa.Table, name: str) -> pa.Array:
 
 
 class Unfolded:
-    """The nested columns of a log, unfolded."""
+    """The nested columns of a log, unfolded; texts are numbers of dictionaries, −1 for a null.
+
+    It holds nothing of the nested columns' texts, so that a table can be let go.
+    """
 
     def __init__(self, table: pa.Table) -> None:
-        self.table = table
         keystrokes = column_of(table, "keystrokes")
         lengths = pc.fill_null(pc.list_value_length(keystrokes), 0).to_numpy(zero_copy_only=False)
         self.keystroke_start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         self.owner = np.repeat(np.arange(len(lengths)), lengths)
         flat = keystrokes.flatten()
         self.at = pc.struct_field(flat, "at")
-        self.prefix = pc.struct_field(flat, "prefix")
+        (self.prefix,), self.prefixes = encoded(pc.struct_field(flat, "prefix"))
         lists = pc.struct_field(flat, "suggestions")
         self.list_lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(
             zero_copy_only=False
         )
-        self.shown = lists.flatten()
+        (self.query, self.shown), self.texts = encoded(column_of(table, "query"), lists.flatten())
         self.installed_start, installed = _nested(table, "installed", INSTALLED_APP)
         self.installed, self.daily_opens = installed.flatten()
         self.opened_start, opened = _nested(table, "opened", OPENED_APP)
         self.opened, self.opened_at = opened.flatten()
 
-    def check(self, bad: BadRows) -> None:
-        """Mark every row that breaks the contract."""
-        table, n = self.table, len(self.table)
+    def check(self, table: pa.Table, bad: BadRows) -> None:
+        """Mark every row of the table, which these are of, that breaks the contract."""
+        n = len(table)
         for name in ("user", "composition", "query", "submitted_at", "keystrokes"):
             nulls = table[name].is_null().to_numpy()
             bad.add(nulls, name, "is null, expected a value", "Fill it in.")
@@ -71,8 +73,8 @@ class Unfolded:
         bad.add(length > MAX_TEXT, "query", f"is longer than {MAX_TEXT} characters", "Shorten it.")
         count = np.diff(self.keystroke_start)
         bad.add(count == 0, "keystrokes", "is empty, expected at least one keystroke", "Add it.")
-        self._check_keystrokes(bad)
-        self._check_apps(bad)
+        self._check_keystrokes(table, bad)
+        self._check_apps(n, bad)
         if "selected" in table.column_names:
             selected = column_of(table, "selected").fill_null(1).to_numpy(zero_copy_only=False)
             last = np.zeros(n, np.int64)
@@ -87,15 +89,15 @@ class Unfolded:
                 lambda row: int(selected[row]),
             )
 
-    def _check_keystrokes(self, bad: BadRows) -> None:
+    def _check_keystrokes(self, table: pa.Table, bad: BadRows) -> None:
         def rows(mask: np.ndarray) -> np.ndarray:
-            return _rows(mask, self.owner, len(self.table))
+            return _rows(mask, self.owner, len(table))
 
         nulls = self.at.is_null().to_numpy(zero_copy_only=False)
         bad.add(rows(nulls), "keystrokes.at", "is null, expected a time", "Fill it in.")
-        nulls = self.prefix.is_null().to_numpy(zero_copy_only=False)
+        nulls = self.prefix < 0
         bad.add(rows(nulls), "keystrokes.prefix", "is null, expected text", "Fill it in.")
-        length = lengths_of(self.prefix)
+        length = np.append(lengths_of(self.prefixes), 0)[self.prefix]
         bad.add(
             rows(length > MAX_TEXT),
             "keystrokes.prefix",
@@ -120,15 +122,15 @@ class Unfolded:
             "is earlier than the keystroke before it, expected times in order",
             "Sort the keystrokes by time.",
         )
-        late = np.zeros(len(self.table), bool)
+        late = np.zeros(len(table), bool)
         has = end > start
-        late[has] = micros_of(column_of(self.table, "submitted_at"))[has] < at[end[has] - 1]
+        late[has] = micros_of(column_of(table, "submitted_at"))[has] < at[end[has] - 1]
         bad.add(
             late,
             "submitted_at",
             "is earlier than the last keystroke",
             "Check the clock or zone.",
-            lambda row: str(self.table["submitted_at"][row]),
+            lambda row: str(table["submitted_at"][row]),
         )
         bad.add(
             rows(self.list_lengths > MAX_LIST),
@@ -136,27 +138,26 @@ class Unfolded:
             f"holds more than {MAX_LIST} suggestions",
             "Keep those that were shown.",
         )
-        keystroke = np.repeat(np.arange(len(self.list_lengths)), self.list_lengths)
-        texts = self.shown.dictionary_encode()
-        unusable = unmatchable(texts.dictionary) | (lengths_of(texts.dictionary) > MAX_TEXT)
-        code = texts.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        wrong = np.append(unusable, True)[code]  # null is the last
+        unusable = unmatchable(self.texts) | (lengths_of(self.texts) > MAX_TEXT)
+        wrong = np.flatnonzero(np.append(unusable, True)[self.shown])  # null is the last
+        unfit = np.zeros(len(self.owner), bool)
+        unfit[np.searchsorted(np.cumsum(self.list_lengths), wrong, side="right")] = True
         bad.add(
-            rows(np.isin(np.arange(len(self.owner)), keystroke[wrong])),
+            rows(unfit),
             "keystrokes.suggestions",
             f"holds a null, an empty text, one of white space and diacritics alone or one of over "
             f"{MAX_TEXT} characters",
             "Remove it.",
         )
 
-    def _check_apps(self, bad: BadRows) -> None:
+    def _check_apps(self, n: int, bad: BadRows) -> None:
         for name, start, apps in (
             ("installed", self.installed_start, self.installed),
             ("opened", self.opened_start, self.opened),
         ):
             owner = owners_of(start)
             bad.add(
-                _rows(lengths_of(apps) == 0, owner, len(self.table)),
+                _rows(lengths_of(apps) == 0, owner, n),
                 f"{name}.app",
                 "is null or empty, expected the name of an app",
                 "Remove the entry.",
@@ -164,7 +165,7 @@ class Unfolded:
         owner = owners_of(self.installed_start)
         opens = self.daily_opens.fill_null(np.nan).to_numpy(zero_copy_only=False)
         bad.add(
-            _rows(~((opens >= 0) & (opens <= MAX_DAILY_OPENS)), owner, len(self.table)),
+            _rows(~((opens >= 0) & (opens <= MAX_DAILY_OPENS)), owner, n),
             "installed.daily_opens",
             f"is not a number from 0 to {MAX_DAILY_OPENS:.0f}",
             "Give the average number of openings a day.",
@@ -175,23 +176,33 @@ class Unfolded:
         again = np.ones(len(owner), bool)
         again[first] = False
         bad.add(
-            _rows(again, owner, len(self.table)),
+            _rows(again, owner, n),
             "installed.app",
             "lists an app twice",
             "List every installed app once.",
         )
         owner = owners_of(self.opened_start)
         nulls = self.opened_at.is_null().to_numpy(zero_copy_only=False)
-        bad.add(_rows(nulls, owner, len(self.table)), "opened.at", "is null", "Fill it in.")
-        begin = np.full(len(self.table), np.iinfo(np.int64).max)
+        bad.add(_rows(nulls, owner, n), "opened.at", "is null", "Fill it in.")
+        begin = np.full(n, np.iinfo(np.int64).max)
         typed = np.diff(self.keystroke_start) > 0
         begin[typed] = micros_of(self.at)[self.keystroke_start[:-1][typed]]
         bad.add(
-            _rows(micros_of(self.opened_at) > begin[owner], owner, len(self.table)),
+            _rows(micros_of(self.opened_at) > begin[owner], owner, n),
             "opened.at",
             "is later than the first keystroke, expected openings before the query",
             "Leave such openings out.",
         )
+
+
+def encoded(*columns: pa.Array) -> tuple[list[np.ndarray], pa.Array]:
+    """Return numbers of the texts of each column, −1 for a null, and the texts they stand for."""
+    parts = pa.chunked_array(columns).dictionary_encode().chunks  # none of an empty column
+    codes = [part.indices.fill_null(-1).to_numpy(zero_copy_only=False) for part in parts]
+    ends = np.cumsum([len(column) for column in columns])
+    joined = np.concatenate([np.empty(0, np.int32), *codes])
+    texts = parts[0].dictionary if parts else pa.array([], columns[0].type)
+    return np.split(joined, ends[:-1]), texts
 
 
 def lengths_of(text: pa.Array) -> np.ndarray:
@@ -233,5 +244,9 @@ def starts_of(lengths: np.ndarray) -> np.ndarray:
 def take_ranges(start: np.ndarray, order: np.ndarray) -> np.ndarray:
     """Positions of the elements of the ranges ``start[i]:start[i + 1]`` for i in `order`."""
     lengths = np.diff(start)[order]
-    shift = np.repeat(start[order] - starts_of(lengths)[:-1], lengths)
-    return np.arange(lengths.sum()) + shift
+    begin, lengths = start[order][lengths > 0], lengths[lengths > 0]
+    # Steps of one, but from the end of a range to where the next begins, summed in place.
+    positions = np.ones(lengths.sum(), np.int64)
+    positions[:1] = begin[:1]
+    positions[np.cumsum(lengths)[:-1]] = begin[1:] - (begin + lengths)[:-1] + 1
+    return np.cumsum(positions, out=positions)

@@ -118,7 +118,7 @@ def read_compositions(
         raise InputError(f"{name}: holds no composition. Expected one row per composition.")
     bad = BadRows(name, len(table), on_bad_row)
     parts = Unfolded(table)
-    parts.check(bad)
+    parts.check(table, bad)
     keep = np.flatnonzero(~bad.rows)
     if not len(keep):
         raise InputError(
@@ -127,6 +127,8 @@ def read_compositions(
         )
     if len(keep) < len(table):
         parts = Unfolded(table := table.take(keep))
+    # The lists' texts, most of the table, are numbers by now.
+    table = table.drop_columns("keystrokes")
     return _log(parts, table, source=name, simulated=_says_simulated(table), skipped=bad.reasons)
 
 
@@ -145,9 +147,6 @@ def _log(
     by_name = np.argsort(np.array(names, dtype=object), kind="stable")
     rank = np.empty(len(names), np.int32)
     rank[by_name] = np.arange(len(names))
-    texts = pa.concat_arrays([column_of(table, "query"), parts.shown]).dictionary_encode()
-    codes = texts.indices.to_numpy(zero_copy_only=False).astype(np.int32)
-    prefixes = parts.prefix.dictionary_encode()
     # Keystrokes, then suggestions, follow their composition into the new order.
     keystrokes = take_ranges(parts.keystroke_start, order)
     list_start = np.concatenate([[0], np.cumsum(parts.list_lengths)]).astype(np.int64)
@@ -167,16 +166,16 @@ def _log(
         users=[names[i] for i in by_name],
         user=rank[users.indices.to_numpy(zero_copy_only=False)][order],
         ids=[ids[i] for i in order],
-        phrases=texts.dictionary.to_pylist(),
-        query=codes[:n][order],
+        phrases=parts.texts.to_pylist(),
+        query=parts.query[order],
         submitted_at=submitted_at[order],
         selected=selected[order],
         keystroke_start=starts_of(np.diff(parts.keystroke_start)[order]),
         at=micros_of(parts.at)[keystrokes],
-        prefixes=prefixes.dictionary.to_pylist(),
-        prefix=prefixes.indices.to_numpy(zero_copy_only=False).astype(np.int32)[keystrokes],
+        prefixes=parts.prefixes.to_pylist(),
+        prefix=parts.prefix[keystrokes],
         list_start=starts_of(parts.list_lengths[keystrokes]),
-        shown=codes[n:][suggestions],
+        shown=parts.shown[suggestions],
         source=source,
         apps=apps.dictionary.to_pylist(),
         installed_start=starts_of(np.diff(parts.installed_start)[order]),

@@ -82,6 +82,8 @@ def describe(source: str | Path | pa.Table) -> str:
 
 def one_chunk(column: pa.ChunkedArray) -> pa.Array:
     """Return a column as one contiguous array."""
+    if column.num_chunks == 1:
+        return column.chunk(0)  # Joining would copy it.
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
