@@ -442,17 +442,21 @@ def test_what_a_table_for_people_says_beyond_its_rows(world, tmp_path, monkeypat
     assert "user (row)" in said
     said = telic("attack", world / "auxiliary", target, "--reconfigured", "--max-distance", 0)
     assert "Links removed before the attack, by type: {" in said
-    for key, why in (("out", "is where the release goes"), ("out/key", "its folder")):
-        with pytest.raises(InputError, match=why):
+    for key in ("out", "out/key", "a/../out/key"):
+        with pytest.raises(InputError, match="is in the release, whose readers must not have it"):
             telic("anonymise", target, tmp_path / "out", "--key", tmp_path / key)
+    with pytest.raises(InputError, match="is read by this command"):
+        telic("anonymise", target, tmp_path / "out", "--key", target / "key")
     monkeypatch.setattr("telic.privacy.utility.utility_loss.STRUCTURE_USERS", 50)
     said = telic("anonymise", target, tmp_path / "out", "--keep-ids")
     assert "a snowball sample of 50 of the 120 users" in said
-    with pytest.raises(InputError, match="is read by this command"):
-        telic(
-            *("anonymise", target, tmp_path / "out", "--overwrite"),
-            *("--key", tmp_path / "out" / "key"),
-        )
+    (tmp_path / "linked").symlink_to(tmp_path / "out")
+    for folder in ("out", "linked"):
+        with pytest.raises(InputError, match="is in the release"):
+            telic(
+                *("anonymise", target, tmp_path / "out", "--overwrite"),
+                *("--key", tmp_path / folder / "key"),
+            )
 
 
 def test_folders_and_tables_of_other_tools_are_converted(tmp_path, monkeypatch):

@@ -87,9 +87,12 @@ def anonymise(
 
     check_output(out, reads=[network, steps], overwrite=overwrite)
     if key is not None:
-        check_output(key, reads=[network, steps, out], overwrite=overwrite)
-        if key.resolve() == out.resolve():
-            raise InputError(f"--key {key}: is where the release goes. Choose another name.")
+        if key.resolve().is_relative_to(out.resolve()):
+            raise InputError(
+                f"--key {key}: is in the release, whose readers must not have it. Choose another "
+                "folder."
+            )
+        check_output(key, reads=[network, steps], overwrite=overwrite)
     net = read_network(network)
     node_type = target_type(net, node_type)
     todo = read_steps(steps)
