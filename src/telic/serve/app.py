@@ -39,7 +39,7 @@ def create_app(
     *,
     place: Place | None = None,
     ready: Callable[[], None] | None = None,
-    metrics: Metrics | None = None,
+    before: "Service | None" = None,
 ) -> "Service":
     """Return the service for a fitted completer.
 
@@ -51,8 +51,8 @@ def create_app(
         Which of several worker processes this is.
     ready : callable, optional
         Called once it can answer.
-    metrics : Metrics, optional
-        Where to go on counting.
+    before : Service, optional
+        The one that it follows, whose counts and connections it goes on with.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def create_app(
             len(access.tenants),
         )
     store = Store(settings.database, completer, max_history=settings.max_history)
-    return Service(completer, store, access, settings, place or Place(), ready, metrics)
+    return Service(completer, store, access, settings, place or Place(), ready, before)
 
 
 class Service(Starlette):
@@ -86,13 +86,15 @@ class Service(Starlette):
         settings: Settings,
         place: Place,
         ready: Callable[[], None] | None,
-        metrics: Metrics | None,
+        before: "Service | None",
     ) -> None:
         self._ready = ready
-        self.metrics = metrics or Metrics(ADDRESSES)
+        self.metrics: Metrics = before.metrics if before else Metrics(ADDRESSES)
         self.metrics.serves(completer)
         self._under_way = 0
-        self.connections = Connections(settings, self.metrics)
+        self.connections: Connections = (
+            before.connections if before else Connections(settings, self.metrics)
+        )
         self.journal = Journal(store, settings, self.metrics)
         self.changes = Changes(completer, store, self.journal)
         arm = _arm(settings)
@@ -111,7 +113,7 @@ class Service(Starlette):
         names = {"127.0.0.1", "localhost", "::1", settings.host, *settings.names}
         hosts = Hosts(names)
         self.access = access
-        self.desk = Desk(compositions, settings, place)
+        self.desk = Desk(compositions, settings, place, self.connections)
         self.keystroke = Keystroke(self.desk, hosts, access, settings)
         super().__init__(
             routes=Addresses(
@@ -167,6 +169,7 @@ class Service(Starlette):
         if self.recorder:
             self.recorder.start()
         await self.desk.peers.start()
+        self.connections.hand_over = self.desk.peers.hand_over
         if self._ready:
             self._ready()
 

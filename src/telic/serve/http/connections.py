@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
+import socket
 from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+import uvicorn
 from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -21,6 +23,13 @@ OTHER_FILES = 100
 """Open files besides connections: the model's, the store's, modules'."""
 WHOLE = "telic.whole"
 """The extension of ASGI by which `written_whole` finds where to write."""
+CONNECTION = "telic.connection"
+"""The extension of ASGI by which `belongs` finds the connection."""
+MOVES_AFTER = 3
+"""Keystrokes in a row that one other process answered, after which it gets the connection.
+
+A proxy's connections, on which everybody's requests come, seldom get there.
+"""
 _log = logging.getLogger("telic.serve")
 
 
@@ -71,6 +80,11 @@ class Connections:
         self._logged: Counter[str] = Counter()
         self._log_after = 0.0
         self._sweeping = False
+        self._adopting: set[asyncio.Task[Any]] = set()
+        self.server: uvicorn.Server | None = None
+        """What connections of other processes are served by."""
+        self.hand_over: Callable[[int, int], bool] = lambda owner, descriptor: False
+        """Gives a connection's descriptor to another process; returns whether that was done."""
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._answering)
@@ -78,6 +92,22 @@ class Connections:
     def protocol(self, **options: Any) -> "Connection":
         """Return what uvicorn speaks HTTP with on a new connection."""
         return Connection(self, **options)
+
+    def adopt(self, taken: socket.socket) -> None:
+        """Serve a connection that another process has handed over."""
+        if self.server is None or self.server.should_exit:
+            return taken.close()
+        taken.setblocking(False)
+        connection = self.protocol(
+            config=self.server.config,
+            server_state=self.server.server_state,
+            app_state=self.server.lifespan.state,
+        )
+        connection.adopted = True
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(loop.connect_accepted_socket(lambda: connection, taken))
+        self._adopting.add(task)
+        task.add_done_callback(self._adopting.discard)
 
     def admit(self, connection: "Connection") -> None:
         """Count a new connection; the one that has been waiting longest makes room."""
@@ -144,13 +174,25 @@ class Connection(HttpToolsProtocol):
         """When it began what it does."""
         self.receiving = True
         """Whether a request is due: it was begun, or none has come yet on this connection."""
+        self.begun = False
+        """Whether a part of a request has come, be it behind others that are whole."""
         self.head_bytes: int | None = 0
         """Bytes of a request's head so far; None once it is whole."""
+        self.adopted = False
+        """Whether another process has handed it over, between two requests."""
+        self._owner: int | None = None
+        self._owned = 0
+        """Keystrokes in a row that belonged to that owner."""
 
     def connection_made(self, transport: Any) -> None:
         """Take part in the limits."""
         super().connection_made(transport)
         self.all.admit(self)
+        if self.adopted and not transport.is_closing():
+            self.receiving = False
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
 
     def connection_lost(self, error: Exception | None) -> None:
         """Leave, and hold nothing: uvicorn lets the timer of one that was reset run to its end."""
@@ -170,17 +212,22 @@ class Connection(HttpToolsProtocol):
         if self.head_bytes is not None and self.head_bytes > self.all.settings.max_head:
             self.all.end(self, "head too large")
 
+    def on_message_begin(self) -> None:
+        """Take the rest of the request here."""
+        self.begun = True
+        super().on_message_begin()
+
     def on_headers_complete(self) -> None:
         """Begin the answer."""
         self.head_bytes = None
         scope = self.scope
         super().on_headers_complete()
-        extensions: dict[str, Any] = {WHOLE: self.cycle}
+        extensions: dict[str, Any] = {WHOLE: self.cycle, CONNECTION: self}
         scope["extensions"] = extensions
 
     def on_message_complete(self) -> None:
         """Count the time as ours from now on."""
-        self.receiving, self.head_bytes = False, 0
+        self.receiving, self.begun, self.head_bytes = False, False, 0
         self.all.works(self)
         super().on_message_complete()
 
@@ -189,6 +236,27 @@ class Connection(HttpToolsProtocol):
         if not self.receiving and not self.pipeline:
             self.all.waits(self)
         super().on_response_complete()
+
+    def belongs(self, owner: int | None) -> None:
+        """Note whose the keystroke was that is answered now; go to that process if all are its."""
+        self._owned = self._owned + 1 if owner == self._owner else 1
+        self._owner = owner
+        if (
+            owner is not None
+            and self._owned >= MOVES_AFTER
+            and not (self.begun or self.transport.is_closing())
+            and self.cycle.response_complete
+            and not self.transport.get_write_buffer_size()
+            and self.all.hand_over(owner, self.transport.get_extra_info("socket").fileno())
+        ):
+            self.transport.abort()  # our copy alone: the client sees nothing of it
+
+
+def belongs(scope: Scope, owner: int | None) -> None:
+    """Note which other process owns the keystroke that is answered now; None if it is our own."""
+    connection = scope.get("extensions", {}).get(CONNECTION)
+    if connection is not None:
+        connection.belongs(owner)
 
 
 def written_whole(

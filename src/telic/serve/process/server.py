@@ -110,7 +110,7 @@ def _swapping(
         assert reload is not None
         completer = reload()
         warm(completer)
-        return create_app(completer, settings, place=place, metrics=first.metrics)
+        return create_app(completer, settings, place=place, before=first)
 
     app: Any = Swapping(first, make if reload else None, grace=settings.stop_seconds)
     if settings.traces:
@@ -134,7 +134,8 @@ def _server(
         timeout_graceful_shutdown=math.ceil(settings.stop_seconds),
         forwarded_allow_ips=list(settings.proxies),
     )  # fmt: skip
-    return uvicorn.Server(config)
+    connections.server = uvicorn.Server(config)
+    return connections.server
 
 
 def shown_address(settings: Settings, listener: socket.socket) -> str:

@@ -1,19 +1,25 @@
 """Worker processes that know each other: what one of them cannot answer, the owner does.
 
 An open composition lives in one process, the one that its user's id leads to. A connection may end
-in any process, so requests are handed over: a line of JSON on a Unix socket, and a line back.
+in any process, so requests are handed over: a line of JSON on a Unix socket, and a line back. Where
+all that comes on a connection belongs to one other process, the connection itself is handed over.
 """
 
 import asyncio
 import json
+import socket
 import zlib
+from array import array
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 Handler = Callable[[list[Any]], Awaitable[Any]]
+CONNECTION = b"connection"
+"""What comes with a connection's descriptor, which must come with something."""
 
 
 class PeerError(Exception):
@@ -33,6 +39,10 @@ class Place:
         """Return the socket of a process."""
         return str(Path(self.folder) / f"{index}.sock")
 
+    def mailbox(self, index: int) -> str:
+        """Return the socket that takes whole connections for a process."""
+        return str(Path(self.folder) / f"{index}.connections.sock")
+
 
 class Peers:
     """The other processes, as one of them sees them.
@@ -42,11 +52,15 @@ class Peers:
     place : Place
     answer : callable
         Awaits the answer, of JSON's types, to what another process hands over.
+    adopt : callable
+        Serves a connection that another process hands over.
     """
 
-    def __init__(self, place: Place, answer: Handler) -> None:
+    def __init__(
+        self, place: Place, answer: Handler, adopt: Callable[[socket.socket], None]
+    ) -> None:
         self._place = place
-        self._answer = answer
+        self._answer, self._adopt = answer, adopt
         self._links: dict[int, _Link] = {}
         self._ears: set[_Ear] = set()
 
@@ -58,11 +72,20 @@ class Peers:
             self._server = await loop.create_unix_server(
                 lambda: _Ear(self._answer, self._ears), address
             )
+            self._mailbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            self._mailbox.setblocking(False)
+            with suppress(FileNotFoundError):  # of a process before, or of the model before
+                Path(self._place.mailbox(self._place.index)).unlink()
+            self._mailbox.bind(self._place.mailbox(self._place.index))
+            loop.add_reader(self._mailbox, self._take_connections)
 
     def close(self) -> None:
         """Stop listening, and hang up."""
         if self._place.workers > 1:
             self._server.close()
+            self._take_connections()
+            asyncio.get_running_loop().remove_reader(self._mailbox)
+            self._mailbox.close()
         for end in (*self._links.values(), *self._ears):
             end.transport.close()
 
@@ -91,6 +114,22 @@ class Peers:
                 raise PeerError from None
             self._links[owner] = link
         return await link.ask(request)
+
+    def hand_over(self, owner: int, connection: int) -> bool:
+        """Send another process a copy of a descriptor; return whether that was done."""
+        rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", [connection]))
+        try:  # `socket.send_fds` forgets the address
+            self._mailbox.sendmsg([CONNECTION], [rights], 0, self._place.mailbox(owner))
+        except OSError:  # it is being started anew, or has more to take than there is room for
+            return False
+        return True
+
+    def _take_connections(self) -> None:
+        with suppress(BlockingIOError):
+            while True:
+                _, descriptors, _, _ = socket.recv_fds(self._mailbox, len(CONNECTION), 1)
+                for descriptor in descriptors:
+                    self._adopt(socket.socket(fileno=descriptor))
 
 
 class _Lines(asyncio.Protocol):

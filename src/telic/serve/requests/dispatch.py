@@ -8,6 +8,7 @@ from urllib.parse import quote
 from telic.completion import Suggestion
 from telic.completion.box.suggestion import Listed
 from telic.serve.http import inputs
+from telic.serve.http.connections import Connections
 from telic.serve.http.errors import Problem
 from telic.serve.operation.settings import Settings
 from telic.serve.requests.between_workers import PeerError, Peers, Place
@@ -26,13 +27,26 @@ class Desk:
     compositions : OpenCompositions
     settings : Settings
     place : Place
+    connections : Connections
+        They take those that other processes hand over.
     """
 
-    def __init__(self, compositions: OpenCompositions, settings: Settings, place: Place) -> None:
+    def __init__(
+        self,
+        compositions: OpenCompositions,
+        settings: Settings,
+        place: Place,
+        connections: Connections,
+    ) -> None:
         self._compositions, self._settings = compositions, settings
         phrase = compositions.completer.index.phrase
         self._written = lru_cache(WRITTEN)(lambda number: _written(phrase(number)))
-        self.peers = Peers(place, self._for_a_peer)
+        self.peers = Peers(place, self._for_a_peer, connections.adopt)
+
+    def owner(self, given: dict[str, str]) -> int | None:
+        """Return the other process that owns a keystroke; None if it is answered here."""
+        user = given.get("user", "")
+        return self.peers.elsewhere(user) if user and given.get("composition") else None
 
     async def suggest(
         self, given: dict[str, str], base: str, apps: list[Any] | None = None, address: str = ""
@@ -50,20 +64,16 @@ class Desk:
         address : str
             The client's.
         """
-        user = given.get("user", "")
-        if user and given.get("composition"):
-            owner = self.peers.elsewhere(user)
-            if owner is not None:
-                try:
-                    kind, *answer = await self.peers.ask(
-                        owner, ["suggest", given, base, apps, address]
-                    )
-                except PeerError:
-                    pass  # it is being started anew: its compositions begin again, here
-                else:
-                    if kind == "problem":
-                        raise Problem(*answer)
-                    return str(answer[0]).encode()
+        owner = self.owner(given)
+        if owner is not None:
+            try:
+                kind, *answer = await self.peers.ask(owner, ["suggest", given, base, apps, address])
+            except PeerError:
+                pass  # it is being started anew: its compositions begin again, here
+            else:
+                if kind == "problem":
+                    raise Problem(*answer)
+                return str(answer[0]).encode()
         return await self._suggest(given, base, apps, address)
 
     async def submit(self, query: str, user: str, composition: str) -> Outcome:

@@ -7,7 +7,7 @@ from starlette.types import Receive, Scope, Send
 from telic.serve.callers.access import Access
 from telic.serve.callers.hosts_and_origins import Hosts, cors_headers
 from telic.serve.http import inputs
-from telic.serve.http.connections import written_whole
+from telic.serve.http.connections import belongs, written_whole
 from telic.serve.http.errors import Problem, crash
 from telic.serve.http.security_headers import RAW_SECURITY_HEADERS
 from telic.serve.operation.settings import Settings
@@ -58,4 +58,5 @@ class Keystroke:
             found = [length, *_HEADERS, *shared]
             await send({"type": "http.response.start", "status": 200, "headers": found})
             await send({"type": "http.response.body", "body": body})
+        belongs(scope, self._desk.owner(given))
         return 200
