@@ -141,7 +141,7 @@ class Service(Starlette):
         status, began, path = 500, time.perf_counter(), scope["path"]
         self._under_way += 1
         try:
-            if path == "/suggest" and scope["method"] == "GET":
+            if path == "/suggest" and scope["method"] in ("GET", "POST"):
                 status = await self.keystroke.answer(scope, receive, send)
                 return
 

@@ -58,6 +58,19 @@ async def json_object(request: Request, settings: Settings) -> dict[str, Any]:
     return given
 
 
+def typed(posted: dict[str, Any]) -> tuple[dict[str, str], list[Any]]:
+    """Return what a posted keystroke says, as an address would, and its phone's apps."""
+    given = {name: value for name, value in posted.items() if value is not None}
+    apps = [given.pop("installed", {}), given.pop("opened", [])]
+    for name in ("q", "user", "composition"):
+        if not isinstance(given.get(name, ""), str):
+            raise Problem(422, "bad_text", f"'{name}' must be a string.", "Send a JSON string.")
+    for name in ("explain", "consent"):
+        if given.get(name) is True:
+            given[name] = "1"
+    return {name: str(value) for name, value in given.items()}, apps
+
+
 def text(value: str, name: str, limit: int) -> str:
     """Return a text that is not too long."""
     if len(value) > limit:

@@ -19,7 +19,7 @@ from telic.serve.operation.metrics import MEDIA_TYPE as MEDIA_TYPE_OF_METRICS
 from telic.serve.operation.metrics import Metrics
 from telic.serve.operation.settings import Settings
 from telic.serve.requests.dispatch import Desk
-from telic.serve.requests.keystroke import MEDIA_TYPE, Keystroke
+from telic.serve.requests.keystroke import Keystroke
 from telic.serve.requests.openapi import openapi
 from telic.serve.state.dashboard_figures import MAX_DAYS
 from telic.serve.state.journal import Journal
@@ -81,8 +81,7 @@ class Addresses:
         return [
             Route("/", self.page),
             Route("/search", self.search),
-            Route("/suggest", self.keystroke, methods=["GET"]),
-            Route("/suggest", self.suggest_on_phone, methods=["POST"]),
+            Route("/suggest", self.keystroke, methods=["GET", "POST"]),
             Route("/phones", self.phones),
             Route("/submit", self.submit, methods=["POST"]),
             Route("/visitor", self.visitor, methods=["POST"]),
@@ -98,28 +97,6 @@ class Addresses:
             Route("/openapi.json", self.openapi),
             Mount("/static", StaticFiles(packages=[("telic.serve", "page")])),
         ]
-
-    async def suggest_on_phone(self, request: Request) -> Response:
-        """Answer a keystroke of a phone, whose apps are no business of an address's log.
-
-        The same names as in the address, and ``installed`` (app → openings a day) and ``opened``
-        (pairs of an app and minutes since).
-        """
-        caller = self._caller(request)
-        given = await inputs.json_object(request, self.settings)
-        given = {name: value for name, value in given.items() if value is not None}
-        apps = [given.pop("installed", {}), given.pop("opened", [])]
-        for name in ("q", "user", "composition"):
-            if not isinstance(given.get(name, ""), str):
-                raise Problem(422, "bad_text", f"'{name}' must be a string.", "Send a JSON string.")
-        for name in ("explain", "consent"):
-            if given.get(name) is True:
-                given[name] = "1"
-        strings = {name: str(value) for name, value in given.items()}
-        self.access.identify(caller, strings)
-        address = request.client.host if request.client else ""
-        body = await self.desk.suggest(strings, str(request.base_url), apps, address)
-        return Response(body, media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"})
 
     async def submit(self, request: Request) -> Response:
         """Learn from a submission, once it is stored."""
