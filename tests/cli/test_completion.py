@@ -10,6 +10,7 @@ import pytest
 from telic import cli
 from telic.cli.completion.serve import _who_may
 from telic.completion import Completer
+from telic.completion.fit.sources import read_sources
 from telic.data.ubi import keystroke_record, submission_record
 from telic.serve import Settings
 
@@ -480,11 +481,22 @@ def test_a_folder_of_records_is_replayed_and_what_is_no_use_said(telic, log, tmp
     replay = "completion", "replay", folder, tmp_path / "box", tmp_path / "box"
     code, _, error = telic(*replay)
     assert code == 2
-    assert "holds no whole composition" in error
+    assert "holds no composition" in error
     (folder / "events-2.jsonl").write_text(json.dumps(sent) + "\n")
     code, out, error = telic(*replay, "--json")
     assert json.loads(out)["compositions"] == 1
-    assert "left out 1 submissions without keystrokes" in error
+    assert "skipped 1 rows: submissions without keystrokes" in error
+    another = tmp_path / "another"
+    another.mkdir()
+    for file in folder.iterdir():
+        (another / file.name).write_text(file.read_text().replace('"c"', '"e"').replace('"c.', '"e.'))
+    for folders in ([folder], [folder, another]):
+        sources = read_sources(folders)
+        assert len(sources.compositions) == len(folders)
+        assert sources.files == [
+            *(f"{each}: what a service recorded" for each in folders),
+            f"of the compositions, {len(folders)} rows skipped: submissions without keystrokes",
+        ]
     out = tmp_path / "log.parquet"
     told = telic("completion", "export-log", folder, out, "--json")[1]
     assert json.loads(told) == {

@@ -15,14 +15,27 @@ from telic.errors import InputError
 TEXT = {"type": "string"}
 ID = {"type": "string", "maxLength": 100}
 TIME = {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$"}
-# What version 1.3.0 of UBI's schemas asks of the fields that are used here.
+ACTION = {
+    "oneOf": [
+        {
+            "enum": [
+                *("click_through", "add_to_cart", "click", "watch"),
+                *("view", "purchase", "impression"),
+            ]
+        },
+        ID,
+    ]
+}
+QUERY_ID = {"oneOf": [{"type": "string", "format": "uuid"}, ID]}
+# What version 1.3.0 of UBI's schemas asks of the fields that are used here, word for word: a name
+# that is in the list and a text matches both of two, of which one may match.
 QUERY = {
     "type": "object",
     "required": ["user_query"],
     "additionalProperties": False,
     "properties": {
         "application": ID,
-        "query_id": ID,
+        "query_id": QUERY_ID,
         "client_id": ID,
         "user_query": TEXT,
         "timestamp": TIME,
@@ -37,8 +50,8 @@ EVENT = {
     "additionalProperties": False,
     "properties": {
         "application": ID,
-        "action_name": ID,
-        "query_id": ID,
+        "action_name": ACTION,
+        "query_id": QUERY_ID,
         "client_id": ID,
         "timestamp": TIME,
         "message_type": ID,
@@ -108,9 +121,9 @@ def test_times_are_written_in_utc():
 
 @pytest.mark.parametrize("selected", [None, 2])
 def test_records_keep_the_published_schema(selected):
-    jsonschema_rs.validate(QUERY, typed("c", 1, "t"))
-    jsonschema_rs.validate(EVENT, sent("c", 1, selected=selected))
-    assert sent("c", 1, selected=selected)["action_name"] == ("click" if selected else "submit")
+    jsonschema_rs.validate(QUERY, typed("c", 1, "t"), validate_formats=True)
+    jsonschema_rs.validate(EVENT, sent("c", 1, selected=selected), validate_formats=True)
+    assert sent("c", 1, selected=selected)["action_name"] == ("select" if selected else "submit")
     with pytest.raises(jsonschema_rs.ValidationError):
         jsonschema_rs.validate(QUERY, typed("c", 1, "t", user="u" * 101))
 

@@ -66,9 +66,15 @@ def test_what_is_typed_in_a_box_of_titles_makes_a_box_with_feedback(telic, tmp_p
     assert (found.at[1] - found.at[0]) / 1e6 == pytest.approx(0.4)
     assert found.selected.max() > 0  # three characters, then the rest from the list
     again = tmp_path / "again"
-    telic("completion", "fit", log, catalogue, again, "--min-compositions", 4)
-    assert "MRR" in telic("completion", "evaluate", log, "--min-compositions", 4)
+    records = tmp_path / "recorded"
+    telic("completion", "fit", records, catalogue, again, "--min-compositions", 4)
+    assert "MRR" in telic("completion", "evaluate", records, "--min-compositions", 4)
     learned = Completer.load(again)
+    telic("completion", "fit", log, catalogue, tmp_path / "of-log", "--min-compositions", 4)
+    of_log = Completer.load(tmp_path / "of-log").suggest("te", user="user0")
+    assert [(one.text, one.relevance) for one in learned.suggest("te", user="user0")] == [
+        (one.text, one.relevance) for one in of_log
+    ]
     assert learned.model == "adaqac-online"
     settings = Settings.beside(again)
     with TestClient(create_app(learned, settings), base_url=BASE) as client:

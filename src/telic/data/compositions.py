@@ -18,6 +18,7 @@ from telic.data.composition_rows import (
 )
 from telic.data.contracts import COMPOSITIONS, GROUPS, OPTIONAL, SIMULATED
 from telic.data.tables import describe, read_table
+from telic.data.ubi import read_ubi
 from telic.errors import InputError
 
 
@@ -89,9 +90,11 @@ def read_compositions(
     Parameters
     ----------
     source : path or pyarrow.Table
-        A Parquet file with the schema `telic.data.contracts.COMPOSITIONS`, or such a table.
+        A Parquet file with the schema `telic.data.contracts.COMPOSITIONS`, such a table, or the
+        folder that a service recorded to.
     on_bad_row : {"raise", "skip"}
-        A row that breaks the contract raises, or is left out and counted in `skipped`.
+        A row that breaks the contract raises, or is left out and counted in `skipped`. So is, in
+        any case, what a folder's records do not tell whole.
 
     Raises
     ------
@@ -112,8 +115,11 @@ def read_compositions(
     >>> [log.phrases[q] for q in log.shown]
     ['facebook', 'facetime']
     """
-    table = read_table(source, COMPOSITIONS, optional=set(OPTIONAL))
     name = describe(source)
+    left_out: dict[str, int] = {}
+    if not isinstance(source, pa.Table) and Path(source).is_dir():
+        source, left_out = read_ubi(source)
+    table = read_table(source, COMPOSITIONS, optional=set(OPTIONAL))
     if not len(table):
         raise InputError(f"{name}: holds no composition. Expected one row per composition.")
     bad = BadRows(name, len(table), on_bad_row)
@@ -129,7 +135,8 @@ def read_compositions(
         parts = Unfolded(table := table.take(keep))
     # The lists' texts, most of the table, are numbers by now.
     table = table.drop_columns("keystrokes")
-    return _log(parts, table, source=name, simulated=_says_simulated(table), skipped=bad.reasons)
+    skipped = left_out | bad.reasons
+    return _log(parts, table, source=name, simulated=_says_simulated(table), skipped=skipped)
 
 
 def _says_simulated(table: pa.Table) -> bool:

@@ -4,8 +4,10 @@ Version 1.3.0 of https://www.ubisearch.dev: one query record for each keystroke,
 submission, a JSON object a line. What UBI leaves open is used like this. A keystroke's
 `query_attributes` name its composition and its number in it; the objects that are returned are the
 phrases of the list, best first. A submission's event carries the `query_id` of the composition's
-last keystroke and the query as its `message`; it is a `click` at an ordinal position of that list
-where the query was taken from it, a `submit` where it was typed in full.
+last keystroke and the query as its `message`; it is a `select` at an ordinal position of that list
+where the query was taken from it, a `submit` where it was typed in full. The published schema of
+events asks that a name be either one of its list, such as `click`, or any text, and not both: taken
+at its word, it refuses what it lists.
 """
 
 from collections import Counter
@@ -107,7 +109,7 @@ def submission_record(
     """
     record: dict[str, Any] = {
         "application": APPLICATION,
-        "action_name": "click" if selected else "submit",
+        "action_name": "select" if selected else "submit",
         "query_id": f"{composition}.{number}",
         "client_id": user,
         "timestamp": _written(at),

@@ -10,6 +10,7 @@ from telic.errors import InputError
 
 if TYPE_CHECKING:
     from telic.completion import Protocol, Replay
+    from telic.data.compositions import CompositionLog
 
 app = typer.Typer(
     help="Query completion that adapts to what the user skipped.", no_args_is_help=True
@@ -48,18 +49,25 @@ CatalogueFile = Annotated[
 ]
 
 
+def composition_log(log: Path, *, skip: bool) -> "CompositionLog":
+    """Read a composition log, or what a service recorded, and say what was left out."""
+    from telic.data.compositions import read_compositions
+
+    read = read_compositions(log, on_bad_row="skip" if skip else "raise")
+    for reason, count in read.skipped.items():
+        console.print(f"{log}: skipped {count} rows: {reason}", soft_wrap=True)
+    return read
+
+
 def replay_of(
     log: Path, queries: Path | None, *, skip: bool, min_compositions: int, min_users: int
 ) -> "Replay":
     """Read a log and make it ready."""
     from telic.completion import Replay
-    from telic.data.compositions import read_compositions
     from telic.data.queries import read_queries
 
-    read = read_compositions(log, on_bad_row="skip" if skip else "raise")
-    for reason, count in read.skipped.items():
-        console.print(f"{log}: skipped {count} rows: {reason}", soft_wrap=True)
     earlier = read_queries(queries) if queries else None
+    read = composition_log(log, skip=skip)
     return Replay(read, queries=earlier, min_compositions=min_compositions, min_users=min_users)
 
 

@@ -5,15 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from telic.cli.completion.options import Json, SkipBadRows, app
+from telic.cli.completion.options import Json, SkipBadRows, app, composition_log
 from telic.cli.console import print_json, show
 from telic.cli.progress import console, steps
 from telic.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from telic.data.compositions import CompositionLog
 
 
 @app.command()
@@ -34,7 +32,7 @@ def replay(
     """Compare two models on a log: MRR, success at k and keystrokes, with users as the unit."""
     from telic.completion import Completer, compare_completers
 
-    read = _read(log, skip=skip_bad_rows)
+    read = composition_log(log, skip=skip_bad_rows)
     a, b = (Completer.load(model) for model in (model_a, model_b))
     with steps("replaying", 2 * len(read)) as begin:
         found = compare_completers(read, a, b, show=shown, progress=lambda: begin("both models"))
@@ -98,22 +96,3 @@ def _recorded(path: Path) -> "pa.Table":
         return pq.read_table(path)
     except pa.ArrowException:
         raise InputError(f"{path}: is no Parquet file. Name a folder or an exported log.") from None
-
-
-def _read(log: Path, *, skip: bool) -> "CompositionLog":
-    """Read a composition log, or what a service recorded."""
-    from telic.data.compositions import read_compositions
-    from telic.data.ubi import read_ubi
-
-    source = log
-    if log.is_dir():
-        table, left_out = read_ubi(log)
-        for why, count in left_out.items():
-            console.print(f"{log}: left out {count} {why}", soft_wrap=True)
-        if not len(table):
-            raise InputError(f"{log}: holds no whole composition.")
-        source = table
-    read = read_compositions(source, on_bad_row="skip" if skip else "raise")
-    for reason, count in read.skipped.items():
-        console.print(f"{log}: skipped {count} rows: {reason}", soft_wrap=True)
-    return read

@@ -1,5 +1,6 @@
 """The files that a search box is fitted on: what they are, and what they make possible."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from telic.data.file_kinds import Shape, shape_of
 from telic.data.phrases import PhraseList, merged, read_list
 from telic.data.pieces import open_pieces
 from telic.data.queries import QueryLog, joined_group, read_query_log
+from telic.data.ubi import read_ubi
 from telic.errors import InputError
 
 DAY = 24 * 3600 * 1_000_000
@@ -118,16 +120,16 @@ def read_sources(
     roles: set[str] = set()
     opened = []
     for path in map(Path, paths):
+        if path.is_dir():
+            compositions.append(path)
+            files.append(f"{path}: what a service recorded")
+            continue
         pieces = open_pieces(path)
         known = columns if "keystrokes" not in pieces.columns else None
         opened.append((path, pieces, shape_of(pieces, known)))
     only_lists = all(shape.kind == "list" for _, _, shape in opened)
     for path, pieces, shape in opened:
         if shape.kind == "compositions":
-            if in_pieces:
-                raise InputError(
-                    f"{path}: a composition log is read whole. Leave out --memory and --cluster."
-                )
             compositions.append(path)
             files.append(f"{path}: {shape.name}")
             continue
@@ -150,7 +152,13 @@ def read_sources(
                 raise InputError(f"{path}: holds no row. Expected one submission in each.")
             logs.append(queries)
             files.append(source_said(path, shape, len(queries.query), queries.skipped))
+    if compositions and in_pieces:
+        raise InputError(
+            f"{compositions[0]}: a composition log is read whole. Leave out --memory and --cluster."
+        )
     log = _composition_log(compositions, on_bad_row)
+    if log and log.skipped:
+        files.append(f"of the compositions, {_lost(log.skipped)}")
     listed = merged(lists) if lists else None
     return Sources(listed, logs, log, files, roles, unread, unread_lists)
 
@@ -159,13 +167,20 @@ def _composition_log(paths: list[Path], on_bad_row: OnBadRow) -> CompositionLog 
     if len(paths) < 2:
         return read_compositions(paths[0], on_bad_row=on_bad_row) if paths else None
     try:
-        tables = [pq.read_table(path) for path in paths]
+        left_out: Counter[str] = Counter()
+        tables = []
+        for path in paths:
+            table, lost = read_ubi(path) if path.is_dir() else (pq.read_table(path), {})
+            tables.append(table)
+            left_out.update(lost)
         joined = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
         said = str(error).splitlines()[0][:200]
         names = ", ".join(map(str, paths))
         raise InputError(f"{names}: cannot be joined to one log ({said}). Fit on one.") from None
-    return read_compositions(joined, on_bad_row=on_bad_row)
+    log = read_compositions(joined, on_bad_row=on_bad_row)
+    log.skipped.update(left_out)
+    return log
 
 
 def source_said(path: str | Path, shape: Shape, rows: int, skipped: Mapping[str, int]) -> str:
@@ -173,8 +188,11 @@ def source_said(path: str | Path, shape: Shape, rows: int, skipped: Mapping[str,
     roles = ", ".join(f"{role} from {column!r}" for role, column in shape.roles.items())
     what = "phrases" if shape.kind == "list" else "submissions"
     text = f"{path}: {shape.name}, {rows} {what}; {roles}"
-    lost = "; ".join(f"{count} rows skipped: {reason}" for reason, count in skipped.items())
-    return f"{text}; {lost}" if lost else text
+    return f"{text}; {_lost(skipped)}" if skipped else text
+
+
+def _lost(skipped: Mapping[str, int]) -> str:
+    return "; ".join(f"{count} rows skipped: {reason}" for reason, count in skipped.items())
 
 
 def submissions_of(log: CompositionLog) -> QueryLog:
