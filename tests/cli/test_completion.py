@@ -489,7 +489,9 @@ def test_a_folder_of_records_is_replayed_and_what_is_no_use_said(telic, log, tmp
     another = tmp_path / "another"
     another.mkdir()
     for file in folder.iterdir():
-        (another / file.name).write_text(file.read_text().replace('"c"', '"e"').replace('"c.', '"e.'))
+        (another / file.name).write_text(
+            file.read_text().replace('"c"', '"e"').replace('"c.', '"e.')
+        )
     for folders in ([folder], [folder, another]):
         sources = read_sources(folders)
         assert len(sources.compositions) == len(folders)
