@@ -10,6 +10,7 @@ import random
 import resource
 import signal
 import socket
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -18,12 +19,14 @@ import threading
 import time
 from collections import Counter
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import numpy as np
 from sqlalchemy import create_engine, text
 
+from benchmarks.completion import power_loss
 from benchmarks.completion.keystrokes import made_up_completer
 from benchmarks.form import grid
 
@@ -33,6 +36,8 @@ import postgresql_server
 FILE = "service-faults.md"
 OPTIONS = {
     "kills": (20, "of a worker, and of the database server"),
+    "outage": (60, "seconds for which the store fails"),
+    "losses": (100, "of power, simulated"),
     "requests": (100_000, "fuzzed"),
     "idle": (2_000, "connections that never finish a request"),
     "phrases": (5_000, "that the service serves"),
@@ -50,11 +55,13 @@ MOST_MB = 50
 
 
 @contextmanager
-def service(model, *options):
-    """Serve in processes of their own; give the first, and the address."""
+def service(model, *options, under=()):
+    """Serve in processes of their own, under another program; give the first, and the address."""
     command = ["-c", "from telic.cli import main; main()", "completion", "serve", str(model)]
     process = subprocess.Popen(
-        [sys.executable, *command, "--port", "0", *options], stderr=subprocess.PIPE, text=True
+        [*under, sys.executable, *command, "--port", "0", *options],
+        stderr=subprocess.PIPE,
+        text=True,
     )
     said = []
     try:
@@ -96,6 +103,8 @@ class Load:
     def __init__(self, address):
         self._address, self._done = address, threading.Event()
         self.acknowledged, self.again = Counter(), Counter()
+        self.at = []
+        """When each was acknowledged, its user and its composition."""
         self._threads = [threading.Thread(target=self._write, args=(n,)) for n in range(WRITERS)]
 
     def __enter__(self):
@@ -133,6 +142,7 @@ class Load:
             except (OSError, http.client.HTTPException):
                 stored, connection = False, None
             if stored:
+                self.at.append((time.time(), given["user"], given["composition"]))
                 number += 1
                 self.acknowledged[f"u{n}"] += 1
             else:
@@ -177,7 +187,7 @@ def killed_workers(model, kills):
 
 def killed_servers(model, kills):
     with (
-        postgresql_server.running() as server,
+        postgresql_server.running(waits_for_disk=True) as server,
         service(model, "--database", server.url) as (_, address, _),
     ):
         with Load(address) as load:
@@ -187,6 +197,101 @@ def killed_servers(model, kills):
                 server.start()
             load.wait_for(40)
         return once(server.url, load)
+
+
+@contextmanager
+def locked(process, database):
+    """Hold SQLite's lock, as another program might."""
+    other = sqlite3.connect(database, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    yield
+    other.execute("ROLLBACK")
+    other.close()
+
+
+@contextmanager
+def deleted(process, database):
+    """Take the file away, and bring it back."""
+    aside = database.with_suffix(".aside")
+    database.rename(aside)
+    yield
+    aside.rename(database)
+
+
+@contextmanager
+def full(process, database):
+    """Let the process write to no file, as on a full disk."""
+    _, most = resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+    yield
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (most, most))
+
+
+@contextmanager
+def read_only(process, database):
+    """Forbid every change of the database and its log."""
+    files = [database, f"{database}-wal"]
+    subprocess.run(["chattr", "+i", *files], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["chattr", "-i", *files], check=True)
+
+
+def store_fault(model, fault, seconds):
+    """Type and submit while the store fails."""
+    database = model.parent / f"{fault.__name__}.sqlite"
+    url = f"sqlite:///{database}"
+    with service(model, "--database", url) as (process, address, _):
+        where = address.hostname, address.port
+        typist = Typist(where)
+        with Load(address) as load:
+            load.wait_for(40)
+            before = typist.type(300)
+            with fault(process, database):
+                began, health, during = time.time(), Counter(), []
+                while time.time() < began + seconds:
+                    during.extend(typist.type(50))
+                    health[status_of(where, "/healthz")] += 1
+                    time.sleep(0.2)
+                ended = time.time()
+            load.wait_for(40)
+        said = once(url, load)
+    # What was under way when the fault came is given half a second to be answered.
+    wrong = sum(began + 0.5 < at < ended for at, _, _ in load.at)
+    if wrong or not health[503]:
+        raise RuntimeError(f"{wrong} acknowledged without a store, health {health}")
+    shown = [np.percentile(ms, [50, 99]) for ms in (before, during)]
+    if shown[1][0] > 2 * shown[0][0]:
+        raise RuntimeError(f"keystrokes took {shown}")
+    times = ", ".join(
+        f"{name} {p50:.1f} / {p99:.1f}"
+        for name, (p50, p99) in zip(("before", "meanwhile"), shown, strict=True)
+    )
+    return f"/healthz 503, nothing acknowledged; {said}; a keystroke's p50 / p99 in ms: {times}"
+
+
+def power_losses(model, losses):
+    """Lose the power whenever something has just been acknowledged."""
+    database = model.parent / "power.sqlite"
+    recorded = model.parent / "calls"
+    traced = [*power_loss.TRACE, "-o", recorded]
+    options = ("--database", f"sqlite:///{database}")
+    with service(model, *options, under=traced) as (_, address, _), Load(address) as load:
+        load.wait_for(4 * losses)
+    calls = power_loss.calls(recorded)
+    rng = random.Random(0)
+    acknowledged = sorted(load.at)
+    for loss in range(losses):
+        n = rng.randrange(len(acknowledged))
+        files = power_loss.on_disk(calls, acknowledged[n][0], loss % 3 / 2, rng)
+        there = power_loss.survivors(files, database)
+        lost = {(user, composition) for _, user, composition in acknowledged[: n + 1]} - there
+        if lost:
+            raise RuntimeError(f"{len(lost)} of {n + 1} acknowledged are lost")
+    return (
+        f"{losses} losses at moments at which one of {len(acknowledged):,} had just been "
+        f"acknowledged: all that was acknowledged until then is there, the database whole"
+    )
 
 
 def fuzzed(rng):
@@ -309,6 +414,38 @@ def ask_once(where, path):
     return content
 
 
+def status_of(where, path):
+    connection = http.client.HTTPConnection(*where, timeout=30)
+    connection.request("GET", path)
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+class Typist:
+    """One user with a connection, whose keystrokes learn from what was skipped."""
+
+    def __init__(self, where):
+        self._connection = http.client.HTTPConnection(*where, timeout=30)
+        self._typed = 0
+
+    def type(self, keystrokes):
+        """Return the milliseconds that each of so many keystrokes took."""
+        found = []
+        for _ in range(keystrokes):
+            self._typed += 1
+            prefix = "sag"[: self._typed % 3 + 1]
+            path = f"/suggest?q={prefix}&user=typist&composition=t{self._typed // 9}"
+            began = time.perf_counter()
+            self._connection.request("GET", path)
+            answer = self._connection.getresponse()
+            answer.read()
+            found.append(1e3 * (time.perf_counter() - began))
+            if answer.status != 200:
+                raise RuntimeError(f"a keystroke was answered {answer.status}")
+        return found
+
+
 def latencies(where, count):
     found = []
     for _ in range(count):
@@ -329,9 +466,25 @@ def page(run):
                 lambda: killed_workers(model, asked.kills),
                 "all that was acknowledged is there, once",
             ),
-            f"crash of the PostgreSQL server, {asked.kills} times": (
+            f"kill −9 of the PostgreSQL server and all its processes, {asked.kills} times": (
                 lambda: killed_servers(model, asked.kills),
                 "all that was acknowledged is there, once",
+            ),
+            **{
+                f"store {said} for {asked.outage} s (SQLite)": (
+                    partial(store_fault, model, fault, asked.outage),
+                    "keystrokes within 2×, nothing acknowledged, all there once it is back",
+                )
+                for fault, said in (
+                    (locked, "locked"),
+                    (deleted, "deleted"),
+                    (full, "on a full disk"),
+                    (read_only, "read-only"),
+                )
+            },
+            f"power lost {asked.losses} times (simulated from system calls; SQLite)": (
+                lambda: power_losses(model, asked.losses),
+                "all that was acknowledged is there",
             ),
             f"{asked.requests:,} fuzzed requests": (
                 lambda: fuzz(model, asked.requests),

@@ -3,12 +3,16 @@
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import psycopg
 
 
 def programs():
@@ -22,8 +26,8 @@ def programs():
 class Server:
     """A server that can be started, killed and started again."""
 
-    def __init__(self, folder, port):
-        self.folder, self.port = folder, port
+    def __init__(self, folder, port, waits_for_disk):
+        self.folder, self.port, self.waits_for_disk = folder, port, waits_for_disk
         self.url = f"postgresql+psycopg://telic@127.0.0.1:{port}/postgres"
         # The server refuses to run as root.
         self._who = {"user": "postgres", "group": "postgres", "extra_groups": []}
@@ -33,32 +37,56 @@ class Server:
             shutil.chown(folder, "postgres", "postgres")
 
     def call(self, program, *arguments):
-        subprocess.run(
-            [programs() / program, "-D", self.folder / "data", *arguments],
-            check=True, timeout=60, stdout=subprocess.DEVNULL, cwd=self.folder, **self._who,
-        )  # fmt: skip
+        """Start a program of the server's; the process is our child, which leaves no zombie."""
+        with (self.folder / "log").open("ab") as log:
+            return subprocess.Popen(
+                [programs() / program, "-D", self.folder / "data", *arguments],
+                stdout=log, stderr=log, cwd=self.folder, **self._who,
+            )  # fmt: skip
 
     def create(self):
-        self.call("initdb", "--username=telic", "--auth=trust", "--no-sync", "--encoding=UTF8")
+        done = self.call(
+            "initdb", "--username=telic", "--auth=trust", "--no-sync", "--encoding=UTF8"
+        )
+        if done.wait(60):
+            raise RuntimeError((self.folder / "log").read_text())
 
     def start(self):
         # Processes are killed here, not the machine: the system keeps what they wrote.
-        options = f"-F -p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories="
-        self.call("pg_ctl", "-w", "-l", self.folder / "log", "-o", options, "start")
+        options = [] if self.waits_for_disk else ["-F"]
+        options += ["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="]
+        self._process = self.call("postgres", "-p", str(self.port), *options)
+        end = time.monotonic() + 60
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError((self.folder / "log").read_text())
+            time.sleep(0.02)
+
+    def _answers(self):
+        try:
+            psycopg.connect(self.url.replace("+psycopg", "")).close()
+        except psycopg.OperationalError:
+            return False
+        return True
 
     def kill(self):
-        """End it as a crash would, by the process id in its folder."""
-        self.call("pg_ctl", "-w", "-m", "immediate", "stop")
+        """Kill it and all its processes with signal 9."""
+        pid = self._process.pid
+        others = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for each in (pid, *map(int, others)):
+            with suppress(ProcessLookupError):
+                os.kill(each, signal.SIGKILL)
+        self._process.wait()
 
 
 @contextmanager
-def running() -> Iterator[Server]:
+def running(*, waits_for_disk: bool = False) -> Iterator[Server]:
     if os.geteuid() == 0:
         pwd.getpwnam("postgres")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     folder = Path(tempfile.mkdtemp(prefix="telic-postgresql-"))
-    server = Server(folder, port)
+    server = Server(folder, port, waits_for_disk)
     try:
         server.create()
         server.start()
