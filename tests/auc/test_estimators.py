@@ -244,6 +244,29 @@ def test_thresholds_by_trying_every_cut(rule):
         assert worth(threshold) == pytest.approx(max(worth(cut) for cut in cuts))
 
 
+def test_a_cut_leaves_a_row_on_either_side_and_lies_halfway():
+    scores, positive = np.array([1.0, 2.0, 4.0, 8.0]), np.array([False, True, False, True])
+    assert choose_threshold(scores, positive, ("top_k", 1)) == 6.0
+    assert choose_threshold(scores, positive, ("top_k", 3)) == 1.5
+    for many in (4, 9):
+        assert choose_threshold(scores, positive, ("top_k", many)) == 1.5
+    assert choose_threshold(scores, positive, ("top_k", 0.01)) == 6.0
+    assert choose_threshold(scores, positive, ("top_k", 0.5)) == 3.0
+    # All rows are called where a missed positive costs enough, and none where it costs little.
+    low, high = scores[0], scores[-1]
+    first = np.array([True, False, False, False])
+    assert low - 1e-9 < choose_threshold(scores, first, ("cost", 9.0)) < low
+    assert high < choose_threshold(scores, first, ("cost", 0.1)) < high + 1e-9
+
+
+def test_a_weight_that_is_no_whole_number_cuts_where_its_rows_end():
+    scores, weight = np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.1, 0.2, 0.3, 0.4])
+    for called, cut in ((0.4, 3.5), (0.7, 2.5), (0.9, 1.5)):
+        positive = np.cumsum(weight[::-1])[::-1] <= called + 1e-9
+        assert choose_threshold(scores, positive, "prior", weight) == cut
+    assert choose_threshold(scores, scores > 3, "youden", weight) == 3.5
+
+
 def test_predict_calls_the_wanted_number():
     X, y = rows()
     assert AUCClassifier(threshold=("top_k", 17)).fit(X, y).predict(X).sum() == 17

@@ -61,6 +61,34 @@ def test_any_two_labels(labels, options, positive):
     )
 
 
+def test_probabilities_are_those_of_two_normal_distributions_that_run_with_the_stream():
+    model, learner, rows, variance = RiverAUC(OPAUC()), OPAUC(), [], 0.0
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        positive = bool(rng.random() < 0.3)
+        x = {"a": rng.normal() + 2 * positive, "b": rng.normal()}
+        score = learner.score_one(x)
+        learner.learn_one(x, positive)
+        model.learn_one(x, positive)
+        rows.append((*x.values(), positive))
+        X, y = np.array(rows)[:, :2], np.array(rows)[:, 2] == 1
+        w = learner._weights(learner._state)[:2]
+        distance = 0.0 if y.all() or not y.any() else (X[y].mean(0) - X[~y].mean(0)) @ w
+        variance += ((score - (distance / 2 if positive else -distance / 2)) ** 2 - variance) / len(
+            y
+        )
+        if 0 < y.sum() < len(y):
+            odds = np.log((y.sum() + 0.5) / ((~y).sum() + 0.5))
+            odds += distance * learner.score_one(x) / variance if variance else 0.0
+            found = model.predict_proba_one(x)
+            assert logit(found[True]) == pytest.approx(odds)
+            assert found[False] == pytest.approx(1 - found[True])
+
+
+def test_before_the_first_row_nothing_is_known():
+    assert RiverAUC().predict_proba_one({"x": 1.0}) == {False: 0.5, True: 0.5}
+
+
 def test_a_third_label_is_named():
     model = RiverAUC()
     for label in ("a", "b"):

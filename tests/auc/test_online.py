@@ -181,6 +181,11 @@ def test_spam_from_a_stream_reaches_the_shared_objective_and_goes_on_from_a_fit(
     net = stream(SPAM(BETA, beta1=0.01))
     assert gap(net, beta1=0.01) < 1e-2 < gap(plain, beta1=0.01)
     fitted = SPAM(BETA, random_state=0).fit(X, POSITIVE)
+    state, means = fitted._state, [X[side].mean(axis=0) for side in (~POSITIVE, POSITIVE)]
+    farthest = ((X - X.mean(axis=0)) ** 2).sum(axis=1).max()
+    assert state["scale"] == pytest.approx([farthest, 20 * len(X)])
+    assert state["counts"].tolist() == [(~POSITIVE).sum(), POSITIVE.sum()]
+    assert state["means"] == pytest.approx(np.array(means))
     before = fitted.coef_.copy()
     fitted.partial_fit(X[:300], POSITIVE[:300])
     assert 0 < np.linalg.norm(fitted.coef_ - before) < 0.05 * np.linalg.norm(before)
@@ -240,6 +245,10 @@ def test_inside_a_river_pipeline():
         (lambda: SOLAM().partial_fit(X, POSITIVE, classes=[5, 6]), "none of the classes"),
         (lambda: SOLAM(forgetting=0).fit(X, POSITIVE), "forgetting"),
         (lambda: SPAM(step="theory-power").partial_fit(X, POSITIVE, classes=[0, 1]), "for a str"),
+        (
+            lambda: SPAM(9.0, step="theory-power").fit(X, POSITIVE).partial_fit(X, POSITIVE),
+            "for a str",
+        ),
         (lambda: SOLAM(radius=-1).fit(X, POSITIVE), "radius"),
         (lambda: OAM("both").fit(X, POSITIVE), "expected 'seq' or 'gra'"),
         (lambda: OPAUC().learn_one({"a": 1.0}, 7), "label 7"),

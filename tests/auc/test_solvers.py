@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import RidgeClassifier
 
 from telic.auc.drawn_rows import as_rows
-from telic.auc.methods.exact import conjugate_gradient, elastic_net, exact
+from telic.auc.methods.exact import EPS, conjugate_gradient, curvature, elastic_net, exact
 from telic.auc.methods.pairwise import (
     _draw_pairs,
     _newton,
@@ -21,7 +21,7 @@ from telic.auc.methods.pairwise import (
     squared_hinge_sums,
 )
 from telic.auc.methods.spam import centred, spam, spam_pass
-from telic.auc.methods.spdam import spdam
+from telic.auc.methods.spdam import _pass, spdam
 from telic.auc.methods.vrspam import _l2_stage, _net_stage, vrspam
 from telic.auc.methods.vrspam_pairs import pair_stage
 from telic.auc.objective import class_means, loss_gradient, moments, objective
@@ -175,16 +175,17 @@ def test_elastic_net_methods_agree_and_are_optimal(name):
     assert objective(X, positive, slow.coef, beta=beta, beta1=beta1) / best - 1 < 0.05
 
 
+@pytest.mark.parametrize("beta", [0.05, 20.0])  # with 20 a scale that is kept falls below 1e-60
 @pytest.mark.parametrize("center", [True, False])
 @pytest.mark.parametrize("beta1", [0.0, 2e-3])
-def test_spams_steps_are_the_printed_ones_from_any_centre(rows, beta1, center):
+def test_spams_steps_are_the_printed_ones_from_any_centre(rows, beta1, center, beta):
     X, positive = rows[0][:60], rows[1][:60]
     view, rng = centred(X, positive, center), np.random.default_rng(0)
-    pos, neg, p, beta = view.means.pos, view.means.neg, view.means.share, 0.05
-    order, steps = rng.integers(60, size=200), rng.uniform(0.1, 0.5, 200)
+    pos, neg, p = view.means.pos, view.means.neg, view.means.share
+    order, steps = rng.integers(60, size=120), rng.uniform(0.1, 0.5, 120)
     start = 0.1 * rng.normal(size=X.shape[1])
     w, dense = start.copy(), X.toarray() if sparse.issparse(X) else X
-    for i, eta in zip(order, steps, strict=True):
+    for done, (i, eta) in enumerate(zip(order, steps, strict=True), start=1):
         score, alpha = dense[i] @ w, (neg - pos) @ w
         if positive[i]:
             slope = 2 * (1 - p) * (score - pos @ w - 1 - alpha)
@@ -192,19 +193,22 @@ def test_spams_steps_are_the_printed_ones_from_any_centre(rows, beta1, center):
             slope = 2 * p * (score - neg @ w + 1 + alpha)
         w = w - eta * slope * (dense[i] - view.centre)
         w = np.sign(w) * np.maximum(np.abs(w) - eta * beta1, 0) / (1 + eta * beta)
-    found = start.copy()
-    spam_pass(as_rows(X), positive, view, found, order, steps, beta=beta, beta1=beta1)
-    assert found == pytest.approx(w, rel=1e-9, abs=1e-12)
+        found, first = start.copy(), slice(done)
+        spam_pass(
+            as_rows(X), positive, view, found, order[first], steps[first], beta=beta, beta1=beta1
+        )
+        assert found == pytest.approx(w, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.parametrize("steps", [300, 2000])  # columns that few rows have wait for long
 @pytest.mark.parametrize("beta1", [0.0, 2e-3])
-def test_a_stage_on_pairs_is_the_plain_one(beta1):
+def test_a_stage_on_pairs_is_the_plain_one(beta1, steps):
     X, positive = sparse_set(n=60)
     means, rng = class_means(X, positive), np.random.default_rng(0)
     snapshot = 0.1 * rng.normal(size=200)
     scores, eta, beta = X @ snapshot, 0.3, 0.05
     gradient = loss_gradient(X, positive, scores, means)
-    drawn = rng.choice(np.flatnonzero(positive), 300), rng.choice(np.flatnonzero(~positive), 300)
+    drawn = tuple(rng.choice(np.flatnonzero(side), steps) for side in (positive, ~positive))
     w, dense = snapshot.copy(), X.toarray()
     for i, j in zip(*drawn, strict=True):
         gap = dense[i] - dense[j]
@@ -215,16 +219,22 @@ def test_a_stage_on_pairs_is_the_plain_one(beta1):
     assert found == pytest.approx(w, rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize(("beta1", "batch"), [(0.0, 1), (2e-3, 1), (2e-3, 3)])
-def test_a_stage_on_rows_is_the_plain_one(rows, beta1, batch):
+@pytest.mark.parametrize(
+    ("beta1", "batch", "beta"), [(0.0, 1, 0.05), (0.0, 1, 20.0), (2e-3, 1, 0.05), (2e-3, 3, 0.05)]
+)
+def test_a_stage_on_rows_is_the_plain_one(rows, beta1, batch, beta):
     X, positive = rows[0][:60], rows[1][:60]
     view, rng = centred(X, positive, True), np.random.default_rng(0)
-    means, p, eta, beta = view.means, view.means.share, 0.3, 0.05
+    means, p, eta = view.means, view.means.share, 0.3
     snapshot = 0.1 * rng.normal(size=X.shape[1])
     gradient = loss_gradient(X, positive, X @ snapshot, means)
-    order = rng.integers(60, size=(200, batch))
+    order = rng.integers(60, size=(100, batch))
     w, dense = snapshot.copy(), X.toarray() if sparse.issparse(X) else X
-    for drawn in order:
+    table, centres = as_rows(X), (view.centre, means.pos, means.neg)
+    whole = gradient + beta * snapshot
+    kept = np.column_stack([view.projected, X @ whole])
+    anchors = np.array([whole @ means.pos, whole @ means.neg])
+    for done, drawn in enumerate(order, start=1):
         move = gradient.copy()
         for i in drawn:
             rival, weight = (means.neg, 1 - p) if positive[i] else (means.pos, p)
@@ -232,20 +242,60 @@ def test_a_stage_on_rows_is_the_plain_one(rows, beta1, batch):
             move += slope * (dense[i] - view.centre) / batch
         w = w - eta * move
         w = np.sign(w) * np.maximum(np.abs(w) - eta * beta1, 0) / (1 + eta * beta)
-    table = as_rows(X)
-    if beta1:
-        found, centres = snapshot.copy(), (view.centre, means.pos, means.neg)
-        rates = beta, beta1, eta
-        _net_stage(table, positive, order, found, snapshot, gradient, centres, p, rates)
-    else:
-        gradient += beta * snapshot
-        kept = np.column_stack([view.projected, X @ gradient])
-        anchors, u = np.array([gradient @ means.pos, gradient @ means.neg]), np.zeros(w.size)
-        of_gradient = _l2_stage(
-            table, positive, order.ravel(), u, view.centre, kept, anchors, p, beta, eta
-        )
-        found = snapshot + u + of_gradient * gradient
-    assert found == pytest.approx(w, rel=1e-9, abs=1e-12)
+        if beta1:
+            found, rates = snapshot.copy(), (beta, beta1, eta)
+            first = order[:done]
+            _net_stage(table, positive, first, found, snapshot, gradient, centres, p, rates)
+        else:
+            u, first = np.zeros(w.size), order[:done].ravel()
+            r = _l2_stage(table, positive, first, u, view.centre, kept, anchors, p, beta, eta)
+            found = snapshot + u + r * whole
+        assert found == pytest.approx(w, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 7])  # the last batch of seven has four rows
+def test_a_pass_of_spdam_is_the_plain_one(rows, size):
+    X, positive = rows[0][:60], rows[1][:60]
+    means, rng = class_means(X, positive), np.random.default_rng(0)
+    factor, ridge, tau, sigma, theta = rng.uniform(0.5, 2, 60), 0.05, 0.3, 0.7, 0.9
+    w, ahead, u = 0.1 * rng.normal(size=(3, X.shape[1]))
+    dual, order = rng.normal(size=60), rng.permutation(60)
+    found = tuple(part.copy() for part in (w, ahead, u, dual))
+    away = X.toarray() if sparse.issparse(X) else X
+    away = factor[:, None] * (away - np.where(positive[:, None], means.pos, means.neg))
+    gap = means.neg - means.pos
+    for start in range(0, 60, size):
+        batch = order[start : start + size]
+        new = (dual[batch] + sigma * away[batch] @ ahead) / (1 + sigma)
+        moved = (new - dual[batch]) @ away[batch] / 60
+        dual[batch] = new
+        # The least of (gap'v + 1)²/2 + ridge/2 |v|² + (u + n/size moved)'v + |v - w|²/(2 tau).
+        system = np.outer(gap, gap) + (ridge + 1 / tau) * np.eye(w.size)
+        v = np.linalg.solve(system, w / tau - gap - u - 60 / batch.size * moved)
+        u = u + moved
+        w, ahead = v, v + theta * (v - w)
+    rates = ridge, tau, sigma, theta
+    _pass(as_rows(X), positive, factor, order, size, found, (means.pos, means.neg), rates)
+    for one, expected in zip(found, (w, ahead, u, dual), strict=True):
+        assert one == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def test_curvature_is_the_least_eigenvalue_less_what_rounding_may_have_added():
+    X, positive = small()
+    found, beta = moments(X * [1.0, 1e3, 1e-3, 1.0], positive), 1e-2
+    p = positive.mean()
+    matrix = found.within + beta / (2 * p * (1 - p)) * np.eye(4)
+    root = np.sqrt(np.diag(matrix))
+    least = np.linalg.eigvalsh(matrix / root[:, None] / root)[0]
+    for noise in (np.zeros(4), 1e-4 * root**2):
+        hidden = 10 * 4 * (EPS + (noise / root**2).max())
+        sure = curvature(replace(found, noise=noise), beta)
+        assert sure.root == pytest.approx(root)
+        assert sure.modulus == pytest.approx(2 * p * (1 - p) * (least - hidden), rel=1e-9)
+    flat = replace(found, within=np.ones((4, 4)))
+    assert curvature(flat, 0.0).modulus == 0
+    constant = replace(found, within=np.diag([1.0, 1.0, 1.0, 0.0]))
+    assert curvature(constant, 0.0).modulus == 0
 
 
 def test_gradient_of_a_row_is_unbiased():

@@ -6,7 +6,7 @@ from datetime import date
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import csv
+from pyarrow import csv, parquet
 
 from telic.auc.compare import at_most
 from telic.auc.table_columns import Encoder, read_table
@@ -124,3 +124,79 @@ def test_a_line_of_libsvm_that_no_reader_takes_is_named(line, message, tmp_path)
     path.write_text(f"0 1:1  # {line}\n{line}\n", encoding="utf-8")
     with pytest.raises(InputError, match=f"rows.libsvm: {message}"):
         read_table(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("none.csv", None, "none.csv: not found"),
+        ("rows.doc", "a,b", "rows.doc: ending '.doc' is not known"),
+        ("rows.parquet", "a,b", "rows.parquet: cannot be read"),
+        ("rows.csv", "a,b\n1\n", "rows.csv: cannot be read"),
+        ("rows.svm", "1 1:2\nnan 1:3\n", "row 2: the label is nan. Drop the row"),
+        ("rows.txt", "1 1:2\n0 1:3 4:inf\n", "row 2, column 4: inf, expected a finite number"),
+        ("rows.svm", "1 2:1 1:1\n", "column 1, expected columns that .*; the one before is 2"),
+        ("rows.svm", "1 0:1\n", "column 0, expected columns that .*; the one before is none"),
+    ],
+)
+def test_files_that_are_no_table_are_named(name, text, message, tmp_path):
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_table(tmp_path / name)
+
+
+def test_tables_of_every_ending_hold_the_same(tmp_path):
+    table = pa.table({"a": [1, 2], "b": ["x", "y"]})
+    parquet.write_table(table, tmp_path / "rows.parquet")
+    (tmp_path / "rows.csv").write_text("a,b\n1,x\n2,y\n")
+    (tmp_path / "rows.TSV").write_text("a\tb\n1\tx\n2\ty\n")
+    for name in ("rows.parquet", "rows.csv", "rows.TSV"):
+        assert read_table(tmp_path / name).to_pydict() == table.to_pydict()
+    (tmp_path / "rows.libsvm").write_text("1 1:2 3:4\n0 2:5\n")
+    X, y = read_table(tmp_path / "rows.libsvm")
+    assert (X.toarray().tolist(), y.tolist()) == ([[2, 0, 4], [0, 5, 0]], [1, 0])
+
+
+def test_columns_become_numbers_and_categories():
+    table = pa.table({"n": [1, 2], "flag": [True, False], "c": ["x", "y"], "label": [0, 1]})
+    encoder = Encoder.fit(table, leave_out={"label"}, one_hot={"n"}, path="rows.csv")
+    assert encoder.names == ["n=1", "n=2", "flag", "c=x", "c=y"]
+    other = pa.table({"n": [2, 7], "flag": [True, True], "c": ["z", "x"]})
+    assert encoder.apply(other, "rows.csv").tolist() == [[0, 1, 1, 0, 0], [0, 0, 1, 1, 0]]
+    wide = pa.table({"c": [str(i) for i in range(501)]})
+    columns = Encoder.fit(wide, leave_out=set(), one_hot={"c"}, path="rows.csv")
+    assert columns.apply(wide, "rows.csv").nnz == 501  # too many to be kept dense
+    few = Encoder.fit(wide[:500], leave_out=set(), one_hot={"c"}, path="rows.csv")
+    assert few.apply(wide, "rows.csv").sum() == 500
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"a": [1.0, None, None]}, "row 2: 'a' is empty .2 such rows."),
+        ({"a": [1.0, np.inf, 2.0]}, "row 2: 'a' is inf, expected a finite number"),
+        ({"a": [str(i) for i in range(19)] + ["?"]}, "row 20: 'a' is '.', expected a number as"),
+        ({"b": [1.0]}, "no column 'a'"),
+    ],
+)
+def test_cells_that_are_no_numbers_are_named(columns, message):
+    table = pa.table(columns)
+
+    def encoded():
+        Encoder.fit(table, leave_out=set(), one_hot=set(), path="rows.csv")
+        Encoder((("a", None),)).apply(table, "rows.csv")
+
+    with pytest.raises(InputError, match=message):
+        encoded()
+    with pytest.raises(InputError, match="no column 'gone'"):
+        Encoder.fit(table, leave_out={"gone"}, one_hot=set(), path="rows.csv")
+
+
+def test_text_among_many_texts_is_a_category():
+    """One in five that is no number is no mistake; nor is what --one-hot names."""
+    texts = pa.table({"a": ["1", "2", "3", "4", "?"]})
+    found = Encoder.fit(texts, leave_out=set(), one_hot=set(), path="rows.csv")
+    assert found.names == ["a=1", "a=2", "a=3", "a=4", "a=?"]
+    odd = pa.table({"a": [str(i) for i in range(19)] + ["?"]})
+    assert len(Encoder.fit(odd, leave_out=set(), one_hot={"a"}, path="rows.csv").names) == 20
