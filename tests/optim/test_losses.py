@@ -63,23 +63,58 @@ def test_the_conjugate_is_infinite_where_no_line_of_that_slope_lies_below(loss, 
     assert loss.conjugate(outside, y) == np.inf
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
-def test_the_kernels_agree_with_the_reference(loss):
+def test_the_kernels_agree_with_the_reference(loss, shared, threads):
     rng = np.random.default_rng(0)
-    z = rng.normal(scale=3, size=200)
-    y = rng.choice([-1.0, 1.0], 200) if loss.classifies else rng.integers(0, 5, 200).astype(float)
-    mass = rng.random(200)
-    out, first = np.empty(200), (loss.code, loss.shape)
-    sums = np.empty(1)
-    loss_kernels.losses(*first, z, y, mass, z[::-1].copy(), 0.5, sums, 0, 1)
-    assert sums[0] == pytest.approx(mass @ loss.value(z + 0.5 * z[::-1], y), rel=1e-12)
-    loss_kernels.gradients(*first, z, y, mass, out, 0, 1)
-    np.testing.assert_allclose(out, mass * loss.gradient(z, y), rtol=1e-12, atol=1e-14)
-    loss_kernels.conjugates(*first, out, y, mass, 0.7, sums, 0, 1)
-    assert sums[0] == pytest.approx(mass @ loss.conjugate(0.7 * out / mass, y), rel=1e-10)
-    loss_kernels.curvatures(*first, z, y, mass, out, 0, 1)
+    n = 2 * loss_kernels.BLOCK + 300
+    z = rng.normal(scale=3, size=n)
+    z[:4] = -40.0, 40.0, -700.0, 0.0
+    y = rng.choice([-1.0, 1.0], n) if loss.classifies else rng.integers(0, 5, n).astype(float)
+    mass = np.array([0.3]) if shared else rng.random(n) * (rng.random(n) < 0.9)
+    every = np.broadcast_to(mass, (n,))
+    out, first, move = np.empty(n), (loss.code, loss.shape), rng.normal(size=n)
+
+    def of_blocks(kernel, *given):
+        sums = np.full(3, np.nan)
+        for turn in range(threads):
+            kernel(*first, *given, sums, turn, threads)
+        return sums
+
+    def of_rows(kernel):
+        for turn in range(threads):
+            kernel(*first, z, y, mass, out, turn, threads)
+        return out
+
+    def blocks(values):
+        return [values[start : start + loss_kernels.BLOCK].sum() for start in range(0, n, 1024)]
+
+    found = of_blocks(loss_kernels.losses, z, y, mass, move, 0.5)
+    assert found == pytest.approx(blocks(every * loss.value(z + 0.5 * move, y)), rel=1e-12)
+    slopes = every * loss.gradient(z, y)
+    np.testing.assert_allclose(of_rows(loss_kernels.gradients), slopes, rtol=1e-12, atol=1e-14)
     bent = np.maximum(loss.curvature(z, y), 1e-12)
-    np.testing.assert_allclose(out, mass * bent, rtol=1e-12)
+    np.testing.assert_allclose(of_rows(loss_kernels.curvatures), every * bent, rtol=1e-12)
+    found = of_blocks(loss_kernels.conjugates, slopes, y, mass, 0.7)
+    duals = np.divide(0.7 * slopes, every, out=np.zeros(n), where=every > 0)
+    expected = every * np.where(every > 0, loss.conjugate(duals, y), 0.0)
+    assert found == pytest.approx(blocks(expected), rel=1e-10)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_the_kernels_of_one_row_agree_with_the_reference_where_it_has_edges(loss):
+    z = np.array([-60.0, -2.0, -1.0, -0.7, -0.2, 0.0, 0.3, 0.7, 1.0, 1.7, 3.0, 30.0])
+    first = loss.code, loss.shape
+    for y in (-1.0, 1.0) if loss.classifies else (0.0, 1.0, 3.0):
+        for name in ("value", "gradient", "curvature"):
+            kernel = getattr(loss_kernels, f"loss_{name}")
+            found = [kernel(*first, one, y) for one in z]
+            np.testing.assert_allclose(found, getattr(loss, name)(z, y), rtol=1e-12, atol=1e-14)
+        ends = {1: (0.0, -y), 2: (0.0, -5 * y), 3: (-loss.shape, loss.shape), 4: (-y, 2.0)}
+        for a in (*ends.get(loss.code, (-3.0, 2.0)), *loss.gradient(z, y)):
+            found = loss_kernels.loss_conjugate(*first, a, y)
+            assert found == pytest.approx(float(loss.conjugate(a, y)), rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
@@ -95,14 +130,18 @@ def test_the_prox_of_the_loss_is_stationary_even_for_large_weights(loss):
             assert abs(residual) <= 1e-10 * (1 + abs(c) + q * (1 + y))
 
 
+@pytest.mark.parametrize(("scale", "away"), [(3, 0), (0.1, 500), (0.1, -500), (100, 0)])
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
-def test_the_best_intercept_leaves_no_slope(loss):
+def test_the_best_intercept_leaves_no_slope(loss, scale, away):
     rng = np.random.default_rng(2)
-    z = 3 * rng.normal(size=50)
-    y = rng.choice([-1.0, 1.0], 50) if loss.classifies else rng.integers(0, 5, 50).astype(float)
-    mass = np.full(50, 0.02)
-    t = loss_kernels.intercept_shift(loss.code, loss.shape, z, y, mass)
-    assert abs(mass @ loss.gradient(z + t, y)) < 1e-14
+    n = 2500
+    z = scale * rng.normal(size=n) + away
+    y = rng.choice([-1.0, 1.0], n) if loss.classifies else rng.integers(0, 5, n).astype(float)
+    weights = rng.random(n)
+    for mass in (np.full(1, 1 / n), weights / weights.sum()):
+        t = loss_kernels.intercept_shift(loss.code, loss.shape, z, y, mass)
+        slopes = mass * loss.gradient(z + t, y)
+        assert abs(slopes.sum()) <= 1e-12 * np.abs(slopes).sum()
 
 
 def test_poissons_intercept_is_found_from_anywhere_at_once():

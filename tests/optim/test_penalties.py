@@ -121,6 +121,30 @@ def test_q_steps_at_once_are_q_steps(w, g, q, step, l1, l2, positive):
     assert found == pytest.approx(plain, abs=1e-11)
 
 
+def test_many_features_are_summed_to_the_last():
+    """More than a block of the sums."""
+    rng = np.random.default_rng(0)
+    w, v = 2 * rng.normal(size=(2, 2500))
+    for positive in (False, True):
+        penalty = ElasticNet(0.3, 0.5, positive)
+        point = np.abs(w) if positive else w
+        expected = 0.3 * np.abs(w).sum() + 0.25 * w @ w
+        assert penalty.value(point) == pytest.approx(expected, rel=1e-12)
+        excess = np.maximum((v if positive else np.abs(v)) - 0.3, 0.0)
+        assert penalty.conjugate(v) == pytest.approx(excess @ excess / (2 * 0.5), rel=1e-12)
+        largest = (v if positive else np.abs(v)).max()
+        assert penalty.dual_norm(v) == largest
+        slope = v + 0.5 * point
+        least = np.where(
+            point != 0,
+            np.abs(slope + 0.3 * np.sign(point)),
+            np.maximum(0, np.abs(slope) - 0.3),
+        )
+        assert penalty.violations(v, point) == pytest.approx(least)
+    at_zero = ElasticNet(0.3, 0.5, positive=True).violations(v, np.zeros(2500))
+    assert at_zero == pytest.approx(np.maximum(0, -v - 0.3))  # what cannot fall is not broken
+
+
 def test_bad_groups_are_named():
     with pytest.raises(InputError, match="one label per feature"):
         group_penalty([], l1=1.0, l2=0.0)

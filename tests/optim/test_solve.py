@@ -203,6 +203,15 @@ def test_the_seed_decides_and_a_warm_start_saves_passes(make_data):
         assert warm.passes < cold.passes
 
 
+@pytest.mark.parametrize("far", [100.0, -500.0])
+@pytest.mark.parametrize("method", ["gram", "prox_newton", "saga"])
+def test_an_intercept_that_starts_far_out_comes_back(make_data, method, far):
+    X, y = make_data()
+    terms = {"l2": 0.1, "fit_intercept": True, "method": method}
+    found = minimize(X, y, intercept_init=far, **terms)
+    assert found.objective == pytest.approx(minimize(X, y, **terms).objective, abs=1e-5)
+
+
 def test_the_callback_sees_the_history_and_can_stop(make_data):
     X, y = make_data()
     seen = []

@@ -68,7 +68,7 @@ class RiverAUC(base.Classifier):
         score = self._learner.score_one(x)
         self._learner.learn_one(x, side)
         self._rows += 1
-        _, distance = self._shares_and_distance()
+        _, distance = self._odds_and_distance()
         miss = score - (distance / 2 if side else -distance / 2)
         self._variance += max(1 / self._rows, SLOWEST) * (miss**2 - self._variance)
 
@@ -78,8 +78,7 @@ class RiverAUC(base.Classifier):
             return {False: 0.5, True: 0.5}
         if len(self._named()) == 1:
             return dict.fromkeys(self._named().values(), 1.0)
-        shares, distance = self._shares_and_distance()
-        odds = np.log(shares[1] / shares[0])
+        odds, distance = self._odds_and_distance()
         if self._variance > 0:
             odds += distance * self._learner.score_one(x) / self._variance
         chance = float(expit(odds))
@@ -109,9 +108,9 @@ class RiverAUC(base.Classifier):
                 labels.setdefault(side, side)
         return labels
 
-    def _shares_and_distance(self) -> tuple[np.ndarray, float]:
-        """Shares of the classes, never 0, and how far apart the means of their scores are."""
+    def _odds_and_distance(self) -> tuple[float, float]:
+        """Log odds of the positive class, and how far apart the means of the scores are."""
         state = self._learner._state
-        shares = (state["counts"] + 0.5) / (state["counts"].sum() + 1)
+        counts = state["counts"] + 0.5  # never 0
         means = state["means"] @ self._learner._weights(state)
-        return shares, float(means[1] - means[0])
+        return float(np.log(counts[1] / counts[0])), float(means[1] - means[0])

@@ -291,7 +291,9 @@ def intercept_shift(code, shape, z, y, mass):
             high = t
         else:
             low = t
-        following = t - (slope / bend if bend > 1e-300 else math.copysign(np.inf, slope))
+        # Far out the logistic curvature is next to nothing: by it a move has no end.
+        lost = bend <= (1e-9 * size if code == 1 else 1e-300)
+        following = t - (math.copysign(np.inf, slope) if lost else slope / bend)
         # Where few rows have a curvature Newton's moves are short: then every other is not its own.
         if (k >= 20 and k % 2) or not (low < following < high):
             if math.isinf(low) or math.isinf(high):
