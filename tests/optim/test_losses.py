@@ -63,21 +63,22 @@ def test_the_conjugate_is_infinite_where_no_line_of_that_slope_lies_below(loss, 
     assert loss.conjugate(outside, y) == np.inf
 
 
-@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(
+    ("n", "threads"), [(2, 1), (2 * loss_kernels.BLOCK + 300, 1), (2 * loss_kernels.BLOCK + 300, 3)]
+)
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
-def test_the_kernels_agree_with_the_reference(loss, shared, threads):
+def test_the_kernels_agree_with_the_reference(loss, shared, n, threads):
     rng = np.random.default_rng(0)
-    n = 2 * loss_kernels.BLOCK + 300
     z = rng.normal(scale=3, size=n)
-    z[:4] = -40.0, 40.0, -700.0, 0.0
+    z[2:6] = (-40.0, 40.0, -700.0, 0.0)[: n - 2]
     y = rng.choice([-1.0, 1.0], n) if loss.classifies else rng.integers(0, 5, n).astype(float)
     mass = np.array([0.3]) if shared else rng.random(n) * (rng.random(n) < 0.9)
     every = np.broadcast_to(mass, (n,))
     out, first, move = np.empty(n), (loss.code, loss.shape), rng.normal(size=n)
 
     def of_blocks(kernel, *given):
-        sums = np.full(3, np.nan)
+        sums = np.full(-(-n // loss_kernels.BLOCK), np.nan)
         for turn in range(threads):
             kernel(*first, *given, sums, turn, threads)
         return sums
@@ -133,8 +134,7 @@ def test_the_prox_of_the_loss_is_stationary_even_for_large_weights(loss):
 @pytest.mark.parametrize(("scale", "away"), [(3, 0), (0.1, 500), (0.1, -500), (100, 0)])
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_the_best_intercept_leaves_no_slope(loss, scale, away):
-    rng = np.random.default_rng(2)
-    n = 2500
+    rng, n = np.random.default_rng(2), 2500
     z = scale * rng.normal(size=n) + away
     y = rng.choice([-1.0, 1.0], n) if loss.classifies else rng.integers(0, 5, n).astype(float)
     weights = rng.random(n)
@@ -142,6 +142,14 @@ def test_the_best_intercept_leaves_no_slope(loss, scale, away):
         t = loss_kernels.intercept_shift(loss.code, loss.shape, z, y, mass)
         slopes = mass * loss.gradient(z + t, y)
         assert abs(slopes.sum()) <= 1e-12 * np.abs(slopes).sum()
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_the_best_intercept_of_two_rows_weighs_them(loss):
+    z, y, mass = np.array([0.3, -0.2]), np.array([1.0, -1.0]), np.array([0.1, 0.9])
+    y = y if loss.classifies else np.array([3.0, 1.0])
+    t = loss_kernels.intercept_shift(loss.code, loss.shape, z, y, mass)
+    assert abs(mass @ loss.gradient(z + t, y)) < 1e-15
 
 
 def test_poissons_intercept_is_found_from_anywhere_at_once():
