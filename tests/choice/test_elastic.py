@@ -1,4 +1,6 @@
 from dataclasses import replace
+from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -6,6 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 from sklearn.exceptions import ConvergenceWarning
+from tests.held import column, hold
 
 from telic.choice import (
     Elastic,
@@ -440,3 +443,34 @@ def test_the_printed_algorithm_takes_so_many_weights_and_no_more(monkeypatch):
     monkeypatch.setattr(chapter3_algorithm, "MAX_SIZE", choices.size - 1)
     with pytest.raises(InputError, match=f"{choices.size} weights: .* at most {choices.size - 1}"):
         fit_printed(choices, Elastic(), max_passes=1)
+
+
+WAYS = Path(__file__).parent / "ways"
+FITS = {
+    "sdca": (fit_sdca, {"max_passes": 12}),
+    "sdca to a gap": (fit_sdca, {"tol": 1e-4}),
+    "saga": (fit_saga, {"batch_size": 10, "max_passes": 8, "tol": 0.0}),
+    "saga row by row": (fit_saga, {"batch_size": 1, "max_passes": 40, "tol": 1e-2}),
+    "accelerated": (fit_accelerated, {"max_passes": 60, "tol": 1e-4}),
+    "printed": (fit_printed, {"batch_size": 5, "max_passes": 3, "rule": "printed"}),
+    "corrected": (fit_printed, {"batch_size": 7, "max_passes": 3, "every_coordinate": True}),
+}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", FITS)
+def test_the_way_of_each_fit_to_its_optimum_is_held_to_a_file(name):
+    """Constants that change nothing else."""
+    fit, options = FITS[name]
+    found = []
+    data = {"few": random_choices(3), "alike": random_choices(1, n=60, correlated=True)}
+    if fit is not fit_printed:
+        data["phones"] = made_up_phones(n=80)
+        data["context alone"] = made_up_phones(n=60, queries=12, apps=20, installed=6)
+    for (which, choices), l2 in product(data.items(), (1e-4, 1e-2)):
+        result = fit(choices, Elastic(1e-3, l2), **options)
+        # A run that diverges has no digits to hold.
+        looks = [[passes, float(value)] for passes, value in result.history if value < 1e3]
+        ends = [result.passes, float(result.gap) if result.gap > 1e-6 else 0]
+        found.append([which, l2, looks, ends, column(result.weights) if looks else []])
+    hold(WAYS / f"{name.replace(' ', '_')}.jsonl", found, digits=5)
