@@ -86,8 +86,10 @@ def test_json_keeps_its_contract_and_reads_back(tmp_path, hospital, found):
     assert again.as_json(log)["specialties"][0]["stability_months"] is None
     for damaged in ("{}", "[]", "null", '{"specialties": [{"name": 1}]}', "\x00"):
         file.write_text(damaged)
-        with pytest.raises(InputError, match="cannot be read"):
+        with pytest.raises(InputError, match=r"cannot be read.*discover LOG --out FOLDER"):
             read_discovery(file, log)
+    with pytest.raises(InputError, match=r"No such file.*discover LOG --out FOLDER"):
+        read_discovery(tmp_path / "nothere", log)
 
 
 @pytest.mark.parametrize(

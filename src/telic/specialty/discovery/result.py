@@ -167,7 +167,8 @@ def read_discovery(file: str | Path, log: AccessLog) -> Discovery:
         content = json.loads(Path(file).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:  # whose messages do not quote the file
         raise InputError(
-            f"{file}: cannot be read ({error}). Write it with `telic specialty discover --json`."
+            f"{file}: cannot be read ({error}). "
+            "Write findings with `telic specialty discover LOG --out FOLDER`."
         ) from None
     return discovery_from(content, log, source=file)
 
@@ -203,7 +204,7 @@ def discovery_from(
         # The error's own message may quote the file, which holds user ids.
         raise InputError(
             f"{source}: cannot be read: it is not of the expected form. "
-            "Write it with `telic specialty discover --json`."
+            "Write findings with `telic specialty discover LOG --out FOLDER`."
         ) from None
     cluster = np.full(len(log.users), -1)
     for k, one in enumerate(specialties):
