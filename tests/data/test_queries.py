@@ -131,13 +131,18 @@ def test_amazon_qac_brings_past_searches_and_times_without_a_zone(tmp_path):
 
 
 def test_contract_2_reads_the_same_as_in_one_piece(tmp_path):
-    text = "query,at,user,count\nface,2026-01-01T00:00:00+01:00,,3\nface,2026-01-02,u,\n"
+    text = (
+        "query,at,user,count,tenant,network\n"
+        "face,2026-01-01T00:00:00+01:00,,3,,192\nface,2026-01-02,u,,shop,\n"
+    )
     pieces, shape = opened(tmp_path, "q.csv", text)
     in_pieces, whole = read_query_log(pieces, shape), read_queries(tmp_path / "q.csv")
     for log in (in_pieces, whole):
         assert [log.queries[q] for q in log.query] == ["face", "face"]
         assert [log.users[u] for u in log.user] == [None, "u"]
         assert log.count.tolist() == [3.0, 1.0]
+        groups = {name: [of[i] for i in place] for name, (of, place) in log.groups.items()}
+        assert groups == {"tenant": [None, "shop"], "network": ["192", None]}
     assert in_pieces.at.tolist() == whole.at.tolist()
     assert (in_pieces.at[0] + 3_600_000_000) % (24 * 3_600_000_000) == 0
 

@@ -193,11 +193,13 @@ def _log(
         opened_at=opened_at[opened],
         simulated=simulated,
         skipped=skipped,
-        groups=_groups(table, order),
+        groups=groups_of(table, order),
     )
 
 
-def _groups(table: pa.Table, order: np.ndarray) -> dict[str, tuple[list[str | None], np.ndarray]]:
+def groups_of(
+    table: pa.Table, order: np.ndarray | slice = slice(None)
+) -> dict[str, tuple[list[str | None], np.ndarray]]:
     """Return the distinct values of each column of groups and the position of each row's."""
     found = {}
     for name in GROUPS:

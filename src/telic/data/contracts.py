@@ -36,9 +36,11 @@ QUERIES = pa.schema(
         pa.field("at", TIMESTAMP, nullable=False),
         pa.field("user", pa.string()),
         pa.field("count", pa.float64()),
+        pa.field("tenant", pa.string()),
+        pa.field("network", pa.string()),
     ]
 )
-"""A query log for popularity. `user` and `count` (default 1) may be absent."""
+"""A query log for popularity. All columns but `query` and `at` may be absent."""
 
 GROUPS = ("tenant", "network")
 """Columns of either log that say more of a user: whose the user is, and where."""

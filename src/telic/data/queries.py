@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from telic.data.bad_rows import OnBadRow
-from telic.data.compositions import CompositionLog
+from telic.data.compositions import CompositionLog, groups_of
 from telic.data.contracts import GROUPS, MAX_COUNT, MAX_TEXT, QUERIES
 from telic.data.file_kinds import Shape
 from telic.data.phrase_rows import checked_rows
@@ -47,7 +47,8 @@ def read_queries(source: str | Path | pa.Table) -> QueryLog:
     Parameters
     ----------
     source : path or pyarrow.Table
-        Columns `query`, `at`, and optionally `user` (null allowed) and `count` (default 1).
+        Columns `query`, `at`, and optionally `user`, `tenant`, `network` (null allowed) and
+        `count` (default 1).
 
     Raises
     ------
@@ -61,7 +62,7 @@ def read_queries(source: str | Path | pa.Table) -> QueryLog:
     >>> read_queries(pa.table({"query": ["face"], "at": [datetime(2026, 1, 1, tzinfo=UTC)]})).count
     array([1.])
     """
-    table = read_table(source, QUERIES, optional={"user", "count"})
+    table = read_table(source, QUERIES, optional={"user", "count", *GROUPS})
     n = len(table)
     for name in ("query", "at"):
         _refuse(source, table[name].is_null().to_numpy(), name, "is null, expected a value")
@@ -85,7 +86,7 @@ def read_queries(source: str | Path | pa.Table) -> QueryLog:
         users += names.dictionary.to_pylist()
         user = (names.indices.fill_null(-1).to_numpy(zero_copy_only=False) + 1).astype(np.int32)
     at = one_chunk(table["at"]).cast(pa.int64()).to_numpy(zero_copy_only=False)
-    return QueryLog(queries, query, at, users, user, count)
+    return QueryLog(queries, query, at, users, user, count, groups=groups_of(table))
 
 
 def read_query_log(pieces: Pieces, shape: Shape, *, on_bad_row: OnBadRow = "raise") -> QueryLog:
