@@ -10,7 +10,15 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import InputError
-from telic.optim import ElasticNetClassifier, ElasticNetRegressor, make_problem, minimize
+from telic.optim import (
+    ElasticNetClassifier,
+    ElasticNetClassifierCV,
+    ElasticNetRegressor,
+    ElasticNetRegressorCV,
+    make_problem,
+    minimize,
+)
+from telic.optim.admm import GeneralizedLasso, GraphFusedClassifier
 from telic.simulate.text_corpora import rcv1_like
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "reference"))
@@ -245,3 +253,37 @@ def test_an_l1_too_strong_for_any_feature_leaves_none(make_data, loss):
                 X, y, loss=loss, l1=1e3, method=method, tol=0.0, max_passes=9, fit_intercept=True
             )
         assert not result.coef.any()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        ElasticNetClassifier,
+        ElasticNetRegressor,
+        ElasticNetClassifierCV,
+        ElasticNetRegressorCV,
+        GeneralizedLasso,
+        GraphFusedClassifier,
+    ],
+)
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        ({"solver": "lbfgs"}, "solver is 'lbfgs', expected one of auto, "),
+        ({"max_iter": 0}, "max_iter 0"),
+        ({"tol": -1.0}, "tol is -1.0"),
+    ],
+)
+def test_an_estimator_refuses_an_option_by_the_name_that_it_has_there(make, option, says):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    with pytest.raises(InputError, match=says):
+        make(**option).fit(X, (X[:, 0] > 0).astype(int))
+
+
+def test_a_method_is_recommended_in_words_that_fit_solvers_and_estimators(make_data):
+    X, y = make_data()
+    model = ElasticNetRegressor(loss="poisson", solver="saga")
+    with pytest.raises(InputError, match=r"Use prox_newton, gram or sdca\."):
+        model.fit(X, np.abs(y))
+    with pytest.raises(InputError, match="D has 2 columns, X has"):
+        GeneralizedLasso(D=np.ones((1, 2))).fit(X, y)

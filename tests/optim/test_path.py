@@ -133,7 +133,7 @@ def test_groups_in_use_beyond_the_matrix_are_refused(make_data, monkeypatch):
     X, y = make_data(n=60, d=40)
     groups = np.arange(40) // 4
     assert minimize(X, y, groups=groups, l1=0.1, method="prox_newton").converged
-    with pytest.raises(InputError, match=r"hold more than 20 features. Raise l1, or use method='s"):
+    with pytest.raises(InputError, match=r"hold more than 20 features. Raise l1, or use saga"):
         minimize(X, y, groups=groups, l1=1e-3, method="prox_newton", tol=1e-9)
 
 

@@ -144,7 +144,7 @@ def drive(
     if not (np.isfinite(objective) and np.isfinite(iterate.coef).all()):
         raise InputError(
             f"{method} has no finite result after {passes:.3g} passes. Scale the features to a "
-            "spread of about 1, or use method='gram' or 'prox_newton'."
+            "spread of about 1, or use gram or prox_newton."
         )
     if not converged and not stopped:
         warn_unconverged(

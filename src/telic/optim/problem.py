@@ -195,7 +195,7 @@ class Problem:
         if not np.isfinite(self.loss.smoothness):
             raise InputError(
                 f"the {type(self.loss).__name__} loss has no Lipschitz gradient, which this method "
-                "needs for its step. Use method='prox_newton', 'gram' or 'sdca'."
+                "needs for its step. Use prox_newton, gram or sdca."
             )
         out = np.empty(self.design.n)
         row_products.squares(self.design.rows, out)

@@ -297,11 +297,11 @@ class _Work:
         yield from self
 
 
-def check_stop(tol: Any, max_passes: Any) -> None:
-    """Refuse a tolerance or a limit of passes that cannot be used."""
+def check_stop(tol: Any, max_passes: Any, *, name: str = "max_passes") -> None:
+    """Refuse a tolerance or a limit of passes, whose name is told, that cannot be used."""
     real = isinstance(tol, Real) and isinstance(max_passes, Real)
     if not real or not 0 <= tol < np.inf or not max_passes > 0:
-        raise InputError(f"tol is {tol!r} and max_passes {max_passes!r}: expected >= 0 and > 0.")
+        raise InputError(f"tol is {tol!r} and {name} {max_passes!r}: expected >= 0 and > 0.")
 
 
 def safe_step(

@@ -14,13 +14,12 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from telic.errors import InputError
 from telic.optim.design import refuse_mask
-from telic.optim.estimators.linear import Linear, example_weights, validated
+from telic.optim.estimators.linear import Linear, check_solver, example_weights, validated
 from telic.optim.loop import SolveResult
 from telic.optim.losses import Loss, as_loss
 from telic.optim.problem import as_vector
 from telic.optim.softmax import SoftmaxProblem, make_softmax_problem
 from telic.optim.softmax_newton import SoftmaxResult, solve_softmax
-from telic.optim.solver import check_stop
 
 
 class ElasticNetClassifier(ClassifierMixin, Linear):
@@ -150,6 +149,7 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         """
         with_penalty = _with_penalty(self)
         with_penalty._check_ratio()
+        check_solver(self)
         if not isinstance(self.C, Real) or not float(self.C) > 0:
             raise InputError(f"C is {self.C!r}, expected a number > 0.")
         X, y = validated(self, X, y)
@@ -211,7 +211,6 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
                 "positive is not for several classes that are fitted together. Leave it out, or "
                 "use multi_class='ovr'."
             )
-        check_stop(self.tol, self.max_iter)
         return make_softmax_problem(
             *(X, np.unique(y, return_inverse=True)[1]),
             l1=alpha * ratio,

@@ -18,7 +18,7 @@ from telic.optim.estimators.elastic_net_classifier import (
     offsets_of,
 )
 from telic.optim.estimators.elastic_net_regressor import ElasticNetRegressor
-from telic.optim.estimators.linear import example_weights, seed_of, validated
+from telic.optim.estimators.linear import check_solver, example_weights, seed_of, validated
 from telic.optim.loop import SolveResult
 from telic.optim.losses import Loss
 from telic.optim.penalties import ElasticNet
@@ -64,6 +64,7 @@ class _PathCV:
         alphas_of maps (problem, ratio) to a decreasing grid; fitted makes an estimator from
         (results, classes).
         """
+        check_solver(self)
         ratios = _numbers(np.atleast_1d(self.l1_ratio))
         if not ((ratios >= 0) & (ratios <= 1)).all() or ratios.size == 0:
             raise InputError(f"l1_ratio is {self.l1_ratio!r}, expected numbers from 0 to 1.")

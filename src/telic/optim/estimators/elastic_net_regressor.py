@@ -8,7 +8,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from telic.errors import InputError
-from telic.optim.estimators.linear import Linear, example_weights, validated
+from telic.optim.estimators.linear import Linear, check_solver, example_weights, validated
 from telic.optim.losses import Loss, Poisson, as_loss
 
 
@@ -94,6 +94,7 @@ class ElasticNetRegressor(RegressorMixin, Linear):
         self
         """
         self._check_ratio()
+        check_solver(self)
         if not isinstance(self.alpha, Real) or not 0 <= float(self.alpha) < np.inf:
             raise InputError(f"alpha is {self.alpha!r}, expected a number >= 0.")
         self._check_loss()

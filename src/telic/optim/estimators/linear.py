@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from telic.errors import InputError
 from telic.optim.design import refuse_mask
 from telic.optim.loop import SolveResult
-from telic.optim.solver import minimize
+from telic.optim.solver import METHODS, check_stop, minimize
 
 _FORMATS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
 
@@ -70,6 +70,13 @@ class Linear(BaseEstimator):
     def _check_ratio(self) -> None:
         if not isinstance(self.l1_ratio, Real) or not 0 <= float(self.l1_ratio) <= 1:
             raise InputError(f"l1_ratio is {self.l1_ratio!r}, expected a number from 0 to 1.")
+
+
+def check_solver(estimator: Any, methods: tuple[str, ...] = METHODS) -> None:
+    """Refuse what the solver would refuse, under the estimator's names."""
+    if estimator.solver not in methods:
+        raise InputError(f"solver is {estimator.solver!r}, expected one of {', '.join(methods)}.")
+    check_stop(estimator.tol, estimator.max_iter, name="max_iter")
 
 
 def seed_of(random_state: Any) -> int | None:

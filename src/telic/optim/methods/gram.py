@@ -59,7 +59,7 @@ def gram(
     """
     n, d = problem.design.n, problem.design.d
     if d > LARGEST_D:
-        raise InputError(f"gram keeps {d}² numbers. Use method='prox_newton' or 'auto'.")
+        raise InputError(f"gram keeps {d}² numbers. Use prox_newton or auto.")
     exact, rows = problem.loss.code == 0, n
     if not exact:
         rows = min(n, _ROWS * d)

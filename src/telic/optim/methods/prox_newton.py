@@ -75,8 +75,7 @@ def prox_newton(
             )
         elif problem.is_grouped:
             raise InputError(
-                f"the groups in use hold more than {gram.limit} features. Raise l1, or use "
-                "method='saga'."
+                f"the groups in use hold more than {gram.limit} features. Raise l1, or use saga."
             )
         else:
             wrong = int(np.count_nonzero(violation > 0))

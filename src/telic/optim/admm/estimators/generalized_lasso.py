@@ -13,8 +13,8 @@ from telic.optim.admm.defaults import CURVATURE_UP_TO
 from telic.optim.admm.loop import AdmmResult
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
 from telic.optim.admm.separable_penalty import separable
-from telic.optim.admm.solve import solve_admm
-from telic.optim.estimators.linear import example_weights, seed_of, validated
+from telic.optim.admm.solve import METHODS, solve_admm
+from telic.optim.estimators.linear import check_solver, example_weights, seed_of, validated
 from telic.optim.losses import Loss
 from telic.optim.threads import SMALL_MATRIX
 
@@ -45,6 +45,7 @@ class Fitted(BaseEstimator):
         loss: str | Loss,
         sample_weight: Any,
     ) -> AdmmResult:
+        check_solver(self, ("auto", *METHODS))
         problem = make_admm_problem(
             X,
             y,
@@ -181,6 +182,10 @@ class GeneralizedLasso(Regressor):
         weights = example_weights(None, y, sample_weight)
         D: Any = sparse.eye_array(X.shape[1], format="csr") if self.D is None else self.D
         D = D if sparse.issparse(D) else np.atleast_2d(np.asarray(D, dtype=np.float64))
+        if D.shape[1] != X.shape[1]:
+            raise InputError(
+                f"D has {D.shape[1]} columns, X has {X.shape[1]} features: expected one each."
+            )
         result = self._solve(X, y, D, self.alpha, loss=self.loss, sample_weight=weights)
         self._record([result])
         return self._keep([result])

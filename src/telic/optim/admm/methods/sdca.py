@@ -37,9 +37,7 @@ def sdca_admm(
         λ₂ >= 0.
     """
     if problem.B is not None or problem.c.any() or state.x.any() or state.s.any():
-        raise InputError(
-            "sdca-admm needs B = −I, c = 0 and starts from zero. Use method='svr-admm-d'."
-        )
+        raise InputError("sdca-admm needs B = −I, c = 0 and starts from zero. Use svr-admm-d.")
     data, rho = problem.data, steps.rho
     n, d, size = data.design.n, data.design.d, problem.size
     k = problem.A.shape[0]
