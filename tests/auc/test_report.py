@@ -52,3 +52,12 @@ def test_the_page_of_a_diagnosis_is_what_it_was(ranking, monkeypatch):
     monkeypatch.setattr(report, "convergence", lambda *_, **__: ({"exact": [None, last]}, figures))
     with drawn():
         hold(HERE / "diagnosis.jsonl", page(report.diagnosis_page("table", rows)))
+
+
+@pytest.mark.parametrize(("rows", "k"), [(8, 1), (80, 8), (999, 99), (1_000, 100), (5_000, 100)])
+def test_precision_is_that_of_a_tenth_of_a_short_list(rows, k):
+    positive = np.arange(rows) % 5 == 0
+    found = report.measures(positive, positive - np.arange(rows) / rows)
+    assert [name for name in found if name.startswith("precision_at")] == [
+        f"precision_at_{k}{end}" for end in ("", "_low", "_high")
+    ]

@@ -98,8 +98,9 @@ def test_the_ridge_weight_is_looked_for_where_the_columns_need_it():
     positive = rng.random(120) < 0.2
     X = rng.normal(size=(120, 60)) + 0.3 * positive[:, None]
     at_one = search_beta(Labelled(X, positive, None, "yes", []), scaling="raw")
-    found = search_beta(Labelled(1e4 * X, positive, None, "yes", []), scaling="raw")
-    assert found == pytest.approx(1e8 * at_one)
+    for scale in (1e4, 1e-4):
+        found = search_beta(Labelled(scale * X, positive, None, "yes", []), scaling="raw")
+        assert found == pytest.approx(scale**2 * at_one)
     assert 0.01 <= at_one <= 10.0
 
 

@@ -18,8 +18,12 @@ from telic.report import Report, Table
 
 RESAMPLES = 200
 TOP = 100
-"""Rows of the list's top whose precision is measured."""
+"""Most rows of the list's top whose precision is measured; of short lists a tenth of the rows."""
 GRID = np.linspace(0, 1, 101)
+
+
+def _top(rows: int) -> int:
+    return max(1, min(TOP, rows // 10))
 
 
 def measures(positive: np.ndarray, scores: np.ndarray, *, seed: int = 0) -> dict[str, Any]:
@@ -28,7 +32,7 @@ def measures(positive: np.ndarray, scores: np.ndarray, *, seed: int = 0) -> dict
     hit = int((called & positive).sum())
     false = int((called & ~positive).sum())
     interval = auc_interval(positive, scores)
-    k = min(TOP, positive.size)
+    k = _top(positive.size)
     tops: dict[str, Measure] = {
         "average_precision": average_precision,
         f"precision_at_{k}": partial(precision_at, k=k),
@@ -129,7 +133,7 @@ def page(
         Names and weights, the most important first.
     """
     found = measures(positive, scores, seed=seed)
-    k = min(TOP, positive.size)
+    k = _top(positive.size)
     report = Report(title, lead)
     report.section("Ranking")
     report.table(

@@ -271,7 +271,8 @@ def search_beta(
     """Choose beta by 5-fold cross-validated AUC; `progress` is told each value.
 
     The values are 1e-7 … 10 and, as long as none beats the largest, ten times as much, at most 1e9:
-    columns of large numbers need a large ridge weight. Of values as good, the smallest wins.
+    columns of large numbers need a large ridge weight. As long as the smallest beats all others, a
+    tenth of it is tried, at least 1e-12. Of values as good, the smallest wins.
     """
     X = Scaling.fit(rows.X, scaling).apply(rows.X)
     fewest = int(min(rows.positive.sum(), (~rows.positive).sum()))
@@ -292,6 +293,8 @@ def search_beta(
     found = {beta: mean_auc(beta) for beta in BETAS}
     while found[largest := max(found)] == max(found.values()) and largest < 1e9:
         found[10.0 * largest] = mean_auc(10.0 * largest)
+    while found[smallest := min(found)] > sorted(found.values())[-2] and smallest > 1e-12:
+        found = {smallest / 10.0: mean_auc(smallest / 10.0)} | found
     return max(found, key=lambda beta: found[beta])
 
 
