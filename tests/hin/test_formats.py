@@ -83,6 +83,29 @@ def test_an_undirected_graph_links_both_ways():
     assert len(from_networkx(graph).links["link"]) == 2
 
 
+def test_what_a_graph_says_of_its_links_is_kept():
+    graph = networkx.MultiGraph()
+    graph.add_node("a", yob=80)
+    graph.add_node("b")
+    graph.add_node(1, node_type="post")
+    graph.add_node("c", id="carl")
+    graph.add_edge("a", "b", key="like", weight=3)
+    graph.add_edge("b", "b", key="like", strength=2, weight=5)
+    graph.add_edge("a", "c")  # its key is a number
+    graph.add_edge("c", "b", key="like", link="follow")
+    network = from_networkx(graph, link="knows")
+    assert network.ids("user").to_pylist() == ["a", "b", "carl"]
+    assert network.nodes["user"]["yob"].to_pylist() == [80, None, None]
+    assert network.size("post") == 1
+    assert strengths(network, "like") == {("a", "b"): 3, ("b", "a"): 3, ("b", "b"): 2}
+    for name, ends in (("knows", [[2], [], [0]]), ("follow", [[], [2], [1]])):
+        links = network.links[name]
+        assert links.strength is None
+        assert [part.tolist() for part in np.split(links.indices, links.indptr[1:-1])] == ends
+    assert network.schema.nodes == {"user": {"yob": Rule("exact")}, "post": {}}
+    assert all(link.self_links for link in network.schema.links)
+
+
 def test_links_of_one_name_join_the_same_types():
     graph = networkx.DiGraph()
     graph.add_node(1, node_type="user")
@@ -282,6 +305,118 @@ def test_repeated_links_without_strengths_are_counted(tmp_path):
     assert read_edge_list(file, duplicates="sum").links["link"].strength.tolist() == [2, 1]
     both = read_edge_list(file, duplicates="sum", directed=False)
     assert both.links["link"].strength.tolist() == [3, 3]
+
+
+def test_links_both_ways_keep_strengths_lines_and_links_to_oneself(tmp_path):
+    file = tmp_path / "links.txt"
+    file.write_text("1 2 5\n3 3 2\n2 3 4\n")
+    network = read_edge_list(file, directed=False)
+    assert strengths(network, "link") == {
+        (1, 2): 5,
+        (2, 1): 5,
+        (3, 3): 2,
+        (2, 3): 4,
+        (3, 2): 4,
+    }
+    file.write_text("1 2 5\n2 3 x\n")
+    with pytest.raises(InputError, match="line 2: strength is 'x'"):
+        read_edge_list(file, directed=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "header", "links"),
+    [
+        ("who whom n\nann bob 3\nbob cy 4\n", "source target strength", None, 2),
+        ("who whom 7\nann bob 3\nbob cy 4\n", "source target strength", None, "may be"),
+        ("ann bob 7\nbob cy 3\n", "source target strength", None, 2),  # bob comes again
+        ("who whom\n1 2\n", "source target", None, 1),
+        ("who whom\n1 b\n", "source target", None, "may be"),
+        ("1 whom\nann bob\n", "source target", None, 2),
+        ("who whom\n", "source target", None, "may be"),
+        ("who whom\n", "source target", False, 1),
+        ("source target\nann bob\n", None, False, 2),
+        ("who whom\nann bob\n", None, True, 1),
+    ],
+)
+def test_whether_the_first_line_is_a_link_is_told_by_the_others(
+    tmp_path, text, columns, header, links
+):
+    file = tmp_path / "links.txt"
+    file.write_text(text)
+    given = {"columns": columns and columns.split(), "header": header}
+    if isinstance(links, str):
+        with pytest.raises(InputError, match=links):
+            read_edge_list(file, **given)
+    else:
+        assert len(read_edge_list(file, **given).links["link"]) == links
+
+
+@pytest.mark.parametrize(
+    ("lines", "are_times"),
+    [
+        ("1 2 100000000\n2 1 100000001", True),
+        ("1 2 99999999\n2 1 100000001", False),
+        ("1 2 0\n2 3 20\n1 2 40", True),
+        ("1 2 0\n2 3 40\n1 2 20", False),  # they fall
+        ("1 2 7\n2 3 7\n1 2 7", False),  # all alike
+        ("1 2 1\n1 2 2", False),  # too few to tell
+        ("1 2 100000000\n2 1", False),  # not every line has one
+        ("1 2 100000000\n2 1 x", False),
+    ],
+)
+def test_a_third_column_is_times_if_it_is_large_or_rises(tmp_path, lines, are_times):
+    file = tmp_path / "links.txt"
+    file.write_text(lines + "\n")
+    try:
+        read_edge_list(file, duplicates="sum")
+        message = ""
+    except InputError as error:
+        message = str(error)
+    assert ("looks like times" in message) == are_times
+
+
+@pytest.mark.parametrize(
+    ("id", "whole"),
+    [("-5", True), ("0", True), ("9" * 18, True), ("9" * 19, False), ("+5", False), ("05", False)],
+)
+def test_ids_are_whole_numbers_if_all_are_written_as_such(tmp_path, id, whole):
+    file = tmp_path / "links.txt"
+    file.write_text(f"{id} 1\n")
+    expected = sorted([int(id), 1]) if whole else sorted([id, "1"])
+    assert read_edge_list(file).ids("user").to_pylist() == expected
+
+
+@pytest.mark.parametrize(("text", "kept"), [("2.0", 2), ("2.5", None), ("1e3", 1000), ("0", None)])
+def test_a_strength_is_a_positive_whole_number_however_it_is_written(tmp_path, text, kept):
+    file = tmp_path / "links.txt"
+    file.write_text(f"source target weight\n1 2 {text}\n")
+    if kept is None:
+        with pytest.raises(InputError, match=r"strength is .*, expected a positive integer"):
+            read_edge_list(file)
+    else:
+        assert read_edge_list(file).links["link"].strength.tolist() == [kept]
+
+
+def test_links_without_strengths_are_written_as_one(tmp_path):
+    schema = Schema({"user": {}}, (LinkType("follow", "user", "user"),))
+    network = network_from_arrays(schema, {"user": {"id": [1, 2]}}, {"follow": ([1], [2])})
+    write_edge_list(network, tmp_path / "links.csv")
+    assert strengths(read_edge_list(tmp_path / "links.csv"), "follow") == {(1, 2): 1}
+
+
+def test_a_file_is_split_at_commas_blanks_or_what_is_said(tmp_path):
+    for name, text, options in (
+        ("a.csv.gz", "source,target\nann lee,bob\n", {}),
+        ("a.csv", "source;target\nann lee;bob\n", {"delimiter": ";"}),
+        ("a.txt", "source\ttarget\nann lee\tbob\n", {"delimiter": "\t"}),
+    ):
+        opened = gzip.open if name.endswith(".gz") else open
+        with opened(tmp_path / name, "wt") as stream:
+            stream.write(text)
+        assert read_edge_list(tmp_path / name, **options).ids("user").to_pylist() == [
+            "ann lee",
+            "bob",
+        ]
 
 
 def test_more_columns_than_are_known_must_be_named(tmp_path):

@@ -2,7 +2,15 @@ import numpy as np
 import pytest
 
 from telic.errors import InputError
-from telic.hin import MetaPath, PathMatrix, Schema, network_from_arrays, project
+from telic.hin import (
+    LinkType,
+    MetaPath,
+    PathMatrix,
+    Rule,
+    Schema,
+    network_from_arrays,
+    project,
+)
 
 SCHEMA = Schema.parse(
     {
@@ -101,6 +109,32 @@ def test_paths_that_do_not_fit_are_named(network):
     )
     with pytest.raises(InputError, match="link type 'x': a path count exceeds 2147483647"):
         project(many, "user", {"x": "f f"})
+
+
+def test_one_link_is_reproduced_and_longer_paths_are_counted(network):
+    paths = {"to": "follow", "back": "~follow", "twice": "follow follow"}
+    rules = {"to": Rule("exact"), "twice": Rule("tolerance", 2)}
+    target = project(network, "user", paths, rules=rules)
+    assert {link.name: (link.strength, link.self_links) for link in target.schema.links} == {
+        "to": (None, False),  # it has no strengths to compare
+        "back": (Rule("at_least"), True),
+        "twice": (Rule("tolerance", 2), True),
+    }
+    follow = dense(network, "follow")
+    for name, expected in (("to", follow), ("back", follow.T), ("twice", follow @ follow)):
+        assert (target.links[name].matrix(6).toarray() == expected).all()
+    strong = project(
+        target, "user", {"kept": "twice", "new": "twice"}, rules={"new": Rule("exact")}
+    )
+    assert [link.strength for link in strong.schema.links] == [Rule("tolerance", 2), Rule("exact")]
+
+
+def test_a_path_count_may_be_as_large_as_a_strength():
+    schema = Schema({"user": {}}, (LinkType("f", "user", "user", Rule("at_least"), True),))
+    chain = network_from_arrays(
+        schema, {"user": {"id": [1, 2, 3]}}, {"f": ([1, 2], [2, 3], [2**31 - 1, 1])}
+    )
+    assert project(chain, "user", {"x": "f f"}).links["x"].strength.tolist() == [2**31 - 1]
 
 
 def test_a_path_may_pass_a_type_again(network):

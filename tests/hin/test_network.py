@@ -6,10 +6,13 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import shortest_path
 
 from telic.errors import InputError
 from telic.hin import (
     Links,
+    LinkType,
     Network,
     Schema,
     by_ids,
@@ -20,6 +23,8 @@ from telic.hin import (
     sample,
     write_network,
 )
+from telic.hin.link_kernels import dense_growth
+from telic.hin.samples import neighbours
 
 SCHEMA = {
     "nodes": {"user": {"attributes": {"yob": "exact", "tweets": {"tolerance": 2}}}},
@@ -82,7 +87,7 @@ BAD = {
     "a huge strength": ({"mention": ((1, 2, 2**40),)}, "strength is 1099511627776"),
     "a fractional strength": ({"mention": ((1, 2, 0.5),)}, "'strength' is double"),
     "mixed id types": ({"follow": (("1", "2"),)}, "ids are string, but the node table's are int"),
-    "a repeated id": ({"ids": (1, 1)}, "id 1 occurs twice"),
+    "a repeated id": ({"ids": (3, 1, 2, 1)}, "id 1 occurs twice"),
     "a missing id": ({"ids": (1, None)}, "row 1: no id"),
     "a missing end": ({"follow": ((1, 2), (1, None))}, "row 1 has no id"),
 }
@@ -370,6 +375,18 @@ def test_a_rule_for_strengths_asks_for_strengths():
         )
 
 
+def test_nobody_has_to_be_linked(tmp_path):
+    schema = Schema.parse({"nodes": {"user": {}}, "links": [SCHEMA["links"][1]]})
+    for nothing in ([], np.empty(0, int), pa.chunked_array([], pa.int32())):
+        network = network_from_arrays(schema, {"user": {"id": [1]}}, {"mention": [nothing] * 3})
+        assert network.links["mention"].strength.dtype == np.int32
+        assert len(network.links["mention"]) == 0
+    write_network(network, tmp_path / "net")
+    (tmp_path / "net" / "links_mention.parquet").unlink()
+    (tmp_path / "net" / "links_mention.csv").write_text("source,target,strength\n")
+    assert len(read_network(tmp_path / "net").links["mention"]) == 0
+
+
 def test_nodes_are_chosen_once_and_from_types_that_exist():
     network = linked([1, 2], [1], [2])
     with pytest.raises(InputError, match=r"node type 'x' does not exist. Node types are"):
@@ -403,3 +420,131 @@ def test_strengths_add_up_to_what_32_bits_hold_and_no_further():
         build([(0, 1, most - 5), (0, 1, 6)])
     with pytest.raises(InputError, match=f"row 1: strength is {most + 1}"):
         build([(0, 1, 1), (1, 2, most + 1)])
+
+
+def test_density_counts_self_links_where_they_may_be():
+    schema = Schema(
+        {"user": {}, "post": {}},
+        (
+            LinkType("follow", "user", "user"),
+            LinkType("mention", "user", "user", None, True),
+            LinkType("like", "user", "post"),
+        ),
+    )
+    nodes = {"user": {"id": range(4)}, "post": {"id": range(3)}}
+    links = {"follow": ([0], [1]), "mention": ([0, 0], [0, 1]), "like": ([2, 3], [0, 2])}
+    network = network_from_arrays(schema, nodes, links)
+    assert density(network) == 5 / (4 * 3 + 4 * 4 + 4 * 3)
+    nobody = network_from_arrays(
+        schema, {kind: {"id": np.empty(0, int)} for kind in nodes}, dict.fromkeys(links, ([], []))
+    )
+    assert density(nobody) == 0
+
+
+def two_ways_of_linking(rng, size=40):
+    """Two groups and some who are alone, linked in two ways; and links to other nodes."""
+    group = rng.integers(0, 3, size)
+    schema = Schema(
+        {"user": {}, "post": {}},
+        (
+            LinkType("f", "user", "user"),
+            LinkType("g", "user", "user"),
+            LinkType("like", "user", "post"),
+        ),
+    )
+    alike = (group[:, None] == group) & (group < 2) & ~np.eye(size, dtype=bool)
+    links = {name: np.nonzero(alike & (rng.random((size, size)) < 0.06)) for name in "fg"}
+    links["like"] = (np.arange(size), np.zeros(size, int))
+    nodes = {"user": {"id": np.arange(size)}, "post": {"id": [0]}}
+    network = network_from_arrays(schema, nodes, links)
+    around = sum(network.links[name].matrix(size).todense() for name in "fg")
+    return network, around + around.T
+
+
+def test_neighbours_are_linked_either_way_by_any_type():
+    network, around = two_ways_of_linking(np.random.default_rng(0))
+    assert (neighbours(network, "user").todense() == around).all()
+    assert neighbours(network, "post").nnz == 0
+
+
+def test_a_snowball_takes_the_nearest_first():
+    grown = set()
+    for seed in range(20):
+        network, around = two_ways_of_linking(np.random.default_rng(seed))
+        part = sample(network, 12, mode="snowball", node_type="user", seed=seed)
+        chosen = part.ids("user").to_numpy()
+        far = shortest_path(around > 0, unweighted=True)
+        fits = []
+        for start in chosen:
+            farthest = far[start, chosen].max()
+            nearer = np.flatnonzero(far[start] < farthest)
+            everybody = np.isfinite(far[start]).sum()
+            fits.append(
+                np.isfinite(farthest)
+                and np.isin(nearer, chosen).all()
+                and len(chosen) == min(12, everybody)
+            )
+        assert any(fits)
+        assert len(chosen) > 1
+        grown.add(len(chosen))
+    assert 12 in grown
+
+
+def test_a_community_grows_by_who_is_linked_with_most_of_it():
+    for seed in range(5):
+        _, around = two_ways_of_linking(np.random.default_rng(seed))
+        rows, size = csr_array(around), len(around)
+        for start in range(size):
+            chosen = [start]
+            while len(chosen) < 15:
+                most = (around[chosen] > 0).sum(axis=0)
+                most[chosen] = 0
+                if not most.any():
+                    break
+                chosen.append(int(most.argmax()))
+            order = np.empty(15, np.int64)
+            empty = np.zeros(size, np.int64), np.zeros(size, bool)
+            args = rows.indptr.astype(np.int64), rows.indices.astype(np.int32)
+            grown = dense_growth(*args, start, 15, order, *empty)
+            assert order[:grown].tolist() == chosen
+
+
+def test_a_sample_is_of_at_least_one_node():
+    network, _ = two_ways_of_linking(np.random.default_rng(1))
+    assert sample(network, 1, node_type="user").size("user") == 1
+    assert sample(network, 40, node_type="user").ids("user").to_pylist() == [*range(40)]
+    with pytest.raises(InputError, match=r"sample size 0 is not between 1 and 40 \('user' nodes"):
+        sample(network, 0, node_type="user")
+
+
+def test_a_part_of_a_network_without_strengths_is_a_block_too():
+    network, _ = two_ways_of_linking(np.random.default_rng(2))
+    part = induced(network, {"user": np.array([7, 3, 20])})
+    part.validate()
+    for name, columns in (("f", [7, 3, 20]), ("like", [0])):
+        block = network.links[name].matrix(network.size("user")).toarray()[[7, 3, 20]][:, columns]
+        assert (part.links[name].matrix(len(columns)).toarray() == block).all()
+        assert part.links[name].strength is None
+
+
+@pytest.mark.parametrize("step", [1, 3, 10**6])
+def test_ids_are_found_wherever_they_stand(step):
+    ids = 5 + step * np.random.default_rng(3).permutation(300)
+    network = linked(ids, ids[:-1], ids[1:])
+    assert network.links["f"].sources.tolist() == [*range(299)]
+    assert network.links["f"].indices.tolist() == [*range(1, 300)]
+    for wrong in (4, 5 + step * 300, 5 + step * 299 + 1):
+        with pytest.raises(InputError, match=f"row 1: id {wrong} is not in the node table"):
+            linked(ids, [ids[0], wrong], [ids[1], ids[2]])
+
+
+def test_attributes_may_be_numbers_texts_booleans_or_unknown():
+    names = {"a": [1], "b": [0.5], "c": [True], "d": ["x"], "e": pa.nulls(1)}
+    schema = Schema.parse(
+        {"nodes": {"user": {"attributes": dict.fromkeys(names, "exact")}}, "links": []}
+    )
+    nodes = {"id": pa.array(["u"], pa.large_string()), **names}
+    nodes["d"] = pa.array(["x"], pa.large_string())
+    network = network_from_arrays(schema, {"user": nodes}, {})
+    network.validate()
+    assert network.size("user") == 1

@@ -180,7 +180,7 @@ def check_strength(values: pa.Array | pa.ChunkedArray, where: str) -> np.ndarray
     if not pa.types.is_integer(values.type) and len(values):
         kind = f"column 'strength' is {values.type}"
         raise InputError(f"{where}: {kind}, expected positive integers.")
-    strength = values.to_numpy()
+    strength = values.to_numpy(zero_copy_only=False)  # an empty list has no type of numbers
     if len(strength) and (strength.min() < 1 or strength.max() > MAX_STRENGTH):
         row = int(((strength < 1) | (strength > MAX_STRENGTH)).argmax())
         raise InputError(

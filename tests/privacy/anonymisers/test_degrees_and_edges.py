@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from telic.errors import InputError
 from telic.hin import LinkType, Rule, Schema, network_from_arrays
+from telic.privacy.anonymisers import differential_privacy
 from telic.privacy.anonymisers.differential_privacy import keep_chances, noisy_links
 from telic.privacy.anonymisers.joint_k_degree import _change, balance, degree_groups, joint_k_degree
 from telic.privacy.anonymisers.k_degree import degree_classes, k_degree
@@ -77,6 +78,23 @@ def test_groups_hold_k_to_2k_rows(rows, k):
     assert sizes.max() < 2 * k
 
 
+def test_groups_are_halves_by_what_differs_most():
+    degrees = np.random.default_rng(3).integers(0, 40, (50, 3))
+
+    def halves(rows):
+        """Cut rows in two at the median of their widest number, in logarithms, and again."""
+        if len(rows) < 2 * 4:
+            return {frozenset(rows)}
+        spread = np.log(1 + degrees[rows])
+        widest = np.argmax(spread.max(axis=0) - spread.min(axis=0))
+        rows = sorted(rows, key=lambda row: degrees[row, widest])
+        return halves(rows[: len(rows) // 2]) | halves(rows[len(rows) // 2 :])
+
+    found = degree_groups(degrees, 4)
+    groups = {frozenset(np.flatnonzero(found == g).tolist()) for g in range(found.max() + 1)}
+    assert groups == halves([*range(50)])
+
+
 @given(
     sizes=st.lists(st.integers(2, 9), min_size=1, max_size=8),
     seed=st.integers(0, 10**6),
@@ -93,7 +111,11 @@ def test_as_many_links_begin_as_end_after_balancing(sizes, seed):
 def test_amounts_are_made_of_coins():
     for amount, coins in ((0, [5]), (10, [5]), (1, [4, 5]), (7, [4, 6, 9]), (1000, [7, 9])):
         assert sum(coin * sign for coin, sign in _change(amount, coins)) == amount
-    assert len(_change(1000, [7, 9])) < 130
+    # As few coins as can be but for the largest one, of which as many are taken as can be needed.
+    assert len(_change(1000, [7, 9])) == min(
+        a + b for a in range(200) for b in range(200) if 9 * a + 7 * b == 1000
+    )
+    assert sorted(_change(1, [4, 5])) == [(4, -1), (5, 1)]
 
 
 @given(
@@ -127,6 +149,39 @@ def test_pairs_are_published_with_the_chances_that_are_stated():
     assert not np.diag(hits).any()
     # No unlinked pair is preferred to another.
     assert hits[~old & away].max() / draws < false + 6 * np.sqrt(false / draws)
+
+
+@pytest.mark.parametrize("self_links", [False, True])
+def test_a_tenth_of_the_budget_is_for_how_many_links_there_are(self_links, monkeypatch):
+    schema = Schema({"user": {}}, (LinkType("f", "user", "user", None, self_links),))
+    rows = [0, *range(1, 200)], [*range(1, 200), 0]
+    network = network_from_arrays(schema, {"user": {"id": np.arange(200)}}, {"f": rows})
+    asked = []
+
+    def recorded(cells, count, epsilon):
+        asked.append((cells, count, epsilon))
+        return keep_chances(cells, count, epsilon)
+
+    monkeypatch.setattr(differential_privacy, "keep_chances", recorded)
+    for seed in range(400):
+        release = noisy_links(network, epsilon=2.0, seed=seed)
+    release.validate()
+    cells, counts, budgets = (np.array(each) for each in zip(*asked, strict=True))
+    assert set(cells) == {200 * 200 if self_links else 200 * 199}
+    assert set(budgets) == {0.9 * 2.0}
+    # Laplace noise of scale 1/(0.1·2): its size is 5 on average, and as large as that by deviation.
+    assert np.abs(counts - 200).mean() == pytest.approx(5, abs=5 * 5 / np.sqrt(400))
+    assert np.median(counts) == pytest.approx(200, abs=1.5)
+
+
+@pytest.mark.parametrize(("n", "self_links"), [(0, False), (1, False), (1, True), (2, False)])
+def test_the_smallest_networks_are_published_too(n, self_links):
+    schema = Schema({"user": {}}, (LinkType("f", "user", "user", None, self_links),))
+    for ends in ([], range(n) if n == 2 or self_links else []):
+        rows = [*ends], [n - 1 - v for v in ends]
+        network = network_from_arrays(schema, {"user": {"id": np.arange(n)}}, {"f": rows})
+        for seed in range(5):
+            noisy_links(network, epsilon=1.0, seed=seed).validate()
 
 
 def test_a_small_budget_leaves_nearly_no_real_link_and_a_large_one_nearly_all():

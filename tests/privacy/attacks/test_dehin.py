@@ -126,6 +126,68 @@ def test_with_errors_they_are_those_of_every_way_to_match(block, joint):
     assert differ > 10
 
 
+def around_hubs(rng, n=48):
+    """A network of few links, but of three nodes who link to nearly everyone."""
+    links = {}
+    for link in SCHEMA.links:
+        wanted = rng.random((n, n)) < np.where(np.arange(n) < 3, 0.9, 0.04)[:, None]
+        source, target = np.nonzero(wanted & ~np.eye(n, dtype=bool))
+        links[link.name] = (source, target, rng.integers(1, 4, len(source)))
+    nodes = {
+        "id": np.arange(n),
+        "gender": pa.array(rng.choice(["f", "m"], n)),
+        "yob": rng.integers(0, 24, n),
+        "tweets": rng.integers(0, 3, n),
+    }
+    return network_from_arrays(SCHEMA, {"user": nodes}, links)
+
+
+def test_neighbours_among_many_are_found_a_few_pairs_at_a_time(monkeypatch):
+    rng = np.random.default_rng(13)
+    for grown in (False, True):
+        network = around_hubs(rng)
+        target = earlier(rng, network) if grown else network
+        rules = book(target, rules={"tweets": "ignore"})
+        expected = [reference.candidate_sets(network, target, rules, n) for n in range(3)]
+        for pairs in (10**6, 40):
+            monkeypatch.setattr("telic.privacy.attacks.dehin.BATCH", pairs)
+            result = attack(Auxiliary(network, rules), target, distance=2)
+            assert [found(result, n) for n in range(3)] == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "matches"),
+    [
+        ([10], True),
+        ([10, 20], True),
+        ([10, 10], False),  # both are the one user of value 10, or nobody
+        ([15, 10], True),
+        ([15, 25, 15], True),  # the second makes room for the third
+        ([15, 15, 15], False),
+        ([10, 20, 15], False),
+        ([305], True),  # the last alone
+        ([306], False),
+    ],
+)
+def test_each_neighbour_among_many_has_a_place_of_its_own(values, matches):
+    near = {"tolerance": 5}
+    schema = Schema.parse(
+        {
+            "nodes": {"user": {"attributes": {"x": near, "y": near}}},
+            "links": [{"name": "f", "source": "user", "target": "user"}],
+        }
+    )
+
+    def linking(values):
+        nodes = {"id": range(1 + len(values)), "x": [-99, *values], "y": [0] * (1 + len(values))}
+        ends = [0] * len(values), range(1, 1 + len(values))
+        return network_from_arrays(schema, {"user": nodes}, {"f": ends})
+
+    known, release = linking(range(10, 310, 10)), linking(values)
+    at = attack(Auxiliary(known, book(release)), release, distance=1)
+    assert at.candidates(0, 1).tolist() == [0] * matches
+
+
 def with_reversed(network):
     links = dict(network.links)
     types = list(SCHEMA.links)

@@ -51,6 +51,23 @@ def test_strength_is_as_defined_and_pairs_come_in_any_order(log, opened):
     np.testing.assert_allclose(found, reference_strength(log, user, encounter, opened=opened))
 
 
+def test_colleagues_see_as_much_as_one_works_with_each(log, monkeypatch):
+    monkeypatch.setattr("telic.specialty.alarms.colleagues.BLOCK", 7)
+    seen = [set(log.access_encounter[log.access_user == u].tolist()) for u in range(len(log.users))]
+    size = np.bincount([e for one in seen for e in one])
+    by_chance = (size * (size - 1)).sum() / size.sum() ** 2
+    counts = np.random.default_rng(1).integers(0, 5, (len(seen), 3))
+    users = np.arange(5, 25)
+    expected = np.zeros((len(users), 3))
+    for i, u in enumerate(users):
+        for v in set(range(len(seen))) - {u}:
+            shared = len(set(log.encounter_patient[[*(seen[u] & seen[v])]]))
+            chance = by_chance * len(seen[u]) * len(seen[v])
+            expected[i] += counts[v] * max(0.0, np.log((shared + 0.5) / (chance + 0.5)))
+    np.testing.assert_allclose(care_of(log).profiles(counts, users), expected, atol=1e-9)
+    assert (expected > 0).any()
+
+
 def made(log):
     return set(zip(log.access_user.tolist(), log.access_encounter.tolist(), strict=True))
 

@@ -238,7 +238,7 @@ def test_eicu_counts_what_names_an_unknown_stay(convert, tmp_path):
         tmp_path / "source",
         careprovider=[
             "patientunitstayid,specialty,careprovidersaveoffset",
-            "1,Urology,5",
+            "1,Urology,-7.5",
             "9,Urology,5",
         ],
         diagnosis=["patientunitstayid,icd9code", '1,"592.0, N20.0"', "9,592.0", "9,592.1"],
@@ -246,6 +246,8 @@ def test_eicu_counts_what_names_an_unknown_stay(convert, tmp_path):
     )
     log, notes = convert("eicu")
     assert len(log.access_user) == 1
+    assert log.access_at.tolist() == [-7.5 * 60 * 10**6]
+    assert log.users.tolist() == ["Urology at hospital h1"]
     assert notes == [
         "care providers with their stay: <11 rows with an empty value are left out",
         "diagnoses with their stay: <11 rows with an empty value are left out",

@@ -93,7 +93,7 @@ def _noisy(
     if not cells:
         return links
     count = len(links) + rng.laplace(scale=1 / (COUNTING * epsilon))
-    chances = keep_chances(cells, float(np.clip(count, 1, cells - 1)), (1 - COUNTING) * epsilon)
+    chances = keep_chances(cells, float(np.clip(count, 0.5, cells - 0.5)), (1 - COUNTING) * epsilon)
     real = links.sources * np.int64(n) + links.indices
     kept = real[rng.random(len(real)) < chances[0]]
     false = rng.binomial(cells - len(real), chances[1])
