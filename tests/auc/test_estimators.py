@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import RidgeClassifier
@@ -68,6 +69,30 @@ def test_every_solver_name_works_and_auto_chooses_by_width():
     assert AUCClassifier().fit(X, y).solver_ == "exact"
     wide = sparse.random(100, 2500, density=0.01, format="csr", random_state=0)
     assert AUCClassifier(beta=1.0).fit(wide, y[:100]).solver_ == "cg"
+
+
+@pytest.mark.parametrize("estimator", [*ESTIMATORS, ExactAUC(beta1=1e-3)], ids=str)
+def test_n_iter_counts_passes_over_the_data(estimator):
+    X, y = rows()
+    told = []
+
+    def look(passes, w):
+        told.append(passes)
+        return len(told) == 3
+
+    model = clone(estimator).fit(X, y, callback=look)
+    if isinstance(estimator, (AUCClassifier, ExactAUC)):  # one pass gives the moments, and then w
+        assert told == []
+        assert model.n_iter_ == 1
+        return
+    # SPAM's first pass and three stages, each a full gradient and ‖x‖²/beta steps, 20n at most;
+    # the residual at 0 and three more gradients; or three passes, whatever the method.
+    expected = {VRSPAM: 1 + 3 * (1 + 20), ConjugateGradientAUC: 1 + 3}
+    if isinstance(estimator, PairwiseAUC):
+        assert 4 <= model.n_iter_ <= 8  # at 0, and one or two on each line
+    else:
+        assert model.n_iter_ == expected.get(type(estimator), min(estimator.max_iter, 3))
+    assert model.n_iter_ == told[-1]
 
 
 def test_an_elastic_net_drops_columns():

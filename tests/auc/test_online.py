@@ -156,7 +156,7 @@ def test_a_thousand_equal_labels_first_leave_no_harm(model):
 
 def test_spam_from_a_stream_reaches_the_shared_objective_and_goes_on_from_a_fit():
     def gap(model, beta1=0.0):
-        optimum = elastic_net(moments(X, POSITIVE), beta=BETA, beta1=beta1).coef
+        optimum = elastic_net(moments(X, POSITIVE), beta=BETA, beta1=beta1)[0]
         best = objective(X, POSITIVE, optimum, beta=BETA, beta1=beta1)
         return objective(X, POSITIVE, model.coef_[0], beta=BETA, beta1=beta1) / best - 1
 

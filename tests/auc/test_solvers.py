@@ -158,13 +158,13 @@ def test_elastic_net_methods_agree_and_are_optimal(name):
     X, positive = SETS[name]
     beta, beta1 = 5e-3, 2e-3
     found = moments(X, positive)
-    solution = elastic_net(found, beta=beta, beta1=beta1)
-    slope = found.gradient(solution.coef) + beta * solution.coef
-    active = solution.coef != 0
+    w, _ = elastic_net(found, beta=beta, beta1=beta1)
+    slope = found.gradient(w) + beta * w
+    active = w != 0
     assert 0 < active.sum() < active.size
-    assert slope[active] == pytest.approx(-beta1 * np.sign(solution.coef[active]), abs=1e-8)
+    assert slope[active] == pytest.approx(-beta1 * np.sign(w[active]), abs=1e-8)
     assert np.abs(slope[~active]).max() <= beta1 + 1e-8
-    best = objective(X, positive, solution.coef, beta=beta, beta1=beta1)
+    best = objective(X, positive, w, beta=beta, beta1=beta1)
     rng = np.random.default_rng(0)
     fast = vrspam(X, positive, beta=beta, beta1=beta1, rng=rng, max_iter=1000)
     assert objective(X, positive, fast.coef, beta=beta, beta1=beta1) / best - 1 < 1e-8
@@ -500,9 +500,9 @@ def test_a_solver_goes_on_while_its_bound_is_not_met(monkeypatch, module):
     solver = import_module(f"telic.auc.methods.{module}")
     looks, certified = [], solver.certified
 
-    def doubtful(X, positive, w, n_iter, **options):
-        looks.append(n_iter)
-        found = certified(X, positive, w, n_iter, **options)
+    def doubtful(X, positive, w, passes, **options):
+        looks.append(passes)
+        found = certified(X, positive, w, passes, **options)
         return found._replace(converged=len(looks) == 3)
 
     monkeypatch.setattr(solver, "certified", doubtful)

@@ -21,15 +21,15 @@ from telic.kernels import kernel
 from telic.optim.rows import FAST
 
 Callback = Callable[[float, np.ndarray], bool | None]
-"""Called with the passes over the data so far and the weights; True ends the solver."""
+"""Called with the passes so far, as in `Solution`, and the weights; True ends the solver."""
 
 
 class Solution(NamedTuple):
     """What a solver returns."""
 
     coef: np.ndarray
-    n_iter: int
-    """Iterations, passes or stages: the solver's docstring says which."""
+    passes: float
+    """Passes over the data, each n gradients of single rows or one of all rows."""
     converged: bool | None = None
     """Whether `gap` is at most tol times the objective; None for a method without that rule."""
     gap: float = np.nan

@@ -47,7 +47,7 @@ def certified(
     X: Matrix,
     positive: np.ndarray,
     w: np.ndarray,
-    n_iter: int,
+    passes: float,
     *,
     beta: float,
     beta1: float = 0.0,
@@ -63,7 +63,7 @@ def certified(
     X : array or sparse matrix of shape (n, d)
     positive : bool array of shape (n,)
     w : array of shape (d,)
-    n_iter : int
+    passes : float
     beta, beta1 : float
         Weights >= 0 of the penalty.
     tol : float or None
@@ -80,9 +80,9 @@ def certified(
         )
         value = slope.loss + penalty(w, beta, beta1)
     if not np.isfinite(value):
-        return Solution(w, n_iter, None if tol is None else False, np.inf, np.inf, stopped)
+        return Solution(w, passes, None if tol is None else False, np.inf, np.inf, stopped)
     converged = None if tol is None or np.isnan(gap) else bool(gap <= tol * value)
-    return Solution(w, n_iter, converged, gap, value, stopped)
+    return Solution(w, passes, converged, gap, value, stopped)
 
 
 def slope_at(

@@ -141,9 +141,10 @@ def exact_in_pieces(
         if beta1 == 0:
             solution = _exact.exact(found, beta=beta)
         else:
-            solution = _exact.elastic_net(
+            coef, _ = _exact.elastic_net(
                 found, beta=beta, beta1=beta1, tol=tol, max_iter=max_passes
             )
+            solution = Solution(coef, 1)
     objective = found.objective(solution.coef, beta=beta, beta1=beta1)
     return solution._replace(objective=objective, gap=np.nan, converged=None)
 

@@ -90,7 +90,8 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
         if self.pos_label is None:
             self._name_a_majority(positive, weight)
         solution = self._solve(X, positive, weight, callback)
-        self.n_iter_, self.converged_ = solution.n_iter, solution.converged
+        self.n_iter_ = max(1, round(solution.passes))
+        self.converged_ = solution.converged
         self.gap_ = solution.gap
         if not np.isfinite(solution.coef).all():
             raise InputError(
@@ -130,7 +131,7 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
                 "tol, or scale the columns."
             )
         return (
-            f"{type(self).__name__} stopped after {solution.n_iter} iterations with a relative gap "
+            f"{type(self).__name__} stopped after {self.n_iter_} passes with a relative gap "
             f"certified to be at most {solution.gap / solution.objective:.2g}, above tol. Raise "
             "max_iter or tol, scale the columns, or use a larger beta."
         )

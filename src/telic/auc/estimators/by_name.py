@@ -89,6 +89,7 @@ class AUCClassifier(LinearAUC):
     solver_ : str
         The solver used.
     n_iter_ : int
+        Passes over the data, rounded; 1 for the exact optimum, which is found on the moments.
     gap_ : float
         Bound on the objective minus its optimum; NaN where there is none.
     converged_ : bool or None

@@ -89,7 +89,7 @@ class ExactAUC(LinearAUC):
             certify["beta1"] = self.beta1
             w, sweeps, asked = np.zeros(X.shape[1]), 0, self.tol
             while True:
-                part = _exact.elastic_net(
+                w, taken = _exact.elastic_net(
                     found,
                     beta=self.beta,
                     beta1=self.beta1,
@@ -97,8 +97,8 @@ class ExactAUC(LinearAUC):
                     max_iter=self.max_iter - sweeps,
                     start=w,
                 )
-                w, sweeps, asked = part.coef, sweeps + part.n_iter, asked / 10
-                solution = certified(X, positive, w, sweeps, **certify)
+                sweeps, asked = sweeps + taken, asked / 10
+                solution = certified(X, positive, w, 1, **certify)
                 ended = sweeps >= self.max_iter or asked < 1e-8 * self.tol
                 if solution.converged or ended:
                     return solution

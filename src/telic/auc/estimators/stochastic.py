@@ -103,7 +103,7 @@ class SPAM(OnlineAUC):
                 "w": found.coef.copy(),
                 "counts": np.array([means.n_neg, means.n_pos], dtype=float),
                 "means": np.stack([means.neg, means.pos]),
-                "scale": np.array([view.bound, found.n_iter * (means.n_pos + means.n_neg)]),
+                "scale": np.array([view.bound, found.passes * (means.n_pos + means.n_neg)]),
             },
         )
         return found

@@ -34,7 +34,7 @@ def exact(moments: Moments, *, beta: float) -> Solution:
     Returns
     -------
     Solution
-        n_iter is 1.
+        Without a bound: `ExactAUC` certifies it from the rows.
     """
     delta = moments.means.delta
     matrix, root = _unit_diagonal(moments, beta)
@@ -125,7 +125,7 @@ def conjugate_gradient(
     Returns
     -------
     Solution
-        n_iter counts iterations.
+        Its passes are the iterations, and one for each residual taken from the rows.
     """
     means = class_means(X, positive, weight)
     delta, pairs = means.delta, means.pair_weight
@@ -154,16 +154,17 @@ def conjugate_gradient(
 
     def end(stopped: bool = False) -> Solution:
         return certified(
-            X, positive, rescaled(), iteration, beta=beta, tol=tol, weight=weight, stopped=stopped
+            X, positive, rescaled(), passes, beta=beta, tol=tol, weight=weight, stopped=stopped
         )
 
-    u, iteration, asked = np.zeros(delta.size), 0, tol
+    u, iteration, passes, asked = np.zeros(delta.size), 0, 0, tol
     while True:
+        passes += 1
         residual = delta - apply(u)
         search = inverse * residual
         energy = float(residual @ search)
         while not near() and energy > 0 and iteration < max_iter:
-            iteration += 1
+            iteration, passes = iteration + 1, passes + 1
             image = apply(search)
             curved = float(search @ image)
             if curved <= 0:  # rounding
@@ -171,7 +172,7 @@ def conjugate_gradient(
             step = energy / curved
             u += step * search
             residual -= step * image
-            if callback is not None and callback(2 * iteration, rescaled()):
+            if callback is not None and callback(passes, rescaled()):
                 return end(stopped=True)
             preconditioned = inverse * residual
             energy, previous = float(residual @ preconditioned), energy
@@ -191,7 +192,7 @@ def elastic_net(
     tol: float = 1e-8,
     max_iter: int = 10_000,
     start: np.ndarray | None = None,
-) -> Solution:
+) -> tuple[np.ndarray, int]:
     """Minimise F with its ℓ₁ term by cyclic coordinate descent on the moments.
 
     Parameters
@@ -209,8 +210,8 @@ def elastic_net(
 
     Returns
     -------
-    Solution
-        n_iter counts sweeps. It has no bound: `ExactAUC` certifies it from the rows.
+    (array of shape (d,), int)
+        Weights, for which `ExactAUC` computes the bound from the rows, and sweeps.
     """
     delta, weight = moments.means.delta, moments.means.pair_weight
     hessian = 2 * weight * (moments.within + np.outer(delta, delta))
@@ -220,7 +221,7 @@ def elastic_net(
     bound = tol * max(float(np.abs(linear / units).max()), np.finfo(float).tiny)
     w = np.zeros(delta.size) if start is None else start.copy()
     sweeps = _coordinate_descent(hessian, linear, beta1, w, bound * units, max_iter)
-    return Solution(w, sweeps)
+    return w, sweeps
 
 
 @kernel(fastmath=FAST)

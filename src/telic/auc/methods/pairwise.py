@@ -147,8 +147,8 @@ def pairwise(
     Returns
     -------
     Solution
-        n_iter counts evaluations, each two products with X. The gap is that to the hinge itself,
-        what the rounded corner can hide included; it is NaN for a range from a > 0, and
+        Each evaluation of the objective and its gradient is a pass. The gap is that to the hinge
+        itself, what the rounded corner can hide included; it is NaN for a range from a > 0, and
         `converged` is None for any partial range.
     """
     if loss not in LOSSES:
@@ -174,7 +174,7 @@ def pairwise(
     # No loss here changes when all rows move alike; dense rows are seen from their mean.
     dense = not sparse.issparse(X)
     centre = np.average(X, axis=0, weights=counts) if dense else np.zeros(X.shape[1])
-    evaluations = 0
+    passes = 0
 
     def slopes_at(w: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
         """Mean loss of the pairs, and its derivative by each score."""
@@ -200,8 +200,8 @@ def pairwise(
     last = np.inf, np.zeros(X.shape[1])
 
     def value_and_gradient(w: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
-        nonlocal evaluations, last
-        evaluations += 1
+        nonlocal passes, last
+        passes += 1
         value, slopes = slopes_at(w, corner)
         total = pairs_weight * value + beta / 2 * float(w @ w)
         slope = X.T @ slopes - centre * slopes.sum()
@@ -213,7 +213,7 @@ def pairwise(
 
     def report(current: np.ndarray) -> None:
         nonlocal stopped
-        if callback is not None and callback(2 * evaluations, current):
+        if callback is not None and callback(passes, current):
             stopped = True
             raise StopIteration
         if smooth and last[1] @ last[1] <= tol * 2 * beta * last[0]:
@@ -242,7 +242,7 @@ def pairwise(
             break
     exhausted = found.status == 1
     if start > 0:
-        return Solution(w, evaluations, stopped=stopped, exhausted=exhausted)
+        return Solution(w, passes, stopped=stopped, exhausted=exhausted)
     if smooth and not stopped and small(X) and rows[0].size * rows[1].size <= SMALL_PAIRS:
         parts = [X[part].toarray() if not dense else X[part] - centre for part in rows]
         share = pairs_weight * np.outer(*(counts[r] / t for r, t in zip(rows, totals, strict=True)))
@@ -260,7 +260,7 @@ def pairwise(
     gap = float(square) / (2 * beta)
     rounded = pairs_weight * corner / 2 if loss == "hinge" else 0.0
     converged = gap <= tol * total if smooth else None
-    return Solution(w, evaluations, converged, gap + rounded, total + rounded, stopped, exhausted)
+    return Solution(w, passes, converged, gap + rounded, total + rounded, stopped, exhausted)
 
 
 def _in_range(

@@ -98,7 +98,7 @@ def spam(
     Returns
     -------
     Solution
-        The last iterate; n_iter counts passes. Its gap is bounded, but no rule stops by it.
+        The last iterate. Its gap is bounded, but no rule stops by it.
     """
     if step not in STEPS:
         raise InputError(f"step: {step!r}, expected one of {', '.join(STEPS)}.")

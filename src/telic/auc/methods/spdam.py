@@ -62,7 +62,7 @@ def spdam(
     Returns
     -------
     Solution
-        n_iter counts passes. Memory is n numbers beside the rows: not a streaming method.
+        Memory is n numbers beside the rows: not a streaming method.
     """
     if beta <= 0:
         raise InputError(f"beta: {beta!r}; SPDAM needs a strongly convex penalty, beta > 0.")

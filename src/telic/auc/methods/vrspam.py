@@ -63,7 +63,7 @@ def vrspam(
         Stop when the bound on the gap of `telic.auc.optimality_bound` is at most tol times F; small
         problems go on to rounding.
     max_iter : int, default 200
-        Stages; one is max(n, M²/beta) steps (at most 20n), here counted as passes 1 + steps/n.
+        Stages; one is max(n, M²/beta) steps (at most 20n), or 1 + steps/n passes.
     weight : array of shape (n,), optional
         Rows are drawn in proportion to it; a row of weight 2 counts as two.
     rng : numpy.random.Generator
@@ -71,7 +71,7 @@ def vrspam(
     Returns
     -------
     Solution
-        The last iterate of the last stage; n_iter counts stages.
+        The last iterate of the last stage.
     """
     if beta <= 0:
         raise InputError(f"beta: {beta!r}; VRSPAM needs a strongly convex penalty, beta > 0.")
@@ -106,7 +106,7 @@ def vrspam(
     with np.errstate(over="ignore", invalid="ignore"):
         if not valued(w)[1] <= means.pair_weight:  # the pass of SPAM ended higher than 0 is
             w = np.zeros(w.size)
-    for stage in range(max_iter):
+    for _ in range(max_iter):
         with np.errstate(over="ignore", invalid="ignore"):  # a stage may have blown up
             scores, value = valued(w)
         if not value <= best * (1 + 1e-12):  # rounding is no reason to go back
@@ -115,7 +115,7 @@ def vrspam(
         best, snapshot_w = value, w
         gradient = loss_gradient(X, positive, scores, means, weight)
         if fenchel_terms(w, -gradient, beta, beta1).sum() <= asked * value:
-            found = certified(X, positive, w, stage, **certify)
+            found = certified(X, positive, w, passes, **certify)
             if found.converged or asked <= TIGHTEST:
                 return found
             asked /= 10
@@ -143,10 +143,10 @@ def vrspam(
             w = new
         passes += 1 + visited / n
         if callback is not None and callback(passes, w):
-            return certified(X, positive, w, stage + 1, **certify, stopped=True)
+            return certified(X, positive, w, passes, **certify, stopped=True)
     with np.errstate(over="ignore", invalid="ignore"):
         rose = not valued(w)[1] <= best
-    return certified(X, positive, snapshot_w if rose else w, max_iter, **certify)
+    return certified(X, positive, snapshot_w if rose else w, passes, **certify)
 
 
 @kernel(fastmath=FAST)
