@@ -12,13 +12,23 @@ def test_the_python_example_runs(capsys):
     assert all("," in line for line in lines)
 
 
-def test_every_link_to_a_file_leads_somewhere():
+def anchors(page):
+    """What `#…` may name on a page: each heading, as GitHub and the site write it."""
+    prose = re.sub(r"(?ms)^```.*?^```$", "", page.read_text())  # a comment in code is no heading
+    headings = re.findall(r"(?m)^#{1,3} (.*)$", prose)
+    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+def test_every_link_to_a_file_or_a_heading_leads_somewhere():
     made = re.compile(r"command-line.md|../gallery/.*")  # while the site is built
     for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
-        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)\)", page.read_text()):
-            assert made.fullmatch(target) or (page.parent / target).exists(), (
-                f"{page.name}: {target}"
-            )
+        links = re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", page.read_text())
+        for target, anchor in links:
+            if made.fullmatch(target):
+                continue
+            found = page.parent / target if target else page
+            assert found.exists(), f"{page.name}: {target}"
+            assert not anchor or anchor in anchors(found), f"{page.name}: {target}#{anchor}"
 
 
 def first_table(section):
