@@ -1,6 +1,6 @@
 """The pages' blocks run and print what the pages show; every command on a page exists.
 
-In `docs/learn` and `docs/how-to` a block with a caption is a file that the reader writes, a
+In `docs/learn`, `docs/how-to` and `docs/explain` a block with a caption is a file that the reader writes, a
 `console` block holds commands and what they print, and a `python` block is followed by a `text`
 block with what it prints; a `py` block is part of a program or needs machines, and is not run.
 Numbers may differ by a hundredth of their size, and a line `…` stands for any lines.
@@ -27,11 +27,11 @@ from telic.cli import app
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
     page
-    for part in ("learn", "how-to")
+    for part in ("learn", "how-to", "explain")
     for page in (ROOT / "docs" / part).glob("*.md")
     if re.search(r"```(console|python)\n", page.read_text(encoding="utf-8"))
 )
-LONG = {"access-log"}  # minutes of processor time
+LONG = {"access-log", "specialty"}  # seconds to minutes of processor time
 EVERY = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<body>.*?)^```$", re.M | re.S)
 PSEUDONYM = re.compile(r"user-[0-9a-f]{10}")  # of a new key in each run
