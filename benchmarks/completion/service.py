@@ -188,13 +188,13 @@ def child(kind, model, database):
     from telic.serve import Settings, run, run_workers
     from telic.serve.process import server
 
-    settings = Settings(database, port=0)
+    settings = Settings(database, port=0, workers=1 + (kind == "two workers"))
 
     def ready(address):
         print(address.rpartition(":")[2], flush=True)
 
-    if kind == "two workers":
-        return run_workers(model, settings, workers=2, ready=ready)
+    if settings.workers > 1:
+        return run_workers(model, settings, ready=ready)
     if kind != "service":
         app = fixed(kind, settings)
         with server.listen(settings) as listener:

@@ -168,7 +168,7 @@ def test_the_same_seed_gives_the_same_log(telic, tmp_path, catalogue_file):
         (["evaluate", "LOG", "--model", "x"], "--model is 'x', expected adaqac or appaware"),
         (["export-log", "records", "log.csv"], "a composition log is a .parquet file"),
         (["serve", "--port", "7"], "serve takes a model folder, or files to fit one on"),
-        (["serve", "LOG", "--workers", "2"], "--workers needs a model folder"),
+        (["serve", "LOG", "--workers", "2"], "several workers need a model folder"),
         (["fit", "LOG", "m", "--work", "w"], "--work needs --memory or --cluster"),
         (["fit", "LOG", "m", "--column", "title"], "--column is 'title', expected ROLE=COLUMN"),
         (["evaluate", "LOG", "--min-compositions", "5000"], "no user has 5000"),

@@ -39,6 +39,23 @@ def test_a_port_in_use(monkeypatch, capsys, tmp_path, completer):
     assert "\n" not in error
 
 
+@pytest.mark.parametrize("way", ["option", "variable", "file"])
+def test_however_several_workers_are_asked_for_they_start(
+    monkeypatch, capsys, tmp_path, completer, way
+):
+    completer.save(tmp_path / "model")
+    (tmp_path / "settings.toml").write_text("workers = 2\n" if way == "file" else "")
+    if way == "variable":
+        monkeypatch.setenv("TELIC_SERVE_WORKERS", "2")
+    started = []
+    monkeypatch.setattr(
+        "telic.serve.run_workers", lambda _, settings, **__: started.append(settings.workers)
+    )
+    options = ["--settings", tmp_path / "settings.toml", *["--workers=2"] * (way == "option")]
+    assert command(monkeypatch, capsys, tmp_path / "model", *options) == (0, "")
+    assert started == [2]
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_no_answer_waits_for_an_acknowledgement(completer, settings, host):
     """Nagle's algorithm holds an answer's second packet back until the first is acknowledged."""

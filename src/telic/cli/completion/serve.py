@@ -44,9 +44,6 @@ def serve(
     deny: Deny = None,
     synonyms: SynonymsFile = None,
     min_users: MinUsers = 3,
-    workers: Annotated[
-        int, typer.Option(help="Processes that answer requests.", min=1, max=64)
-    ] = 1,
 ) -> None:
     """Serve a model as a search box on a page of its own, until Ctrl-C."""
     from telic.completion import Completer, fit_files
@@ -71,10 +68,12 @@ def serve(
         console.print(_who_may(given.settings), soft_wrap=True)
 
     fitted = len(sources) == 1 and not sources[0].is_file()
-    if workers > 1:
+    if given.settings.workers > 1:
         if not fitted:
-            raise InputError("--workers needs a model folder. Fit one with: telic completion fit")
-        run_workers(sources[0], given.settings, workers=workers, ready=ready)
+            raise InputError(
+                "several workers need a model folder. Fit one with: telic completion fit"
+            )
+        run_workers(sources[0], given.settings, ready=ready)
         return
 
     def load() -> Completer:

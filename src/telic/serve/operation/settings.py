@@ -37,6 +37,9 @@ class Settings:
         ("127.0.0.1",),
         "addresses of proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted",
     )
+    workers: int = setting(
+        1, "processes that answer requests; more than 1 need a model folder", least=1
+    )
     keys: str = setting("", "file of tenants and their API keys; see telic completion key")
     without_keys: bool = setting(
         False, "allow other machines to connect although there are no keys"

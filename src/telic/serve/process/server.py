@@ -29,7 +29,7 @@ def run(
     ready: Callable[[str], None] | None = None,
     reload: Callable[[], Completer] | None = None,
 ) -> None:
-    """Serve until interrupted.
+    """Serve from this process until interrupted, whatever `settings.workers` says.
 
     Parameters
     ----------

@@ -29,7 +29,6 @@ def run_workers(
     model: str | Path,
     settings: Settings,
     *,
-    workers: int,
     ready: Callable[[str], None] | None = None,
 ) -> None:
     """Serve a model folder from several processes until interrupted.
@@ -41,9 +40,7 @@ def run_workers(
     ----------
     model : path
     settings : Settings
-        Limits hold for each process.
-    workers : int
-        At least 2.
+        Their `workers` processes are started; limits hold for each.
     ready : callable, optional
         Called with the address once all of them answer.
 
@@ -61,6 +58,7 @@ def run_workers(
         tempfile.TemporaryDirectory(prefix="telic-") as folder,
     ):
         os.environ[FOLDER] = folder
+        workers = settings.workers
         places = [Place(index, workers, folder) for index in range(workers)]
         crew = [_Worker(model, settings, listener, place) for place in places]
         stopping = threading.Event()
