@@ -20,8 +20,8 @@ INTRODUCTION = (
     f"searched on {WIDE_SEARCH_ROWS:,} rows, and they run once. Data sets that are not at hand "
     "are left out. Departures from the papers: elastic-net methods search one weight, of which the "
     "ℓ₁ weight is a tenth; the pairwise hinge sees at most "
-    f"{HINGE_ROWS:,} rows; SPAM, SOLAM and regSOLAM take 5 passes, SPDAM 20 in batches of 1 % of the "
-    "rows, VRSPAM 10 stages, OPAUC, OAM and Uni-Exp one pass; OPAUC keeps a sketch of rank 50 "
+    f"{HINGE_ROWS:,} rows; SPAM, SOLAM and regSOLAM take 5 passes, SPDAM 20 in batches of 1 % of "
+    "the rows, VRSPAM 10 stages, OPAUC, OAM and Uni-Exp one pass; OPAUC keeps a sketch of rank 50 "
     f"above {SKETCH_ABOVE:,} columns; the step of regSOLAM is not searched."
 )
 
