@@ -22,6 +22,7 @@ PAGES = {
     "optim": "optim.page",
     "optim-auto": "optim.auto",
     "optim-paths": "optim.paths",
+    "optim-multinomial": "optim.multinomial",
     "admm": "admm.page",
     "auc": "auc.page",
     "completion": "completion.page",

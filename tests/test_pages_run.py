@@ -1,8 +1,9 @@
 """The pages' blocks run and print what the pages show; every command on a page exists.
 
-In `docs/learn`, `docs/how-to` and `docs/explain` a block with a caption is a file that the reader writes, a
-`console` block holds commands and what they print, and a `python` block is followed by a `text`
-block with what it prints; a `py` block is part of a program or needs machines, and is not run.
+In `docs/learn`, `docs/how-to` and `docs/explain` a block with a caption is a file that the reader
+writes, a `console` block holds commands and what they print, and a `python` block is followed by a
+`text` block with what it prints; a `py` block is part of a program or needs machines, and is not
+run.
 Numbers may differ by a hundredth of their size, and a line `…` stands for any lines.
 ``TELIC_WRITE=1 pytest tests/test_pages_run.py`` writes what is printed into the pages.
 """
