@@ -18,6 +18,7 @@ from telic.optim import (
     ElasticNetClassifierCV,
     ElasticNetRegressor,
     ElasticNetRegressorCV,
+    minimize,
 )
 
 
@@ -240,3 +241,32 @@ def test_a_generator_as_random_state_is_drawn_from(make_data):
     state = np.random.RandomState(7)
     fitted(state)
     assert not np.array_equal(fitted(state), first)
+
+
+@pytest.mark.parametrize("make", [ElasticNetClassifier, ElasticNetRegressor])
+def test_solvers_that_sample_and_take_blocks_do_so_as_they_are_told(make):
+    """A fit is the one that `minimize` makes with the same draws and blocks, to the last bit."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 6)) * rng.lognormal(size=(80, 1))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    found = []
+    for sampling, blocks in (("optimal", None), ("uniform", None), ("lipschitz", 3)):
+        told = {"sampling": sampling, "blocks": blocks}
+        model = make(solver="asbcd", tol=1e-2, random_state=3, **told).fit(X, y)
+        classifies = make is ElasticNetClassifier
+        alpha = 1.0 / 80 if classifies else 1.0
+        plain = minimize(
+            *(X, y),
+            loss="logistic" if classifies else "squared",
+            l1=0.5 * alpha,
+            l2=0.5 * alpha,
+            fit_intercept=True,
+            method="asbcd",
+            tol=1e-2,
+            max_passes=1000,
+            seed=3,
+            **told,
+        )
+        np.testing.assert_array_equal(np.ravel(model.coef_), plain.coef)
+        found.append(tuple(plain.coef))
+    assert len(set(found)) == 3

@@ -59,6 +59,10 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         the rest.
     solver : str
         A method of `telic.optim.minimize`. Softmax has a method of its own and takes ``auto`` only.
+    sampling : {"optimal", "uniform", "lipschitz"}
+        How solvers that sample rows draw them; others do not read it.
+    blocks : int, optional
+        Blocks of coordinates of the solvers asbcd (default 1), sbcd and mrbcd (default 10).
     tol : float
         Duality gap at which to stop, relative to the objective at w = 0 with the best b. Unlike
         scikit-learn's it bounds the error of the objective.
@@ -106,6 +110,8 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         grouped: bool = False,
         positive: bool = False,
         solver: str = "auto",
+        sampling: str = "optimal",
+        blocks: int | None = None,
         tol: float = 1e-6,
         max_iter: float = 1000,
         warm_start: bool = False,
@@ -122,6 +128,8 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         self.grouped = grouped
         self.positive = positive
         self.solver = solver
+        self.sampling = sampling
+        self.blocks = blocks
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start

@@ -30,7 +30,7 @@ class ElasticNetRegressor(RegressorMixin, Linear):
         linear score.
     positive : bool
         Whether no coefficient may be below 0; the intercept may.
-    fit_intercept, solver, tol, max_iter, warm_start, n_jobs, random_state
+    fit_intercept, solver, sampling, blocks, tol, max_iter, warm_start, n_jobs, random_state
         As in `ElasticNetClassifier`.
 
     Attributes
@@ -60,6 +60,8 @@ class ElasticNetRegressor(RegressorMixin, Linear):
         positive: bool = False,
         fit_intercept: bool = True,
         solver: str = "auto",
+        sampling: str = "optimal",
+        blocks: int | None = None,
         tol: float = 1e-6,
         max_iter: float = 1000,
         warm_start: bool = False,
@@ -72,6 +74,8 @@ class ElasticNetRegressor(RegressorMixin, Linear):
         self.positive = positive
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.sampling = sampling
+        self.blocks = blocks
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start

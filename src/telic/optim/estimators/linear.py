@@ -56,6 +56,8 @@ class Linear(BaseEstimator):
             l2=alpha * (1.0 - self.l1_ratio),
             positive=self.positive,
             method=self.solver,
+            sampling=self.sampling,
+            blocks=self.blocks,
             fit_intercept=self.fit_intercept,
             sample_weight=sample_weight,
             offset=offset,
