@@ -9,7 +9,7 @@ import pytest
 from telic.data.contracts import MAX_COUNT, MAX_TEXT
 from telic.data.file_kinds import shape_of
 from telic.data.pieces import open_pieces
-from telic.data.queries import read_queries, read_query_log
+from telic.data.queries import joined_group, read_queries, read_query_log
 from telic.errors import InputError
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -24,6 +24,22 @@ def test_csv_and_optional_columns(tmp_path):
     assert [log.queries[q] for q in log.query] == ["face", "face"]
     assert [log.users[u] for u in log.user] == [None, "u"]
     assert log.count.tolist() == [3.0, 1.0]
+    first = int(NOW.timestamp() * 1e6)
+    assert log.at.tolist() == [first, first + 24 * 3600 * 10**6]
+
+
+def test_a_log_whose_rows_name_groups_numbers_them_as_they_come(tmp_path):
+    text = "query,at,user,tenant\nb,2026-01-02,u,x\na,2026-01-01,v,\nb,2026-01-01,u,y\n"
+    log = read_query_log(*opened(tmp_path, "q.csv", text + "a,2026-01-03,,x\n"))
+    assert (log.queries, log.query.tolist()) == (["b", "a"], [0, 1, 0, 1])
+    assert (log.users, log.user.tolist()) == ([None, "u", "v"], [1, 2, 1, 0])
+    assert log.count.tolist() == [1.0] * 4
+    assert set(log.groups) == {"tenant"}
+    values, place = log.groups["tenant"]
+    assert (values, place.tolist()) == (["x", None, "y"], [0, 1, 2, 0])
+    other = read_queries(pa.table({"query": ["c"], "at": [NOW]}))
+    of, where = joined_group([other, log, log], "tenant")
+    assert (of, where.tolist()) == (["x", "y"], [-1, 0, -1, 1, 0, 0, -1, 1, 0])
 
 
 def test_what_is_left_out_is_one_submission_of_nobodys():

@@ -27,6 +27,12 @@ def test_unimobile_pairs_are_read():
     assert [pairs.apps[a] for a in pairs.app] == ["maps", "mail", "mail"]
 
 
+def test_a_row_without_a_task_is_a_situation_of_its_own():
+    pairs = read_pairs(pa.table({"user": ["a", "a"], "query": ["x", "x"], "app": ["m", "m"]}))
+    assert (pairs.task.tolist(), len(pairs.tasks)) == ([0, 1], 2)
+    assert (pairs.worker.tolist(), pairs.query.tolist(), pairs.app.tolist()) == ([0, 0],) * 3
+
+
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
@@ -51,6 +57,7 @@ def test_lsapp_openings_are_read_in_order(tmp_path):
     openings = read_app_usage(file)
     assert openings["app"].to_pylist() == ["Maps", "Chrome"]
     assert openings["user"].to_pylist() == ["0", "0"]
+    assert openings["at"].to_pylist()[1] == dt.datetime(2018, 1, 16, 6, 1, 5, tzinfo=dt.UTC)
 
 
 def test_an_lsapp_row_without_an_app_is_named(tmp_path):
@@ -79,7 +86,7 @@ ISTAS = {
     "UserID": {"0": 225, "7": 219},
     "Query": {"0": "photo storage", "7": "rain today"},
     "App": {"0": "pinterest", "7": "weather"},
-    "AppUsages": {"0": {"Duration": {"maps": 1500, "mail": 60000}}, "7": None},
+    "AppUsages": {"0": {"Duration": {"clock": 0, "maps": 1500, "mail": 60000}}, "7": None},
 }
 
 
@@ -92,7 +99,11 @@ def test_istas_is_read_with_what_was_used_before(tmp_path, by_rows):
     assert table["at"].to_pylist()[0] == dt.datetime(2018, 4, 17, 20, 28, 43, 438000, dt.UTC)
     assert table["at"].to_pylist()[1] == dt.datetime(2018, 4, 8, 16, 46, 43, 674000, dt.UTC)
     assert table["used"].to_pylist() == [
-        [{"app": "mail", "seconds": 60.0}, {"app": "maps", "seconds": 1.5}],
+        [
+            {"app": "mail", "seconds": 60.0},
+            {"app": "maps", "seconds": 1.5},
+            {"app": "clock", "seconds": 0.0},
+        ],
         [],
     ]
     pairs = read_pairs(file)

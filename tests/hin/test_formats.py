@@ -1,4 +1,7 @@
 import gzip
+import sys
+from collections import defaultdict
+from types import SimpleNamespace
 
 import networkx
 import numpy as np
@@ -76,6 +79,78 @@ def test_igraph_and_back(network):
 def test_pyg_and_back(network):
     pytest.importorskip("torch_geometric", reason="PyTorch Geometric is optional and large")
     assert same(network, from_pyg(to_pyg(network), schema=SCHEMA))
+
+
+class Tensor(np.ndarray):
+    def numpy(self):
+        return np.asarray(self)
+
+
+class Store(dict):
+    __getattr__ = dict.__getitem__
+    __setattr__ = dict.__setitem__
+
+
+class HeteroData(defaultdict):
+    """As much of PyTorch Geometric's as is used; the test above runs with its own."""
+
+    def __init__(self):
+        super().__init__(Store)
+
+    node_types = property(lambda self: [key for key in self if isinstance(key, str)])
+    edge_types = property(lambda self: [key for key in self if isinstance(key, tuple)])
+
+
+def test_what_stands_for_pyg_and_back(network, monkeypatch):
+    def tensor(values):
+        return np.asarray(values).view(Tensor)
+
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(tensor=tensor))
+    module = SimpleNamespace(HeteroData=HeteroData)
+    monkeypatch.setitem(sys.modules, "torch_geometric.data", module)
+    data = to_pyg(network)
+    assert data["user", "post", "tweet"].edge_index.tolist() == [[0, 1], [1, 0]]
+    assert data["user", "post", "tweet"].strength.tolist() == [3, 1]
+    assert "strength" not in data["user", "follow", "user"]
+    assert same(network, from_pyg(data, schema=SCHEMA))
+    data["user"].x = tensor(np.zeros((3, 2)))  # of two dimensions: no attribute
+    del data["tweet"]["node_id"]
+    back = from_pyg(data)
+    assert back.nodes["user"].column_names == ["id", "yob"]
+    assert back.ids("tweet").to_pylist() == [0, 1]
+    exact = {"user": {"yob": Rule("exact")}, "tweet": {}}
+    assert back.schema == Schema(
+        exact,
+        (
+            LinkType("follow", "user", "user", None, True),
+            LinkType("post", "user", "tweet", Rule("at_least")),
+        ),
+    )
+    texts = {"user": {"id": ["a", "b"], "city": ["x", "y"]}}
+    named = network_from_arrays(Schema({"user": {"city": Rule("exact")}}, ()), texts, {})
+    assert to_pyg(named)["user"].city.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_what_stands_for_igraph_becomes_a_network(directed):
+    def vertex(number, **data):
+        return SimpleNamespace(index=number, attributes=lambda: {"_nx_name": "x", **data})
+
+    def edge(source, target, **data):
+        return SimpleNamespace(source=source, target=target, attributes=lambda: data)
+
+    graph = SimpleNamespace(
+        is_directed=lambda: directed,
+        vs=[vertex(0, id="a", yob=80), vertex(1, id="b", yob=None), vertex(2)],
+        es=[edge(0, 1, link="f", strength=2), edge(1, 1, link="g", strength=None, _nx_key=0)],
+    )
+    graph.vs[2].attributes = lambda: {"id": "c", "_nx_name": "x"}
+    network = from_igraph(graph)
+    assert network.nodes["user"].to_pydict() == {"id": ["a", "b", "c"], "yob": [80, None, None]}
+    both = {("a", "b"): 2} | ({} if directed else {("b", "a"): 2})
+    assert strengths(network, "f") == both
+    assert network.links["g"].strength is None
+    assert network.links["g"].indptr.tolist() == [0, 0, 1, 1]
 
 
 def test_an_undirected_graph_links_both_ways():

@@ -61,8 +61,7 @@ def draw_intents(
     demand = np.cumsum(catalogue.weights**p.popularity_exponent)
 
     def popular(size: int | tuple[int, int]) -> np.ndarray:
-        at = np.searchsorted(demand, rng.random(size) * demand[-1], side="right")
-        return np.minimum(at, len(demand) - 1)
+        return np.searchsorted(demand[:-1], rng.random(size) * demand[-1], side="right")
 
     edits = rng.random(shape) < p.edit_share
     edits[:, 0] = False
@@ -118,5 +117,5 @@ def _trends(
     on = (start[:, None] >= begin) & (start[:, None] < begin + length)
     total = np.cumsum(np.where(on, heat, 0.0), axis=1)
     draw = rng.random(len(start)) * total[:, -1]
-    chosen = np.minimum((total <= draw[:, None]).sum(1), p.trends - 1)
+    chosen = (total[:, :-1] <= draw[:, None]).sum(1)
     return np.where(total[:, -1] > 0, phrases[chosen], otherwise)

@@ -161,8 +161,8 @@ class _Devices:
         n = rng.poisson(min(1.4 * rate, 150.0))
         back = np.sort(60 * rng.random(n) ** BACK_EXPONENT)
         share = np.cumsum(self.rate[user])
-        which = np.searchsorted(share, rng.random(n) * share[-1], side="right")
-        return self.owned[user][np.minimum(which, len(share) - 1)], back
+        which = np.searchsorted(share[:-1], rng.random(n) * share[-1], side="right")
+        return self.owned[user][which], back
 
     def cause(
         self, user: int, opening: tuple[np.ndarray, np.ndarray], rng: np.random.Generator

@@ -35,7 +35,7 @@ class Affinity:
         cumulative = np.concatenate([[0.0], np.cumsum(self.odds)])
         low, high = cumulative[self.start[apps]], cumulative[self.start[apps + 1]]
         at = np.searchsorted(cumulative, low + rng.random(len(apps)) * (high - low), "right") - 1
-        at = np.minimum(np.maximum(at, self.start[apps]), self.start[apps + 1] - 1)
+        at = np.minimum(at, self.start[apps + 1] - 1)
         return np.where(high > low, self.phrase[np.maximum(at, 0)], -1)
 
 

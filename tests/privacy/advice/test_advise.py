@@ -197,6 +197,24 @@ def test_films_are_left_out_or_made_nameless_before_the_promise_is_given():
     assert "ids of film" not in advise(network, Limits(risk=0.02), adversary=blind).choice
 
 
+def test_work_is_the_nodes_and_links_looked_at_and_ends_the_search(network, monkeypatch):
+    fields = levers(network, Adversary.of(network))
+    search = ReleaseSearch(network, Adversary.of(network), fields, Limits(risk=1.0), lambda _: None)
+    top = tuple(len(field.levels) - 1 for field in fields)
+    search.measures(top)  # nothing is published: no links are looked at
+    assert (search.work, search.tried) == (60, 1)
+    search.measures((0,) * len(fields))
+    *_, last = risks(network)
+    both_ways = 2 * len(network.links["mention"])
+    assert search.work == 60 + 60 + (last.distance + 1) * (60 + both_ways)
+    assert search.measures(top).cardinality == 1
+    assert search.tried == 2  # nothing is judged twice
+    monkeypatch.setattr(sys.modules[ReleaseSearch.__module__], "MAX_WORK", 100)
+    found = advise(network, Limits(risk=0.1))
+    assert not found.proven
+    assert found.after[-1].risk <= 0.1
+
+
 def test_an_attack_too_large_to_run_is_said_to_be_so(network, monkeypatch):
     monkeypatch.setattr(sys.modules["telic.privacy.advice.advise"], "MAX_PAIRS", 10)
     found = advise(network, Limits(risk=0.5))

@@ -7,7 +7,8 @@ from telic.errors import InputError
 from telic.simulate.hospital_families import simulate_family
 from telic.specialty.alarms.explained_alarms import judge
 from telic.specialty.discovery.discover import discover
-from telic.specialty.later_logs.carry import carry
+from telic.specialty.discovery.user_patient_units import units_of
+from telic.specialty.later_logs.carry import _median, carry
 from telic.specialty.later_logs.kept_findings import findings_of, read_findings
 
 SEED = 4  # 400 users, no drift
@@ -147,6 +148,42 @@ def test_drift_is_seen_where_it_is_and_hardly_where_it_is_not():
         weaker[change] = sum("weaker" in one for one in said) / len(said)
     assert weaker[False] <= 0.25
     assert weaker[True] >= 0.8
+
+
+def test_a_move_of_the_mix_is_set_against_what_new_patients_alone_would_move(parts, findings):
+    first, later = parts
+    carried = carry(findings, later)
+
+    def seen(log):
+        """One row for each user and patient: which diagnoses the user saw of the patient."""
+        units = units_of(log, fewest_users=1)
+        table = np.zeros((len(units.user), len(log.codes)))
+        table[:, units.code] = units.codes.toarray()
+        return table
+
+    def apart(one, other):
+        one, other = (part.sum(axis=0) / part.sum() for part in (one, other))
+        return np.abs(one - other).sum() / 2
+
+    assert first.codes.tolist() == later.codes.tolist()
+    old, new = seen(first), seen(later)
+    everybody_saw = np.isin(first.codes, findings.codes)
+    old, new = old[:, everybody_saw], new[:, everybody_saw]
+    assert carried.mix_moved == pytest.approx(apart(old, new), rel=0.02)
+    rng, both = np.random.default_rng(1), np.vstack([old, new])
+    chance = []
+    for _ in range(20):
+        both = rng.permutation(both)
+        chance.append(apart(both[: len(old)], both[len(old) :]))
+    assert carried.mix_by_chance == pytest.approx(np.mean(chance), rel=0.25)
+
+
+def test_the_median_lies_between_order_statistics():
+    values = np.random.default_rng(0).permutation(10) + 1.0
+    assert _median(values) == (5.5, (2.0, 9.0))  # the sign test's, in any table
+    assert _median(values[values < 7]) == (3.5, (1.0, 6.0))
+    assert _median(np.arange(5.0)) == (2.0, None)
+    assert _median(np.empty(0)) == (None, None)
 
 
 def test_another_hospital_and_other_codes_are_refused(parts, findings):

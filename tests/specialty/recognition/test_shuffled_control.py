@@ -11,8 +11,11 @@ from telic.specialty.discovery.result import Discovery, Specialty
 from telic.specialty.log.log_files import read_log
 from telic.specialty.recognition.recognise import recognise
 from telic.specialty.recognition.shuffled_control import (
+    CLUSTERS,
     DE_FACTO,
     NO_CLASS,
+    Shuffled,
+    _thinned,
     recognise_found,
     recognition_facts,
     shuffle,
@@ -96,6 +99,36 @@ def test_the_fine_view_keeps_each_users_number_of_accesses(log):
     moved = np.asarray(mixed.counts.sum(axis=1)).ravel()
     np.testing.assert_array_equal(own, moved)
     np.testing.assert_array_equal(mixed.users, np.flatnonzero(own))
+
+
+def test_an_access_of_the_fine_view_sees_any_of_its_diagnoses_alike(log):
+    rng = np.random.default_rng(0)
+    opened = np.bincount(log.access_user, minlength=len(log.users))
+    rows, counts = _thinned(log, opened, rng)
+    assert sorted(rows) == [*range(len(log.access_user))]
+    diagnosis = log.diagnosis[log.access_encounter].sign()
+    length = np.asarray(diagnosis.sum(axis=1)).ravel()
+    expected = np.asarray(diagnosis.T @ (1 / length)).ravel()
+    assert length.max() > 1
+    found = np.asarray(counts.sum(axis=0)).ravel()
+    assert (np.abs(found - expected) <= 5 * np.sqrt(expected) + 1e-9).all()
+    rows, counts = _thinned(log, opened // 2, rng)
+    assert (np.bincount(log.access_user[rows], minlength=len(log.users)) == opened // 2).all()
+    per_user = np.asarray(counts.sum(axis=1)).ravel()
+    np.testing.assert_array_equal(per_user, opened // 2)
+    assert rows.mean() == pytest.approx(len(log.access_user) / 2, rel=0.05)  # not the first ones
+
+
+def test_clusters_of_nothing_are_those_nearest_in_size():
+    largest = np.repeat(np.arange(5), [2, 8, 14, 30, 0])  # topic 4 is nobody's largest
+    rng = np.random.default_rng(1)
+    share = 0.5 * np.eye(5)[largest] + rng.random((54, 5)) / 20
+    users = np.arange(100, 154)
+    found = Shuffled(users, None, share).clusters(10)
+    assert len(found) == CLUSTERS
+    for k, cluster in zip((1, 2, 3), found, strict=True):  # 10/8 < 14/10 < 30/10 < 10/2 < 10/½
+        best = sorted(range(54), key=lambda place: -share[place, k])[:10]
+        assert cluster.tolist() == users[best].tolist()
 
 
 @pytest.mark.slow

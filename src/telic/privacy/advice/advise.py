@@ -190,11 +190,9 @@ def _released(
         for kind, table in adversary.attributes.items()
     }
     for link in network.schema.links:
-        label = count_name(link.name)
-        if link.name in adversary.links and link.name not in release.links:
-            rules = release.schema.nodes[link.source]
-            if label in rules and label not in network.schema.nodes[link.source]:
-                attributes[link.source][label] = rules[label]
+        label, rules = count_name(link.name), release.schema.nodes[link.source]
+        if label in rules and label not in network.schema.nodes[link.source]:
+            attributes[link.source][label] = rules[label]
     seen = replace(
         adversary,
         attributes=attributes,
