@@ -6,9 +6,10 @@ import numpy as np
 
 from telic.choice.elastic_net import Elastic, Fit, Progress
 from telic.choice.factored_choices import FactoredChoices
-from telic.choice.logit_kernels import soft, softmax_rows
+from telic.choice.logit_kernels import softmax_rows
 from telic.errors import InputError
 from telic.kernels import kernel
+from telic.optim.prox_kernels import soft
 
 StepSize = Literal["printed", "corrected"]
 MAX_SIZE = 2000
@@ -163,6 +164,6 @@ def _iterate(rows, table, mean, w, iterations, batch_size, rates, every_coordina
         for j in range(first, last):
             slope = change[j] / batch_size + mean[j] + l2 * w[j]
             u = w[j] - eta * slope
-            w[j] = soft(u, eta * l1)
+            w[j] = soft(u, eta * l1, eta * l1)
         for j in range(d):
             mean[j] += change[j] / n

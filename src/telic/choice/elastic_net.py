@@ -8,6 +8,7 @@ import scipy
 
 from telic.choice.factored_choices import FactoredChoices
 from telic.errors import InputError, warn_unconverged
+from telic.optim.penalties import soft
 
 Progress = Callable[[int, int], None]
 
@@ -41,15 +42,15 @@ class Elastic:
 
         Remark 3.3.1 prints the case l2 = 0, garbled.
         """
-        return _beyond(w, step * self.l1) / (1 + step * self.l2)
+        return soft(w, step * self.l1) / (1 + step * self.l2)
 
     def weights(self, slope: np.ndarray) -> np.ndarray:
         """Return the weights at which `slope` is a subgradient of the penalty."""
-        return _beyond(slope, self.l1) / self.l2
+        return soft(slope, self.l1) / self.l2
 
     def conjugate(self, slope: np.ndarray) -> float:
         """Return the largest ``slope @ w - penalty(w)`` over w."""
-        beyond = _beyond(slope, self.l1)
+        beyond = soft(slope, self.l1)
         return float(beyond @ beyond) / (2 * self.l2)
 
     def objective(self, choices: FactoredChoices, w: np.ndarray) -> float:
@@ -93,14 +94,9 @@ class Elastic:
     def violation(self, choices: FactoredChoices, w: np.ndarray) -> float:
         """Return the largest distance from 0 to the subdifferential of (3.3.5) in any weight."""
         slope = choices.gradient(w) + self.l2 * w
-        at_zero = np.abs(_beyond(slope, self.l1))
+        at_zero = np.abs(soft(slope, self.l1))
         away = np.abs(slope + self.l1 * np.sign(w))
         return float(np.where(w == 0, at_zero, away).max(initial=0.0))
-
-
-def _beyond(z: np.ndarray, threshold: np.ndarray | float) -> np.ndarray:
-    """Soft-thresholding: what of z lies beyond the threshold, on either side."""
-    return np.sign(z) * np.maximum(np.abs(z) - threshold, 0.0)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Numba pieces that the solvers share: softmax, soft-thresholding, moments."""
+"""Numba pieces that the solvers share: softmax, moments."""
 
 import numpy as np
 
@@ -6,14 +6,12 @@ from telic.kernels import kernel
 
 
 @kernel
-def soft(z, threshold):
-    """Soft-thresholding of one number."""
-    return np.sign(z) * max(abs(z) - threshold, 0.0)
-
-
-@kernel
 def softmax(p, size, top):
-    """Turn the first scores, whose largest is `top`, into probabilities; return their sum."""
+    """Turn the first scores, whose largest is `top`, into probabilities; return their sum.
+
+    Not that of `telic.optim.softmax`, which takes all rows at once, of as many classes each, with
+    an exponential that the processor computes for several numbers together.
+    """
     total = 0.0
     for i in range(size):
         p[i] = np.exp(p[i] - top)

@@ -10,9 +10,10 @@ import numpy as np
 
 from telic.choice.elastic_net import Elastic, Fit, Progress, target_gap
 from telic.choice.factored_choices import FactoredChoices, squared_norms
-from telic.choice.logit_kernels import soft, softmax
+from telic.choice.logit_kernels import softmax
 from telic.errors import InputError
 from telic.kernels import kernel
+from telic.optim.prox_kernels import soft
 
 W, MEAN, CHANGE, LAST = 0, 1, 2, 3
 
@@ -125,7 +126,11 @@ def _step_sizes(choices: FactoredChoices, penalty: Elastic, batch_size: int) -> 
 
 @kernel
 def _lagged(w, g, step, l1, l2, m):
-    """Apply m proximal steps with the constant slope g to one weight."""
+    """Apply m proximal steps with the constant slope g to one weight.
+
+    `telic.optim.prox_kernels.advance` takes other steps: its ridge is in the gradient and bounds
+    the step, here it is in the prox, and a few formulas stand for its tables of powers.
+    """
     # Where step * l2 is below the rounding of 1, 1 + step * l2 would forget it.
     rate = max(np.log1p(step * l2), 1e-300)
     while m > 0:
@@ -146,7 +151,7 @@ def _lagged(w, g, step, l1, l2, m):
         w = sign * u
         if m > 0:  # the step that reaches or crosses zero
             v = w - step * g
-            w = soft(v, step * l1) / (1.0 + step * l2)
+            w = soft(v, step * l1, step * l1) / (1.0 + step * l2)
             m -= 1
     return w
 
@@ -223,7 +228,7 @@ def _pass(rows, order, state, table, steps, batch_size, strengths, touched, chan
             step = steps[j // rows.entries] if j < rows.first else steps[-1]
             row = state[j]
             u = row[W] - step * (row[MEAN] + row[CHANGE] / size)
-            row[W] = soft(u, step * l1) / (1.0 + step * l2)
+            row[W] = soft(u, step * l1, step * l1) / (1.0 + step * l2)
             row[MEAN] += row[CHANGE] / n
             row[CHANGE] = 0.0
         now += 1

@@ -6,7 +6,7 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
@@ -14,7 +14,14 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from telic.errors import InputError
 from telic.optim.design import refuse_mask
-from telic.optim.estimators.linear import Linear, check_solver, example_weights, validated
+from telic.optim.estimators.linear import (
+    Linear,
+    check_solver,
+    example_weights,
+    likeliest,
+    one_vs_rest_probabilities,
+    validated,
+)
 from telic.optim.loop import SolveResult
 from telic.optim.losses import Loss, as_loss
 from telic.optim.problem import as_vector
@@ -266,8 +273,7 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
     def predict(self, X: Any, offset: Any = None) -> np.ndarray:
         """Return the most likely class of each sample."""
         scores = self.decision_function(X, offset)
-        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[chosen]
+        return self.classes_[likeliest(scores)]
 
     @available_if(lambda self: self.loss == "logistic")
     def predict_proba(self, X: Any, offset: Any = None) -> np.ndarray:
@@ -275,11 +281,7 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         scores = self.decision_function(X, offset)
         if scores.ndim > 1 and self._is_softmax():
             return softmax(scores, axis=1)
-        p = expit(scores)
-        if p.ndim == 1:
-            return np.column_stack([1.0 - p, p])
-        total = p.sum(axis=1, keepdims=True)
-        return np.where(total > 0, p / np.where(total > 0, total, 1.0), 1.0 / p.shape[1])
+        return one_vs_rest_probabilities(scores)
 
     @available_if(lambda self: self.loss == "logistic")
     def predict_log_proba(self, X: Any, offset: Any = None) -> np.ndarray:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
+from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -24,8 +25,8 @@ def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **opti
     return validate_data(estimator, X, y, **_FORMATS, **options)
 
 
-class Linear(BaseEstimator):
-    """A linear prediction, and the call of the solver."""
+class LinearPrediction(BaseEstimator):
+    """X coef + intercept, of dense rows and sparse."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -37,6 +38,10 @@ class Linear(BaseEstimator):
         check_is_fitted(self)
         X = validated(self, X, reset=False)
         return np.asarray(X @ self.coef_.T) + self.intercept_
+
+
+class Linear(LinearPrediction):
+    """A linear prediction, and the call of the solver."""
 
     def _solve(
         self,
@@ -79,6 +84,23 @@ def check_solver(estimator: Any, methods: tuple[str, ...] = METHODS) -> None:
     if estimator.solver not in methods:
         raise InputError(f"solver is {estimator.solver!r}, expected one of {', '.join(methods)}.")
     check_stop(estimator.tol, estimator.max_iter, name="max_iter")
+
+
+def likeliest(scores: np.ndarray) -> np.ndarray:
+    """Number of each row's class by its score of the second class, or by a score for each class.
+
+    This and `one_vs_rest_probabilities` are functions, since some classifiers take an offset.
+    """
+    return (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+
+
+def one_vs_rest_probabilities(scores: np.ndarray) -> np.ndarray:
+    """Probability of each class; beyond two classes each one's own, normalised to sum 1."""
+    p = expit(scores)
+    if p.ndim == 1:
+        return np.column_stack([1.0 - p, p])
+    total = p.sum(axis=1, keepdims=True)
+    return np.where(total > 0, p / np.where(total > 0, total, 1.0), 1.0 / p.shape[1])
 
 
 def seed_of(random_state: Any) -> int | None:

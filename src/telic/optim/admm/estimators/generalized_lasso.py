@@ -6,7 +6,6 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from telic.errors import InputError
 from telic.optim.admm.defaults import CURVATURE_UP_TO
@@ -14,7 +13,13 @@ from telic.optim.admm.loop import AdmmResult
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
 from telic.optim.admm.separable_penalty import separable
 from telic.optim.admm.solve import METHODS, solve_admm
-from telic.optim.estimators.linear import check_solver, example_weights, seed_of, validated
+from telic.optim.estimators.linear import (
+    LinearPrediction,
+    check_solver,
+    example_weights,
+    seed_of,
+    validated,
+)
 from telic.optim.losses import Loss
 from telic.optim.threads import SMALL_MATRIX
 
@@ -22,18 +27,8 @@ BATCH_UP_TO = 5000
 """Most samples for which solver="auto" takes Newton's method from the start."""
 
 
-class Fitted(BaseEstimator):
+class Fitted(LinearPrediction):
     """A linear prediction whose weights are held by a matrix A."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def _scores(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        X = validated(self, X, reset=False)
-        return np.asarray(X @ self.coef_.T) + self.intercept_
 
     def _solve(
         self,

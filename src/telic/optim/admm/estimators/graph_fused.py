@@ -5,7 +5,6 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
@@ -14,7 +13,12 @@ from telic.errors import InputError
 from telic.optim.admm import feature_graphs
 from telic.optim.admm.estimators.generalized_lasso import Fitted, Regressor
 from telic.optim.admm.loop import AdmmResult
-from telic.optim.estimators.linear import example_weights, validated
+from telic.optim.estimators.linear import (
+    example_weights,
+    likeliest,
+    one_vs_rest_probabilities,
+    validated,
+)
 from telic.optim.losses import Loss
 
 GRAPHS = ("glasso", "knn", "chain")
@@ -200,16 +204,11 @@ class GraphFusedClassifier(ClassifierMixin, _GraphFused):
     def predict(self, X: Any) -> np.ndarray:
         """Return the most likely class of each sample."""
         scores = self.decision_function(X)
-        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[chosen]
+        return self.classes_[likeliest(scores)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each class; beyond two classes the scores' odds, normalised to 1."""
-        p = expit(self.decision_function(X))
-        if p.ndim == 1:
-            return np.column_stack([1.0 - p, p])
-        total = p.sum(axis=1, keepdims=True)
-        return np.where(total > 0, p / np.where(total > 0, total, 1.0), 1.0 / p.shape[1])
+        return one_vs_rest_probabilities(self.decision_function(X))
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithm of `predict_proba`."""
