@@ -31,7 +31,10 @@ OTHER_WORDS = {  # for ideas that have a word already
     "learning_rate": "step_size",
     "eta": "step_size",
     "tolerance": "tol",
+    "sweeps": "max_passes",
+    "rng": "seed",
     "verbose": "progress",
+    "on_step": "progress",
 }
 
 
@@ -77,6 +80,22 @@ def test_one_word_per_idea():
             wrong += [f"{name}: {word}, not {theirs[word]}" for word in given & set(theirs)]
         wrong += [f"{name}: {word}, not {OTHER_WORDS[word]}" for word in given & set(OTHER_WORDS)]
     assert not wrong, "\n".join(sorted(wrong))
+
+
+def test_progress_is_told_one_text_at_a_step():
+    shape = "Callable[[str], None]"
+    wrong = []
+    for path in Path(telic.__file__).parent.rglob("*.py"):
+        for found in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(found, ast.arg) and found.arg == "progress" and found.annotation:
+                given = ast.unparse(found.annotation).removesuffix(" | None")
+            elif isinstance(found, ast.Assign) and ast.unparse(found.targets[0]) == "Progress":
+                given = ast.unparse(found.value)
+            else:
+                continue
+            if given not in (shape, "Progress"):
+                wrong.append(f"{path.name}:{found.lineno}: {given}")
+    assert not wrong
 
 
 def test_every_public_name_is_on_an_api_page():

@@ -73,7 +73,7 @@ class Trace:
     def __init__(self):
         self.began, self.seconds = time.perf_counter(), []
 
-    def __call__(self, done, total):
+    def __call__(self, step):
         self.seconds.append(time.perf_counter() - self.began)
 
     def until(self, fit, best, start):

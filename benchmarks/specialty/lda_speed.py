@@ -28,7 +28,7 @@ def theirs(counts: sparse.csr_array, model: GibbsLDA):
             row = counts[[d]]
             if row.nnz:
                 other.add_doc(np.repeat(names[row.indices], row.data.astype(int)).tolist())
-        seconds, _ = clock(lambda: other.train(model.sweeps, workers=1))  # noqa: B023
+        seconds, _ = clock(lambda: other.train(model.max_iter, workers=1))  # noqa: B023
         topics = np.full((model.n_topics, counts.shape[1]), 1e-9)
         topics[:, [int(word) for word in other.used_vocabs]] = [
             other.get_topic_word_dist(k) for k in range(model.n_topics)
@@ -45,7 +45,7 @@ def compare(log: AccessLog) -> list[list[str]]:
     counts = log.patient_diagnosis()
     out = np.random.default_rng(0).random(counts.shape[0]) < 0.1
     train, test = counts[~out], counts[out]
-    GibbsLDA(n_topics=3, sweeps=1).fit(train[:50]).transform(train[:5])  # compile
+    GibbsLDA(n_topics=3, max_iter=1).fit(train[:50]).transform(train[:5])  # compile
     fits = [clock(lambda seed=seed: GibbsLDA(random_state=seed).fit(train)) for seed in SEEDS]
     model, seconds = fits[0][1], float(np.median([own for own, _ in fits]))
     folding, _ = clock(lambda: model.transform(counts))

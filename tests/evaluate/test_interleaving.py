@@ -12,7 +12,7 @@ rankings = st.lists(st.integers(0, 12), unique=True, max_size=10)
 
 @given(rankings, rankings, st.integers(0, 12), st.integers(0, 99))
 def test_each_picks_its_best_that_is_left(a, b, length, seed):
-    drawn = team_draft(a, b, length=length, rng=np.random.default_rng(seed))
+    drawn = team_draft(a, b, length=length, seed=seed)
     assert len(drawn.items) == min(length, len({*a, *b}))
     assert len(set(drawn.items)) == len(drawn.items)
     for i, (item, team) in enumerate(zip(drawn.items, drawn.teams, strict=True)):
@@ -26,7 +26,7 @@ def test_each_picks_its_best_that_is_left(a, b, length, seed):
 def test_propensities_are_how_often_a_draw_comes():
     rng, drawn = np.random.default_rng(0), {}
     for _ in range(4000):
-        found = team_draft("abcd", "dcba", length=4, rng=rng)
+        found = team_draft("abcd", "dcba", length=4, seed=rng)
         drawn.setdefault(tuple(found.teams), []).append(found.propensity)
     assert len(drawn) == 4
     for propensities in drawn.values():
@@ -43,7 +43,7 @@ def mean_preference(wanted_at, *, people=3000):
         for ranking, at in zip((a, b), wanted_at, strict=True):
             ranking.remove(0)
             ranking.insert(at, 0)
-        drawn = team_draft(a, b, length=6, rng=rng)
+        drawn = team_draft(a, b, length=6, seed=rng)
         seen = drawn.items[: rng.integers(1, 7)]  # people look down to somewhere
         found.append(preference(drawn, 0 if 0 in seen else None))
     return paired_t_test(np.array(found, float), np.zeros(people), np.arange(people))
@@ -57,5 +57,5 @@ def test_equals_are_not_told_apart_and_the_better_is_preferred():
 
 
 def test_who_takes_nothing_of_the_list_prefers_none():
-    drawn = team_draft("ab", "ba", length=2, rng=np.random.default_rng(0))
+    drawn = team_draft("ab", "ba", length=2, seed=0)
     assert preference(drawn, None) == preference(drawn, "z") == 0

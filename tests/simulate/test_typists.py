@@ -243,12 +243,6 @@ def test_a_refined_query_that_the_catalogue_holds_can_be_chosen():
     assert np.mean(wanted) > 0.9
 
 
-def test_progress_ends_at_the_total(places):
-    calls = []
-    simulate_typists(places, users=2, compositions=3, progress=lambda *state: calls.append(state))
-    assert calls[-1] == (6, 6)
-
-
 def test_the_data_card_lists_every_parameter_and_marginal():
     card = (Path(__file__).parents[2] / "docs" / "measured" / "data-card-typists.md").read_text(
         encoding="utf-8"

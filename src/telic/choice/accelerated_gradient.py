@@ -16,7 +16,7 @@ def fit_accelerated(
     *,
     max_passes: int = 2000,
     tol: float = 1e-9,
-    progress: Progress | None = None,
+    progress: Progress = lambda step: None,
 ) -> Fit:
     """Minimise (3.3.5) by FISTA with adaptive restart.
 
@@ -33,8 +33,8 @@ def fit_accelerated(
     tol : float
         Stop when the duality gap is at most `tol` of what the fit has gained, and of the objective.
         With 0 all passes are taken, and none is warned of.
-    progress : callable, optional
-        Called with passes done and their total.
+    progress : callable
+        Told each pass when it is done.
     """
     steps, used = _step_sizes(choices)
     w = np.zeros(choices.size)
@@ -57,8 +57,7 @@ def fit_accelerated(
                 ahead, following = new, 1.0
             w, momentum = new, following
         history.append((float(used), min(value, history[-1][1])))
-        if progress:
-            progress(used, max_passes)
+        progress(f"pass {used} of {max_passes}")
         if tol and len(history) % _LOOK == 0:
             used += 1
             if penalty.gap(choices, w) <= target_gap(tol, history):

@@ -82,7 +82,7 @@ def fit_printed(
     rule: StepSize = "corrected",
     every_coordinate: bool = False,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = lambda step: None,
 ) -> Fit:
     """Run the printed algorithm, exactly, with a dense table of the products.
 
@@ -103,8 +103,8 @@ def fit_printed(
         Update all coordinates at every iteration, from the same batch; a pass is then ``n / batch``
         iterations.
     seed : int
-    progress : callable, optional
-        Called with passes done and their total.
+    progress : callable
+        Told each pass when it is done.
     """
     n, d = len(choices), choices.size
     if d > MAX_SIZE:
@@ -129,8 +129,7 @@ def fit_printed(
         # A diverging run overflows: that is what it is here to show.
         with np.errstate(all="ignore"):
             history.append((1.0 + done, penalty.objective(choices, w)))
-        if progress:
-            progress(done, max_passes)
+        progress(f"pass {done} of {max_passes}")
     with np.errstate(all="ignore"):
         gap = penalty.gap(choices, w)
     return Fit(w, f"printed ({rule} step)", 1.0 + max_passes, history, gap)

@@ -10,7 +10,8 @@ from telic.choice.factored_choices import FactoredChoices
 from telic.errors import InputError, warn_unconverged
 from telic.optim.penalties import soft
 
-Progress = Callable[[int, int], None]
+Progress = Callable[[str], None]
+"""Told each pass when it is done."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ def fit_saga(
     max_passes: int = 15,
     tol: float = 0.0,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = lambda step: None,
 ) -> Fit:
     """Minimise (3.3.5) by stochastic average gradients of batches.
 
@@ -48,8 +48,8 @@ def fit_saga(
         Stop when the duality gap is at most `tol` of what the fit has gained, and of the objective;
         looking costs a pass each. With 0, as printed, all passes are taken and none is warned of.
     seed : int
-    progress : callable, optional
-        Called with passes done and their total.
+    progress : callable
+        Told each pass when it is done.
 
     Returns
     -------
@@ -90,8 +90,7 @@ def fit_saga(
         )
         _catch_up(state, steps, choices.entries, first, now, penalty.l1, penalty.l2)
         history.append((1.0 + done, penalty.objective(choices, state[:, W])))
-        if progress:
-            progress(done, max_passes)
+        progress(f"pass {done} of {max_passes}")
         if not history[-1][1] <= history[-2][1]:
             steps = steps / 2
         elif tol and penalty.gap(choices, state[:, W]) <= target_gap(tol, history):

@@ -42,7 +42,7 @@ def fit_sdca(
     max_passes: int = 20_000,
     tol: float = 1e-5,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = lambda step: None,
 ) -> Fit:
     """Minimise (3.3.5) by ascent of its dual: some times ``sqrt(mean |x_c|^2 / (l2 n))`` passes.
 
@@ -59,8 +59,8 @@ def fit_sdca(
         Stop when the duality gap is at most `tol` of what the fit has gained, and of the objective.
         With 0 all passes are taken, and none is warned of.
     seed : int
-    progress : callable, optional
-        Called with passes done and their total.
+    progress : callable
+        Told each pass when it is done.
 
     Returns
     -------
@@ -109,8 +109,7 @@ def fit_sdca(
         history.append((float(done), min(history[-1][1], value)))
         bound = penalty.bound(choices, p, v)
         lower = max(lower, bound)
-        if progress:
-            progress(done, max_passes)
+        progress(f"pass {done} of {max_passes}")
         target = target_gap(tol, history)
         if tol and history[-1][1] - lower <= target:
             break

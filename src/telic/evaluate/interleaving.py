@@ -20,7 +20,7 @@ class Interleaved(NamedTuple):
 
 
 def team_draft(
-    a: Sequence[Hashable], b: Sequence[Hashable], *, length: int, rng: np.random.Generator
+    a: Sequence[Hashable], b: Sequence[Hashable], *, length: int, seed: int | np.random.Generator
 ) -> Interleaved:
     """Draw one list from two rankings, each of which picks its best that is left in turn.
 
@@ -32,17 +32,17 @@ def team_draft(
         Items, best first, none twice in one of them.
     length : int
         Items to draw at most; there are fewer if the rankings have fewer.
-    rng : numpy.random.Generator
+    seed : int or numpy.random.Generator
 
     Examples
     --------
-    >>> drawn = team_draft("xy", "yx", length=2, rng=np.random.default_rng(0))
+    >>> drawn = team_draft("xy", "yx", length=2, seed=0)
     >>> drawn.items, drawn.teams, drawn.propensity
     (['y', 'x'], [1, 0], 0.5)
     """
     items: list[Hashable] = []
     teams: list[int] = []
-    propensity = 1.0
+    propensity, rng = 1.0, np.random.default_rng(seed)
     while len(items) < length:
         left = [[item for item in ranking if item not in items][:1] for ranking in (a, b)]
         counts = [teams.count(0), teams.count(1)]

@@ -30,8 +30,9 @@ class Affinity:
     odds: np.ndarray
     """float64, positive."""
 
-    def caused(self, apps: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def caused(self, apps: np.ndarray, seed: int | np.random.Generator) -> np.ndarray:
         """Draw a phrase for each app; -1 for an app that causes none."""
+        rng = np.random.default_rng(seed)
         cumulative = np.concatenate([[0.0], np.cumsum(self.odds)])
         low, high = cumulative[self.start[apps]], cumulative[self.start[apps + 1]]
         at = np.searchsorted(cumulative, low + rng.random(len(apps)) * (high - low), "right") - 1

@@ -35,7 +35,6 @@ def simulate_typists(
     seed: int = 0,
     causes: Callable[[Intents], Intents] | None = None,
     begin: np.datetime64 = BEGIN,
-    progress: Callable[[int, int], None] | None = None,
 ) -> pa.Table:
     """Make a composition log by simulated people who search a catalogue.
 
@@ -65,8 +64,6 @@ def simulate_typists(
         Changes what is wanted before anything is typed (see `telic.simulate.simulate_phones`).
     begin : numpy.datetime64
         When the log begins, UTC.
-    progress : callable, optional
-        Called with the number of compositions finished and their total, now and then.
 
     Returns
     -------
@@ -118,7 +115,7 @@ def simulate_typists(
     if causes is not None:
         intents = causes(intents)
     plans = draw_plans(intents, lists.folded, parameters=p, rng=rngs[1])
-    rounds, prefixes, shown, selected = _type(intents, plans, lists, p, rngs[2], progress)
+    rounds, prefixes, shown, selected = _type(intents, plans, lists, p, rngs[2])
     table = _assemble(catalogue, intents, rounds, prefixes, shown, selected, begin)
     description = {
         "setting": setting if isinstance(setting, str) else "custom",
@@ -151,7 +148,6 @@ def _type(
     lists: "_StaticLists",
     p: TypistParameters,
     rng: np.random.Generator,
-    progress: Callable[[int, int], None] | None,
 ) -> tuple[list[Round], list[str], np.ndarray, np.ndarray]:
     """Let everyone type; round k is the k-th keystroke of every composition still under way."""
     users: int = intents.wanted.shape[0]
@@ -216,8 +212,6 @@ def _type(
         if p.blind_length is not None:
             selected[active[typed]] = position[typed]
         active = active[~(chosen | typed)]
-        if progress is not None:
-            progress(n - active.size, n)
     return rounds, prefixes, shown, selected
 
 

@@ -11,7 +11,7 @@ from telic.specialty.discovery.by_seeds import REPRESENTATIVE, group_by_seeds, r
 from telic.specialty.discovery.by_topics import group_by_topics
 from telic.specialty.discovery.discover import discover
 
-QUIET = {"restarts": 1, "seed": 0, "threads": 1, "on_step": lambda step: None}
+QUIET = {"restarts": 1, "seed": 0, "threads": 1, "progress": lambda step: None}
 
 
 @pytest.fixture(scope="module")

@@ -75,7 +75,7 @@ def test_a_user_is_in_a_cluster_by_a_share_of_a_quarter_and_sizes_are_one_fewer_
         restarts=3,
         seed=0,
         threads=1,
-        on_step=lambda step: None,
+        progress=lambda step: None,
     )
     assert found.cluster.tolist() == [1] * 10 + [-1] * 20
     assert found.in_view.tolist() == list(range(29))
@@ -99,7 +99,7 @@ def test_a_month_is_scored_by_the_clusters_profiles_of_the_year(monkeypatch):
         restarts=1,
         seed=0,
         threads=1,
-        on_step=lambda step: None,
+        progress=lambda step: None,
     )
     counts = log.counts.toarray()
     score = found.by_month(np.arange(5))
@@ -133,5 +133,5 @@ def test_no_seeds_is_said(monkeypatch):
             restarts=1,
             seed=0,
             threads=1,
-            on_step=lambda step: None,
+            progress=lambda step: None,
         )

@@ -206,7 +206,7 @@ def test_topics_of_encounters_and_as_many_as_there_are_practices():
 def test_topics_of_users_are_those_of_the_set_of_their_diagnoses():
     """Without patients to average over, the noise of a share is that of all users."""
     log = simulate_family("referrals", 0).log
-    terms = {"n_topics": 6, "restarts": 1, "seed": 3, "threads": 1, "on_step": lambda step: None}
+    terms = {"n_topics": 6, "restarts": 1, "seed": 3, "threads": 1, "progress": lambda step: None}
     found = group_by_topics(log, document="user", **terms)
     documents = (log.user_diagnosis() > 0).astype(int)
     model = GibbsLDA(n_topics=6, random_state=3).fit(documents)
@@ -224,7 +224,7 @@ def test_a_number_of_topics_is_chosen_by_the_perplexity_of_what_was_held_out(mon
     monkeypatch.setattr(by_topics, "TOPIC_CANDIDATES", [2, 5])
     log, steps = simulate_family("referrals", 0).log, []
     terms = {"document": "encounter", "restarts": 1, "seed": 0, "threads": 1}
-    found = group_by_topics(log, n_topics=None, on_step=steps.append, **terms)
+    found = group_by_topics(log, n_topics=None, progress=steps.append, **terms)
     scores = found.details["perplexity"]
     assert list(scores) == ["2", "5"]
     assert str(found.details["n_topics"]) == min(scores, key=scores.get)

@@ -114,7 +114,7 @@ def test_topics_are_averaged_over_the_last_ten_sweeps():
     documents = rng.integers(0, 3, (12, 5))
     options = {"n_topics": 3, "alpha": 0.5, "beta": 0.5}
     for sweeps, number in ((1, 1), (4, 4), (25, 10)):
-        model = GibbsLDA(sweeps=sweeps, **options).fit(documents)
+        model = GibbsLDA(max_iter=sweeps, **options).fit(documents)
         found = averaged_counts(model, documents.sum(axis=0))
         np.testing.assert_allclose(found.sum(axis=0), documents.sum(axis=0))
         # Sums of whole numbers, of that many and no fewer.
@@ -125,16 +125,16 @@ def test_topics_are_averaged_over_the_last_ten_sweeps():
 
 def test_the_same_at_any_number_of_threads(planted):
     counts = planted[1]
-    one, three = (GibbsLDA(n_topics=4, sweeps=8, n_jobs=t).fit(counts) for t in (1, 3))
+    one, three = (GibbsLDA(n_topics=4, max_iter=8, n_jobs=t).fit(counts) for t in (1, 3))
     np.testing.assert_array_equal(one.components_, three.components_)
     np.testing.assert_array_equal(one.transform(counts), three.transform(counts))
-    other = GibbsLDA(n_topics=4, sweeps=8, random_state=1).fit(counts)
+    other = GibbsLDA(n_topics=4, max_iter=8, random_state=1).fit(counts)
     assert not np.array_equal(one.components_, other.components_)
 
 
 def test_finds_planted_topics_as_well_as_an_independent_method(planted):
     topics, counts = planted
-    model = GibbsLDA(n_topics=4, alpha=0.2, sweeps=80).fit(counts[:500])
+    model = GibbsLDA(n_topics=4, alpha=0.2, max_iter=80).fit(counts[:500])
     overlap = np.sqrt(model.components_) @ np.sqrt(topics).T
     assert (overlap.max(axis=1) > 0.97).all()
     assert len(set(overlap.argmax(axis=1))) == 4
@@ -150,9 +150,9 @@ def test_finds_planted_topics_as_well_as_an_independent_method(planted):
 
 def test_folding_in_is_the_fixed_point(planted):
     topics, counts = planted
-    model = GibbsLDA(n_topics=4, sweeps=1).fit(counts)
+    model = GibbsLDA(n_topics=4, max_iter=1).fit(counts)
     model.components_ = topics + 1e-9
-    share = model.transform(counts[:3], rounds=2000)
+    share = model.transform(counts[:3], max_iter=2000)
     for d in range(3):
         posterior = share[d, :, None] * model.components_
         posterior /= posterior.sum(axis=0)
@@ -161,7 +161,7 @@ def test_folding_in_is_the_fixed_point(planted):
 
 
 def test_chooses_the_planted_number_of_topics(planted):
-    best, found = choose_n_topics(planted[1], [2, 4], held_out=0.2, sweeps=40)
+    best, found = choose_n_topics(planted[1], [2, 4], held_out=0.2, max_iter=40)
     assert best == 4
     assert found[4] < found[2]
 
@@ -182,15 +182,13 @@ def test_bad_input_is_named(counts, options, message):
 
 
 def test_perplexity_needs_words_to_score():
-    model = GibbsLDA(n_topics=2, sweeps=1).fit([[3, 1], [2, 2]])
+    model = GibbsLDA(n_topics=2, max_iter=1).fit([[3, 1], [2, 2]])
     with pytest.raises(InputError, match="too few words"):
         model.perplexity(np.zeros((2, 2)))
 
 
-def test_each_sweep_is_told_and_other_words_are_refused():
-    counts, told = np.eye(4, dtype=int), []
-    model = GibbsLDA(n_topics=2, sweeps=7, random_state=0, on_sweep=lambda: told.append(1))
-    model.fit(counts)
-    assert len(told) == 7
+def test_documents_of_other_words_are_refused():
+    counts = np.eye(4, dtype=int)
+    model = GibbsLDA(n_topics=2, max_iter=7).fit(counts)
     with pytest.raises(InputError, match="documents have 3 words, the topics 4"):
         model.transform(counts[:, :3])

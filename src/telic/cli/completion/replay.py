@@ -35,7 +35,7 @@ def replay(
     read = composition_log(log, skip=skip_bad_rows)
     a, b = (Completer.load(model) for model in (model_a, model_b))
     with steps("replaying", 2 * len(read)) as begin:
-        found = compare_completers(read, a, b, show=shown, progress=lambda: begin("both models"))
+        found = compare_completers(read, a, b, show=shown, progress=begin)
     if as_json:
         facts = {"a": str(model_a), "b": str(model_b), "simulated": found.simulated}
         counts = {"compositions": found.compositions, "users": found.users}

@@ -102,7 +102,7 @@ def discover(
             restarts=restarts,
             seed=seed,
             threads=threads,
-            on_step=lambda step: begin(f"{step}: done"),
+            progress=lambda step: begin(f"{step}: done"),
         )
     if out is not None:
         findings_of(records, found).save(out)

@@ -80,7 +80,7 @@ def known(
             method=method,
             seed=seed,
             threads=threads,
-            on_step=lambda step: begin(f"{step}: done"),
+            progress=lambda step: begin(f"{step}: done"),
         )
     return discovery, None, None
 

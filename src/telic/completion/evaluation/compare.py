@@ -34,7 +34,7 @@ def walk(
     log: CompositionLog,
     *,
     show: int = 10,
-    progress: Callable[[], None] | None = None,
+    progress: Callable[[str], None] = lambda step: None,
 ) -> Walk:
     """Type a log again, composition by composition in time order, with a completer.
 
@@ -48,13 +48,14 @@ def walk(
     log : CompositionLog
     show : int
         Suggestions in a list, at most `Completer.n`.
-    progress : callable, optional
-        Called after each composition.
+    progress : callable
+        Told each composition when it begins.
     """
     users: dict[str, UserState] = {}
     rank = np.zeros(len(log.at), np.int32)
     keystrokes = np.empty(len(log), np.int32)
     for c in range(len(log)):
+        progress(f"composition {c + 1} of {len(log)}")
         name = log.users[log.user[c]]
         if name not in users:
             users[name] = completer.user(name)
@@ -79,8 +80,6 @@ def walk(
         listed = np.flatnonzero(rank[first:end])
         taken = int(listed[0]) + 2 if len(listed) else end - first + left
         keystrokes[c] = min(taken, end - first + left)
-        if progress:
-            progress()
     return Walk(rank, keystrokes)
 
 
@@ -188,7 +187,7 @@ def compare_completers(
     b: Completer,
     *,
     show: int = 10,
-    progress: Callable[[], None] | None = None,
+    progress: Callable[[str], None] = lambda step: None,
 ) -> Comparison:
     """Compare two completers on a log: MRR, success at k and keystrokes, with users as the unit.
 
@@ -199,8 +198,8 @@ def compare_completers(
     a, b : Completer
     show : int
         Suggestions in a list, at least 1; at most what both re-rank, `Completer.n`.
-    progress : callable, optional
-        Called after each composition of each completer.
+    progress : callable
+        Told each composition when it begins, with each completer.
 
     Returns
     -------

@@ -119,7 +119,7 @@ def directions(found: Signal, n_clusters: int, seed: int) -> np.ndarray:
 
 @ONE_THREAD
 def group_by_residuals(
-    log: AccessLog, *, restarts: int, seed: int, threads: int, on_step: Callable[[str], None]
+    log: AccessLog, *, restarts: int, seed: int, threads: int, progress: Callable[[str], None]
 ) -> Grouping:
     """Cluster users by practices beyond chance; the options are those of `discover`.
 
@@ -128,7 +128,7 @@ def group_by_residuals(
     units = units_of(log)
     found = signal(units, np.random.default_rng(seed))
     n = found.n_practices
-    on_step("number of practices")
+    progress("number of practices")
     details = {"dimensions": found.n_dimensions, "n_practices": n}
     if not found.standing_out.any():
         nobody = np.full(len(log.users), -1)
@@ -138,7 +138,7 @@ def group_by_residuals(
     def run(n_clusters: int, seed: int) -> tuple[np.ndarray, Practices]:
         practices = refine(units, directions(found, n_clusters, seed), n_clusters)
         shown = held_up(units, practices, np.random.default_rng(seed))
-        on_step(f"{n_clusters} practices")
+        progress(f"{n_clusters} practices")
         member = practices.member
         return np.where((member >= 0) & shown[member], member, -1), practices
 

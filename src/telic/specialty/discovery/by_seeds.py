@@ -32,7 +32,7 @@ def group_by_seeds(
     restarts: int,
     seed: int,
     threads: int,
-    on_step: Callable[[str], None],
+    progress: Callable[[str], None],
     seeds: str = "representative",
     assign: str = "concentrated",
 ) -> Grouping:
@@ -66,7 +66,7 @@ def group_by_seeds(
             finished=finished,
             seed=seed,
             threads=threads,
-            on_restart=lambda: on_step(f"PathSelClus with {free} free clusters"),
+            progress=lambda _: progress(f"PathSelClus with {free} free clusters"),
         )
 
     def everyone(label: np.ndarray) -> np.ndarray:

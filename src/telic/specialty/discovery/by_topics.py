@@ -31,7 +31,7 @@ def group_by_topics(
     restarts: int,
     seed: int,
     threads: int,
-    on_step: Callable[[str], None],
+    progress: Callable[[str], None],
     assign: str = "concentrated",
 ) -> Grouping:
     """Cluster users by their largest topic; the options are those of `discover`.
@@ -47,7 +47,7 @@ def group_by_topics(
         documents = log.user_diagnosis().sign()  # the dissertation's is a set of diagnoses
     else:
         raise InputError(f"document is {document!r}, expected 'patient', 'encounter' or 'user'.")
-    n_topics = _number(log, documents, n_topics, details, seed, threads, on_step)
+    n_topics = _number(log, documents, n_topics, details, seed, threads, progress)
     opened_in = log.user_encounter if document == "encounter" else log.user_patient
     opened = opened_in()
 
@@ -64,7 +64,7 @@ def group_by_topics(
         if assign == "argmax":
             opens = np.asarray(opened.sum(axis=1)).ravel() > 0
             cluster = np.where(opens, share.argmax(axis=1), -1)
-        on_step(f"LDA with {n} topics")
+        progress(f"LDA with {n} topics")
         score = model.perplexity(documents) if restarts > 1 else 0.0
         return score, cluster, topics, model
 
@@ -97,13 +97,13 @@ def _number(
     details: dict[str, Any],
     seed: int,
     threads: int,
-    on_step: Callable[[str], None],
+    progress: Callable[[str], None],
 ) -> int:
     """Return the number of topics, chosen if it is not given; `details` gets what it rests on."""
     document = details["document"]
     if isinstance(n_topics, str):
         chosen = max(2, signal(units_of(log), np.random.default_rng(seed)).n_practices)
-        on_step("number of topics")
+        progress("number of topics")
     elif n_topics is None:
         several = int((np.asarray(documents.sum(axis=1)).ravel() >= 2).sum())
         if several < FEWEST:
@@ -117,7 +117,7 @@ def _number(
             documents[np.sort(rows)], TOPIC_CANDIDATES, seed=seed, n_jobs=threads
         )
         details["perplexity"] = {str(k): round(value, 2) for k, value in perplexity.items()}
-        on_step("number of topics")
+        progress("number of topics")
     elif n_topics > len(log.codes):
         raise InputError(
             f"n_topics is {n_topics}, expected at most {len(log.codes)}, the number of diagnosis "

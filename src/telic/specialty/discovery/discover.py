@@ -36,7 +36,7 @@ def discover(
     restarts: int = 3,
     seed: int = 0,
     threads: int = 1,
-    on_step: Callable[[str], None] = lambda step: None,
+    progress: Callable[[str], None] = lambda step: None,
 ) -> Discovery:
     """Cluster the users of an access log into specialties.
 
@@ -74,7 +74,7 @@ def discover(
         Runs from other random numbers; the best is used ("residuals": the first), the others give
         the stability. With 1 no stability but that over months is measured.
     seed, threads : int
-    on_step : callable
+    progress : callable
         Called with the name of each step when it is done, for a progress bar.
 
     Returns
@@ -118,7 +118,7 @@ def discover(
         from telic.specialty.discovery.by_residuals import group_by_residuals
 
         grouping = group_by_residuals(
-            log, restarts=restarts, seed=seed, threads=threads, on_step=on_step
+            log, restarts=restarts, seed=seed, threads=threads, progress=progress
         )
     elif method == "lda":
         from telic.specialty.discovery.by_topics import group_by_topics
@@ -130,7 +130,7 @@ def discover(
             restarts=restarts,
             seed=seed,
             threads=threads,
-            on_step=on_step,
+            progress=progress,
             assign=assign,
         )
     else:
@@ -144,7 +144,7 @@ def discover(
             restarts=restarts,
             seed=seed,
             threads=threads,
-            on_step=on_step,
+            progress=progress,
             seeds=seeds,
             assign=assign,
         )

@@ -6,7 +6,6 @@ are added up afterwards, and every document draws from a random stream of its ow
 count is taken out exactly, by rejection (see `_sample_documents`).
 """
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise, repeat
 from typing import Any
@@ -149,13 +148,11 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
         Dirichlet prior of a document's topic shares, > 0.
     beta : float
         Dirichlet prior of a topic's words, > 0.
-    sweeps : int
+    max_iter : int
         Passes over all tokens.
     random_state : int
     n_jobs : int
         Does not change the result.
-    on_sweep : callable, optional
-        Called after each sweep, for a progress bar.
 
     Attributes
     ----------
@@ -166,7 +163,7 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
     --------
     >>> import numpy as np
     >>> counts = np.array([[5, 5, 0, 0], [4, 6, 0, 0], [0, 0, 5, 5], [0, 0, 7, 3]] * 10)
-    >>> shares = GibbsLDA(n_topics=2, sweeps=50).fit_transform(counts)
+    >>> shares = GibbsLDA(n_topics=2, max_iter=50).fit_transform(counts)
     >>> bool((shares.argmax(axis=1)[0] == shares.argmax(axis=1)[::4]).all())
     True
     """
@@ -177,18 +174,16 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
         n_topics: int = 30,
         alpha: float = 0.1,
         beta: float = 0.01,
-        sweeps: int = 100,
+        max_iter: int = 100,
         random_state: int = 0,
         n_jobs: int = 1,
-        on_sweep: Callable[[], None] | None = None,
     ) -> None:
         self.n_topics = n_topics
         self.alpha = alpha
         self.beta = beta
-        self.sweeps = sweeps
+        self.max_iter = max_iter
         self.random_state = random_state
         self.n_jobs = n_jobs
-        self.on_sweep = on_sweep
 
     def fit(self, X: Any, y: None = None) -> "GibbsLDA":
         """Sample the topics of documents.
@@ -207,7 +202,7 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
             raise InputError("no document has a word, so there are no topics to find.")
         topics = np.empty(len(words), dtype=np.int16)
         rng = np.random.default_rng(self.random_state)
-        seeds = rng.integers(0, 2**62, self.sweeps + 1)
+        seeds = rng.integers(0, 2**62, self.max_iter + 1)
         blocks = np.linspace(0, n_documents, min(BLOCKS, n_documents) + 1).astype(int)
         share_out = [np.linspace(a, b, self.n_jobs + 1).astype(int) for a, b in pairwise(blocks)]
         scratch = [
@@ -222,7 +217,7 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
         count = np.zeros((n_words, self.n_topics), np.int64)
         np.add.at(count, (words, topics), 1)
         summed = np.zeros_like(count)
-        averaged = min(AVERAGED, self.sweeps)
+        averaged = min(AVERAGED, self.max_iter)
 
         def sample(t: int, parts: np.ndarray, tables: tuple, seed: int) -> None:
             change, in_document, active = scratch[t]
@@ -232,21 +227,19 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
 
         threads = range(self.n_jobs)
         with ThreadPoolExecutor(self.n_jobs) as pool:
-            for sweep in range(self.sweeps):
+            for sweep in range(self.max_iter):
                 for parts in share_out:
                     tables = self._tables(count)
                     list(pool.map(sample, threads, *map(repeat, (parts, tables, seeds[sweep]))))
                     for change, _, _ in scratch:
                         count += change
-                if sweep >= self.sweeps - averaged:
+                if sweep >= self.max_iter - averaged:
                     summed += count
-                if self.on_sweep is not None:
-                    self.on_sweep()
         smoothed = summed / averaged + self.beta
         self.components_ = (smoothed / smoothed.sum(axis=0)).T
         return self
 
-    def transform(self, X: Any, *, rounds: int = 20) -> np.ndarray:
+    def transform(self, X: Any, *, max_iter: int = 20) -> np.ndarray:
         """Return the topic shares of documents, given the fitted topics.
 
         The deterministic fixed point of E[shares] under the token-wise posterior, the usual fast
@@ -255,7 +248,7 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_documents, n_words)
-        rounds : int
+        max_iter : int
             Iterations of the fixed point.
 
         Returns
@@ -284,7 +277,7 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
                 times,
                 weight,
                 prior,
-                rounds,
+                max_iter,
                 shares,
                 np.empty(self.n_topics),
             )
@@ -335,7 +328,7 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
         return weight, np.cumsum(self.alpha * weight, axis=1), keep
 
     def _check(self) -> None:
-        for name in ("n_topics", "sweeps", "n_jobs"):
+        for name in ("n_topics", "max_iter", "n_jobs"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}, expected at least 1.")
         for name in ("alpha", "beta"):

@@ -51,7 +51,7 @@ def fit_pathselclus(
     seed: int = 0,
     threads: int = 1,
     start: np.ndarray | None = None,
-    on_restart: Callable[[], None] | None = None,
+    progress: Callable[[str], None] = lambda run: None,
 ) -> Clustering:
     """Cluster users.
 
@@ -73,8 +73,8 @@ def fit_pathselclus(
         Restarts run side by side; the result does not depend on it.
     start : ndarray of shape (n_users, n_clusters), optional
         A first θ, rows summing to 1: one run from there instead of the random ones.
-    on_restart : callable, optional
-        Called after each run, for a progress bar.
+    progress : callable
+        Told of each run when it is done, for a progress bar.
 
     Returns
     -------
@@ -100,8 +100,7 @@ def fit_pathselclus(
 
     def run(start: Start | Clustering, outer: int, rounds: int) -> Clustering:
         found = _run(prepared, guidance, start, outer=outer, rounds=rounds)
-        if on_restart is not None:
-            on_restart()
+        progress(f"{n_clusters} clusters")
         return found
 
     if start is not None:
