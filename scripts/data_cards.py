@@ -16,7 +16,7 @@ SCALE = 0.05
 USERS = 200_000
 
 TEXT = """\
-# Data cards: hospitals, a microblog, searchers, bundled sets
+# Data cards: hospitals, a microblog, searchers, texts, trials, bundled sets
 
 *Written by `scripts/data_cards.py`; do not edit.*
 
@@ -55,8 +55,8 @@ users). `telic.simulate.hospital_teams_and_snooping` adds teams and planted snoo
 
 ## A microblog: `telic privacy simulate`
 
-**For** risk and attack at the size of t.qq. **Not for** the risk of a network of yours: measure
-that.
+`telic.simulate.microblog` makes it. **For** risk and attack at the size of t.qq. **Not for** the
+risk of a network of yours: measure that.
 
 Published are the numbers of users and links, the distinct values of a sample of 1,000 users,
 power-law degrees, and what profiles alone give away, which [the results](results-chapter-7.md)
@@ -80,6 +80,35 @@ page](results-signals.md); the other part uses real query logs. Every probabilit
 
 **Control:** with all of them 0, popularity alone causes queries, and no signal may be worth
 anything.
+
+## People who change: `telic.simulate.changing_people`
+
+**For** the running check that limits harm: `simulate_change` makes typists who behave one way and,
+from one day on, another. **Not for** saying how often people change. How they behave before and
+after is the card of [typists](data-card-typists.md); when they change is free.
+
+**Control:** the same setting before and after, and the same causes.
+
+## Texts: `telic.simulate.text_corpora`
+
+**For** the speed of solvers on rows of the shape of rcv1 and E2006-tfidf: [chapter
+4](results-chapter-4.md) and the benchmarks take them as stand-ins. **Not for** accuracy, since
+nobody wrote these texts.
+
+Taken from the two sets are the numbers of documents, of words in the vocabulary and of words in a
+document, and that rows are tf-idf of norm 1. Free are the 30 topics, how words are distributed
+(Zipf's law, bent by each topic), how unequal the lengths of documents are, and the noise of labels.
+
+**Control:** all rows have norm 1, so drawing rows by their norm can save nothing.
+
+## Trials and lists: `telic.simulate.trials`
+
+**For** tests of estimates whose truth is then known: `simulate_trial` makes two arms of which the
+better one gets more and more of the traffic while acceptance grows, and `simulate_lists` makes
+lists in which what is wanted more stands higher. **Not for** saying what a trial of yours would
+find. Nothing is published about them: all is free.
+
+**Controls:** `lift=0` (the arms are worth the same) and `decay=0` (all ranks are looked at alike).
 
 ## Bundled sets
 
