@@ -63,6 +63,23 @@ def test_pieces_lie_in_no_folder_of_somebody_else(telic, tmp_path, words):
     assert (tmp_path / "kept").is_dir()
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("completion fit none.csv box --memory 1GiB", "none.csv: no such file"),
+        ("completion fit s3://bucket/log.csv box --memory 1GiB", "is an address"),
+        ("completion fit log.csv box --memory 1GiB --signals all", "Leave out the other model"),
+        ("completion fit log.csv box --cluster tcp://127.0.0.1:9", "127.0.0.1:9"),
+    ],
+)
+def test_a_job_that_is_refused_leaves_no_folder(telic, tmp_path, words, says):
+    before = sorted(tmp_path.iterdir())
+    code, error = telic(words)
+    assert code == 2
+    assert says in error
+    assert sorted(tmp_path.iterdir()) == before
+
+
 def test_pieces_do_not_lie_in_the_output(telic, tmp_path):
     code, error = telic("completion fit log.csv box --min-users 1 --work ./box")
     assert code == 2

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from telic.data.tables import no_such_file
 from telic.errors import InputError
 
 PIECE = 1 << 16
@@ -68,7 +69,7 @@ def open_pieces(source: str | Path) -> Pieces:
     """
     path = Path(source)
     if not path.is_file():
-        raise InputError(f"{path}: no such file. Check the path.")
+        raise no_such_file(path)
     ending = Path(path.name.removesuffix(".gz")).suffix.lower()
     try:
         if ending in _DELIMITERS:

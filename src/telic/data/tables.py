@@ -1,5 +1,6 @@
 """Read a Parquet or CSV file and hold it to a schema: names, types, nulls."""
 
+import re
 from collections.abc import Collection
 from pathlib import Path
 
@@ -80,6 +81,13 @@ def describe(source: str | Path | pa.Table) -> str:
     return "the table" if isinstance(source, pa.Table) else str(source)
 
 
+def no_such_file(path: Path) -> InputError:
+    """Say that a file is not there, and of an address that files alone are read."""
+    if re.match(r"[a-z][a-z0-9+.-]+:/", str(path)):
+        return InputError(f"{path}: is an address, and telic reads files. Copy it, or mount it.")
+    return InputError(f"{path}: no such file. Check the path.")
+
+
 def one_chunk(column: pa.ChunkedArray) -> pa.Array:
     """Return a column as one contiguous array."""
     if column.num_chunks == 1:
@@ -120,7 +128,7 @@ def unmatchable(text: pa.Array) -> np.ndarray:
 
 def _read(path: Path, schema: pa.Schema) -> pa.Table:
     if not path.is_file():
-        raise InputError(f"{path}: no such file. Check the path.")
+        raise no_such_file(path)
     try:
         if path.suffix.lower() == ".csv":
             # Text stays as it is written: "007" is no number and "nan" is a query.

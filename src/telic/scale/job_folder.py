@@ -32,14 +32,22 @@ def lies_at(out: Path, given: Path | None) -> Path:
 def working_folder(out: Path, given: Path | None) -> Iterator[Path]:
     """Give the folder of a command's pieces; OUT.job is removed once the block succeeded.
 
+    So is a new folder of a block that fails before it has made a piece.
+
     Raises
     ------
     InputError
         If it holds what no such command wrote.
     """
     folder = lies_at(out, given)
+    new = not folder.exists()
     open_folder(folder, PIECES, PIECES)  # by this mark it is telic's: to write to, and to remove
-    yield folder
+    try:
+        yield folder
+    except BaseException:
+        if new and [each.name for each in folder.iterdir()] == [JOB]:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
     if given is None:
         shutil.rmtree(folder, ignore_errors=True)
 

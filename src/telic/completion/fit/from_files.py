@@ -138,7 +138,10 @@ def fit_files(
     """
     if signals is not None:
         if executor is not None or model is not None:
-            raise InputError("signals take no other model, and query logs that are read whole.")
+            raise InputError(
+                "signals are a model of their own, fitted on query logs that are read whole. Leave "
+                "out the other model, and --memory and --cluster."
+            )
         sources = read_sources(paths, columns=columns, on_bad_row=on_bad_row)
         searches = searches_of(
             sources, paths, session_gap=session_gap, min_users=min_users, seed=seed
