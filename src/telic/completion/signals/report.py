@@ -16,12 +16,14 @@ EXPLAINED = (
     f"The measures are mean reciprocal rank in a list of {SHOWN} (MRR) and success at k (S@k), on "
     "later submissions of users from whom nothing was learned. “static” is the most popular "
     "completion. The next rows add one group of signals each, without a gate; the last has all "
-    "groups that helped on the other half of the users. Differences from static are in points, "
-    "with 95 % intervals over users."
+    "groups that helped on the other half of the users. Differences from static are in points: "
+    "means over users of each user's own difference, with 95 % intervals. They are not the "
+    "differences of the figures beside them, which count each prefix alike."
 )
 SYNTHETIC = (
     " The prefixes are synthetic: each query is taken to have been typed from left to right, "
-    f"up to {LONGEST} characters."
+    f"up to {LONGEST} characters. On the bias that this brings see "
+    "arXiv 2510.01574."
 )
 TYPED = (
     " The prefixes are those that people typed. Feedback is on the lists that they were shown, "
@@ -235,7 +237,9 @@ def facts_of(searches: Searches, found: Tested) -> dict[str, Any]:
         "phrases": len(searches.index),
         "days": round(days, 1),
         **({"lists shown": True} if FEEDBACK in searches.groups else {}),
-        "submissions with one before them in the session": float((searches.before >= 0).mean()),
+        "share of submissions with one before them in the session": float(
+            (searches.before >= 0).mean()
+        ),
         "submissions to learn from": int((part == LEARNED).sum()),
         "submissions to choose by": int((part == CHOSEN).sum()),
         "submissions to test on": int((part == TESTED).sum()),

@@ -30,6 +30,7 @@ PARTS = {
     "+ time": ("popularity", "time"),
     "+ personal": ("popularity", "personal"),
     "+ session": ("popularity", "session"),
+    "+ time, session": ("popularity", "time", "session"),
     "+ personal, session": ("popularity", "personal", "session"),
 }
 """Groups of the models beside the static order and all that help."""
