@@ -16,7 +16,7 @@ from telic.simulate import Affinity, Catalogue, simulate_phones
 from telic.study import chapter3
 from telic.study.chapter3 import tables
 from telic.study.chapter3.experiments import abundance, control, convergence, top_queries
-from telic.study.chapter3.real_pairs import _accuracy, pairs_study
+from telic.study.chapter3.real_pairs import _accuracy, _instances, _Ranking, pairs_study
 from telic.study.chapter3.tables import controls_table
 from telic.study.steps import Steps
 
@@ -178,6 +178,63 @@ def test_tables_are_what_they_were(pairs):
 
 
 WHAT, MODELS = ("over", "p over"), ("feedback", "appaware")
+
+
+def test_what_people_type_is_grouped_and_counted_once_for_each_task():
+    rows = [(7, 1, "Pack it", "mail"), (7, 1, "Pack it", "maps"), (7, 1, "Pack it", "mail")]
+    rows += [(7, 2, "pack pack", "maps"), (8, 1, "park", "maps")]
+    names = ("WorkerId", "TaskId", "q", "app")
+    pairs = read_pairs(pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows]))
+    both, one = sorted(set(pairs.app[:2].tolist())), pairs.app[3].item()
+    group, worker, texts, apps = _instances(pairs, "word", "worker")
+    assert texts == ["pack", "it", "pack", "park"]
+    assert (group[0], group[0]) == (group[2], worker[0])
+    assert group[3] != group[0]
+    assert [sorted(own) for own in apps] == [both, both, [one], [one]]
+    group, worker, texts, apps = _instances(pairs, "query", "task")
+    assert texts == ["pack it", "pack pack", "park"]
+    assert group[0] == group[2] != group[1]
+    assert worker[0] == worker[1] != worker[2]
+
+
+def test_candidates_are_the_most_popular_without_those_of_the_own_group():
+    words = np.array(["pa", "pb", "pc", "qa"])
+    text = np.array([0, 0, 0, 1, 1, 2, 3, 1, 2])
+    group = np.array([0, 0, 1, 0, 1, 1, 0, 2, 2])
+    train = np.array([True] * 7 + [False] * 2)
+    made = _Ranking(words, text, group, [[0]] * 9, 1, train, 2)
+    assert made.candidates(7, 1) == [(0, 3), (1, 2)]  # of all in training
+    assert made.candidates(7, 2) == [(1, 2)]
+    assert made.candidates(0, 1) == [(0, 1), (1, 1)]  # of group 1 alone
+    assert made.candidates(6, 1) == []
+    assert made.candidates(4, 1) == [(0, 2), (1, 1)]  # of group 0 alone
+    learned = np.array([0.0, 0.5, 0.0, 0.0])
+    made = _Ranking(words, text, group, [[0]] * 9, 1, train, 2, learned)
+    choices, kept = made.choices(np.array([7, 8]), np.array([1, 1]))
+    assert kept == [7]  # the other one's text is no candidate
+    assert choices.offset == pytest.approx([np.log(4), np.log(3) + 0.5])
+    assert (choices.outcome.tolist(), choices.chosen.tolist()) == ([0, 1], [1])
+    standard, own = made.ranks(np.array([8, 7]), 1, np.zeros(5))
+    assert standard.tolist() == own.tolist() == [0.0, 1.0]
+    against = np.array([0.0, -9.0, 0.0, 0.0, 0.0])
+    assert made.ranks(np.array([8, 7]), 1, against)[1].tolist() == [0.0, 0.5]
+
+
+def test_experiments_find_what_they_found(table):
+    letters = np.random.default_rng(0).integers(0, 3, (80, 10))
+    known = Catalogue(sorted({"".join("abc"[k] for k in row) for row in letters}), np.ones(80))
+    replay = Replay(read_compositions(simulate_phones(known, users=8, compositions=30, seed=1)))
+    found = [
+        [name, {key: value for key, value in row.items() if not key.startswith("p ")}]
+        for name, rows in (
+            ("pairs", pairs_study(read_pairs(table.slice(0, 96)), unit="word", held_out="task")),
+            ("abundance", abundance(replay, minutes=(5, 30))),
+            ("top", [top_queries(replay, opened=True, length=1)]),
+            ("convergence", [row for row in few_passes() if row["gap"] < 10][::3]),
+        )
+        for row in rows
+    ]
+    hold(Path(__file__).parent / "pages" / "chapter-3-experiments.jsonl", found)
 
 
 def test_what_a_penalty_is_chosen_by_is_the_models_accuracy_and_not_popularitys():

@@ -331,11 +331,11 @@ def _weighted_wins(scores, positive, weight):
 
 
 def _placements(high: np.ndarray, low: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Share of negatives below each positive, and of positives above each negative."""
+    """Share of negatives below each positive, and of positives below each negative."""
 
     def below(values: np.ndarray, others: np.ndarray) -> np.ndarray:
         others = np.sort(others)
         counts = np.searchsorted(others, values) + np.searchsorted(others, values, side="right")
         return counts / (2 * others.size)
 
-    return below(high, low), 1 - below(low, high)
+    return below(high, low), below(low, high)
