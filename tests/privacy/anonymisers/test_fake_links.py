@@ -2,15 +2,17 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from telic.errors import InputError
 from telic.hin import LinkType, Network, Rule, Schema, network_from_arrays
 from telic.privacy import detect_fakes
 from telic.privacy.anonymisers import fake_links
 from telic.privacy.anonymisers.fake_links import add_plausible_links
-from telic.privacy.anonymisers.k_degree import k_degree
+from telic.privacy.anonymisers.k_degree import _thinned, k_degree
 from telic.privacy.anonymisers.perturb_links import perturb_links
-from telic.privacy.anonymisers.random_links import kept_links
+from telic.privacy.anonymisers.random_links import add_random_links, kept_links
+from telic.privacy.protected import attribute_codes
 
 SCHEMA = Schema(
     {"user": {"town": Rule("exact")}},
@@ -118,6 +120,120 @@ def test_fake_links_can_be_spread_over_all_users():
     assert detect_fakes(network, spread)["knows"] < 0.62
     with pytest.raises(InputError, match="even is 1, expected"):
         k_degree(network, k=8, even=1)
+
+
+@pytest.fixture(scope="module")
+def few():
+    """Twenty people of three towns, linked at random; two kinds of links, one with strengths."""
+    rng = np.random.default_rng(7)
+    links = {}
+    for name in ("knows", "writes"):
+        links[name] = np.nonzero((rng.random((20, 20)) < 0.2) & ~np.eye(20, dtype=bool))
+    links["writes"] += (rng.integers(1, 5, len(links["writes"][0])),)
+    nodes = {"id": np.arange(20), "town": rng.integers(0, 3, 20)}
+    return network_from_arrays(SCHEMA, {"user": nodes}, links)
+
+
+def test_what_shows_of_a_pair_leaves_their_own_link_out(few):
+    knows, writes = (few.links[name].matrix(20).todense() > 0 for name in ("knows", "writes"))
+    around = (knows | knows.T | writes | writes.T).astype(int)
+    code = attribute_codes(few.nodes["user"].column("town"))
+    a, b = np.divmod(np.arange(400), 20)
+    found = fake_links._Look(few, "knows", "user").of(fake_links._Pairs(a, b, a + 1))
+    for row, i, j in zip(found, a, b, strict=True):
+        paths = around[i] @ around[j]
+        fewest = max(1, min(around[i].sum(), around[j].sum()))
+        expected = [i + 1, paths, paths / fewest, knows[j, i], writes[i, j], writes[j, i]]
+        expected += [knows[i].sum() - knows[i, j], knows[:, i].sum()]
+        expected += [knows[j].sum(), knows[:, j].sum() - knows[i, j]]
+        expected += [around[i].sum(), around[j].sum()]
+        expected += [code[i] == code[j], abs(code[i] - code[j]), code[i], code[j]]
+        np.testing.assert_allclose(row, np.array(expected, float))
+
+
+def test_a_step_leads_to_any_neighbour_alike_and_nowhere_from_nowhere(few):
+    graph = few.links["knows"].matrix(20)
+    graph = csr_array(graph.todense() * (np.arange(20) != 4)[:, None])  # 4 knows nobody
+    start = np.repeat(np.arange(-1, 20), 400)
+    end = fake_links._step(graph, start, np.random.default_rng(0))
+    for v in range(-1, 20):
+        known = np.flatnonzero(graph.todense()[v]) if v >= 0 and v != 4 else np.array([-1])
+        values, times = np.unique(end[start == v], return_counts=True)
+        assert values.tolist() == known.tolist()
+        share = 400 / len(known)
+        assert np.abs(times - share).max() <= 5 * np.sqrt(share)
+
+
+def test_candidates_are_new_pairs_of_who_wants_links(towns):
+    missing = np.arange(300) % 3
+    n, old = 300, towns.links["writes"]
+    look = fake_links._Look(towns, "writes", "user")
+    linked = old.matrix(n).todense() > 0
+    for self_links in (False, True):
+        rng = np.random.default_rng(3)
+        pool = fake_links._candidates(look, old, missing, rng, self_links)
+        pairs = set(zip(pool.source.tolist(), pool.target.tolist(), strict=True))
+        assert len(pairs) == len(pool.source)
+        assert not linked[pool.source, pool.target].any()
+        assert (pool.source == pool.target).any() == self_links
+        drawn = np.bincount(pool.source, minlength=n)
+        assert (drawn <= missing * fake_links.CANDIDATES).all()
+        assert (drawn[missing > 0] > 0).all()
+        # Two ways of five lead anywhere; the others mostly to the nine of the same town.
+        elsewhere = (pool.source // 10 != pool.target // 10).sum()
+        assert elsewhere == pytest.approx(2 / 5 * missing.sum() * fake_links.CANDIDATES, rel=0.1)
+        assert set(pool.strength) == set(old.strength)
+
+
+def test_answers_lead_back_where_no_real_link_does(few):
+    old, shown = few.links["knows"], few.links["writes"]
+    was, now = (links.matrix(20).todense() for links in (old, shown))
+    found = fake_links._answers(shown, old, 20)
+    answers = {
+        (b, a): int(now[a, b]) for a, b in zip(*np.nonzero(now), strict=True) if not was[b, a]
+    }
+    ends = zip(found.source, found.target, strict=True)
+    assert dict(zip(ends, found.strength, strict=True)) == answers
+    both = fake_links._joined(found, found.take(np.arange(5)))
+    assert len(both.source) == len(answers)
+
+
+def test_links_are_taken_out_until_the_share_is_to_be_fake():
+    n, draws, even = 60, 200, 0.4
+    rng = np.random.default_rng(8)
+    linked = (rng.random((n, n)) < rng.random((n, 1)) / 2) & ~np.eye(n, dtype=bool)
+    schema = Schema({"user": {}}, (LinkType("knows", "user", "user"),))
+    rows = np.nonzero(linked)
+    old = network_from_arrays(schema, {"user": {"id": np.arange(n)}}, {"knows": rows}).links[
+        "knows"
+    ]
+    degree = old.out_degree + rng.integers(0, 12, n)
+    lost, gone = np.zeros(n), np.zeros((n, n))
+    for seed in range(draws):
+        left = _thinned(old, degree, even, np.random.default_rng(seed))
+        lost += (old.out_degree - left.out_degree) / draws
+        gone += linked & ~(left.matrix(n).todense() > 0)
+    fake = degree - old.out_degree
+    wanted = np.minimum(np.maximum(even * degree - fake, 0), old.out_degree)
+    np.testing.assert_allclose(lost, wanted, atol=5 * 0.5 / np.sqrt(draws))
+    # Any link of a user may be the one.
+    share = (wanted / np.maximum(old.out_degree, 1))[:, None] * linked
+    np.testing.assert_allclose(gone / draws, share, atol=5 * 0.5 / np.sqrt(draws))
+
+
+def test_fakes_are_judged_where_there_are_ten_of_either_sort(few):
+    knows, writes = few.links["knows"], few.links["writes"]
+    rng = np.random.default_rng(9)
+
+    def grown(number):
+        missing = np.bincount(np.arange(number), minlength=20)
+        links = add_random_links(few, "knows", missing, rng)
+        return Network(SCHEMA, few.nodes, {"knows": links, "writes": writes})
+
+    assert detect_fakes(few, grown(9)) == {}
+    assert detect_fakes(few, grown(10)).keys() == {"knows"}
+    bare = Network(SCHEMA, few.nodes, {"knows": knows})
+    assert detect_fakes(few, bare) == {}
 
 
 def test_too_many_links_to_draw_with_care_are_refused(towns, monkeypatch):

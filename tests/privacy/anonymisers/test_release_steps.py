@@ -8,6 +8,7 @@ from telic.data.contracts import SIMULATED
 from telic.errors import InputError
 from telic.hin import LinkType, Network, Schema, induced, network_from_arrays
 from telic.privacy.adversary import Adversary
+from telic.privacy.anonymisers.coarsen import bin_strengths, generalise, link_counts
 from telic.privacy.anonymisers.complete_graph import complete_graph, without_majority_strength
 from telic.privacy.anonymisers.ids import randomise_ids
 from telic.privacy.anonymisers.k_degree import k_anonymous_degrees
@@ -291,6 +292,42 @@ def test_links_to_other_nodes_count_as_losses():
     suppress = [{"method": "suppress", "attribute": "year", "node_type": "film"}]
     coarse = apply_steps(network, suppress, node_type="user")
     assert utility_loss(network, coarse, node_type="user").attributes == 1
+
+
+@pytest.mark.parametrize("base", [1.3, 2, 2.5, 10, 1e3])
+def test_strengths_and_numbers_of_links_fall_to_powers(base):
+    most = 2**31 - 1
+    values = np.unique([*range(1, 40), 255, 256, 999, 1000, 2**30 - 1, 2**30, most])
+    powers = [int(np.ceil(base**k)) for k in range(90) if base**k <= most]
+    expected = [max(one for one in powers if one <= value) for value in values]
+    n = len(values)
+    schema = Schema.parse(
+        {
+            "nodes": {"user": {}},
+            "links": [{"name": "f", "source": "user", "target": "user", "strength": "exact"}],
+        }
+    )
+    rows = np.zeros(n, int), np.arange(1, n + 1), values
+    network = network_from_arrays(schema, {"user": {"id": np.arange(n + 1)}}, {"f": rows})
+    binned = bin_strengths(network, base=base)
+    binned.validate()
+    assert binned.links["f"].strength.tolist() == expected
+    assert binned.links["f"].strength.dtype == np.int32
+    assert link_counts(np.append(0, values), base).tolist() == [0, *expected]
+
+
+@pytest.mark.parametrize("width", [3, 0.5])
+def test_numbers_are_rounded_down_to_multiples(width):
+    schema = Schema.parse(
+        {"nodes": {"user": {"attributes": {"x": "exact", "y": "exact"}}}, "links": []}
+    )
+    nodes = {"id": range(4), "x": [-4, 0, 7, None], "y": [-0.1, 0.5, 2.99, None]}
+    network = network_from_arrays(schema, {"user": nodes}, {})
+    for name in "xy":
+        column = generalise(network, attribute=name, width=width).nodes["user"].column(name)
+        expected = [None if v is None else np.floor(v / width) * width for v in nodes[name]]
+        assert column.to_pylist() == expected
+        assert pa.types.is_integer(column.type) == (name == "x" and width == 3)
 
 
 def test_wrong_steps_are_named(world):

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from telic.errors import InputError
 from telic.hin import Links, Network, Rule
+from telic.hin.links import MAX_STRENGTH
 from telic.privacy.protected import link_types, target_type
 
 
@@ -19,14 +20,19 @@ def bin_strengths(
     if not base > 1:
         raise InputError(f"base is {base}, expected more than 1.")
     built = dict(network.links)
-    powers = np.unique(np.ceil(base ** np.arange(0, 1 + int(31 / np.log2(base)))))
-    powers = powers[powers < 2**31].astype(np.int32)
+    powers = _powers(base)
     for name in link_types(network.schema, links):
         old = built[name]
         if old.strength is not None:
             floor = powers[np.searchsorted(powers, old.strength, side="right") - 1]
-            built[name] = Links(old.indptr, old.indices, floor)
+            built[name] = Links(old.indptr, old.indices, floor.astype(np.int32))
     return Network(network.schema, network.nodes, built)
+
+
+def _powers(base: float) -> np.ndarray:
+    """Powers of a base, rounded up, as far as strengths go."""
+    powers = np.unique(np.ceil(base ** np.arange(0, 1 + int(31 / np.log2(base)))))
+    return powers[powers <= MAX_STRENGTH].astype(np.int64)
 
 
 def drop_strengths(network: Network, *, links: Sequence[str] | None = None) -> Network:
@@ -56,8 +62,8 @@ def link_counts(out_degree: np.ndarray, base: float) -> np.ndarray:
     >>> link_counts(np.array([0, 1, 5, 64]), 2).tolist()
     [0, 1, 4, 64]
     """
-    powers = np.append(0, np.unique(np.ceil(base ** np.arange(0, 1 + int(31 / np.log2(base))))))
-    return powers[np.searchsorted(powers, out_degree, side="right") - 1].astype(np.int64)
+    powers = np.append(0, _powers(base))
+    return powers[np.searchsorted(powers, out_degree, side="right") - 1]
 
 
 def count_links(network: Network, *, links: Sequence[str], base: float = 2.0) -> Network:

@@ -260,15 +260,14 @@ def _candidates(
     friend = _step(look.around, each, rng)
     ways = [rng.integers(n, size=len(each)), _step(look.around, friend, rng), friend]
     ways += [_step(csr_array(look.own.T), each, rng)]
-    if len(old):
-        ways.append(old.indices[rng.integers(len(old), size=len(each))].astype(np.int64))
+    ways += [old.indices[rng.integers(len(old), size=len(each))].astype(np.int64)]
     which = rng.integers(len(ways), size=len(each))
     target = np.choose(which, ways)
     fine = (target >= 0) & (self_links | (target != each))
     taken = old.sources * np.int64(n) + old.indices
     pairs = np.setdiff1d(each[fine] * np.int64(n) + target[fine], taken)
     strength = np.ones(len(pairs), np.int64)
-    if old.strength is not None and len(old):
+    if old.strength is not None:
         strength = rng.choice(old.strength, len(pairs)).astype(np.int64)
     return _Pairs(pairs // n, pairs % n, strength)
 
