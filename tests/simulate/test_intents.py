@@ -108,6 +108,18 @@ def test_a_recently_opened_app_causes_as_documented():
     np.testing.assert_allclose(seen, expected, atol=0.02)
 
 
+def test_an_app_causes_its_phrases_by_their_odds_or_none():
+    odds = np.array([1.0, 3.0, 5.0, 2.0, 2.0])
+    table = Affinity(list("abcd"), np.ones(4), np.array([0, 2, 2, 5, 5]), np.arange(7, 12), odds)
+    rng = np.random.default_rng(6)
+    assert set(table.caused(np.repeat([1, 3], 50), rng)) == {-1}
+    for app, own in ((0, [0, 1]), (2, [2, 3, 4])):
+        seen = np.bincount(table.caused(np.full(9000, app), rng), minlength=12)[7:]
+        expected = np.zeros(5)
+        expected[own] = 9000 * odds[own] / odds[own].sum()
+        assert (np.abs(seen - expected) <= 5 * np.sqrt(expected)).all()
+
+
 def test_a_catalogue_becomes_last_years_query_log():
     catalogue = Catalogue(["tea", "coffee"], np.array([3.0, 1.0]))
     log = pa.table(
