@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -165,10 +167,17 @@ def test_months_of_few_patients_are_left_out(log):
     bars, caption = shown(everything)
     assert bars == [(month == m).sum() for m in range(3)]
     assert "Left out" not in caption
+    # A month in which nothing was raised tells of nobody.
+    bars, caption = shown(month != 1)
+    assert bars == [(month == m).sum() * (m != 1) for m in range(3)]
+    assert "Left out" not in caption
     # One month alone would be had by subtraction from the year's sum: the smallest goes with it.
     bars, caption = shown(np.where(month == 1, few, True))
     assert caption.endswith("Left out: 2 months with few patients.")
     assert bars == [max((month == m).sum() for m in (0, 2))]
+    somebody = log.encounter_patient[log.access_encounter][month == 1][0]
+    alone = log.encounter_patient[log.access_encounter] == somebody
+    assert shown(np.where(month == 1, alone, True)) == (bars, caption)
 
 
 def test_the_naive_classifier_breaks_ties_by_use_and_else_takes_the_largest_class():
@@ -218,6 +227,13 @@ def test_topics_of_users_are_those_of_the_set_of_their_diagnoses():
     largest = group_by_topics(log, document="user", assign="argmax", **terms)
     np.testing.assert_array_equal(largest.cluster, share.argmax(axis=1))  # all of them open records
     assert (found.cluster < 0).any()
+    # One record is enough to be in the largest topic's cluster, none is not.
+    rows = ~np.isin(log.access_user, [0, 1])
+    rows[np.flatnonzero(log.access_user == 1)[0]] = True
+    names = ("access_user", "access_encounter", "access_at", "access_row")
+    few = replace(log, **{name: getattr(log, name)[rows] for name in names})
+    largest = group_by_topics(few, document="user", assign="argmax", **terms)
+    assert np.flatnonzero(largest.cluster < 0).tolist() == [0]
 
 
 def test_a_number_of_topics_is_chosen_by_the_perplexity_of_what_was_held_out(monkeypatch):

@@ -7,7 +7,7 @@ from scipy.special import gammaln
 from telic.errors import InputError
 from telic.specialty.discovery.pathselclus import _em, fit_pathselclus, path_contrast
 from telic.specialty.discovery.pathselclus_path_quality import Path
-from telic.specialty.discovery.pathselclus_starts import _Missed
+from telic.specialty.discovery.pathselclus_starts import _choose, _Missed, starts
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +159,69 @@ def test_missed_links_by_definition(planted):
         np.testing.assert_allclose(missed.profile(5), profile)
         gain = (W * np.log(0.5 + 0.5 * profile / pi)).sum(axis=1)
         np.testing.assert_allclose(missed.gains([5])[:, 0], gain, atol=1e-8)
+
+
+class Watched:
+    """A generator that keeps with what shares it drew."""
+
+    def __init__(self, rng):
+        self.rng, self.shares = rng, []
+
+    def choice(self, *given, p, **options):
+        self.shares.append(p)
+        return self.rng.choice(*given, p=p, **options)
+
+
+def test_a_start_by_definition(planted):
+    counts, (first, second, users) = planted[1], (1, 3, np.arange(90))
+    paths = {m: Path.of(one) for m, one in counts.items()}
+    guidance = np.zeros((90, 4))  # clusters 1 and 3 have seeds, 0 and 2 are free
+    guidance[:6, first], guidance[30:37, second] = 0.5, 5.0
+    seed = guidance.any(axis=1)
+    overall = {m: one.profile(np.ones((90, 1))) for m, one in paths.items()}
+    corner = np.sign(guidance[:, [first, second]])
+    B = {m: 0.9 * one.profile(corner) + 0.1 * overall[m] for m, one in paths.items()}
+    theta = np.where(seed[:, None], corner, 0.5)
+    for _ in range(10):
+        gained = sum(theta * (scaled(counts[m]) / (theta @ B[m].T) @ B[m]) for m in paths)
+        theta = np.where(seed[:, None], corner, gained / gained.sum(axis=1, keepdims=True))
+    alpha = {m: p.refit_quality(1.0, p.likelihood(theta, B[m])) for m, p in paths.items()}
+    missed = {m: _Missed(p, theta, B[m], overall[m]) for m, p in paths.items()}
+    gain = sum(alpha[m] * one.gains(users) for m, one in missed.items()).clip(0)
+    watched = Watched(np.random.default_rng(0))
+    for start in starts(paths, guidance, 3, watched):
+        assert start.quality == pytest.approx(alpha)
+        chosen = {}
+        for k in (0, 2):
+            fits = [
+                all(np.allclose(start.features[m][:, k], missed[m].profile(u)) for m in paths)
+                for u in users
+            ]
+            (chosen[k],) = np.flatnonzero(fits)
+        assert not seed[[*chosen.values()]].any()
+        for m in paths:
+            np.testing.assert_allclose(start.features[m][:, [first, second]], B[m])
+        expected = np.full((90, 4), 0.02)
+        expected[:, [first, second]] = theta
+        best = gain[:, [*chosen.values()]].max(axis=1)
+        for k, user in chosen.items():
+            expected[(gain[:, user] == best) & (best > 0), k] = 1.0
+        expected[seed] = 0.05 / 4 + 0.95 * (guidance[seed] > 0)
+        expected /= expected.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(start.theta, expected, atol=1e-6)
+    # Candidates are drawn by what their users lack, seeds never.
+    lack = np.where(seed, 0, sum(alpha[m] * one.deficit() for m, one in missed.items()).clip(0))
+    np.testing.assert_allclose(watched.shares[0], lack / lack.sum(), atol=1e-8)
+
+
+def test_a_candidate_is_drawn_by_what_is_gained_beyond_those_before():
+    own = np.repeat([0, 1, 2], 5)
+    gain = (own[:, None] == own) * np.repeat([1.0, 2.0, 9.0], 5)  # what one gains, others gain too
+    drawn = [_choose(gain, 3, np.random.default_rng(seed)) for seed in range(300)]
+    assert all(sorted(own[one]) == [0, 1, 2] for one in drawn)
+    # Of three draws the best counts: 12 in total, 9 of them of the last group.
+    assert np.mean([own[one[0]] == 2 for one in drawn]) == pytest.approx(1 - (1 / 4) ** 3, abs=0.03)
+    assert np.mean([own[one[0]] == 0 for one in drawn]) == pytest.approx((1 / 12) ** 3, abs=0.01)
 
 
 def test_without_free_clusters_or_without_seeds(planted):
