@@ -181,6 +181,18 @@ def test_bad_input_is_named(counts, options, message):
         GibbsLDA(**options).fit(counts)
 
 
+def test_perplexity_is_that_of_the_half_that_was_not_given(planted):
+    topics, counts = planted
+    model = GibbsLDA(n_topics=4, sweeps=1).fit(counts)
+    model.components_ = topics + 1e-9
+    some = counts[:40]
+    given = np.zeros_like(some)
+    given[some > 0] = np.random.default_rng(3).binomial(some[some > 0], 0.5)
+    scored, likely = some - given, model.transform(given) @ model.components_
+    expected = np.exp(-(scored * np.log(likely)).sum() / scored.sum())
+    assert model.perplexity(some, random_state=3) == pytest.approx(expected)
+
+
 def test_perplexity_needs_words_to_score():
     model = GibbsLDA(n_topics=2, max_iter=1).fit([[3, 1], [2, 2]])
     with pytest.raises(InputError, match="too few words"):
