@@ -435,6 +435,8 @@ def test_whether_the_first_line_is_a_link_is_told_by_the_others(
         ("1 2 0\n2 3 40\n1 2 20", False),  # they fall
         ("1 2 7\n2 3 7\n1 2 7", False),  # all alike
         ("1 2 1\n1 2 2", False),  # too few to tell
+        ("1 2 1\n3 2 2\n4 2 3", False),  # they rise, but no link comes again
+        ("1 2 1\n1 3 2\n1 4 3", False),
         ("1 2 100000000\n2 1", False),  # not every line has one
         ("1 2 100000000\n2 1 x", False),
     ],
