@@ -16,7 +16,7 @@ import numpy as np
 from matplotlib import pyplot
 
 from telic.completion import Completer, PrefixIndex, Relevance
-from telic.completion.learning.adaqac import Design
+from telic.completion.learning.adaqac import FeedbackDesign
 from telic.completion.learning.do_no_harm import Gate
 from telic.completion.learning.feedback import FEATURES
 
@@ -29,7 +29,7 @@ def completer(relevance):
     return Completer(
         PrefixIndex.build(list(relevance), list(relevance.values())),
         Relevance.named("mpc"),
-        Design(np.ones(len(FEATURES)), learn_relevance=False),
+        FeedbackDesign(np.ones(len(FEATURES)), learn_relevance=False),
         weights,
         {},
         Gate.always(0),

@@ -22,7 +22,7 @@ HEAVY = (
     *("dask", "distributed", "duckdb", "sqlalchemy", "numba.np.arraymath"),  # as a kernel is called
 )
 LIGHT = {  # names whose users need nothing of HEAVY
-    "telic.auc": ["Design"],
+    "telic.auc": ["FileDesign"],
     "telic.completion": ["Completer", "PrefixIndex", "fit_files", "evaluate"],
     "telic.optim": ["minimize", "solve_path", "make_problem"],
     "telic.optim.admm": ["minimize_admm", "consensus_admm"],

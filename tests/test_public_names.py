@@ -98,6 +98,19 @@ def test_progress_is_told_one_text_at_a_step():
     assert not wrong
 
 
+def test_a_class_name_means_one_thing():
+    """Studies may call a thing what its chapter does."""
+    twice = {"Problem"}  # what optim solves, and HTTP's word (RFC 9457) for an error's body
+    places = {}
+    for path in Path(telic.__file__).parent.rglob("*.py"):
+        if "study" not in path.parts:
+            for found in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(found, ast.ClassDef):
+                    places.setdefault(found.name, []).append(path.name)
+    several = {name: where for name, where in places.items() if len(where) > 1}
+    assert set(several) == twice, several
+
+
 def test_every_public_name_is_on_an_api_page():
     missing = []
     for package in public_packages():

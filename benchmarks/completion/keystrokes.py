@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 from telic.completion import Completer, PrefixIndex, Relevance, UserState
-from telic.completion.learning.adaqac import Design
+from telic.completion.learning.adaqac import FeedbackDesign
 from telic.completion.learning.do_no_harm import Gate
 
 
@@ -26,7 +26,7 @@ def made_up_completer(size=33_000):
     completer = Completer(
         index,
         relevance,
-        Design(np.ones(16), True),
+        FeedbackDesign(np.ones(16), True),
         weights,
         {"ada": UserState(weights.copy(), history=history)},
         Gate.always(1),

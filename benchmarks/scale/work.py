@@ -111,26 +111,26 @@ def count_by_duckdb(folder: Path, memory: str) -> None:
 
 def read_design(folder: Path, memory: str) -> None:
     """Read the rows once, and do nothing but look whether each is finite."""
-    from telic.auc import Design
+    from telic.auc import FileDesign
 
-    design = Design.open(folder / ROWS, folder / LABELS)
+    design = FileDesign.open(folder / ROWS, folder / LABELS)
     for _ in design.blocks(0, design.rows):
         pass
 
 
 def fit_design(folder: Path, memory: str) -> None:
-    from telic.auc import Design, exact_in_pieces
+    from telic.auc import FileDesign, exact_in_pieces
     from telic.scale import Local
 
-    design = Design.open(folder / ROWS, folder / LABELS)
+    design = FileDesign.open(folder / ROWS, folder / LABELS)
     exact_in_pieces(design, executor=Local(memory=memory))
 
 
 def auc_of_design(folder: Path, memory: str) -> None:
-    from telic.auc import Design, auc_in_pieces
+    from telic.auc import FileDesign, auc_in_pieces
     from telic.scale import Local
 
-    design = Design.open(folder / ROWS, folder / LABELS)
+    design = FileDesign.open(folder / ROWS, folder / LABELS)
     with tempfile.TemporaryDirectory(dir=folder) as work:
         auc_in_pieces(
             design, np.ones(design.width), executor=Local(memory=memory), out=Path(work) / "a"

@@ -12,7 +12,7 @@ from telic.completion.fit import phone_models
 from telic.completion.fit.from_compositions import completer_of
 from telic.completion.fit.models import fit_relevance, recounted
 from telic.completion.fit.phone_models import VARIANTS, fit_phone_models
-from telic.completion.learning.adaqac import PAPER, Design
+from telic.completion.learning.adaqac import PAPER, FeedbackDesign
 from telic.completion.learning.app_features import MOST_RECENT, OpenedShares, Signals
 from telic.completion.learning.appaware import _score_moments, fit_appaware, score_candidates
 from telic.completion.learning.phone_ranker import MAX_APPS
@@ -277,7 +277,7 @@ def test_feedback_and_apps_are_learned_together(phones):
     models = fit_phone_models(
         phones, relevance, CAREFUL, variants=("appaware",), penalty=Elastic(1e-3), together=True
     )
-    assert isinstance(models.design, Design)
+    assert isinstance(models.design, FeedbackDesign)
     assert models.models["appaware"].feedback.any()
     result = try_phone_models(phones, models)
     assert {row["model"] for row in result.rows()} == {"standard", "appaware"}

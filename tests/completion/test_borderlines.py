@@ -5,15 +5,15 @@ import pytest
 
 from telic.choice import Choices, fit_groups
 from telic.completion import CAREFUL
-from telic.completion.learning.adaqac import Design, unpersonalised
+from telic.completion.learning.adaqac import FeedbackDesign, unpersonalised
 from telic.completion.learning.feedback import LONGEST_AT, WIDTH
 from telic.completion.learning.filtering_qac import Filtering, tune_filtering
-from telic.completion.learning.replayed_log import Moments
+from telic.completion.learning.replayed_log import RankedKeystrokes
 
 
 def moments_of(candidates):
     t, n = candidates.shape
-    return Moments(
+    return RankedKeystrokes(
         np.arange(t),
         np.arange(t),
         candidates,
@@ -49,7 +49,7 @@ def test_scales_are_those_of_candidates_and_a_constant_feature_keeps_its_own():
     features = np.zeros((2, 2, WIDTH))
     features[..., 0] = [[1.0, 3.0], [5.0, 100.0]]  # the last is no candidate
     features[..., 1] = 7.0
-    design = Design.of(CAREFUL, features, moments_of(np.array([[0, 1], [2, -1]], np.int32)))
+    design = FeedbackDesign.of(CAREFUL, features, moments_of(np.array([[0, 1], [2, -1]], np.int32)))
     assert design.deviations[0] == pytest.approx(np.std([1.0, 3.0, 5.0]))
     assert design.deviations[1] == 1.0
 

@@ -23,7 +23,7 @@ from telic.completion import (
     fold,
 )
 from telic.completion.fit.models import fit_models
-from telic.completion.learning.adaqac import Design, OnlineRule
+from telic.completion.learning.adaqac import FeedbackDesign, OnlineRule
 from telic.completion.learning.do_no_harm import (
     ALLOWANCE,
     FORGETTING,
@@ -49,7 +49,7 @@ def make_completer(phrases, weights, *, sink=0.0, model="adaqac-online", n=10):
     return Completer(
         PrefixIndex.build(phrases, weights),
         relevance,
-        Design(np.ones(16), False),
+        FeedbackDesign(np.ones(16), False),
         feedback,
         {},
         Gate.always(0),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.completion import Completer, PrefixIndex, Relevance
-from telic.completion.learning.adaqac import Design
+from telic.completion.learning.adaqac import FeedbackDesign
 from telic.completion.learning.do_no_harm import Gate
 from telic.completion.learning.feedback import (
     FEATURES,
@@ -119,7 +119,7 @@ def test_a_thousand_different_prefixes_take_no_more_than_twenty_kilobytes(held_b
     completer = Completer(
         PrefixIndex.build(phrases, np.arange(len(phrases), 0.0, -1.0) * 1e-3),
         Relevance("mpc"),
-        Design(np.ones(len(FEATURES)), False),
+        FeedbackDesign(np.ones(len(FEATURES)), False),
         weights,
         {},
         Gate.always(0),

@@ -18,12 +18,17 @@ from telic.completion.evaluation.adaqac_evaluation import (
 )
 from telic.completion.fit import models
 from telic.completion.fit.models import LEAST, MODELS, fit_models, fit_relevance
-from telic.completion.learning.adaqac import Design, online, training_choices, unpersonalised
+from telic.completion.learning.adaqac import (
+    FeedbackDesign,
+    online,
+    training_choices,
+    unpersonalised,
+)
 from telic.completion.learning.do_no_harm import PREFIX_BINS, Gate, bin_of
 from telic.completion.learning.feedback import LONGEST_AT, WIDTH
 from telic.completion.learning.filtering_qac import Filtering, tune_filtering
 from telic.completion.learning.relevance import Relevance
-from telic.completion.learning.replayed_log import TEST, TRAIN, VALID, Moments
+from telic.completion.learning.replayed_log import TEST, TRAIN, VALID, RankedKeystrokes
 from telic.data.compositions import read_compositions
 from telic.data.queries import read_queries
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
@@ -55,7 +60,7 @@ def moments_of(position, n=3):
     t = len(position)
     relevance = np.tile(-np.arange(float(n)), (t, 1))
     ids = np.tile(np.arange(n, dtype=np.int32), (t, 1))
-    return Moments(
+    return RankedKeystrokes(
         np.arange(t),
         np.arange(t),
         ids,
@@ -109,7 +114,7 @@ def test_training_choices_keep_or_leave_out_unlisted_queries(readers):
     relevance = fit_relevance(readers, "mpc", PAPER)
     last = readers.moments(relevance, readers.last_keystrokes(TRAIN), n=3)
     features = readers.features(last)
-    design = Design.of(PAPER, features, last)
+    design = FeedbackDesign.of(PAPER, features, last)
     unlisted = int((last.position < 0).sum())
     assert unlisted > 0
     kept, row = training_choices(
@@ -135,7 +140,7 @@ def test_average_of_personal_weights_leaves_one_out(readers):
         readers,
         last,
         features,
-        Design.of(CAREFUL, features, last),
+        FeedbackDesign.of(CAREFUL, features, last),
         relevance=relevance,
         keep_unlisted=False,
     )
@@ -154,7 +159,7 @@ def test_online_scores_each_composition_before_it_learns_from_it(readers):
         readers,
         last,
         features,
-        Design.of(CAREFUL, features, last),
+        FeedbackDesign.of(CAREFUL, features, last),
         relevance=relevance,
         keep_unlisted=False,
     )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from telic.completion import BOUNDED, CAREFUL, PAPER, Completer, PrefixIndex, Relevance, Replay
 from telic.completion.evaluation.json_facts import most_feedback
 from telic.completion.fit.models import fit_models, fit_relevance
-from telic.completion.learning.adaqac import Design
+from telic.completion.learning.adaqac import FeedbackDesign
 from telic.completion.learning.do_no_harm import Gate
 from telic.completion.learning.feedback import Feedback
 from telic.completion.learning.replayed_log import TEST, TRAIN, VALID
@@ -58,7 +58,7 @@ def test_caps_are_what_the_log_knows():
 def test_the_kernel_of_a_keystroke_weighs_as_the_definition_does(seed, bound, capped, learn, odd):
     rng = np.random.default_rng(seed)
     caps = rng.uniform(0.1, 2, D) if capped else np.full(D, np.inf)
-    design = Design(rng.uniform(0.5, 2, D), learn, caps, bound)
+    design = FeedbackDesign(rng.uniform(0.5, 2, D), learn, caps, bound)
     weights, relevance = rng.normal(size=D + learn), np.array([0.5, odd, -2.0])
     feedback = Feedback(previous=0)
     for prefix in (b"te", b"tea", b"tea "):
@@ -76,7 +76,7 @@ def test_no_list_and_no_composition_moves_more_than_the_limits(seed, bound, capp
     rng = np.random.default_rng(seed)
     weights, deviations = rng.normal(size=D), rng.uniform(0.5, 2, D)
     caps = rng.uniform(0.1, 4, D) if capped else np.full(D, np.inf)
-    design = Design(deviations, False, caps, bound)
+    design = FeedbackDesign(deviations, False, caps, bound)
     by_list, whole = limits(weights, deviations, caps, bound)
     feedback, before = Feedback(previous=int(rng.integers(4))), np.zeros(4)
     texts = [b"tea", b"tea pot", b"te", b"t-shirt"]
@@ -120,19 +120,19 @@ def typed_slowly(box, keys=25):
 
 def test_a_slow_typist_sees_the_static_order_where_all_were_skipped_alike():
     order = [f"new {c}" for c in "abcdefghij"]
-    printed, fed_back = typed_slowly(slow_box(Design(np.ones(D), False)))
+    printed, fed_back = typed_slowly(slow_box(FeedbackDesign(np.ones(D), False)))
     assert printed.index("new a") > 5  # the most popular sinks on and on
     assert min(fed_back) < -15
-    bound = Design(np.ones(D), False, np.full(D, 3.0), 0.5)
+    bound = FeedbackDesign(np.ones(D), False, np.full(D, 3.0), 0.5)
     text, fed_back = typed_slowly(slow_box(bound))
     assert text == order
     assert fed_back == pytest.approx([-0.5] * 10)
 
 
 def test_explanations_add_up_to_the_bounded_feedback():
-    composition = (box := slow_box(Design(np.ones(D), False, np.full(D, 3.0), 0.5))).compose(
-        box.user()
-    )
+    composition = (
+        box := slow_box(FeedbackDesign(np.ones(D), False, np.full(D, 3.0), 0.5))
+    ).compose(box.user())
     for key in range(5):
         shown = composition.suggest("new", at=1.4 * key)
     for suggestion in shown:
@@ -140,13 +140,13 @@ def test_explanations_add_up_to_the_bounded_feedback():
 
 
 def test_the_box_keeps_its_bounds_and_older_ones_have_none(tmp_path):
-    box = slow_box(Design(np.ones(D), False, np.arange(D) / 4, 0.5))
+    box = slow_box(FeedbackDesign(np.ones(D), False, np.arange(D) / 4, 0.5))
     box.save(tmp_path / "box")
     kept = Completer.load(tmp_path / "box").design
     assert kept.bound == 0.5
     assert kept.caps.tolist() == box.design.caps.tolist()
     assert most_feedback(box) == pytest.approx([0.425, 0.5])
-    free = slow_box(Design(np.ones(D), False))
+    free = slow_box(FeedbackDesign(np.ones(D), False))
     free.save(tmp_path / "free")
     assert Completer.load(tmp_path / "free").design.bound == np.inf
     said = most_feedback(free)
@@ -159,10 +159,10 @@ def test_printed_and_careful_have_no_bounds(toy_log):
     last = replay.moments(Relevance.named("mpc"), replay.last_keystrokes(TRAIN))
     features = replay.features(last)
     for protocol in (PAPER, CAREFUL):
-        design = Design.of(protocol, features, last)
+        design = FeedbackDesign.of(protocol, features, last)
         assert (design.caps == np.inf).all()
         assert design.bound == np.inf
-    design = Design.of(BOUNDED, features, last)
+    design = FeedbackDesign.of(BOUNDED, features, last)
     assert design.bound == 0.5
     scaled = design.scaled(features) * design.deviations
     assert (scaled <= design.caps).all()

@@ -15,7 +15,7 @@ from tests.scale.cluster import Cluster, wait_for
 from typer.testing import CliRunner
 
 import telic
-from telic.auc import Design, ExactAUC, auc_in_pieces, exact_in_pieces, moments_of
+from telic.auc import ExactAUC, FileDesign, auc_in_pieces, exact_in_pieces, moments_of
 from telic.auc.file_design import BLOCK
 from telic.auc.partitioned import _partitions
 from telic.cli import app
@@ -284,8 +284,8 @@ def design_files(folder, rows=20_000, width=5):
 
 def test_the_exact_ranker_and_its_auc_without_the_rows_in_memory(engine, here):
     X, y = design_files(here)
-    arrays = Design.open(here / "X.npy", here / "y.npy")
-    table = Design.open(here / "rows.parquet", "y")
+    arrays = FileDesign.open(here / "X.npy", here / "y.npy")
+    table = FileDesign.open(here / "rows.parquet", "y")
     for beta1 in (0.0, 1e-3):
         whole = ExactAUC(beta=1e-3, beta1=beta1).fit(X, y)
         one = exact_in_pieces(arrays, beta=1e-3, beta1=beta1, executor=Local(threads=1))
@@ -307,35 +307,35 @@ def test_what_breaks_a_design_is_named(tmp_path):
     X, _ = design_files(tmp_path, 100)
     X[70, 2] = np.nan
     np.save(tmp_path / "X.npy", X)
-    design = Design.open(tmp_path / "X.npy", tmp_path / "y.npy")
+    design = FileDesign.open(tmp_path / "X.npy", tmp_path / "y.npy")
     with pytest.raises(InputError, match="row 70, column 2: nan"):
         moments_of(design)
     X[70, 2] = 1e101
     np.save(tmp_path / "X.npy", X)
     with pytest.raises(InputError, match=r"column 2: 1e\+101, expected .* at most 1e\+100 in size"):
-        moments_of(Design.open(tmp_path / "X.npy", tmp_path / "y.npy"))
-    design = Design.open(tmp_path / "X.npy", tmp_path / "y.npy")
+        moments_of(FileDesign.open(tmp_path / "X.npy", tmp_path / "y.npy"))
+    design = FileDesign.open(tmp_path / "X.npy", tmp_path / "y.npy")
     np.save(tmp_path / "X.npy", X[:50])
     with pytest.raises(InputError, match=r"X\.npy: changed since the job began"):
         exact_in_pieces(design)
     with pytest.raises(InputError, match=r"shapes \(50, 5\) and \(100,\) do not fit"):
-        Design.open(tmp_path / "X.npy", tmp_path / "y.npy")
+        FileDesign.open(tmp_path / "X.npy", tmp_path / "y.npy")
     with pytest.raises(InputError, match="no numeric column 'name'"):
-        Design.open(tmp_path / "rows.parquet", "y", columns=["name"])
+        FileDesign.open(tmp_path / "rows.parquet", "y", columns=["name"])
     with pytest.raises(InputError, match=r"none\.parquet: cannot be read .*Check the path"):
-        Design.open(tmp_path / "none.parquet", "y")
+        FileDesign.open(tmp_path / "none.parquet", "y")
     pq.write_table(pa.table({"x": [1.0], "y": [1]}).slice(1), tmp_path / "empty.parquet")
     with pytest.raises(InputError, match=r"empty\.parquet: holds no row"):
-        Design.open(tmp_path / "empty.parquet", "y")
+        FileDesign.open(tmp_path / "empty.parquet", "y")
     np.save(tmp_path / "X.npy", np.minimum(X, 1e6))
     with pytest.raises(InputError, match="one class only"):
-        moments_of(Design.open(tmp_path / "X.npy", tmp_path / "y.npy", pos_label=7))
+        moments_of(FileDesign.open(tmp_path / "X.npy", tmp_path / "y.npy", pos_label=7))
 
 
 def test_scores_that_cannot_be_ranked_are_named_and_equal_ones_are_worth_a_half(tmp_path):
     X, y = design_files(tmp_path, 1000)
-    design = Design.open(tmp_path / "X.npy", tmp_path / "y.npy")
-    of_nobody = Design.open(tmp_path / "X.npy", tmp_path / "y.npy", pos_label=7)
+    design = FileDesign.open(tmp_path / "X.npy", tmp_path / "y.npy")
+    of_nobody = FileDesign.open(tmp_path / "X.npy", tmp_path / "y.npy", pos_label=7)
     for given, coef, message in (
         (design, np.ones(4), r"coef has shape \(4,\), expected \(5,\)"),
         (of_nobody, np.ones(5), "one class only, expected two: pos_label picks one"),
@@ -356,7 +356,7 @@ def test_partitions_are_whole_blocks_within_memory_and_enough_for_every_slot():
         for memory in (2**20, 2**28, 2**34):
             local = Local(threads=2)
             local.memory = memory
-            parts = _partitions(Design("X", "y", 1, (), rows, 5, (0, 0)), local)
+            parts = _partitions(FileDesign("X", "y", 1, (), rows, 5, (0, 0)), local)
             assert parts[0][0] == 0
             assert parts[-1][1] == rows
             sizes = {stop - start for start, stop in parts[:-1]}

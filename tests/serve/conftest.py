@@ -11,7 +11,7 @@ from sqlalchemy import create_engine
 from starlette.testclient import TestClient
 
 from telic.completion import Completer, PrefixIndex, Relevance, UserState
-from telic.completion.learning.adaqac import Design
+from telic.completion.learning.adaqac import FeedbackDesign
 from telic.completion.learning.do_no_harm import Gate
 from telic.completion.learning.feedback import FEATURES
 from telic.serve import Settings, create_app
@@ -39,7 +39,7 @@ def hand_made(**changes):
     parts = {
         "index": PrefixIndex.build(list(FOODS), list(FOODS.values())),
         "relevance": Relevance("personal", popular=1.0, personal=1.0),
-        "design": Design(np.ones(len(FEATURES)), False),
+        "design": FeedbackDesign(np.ones(len(FEATURES)), False),
         "everyone": weights,
         "users": {"ada": UserState(weights.copy(), history={"saffron": 40.0})},
         "gate": Gate.always(1),

@@ -17,7 +17,7 @@ from telic.serve.app import create_app
 from telic.serve.http.connections import Connections
 from telic.serve.http.errors import Problem
 from telic.serve.process.server import _server, listen
-from telic.serve.requests.between_workers import PeerError, Peers, Place
+from telic.serve.requests.between_workers import PeerError, Peers, WorkerPlace
 from telic.serve.requests.dispatch import Desk
 from telic.serve.state.journal import Journal
 from telic.serve.state.open_compositions import OpenCompositions
@@ -45,12 +45,12 @@ async def hung_up():
 
 
 def test_a_user_is_owned_by_one_worker_and_all_know_which():
-    places = [Peers(Place(index, 3, "/nowhere"), None, None) for index in range(3)]
+    places = [Peers(WorkerPlace(index, 3, "/nowhere"), None, None) for index in range(3)]
     for user in ("ada", "bob", "é", "\ud800"):
         owner = zlib.crc32(user.encode(errors="surrogatepass")) % 3
         found = [place.elsewhere(user) for place in places]
         assert found == [None if index == owner else owner for index in range(3)]
-    assert Peers(Place(), None, None).elsewhere("ada") is None
+    assert Peers(WorkerPlace(), None, None).elsewhere("ada") is None
 
 
 def test_answers_come_to_who_asked_in_whatever_order(folder):
@@ -62,7 +62,7 @@ def test_answers_come_to_who_asked_in_whatever_order(folder):
                 await go_on.wait()
             return [*request, PHRASE]
 
-        one, other = (Peers(Place(index, 2, folder), answer, None) for index in range(2))
+        one, other = (Peers(WorkerPlace(index, 2, folder), answer, None) for index in range(2))
         with pytest.raises(PeerError):  # it does not listen yet
             await one.ask(1, [])
         await other.start()
@@ -80,7 +80,7 @@ def test_answers_come_to_who_asked_in_whatever_order(folder):
         link.connection_lost(None)  # the other is killed
         with pytest.raises(PeerError):
             await waits
-        again = Peers(Place(1, 2, folder), answer, None)
+        again = Peers(WorkerPlace(1, 2, folder), answer, None)
         other.close()
         await again.start()  # where one that was killed left its socket
         link.transport.close()
@@ -102,7 +102,7 @@ async def two_desks(completer, settings, folder):
         journal = Journal(store, settings)
         journal.start()
         compositions = OpenCompositions(completer, journal, settings)
-        desk = Desk(compositions, settings, Place(index, 2, folder), Connections(settings))
+        desk = Desk(compositions, settings, WorkerPlace(index, 2, folder), Connections(settings))
         await desk.peers.start()
         made.append((desk, compositions, journal))
     try:
@@ -204,8 +204,8 @@ def worker(completer, settings, place):
 def two_workers(completer, settings, folder):
     """Two workers; give what `worker` gives of each."""
     with (
-        worker(completer, settings, Place(0, 2, folder)) as first,
-        worker(completer, settings, Place(1, 2, folder)) as second,
+        worker(completer, settings, WorkerPlace(0, 2, folder)) as first,
+        worker(completer, settings, WorkerPlace(1, 2, folder)) as second,
     ):
         yield first, second
 
@@ -238,7 +238,7 @@ def test_a_connection_goes_to_the_worker_that_owns_all_that_comes_on_it(
             lists += [asked(connection, keystroke(owned_by(1), number)) for number in range(3, 9)]
         until(lambda: not len(there))
     alone = replace(settings, database=f"sqlite:///{folder}/alone.sqlite")
-    with worker(completer, alone, Place()) as (port, _, _):
+    with worker(completer, alone, WorkerPlace()) as (port, _, _):
         connection, expected = typing(port, [owned_by(1)] * 9)
         connection.close()
     assert lists == expected
@@ -307,14 +307,14 @@ def test_a_connection_that_moved_may_pause_and_is_closed_when_it_pauses_too_long
 
 
 def test_a_connection_whose_owner_is_gone_stays(completer, settings, folder):
-    with worker(completer, settings, Place(0, 2, folder)) as (port, here, _):
+    with worker(completer, settings, WorkerPlace(0, 2, folder)) as (port, here, _):
         connection, lists = typing(port, [owned_by(1)] * 5)
         with closing(connection):
             assert (len(lists), len(here)) == (5, 1)
 
 
 def test_a_connection_that_comes_as_a_worker_ends_is_closed(completer, settings, folder):
-    with worker(completer, settings, Place()) as (_, connections, server):
+    with worker(completer, settings, WorkerPlace()) as (_, connections, server):
         server.should_exit = True
         ours, theirs = socket.socketpair()
         connections.adopt(ours)

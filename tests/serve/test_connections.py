@@ -20,7 +20,7 @@ from telic.serve import serving
 from telic.serve.http.connections import Connection, Connections, reserve_files
 from telic.serve.process.server import _server
 from telic.serve.process.workers import _Worker
-from telic.serve.requests.between_workers import Place
+from telic.serve.requests.between_workers import WorkerPlace
 
 HEAD = b"POST /submit HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 
@@ -313,7 +313,7 @@ def test_the_server_keeps_to_the_settings(settings):
 
 @pytest.mark.parametrize("obeys", [True, False])
 def test_a_worker_that_does_not_end_when_told_to_is_killed(settings, obeys):
-    worker = _Worker("model", settings, None, Place())
+    worker = _Worker("model", settings, None, WorkerPlace())
     worker.stop()  # never started
     worker.process = MagicMock()
     worker.process.is_alive.return_value = not obeys

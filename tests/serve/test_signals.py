@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from telic.cli import app
 from telic.completion import Completer
-from telic.completion.learning.adaqac import Design
+from telic.completion.learning.adaqac import FeedbackDesign
 from telic.completion.signals.groups import FEATURES, GROUP_OF, WIDTH
 from telic.serve import Settings, create_app, serving
 from telic.serve.state.store import Store
@@ -160,7 +160,7 @@ def test_lists_that_were_passed_over_move_suggestions_where_the_log_had_lists(tm
     weights = np.zeros(len(FEATURES))
     weights[FEATURES.index("DwellT")] = -1.0
     fitted = replace(box.signals.weights, weights=weights, penalties={"feedback": 1.0}, bound=0.5)
-    design = Design(np.ones(16), False, np.full(16, 2.0), 0.5)
+    design = FeedbackDesign(np.ones(16), False, np.full(16, 2.0), 0.5)
     box = replace(
         box,
         signals=replace(box.signals, weights=fitted),

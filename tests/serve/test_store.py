@@ -19,7 +19,7 @@ from sqlalchemy.exc import OperationalError
 from starlette.testclient import TestClient
 
 from telic.completion import Lesson, Relevance
-from telic.completion.learning.adaqac import Design
+from telic.completion.learning.adaqac import FeedbackDesign
 from telic.completion.learning.feedback import FEATURES
 from telic.errors import InputError
 from telic.serve import Settings, create_app
@@ -326,7 +326,7 @@ def test_a_server_that_refuses_is_named_without_the_password(completer, monkeypa
         {"model": "adaqac-batch"},
         {"protocol": "paper"},
         {"everyone": np.ones(len(FEATURES))},
-        {"design": Design(np.full(len(FEATURES), 2.0), False)},
+        {"design": FeedbackDesign(np.full(len(FEATURES), 2.0), False)},
         {"relevance": Relevance("personal-s", popular=1.0, personal=1.0)},
         {"relevance": Relevance("personal", popular=2.0, personal=1.0)},
         {"relevance": Relevance("personal", popular=1.0, personal=2.0)},

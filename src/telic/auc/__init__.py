@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from telic.auc.estimators.deterministic import ConjugateGradientAUC, ExactAUC, PairwiseAUC
     from telic.auc.estimators.online import OAM, OPAUC, SOLAM, RegSOLAM, UniExp
     from telic.auc.estimators.stochastic import SPAM, SPDAM, VRSPAM
-    from telic.auc.file_design import Design
+    from telic.auc.file_design import FileDesign
     from telic.auc.partitioned import auc_in_pieces, exact_in_pieces, moments_of
 else:
     __getattr__, __dir__ = lazy_names(__name__)
@@ -23,8 +23,8 @@ __all__ = [
     "VRSPAM",
     "AUCClassifier",
     "ConjugateGradientAUC",
-    "Design",
     "ExactAUC",
+    "FileDesign",
     "PairwiseAUC",
     "RegSOLAM",
     "UniExp",

@@ -2,7 +2,7 @@
 
 80 % train, 20 % test, stratified, one split a run. Each method's parameter comes from 5-fold
 cross-validation on the first split's training part (at most `SEARCH_ROWS` of it; fewer where steps
-are slow, see `Method.search_rows`) and is used in all runs.
+are slow, see `Contender.search_rows`) and is used in all runs.
 """
 
 import warnings
@@ -49,7 +49,7 @@ class DataSet(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Method:
+class Contender:
     """A way to fit a ranker, and the values its one searched parameter may take."""
 
     make: Callable[[float, int], Any]
@@ -71,40 +71,40 @@ def _logistic(C: float, d: int) -> LogisticRegression:
     return LogisticRegression(C=C, solver=solver, max_iter=steps, tol=tol)
 
 
-METHODS: dict[str, Method] = {
-    "exact": Method(lambda beta, d: AUCClassifier(beta=beta)),
-    "logistic": Method(_logistic, tuple(10.0**k for k in range(-3, 5))),
-    "hinge": Method(
+METHODS: dict[str, Contender] = {
+    "exact": Contender(lambda beta, d: AUCClassifier(beta=beta)),
+    "logistic": Contender(_logistic, tuple(10.0**k for k in range(-3, 5))),
+    "hinge": Contender(
         lambda beta, d: PairwiseAUC(beta, tol=1e-6, max_iter=100), BETAS[:7], HINGE_ROWS
     ),
-    "SPAM-L2": Method(lambda beta, d: SPAM(beta, max_iter=5, random_state=0)),
-    "SPAM-NET": Method(
+    "SPAM-L2": Contender(lambda beta, d: SPAM(beta, max_iter=5, random_state=0)),
+    "SPAM-NET": Contender(
         lambda beta, d: SPAM(beta, beta1=beta / 10, max_iter=5, random_state=0), dense_step=True
     ),
-    "VRSPAM-L2": Method(lambda beta, d: VRSPAM(beta, tol=1e-4, max_iter=10, random_state=0)),
-    "VRSPAM-NET": Method(
+    "VRSPAM-L2": Contender(lambda beta, d: VRSPAM(beta, tol=1e-4, max_iter=10, random_state=0)),
+    "VRSPAM-NET": Contender(
         lambda beta, d: VRSPAM(beta, beta1=beta / 10, tol=1e-4, max_iter=10, random_state=0)
     ),
-    "SPDAM": Method(lambda beta, d: SPDAM(beta, batch_size=0.01, max_iter=20, random_state=0)),
-    "SOLAM": Method(
+    "SPDAM": Contender(lambda beta, d: SPDAM(beta, batch_size=0.01, max_iter=20, random_state=0)),
+    "SOLAM": Contender(
         lambda radius, d: SOLAM(radius, max_iter=5, random_state=0),
         tuple(10.0**k for k in range(-1, 4)),
     ),
-    "regSOLAM": Method(lambda beta, d: RegSOLAM(beta, max_iter=5, random_state=0)),
-    "OPAUC": Method(
+    "regSOLAM": Contender(lambda beta, d: RegSOLAM(beta, max_iter=5, random_state=0)),
+    "OPAUC": Contender(
         lambda beta, d: OPAUC(
             beta, rank=50 if d > SKETCH_ABOVE else None, max_iter=1, random_state=0
         ),
         dense_step=True,
     ),
-    "OAM-seq": Method(
+    "OAM-seq": Contender(
         lambda C, d: OAM("seq", C=C, max_iter=1, random_state=0),
         tuple(10.0**k for k in range(-7, 1)),
     ),
-    "OAM-gra": Method(
+    "OAM-gra": Contender(
         lambda beta, d: OAM("gra", beta=beta, max_iter=1, random_state=0),
     ),
-    "Uni-Exp": Method(lambda beta, d: UniExp(beta, max_iter=1, random_state=0)),
+    "Uni-Exp": Contender(lambda beta, d: UniExp(beta, max_iter=1, random_state=0)),
 }
 
 
@@ -140,7 +140,7 @@ def search(data: DataSet, method: str, scaling: str) -> float:
         return max(way.grid, key=mean_auc)
 
 
-def fitted(way: Method, parameter: float, X: Matrix, positive: np.ndarray) -> Any:
+def fitted(way: Contender, parameter: float, X: Matrix, positive: np.ndarray) -> Any:
     """Return a method fitted with a parameter."""
     model = way.make(parameter, X.shape[1])
     if isinstance(model, LinearAUC):

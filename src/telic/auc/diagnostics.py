@@ -19,7 +19,7 @@ from telic.auc.objective import class_means, objective
 from telic.evaluate.classification import roc_auc
 
 
-class Point(NamedTuple):
+class TracePoint(NamedTuple):
     """Where a method stood after some passes over the data."""
 
     passes: float
@@ -40,7 +40,7 @@ def optimum(X: Matrix, positive: np.ndarray, beta: float) -> float:
 
 def trace(
     model: LinearAUC, X: Matrix, positive: np.ndarray, *, beta: float, until: float = 1e-8
-) -> list[Point]:
+) -> list[TracePoint]:
     """Follow one estimator that minimises the square-loss objective.
 
     Parameters
@@ -65,7 +65,7 @@ def trace(
     model = clone(model).set_params(pos_label=True)  # as `positive` says, however many there are
     few = np.r_[np.flatnonzero(positive)[:20], np.flatnonzero(~positive)[:20]]
     model.fit(X[few], positive[few], callback=lambda passes, w: True)  # compile
-    points: list[Point] = []
+    points: list[TracePoint] = []
     started, looking = time.perf_counter(), 0.0
 
     def look(passes: float, w: np.ndarray) -> bool:
@@ -73,7 +73,7 @@ def trace(
         now = time.perf_counter()
         gap = objective(X, positive, w, beta=beta) / best - 1
         auc = roc_auc(positive, X @ w)
-        points.append(Point(passes, now - started - looking, gap, auc, w.copy()))
+        points.append(TracePoint(passes, now - started - looking, gap, auc, w.copy()))
         looking += time.perf_counter() - now
         return gap <= until
 
@@ -115,16 +115,16 @@ def rivals(beta: float, seed: int = 0) -> dict[str, LinearAUC]:
 
 def convergence(
     X: Matrix, positive: np.ndarray, *, beta: float, seed: int = 0
-) -> tuple[dict[str, list[Point]], list[Figure]]:
+) -> tuple[dict[str, list[TracePoint]], list[Figure]]:
     """Trace every rival; figures of gap and AUC by passes and seconds, and noise of a step."""
     found = {
         name: trace(model, X, positive, beta=beta) for name, model in rivals(beta, seed).items()
     }
 
-    def gap(point: Point) -> float:
+    def gap(point: TracePoint) -> float:
         return max(point.gap, 1e-16)
 
-    def by(value: Callable[[Point], float]) -> dict[str, list[float]]:
+    def by(value: Callable[[TracePoint], float]) -> dict[str, list[float]]:
         return {name: [value(p) for p in points] for name, points in found.items()}
 
     passes, seconds = by(lambda p: p.passes), by(lambda p: p.seconds)

@@ -17,10 +17,10 @@ BLOCK = 1 << 13
 
 
 @dataclass(frozen=True)
-class Design:
+class FileDesign:
     """Labelled rows in a file: an array beside its labels, or a Parquet file.
 
-    Make one with `Design.open`.
+    Make one with `FileDesign.open`.
     """
 
     path: str

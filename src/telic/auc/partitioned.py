@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from telic.auc.estimators.base import at_least
-from telic.auc.file_design import BLOCK, Design, mapped
+from telic.auc.file_design import BLOCK, FileDesign, mapped
 from telic.auc.methods import exact as _exact
 from telic.auc.objective import ClassMeans, Moments, Solution, rounding
 from telic.errors import InputError
@@ -22,13 +22,13 @@ from telic.scale.partitions import Range, ranges
 
 
 def moments_of(
-    design: Design, *, executor: Executor | None = None, out: str | Path | None = None
+    design: FileDesign, *, executor: Executor | None = None, out: str | Path | None = None
 ) -> Moments:
     """Read the rows once, in pieces, and keep what the objective needs.
 
     Parameters
     ----------
-    design : Design
+    design : FileDesign
     executor : telic.scale.Executor, optional
         Default this machine's threads.
     out : path, optional
@@ -64,7 +64,7 @@ def moments_of(
     return Moments(means, within, rounding(raw, design.rows))
 
 
-def _partitions(design: Design, executor: Executor) -> list[Range]:
+def _partitions(design: FileDesign, executor: Executor) -> list[Range]:
     """Cut rows between blocks, in groups of a power of two as the tree wants them."""
     rows = executor.memory // (4 * 8 * (design.width + 1))
     groups = 1
@@ -73,7 +73,7 @@ def _partitions(design: Design, executor: Executor) -> list[Range]:
     return ranges(design.rows, groups * BLOCK)
 
 
-def _sums(design: Design, offset: np.ndarray, part: Range) -> Arrays:
+def _sums(design: FileDesign, offset: np.ndarray, part: Range) -> Arrays:
     """Add up the blocks of a partition: counts, sums and products of each class."""
 
     def block(X: np.ndarray, positive: np.ndarray) -> Arrays:
@@ -97,7 +97,7 @@ def _added(one: Arrays, other: Arrays) -> Arrays:
 
 
 def exact_in_pieces(
-    design: Design,
+    design: FileDesign,
     *,
     beta: float = 1e-4,
     beta1: float = 0.0,
@@ -110,7 +110,7 @@ def exact_in_pieces(
 
     Parameters
     ----------
-    design : Design
+    design : FileDesign
     beta, beta1 : float
         Weights of (1/2)‖w‖² and ‖w‖₁, as in `ExactAUC`.
     tol : float
@@ -131,7 +131,7 @@ def exact_in_pieces(
     >>> folder = Path(tempfile.mkdtemp())
     >>> np.save(folder / "X.npy", np.array([[2.0], [1.0], [0.0], [1.5]]))
     >>> np.save(folder / "y.npy", np.array([1, 0, 0, 1]))
-    >>> exact_in_pieces(Design.open(folder / "X.npy", folder / "y.npy")).coef.round(3)
+    >>> exact_in_pieces(FileDesign.open(folder / "X.npy", folder / "y.npy")).coef.round(3)
     array([0.667])
     """
     at_least("beta", beta, 0)
@@ -150,7 +150,7 @@ def exact_in_pieces(
 
 
 def auc_in_pieces(
-    design: Design, coef: np.ndarray, *, out: str | Path, executor: Executor | None = None
+    design: FileDesign, coef: np.ndarray, *, out: str | Path, executor: Executor | None = None
 ) -> float:
     """Return the exact AUC of ``X @ coef`` over rows that lie in files, ties counting half.
 
@@ -159,7 +159,7 @@ def auc_in_pieces(
 
     Parameters
     ----------
-    design : Design
+    design : FileDesign
     coef : array of shape (d,)
     out : path
         Folder of the sorted scores, which every worker reaches.
@@ -202,7 +202,7 @@ SAMPLE = 1024
 """Scores of each piece by which ranges are chosen."""
 
 
-def _score(design: Design, coef: np.ndarray, part: Range, out: Path) -> None:
+def _score(design: FileDesign, coef: np.ndarray, part: Range, out: Path) -> None:
     """Write the distinct scores of some rows in order, with the rows of each class."""
     scores, positive = [], []
     for X, chosen in design.blocks(*part):

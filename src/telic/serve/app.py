@@ -20,9 +20,9 @@ from telic.serve.http.connections import Connections
 from telic.serve.http.errors import on_crash, on_http_error, on_no_store
 from telic.serve.operation.metrics import Metrics
 from telic.serve.operation.settings import Settings
-from telic.serve.requests.between_workers import Place
+from telic.serve.requests.between_workers import WorkerPlace
 from telic.serve.requests.dispatch import Desk
-from telic.serve.requests.keystroke import Keystroke
+from telic.serve.requests.keystroke import KeystrokeRoute
 from telic.serve.requests.routes import ADDRESSES, Addresses
 from telic.serve.state.composition_recorder import Recorder
 from telic.serve.state.journal import Journal
@@ -37,7 +37,7 @@ def create_app(
     completer: Completer,
     settings: Settings,
     *,
-    place: Place | None = None,
+    place: WorkerPlace | None = None,
     ready: Callable[[], None] | None = None,
     before: "Service | None" = None,
 ) -> "Service":
@@ -47,7 +47,7 @@ def create_app(
     ----------
     completer : Completer
     settings : Settings
-    place : Place, optional
+    place : WorkerPlace, optional
         Which of several worker processes this is.
     ready : callable, optional
         Called once it can answer.
@@ -72,7 +72,7 @@ def create_app(
             len(access.tenants),
         )
     store = Store(settings.database, completer, max_history=settings.max_history)
-    return Service(completer, store, access, settings, place or Place(), ready, before)
+    return Service(completer, store, access, settings, place or WorkerPlace(), ready, before)
 
 
 class Service(Starlette):
@@ -84,7 +84,7 @@ class Service(Starlette):
         store: Store,
         access: Access,
         settings: Settings,
-        place: Place,
+        place: WorkerPlace,
         ready: Callable[[], None] | None,
         before: "Service | None",
     ) -> None:
@@ -114,7 +114,7 @@ class Service(Starlette):
         hosts = Hosts(names)
         self.access = access
         self.desk = Desk(compositions, settings, place, self.connections)
-        self.keystroke = Keystroke(self.desk, hosts, access, settings)
+        self.keystroke = KeystrokeRoute(self.desk, hosts, access, settings)
         super().__init__(
             routes=Addresses(
                 compositions,

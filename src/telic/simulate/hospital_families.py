@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from telic.errors import InputError
-from telic.simulate.hospital_mechanics import FAMILIES, Plan, Records, World
+from telic.simulate.hospital_mechanics import FAMILIES, Encounters, Plan, World
 from telic.specialty.log.access_log import AccessLog
 
 SIZES = (150, 250, 400, 700, 1200, 5000)
@@ -154,7 +154,7 @@ def _zipf(rng: np.random.Generator, n: int) -> np.ndarray:
     return weight / weight.sum()
 
 
-def _log(world: World, records: Records, opened: np.ndarray) -> AccessLog:
+def _log(world: World, records: Encounters, opened: np.ndarray) -> AccessLog:
     n, n_codes = len(records.patient), world.weights.shape[2]
     ones = np.ones(len(records.code), dtype=np.int32)
     shape = (n, n_codes)

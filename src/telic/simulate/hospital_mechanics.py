@@ -62,7 +62,7 @@ class World:
 
 
 @dataclass(frozen=True, eq=False)
-class Records:
+class Encounters:
     """Encounters and who opened them."""
 
     patient: np.ndarray
@@ -74,7 +74,7 @@ class Records:
     """Encounter of each access."""
 
 
-def _panels(world: World) -> Records:
+def _panels(world: World) -> Encounters:
     """Continuity: users have patients of their own, and read the same few charts again and again.
 
     A patient has one to three lasting problems, and comes for one of them at a time. A place on a
@@ -111,7 +111,7 @@ def _panels(world: World) -> Records:
     return _records(patient_of[problem], day, parts, opened)
 
 
-def _problem_lists(world: World) -> Records:
+def _problem_lists(world: World) -> Encounters:
     """Copied lists: every encounter repeats all that its patient ever had, whatever it is for."""
     rng, plan = world.rng, world.plan
     n_patients = 10 * plan.users
@@ -142,7 +142,7 @@ def _problem_lists(world: World) -> Records:
     return _records(patient, day, parts, _pick(rng, practice, world.topics(world.user)))
 
 
-def _wards(world: World) -> Records:
+def _wards(world: World) -> Encounters:
     """Teams: in a week on duty one opens whoever lies on the ward; the rest is consultations.
 
     A ward serves two to four practices and takes strays of all. Specialists have a home ward, the
@@ -178,7 +178,7 @@ def _wards(world: World) -> Records:
     return _records(np.arange(n_patients), day, parts, opened)
 
 
-def _referrals(world: World) -> Records:
+def _referrals(world: World) -> Encounters:
     """Departments across practices: shared diagnoses, referred patients, colleagues' patients.
 
     A department joins two or three practices. A fifth of its specialists' work is anybody's of the
@@ -207,7 +207,7 @@ def _referrals(world: World) -> Records:
     return _records(rng.integers(0, n_patients, n), day, parts, _pick(rng, practice, topic))
 
 
-FAMILIES: dict[str, Callable[[World], Records]] = {
+FAMILIES: dict[str, Callable[[World], Encounters]] = {
     "panels": _panels,
     "problem lists": _problem_lists,
     "wards": _wards,
@@ -251,6 +251,6 @@ def _records(
     day: np.ndarray,
     parts: list[tuple[np.ndarray, np.ndarray]],
     opened: np.ndarray,
-) -> Records:
+) -> Encounters:
     encounter, code = (np.concatenate(one) for one in zip(*parts, strict=True))
-    return Records(patient, day, encounter, code, opened)
+    return Encounters(patient, day, encounter, code, opened)

@@ -10,7 +10,7 @@ import pytest
 from telic.completion import PAPER, Lesson, Relevance, Replay, Saturation, fold
 from telic.completion.fit.from_searches import completer_of_searches
 from telic.completion.fit.sources import joined_logs
-from telic.completion.learning.adaqac import Design, training_choices, unpersonalised
+from telic.completion.learning.adaqac import FeedbackDesign, training_choices, unpersonalised
 from telic.completion.learning.replayed_log import TEST, TRAIN
 from telic.completion.signals import (
     FEATURES,
@@ -104,7 +104,7 @@ def test_with_feedback_alone_the_fit_is_adaqac(searches, replay, log, l2):
     """Its own estimator on the same compositions: one optimum, and the same order in the test."""
     moments = whole(replay, TRAIN)
     assert len(moments) > 100
-    design = Design.of(replace(PAPER, saturation=None), replay.features(moments), moments)
+    design = FeedbackDesign.of(replace(PAPER, saturation=None), replay.features(moments), moments)
     choices, _ = training_choices(
         replay,
         moments,

@@ -54,7 +54,7 @@ def signals(
     from telic.completion.fit.sources import read_sources
     from telic.completion.signals import controls, measured, models_of
     from telic.completion.signals.evaluation import ALL
-    from telic.completion.signals.report import Findings
+    from telic.completion.signals.report import SignalFindings
     from telic.data import check_output
 
     chosen = groups_of(groups, "--groups")
@@ -70,7 +70,7 @@ def signals(
         progress("testing")
         found = measured(searches, models, most=tested)
         controlled = controls(searches, chosen, most=tested, progress=progress)
-        findings = Findings.of(searches, models, found, controlled)
+        findings = SignalFindings.of(searches, models, found, controlled)
         if model:
             progress("the completer")
             box = with_words(completer_of_searches(searches, models[ALL]))

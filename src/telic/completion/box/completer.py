@@ -17,7 +17,7 @@ from telic.completion.engine.payloads import Records
 from telic.completion.engine.prefix_index import PrefixIndex
 from telic.completion.engine.rules import DenyList, Synonyms, kept
 from telic.completion.engine.word_index import WordIndex
-from telic.completion.learning.adaqac import Design, OnlineRule
+from telic.completion.learning.adaqac import FeedbackDesign, OnlineRule
 from telic.completion.learning.do_no_harm import Gate
 from telic.completion.learning.feedback import FEATURES
 from telic.completion.learning.phone_ranker import Phone, PhoneRanker
@@ -54,7 +54,7 @@ class Completer:
         The catalogue; its weights are the part of the relevance that all users share.
     relevance : Relevance
         Without what was learned of each query, which is in the catalogue's weights.
-    design : Design
+    design : FeedbackDesign
     everyone : float64 array of shape (d,)
         Un-personalised weights, for users never seen before.
     users : dict of str to UserState
@@ -98,7 +98,7 @@ class Completer:
 
     index: PrefixIndex
     relevance: Relevance
-    design: Design
+    design: FeedbackDesign
     everyone: np.ndarray
     users: dict[str, UserState]
     gate: Gate
@@ -349,7 +349,7 @@ class Completer:
         # Older models know no bounds.
         caps = arrays.get("caps", np.full(len(FEATURES), np.inf))
         bound = meta.get("bound") or np.inf
-        design = Design(arrays["deviations"], meta["learn_relevance"], caps, bound)
+        design = FeedbackDesign(arrays["deviations"], meta["learn_relevance"], caps, bound)
         reranks = np.array([state.reranks for state in states], bool)
         deny, synonyms = meta.get("deny"), meta.get("synonyms")
         completer = cls(

@@ -11,7 +11,7 @@ from telic.completion.fit.models import MODELS, Models, fit_models, fit_relevanc
 from telic.completion.learning.adaqac import CAREFUL, Protocol
 from telic.completion.learning.do_no_harm import bin_of
 from telic.completion.learning.relevance import NAMES
-from telic.completion.learning.replayed_log import TEST, Lists, Moments, Replay
+from telic.completion.learning.replayed_log import TEST, Lists, RankedKeystrokes, Replay
 from telic.evaluate import mean_reciprocal_rank, paired_t_test, success_rate
 
 BOTH: tuple[Lists, ...] = ("own", "shown")
@@ -23,7 +23,7 @@ class Result:
     """Models of one relevance score and protocol, with their ranks at every test keystroke."""
 
     models: Models
-    moments: Moments
+    moments: RankedKeystrokes
     ranks: dict[str, np.ndarray]
     """Reciprocal ranks, model → float64 (T,)."""
     user: np.ndarray
@@ -103,7 +103,7 @@ def evaluate_models(replay: Replay, models: Models) -> Result:
     )
 
 
-def slices_of(replay: Replay, moments: Moments) -> dict[str, np.ndarray]:
+def slices_of(replay: Replay, moments: RankedKeystrokes) -> dict[str, np.ndarray]:
     """Mark the moments that belong to each of `PREFIXES`."""
     length = replay.prefix_length[moments.keystroke]
     last = moments.keystroke == replay.log.keystroke_start[moments.composition + 1] - 1

@@ -31,7 +31,7 @@ PLACES = 1 << 48
 """More than there are rows: a time times this, plus the row, orders submissions."""
 
 
-class Moments(NamedTuple):
+class TimeSplit(NamedTuple):
     """When a log is looked at: at its end, and before the latest submissions."""
 
     end: int
@@ -139,7 +139,7 @@ def _latest(rows: str, most: int) -> str:
     return f"SELECT * FROM {rows} ORDER BY us DESC, number DESC LIMIT {most}"
 
 
-def count_users(moments: Moments, forms: int, found: tuple[int, list[Path]], out: Path) -> None:
+def count_users(moments: TimeSplit, forms: int, found: tuple[int, list[Path]], out: Path) -> None:
     """Count the submissions of some users, all of them in these files.
 
     Writes ``histories.parquet`` (person, form, weight, text and time of the last) and by bucket of

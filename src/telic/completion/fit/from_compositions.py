@@ -9,7 +9,7 @@ from telic.completion.box.user_state import UserState
 from telic.completion.engine.prefix_index import PrefixIndex
 from telic.completion.fit.models import Models, fit_models, fit_relevance
 from telic.completion.fit.phone_models import PhoneModels, fit_phone_models
-from telic.completion.learning.adaqac import CAREFUL, D, Design, Protocol
+from telic.completion.learning.adaqac import CAREFUL, D, FeedbackDesign, Protocol
 from telic.completion.learning.app_features import MINUTES
 from telic.completion.learning.do_no_harm import Gate, run_checks
 from telic.completion.learning.phone_ranker import PhoneRanker
@@ -88,7 +88,7 @@ def completer_of(
     if isinstance(models, PhoneModels):
         apps = models.models["appaware"]
         gate = models.gates.get("appaware", Gate.always(users))
-        design = models.design or Design(np.ones(D), protocol.learn_relevance)
+        design = models.design or FeedbackDesign(np.ones(D), protocol.learn_relevance)
         everyone = apps.feedback / apps.relevance_weight
         if protocol.learn_relevance:
             everyone = np.append(everyone, 0.0)  # all else is over the relevance's weight instead

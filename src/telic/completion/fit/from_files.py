@@ -31,7 +31,7 @@ from telic.completion.fit.sources import (
     submissions_of,
 )
 from telic.completion.fit.tenants import GatheredByTenant
-from telic.completion.learning.adaqac import CAREFUL, D, Design, Protocol
+from telic.completion.learning.adaqac import CAREFUL, D, FeedbackDesign, Protocol
 from telic.completion.learning.app_features import MINUTES
 from telic.completion.learning.do_no_harm import PREFIX_BINS, Gate
 from telic.completion.learning.relevance import WINDOW, Relevance, shared_parts
@@ -406,7 +406,7 @@ def _box(
     return Completer(
         index,
         relevance,
-        Design(np.ones(D), False),
+        FeedbackDesign(np.ones(D), False),
         np.zeros(D),
         users,
         gate,

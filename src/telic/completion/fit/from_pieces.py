@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 from telic.completion.engine.folding import fold
 from telic.completion.fit.counts_in_pieces import (
-    Moments,
     Source,
+    TimeSplit,
     bucket,
     count_users,
     facts_of,
@@ -69,7 +69,7 @@ class Counts(NamedTuple):
     """By bucket of users."""
     forms: list[Path]
     """By bucket of folded forms."""
-    moments: Moments
+    moments: TimeSplit
     held: pa.Table
     """The latest submissions, oldest first."""
     early: list[Path]
@@ -133,7 +133,7 @@ def count_logs(
     total = sum(said["rows"] for said in facts)
     held = _held([part / "latest.parquet" for part in parts], min(latest, total // 4))
     end = max(said["last"] for said in facts) + 1
-    moments = Moments(end, held["us"][0].as_py() if len(held) >= FEWEST else end)
+    moments = TimeSplit(end, held["us"][0].as_py() if len(held) >= FEWEST else end)
     files = [
         Files(b, found)
         for b in range(plan["buckets"])

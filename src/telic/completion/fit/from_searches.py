@@ -7,11 +7,11 @@ import numpy as np
 from telic.completion.box.completer import SIGNALS, Completer
 from telic.completion.box.user_state import UserState
 from telic.completion.engine.prefix_index import PrefixIndex
-from telic.completion.learning.adaqac import D, Design
+from telic.completion.learning.adaqac import D, FeedbackDesign
 from telic.completion.learning.do_no_harm import Gate
 from telic.completion.learning.relevance import Relevance
 from telic.completion.signals.compositions import Compositions
-from telic.completion.signals.counts import CONTEXT, State, of_catalogue
+from telic.completion.signals.counts import CONTEXT, CountArrays, of_catalogue
 from telic.completion.signals.groups import FEEDBACK, WIDTH
 from telic.completion.signals.pool import POOL
 from telic.completion.signals.ranker import SignalRanker
@@ -75,10 +75,10 @@ def completer_of_searches(
     ranker = SignalRanker(
         of_catalogue(state, known[given]), weights, shrinkage, searches.session_minutes
     )
-    design, feedback = Design(np.ones(D), False), np.zeros(D)
+    design, feedback = FeedbackDesign(np.ones(D), False), np.zeros(D)
     if FEEDBACK in weights.penalties:
         deviations = weights.deviations[WIDTH:]
-        design = Design(deviations, False, weights.caps, weights.bound)
+        design = FeedbackDesign(deviations, False, weights.caps, weights.bound)
         feedback = weights.weights[WIDTH:] * deviations
     users = _users(searches, state, now, feedback)
     return Completer(
@@ -100,7 +100,7 @@ def completer_of_searches(
 
 
 def _users(
-    searches: Searches, state: State, now: int, feedback: np.ndarray
+    searches: Searches, state: CountArrays, now: int, feedback: np.ndarray
 ) -> dict[str, UserState]:
     """Return what is known of each user who has submitted anything by now."""
     phrases = searches.index.phrases(range(len(searches.index)))

@@ -24,7 +24,7 @@ from telic.scale.duckdb_tasks import sorted_on_disk
 
 
 @dataclass(frozen=True)
-class Catalogue:
+class ListedPhrases:
     """What a search box has of lists."""
 
     index: PrefixIndex
@@ -45,7 +45,7 @@ def catalogue_in_pieces(
     duplicates: Duplicates = "raise",
     on_bad_row: OnBadRow = "raise",
     rows: int = ROWS,
-) -> Catalogue:
+) -> ListedPhrases:
     """Merge and index lists as `Gathered` and `PrefixIndex.build_ordered` do, to the byte.
 
     DuckDB sorts the rows by their folded forms, within the task's memory (`telic.scale.memory`).
@@ -97,7 +97,7 @@ def catalogue_in_pieces(
 
         index = index_of_sorted(parts(), files)
         records = Records(files.mapped("records", np.uint8), files.mapped("ends", np.int64))
-    return Catalogue(
+    return ListedPhrases(
         index,
         records if bytes_used else None,
         given.contexts(contexts) if given.values else None,

@@ -6,11 +6,11 @@ import numpy as np
 
 from telic.choice import Choices, Elastic, FactoredChoices, fit_groups, fit_sdca
 from telic.completion.learning import adaqac
-from telic.completion.learning.adaqac import Design, Protocol
+from telic.completion.learning.adaqac import FeedbackDesign, Protocol
 from telic.completion.learning.do_no_harm import Gate, run_checks
 from telic.completion.learning.filtering_qac import Filtering, tune_filtering
 from telic.completion.learning.relevance import Relevance
-from telic.completion.learning.replayed_log import TEST, TRAIN, VALID, Moments, Replay
+from telic.completion.learning.replayed_log import TEST, TRAIN, VALID, RankedKeystrokes, Replay
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks, standard_deviations
 
 MODELS = ("static", "filtering", "adaqac-batch", "adaqac-unp", "adaqac-online")
@@ -113,7 +113,7 @@ class Models:
     relevance: Relevance
     protocol: Protocol
     n: int
-    design: Design
+    design: FeedbackDesign
     filtering: Filtering
     everyone: np.ndarray
     """float64 (d,): un-personalised weights, for a user never seen."""
@@ -134,7 +134,7 @@ class Models:
     gates: dict[str, Gate]
 
     def scores(
-        self, model: str, replay: Replay, moments: Moments, features: np.ndarray
+        self, model: str, replay: Replay, moments: RankedKeystrokes, features: np.ndarray
     ) -> np.ndarray:
         """Return the score of every candidate under a model, the gate not yet applied."""
         user = replay.log.user[moments.composition]
@@ -150,7 +150,7 @@ class Models:
         return self.design.scores(features, moments.relevance, weights)
 
     def reciprocal_ranks(
-        self, replay: Replay, moments: Moments, *, gated: bool = True
+        self, replay: Replay, moments: RankedKeystrokes, *, gated: bool = True
     ) -> dict[str, np.ndarray]:
         """Return the reciprocal rank of every model at every moment."""
         found = {model: np.empty(len(moments)) for model in MODELS}
@@ -184,7 +184,7 @@ def fit_models(replay: Replay, relevance: Relevance, protocol: Protocol, *, n: i
     features = replay.features(last)
     part = replay.part[last.composition]
     train, valid = part == TRAIN, part == VALID
-    design = Design.of(protocol, features[train], last.where(train))
+    design = FeedbackDesign.of(protocol, features[train], last.where(train))
 
     def choices(rows: np.ndarray) -> tuple[Choices, np.ndarray]:
         return adaqac.training_choices(

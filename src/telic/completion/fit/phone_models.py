@@ -8,12 +8,12 @@ import numpy as np
 
 from telic.choice import Elastic
 from telic.completion.fit.models import recounted
-from telic.completion.learning.adaqac import Design, Protocol
+from telic.completion.learning.adaqac import FeedbackDesign, Protocol
 from telic.completion.learning.app_features import MINUTES, Signals
 from telic.completion.learning.appaware import PRINTED, AppAware, fit_appaware
 from telic.completion.learning.do_no_harm import Gate, run_checks
 from telic.completion.learning.relevance import Relevance
-from telic.completion.learning.replayed_log import TRAIN, VALID, Moments, Replay
+from telic.completion.learning.replayed_log import TRAIN, VALID, RankedKeystrokes, Replay
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
 
 VARIANTS = {"appaware-i": "i", "appaware-o": "o", "appaware-c": "c", "appaware": "a"}
@@ -35,12 +35,12 @@ class PhoneModels:
     signals: dict[str, Signals]
     models: dict[str, AppAware]
     gates: dict[str, Gate]
-    design: Design | None
+    design: FeedbackDesign | None
     minutes: float = MINUTES
     """The window for recently opened apps."""
 
     def reciprocal_ranks(
-        self, replay: Replay, moments: Moments, *, gated: bool = True
+        self, replay: Replay, moments: RankedKeystrokes, *, gated: bool = True
     ) -> dict[str, np.ndarray]:
         """Return the reciprocal rank of every model, "standard" first, at every moment."""
         found = {"standard": reciprocal_ranks(moments.relevance, moments.position)}
@@ -96,7 +96,7 @@ def fit_phone_models(
     design = None
     if together:
         training = replay.moments(relevance, replay.last_keystrokes(TRAIN), n=n)
-        design = Design.of(protocol, replay.features(training), training)
+        design = FeedbackDesign.of(protocol, replay.features(training), training)
     validation = replay.moments(relevance, replay.last_keystrokes(VALID), n=n)
     feedback = replay.features(validation) if together else None
 

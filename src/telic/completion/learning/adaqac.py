@@ -12,7 +12,7 @@ from telic.choice import Choices, fit_groups, fit_pooled, learn_online, leave_on
 from telic.choice.online import online_step
 from telic.choice.step_schedule import Schedule, step_after
 from telic.completion.learning.relevance import Relevance, Scale
-from telic.completion.learning.replayed_log import Moments, Replay
+from telic.completion.learning.replayed_log import RankedKeystrokes, Replay
 from telic.completion.learning.saturation import D, Saturation, bounded
 from telic.evaluate import standard_deviations
 
@@ -150,7 +150,7 @@ class OnlineRule:
 
 
 @dataclass(frozen=True)
-class Design:
+class FeedbackDesign:
     """Turns raw feedback and relevance into the model's columns."""
 
     deviations: np.ndarray
@@ -162,7 +162,9 @@ class Design:
     """The most that all feedback on a candidate adds or takes."""
 
     @classmethod
-    def of(cls, protocol: Protocol, features: np.ndarray, moments: Moments) -> "Design":
+    def of(
+        cls, protocol: Protocol, features: np.ndarray, moments: RankedKeystrokes
+    ) -> "FeedbackDesign":
         """Measure the standard deviations; a feature that never varies keeps the scale 1."""
         rows = features[..., :D][moments.candidates >= 0]
         if protocol.saturation is None:
@@ -207,9 +209,9 @@ class Design:
 
 def training_choices(
     replay: Replay,
-    moments: Moments,
+    moments: RankedKeystrokes,
     features: np.ndarray,
-    design: Design,
+    design: FeedbackDesign,
     *,
     relevance: Relevance,
     keep_unlisted: bool,
@@ -219,11 +221,11 @@ def training_choices(
     Parameters
     ----------
     replay : Replay
-    moments : Moments
+    moments : RankedKeystrokes
         In order of user and time.
     features : array of shape (T, N, 26)
         Feedback on the candidates of `moments`.
-    design : Design
+    design : FeedbackDesign
     relevance : Relevance
         For the relevance of queries that are no candidates.
     keep_unlisted : bool

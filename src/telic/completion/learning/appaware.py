@@ -15,7 +15,7 @@ from telic.choice import (
     fit_saga,
     fit_sdca,
 )
-from telic.completion.learning.adaqac import Design, Protocol
+from telic.completion.learning.adaqac import FeedbackDesign, Protocol
 from telic.completion.learning.app_features import (
     MOST_RECENT,
     OpenedShares,
@@ -24,7 +24,7 @@ from telic.completion.learning.app_features import (
 )
 from telic.completion.learning.feedback import FEATURES
 from telic.completion.learning.relevance import Relevance
-from telic.completion.learning.replayed_log import TRAIN, Moments, Replay
+from telic.completion.learning.replayed_log import TRAIN, RankedKeystrokes, Replay
 from telic.errors import InputError
 from telic.evaluate import standard_deviations
 from telic.kernels import kernel
@@ -80,21 +80,21 @@ class AppAware:
 
     def scores(
         self,
-        moments: Moments,
+        moments: RankedKeystrokes,
         signals: Signals,
         feedback: np.ndarray | None = None,
-        design: Design | None = None,
+        design: FeedbackDesign | None = None,
     ) -> np.ndarray:
         """Return the preference (3.3.1) of every candidate, over the weight of the relevance.
 
         Parameters
         ----------
-        moments : Moments
+        moments : RankedKeystrokes
         signals : Signals
             Of the log behind the moments.
         feedback : array of shape (T, N, 26), optional
             Implicit feedback, for a model that was fitted with it.
-        design : Design, optional
+        design : FeedbackDesign, optional
             Scales of the feedback.
         """
         added = np.zeros(moments.candidates.shape)
@@ -124,7 +124,7 @@ def fit_appaware(
     protocol: Protocol,
     *,
     penalty: Elastic = PRINTED,
-    design: Design | None = None,
+    design: FeedbackDesign | None = None,
     n: int = 10,
     solver: str = "auto",
     max_passes: int = 20_000,
@@ -144,7 +144,7 @@ def fit_appaware(
         candidate are kept, as printed (the union in (3.3.2)).
     penalty : Elastic
         lambda_1 and lambda_2.
-    design : Design, optional
+    design : FeedbackDesign, optional
         Scales of implicit feedback; given, its 16 weights are learned together with the apps'.
     n : int
         Pre-indexed queries N.
@@ -193,12 +193,12 @@ class _Problem:
     def of(
         cls,
         replay: Replay,
-        moments: Moments,
+        moments: RankedKeystrokes,
         signals: Signals,
         shares: OpenedShares,
         protocol: Protocol,
         feedback: np.ndarray | None,
-        design: Design | None,
+        design: FeedbackDesign | None,
     ) -> "_Problem":
         there = moments.candidates >= 0
         # Only differences count; a large constant in the learned weight's column would slow a fit.

@@ -13,7 +13,7 @@ from telic.kernels import kernel
 
 if TYPE_CHECKING:
     from telic.completion.engine.prefix_index import PrefixIndex
-    from telic.completion.learning.adaqac import Design
+    from telic.completion.learning.adaqac import FeedbackDesign
 
 FEATURES = (
     "DwellT-M",
@@ -164,7 +164,7 @@ def read_lists(lists, count, previous, wanted, out):
 
 @kernel
 def weigh_rows(rows, relevance, scales, weights, columns, parts, added):
-    """Fill the columns of rows of features (see `Design`), their parts and the sums."""
+    """Fill the columns of rows of features (see `FeedbackDesign`), their parts and the sums."""
     caps, deviations, bound = scales
     d = len(deviations)
     for j in range(len(rows)):
@@ -263,13 +263,13 @@ class Feedback:
         self,
         wanted: np.ndarray,
         relevance: np.ndarray,
-        design: "Design",
+        design: "FeedbackDesign",
         weights: np.ndarray | None,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:
         """Return features and columns of the suggestions `wanted`; columns times weights, and sums.
 
-        The same as `features`, `Design.columns` and `Design.parts` would give one after the other.
-        Without weights there are no products.
+        The same as `features`, `FeedbackDesign.columns` and `FeedbackDesign.parts` would give one
+        after the other. Without weights there are no products.
         """
         features = self.features(wanted)
         n, d = features.shape

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from telic.completion.learning.feedback import LONGEST_AT, POSITIONS
-from telic.completion.learning.replayed_log import Moments
+from telic.completion.learning.replayed_log import RankedKeystrokes
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
 
 DWELL_THRESHOLDS = tuple(round(0.1 * i, 1) for i in range(1, 31))
@@ -40,7 +40,7 @@ def _without(longest: np.ndarray, dwell: float, relevance: np.ndarray) -> np.nda
     return np.where(longest >= dwell - 1e-9, -np.inf, relevance)
 
 
-def tune_filtering(features: np.ndarray, moments: Moments) -> tuple[Filtering, np.ndarray]:
+def tune_filtering(features: np.ndarray, moments: RankedKeystrokes) -> tuple[Filtering, np.ndarray]:
     """Choose among the 300 pairs of thresholds by MRR; ties go to the longest dwell, then T_P = 1.
 
     Returns

@@ -23,7 +23,7 @@ Lists = Literal["own", "shown"]
 
 
 @dataclass(frozen=True)
-class Moments:
+class RankedKeystrokes:
     """Some keystrokes of a log with their candidates: what every model ranks.
 
     Rows are keystrokes in order of user, then time; columns are candidates, best relevance first.
@@ -48,9 +48,9 @@ class Moments:
     def __len__(self) -> int:
         return len(self.keystroke)
 
-    def where(self, rows: np.ndarray | slice) -> "Moments":
+    def where(self, rows: np.ndarray | slice) -> "RankedKeystrokes":
         """Return some of the rows (a mask, positions or a slice)."""
-        return Moments(
+        return RankedKeystrokes(
             self.keystroke[rows],
             self.composition[rows],
             self.candidates[rows],
@@ -212,7 +212,7 @@ class Replay:
         inside = (self.shown >= np.repeat(low, lengths)) & (self.shown < np.repeat(high, lengths))
         return int((~inside).sum())
 
-    def shown_share(self, moments: Moments) -> float:
+    def shown_share(self, moments: RankedKeystrokes) -> float:
         """Return the share of the suggestions shown at some moments that are candidates there.
 
         Where it is low, feedback is mostly on what another system suggested, and its features also
@@ -237,7 +237,9 @@ class Replay:
         lengths = np.diff(self.log.keystroke_start)
         return np.flatnonzero(np.repeat(np.isin(self.part, parts), lengths))
 
-    def moments(self, relevance: Relevance, keystrokes: np.ndarray, *, n: int = 10) -> Moments:
+    def moments(
+        self, relevance: Relevance, keystrokes: np.ndarray, *, n: int = 10
+    ) -> RankedKeystrokes:
         """Gather the n most relevant candidates at each keystroke, as of its composition's start.
 
         See `over` for what may be a candidate and for ties.
@@ -267,7 +269,7 @@ class Replay:
         )
         hit = (candidates == self.query[composition][:, None]) & (candidates >= 0)
         position = np.where(hit.any(axis=1), hit.argmax(axis=1), -1)
-        found = Moments(target, composition, candidates, score, counts, position, known)
+        found = RankedKeystrokes(target, composition, candidates, score, counts, position, known)
         return found.where(np.lexsort((target, self.start_at[composition], log.user[composition])))
 
     def relevance_of(
@@ -298,7 +300,7 @@ class Replay:
         counts = np.log1p(counts) if relevance.scale == "log" else counts
         return counts @ relevance.factors + learned
 
-    def with_submitted(self, moments: Moments, relevance: Relevance) -> Moments:
+    def with_submitted(self, moments: RankedKeystrokes, relevance: Relevance) -> RankedKeystrokes:
         """Add the submitted query as a last candidate where it is none: the union in (3.3.2)."""
         added = moments.position < 0
         t, n = moments.candidates.shape
@@ -306,7 +308,7 @@ class Replay:
         own = np.where(added, query, -1).astype(np.int32)[:, None]
         score = np.full((t, 1), -np.inf)
         score[added, 0] = self.relevance_of(relevance, query[added], moments.composition[added])
-        return Moments(
+        return RankedKeystrokes(
             moments.keystroke,
             moments.composition,
             np.hstack([moments.candidates, own]),
@@ -316,12 +318,12 @@ class Replay:
             np.hstack([moments.known, added[:, None]]),
         )
 
-    def features(self, moments: Moments, extra: np.ndarray | None = None) -> np.ndarray:
+    def features(self, moments: RankedKeystrokes, extra: np.ndarray | None = None) -> np.ndarray:
         """Return the feedback on every candidate, shape (T, N, 26): see `feedback.WIDTH`.
 
         Parameters
         ----------
-        moments : Moments
+        moments : RankedKeystrokes
         extra : int32 array of shape (T, M), optional
             Further phrases to read the feedback of, as further columns.
         """

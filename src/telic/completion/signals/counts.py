@@ -22,7 +22,7 @@ CONTEXT = 5
 HOURS, WEEKDAYS = 24, 7
 
 
-class State(NamedTuple):
+class CountArrays(NamedTuple):
     """The arrays; phrases are numbered as in the index."""
 
     texts: Texts
@@ -87,7 +87,7 @@ class Session(NamedTuple):
 NOTHING_BEYOND = Beyond(NO_TEXTS, np.zeros(0))
 
 
-def begun(searches: Searches) -> State:
+def begun(searches: Searches) -> CountArrays:
     """Return the state before the first submission, with room for what is to come."""
     index = searches.index
     n = len(index)
@@ -96,7 +96,7 @@ def begun(searches: Searches) -> State:
     earlier, later = _session_pairs(searches.before, searches.query)
     pair_start, pair_next = _rows(earlier, later, n, n)
     blocks = n // BLOCK + 1
-    return State(
+    return CountArrays(
         texts_of(*index.all_folded()),
         np.zeros(n, bool),
         np.zeros(n),
@@ -125,7 +125,7 @@ def _rows(
     return start.astype(np.int64), (pairs % max(size, 1)).astype(np.int32)
 
 
-def of_catalogue(state: State, ids: np.ndarray) -> State:
+def of_catalogue(state: CountArrays, ids: np.ndarray) -> CountArrays:
     """Return what a state knows of some phrases, numbered anew, without anybody's own queries."""
     n = len(ids)
     number = np.full(len(state.known), -1, np.int32)
@@ -144,7 +144,7 @@ def of_catalogue(state: State, ids: np.ndarray) -> State:
     count, _ = taken(state.pair_count, state.pair_start, ids)
     keep = (number[later] >= 0) & (count > 0)
     popular, recent, known = state.popular[ids], state.recent[ids], state.known[ids]
-    return State(
+    return CountArrays(
         Texts(*forms),
         known,
         popular,

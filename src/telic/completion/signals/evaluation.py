@@ -48,7 +48,7 @@ class Tested:
     candidate: np.ndarray
     """bool (T,): whether it was among the candidates that are ranked."""
     seen: np.ndarray
-    """float64 (T, 2): see `Moments`."""
+    """float64 (T, 2): see `RankedPrefixes`."""
     ranks: dict[str, np.ndarray]
     """Model → float64 (T,): reciprocal rank, 0 beyond the list shown."""
     longest: np.ndarray

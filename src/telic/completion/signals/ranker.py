@@ -15,9 +15,9 @@ from telic.completion.signals.counts import (
     NOTHING_BEYOND,
     WEEK,
     Beyond,
+    CountArrays,
     Own,
     Session,
-    State,
     best_of,
 )
 from telic.completion.signals.features import in_catalogue, write_features
@@ -53,7 +53,7 @@ class SignalRanker:
 
     Attributes
     ----------
-    state : State
+    state : CountArrays
         From `telic.completion.signals.counts.of_catalogue`.
     weights : SignalWeights
     shrinkage : Shrinkage
@@ -63,7 +63,7 @@ class SignalRanker:
         What was added to the catalogue since.
     """
 
-    state: State
+    state: CountArrays
     weights: SignalWeights
     shrinkage: Shrinkage = SHRINKAGE
     session_minutes: float = SESSION_GAP
@@ -71,7 +71,7 @@ class SignalRanker:
 
     def __post_init__(self) -> None:
         texts, *arrays = self.state
-        state = State(Texts(*map(frozen, texts)), *map(frozen, arrays))
+        state = CountArrays(Texts(*map(frozen, texts)), *map(frozen, arrays))
         object.__setattr__(self, "state", state)
 
     def __len__(self) -> int:
@@ -170,11 +170,11 @@ class SignalRanker:
         if meta["features"] != list(FEATURES):
             raise ModelError("its signals are of another version. Fit it again.")
         texts = Texts(*(arrays[f"signals.texts.{name}"] for name in Texts._fields))
-        names = [name for name in State._fields if name != "texts"]
+        names = [name for name in CountArrays._fields if name != "texts"]
         fit = meta["fit"] | {name: arrays[f"signals.{name}"] for name in _ARRAYS}
         fit["bound"] = fit["bound"] or np.inf
         return cls(
-            State(texts, *(arrays[f"signals.{name}"] for name in names)),
+            CountArrays(texts, *(arrays[f"signals.{name}"] for name in names)),
             SignalWeights(**fit),
             Shrinkage(**meta["shrinkage"]),
             meta["session_minutes"],

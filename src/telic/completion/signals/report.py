@@ -34,7 +34,7 @@ DIFFERENCE = "100 {:+.2f} ({:+.2f} to {:+.2f})"
 
 
 @dataclass(frozen=True)
-class Findings:
+class SignalFindings:
     """What was found on one log; `facts`, rows and gates are what JSON takes."""
 
     facts: dict[str, Any]
@@ -54,7 +54,7 @@ class Findings:
         models: Mapping[str, SignalWeights],
         found: Tested,
         controlled: Sequence[dict[str, Any]],
-    ) -> "Findings":
+    ) -> "SignalFindings":
         """Gather what the tables show."""
         whole = models[ALL]
         return cls(
@@ -105,7 +105,7 @@ class Findings:
         return report
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> "Findings":
+    def from_json(cls, stored: Mapping[str, Any]) -> "SignalFindings":
         """Read back what `as_json` wrote."""
         names = ("facts", "results", "effort", "controls", "signals")
         return cls(*(stored[name] for name in names))

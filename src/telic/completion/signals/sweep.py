@@ -10,8 +10,8 @@ from telic.completion.signals.counts import (
     CONTEXT,
     NOTHING_BEYOND,
     WINDOWS,
+    CountArrays,
     Session,
-    State,
     begun,
     move_on,
     own_of,
@@ -34,7 +34,7 @@ AT_ONCE = 20_000
 
 
 @dataclass(frozen=True)
-class Moments:
+class RankedPrefixes:
     """Some prefixes of some submissions, with candidates: a row each, in order of time."""
 
     event: np.ndarray
@@ -90,7 +90,7 @@ def walk(
     *,
     shrinkage: Shrinkage = SHRINKAGE,
     at_once: int = AT_ONCE,
-) -> Iterator[Moments]:
+) -> Iterator[RankedPrefixes]:
     """Yield the moments of some prefixes, piece by piece, everything counted before each.
 
     Parameters
@@ -127,7 +127,7 @@ def walk(
             expired,
             done,
         )
-        found = Moments(*moments)
+        found = RankedPrefixes(*moments)
         fed_back = searches.feedback(found.event, places[part], found.candidates)
         if fed_back is not None:
             found = replace(found, features=np.concatenate([found.features, fed_back], axis=2))
@@ -140,7 +140,7 @@ def log_of(searches: Searches) -> tuple[np.ndarray, ...]:
     return s.at, s.query, s.user, s.count, s.opens, s.before
 
 
-def state_before(searches: Searches, at: int) -> State:
+def state_before(searches: Searches, at: int) -> CountArrays:
     """Return the state after the submissions before a moment, in microseconds since 1970."""
     state = begun(searches)
     move_on(state, log_of(searches), at, np.zeros(len(WINDOWS), np.int64), 0)

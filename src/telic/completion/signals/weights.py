@@ -13,7 +13,7 @@ from telic.completion.signals.groups import FEATURES, FEEDBACK, GROUP_OF, WIDTH
 from telic.completion.signals.searches import CHOSEN, LEARNED, Searches
 from telic.completion.signals.sweep import (
     SHRINKAGE,
-    Moments,
+    RankedPrefixes,
     Shrinkage,
     every_prefix,
     one_prefix,
@@ -70,7 +70,7 @@ class SignalWeights:
         """Whether the user's own queries are candidates that others must not see."""
         return "personal" in self.penalties
 
-    def scores(self, moments: Moments) -> np.ndarray:
+    def scores(self, moments: RankedPrefixes) -> np.ndarray:
         """Return the preference of every candidate, ``-inf`` where it is none."""
         score = static_score(moments) + moments.features[..., :WIDTH] @ self.weights[:WIDTH]
         if FEEDBACK in self.penalties:
@@ -79,7 +79,7 @@ class SignalWeights:
         there = moments.candidates >= 0 if self.personal else moments.known
         return np.where(there, score, -np.inf)
 
-    def ranks(self, moments: Moments) -> np.ndarray:
+    def ranks(self, moments: RankedPrefixes) -> np.ndarray:
         """Return the reciprocal rank of the query at each moment; 0 beyond the list shown."""
         found = reciprocal_ranks(self.scores(moments), moments.position)
         return np.where(found > 1 / (SHOWN + 0.5), found, 0.0)
@@ -89,17 +89,17 @@ STATIC = SignalWeights(np.zeros(len(FEATURES)), {}, np.ones(len(FEATURES)))
 """The static order: most popular completion."""
 
 
-def static_score(moments: Moments) -> np.ndarray:
+def static_score(moments: RankedPrefixes) -> np.ndarray:
     """Return log(1 + submissions) of every candidate; 0 of one that others must not see."""
     return moments.features[..., 0]
 
 
 class Lessons:
-    """Moments made ready for fits with any groups and penalties.
+    """Prefixes made ready for fits with any groups and penalties.
 
     Parameters
     ----------
-    moments : sequence of Moments
+    moments : sequence of RankedPrefixes
         Of submissions to learn from, one prefix of each.
     saturation : Saturation, optional
         How feedback is bounded, by default as in the bounded protocol; None as printed.
@@ -111,7 +111,7 @@ class Lessons:
     """
 
     def __init__(
-        self, moments: Iterable[Moments], saturation: Saturation | None = BOUNDED.saturation
+        self, moments: Iterable[RankedPrefixes], saturation: Saturation | None = BOUNDED.saturation
     ) -> None:
         rows, offsets, known, sizes, chosen = [], [], [], [], []
         for piece in moments:
@@ -218,7 +218,7 @@ def lessons_of(
 
 def choosing_moments(
     searches: Searches, *, shrinkage: Shrinkage = SHRINKAGE, most: int = MOST_CHOSEN
-) -> list[Moments]:
+) -> list[RankedPrefixes]:
     """Gather what penalties are chosen by: every prefix of at most so many submissions."""
     rng = np.random.default_rng([searches.seed, 4])
     events = _some(np.flatnonzero(searches.part == CHOSEN), most, rng)
@@ -232,7 +232,7 @@ def _some(events: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray
 def learn(
     searches: Searches,
     lessons: Lessons,
-    chosen_by: Sequence[Moments],
+    chosen_by: Sequence[RankedPrefixes],
     groups: Sequence[str] | None = None,
     *,
     progress: Callable[[str], None] = lambda step: None,

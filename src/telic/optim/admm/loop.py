@@ -35,7 +35,7 @@ class Point(NamedTuple):
     """A feasible point of the dual, from a method that finds its own."""
 
 
-class Record(NamedTuple):
+class AdmmRecord(NamedTuple):
     """One line of the history."""
 
     passes: float
@@ -84,7 +84,7 @@ class AdmmResult:
     stopped: str
     """Why: "tolerance", "passes", "seconds", "callback" or "interrupted" (Ctrl-C)."""
     method: str
-    history: list[Record] = field(repr=False)
+    history: list[AdmmRecord] = field(repr=False)
 
 
 class Until(NamedTuple):
@@ -93,7 +93,7 @@ class Until(NamedTuple):
     tol: float
     max_passes: float
     max_seconds: float = np.inf
-    callback: Callable[[Record, Point], bool | None] | None = None
+    callback: Callable[[AdmmRecord, Point], bool | None] | None = None
     check_every: float | None = None
     """Passes between looks. By default they become rarer as the run grows longer, and every
     complete stage is looked at."""
@@ -134,7 +134,7 @@ def drive(
     record, start = _look(certifier, start, 0, 0.0)
     diverged = 1e6 * max(zero, np.nan_to_num(abs(record.objective_y), posinf=0.0))
     history, best = [record], _copy(start)
-    kept: Record | None = record
+    kept: AdmmRecord | None = record
     stopped, spent, gradients, looked = "tolerance", 0.0, 0, 0.0
     least, worse = record.gap, 0
     small = problem.data.design.stored * problem.size <= SMALL
@@ -230,10 +230,12 @@ def _copy(point: Point) -> Point:
     return point._replace(x=point.x.copy(), y=point.y.copy(), u=point.u.copy())
 
 
-def _look(certifier: Certifier, point: Point, gradients: int, spent: float) -> tuple[Record, Point]:
+def _look(
+    certifier: Certifier, point: Point, gradients: int, spent: float
+) -> tuple[AdmmRecord, Point]:
     """Certify a point; returns the one that has an objective, where the given one has none."""
     found = certifier(point.x, point.y, point.u, point.dual)
     passes = gradients / certifier.problem.data.design.n
     measured = found.objective, found.objective_y, found.gap, *found[-2:]
-    record = Record(passes, gradients, spent, *measured, point.stage, point.complete)
+    record = AdmmRecord(passes, gradients, spent, *measured, point.stage, point.complete)
     return record, point._replace(x=found.x, y=found.y)

@@ -17,7 +17,7 @@ from telic.optim.admm.defaults import (
     metric_of,
 )
 from telic.optim.admm.duality_gap import Certifier, origin_of
-from telic.optim.admm.loop import AdmmResult, Point, Record, Until, drive
+from telic.optim.admm.loop import AdmmRecord, AdmmResult, Point, Until, drive
 from telic.optim.admm.methods.newton import multipliers
 from telic.optim.admm.methods.steps import State, make_steps
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
@@ -114,7 +114,7 @@ def solve_admm(
     seed: int | np.random.Generator | None = 0,
     x_init: Any = None,
     dual_init: Any = None,
-    callback: Callable[[Record, Point], bool | None] | None = None,
+    callback: Callable[[AdmmRecord, Point], bool | None] | None = None,
     check_every: float | None = None,
 ) -> AdmmResult:
     """Run a method on a problem that is already built.

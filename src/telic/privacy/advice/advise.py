@@ -12,7 +12,13 @@ from telic.hin import Network
 from telic.privacy.adversary import Adversary
 from telic.privacy.advice.coarsening_levels import levers
 from telic.privacy.advice.judged_releases import read_judged, write_judged
-from telic.privacy.advice.release_search import Point, ReleaseSearch, cheapest, frontier, greedy
+from telic.privacy.advice.release_search import (
+    FrontierPoint,
+    ReleaseSearch,
+    cheapest,
+    frontier,
+    greedy,
+)
 from telic.privacy.anonymisers.coarsen import count_name
 from telic.privacy.anonymisers.release_steps import apply_steps
 from telic.privacy.attacks.auxiliary import Auxiliary, TooManyPairs
@@ -57,7 +63,7 @@ class Advice:
     effects : list of (field, level, risk without it, risk with it added back)
         The marginal effect of each field: of coarsening it fully in the network as it is, and of
         publishing it in full in the release.
-    frontier : list of Point
+    frontier : list of FrontierPoint
         Releases that none found beats in both loss and mean risk, the one that loses least first;
         losses are shares, as `loss`.
     """
@@ -73,7 +79,7 @@ class Advice:
     after: list[Risk] = field(repr=False)
     attacked: float | None
     effects: list[tuple[str, str, float, float]] = field(repr=False)
-    frontier: list[Point] = field(repr=False)
+    frontier: list[FrontierPoint] = field(repr=False)
 
 
 def advise(

@@ -207,7 +207,7 @@ def cheapest(
     return None, True
 
 
-class Point(NamedTuple):
+class FrontierPoint(NamedTuple):
     """A release on the frontier: what it loses, what risk is left, what happens to each field."""
 
     loss: float
@@ -221,7 +221,9 @@ FRONTIER_TRIED = 400
 """Releases judged for the frontier, beside those that the search has judged."""
 
 
-def frontier(search: ReleaseSearch, top: tuple[int, ...], losses: list[list[float]]) -> list[Point]:
+def frontier(
+    search: ReleaseSearch, top: tuple[int, ...], losses: list[list[float]]
+) -> list[FrontierPoint]:
     """Return the releases found that none found beats in both loss and mean risk.
 
     They are looked for greedily, one mean risk after the other, from the coarsest release to the
@@ -237,11 +239,13 @@ def frontier(search: ReleaseSearch, top: tuple[int, ...], losses: list[list[floa
             choice = greedy(search, choice, losses)
     search.measures((0,) * len(top))
     points = [
-        Point(sum(part[level] for part, level in zip(losses, choice, strict=True)), found, choice)
+        FrontierPoint(
+            sum(part[level] for part, level in zip(losses, choice, strict=True)), found, choice
+        )
         for choice, (found, final) in search.judged.items()
         if final
     ]
-    best: list[Point] = []
+    best: list[FrontierPoint] = []
     for point in sorted(points, key=lambda point: (point.loss, point.found.risk)):
         if not best or point.found.risk < best[-1].found.risk:
             best.append(point)

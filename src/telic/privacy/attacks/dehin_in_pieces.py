@@ -26,7 +26,7 @@ def _named(values: NamedTuple, before: str) -> dict[str, np.ndarray]:
     return {f"{before}.{name}": array for name, array in values._asdict().items()}
 
 
-class Level(NamedTuple):
+class DistanceLevel(NamedTuple):
     """What is the same for all targets at one distance."""
 
     folder: Path
@@ -60,7 +60,7 @@ def refine_in_pieces(
     network = folder.parent / "network"
     store_arrays(network, _named(known, "known"))
     store_arrays(folder, _named(sets, "sets") | _named(wanted, "wanted") | {"work": work})
-    level = Level(folder, network, tuple(layers.tolist()), errors, limits)
+    level = DistanceLevel(folder, network, tuple(layers.tolist()), errors, limits)
     parts = _by_pairs(sets.sizes()[work], executor.memory // PAIR)
     paths = executor.map(partial(_refine_targets, level), parts, out=folder / "pieces").values
     kept = [np.load(path / "kept.npy") for path in paths]
@@ -89,7 +89,7 @@ def _by_pairs(sizes: np.ndarray, most: int) -> list[Range]:
     return parts
 
 
-def _refine_targets(level: Level, part: Range, out: Path) -> None:
+def _refine_targets(level: DistanceLevel, part: Range, out: Path) -> None:
     sets = _mapped_tuple(CandidateSets, level.folder, "sets")
     known = _mapped_tuple(Known, level.network, "known")
     wanted = _mapped_tuple(Wanted, level.folder, "wanted")

@@ -46,7 +46,7 @@ class Attacked(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Findings:
+class RiskFindings:
     """All that the report says, as numbers.
 
     Parameters
@@ -160,7 +160,7 @@ def gather(
     errors: LinkErrors = EXACT,
     limits: Limits | None,
     progress: Callable[[str], None],
-) -> Findings:
+) -> RiskFindings:
     """Judge a network in every way that the report shows."""
     names = list(adversary.links)
     progress("risk by link types and distance")
@@ -184,7 +184,7 @@ def gather(
     if limits is not None:
         progress("searching for a release")
         advised = advise(network, limits, adversary=adversary, seconds=SECONDS, progress=progress)
-    return Findings(
+    return RiskFindings(
         network=network,
         adversary=adversary,
         every=every,
@@ -252,7 +252,7 @@ class Reason(NamedTuple):
     told_by: str
 
 
-def reasons(found: Findings, count: int) -> list[Reason]:
+def reasons(found: RiskFindings, count: int) -> list[Reason]:
     """Return the users who are worst off, and what tells them from the others.
 
     Worst off are those at the highest risk, and among these whom leaving out one field would help
@@ -279,7 +279,7 @@ def reasons(found: Findings, count: int) -> list[Reason]:
     return out
 
 
-def told_apart_by(found: Findings) -> list[tuple[str, int]]:
+def told_apart_by(found: RiskFindings) -> list[tuple[str, int]]:
     """Return, field by field, how many of those alone would not be alone without it."""
     alone = found.last.group_sizes() == 1
     return [(one.field, int((one.sizes[alone] > 1).sum())) for one in found.without]

@@ -12,7 +12,7 @@ from telic.privacy.attacks.attribute_inference import WAYS
 from telic.privacy.attacks.link_errors import EXACT, LinkErrors
 from telic.privacy.report.advice import advice_section, what_to_do
 from telic.privacy.report.figures import risk_map
-from telic.privacy.report.findings import Findings, gather, reasons, told_apart_by
+from telic.privacy.report.findings import RiskFindings, gather, reasons, told_apart_by
 from telic.privacy.risk.limits import Limits
 from telic.privacy.risk.risk_in_words import (
     MOTIVATED,
@@ -94,7 +94,7 @@ def risk_report(
     return page, facts
 
 
-def _lead(found: Findings) -> str:
+def _lead(found: RiskFindings) -> str:
     kinds = len(found.adversary.links)
     return (
         f"{found.users:,} users, {kinds} kind{'s' * (kinds != 1)} of links. Removing names does "
@@ -103,7 +103,7 @@ def _lead(found: Findings) -> str:
     )
 
 
-def _short_section(page: Report, found: Findings) -> None:
+def _short_section(page: Report, found: RiskFindings) -> None:
     last, users, advised = found.last, found.users, found.advised
     page.section("In short")
     alone, singled = (round(risk.unique * users) for risk in (found.full[0], last))
@@ -126,7 +126,7 @@ def _short_section(page: Report, found: Findings) -> None:
         page.text(step)
 
 
-def _decision(found: Findings) -> str:
+def _decision(found: RiskFindings) -> str:
     advised = found.advised
     assert advised is not None
     asked = advised.limits.words()
@@ -140,7 +140,7 @@ def _decision(found: Findings) -> str:
     )
 
 
-def _tests_section(page: Report, facts: dict[str, Any], found: Findings) -> None:
+def _tests_section(page: Report, facts: dict[str, Any], found: RiskFindings) -> None:
     page.section("Against whom: the motivated intruder")
     page.text(
         f"{MOTIVATED} {found.adversary.words()} All numbers on this page are about this intruder, "
@@ -153,7 +153,7 @@ def _tests_section(page: Report, facts: dict[str, Any], found: Findings) -> None
     page.table(Table("Three tests", {"test": "", "question": "", "as it stands": ""}, tests))
 
 
-def _map_section(page: Report, found: Findings) -> None:
+def _map_section(page: Report, found: RiskFindings) -> None:
     page.section("Which links, and how far: the risk today")
     page.text(
         "Two people are alike if all that is published about them is equal. With k people alike, "
@@ -193,7 +193,7 @@ def _map_section(page: Report, found: Findings) -> None:
     page.table(Table(title, {"Users who": "", "number": ","}, counts))
 
 
-def _worst_section(page: Report, found: Findings, worst: int, show_ids: bool) -> None:
+def _worst_section(page: Report, found: RiskFindings, worst: int, show_ids: bool) -> None:
     page.section("Who is worst off, and why")
     if found.last.unique:
         alone = round(found.last.unique * found.users)
@@ -225,7 +225,7 @@ def _worst_section(page: Report, found: Findings, worst: int, show_ids: bool) ->
     )
 
 
-def _fields_section(page: Report, found: Findings) -> None:
+def _fields_section(page: Report, found: RiskFindings) -> None:
     page.section("What each field adds")
     page.text(
         "Leaving out one field alone helps little where the others already tell people apart: "
@@ -240,7 +240,7 @@ def _fields_section(page: Report, found: Findings) -> None:
     )
 
 
-def _attack_section(page: Report, found: Findings) -> None:
+def _attack_section(page: Report, found: RiskFindings) -> None:
     page.section("Linkability: the attack itself")
     if found.attacked is None:
         page.text(
@@ -281,7 +281,7 @@ def _attack_section(page: Report, found: Findings) -> None:
     )
 
 
-def _inference_section(page: Report, found: Findings) -> None:
+def _inference_section(page: Report, found: RiskFindings) -> None:
     page.section("Inference: what others' rows tell of a person")
     page.text(
         "An intruder who knows everything of a person but one attribute guesses it: from the "
@@ -309,7 +309,7 @@ def _inference_section(page: Report, found: Findings) -> None:
     )
 
 
-def _limits_section(page: Report, found: Findings) -> None:
+def _limits_section(page: Report, found: RiskFindings) -> None:
     page.section("What this does not cover")
     page.text(
         "Inference by better models than the guesses above. Attackers who know more than the "

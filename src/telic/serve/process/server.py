@@ -19,7 +19,7 @@ from telic.serve.operation.logs import log_config
 from telic.serve.operation.settings import Settings
 from telic.serve.operation.traces import Traced
 from telic.serve.process.swap import Swapping
-from telic.serve.requests.between_workers import Place
+from telic.serve.requests.between_workers import WorkerPlace
 
 
 def run(
@@ -60,7 +60,7 @@ def serve_on(
     settings: Settings,
     listener: socket.socket,
     *,
-    place: Place,
+    place: WorkerPlace,
     ready: Callable[[], None],
     reload: Callable[[], Completer],
 ) -> None:
@@ -104,7 +104,7 @@ def _swapping(
     first: Service,
     settings: Settings,
     reload: Callable[[], Completer] | None,
-    place: Place | None = None,
+    place: WorkerPlace | None = None,
 ) -> uvicorn.Server:
     def make() -> Service:
         assert reload is not None

@@ -19,7 +19,7 @@ from telic.errors import InputError
 from telic.serve.operation.metrics import FOLDER, mark_process_dead
 from telic.serve.operation.settings import Settings
 from telic.serve.process.server import listen, serve_on, shown_address
-from telic.serve.requests.between_workers import Place
+from telic.serve.requests.between_workers import WorkerPlace
 from telic.serve.state.store import Store
 
 _log = logging.getLogger("telic.serve")
@@ -59,7 +59,7 @@ def run_workers(
     ):
         os.environ[FOLDER] = folder
         workers = settings.workers
-        places = [Place(index, workers, folder) for index in range(workers)]
+        places = [WorkerPlace(index, workers, folder) for index in range(workers)]
         crew = [_Worker(model, settings, listener, place) for place in places]
         stopping = threading.Event()
         before = signal.signal(signal.SIGTERM, lambda *_: stopping.set())
@@ -94,7 +94,7 @@ class _Worker:
     model: str | Path
     settings: Settings
     listener: socket.socket
-    place: Place
+    place: WorkerPlace
     process: BaseProcess = field(init=False)
     _up: Connection = field(init=False)
     swap_due: bool = False
@@ -150,7 +150,11 @@ class _Worker:
 
 
 def _work(
-    model: str | Path, settings: Settings, listener: socket.socket, place: Place, up: Connection
+    model: str | Path,
+    settings: Settings,
+    listener: socket.socket,
+    place: WorkerPlace,
+    up: Connection,
 ) -> None:
     """Serve, as a process of its own."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it can swap: it has just read the model

@@ -27,7 +27,7 @@ class PeerError(Exception):
 
 
 @dataclass(frozen=True)
-class Place:
+class WorkerPlace:
     """Which of several worker processes this one is."""
 
     index: int = 0
@@ -49,7 +49,7 @@ class Peers:
 
     Parameters
     ----------
-    place : Place
+    place : WorkerPlace
     answer : callable
         Awaits the answer, of JSON's types, to what another process hands over.
     adopt : callable
@@ -57,7 +57,7 @@ class Peers:
     """
 
     def __init__(
-        self, place: Place, answer: Handler, adopt: Callable[[socket.socket], None]
+        self, place: WorkerPlace, answer: Handler, adopt: Callable[[socket.socket], None]
     ) -> None:
         self._place = place
         self._answer, self._adopt = answer, adopt

@@ -11,7 +11,7 @@ from telic.serve.http import inputs
 from telic.serve.http.connections import Connections
 from telic.serve.http.errors import Problem
 from telic.serve.operation.settings import Settings
-from telic.serve.requests.between_workers import PeerError, Peers, Place
+from telic.serve.requests.between_workers import PeerError, Peers, WorkerPlace
 from telic.serve.state.open_compositions import OpenCompositions
 from telic.serve.state.store import Outcome, StoreError
 
@@ -26,7 +26,7 @@ class Desk:
     ----------
     compositions : OpenCompositions
     settings : Settings
-    place : Place
+    place : WorkerPlace
     connections : Connections
         They take those that other processes hand over.
     """
@@ -35,7 +35,7 @@ class Desk:
         self,
         compositions: OpenCompositions,
         settings: Settings,
-        place: Place,
+        place: WorkerPlace,
         connections: Connections,
     ) -> None:
         self._compositions, self._settings = compositions, settings

@@ -23,7 +23,7 @@ _HEAD = b"".join(b"%s: %s\r\n" % header for header in _HEADERS)
 _log = logging.getLogger("telic.serve")
 
 
-class Keystroke:
+class KeystrokeRoute:
     """Answers ``/suggest`` in the OpenSearch suggestions form.
 
     ``GET`` is what browsers' own search bars send. ``POST`` keeps what is typed out of addresses,

@@ -19,7 +19,7 @@ from telic.serve.operation.metrics import MEDIA_TYPE as MEDIA_TYPE_OF_METRICS
 from telic.serve.operation.metrics import Metrics
 from telic.serve.operation.settings import Settings
 from telic.serve.requests.dispatch import Desk
-from telic.serve.requests.keystroke import Keystroke
+from telic.serve.requests.keystroke import KeystrokeRoute
 from telic.serve.requests.openapi import openapi
 from telic.serve.state.dashboard_figures import MAX_DAYS
 from telic.serve.state.journal import Journal
@@ -66,7 +66,7 @@ class Addresses:
         compositions: OpenCompositions,
         journal: Journal,
         desk: Desk,
-        keystroke: Keystroke,
+        keystroke: KeystrokeRoute,
         access: Access,
         settings: Settings,
         metrics: Metrics,

@@ -16,7 +16,13 @@ from telic.choice import Choices, descend, fit_groups
 from telic.completion.evaluation.adaqac_evaluation import evaluate, evaluate_models
 from telic.completion.evaluation.json_facts import findings, log_facts
 from telic.completion.fit.models import fit_models, fit_relevance
-from telic.completion.learning.adaqac import CAREFUL, PROTOCOLS, Design, Protocol, training_choices
+from telic.completion.learning.adaqac import (
+    CAREFUL,
+    PROTOCOLS,
+    FeedbackDesign,
+    Protocol,
+    training_choices,
+)
 from telic.completion.learning.replayed_log import TEST, TRAIN, VALID, Lists, Replay
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks, success_rate
 from telic.simulate import (
@@ -70,7 +76,7 @@ class _Batch:
     """Training and validation data of adaQAC-Batch, to sweep a parameter over."""
 
     training: Choices
-    design: Design
+    design: FeedbackDesign
     features: np.ndarray
     relevance: np.ndarray
     position: np.ndarray
@@ -81,7 +87,7 @@ class _Batch:
         relevance = fit_relevance(replay, name, protocol)
         train = replay.moments(relevance, replay.last_keystrokes(TRAIN))
         features = replay.features(train)
-        design = Design.of(protocol, features, train)
+        design = FeedbackDesign.of(protocol, features, train)
         training, _ = training_choices(
             replay,
             train,

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from telic.completion.signals.evaluation import ALL
-from telic.completion.signals.report import EXPLAINED, SYNTHETIC, Findings
+from telic.completion.signals.report import EXPLAINED, SYNTHETIC, SignalFindings
 from telic.errors import InputError
 from telic.report import Report, Table
 from telic.study.signals.experiments import WITHOUT, real, simulated
@@ -63,12 +63,12 @@ def study(
         raise InputError(f"seeds is {seeds}, expected at least 2: a range is over seeds.")
     logs = {name: real_file(name, data) for name in TITLES}
     found = {
-        name: Findings.from_json(steps(TITLES[name], real, name=name, file=file, seed=seed))
+        name: SignalFindings.from_json(steps(TITLES[name], real, name=name, file=file, seed=seed))
         for name, file in logs.items()
     }
     worlds = {
         world: [
-            Findings.from_json(
+            SignalFindings.from_json(
                 steps(
                     f"{world}, log {i + 1} of {seeds}",
                     simulated,
@@ -83,7 +83,7 @@ def study(
         for world in WITHOUT
     }
     growing = {
-        size: Findings.from_json(
+        size: SignalFindings.from_json(
             steps(
                 f"{size} users",
                 simulated,
@@ -122,11 +122,11 @@ def study(
     return report
 
 
-def _gain(found: Findings, model: str, part: str = "all") -> float:
+def _gain(found: SignalFindings, model: str, part: str = "all") -> float:
     return float(found.row(model, part)["difference"])
 
 
-def _worlds_table(worlds: dict[str, list[Findings]]) -> Table:
+def _worlds_table(worlds: dict[str, list[SignalFindings]]) -> Table:
     models = ("+ time", "+ personal", "+ session", "+ match", ALL)
     rows = []
     for world, logs in worlds.items():
@@ -141,7 +141,7 @@ def _worlds_table(worlds: dict[str, list[Findings]]) -> Table:
     )
 
 
-def _growing_table(growing: dict[int, Findings]) -> Table:
+def _growing_table(growing: dict[int, SignalFindings]) -> Table:
     models = ("+ time", "+ personal", "+ session", ALL)
     columns: dict[str, str] = {"users": ",", "submissions": ",", "MRR static": "100 .2f"}
     rows: list[list[Any]] = []

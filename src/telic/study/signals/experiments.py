@@ -7,7 +7,7 @@ from typing import Any
 
 from telic.completion.signals import Searches, controls, measured, models_of
 from telic.completion.signals.groups import GROUPS
-from telic.completion.signals.report import Findings
+from telic.completion.signals.report import SignalFindings
 from telic.data.queries import QueryLog
 from telic.simulate.searchers import Causes, searchers
 from telic.study.signals.real_logs import (
@@ -35,7 +35,7 @@ def evaluated(
     searches = Searches(log, min_users=min_users, seed=seed)
     models = models_of(searches, groups)
     found = measured(searches, models)
-    return Findings.of(searches, models, found, controls(searches, groups)).as_json()
+    return SignalFindings.of(searches, models, found, controls(searches, groups)).as_json()
 
 
 def real(*, name: str, file: Path, seed: int) -> dict[str, Any]:
