@@ -16,7 +16,6 @@ import time
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlencode
 from urllib.request import urlopen

@@ -46,6 +46,21 @@ def model(table, tmp_path):
     return folder
 
 
+@pytest.mark.parametrize("words", ["compare --runs 0", "compare --runs -3", "rank --top -1"])
+def test_fewer_than_one_is_refused(table, model, words):
+    command, *option = words.split()
+    named = ["--model", model] if command == "rank" else ["--label", "fraud", "--drop", "id"]
+    result = CliRunner().invoke(app, ["auc", command, *map(str, [table, *named, *option])])
+    assert result.exit_code == 2
+    assert f"Invalid value for '{option[0]}'" in " ".join(result.stderr.split())
+
+
+def test_a_ridge_weight_below_0_is_refused_before_anything_is_computed(table, tmp_path):
+    named = ["--label", "fraud", "--drop", "id", "--report", tmp_path / "page.html"]
+    with pytest.raises(InputError, match=r"beta: -1\.0, expected a finite number > 0"):
+        run("diagnose", table, *named, "--beta", -1)
+
+
 def test_fit_measures_on_held_out_rows_and_reports(table, tmp_path):
     arguments = ["--label", "fraud", "--drop", "id", "--model", tmp_path / "m"]
     report = tmp_path / "report.html"

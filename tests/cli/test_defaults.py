@@ -3,7 +3,7 @@
 import inspect
 from pathlib import Path
 
-from telic.auc.compare import compare
+from telic.auc.compare import compare_rankers
 from telic.auc.report import diagnosis_page, measures, page
 from telic.auc.table_ranker import fit_measured, read_labelled
 from telic.cli import app
@@ -14,7 +14,7 @@ from telic.completion.fit.from_files import searches_of
 from telic.completion.signals import measured
 from telic.privacy import Adversary, LinkErrors, randomise_ids
 from telic.privacy.advice.advise import advise
-from telic.privacy.attacks import dehin
+from telic.privacy.attacks.measured_attack import measured_attack
 from telic.privacy.report.page import risk_report
 from telic.privacy.risk.risks import risks
 from telic.scale.cluster_check import check_cluster
@@ -33,7 +33,7 @@ BEHIND = {
     "demo": [simulate_typists, Settings],
     "auc fit": [read_labelled, fit_measured, measures, page],
     "auc evaluate": [measures, page],
-    "auc compare": [read_labelled, compare],
+    "auc compare": [read_labelled, compare_rankers],
     "auc diagnose": [read_labelled, diagnosis_page],
     "cluster check": [check_cluster],
     "completion simulate": [read_catalogue, simulate_typists, simulate_phones],
@@ -45,7 +45,7 @@ BEHIND = {
     "completion trial": [judge_trial],
     "completion signals": [searches_of, measured],
     "privacy risk": [Adversary.of, risks],
-    "privacy attack": [Adversary.of, LinkErrors, dehin.attack],
+    "privacy attack": [Adversary.of, LinkErrors, measured_attack],
     "privacy again": [Adversary.of],
     "privacy infer": [Adversary.of],
     "privacy simulate": [microblog, Community, earlier_snapshot],

@@ -24,6 +24,7 @@ from telic.auc.estimators.online import OAM, OPAUC, SOLAM, RegSOLAM, UniExp
 from telic.auc.estimators.stochastic import SPAM, SPDAM, VRSPAM
 from telic.auc.feature_scaling import Scaling
 from telic.auc.table_ranker import Labelled
+from telic.errors import InputError
 from telic.evaluate.classification import roc_auc
 
 BETAS = tuple(10.0**k for k in range(-5, 6))
@@ -165,7 +166,7 @@ def at_most(rows: np.ndarray, positive: np.ndarray, most: int | None) -> np.ndar
     return train_test_split(rows, train_size=most, random_state=0, stratify=positive[rows])[0]
 
 
-def compare(
+def compare_rankers(
     name: str,
     rows: Labelled,
     *,
@@ -192,7 +193,22 @@ def compare(
     list of dict
         The method, mean AUC and its standard deviation over the splits, the parameter chosen, and
         the positive label; the highest AUC first.
+
+    Raises
+    ------
+    InputError
+        If there is no run.
+
+    Examples
+    --------
+    Fourteen methods, each with a search for its parameter, take a while::
+
+        rows = read_labelled("payments.csv", label="fraud", drop=["id"])
+        for row in compare_rankers("payments", rows, runs=3):
+            print(row["method"], row["auc"], row["sd"])
     """
+    if runs < 1:
+        raise InputError(f"runs is {runs}, expected at least 1.")
     data = DataSet(name, rows.X, rows.positive, scaling)
     found = []
     for method in METHODS:

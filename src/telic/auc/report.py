@@ -9,6 +9,7 @@ from matplotlib import pyplot
 from matplotlib.figure import Figure
 
 from telic.auc.diagnostics import batch_sizes, convergence
+from telic.auc.estimators.base import at_least
 from telic.auc.feature_scaling import Scaling
 from telic.auc.table_ranker import Labelled
 from telic.evaluate.average_precision import average_precision, precision_at
@@ -185,7 +186,7 @@ def page(
 
 
 def comparison_table(found: list[dict[str, Any]], title: str) -> Table:
-    """Return what `telic.auc.compare.compare` found."""
+    """Return what `telic.auc.compare_rankers` found."""
     keys = {"method": "", "auc": ".4f", "sd": ".4f", "parameter": "g"}
     columns = {"AUC" if key == "auc" else key: form for key, form in keys.items()}
     return Table(title, columns, [[row[key] for key in keys] for row in found])
@@ -213,7 +214,24 @@ def diagnosis_page(
     seed : int
     progress : callable
         Told what is done next.
+
+    Returns
+    -------
+    telic.report.Report
+
+    Raises
+    ------
+    InputError
+        If beta is not above 0.
+
+    Examples
+    --------
+    Five methods, each for up to 60 passes or stages::
+
+        rows = read_labelled("payments.csv", label="fraud", drop=["id"])
+        diagnosis_page("payments", rows, beta=1e-3).write("diagnosis.html")
     """
+    at_least("beta", beta, 0, strict=True)
     X = Scaling.fit(rows.X, scaling).apply(rows.X)
     progress("convergence of each method")
     found, figures = convergence(X, rows.positive, beta=beta, seed=seed)

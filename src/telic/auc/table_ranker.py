@@ -44,9 +44,18 @@ def read_labelled(
     encoder: Encoder | None = None,
     width: int | None = None,
 ) -> Labelled:
-    """Read a file of labelled rows; give `encoder` (or `width`) to read as a model was fitted.
+    r"""Read a file of labelled rows; give `encoder` (or `width`) to read as a model was fitted.
 
     `positive` is the label to be ranked first, by default the rarer one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "payments.csv"
+    >>> _ = path.write_text("amount,country,fraud\n12,NL,no\n95,XX,yes\n20,NL,no\n")
+    >>> rows = read_labelled(path, label="fraud")
+    >>> rows.positive_label, rows.positive.tolist(), rows.names
+    ('yes', [False, True, False], ['amount', 'country=NL', 'country=XX'])
     """
     table = read_table(path)
     if isinstance(table, tuple):
@@ -237,6 +246,15 @@ def fit_measured(
     ------
     InputError
         If a class has fewer than ten rows, or `test` is no share.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> rows = Labelled(X, X[:, 0] + rng.normal(size=200) > 1, None, "paid", ["height", "width"])
+    >>> ranker, positive, scores = fit_measured(rows, label=None, beta=1e-3)
+    >>> positive.size, ranker.features()[0][0], roc_auc(positive, scores) > 0.7
+    (40, 'height', True)
     """
     if not 0 < test < 1:
         raise InputError(f"test: {test}, expected a share between 0 and 1.")
@@ -273,6 +291,13 @@ def search_beta(
     The values are 1e-7 … 10 and, as long as none beats the largest, ten times as much, at most 1e9:
     columns of large numbers need a large ridge weight. As long as the smallest beats all others, a
     tenth of it is tried, at least 1e-12. Of values as good, the smallest wins.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> rows = Labelled(X, X[:, 0] > 1, None, "tall", ["height", "width"])
+    >>> search_beta(rows, scaling="standard")
+    1e-07
     """
     X = Scaling.fit(rows.X, scaling).apply(rows.X)
     fewest = int(min(rows.positive.sum(), (~rows.positive).sum()))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from telic.privacy.attacks.auxiliary import Auxiliary
     from telic.privacy.attacks.dehin import Attack, attack
     from telic.privacy.attacks.link_errors import LinkErrors
+    from telic.privacy.attacks.measured_attack import MeasuredAttack, measured_attack
     from telic.privacy.attacks.score import Score, bootstrap_interval, read_truth, same_ids, scores
     from telic.privacy.attacks.two_releases import TwoReleases, two_releases
     from telic.privacy.report.page import risk_report
@@ -32,6 +33,7 @@ __all__ = [
     "Inference",
     "Limits",
     "LinkErrors",
+    "MeasuredAttack",
     "Risk",
     "Score",
     "TwoReleases",
@@ -44,6 +46,7 @@ __all__ = [
     "detect_fakes",
     "growth_bounds",
     "inference",
+    "measured_attack",
     "randomise_ids",
     "read_truth",
     "risk_report",

@@ -30,14 +30,13 @@ def compare(
     drop: Drop = None,
     one_hot: OneHot = None,
     scaling: ScalingName = "standard",
-    runs: Annotated[int, typer.Option(help="Random 80/20 splits.")] = 5,
+    runs: Annotated[int, typer.Option(help="Random 80/20 splits.", min=1)] = 5,
     report: ReportFile = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Compare methods on a table of your own."""
-    from telic.auc.compare import METHODS
-    from telic.auc.compare import compare as run
+    from telic.auc.compare import METHODS, compare_rankers
     from telic.auc.report import comparison_table
     from telic.auc.table_ranker import read_labelled
     from telic.report import Report
@@ -48,7 +47,7 @@ def compare(
         table, label=label, positive=positive, drop=drop or (), one_hot=one_hot or ()
     )
     with steps("methods", len(METHODS)) as tell:
-        found = run(table.name, rows, scaling=scaling, runs=runs, progress=tell)
+        found = compare_rankers(table.name, rows, scaling=scaling, runs=runs, progress=tell)
     named = f"{table.name}, positive {rows.positive_label}, {runs} splits, {scaling}"
     shown = comparison_table(found, named)
     if report is not None:

@@ -122,7 +122,7 @@ def rank(
     table: Table,
     model: Model,
     output: Annotated[Path | None, typer.Option(help="CSV file; default: standard output.")] = None,
-    top: Annotated[int | None, typer.Option(help="Keep only this many rows.")] = None,
+    top: Annotated[int | None, typer.Option(help="Keep only this many rows.", min=1)] = None,
     column: Annotated[
         list[str] | None, typer.Option(help="Column of the table to carry along. Repeatable.")
     ] = None,

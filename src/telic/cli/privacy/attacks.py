@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -33,7 +33,6 @@ from telic.cli.privacy.options import (
     Steps,
     app,
 )
-from telic.errors import InputError
 from telic.report.table import Table
 
 
@@ -84,12 +83,9 @@ def attack(
     """Run DeHIN: find the target's users in the auxiliary network (Section 7.5)."""
     from telic.data import check_output
     from telic.hin import read_network
-    from telic.privacy import Adversary, Auxiliary
+    from telic.privacy import Adversary, LinkErrors, measured_attack
     from telic.privacy.anonymisers.complete_graph import without_majority_strength
     from telic.privacy.anonymisers.release_steps import COARSENINGS, apply_steps
-    from telic.privacy.attacks import dehin
-    from telic.privacy.attacks.link_errors import LinkErrors
-    from telic.privacy.attacks.score import bootstrap_interval, right, scores
     from telic.privacy.protected import target_type
     from telic.privacy.report.page import FOUND
 
@@ -109,8 +105,6 @@ def attack(
             read_network(auxiliary), read_steps(steps), only=COARSENINGS, node_type=node_type
         )
         override = None if rules is None else read_json(rules, dict)
-        if not published.size(node_type):
-            raise InputError(f"{target}: node type {node_type!r} is empty: nobody to look for.")
         adversary = Adversary.of(
             published,
             node_type=node_type,
@@ -125,49 +119,26 @@ def attack(
         removed = None
         if reconfigured:
             published, removed = without_majority_strength(published, node_type=node_type)
-        begin("sorting what is known")
-        prepared = Auxiliary(known, adversary)
-        begin("comparing")
+        right_answers, kind = find_truth(truth, known, published, node_type)
         executor, pieces = job or (None, None)
-        result = dehin.attack(
-            prepared,
+        found = measured_attack(
+            known,
             published,
+            adversary=adversary,
+            truth=right_answers,
             eliminate=eliminate,
             errors=errors,
             executor=executor,
             work=pieces,
+            progress=begin,
         )
     if job:
         tell_job(job)
-    right_answers, kind = find_truth(truth, known, published, node_type)
-    rows: list[dict[str, Any]] = []
-    for distance, sizes in enumerate(result.sizes):
-        row: dict[str, Any] = {
-            "distance": distance,
-            "targets": len(sizes),
-            "unique": float((sizes == 1).mean()),
-            "empty": float((sizes == 0).mean()),
-            "reduction_rate": float((1 - sizes / max(prepared.size, 1)).mean()),
-            "mean_candidates": float(sizes.mean()),
-        }
-        rows.append(row)
-    if right_answers is not None:
-        for row, score in zip(rows, scores(result, prepared.size, right_answers), strict=True):
-            low, high = bootstrap_interval(right(result, right_answers, score.distance))
-            row |= {
-                "precision": score.precision,
-                "precision_low": low,
-                "precision_high": high,
-                "unique_right": score.unique_right,
-                "unique_wrong": score.unique_wrong,
-                "truth_kept": score.truth_kept,
-            }
-            if score.right_of_unique >= 0:
-                row["right_of_unique"] = score.right_of_unique
+    rows = found.rows
     if candidates is not None:
-        write_candidates(candidates, result, known, published, node_type)
+        write_candidates(candidates, found.result, known, published, node_type)
     out = {
-        "auxiliary_users": prepared.size,
+        "auxiliary_users": found.known,
         "target_users": published.size(node_type),
         "truth": kind,
         "adversary": adversary.dump(),
