@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import re
 from pathlib import Path
 
 from sklearn.base import BaseEstimator
@@ -109,6 +110,20 @@ def test_a_class_name_means_one_thing():
                     places.setdefault(found.name, []).append(path.name)
     several = {name: where for name, where in places.items() if len(where) > 1}
     assert set(several) == twice, several
+
+
+def test_numbered_equations_name_their_source():
+    """`[Zhang2017]` stands at a file's first (2.3.6), and nothing is cited as "the text"."""
+    wrong = []
+    for path in Path(telic.__file__).parent.rglob("*.py"):
+        if INSIDE & set(path.parts):
+            continue
+        text = path.read_text(encoding="utf-8")
+        first = re.search(r"\([2-7]\.\d+\.\d+", text)
+        if first and "[Zhang2017]" not in text[: first.start()]:
+            wrong.append(path.name)
+        wrong += re.findall(r"(?i)the (?:text|book|source) (?:prints|takes|uses)", text)
+    assert not wrong
 
 
 def test_every_public_name_is_on_an_api_page():

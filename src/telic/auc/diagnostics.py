@@ -87,7 +87,7 @@ def step_noise(
     """Variance of one stochastic step at w: E‖v − ∇f(w)‖² over the row drawn.
 
     Without `snapshot` v is SPAM's G(w, i); with it VRSPAM's G(w, i) − G(w̃, i) + ∇f(w̃)
-    (the source's Figure 1, computed exactly in place of sampled).
+    (Figure 1 of [DanSahoo], computed exactly in place of sampled).
     """
     means = class_means(X, positive)
     p, moved = means.share, w if snapshot is None else w - snapshot

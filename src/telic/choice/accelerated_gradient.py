@@ -18,7 +18,7 @@ def fit_accelerated(
     tol: float = 1e-9,
     progress: Progress = lambda step: None,
 ) -> Fit:
-    """Minimise (3.3.5) by FISTA with adaptive restart.
+    """Minimise [Zhang2017] (3.3.5) by FISTA with adaptive restart.
 
     The weights of an outcome have a step of their own: the Hessian of a softmax is at most I / 2,
     which does not tie one candidate to another, so an outcome that is rarely a candidate may move

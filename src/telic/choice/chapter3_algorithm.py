@@ -1,4 +1,4 @@
-"""Chapter 3's algorithm (3.3.5) as printed: one random coordinate a step. Only for small d."""
+"""Chapter 3's algorithm, [Zhang2017] (3.3.5), as printed: one coordinate a step, for small d."""
 
 from typing import Literal
 
@@ -89,7 +89,7 @@ def fit_printed(
     Steps I to VI, with these corrections: the batch is drawn *without* replacement (Lemma 3.3.4
     holds only so); the table keeps each choice's probabilities, and overwriting them changes the
     stored mean gradient on every coordinate, not only on j; the l2 term is taken exactly. A pass is
-    the text's: ``n * d / batch`` iterations, as each updates one of d coordinates.
+    [Zhang2017]'s: ``n * d / batch`` iterations, as each updates one of d coordinates.
 
     Parameters
     ----------

@@ -103,7 +103,7 @@ class Choices:
         return below_top - np.repeat(np.log(np.add.reduceat(np.exp(below_top), first)), counts)
 
     def loss(self, weights: np.ndarray, *, l2: float = 0.0) -> float:
-        """Return the objective (2.3.6): minus the log-likelihood plus ``l2 / 2 * |w|^2``."""
+        """Return [Zhang2017] (2.3.6): minus the log-likelihood plus ``l2 / 2 * |w|^2``."""
         weights = np.asarray(weights, float)
         chosen = self.log_probabilities(weights)[self.chosen]
         return float(-chosen.sum() + l2 / 2 * weights @ weights)

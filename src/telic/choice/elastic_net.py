@@ -1,4 +1,4 @@
-"""The elastic-net conditional logit (3.3.5): objective, lower bound, and what a fit gives."""
+"""The elastic-net conditional logit, [Zhang2017] (3.3.5): objective, bound, result of a fit."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

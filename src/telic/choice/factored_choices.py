@@ -32,9 +32,9 @@ class FactoredChoices:
     """Choices in which a weight belongs to each pair of an outcome and an entry of the context.
 
     The score of row r, a candidate in choice c whose outcome is o = ``outcome[r]``, is equation
-    (3.3.1): ``offset[r] + sum over the context of c of value * W[o, entry]
+    [Zhang2017] (3.3.1): ``offset[r] + sum over the context of c of value * W[o, entry]
     + sum over the shared features of r of value * v[feature]``. With queries as outcomes and
-    installed apps as context, W holds the text's beta_{q,a}; with recency orders as shared
+    installed apps as context, W holds [Zhang2017]'s beta_{q,a}; with recency orders as shared
     features, v holds its beta_k. A context of 95 entries and 11 candidates is 95 numbers here,
     where the rows of `telic.choice.Choices` would hold 1,045 products each over.
 

@@ -28,7 +28,7 @@ def fit_saga(
     seed: int = 0,
     progress: Progress = lambda step: None,
 ) -> Fit:
-    """Minimise (3.3.5) by stochastic average gradients of batches.
+    """Minimise [Zhang2017] (3.3.5) by stochastic average gradients of batches.
 
     Each pass visits all choices in a new random order, batch by batch. The step of a weight is
     ``2 / (L_q + L_max / batch)`` where L_q bounds the curvature of the mean loss in all weights of
@@ -41,7 +41,7 @@ def fit_saga(
     choices : FactoredChoices
     penalty : Elastic
     batch_size : int
-        Choices per step; the text takes 100.
+        Choices per step; [Zhang2017] takes 100.
     max_passes : int
         Passes over the choices, after the first one that fills the table.
     tol : float

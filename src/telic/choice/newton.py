@@ -18,9 +18,9 @@ def fit_groups(
 ) -> np.ndarray:
     """Fit one weight vector per group by Newton's method, groups in parallel.
 
-    Minimises, for each group u, the objective (2.3.6)
-    ``sum of losses over the choices of u + l2 / 2 * |w - center|^2``: a *sum*, as in the text, so
-    the penalty weighs less the more choices a group has. With `center` zero (the default) this is
+    Minimises, for each group u, the objective [Zhang2017] (2.3.6)
+    ``sum of losses over the choices of u + l2 / 2 * |w - center|^2``: a *sum*, as there, so the
+    penalty weighs less the more choices a group has. With `center` zero (the default) this is
     adaQAC-Batch.
 
     Parameters
@@ -141,13 +141,13 @@ def descend(
 ) -> np.ndarray:
     """Run plain gradient descent on the first group and return every iterate.
 
-    For the convergence study (Figure 2.4). The text gives no step size; this one is 1/L with
+    For the convergence study (Figure 2.4). [Zhang2017] gives no step size; this one is 1/L with
     ``L = l2 + sum over choices of max |x_i - x_j|^2 / 4``, a bound of the Hessian.
 
     Returns
     -------
     float64 array of shape (max_passes + 1, d)
-        Row 0 is `start` (zero by default; the text draws it from U(0, 0.01)).
+        Row 0 is `start` (zero by default; [Zhang2017] draws it from U(0, 0.01)).
     """
     first = choices.start[:-1]
     low = np.minimum.reduceat(choices.x, first, axis=0)

@@ -29,12 +29,13 @@ def learn_online(
     step_size : float > 0
         eta of the first step.
     l2 : float
-        Weight of the penalty ``l2 / 2 * |w - center|^2``, added whole at every step (2.7.2).
+        Weight of the penalty ``l2 / 2 * |w - center|^2``, added whole at every step: [Zhang2017]
+        (2.7.2).
     schedule : {"annealed", "steady"}
         The step after t choices: ``eta * 0.9^t`` (2.7.2; it has spent 95.8 % of its total length
         after 30 choices) or ``eta / sqrt(1 + t)``, which keeps learning.
     center : array of shape (d,) or (g, d), optional
-        Where the penalty pulls to; zero by default, as in the text.
+        Where the penalty pulls to; zero by default, as in [Zhang2017].
 
     Returns
     -------

@@ -1,6 +1,6 @@
 """Stochastic dual coordinate ascent: the probabilities of one choice at a time.
 
-The dual of (3.3.5) has probabilities p_c over the candidates of each choice c. With
+The dual of [Zhang2017] (3.3.5) has probabilities p_c over the candidates of each choice c. With
 
     v = (1/n) sum_c X_c' (e_chosen - p_c),    w = sign(v) max(|v| - l1, 0) / l2,
 

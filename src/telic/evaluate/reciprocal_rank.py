@@ -1,4 +1,4 @@
-"""Ranking accuracy: reciprocal ranks, MRR and SR@k (2.4.1)."""
+"""Ranking accuracy: reciprocal ranks, MRR and SR@k [Zhang2017] (2.4.1)."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ def reciprocal_ranks(scores: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
     Candidates are ranked by score, highest first; equal scores keep the order of the columns. A
     wanted candidate that is not there, or whose score is ``-inf`` (dropped from the list), counts
-    0: the text is silent about it, and a query that is not suggested helps nobody.
+    0: [Zhang2017] is silent about it, and a query that is not suggested helps nobody.
 
     Parameters
     ----------

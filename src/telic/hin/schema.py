@@ -68,7 +68,7 @@ class LinkType:
     strength : Rule or None
         None: links of this type carry no strength.
     self_links : bool
-        Whether a node may link to itself; counts towards the density (7.6.1).
+        Whether a node may link to itself; counts towards the density [Zhang2017] (7.6.1).
     """
 
     name: str

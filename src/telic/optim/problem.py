@@ -19,8 +19,8 @@ from telic.optim.threads import SMALLEST, share
 class Problem:
     """Minimise Σ_i mass_i loss(⟨w, x_i⟩ + b + offset_i, y_i) + penalty(w).
 
-    Without sample weights each mass is 1/n, and this is P(w) of (4.1.1). The component functions
-    of the dissertation are f_i(w) = n mass_i loss_i + (l2/2)‖w‖². The masses sum to 1, unless
+    Without sample weights each mass is 1/n, and this is P(w) of [Zhang2017] (4.1.1), whose
+    component functions are f_i(w) = n mass_i loss_i + (l2/2)‖w‖². The masses sum to 1, unless
     `make_problem` put an offset into them. Predictions z are ⟨w, x_i⟩ + b, without the offset.
     """
 

@@ -9,7 +9,7 @@ SCHEMES = ("uniform", "lipschitz", "optimal")
 
 
 def probabilities(sampling: str, constants: np.ndarray, mu: float) -> np.ndarray:
-    """Return the sampling probabilities of the component functions (4.4.3).
+    """Return the sampling probabilities of the component functions [Zhang2017] (4.4.3).
 
     Parameters
     ----------

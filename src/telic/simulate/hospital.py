@@ -32,7 +32,7 @@ from telic.specialty.log.log_files import write_log
 USERS, CODED_USERS, TAXONOMY_CODES = 3_269, 1_961, 165
 PATIENTS, ENCOUNTERS, ACCESSES = 291_562, 890_812, 4_829_376
 FINE_PATIENTS, FINE_ENCOUNTERS, FINE_USERS = 41_603, 62_390, 2_504
-"""Table 6.1. The fine-grained accesses are not fixed: the text has fewer accesses than patients."""
+"""Table 6.1. Fine-grained accesses are not fixed: [Zhang2017] has fewer accesses than patients."""
 
 TAIL_EXPONENT = 1.1
 """Zipf exponent of the other 153 codes."""
@@ -142,7 +142,7 @@ def _users(rng: np.random.Generator, names: list[str], knobs: Difficulty) -> _Us
         taxonomy += [code] * size
         practice += [index[code]] * size
     core = np.array(practice)
-    # Most neurosurgeons see neurology's patients: the class the text cannot recognise either.
+    # Most neurosurgeons see neurology's patients: the class [Zhang2017] cannot recognise either.
     blended = (core == index["Neurological Surgery"]) & (rng.random(len(core)) < 0.6)
     core[blended] = index["Neurology"]
     wrong = rng.random(len(core)) < knobs.wrong_codes

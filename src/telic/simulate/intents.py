@@ -40,7 +40,7 @@ def draw_intents(
     equally likely, so that habits reinforce themselves as in a Dirichlet process); a phrase whose
     trend is on at that time; a sibling of the previous query, reached by editing it; else a phrase
     drawn in proportion to ``weights ** parameters.popularity_exponent``. A share of the last two
-    are made more specific than any suggestion, as in the seed's "entity name + attribute" (2.4.7).
+    are made more specific than any suggestion: "entity name + attribute" of [Zhang2017] (2.4.7).
 
     Parameters
     ----------

@@ -26,11 +26,11 @@ TQQ_USERS = 2_320_895
 TQQ_LINKS = 57_000_000
 LINK_NAMES = ("follow", "mention", "retweet", "comment")
 SHARES = (0.45, 0.15, 0.2, 0.2)
-"""Share of all links that each type has; the book does not say, these are assumed."""
+"""Share of all links that each type has; [Zhang2017] does not say, these are assumed."""
 LINKS_PER_MEMBER = 41.0
 """Links of an active member inside its group, over all four types."""
 EXPONENT = 2.5
-"""Of the power laws of out-degrees and strengths; the book takes 2 to 3."""
+"""Of the power laws of out-degrees and strengths; [Zhang2017] takes 2 to 3."""
 MEMBER_EXPONENT = 2.2
 """Of the out-degrees inside a dense group."""
 POPULARITY = 1.6

@@ -1,7 +1,7 @@
 """Pairwise losses other than the square, in O(n log n): ranking SVM, squared hinge, logistic.
 
 All minimise p(1 − p)·E[φ(s − s')] + (beta/2)·‖w‖² over the pairs of a positive and a negative
-score, with φ the hinge max(0, 1 − m), its square, or log(1 + exp(−m)). B-SVM-OR of the source
+score, with φ the hinge max(0, 1 − m), its square, or log(1 + exp(−m)). B-SVM-OR of [Natole2020]
 (Joachims, 2006) is the hinge. Partial AUC keeps only the negatives whose rank lies in a range of
 false-positive rates, and two-way partial AUC only the positives beyond a true-positive rate.
 """

@@ -78,7 +78,7 @@ def spam(
         Weight of ‖w‖₁.
     step : {"linear", "sqrt", "theory-power", "theory-linear"}
         With M = max‖x‖: "linear" is 1/(beta·(t + 4M²/beta)); "sqrt" is 1/(4M²·√t). The other two
-        are printed in the source, C/t^theta with C = beta/(128M⁴), which hardly moves, and
+        are printed in [Natole2020], C/t^theta with C = beta/(128M⁴), which hardly moves, and
         1/(C̃(t + 1)) with C̃ = beta/(1 + beta²/(128M⁴))², whose first steps explode for small
         beta.
     step_size : float, default 1

@@ -36,7 +36,7 @@ def spdam(
 ) -> Solution:
     """Run SPDAM: a dual number for each row, mini-batches, extrapolated primal steps.
 
-    The source prints x̄ = (x − m)/√(2p); √p and √(1 − p) make the saddle value equal half the
+    [Natole2020] prints x̄ = (x − m)/√(2p); √p and √(1 − p) make the saddle value equal half the
     pairwise square loss, and its −‖β‖²/2 lacks a 1/n. Step lengths are not given there; these
     converge linearly: with λ = beta/(2p(1−p)), R = max‖x̄‖ and batches of m,
     τ = √(m/(nλ))/(2R), σ = √(nλ/m)/(2R), θ = 1 − 1/(n/m + R·√(n/(mλ))).
@@ -48,7 +48,7 @@ def spdam(
     beta : float
         Ridge weight > 0.
     batch_size : int or float, default 0.01
-        Rows in a batch, or a share of n below 1 (the source's figures use a tenth).
+        Rows in a batch, or a share of n below 1 ([Natole2020]'s figures use a tenth).
     tol : float, default 1e-8
         Stop when ‖∇F‖²/(2·beta), a bound on the gap, is at most tol times F; small problems go on
         to rounding. Looked at after every tenth pass.

@@ -1,4 +1,4 @@
-"""VRSPAM: SPAM with SVRG's variance reduction (Dan and Sahoo, 2019); linear convergence."""
+"""VRSPAM: SPAM with SVRG's variance reduction [DanSahoo]; linear convergence."""
 
 from typing import Any
 
@@ -49,7 +49,7 @@ def vrspam(
     step_size : float, default 1
         Times 1/(2M²), M the largest (centred) row norm; 0.25 is what the bound
         E‖G(w) − G(v)‖² ≤ 2M²·⟨∇f(w) − ∇f(v), w − v⟩ allows, more is faster as a rule. A stage
-        that ends higher than it began is taken back and the step halved. The source's
+        that ends higher than it began is taken back and the step halved. [DanSahoo]'s
         beta/(128M⁴) does not move.
     center : bool, default True
         Subtract the mean of the rows, implicitly: F does not change, M falls.

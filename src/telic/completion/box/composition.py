@@ -203,8 +203,8 @@ class Composition:
         """End the composition; return whether the weights of the user changed.
 
         A query on the deny list teaches nothing. Else it joins the user's history, adaQAC-Online
-        takes one step (2.7.2) by the completer's `OnlineRule`, and the user's `RunningCheck` sees
-        what re-ranking was worth.
+        takes one step, [Zhang2017] (2.7.2), by the completer's `OnlineRule`, and the user's
+        `RunningCheck` sees what re-ranking was worth.
 
         Raises
         ------

@@ -133,7 +133,7 @@ def evaluate(
         Some of `telic.completion.learning.relevance.NAMES`.
     protocols : sequence of Protocol
     candidates : sequence of int
-        Numbers N of candidates that are re-ranked (the text: 10).
+        Numbers N of candidates that are re-ranked ([Zhang2017]: 10).
     lists : sequence of {"own", "shown"}
         "own" measures what `fit_completer` serves: its own candidates and ties. "shown" re-ranks
         the list of the system that was logged; fitted, gated and compared on its own.

@@ -175,9 +175,9 @@ class Models:
 def fit_models(replay: Replay, relevance: Relevance, protocol: Protocol, *, n: int = 10) -> Models:
     """Fit Filtering QAC and adaQAC-Batch, -UnP and -Online.
 
-    Weights are learned at the last keystrokes of the training part (2.4.1); thresholds, penalties
-    and step sizes are chosen by MRR at the last keystrokes of validation; the gates are fitted at
-    every keystroke of validation.
+    Weights are learned at the last keystrokes of the training part, as in [Zhang2017] (2.4.1);
+    thresholds, penalties and step sizes are chosen by MRR at the last keystrokes of validation; the
+    gates are fitted at every keystroke of validation.
     """
     log = replay.log
     last = replay.moments(relevance, replay.last_keystrokes(TRAIN, VALID, TEST), n=n)

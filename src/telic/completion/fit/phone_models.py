@@ -101,7 +101,7 @@ def fit_phone_models(
     feedback = replay.features(validation) if together else None
 
     def fit(signals: Signals, penalty: Elastic) -> AppAware:
-        # The text's batches and passes, wherever those end, or the solver that gets there.
+        # [Zhang2017]'s batches and passes, wherever those end, or the solver that gets there.
         printed: dict[str, Any] = {"solver": "saga", "max_passes": 15, "tol": 0.0}
         if protocol.name != "paper":
             printed = {}

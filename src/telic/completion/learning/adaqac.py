@@ -21,9 +21,9 @@ Unpersonalised = Literal["pooled", "average"]
 
 @dataclass(frozen=True)
 class Protocol:
-    """The decisions that the text prints, or leaves open, and that change the result.
+    """The decisions that [Zhang2017] prints, or leaves open, and that change the result.
 
-    `PAPER` is the text as printed, `CAREFUL` what we recommend, and `BOUNDED` the same for users
+    `PAPER` is [Zhang2017] as printed, `CAREFUL` what we recommend, and `BOUNDED` the same for users
     whose ways of typing the log does not know; any mixture can be tried.
     """
 
@@ -55,8 +55,8 @@ class Protocol:
     def online_l2(self, l2: float) -> float:
         """Return lambda of adaQAC-Online, given that of adaQAC-UnP.
 
-        The text prints the penalty and the discounted steps together. "Steady" steps keep learning
-        and would be pulled to zero for ever: they go without.
+        [Zhang2017] prints the penalty and the discounted steps together. "Steady" steps keep
+        learning and would be pulled to zero for ever: they go without.
         """
         return l2 if self.schedule == "annealed" else 0.0
 
@@ -111,7 +111,7 @@ class OnlineRule:
     step_size: float
     """eta of the first step."""
     schedule: Schedule = "steady"
-    """See `telic.choice.learn_online`; the text prints "annealed"."""
+    """See `telic.choice.learn_online`; [Zhang2017] prints "annealed"."""
     l2: float = 0.0
     """lambda, added whole at every step."""
     keep_unlisted: bool = False
@@ -266,7 +266,7 @@ def unpersonalised(
         Grouped by user.
     l2 : float
     variant : {"pooled", "average"}
-        The text's "gradient descent with averaging" is undefined: fit all compositions together,
+        [Zhang2017]'s "gradient descent with averaging" is undefined: fit all compositions together,
         or average the users' own weights.
 
     Returns

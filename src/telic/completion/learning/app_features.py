@@ -1,4 +1,4 @@
-"""What a phone tells before a query: apps installed, apps just opened (3.3.3)."""
+"""What a phone tells before a query: apps installed, apps just opened [Zhang2017] (3.3.3)."""
 
 from dataclasses import dataclass, replace
 
@@ -8,9 +8,9 @@ from telic.data.compositions import CompositionLog
 from telic.errors import InputError
 
 MINUTES = 30.0
-"""The text's window for recently opened apps."""
+"""[Zhang2017]'s window for recently opened apps."""
 MOST_RECENT = 48
-"""Recency orders with a weight of their own: the most that the text saw in half an hour."""
+"""Recency orders with a weight of their own: the most that [Zhang2017] saw in half an hour."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ SOLVERS: dict[str, Callable[..., Fit]] = {
     "accelerated": fit_accelerated,
     "printed": fit_printed,
 }
-"""Of the text's objective. SDCA was first to every gap at every size, and accelerated needs over
+"""Of [Zhang2017]'s objective. SDCA was first to every gap at every size, and accelerated needs over
 ten times its passes where compositions are few (docs/measured/completion-speed.md)."""
 
 
@@ -149,7 +149,7 @@ def fit_appaware(
     n : int
         Pre-indexed queries N.
     solver : {"auto", "sdca", "saga", "accelerated", "printed"}
-        "saga" and "printed" draw batches of 100 as the text does, which stops after 15 passes.
+        "saga" and "printed" draw batches of 100 as [Zhang2017] does, which stops after 15 passes.
     max_passes : int
         Most passes over the compositions.
     tol : float

@@ -188,10 +188,11 @@ class Feedback:
     """What one composition has told so far about the suggestions it was shown.
 
     Suggestions are numbered by the caller. The features of a suggestion that was never shown in
-    the composition are all zero; *IsPrevQuery* too is counted only once it was shown, as the text
-    demands (a query never shown keeps its relevance score). The character of a keystroke is the
-    last one of the prefix it leaves; a keystroke stands at a word boundary, for a suggestion that
-    begins with the prefix, when the prefix ends where one of the suggestion's words ends.
+    the composition are all zero; *IsPrevQuery* too is counted only once it was shown, as
+    [Zhang2017] demands (a query never shown keeps its relevance score). The character of a
+    keystroke is the last one of the prefix it leaves; a keystroke stands at a word boundary, for a
+    suggestion that begins with the prefix, when the prefix ends where one of the suggestion's words
+    ends.
 
     The last `LISTS` lists count. They are kept, and not sums of each suggestion as in training: of
     many prefixes there are more suggestions than lists, and each would have a row of its own.

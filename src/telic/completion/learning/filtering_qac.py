@@ -1,4 +1,4 @@
-"""Filtering QAC (2.2.4): drop what was shown high enough for long enough."""
+"""Filtering QAC [Zhang2017] (2.2.4): drop what was shown high enough for long enough."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ POSITION_THRESHOLDS = tuple(range(1, POSITIONS + 1))
 class Filtering:
     """For the rest of a composition, drop suggestions shown at a position <= T_P for >= T_DT.
 
-    (The worked example in the text swaps the two thresholds.)
+    (The worked example in [Zhang2017] swaps the two thresholds.)
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Static relevance scores (2.4.2) and the candidates they pre-index, as of any moment of a log.
+"""Static relevance, [Zhang2017] (2.4.2), and the candidates that it gives at any moment of a log.
 
 Everything is counted from *before* the composition that it scores.
 """
@@ -36,7 +36,7 @@ class Relevance:
         One of `NAMES`. MPC weighs `popular` alone; Personal and TimeSense weigh it and one other
         equally; their -S variants have tuned weights (see `mixed`).
     scale : {"log", "count"}
-        g. The text prints the count itself; it is heavy-tailed and makes a softmax with a fixed
+        g. [Zhang2017] prints the count itself; it is heavy-tailed and makes a softmax with a fixed
         weight overconfident, the logarithm does not.
     deviations : (float, float, float)
         s1, s2, s3.

@@ -76,7 +76,7 @@ class Replay:
         Submissions from before the log, or a catalogue: they count towards popularity.
     min_compositions : int
         Users with fewer are left out of training and testing (their submissions still count
-        towards popularity). The text asks for 100; 4 is the least that can be split.
+        towards popularity). [Zhang2017] asks for 100; 4 is the least that can be split.
     min_users : int
         A query may be suggested once this many users have submitted it (see `Submissions`).
 

@@ -143,8 +143,8 @@ class Lessons:
     def fit(self, penalties: dict[str, float]) -> SignalWeights:
         """Fit the groups that have a penalty to the end, and certify it.
 
-        Minimises the loss (2.3.6), a sum over the compositions, plus the penalties. A fit that is
-        not better than zero weights gives zero weights.
+        Minimises the loss of [Zhang2017] (2.3.6), a sum over the compositions, plus the penalties.
+        A fit that is not better than zero weights gives zero weights.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""How far a point is from the optimum: the gap to a feasible dual, Q of (5.5.1), residuals."""
+"""How far from the optimum: the gap to a feasible dual, Q of [Zhang2017] (5.5.1), residuals."""
 
 from dataclasses import dataclass
 from functools import cached_property

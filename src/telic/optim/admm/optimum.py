@@ -38,7 +38,7 @@ class Optimum:
         return self.problem.value(x) + self.problem.g.value(y) - self.objective
 
     def q(self, x: np.ndarray, y: np.ndarray) -> float:
-        """Q(x, y) of (5.5.1) = f(x) + g(y) + ⟨u*, Ax + By − c⟩ − P*, >= 0."""
+        """Q(x, y) of [Zhang2017] (5.5.1) = f(x) + g(y) + ⟨u*, Ax + By − c⟩ − P*, >= 0."""
         residual = self.problem.A @ x - y - self.problem.c
         return self.gap_with_y(x, y) + self.u @ residual
 

@@ -52,7 +52,7 @@ class Terms(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AdmmProblem:
-    """Minimise f(x) + g(y) subject to Ax + By = c (5.1.1).
+    """Minimise f(x) + g(y) subject to Ax + By = c [Zhang2017] (5.1.1).
 
     f(x) = Σ_i mass_i loss(⟨w, x_i⟩ + b, y_i) + (l2/2)‖w‖² of x = (w, b), without b if there is no
     intercept; A has a last column of zeros for b.

@@ -136,11 +136,11 @@ def solve_admm(
         that with the largest absolute value of each feature as its unit: P = θS − ηρAᵀA with
         S = diag(max_i x_ij²). "exact" is 5.7.2 with P = I. "curvature" is 5.7.2 with P a bound on
         the Hessian of f: η has no unit then, and correlated features cost less. Both keep one
-        d × d matrix. "newton", for batch ADMM only, takes (5.3.1) and (5.3.2) at once: the method
-        of multipliers, with no step size and the fewest steps; each takes the Hessian. It goes on
-        below tol, to rounding, where the problem is small. "auto" is "linearised" for STOC-ADMM
-        and SDCA-ADMM, "scaled" beyond 300 features, else "newton" for batch ADMM without a
-        step_size, and "curvature".
+        d × d matrix. "newton", for batch ADMM only, takes [Zhang2017] (5.3.1) and (5.3.2) at once:
+        the method of multipliers, with no step size and the fewest steps; each takes the Hessian.
+        It goes on below tol, to rounding, where the problem is small. "auto" is "linearised" for
+        STOC-ADMM and SDCA-ADMM, "scaled" beyond 300 features, else "newton" for batch ADMM without
+        a step_size, and "curvature".
     first : float, optional
         m⁽⁰⁾ of SVR-ADMM-D, a positive multiple of 1/2; by default the first stage takes n/2
         gradients after its full one.

@@ -35,7 +35,7 @@ def asbcd(
     w_j ← prox(w_j − η[(n p_i)⁻¹(∇f_i(w) − ∇f_i(φ_i)) + n⁻¹ Σ_k ∇f_k(φ_k)]_j). The table of φ_i is
     kept as one loss derivative per row (Remark 4.2.1) with the ℓ₂ term added exactly, and the
     whole sum over the row's non-zeros follows a change of φ_i: updating it on block j alone, as
-    the text says, converges elsewhere. Coordinates no row touches catch up when they are next
+    [Zhang2017] says, converges elsewhere. Coordinates no row touches catch up when they are next
     needed, so that a step costs the row's non-zeros; under a group norm, where they cannot, the
     whole block.
 

@@ -26,7 +26,7 @@ def mrbcd(
     coef: np.ndarray,
     intercept: float = 0.0,
 ) -> Iterator[Iterate]:
-    """Run MRBCD (Zhao et al. 2014): n inner loops (4.4.4) after each exact gradient.
+    """Run MRBCD (Zhao et al. 2014): n inner loops [Zhang2017] (4.4.4) after each exact gradient.
 
     One iterate is a stage of n + n · batch gradients, each used on one block.
 

@@ -55,7 +55,7 @@ def sbcd(
 
 
 def sgd(problem: Problem, **options: Any) -> Iterator[Iterate]:
-    """Run proximal stochastic gradient descent: SBCD with one block (4.4.3)."""
+    """Run proximal stochastic gradient descent: SBCD with one block [Zhang2017] (4.4.3)."""
     return sbcd(problem, blocks=1, **options)
 
 

@@ -39,7 +39,7 @@ def svrg(
     step_size : float, optional
         By default 1/(4 L), L the largest Lipschitz constant.
     inner : int, optional
-        Inner loops of a stage; n by default (4.4.4).
+        Inner loops of a stage; n by default [Zhang2017] (4.4.4).
 
     Other parameters as in `telic.optim.methods.asbcd.asbcd`.
     """

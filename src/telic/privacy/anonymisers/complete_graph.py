@@ -30,8 +30,8 @@ def complete_graph(
     ----------
     network : Network
     varying : bool
-        Varying-weight CGA (7.6.3): every fake link gets the strength of a random real one of its
-        type. Default: all fake links of a type share one strength.
+        Varying-weight CGA, [Zhang2017] (7.6.3): every fake link gets the strength of a random real
+        one of its type. Default: all fake links of a type share one strength.
     strengths : mapping, optional
         Link type → the shared strength; default that of a random real link, drawn by `seed`.
     seed : int

@@ -98,9 +98,9 @@ class Auxiliary:
     ----------
     network : Network
     adversary : Adversary
-        What is compared, and how: `Adversary.of` the release. `joint` is an extension of the
-        book's attack: a neighbour linked in several ways must be matched to *one* user in all;
-        so are in-links, and nodes of other types.
+        What is compared, and how: `Adversary.of` the release. `joint` is an extension of
+        [Zhang2017]'s attack: a neighbour linked in several ways must be matched to *one* user in
+        all; so are in-links, and nodes of other types.
     """
 
     def __init__(self, network: Network, adversary: Adversary) -> None:

@@ -20,7 +20,7 @@ class Score:
     distance : int
     targets : int
     unique_right : float
-        The book's Precision: one candidate, and it is the right one.
+        Precision of [Zhang2017]: one candidate, and it is the right one.
     unique_wrong : float
     empty : float
         No candidate at all; under pure growth this cannot happen to a user who is there.

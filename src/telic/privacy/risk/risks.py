@@ -273,10 +273,11 @@ def _judge(
 def growth_bounds(
     network: Network, distance: int, adversary: Adversary | None = None
 ) -> tuple[float, float]:
-    """Return log₁₀ of the bounds (7.4.2) and (7.4.3) on the expected cardinality, up to constants.
+    """Return log₁₀ of [Zhang2017] (7.4.2) and (7.4.3), bounds on the expected cardinality.
 
-    They assume independent values, in-degree at most 1 and power-law out-degrees, so they say how
-    fast risk could grow, not how large it is. They know links within one node type only.
+    They hold up to constants and assume independent values, in-degree at most 1 and power-law
+    out-degrees, so they say how fast risk could grow, not how large it is. They know links within
+    one node type only.
 
     Parameters
     ----------

@@ -83,9 +83,9 @@ def discover(
 
     Notes
     -----
-    The text assigns every user to the cluster of largest share. Users with a flat profile then fall
-    into whichever is a hair larger, so we also ask for a concentrated practice: for LDA a share at
-    least `by_topics.CONCENTRATION` robust standard deviations above the median user's, for
+    [Zhang2017] assigns every user to the cluster of largest share. Users with a flat profile then
+    fall into whichever is a hair larger, so we also ask for a concentrated practice: for LDA a
+    share at least `by_topics.CONCENTRATION` robust standard deviations above the median user's, for
     PathSelClus one of at least `by_seeds.MIN_THETA`. Others belong to no cluster.
     """
     if method not in METHODS:

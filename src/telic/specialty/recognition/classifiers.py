@@ -1,8 +1,9 @@
 """The classifiers of section 6.4.4, each with several preparations, and how one is chosen.
 
-The text names the classifiers and takes Weka's default parameters. How weights are scaled decides
-much (columns stretched to [0, 1] let rare diagnoses drown the others), so every classifier comes
-with several pipelines, and the one to use is chosen by cross-validation among training users alone.
+[Zhang2017] names the classifiers and takes Weka's default parameters. How weights are scaled
+decides much (columns stretched to [0, 1] let rare diagnoses drown the others), so every classifier
+comes with several pipelines, and the one to use is chosen by cross-validation among training users
+alone.
 """
 
 from itertools import product

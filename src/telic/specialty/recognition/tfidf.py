@@ -78,7 +78,7 @@ class TopConditions(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     n_conditions : int
-        The text uses 20.
+        [Zhang2017] uses 20.
 
     Examples
     --------

@@ -85,9 +85,9 @@ class _GraphFused(Fitted):
 
 
 class GraphFusedClassifier(ClassifierMixin, _GraphFused):
-    """Logistic regression whose weights are fused along the edges of a feature graph (5.7.3).
+    """Logistic regression whose weights are fused along the edges of a feature graph.
 
-    Minimises, with W_ij the weight of edge (i, j)::
+    Minimises [Zhang2017] (5.7.3), with W_ij the weight of edge (i, j)::
 
         Σ_i s_i log(1 + exp(−y_i (⟨w, x_i⟩ + b))) / Σ_i s_i + gamma Σ W_ij |w_i − w_j|
             + l1 ‖w‖₁ + (l2/2)‖w‖²

@@ -1,4 +1,4 @@
-"""Batch ADMM, linearised: every step takes the gradient of all rows (5.3.7)."""
+"""Batch ADMM, linearised: every step takes the gradient of all rows [Zhang2017] (5.3.7)."""
 
 from collections.abc import Iterator
 

@@ -36,10 +36,10 @@ def multipliers(
 ) -> Iterator[Point]:
     """Run the method of multipliers, one point for each u; each move counts n gradients.
 
-    (5.3.1) and (5.3.2) at once: with y = prox(Ax − c + u/ρ), which depends on x smoothly enough,
-    f(x) + g(y) + (ρ/2)‖Ax − y − c + u/ρ‖² is minimised over x. Its Hessian is that of f and
-    Σ ρ_e A_eᵀA_e over the rows on which y does not follow Ax − c. Then u ← u + ρ(Ax − y − c), which
-    is within its bounds, as ADMM's is not.
+    [Zhang2017] (5.3.1) and (5.3.2) at once: with y = prox(Ax − c + u/ρ), which depends on x
+    smoothly enough, f(x) + g(y) + (ρ/2)‖Ax − y − c + u/ρ‖² is minimised over x. Its Hessian is that
+    of f and Σ ρ_e A_eᵀA_e over the rows on which y does not follow Ax − c. Then u ← u + ρ(Ax − y −
+    c), which is within its bounds, as ADMM's is not.
 
     Parameters
     ----------

@@ -42,7 +42,10 @@ class Steps(NamedTuple):
     rho: float
     """ρ, the penalty parameter."""
     theta: np.ndarray
-    """θ of P = diag(θ) − ηρAᵀA (5.7.1: one θ): x ← x − (η/θ)(h + ρAᵀ(Ax + By − c + z))."""
+    """θ of P = diag(θ) − ηρAᵀA: x ← x − (η/θ)(h + ρAᵀ(Ax + By − c + z)).
+
+    [Zhang2017] (5.7.1) has one θ.
+    """
     tau: float
     """Of the linearised y-step with a general B, at least ‖BᵀB‖."""
     inverse: np.ndarray

@@ -1,4 +1,4 @@
-"""STOC-ADMM: the gradient of a few rows and a step that shrinks like 1/√t (5.3.8)."""
+"""STOC-ADMM: the gradient of a few rows and a step that shrinks like 1/√t [Zhang2017] (5.3.8)."""
 
 from collections.abc import Iterator
 
