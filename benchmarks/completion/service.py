@@ -410,7 +410,7 @@ OPTIONS = {
 }
 HEAD = """# Speed of the service
 
-Written by `python -m benchmarks service --write`, on made-up data and one machine, which also runs
+Measured on made-up data and one machine, which also runs
 the client. A keystroke is one request on a kept-alive connection, answered before the next is sent,
 unless a row says otherwise. Rows that miss their target come first. All are served at once and
 asked in turn; times and ratios are medians over nine rounds. What two workers answer is counted by

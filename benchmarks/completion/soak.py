@@ -44,7 +44,7 @@ OPTIONS = {
 }
 HEAD = """# The service under faults
 
-Written by `make soak` (`python -m benchmarks soak --write`), on one machine, which also runs the
+Measured on one machine, which also runs the
 clients. Eight writers submit without pause and send again whatever is not answered 200; "once" is
 counted in the store, afterwards.
 

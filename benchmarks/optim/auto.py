@@ -16,7 +16,7 @@ from telic.simulate.text_corpora import rcv1_like
 METHODS = ("gram", "sdca", "prox_newton", "asbcd")
 TITLE = """# What `method="auto"` rests on
 
-Written by `python -m benchmarks optim-auto --write`. The table gives processor seconds of one
+The table gives processor seconds of one
 thread, compilation excluded, until the duality gap is {tol:g} of the objective at zero. **Bold**
 is what `auto` takes. A dash means that the method did not get there in {limit:g} s, or does not
 apply: SDCA needs λ₂ > 0, Gram descent is tried up to 2,000 features, and ASBCD needs a Lipschitz

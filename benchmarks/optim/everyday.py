@@ -242,7 +242,7 @@ TEXT = """# Speed of telic.optim
 
 Whole fits of the estimators, validation included, of {count} problems on which nothing was tuned:
 six penalties on {sets} sets, generated and real, 150 to 65,000 rows. Those that
-telic loses come first. Written by `make bench ARGS="optim --write"`: processor
+telic loses come first. Times are processor
 milliseconds of one thread, compilation excluded, medians of {repeat} runs that take turns. Each
 solver runs with the largest tolerance (in powers of ten; saga: the fewest epochs, in powers of two)
 at which its objective is within 1e-6 of the optimum, relative to what there was to gain over zero

@@ -9,7 +9,7 @@ from benchmarks.optim.run import HEAD, speed_rows
 
 TITLE = """## Large text-like problems, and ASBCD
 
-Written by `make bench ARGS="optim --write"`. Times are processor seconds of one thread, compilation
+Times are processor seconds of one thread, compilation
 and conversion of matrices excluded: medians of runs that take turns; the last column says how many
 runs. A > marks the last attempt of a rival that was given up because it took too long; the ratio is
 then an upper bound. The relative gap is (P(w) − P*)/(P(0) − P*); each solver runs with the least

@@ -34,7 +34,7 @@ HELD_BACK = ["iid 500 × 400", "correlated 800 × 100", "correlated 600 × 900",
 HEAD = ("work", "set", "rival", "telic, ms", "its, ms", "ratio")
 TEXT = """# Paths
 
-Written by `make bench ARGS="optim-paths --write"`: paths of 100 penalties, from the strongest that
+Paths of 100 penalties, from the strongest that
 leaves a coefficient down to a thousandth of it (groups: a hundredth), half ℓ₁ and half ℓ₂, with an
 intercept, on generated sets. The sets where telic loses come first. Nothing was tuned on the
 Poisson sets. For groups, two things were tuned on the four sets marked *: `auto`'s choice of a

@@ -84,7 +84,6 @@ def page(run: Run) -> str:
     seeds, users = run.options.seeds, run.options.users
     head = (
         "# Fake links that are told from real ones\n\n"
-        "Written by `python -m benchmarks privacy-fakes --write`; do not edit.\n\n"
         "An anonymiser that adds fake links hides people only as long as nobody can tell these "
         "links from real ones. The detector sees a release (strengths, common neighbours, "
         "degrees, links back, links of other types, attributes) and is told which of *other* "

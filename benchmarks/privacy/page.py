@@ -103,7 +103,7 @@ def page(run):
     row("risk, 45 settings, the whole network", "≤ 30 CPU s", f"{spent:.1f} CPU s")
     _anonymise(row, small)
     return (
-        f"# Speed of the privacy tools\n\nWritten by `python -m benchmarks privacy --write`, on a "
+        f"# Speed of the privacy tools\n\nMeasured on a "
         f"simulated microblog of the size of t.qq: {users:,} users and {links:,} links, unless a "
         f"row says otherwise, with {numba.get_num_threads()} thread.\n\n"
         "telic's attack is the *level method*. It sorts users by profile, so that users who "

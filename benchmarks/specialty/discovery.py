@@ -225,8 +225,6 @@ def losses(methods):
 
 INTRODUCTION = """# Discovery on hospitals it was not made for
 
-Written by `python -m benchmarks specialty-discovery --write`; do not edit.
-
 Every hospital here is **simulated** (`telic.simulate.hospital_families`). Four families of
 hospitals differ in why users open records. In “panels” users follow patients of their own. In
 “problem lists” every encounter repeats all earlier diagnoses of its patient. In “wards” teams

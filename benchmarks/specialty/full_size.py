@@ -25,7 +25,7 @@ from telic.specialty.report.page import specialty_report
 FILE = "specialty-speed.md"
 HEAD = """# Speed of telic.specialty
 
-Written by `python -m benchmarks specialty --write`; do not edit. The table measures the simulated
+The table measures the simulated
 hospital at the published size, on one thread, compilation excluded. Targets are for a machine
 without other work; on a shared one wall time is longer than CPU time.
 

@@ -74,8 +74,8 @@ def page(run: Run) -> str:
             write(work, run.options.copies)
         words = [sys.executable, "-m", "benchmarks.specialty.memory", str(work)]
         steps = subprocess.check_output(words, text=True).splitlines()
-    head = "# Memory that an access log takes\n\nWritten by `python -m benchmarks specialty-memory "
-    return f"{head}--write`.\n\n" + grid(["step", "seen"], [s.split(": ") for s in steps])
+    head = "# Memory that an access log takes\n\n"
+    return head + grid(["step", "seen"], [s.split(": ") for s in steps])
 
 
 if __name__ == "__main__":

@@ -141,8 +141,6 @@ def page(asked):
 
 HEAD = """# Reasons for accesses, and for snooping
 
-Written by `python -m benchmarks specialty-reasons --write`; do not edit.
-
 Every hospital here is **simulated** (`telic.simulate.hospital_teams_and_snooping`), in the four
 families of [discovery](discovery.md) with 150 to 1,200 users. In every encounter one user leads,
 and sometimes a second is consulted. Their teams of 3 to 9 people open the record too. Between 2 %

@@ -88,8 +88,8 @@ class Report:
             self.text(lead)
 
     def written_by(self, command: str) -> None:
-        """Say below the title, in Markdown alone, which command writes the page anew."""
-        self._markdown.insert(1, f"Written by `{command}`; do not edit.")
+        """Say at the end so far, in Markdown alone, which command writes the page anew."""
+        self._markdown.append(f"Written by `{command}`; do not edit.")
 
     def section(self, title: str, *, new_page: bool = False) -> None:
         """Start a section, on a page of its own when printed if `new_page`."""
