@@ -37,6 +37,7 @@ PAGES = {
     "privacy": "privacy.page",
     "privacy-fakes": "privacy.fakes",
     "scale": "scale.page",
+    "start": "start.page",
 }
 """The module of each page; `benchmarks.form` says what it holds."""
 

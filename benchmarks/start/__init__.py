@@ -1,0 +1,1 @@
+"""How long telic takes to start."""
