@@ -9,6 +9,7 @@ from hypothesis import settings as examples
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
+    ignored_auth,
     response_headers_conformance,
     response_schema_conformance,
     status_code_conformance,
@@ -16,6 +17,8 @@ from schemathesis.specs.openapi.checks import (
 from starlette.routing import Route
 
 from telic.serve import Settings, create_app, serving
+from telic.serve.callers.tenant_keys import add_key
+from telic.serve.callers.tokens import sign_user
 from telic.serve.requests.openapi import ANSWERS, openapi
 
 # Not among them: that whatever the description allows is accepted (a query of combining marks alone
@@ -46,6 +49,45 @@ def test_answers_are_as_described(api, method, path):
     ask()
 
 
+LOCKED = [
+    ("GET", "/suggest"), ("POST", "/suggest"), ("POST", "/submit"), ("POST", "/phrases"),
+    ("GET", "/about"), ("GET", "/metrics"), ("GET", "/figures"),
+]  # fmt: skip
+"""What needs a key or a token, where there are keys."""
+
+
+@pytest.fixture(scope="module")
+def locked_api(make_completer, tmp_path_factory):
+    """The description of a service with keys, a user's token and an editor's key."""
+    folder = tmp_path_factory.mktemp("locked")
+    key = add_key(folder / "keys.toml", "desk", editor=True, admin=True)
+    settings = Settings.beside(folder / "model", port=0, keys=str(folder / "keys.toml"))
+    with serving(make_completer(), settings) as address:
+        api = schemathesis.openapi.from_url(f"{address}/openapi.json")
+        yield api, {"user": sign_user(key, "ada"), "editor": key}
+
+
+@pytest.mark.parametrize("who", ["user", "editor"])
+@pytest.mark.parametrize(("method", "path"), LOCKED)
+def test_answers_to_holders_of_keys_are_as_described(locked_api, method, path, who):
+    api, proofs = locked_api
+    headers = {"Authorization": f"Bearer {proofs[who]}"}
+    statuses = set()
+
+    @examples(max_examples=8, suppress_health_check=list(HealthCheck))
+    @given(case=api[path][method].as_strategy())
+    def ask(case):
+        if isinstance(case.body, dict) and "user" in case.body:
+            case.body["user"] = "ada"
+        answer = case.call_and_validate(checks=[*CHECKS, ignored_auth], headers=headers)
+        statuses.add(answer.status_code)
+
+    ask()
+    assert 401 not in statuses
+    if path in ("/phrases", "/metrics", "/figures"):
+        assert (200 in statuses) == (who == "editor")
+
+
 def test_every_route_is_described(client, completer, settings):
     described = client.get("/openapi.json").json()
     routes = [route for route in client.app.routes if isinstance(route, Route)]
@@ -63,4 +105,4 @@ def test_with_keys_it_says_what_needs_one(completer, settings, tmp_path):
     app = create_app(completer, settings)
     described = openapi(app.routes, replace(settings, keys="keys.toml"))
     locked = {path for path, each in described["paths"].items() if "security" in str(each)}
-    assert locked == {"/suggest", "/submit", "/phrases", "/about", "/metrics", "/figures"}
+    assert locked == {path for _, path in LOCKED}

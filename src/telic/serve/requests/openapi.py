@@ -51,12 +51,14 @@ _LIST = {
 }
 _STATUS = {"type": "object", "required": ["status"], "properties": {"status": {"const": "ok"}}}
 _TEXT = {"type": "string"}
+_STORABLE = {"type": "string", "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$"}
 _CHANGE = {
     "type": "object",
     "description": "a phrase, and its popularity, by how much that grows, or that it is deleted",
     "required": ["phrase"],
+    "oneOf": [{"required": [kind]} for kind in ("popularity", "by", "delete")],
     "properties": {
-        "phrase": {"type": "string", "minLength": 1},
+        "phrase": _STORABLE | {"minLength": 1},
         "popularity": {"type": "number", "minimum": 0},
         "by": {"type": "number", "minimum": 0},
         "delete": {"const": True},
@@ -184,8 +186,7 @@ def _operation(method: str, route: Route, settings: Settings) -> Json:
 
 
 def _values(settings: Settings) -> Json:
-    storable = {"type": "string", "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$"}
-    named = storable | {"maxLength": settings.max_id}
+    named = _STORABLE | {"maxLength": settings.max_id}
     return {
         "q": {"type": "string", "maxLength": settings.max_query},
         "user": named,
@@ -193,7 +194,7 @@ def _values(settings: Settings) -> Json:
         "t": {"type": "number", "minimum": 0, "maximum": 1e15},
         "explain": {"enum": ["0", "1"]},
         "consent": {"enum": ["0", "1"]},
-        "query": storable | {"minLength": 1, "maxLength": settings.max_query},
+        "query": _STORABLE | {"minLength": 1, "maxLength": settings.max_query},
     }
 
 
