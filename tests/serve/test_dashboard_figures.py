@@ -91,6 +91,13 @@ def test_a_tenant_sees_its_own_and_an_admin_all(completer, settings, tmp_path):
             for name, key in keys.items()
         }
         assert seen == {"shop": ["shop"], "forum": ["forum"], "ops": ["forum", "shop"]}
+        for name, tenant, shown in (
+            ("ops", "shop", ["shop"]), ("shop", "shop", ["shop"]), ("ops", "", ["forum", "shop"])
+        ):  # fmt: skip
+            found = ask(keys[name], f"/figures?tenant={tenant}").json()
+            assert [each["tenant"] for each in found["tenants"]] == shown
+        assert ask(keys["shop"], "/figures?tenant=forum").status_code == 403
+        assert ask(keys["ops"], "/figures?tenant=%00").status_code == 422
         assert ask(sign_user(keys["shop"], "ada")).status_code == 403
         assert client.get("/figures").status_code == 401
         found = ask(keys["ops"]).json()

@@ -3,6 +3,7 @@
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import create_engine
@@ -69,6 +70,21 @@ def test_requests_are_counted_by_address_and_status(client):
     assert found["telic_requests_total", "other", "404"] == 2
     assert found["telic_request_seconds_count", "/suggest"] == 2
     assert not any("secret" in name for key in found for name in key)
+
+
+def test_quantiles_lie_evenly_between_the_bounds_of_their_bucket():
+    metrics = Metrics(("/suggest",))
+    assert metrics.latency() == []
+    took = [0.0015] * 60 + [0.003] * 30 + [0.2] * 10  # in (1, 2], (2, 5] and (100, 250] ms
+    for seconds in took:
+        metrics.request("/suggest", 200, seconds)
+    metrics.request("/elsewhere", 404, 60.0)
+    found, other = metrics.latency()
+    assert (found["address"], found["answers"]) == ("/suggest", 100)
+    assert found["mean"] == pytest.approx(np.mean(took))
+    assert found["p50"] == pytest.approx(0.001 + 0.001 * 50 / 60)
+    assert found["p99"] == pytest.approx(0.1 + 0.15 * 9 / 10)
+    assert (other["address"], other["p50"], other["p99"]) == ("other", 10.0, 10.0)
 
 
 def test_state_is_a_gauge(client):

@@ -187,7 +187,11 @@ def test_the_dashboard_shows_what_was_searched_for(browser, address, width):
         expect(page.locator("#tenants td").first).to_have_text("all")
         expect(page.locator("#gate th")).to_have_text(["Characters", "Re-ranks", "p-value"])
         expect(page.locator("#latency")).to_contain_text("/submit")
+        expect(page.locator("#latency tr").first).to_have_text("AddressAnswersMean msp50 msp99 ms")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.get_by_role("textbox", name="Tenant").fill("nobody")
+        page.get_by_role("button", name="Show").click()
+        expect(page.locator("#popular")).to_have_text("No query of at least 5 users.")
         assert problems == []
 
 

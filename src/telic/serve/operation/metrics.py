@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from prometheus_client.parser import text_string_to_metric_families
@@ -114,18 +115,28 @@ class Metrics:
         return generate_latest(registry)
 
     def latency(self) -> list[dict[str, Any]]:
-        """Return, by address, how many answers there were and their mean seconds."""
+        """Return, by address, how many answers there were, and the mean, p50 and p99 seconds.
+
+        A quantile lies between the bounds of its bucket as if the bucket's answers were spread
+        evenly. In the last, which has no upper bound, it is the lower one.
+        """
         sums: dict[str, dict[str, float]] = {}
+        below: dict[str, list[float]] = {}
         for family in text_string_to_metric_families(self.exposition().decode()):
             if family.name == "telic_request_seconds":
                 for sample in family.samples:
-                    kind = sample.name.rpartition("_")[2]
-                    sums.setdefault(sample.labels["address"], {})[kind] = sample.value
-        return [
-            {"address": address, "answers": int(of["count"]), "mean": of["sum"] / of["count"]}
-            for address, of in sorted(sums.items())
-            if of["count"]
-        ]
+                    kind, address = sample.name.rpartition("_")[2], sample.labels["address"]
+                    sums.setdefault(address, {})[kind] = sample.value
+                    if kind == "bucket":
+                        below.setdefault(address, [0.0]).append(sample.value)
+        rows: list[dict[str, Any]] = []
+        for address, of in sorted(sums.items()):
+            if answers := of["count"]:
+                shares = np.array(below[address][:-1]) / answers
+                p50, p99 = np.interp([0.5, 0.99], shares, [0.0, *SECONDS]).tolist()
+                row = {"address": address, "answers": int(answers), "mean": of["sum"] / answers}
+                rows.append(row | {"p50": p50, "p99": p99})
+        return rows
 
     def serves(self, completer: Completer) -> None:
         """Say where this model's feedback acts."""

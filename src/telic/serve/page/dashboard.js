@@ -1,6 +1,7 @@
-// The figures of a tenant, or of all for an admin's key, which stays in this tab.
+// The figures of a key's tenant; for an admin's key of any tenant, or all. The key stays in this tab.
 const $ = (id) => document.getElementById(id);
 const percent = (share) => (share === null ? "–" : `${(100 * share).toFixed(1)} %`);
+const milliseconds = (seconds) => (1000 * seconds).toFixed(2);
 const number = (value) => (value === null ? "–" : value.toFixed(3));
 
 const COLUMNS = {
@@ -11,7 +12,8 @@ const COLUMNS = {
   no_hit: [["Query", (row) => row.query], ["Submissions", (row) => row.submissions], ["Users", (row) => row.users]],
   gate: [["Characters", (row) => row.characters], ["Re-ranks", (row) => (row.reranks ? "yes" : "no")],
     ["p-value", (row) => number(row.p_value)]],
-  latency: [["Address", (row) => row.address], ["Answers", (row) => row.answers], ["Mean ms", (row) => (1000 * row.mean).toFixed(2)]],
+  latency: [["Address", (row) => row.address], ["Answers", (row) => row.answers], ["Mean ms", (row) => milliseconds(row.mean)],
+    ["p50 ms", (row) => milliseconds(row.p50)], ["p99 ms", (row) => milliseconds(row.p99)]],
 };
 
 function cell(tag, text, isNumber) {
@@ -37,7 +39,8 @@ function fill(id, rows, none) {
 async function show() {
   const key = $("key").value;
   sessionStorage.setItem("telic-key", key);
-  const response = await fetch(`/figures?days=${encodeURIComponent($("days").value)}`, {
+  const asked = new URLSearchParams({ days: $("days").value, tenant: $("tenant").value.trim() });
+  const response = await fetch(`/figures?${asked}`, {
     headers: key ? { Authorization: `Bearer ${key}` } : {},
   });
   const answer = await response.json();

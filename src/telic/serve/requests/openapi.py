@@ -174,7 +174,10 @@ def _operation(method: str, route: Route, settings: Settings) -> Json:
         ]
     if route.path == "/figures":
         days = {"type": "integer", "minimum": 1, "maximum": MAX_DAYS}
-        operation["parameters"] = [{"name": "days", "in": "query", "schema": days}]
+        operation["parameters"] = [
+            {"name": name, "in": "query", "schema": schema}
+            for name, schema in {"days": days, "tenant": values["user"]}.items()
+        ]
     if method == "POST" and route.path != "/visitor":
         operation["requestBody"] = {
             "required": True,

@@ -196,7 +196,7 @@ class Addresses:
 
     async def metrics(self, request: Request) -> Response:
         """Return what was counted: for Prometheus, with an admin's key."""
-        self._admin(request)
+        _needs_admin(self.access.caller(request.scope, dict(request.scope["headers"])))
         return Response(self._metrics.exposition(), media_type=MEDIA_TYPE_OF_METRICS)
 
     async def dashboard(self, request: Request) -> Response:
@@ -204,20 +204,20 @@ class Addresses:
         return HTMLResponse((PAGE / "dashboard.html").read_text(encoding="utf-8"))
 
     async def figures(self, request: Request) -> Response:
-        """Return how the service does for a key's tenant, or for all with an admin's."""
+        """Return how the service does for a key's tenant; with an admin's for any, or all."""
         caller = self.access.caller(request.scope, dict(request.scope["headers"]))
         if caller.user is not None:
             raise Problem(403, "no_figures", "A user's token opens no figures.", "Ask with a key.")
         given = inputs.parameters(request.scope["query_string"], self.settings)
         days = inputs.whole(given.get("days", "28"), "days", MAX_DAYS)
-        found = await self.journal.figures(None if caller.admin else caller.tenant, days)
+        whose = inputs.storable(given.get("tenant", ""), "tenant", self.settings.max_id)
+        tenant = whose or (None if caller.admin else caller.tenant)
+        if tenant != caller.tenant:
+            _needs_admin(caller)
+        found = await self.journal.figures(tenant, days)
         gate = gate_facts(self.compositions.completer.gate)["ranges"]
         latency = self._metrics.latency() if caller.admin else []
         return JSONResponse(found | {"gate": gate, "latency": latency})
-
-    def _admin(self, request: Request) -> None:
-        if not self.access.caller(request.scope, dict(request.scope["headers"])).admin:
-            raise Problem(403, "no_admin", "The key is no admin's.", "Ask with one that is.")
 
     async def openapi(self, request: Request) -> Response:
         """Describe these addresses, for machines."""
@@ -232,3 +232,8 @@ class Addresses:
 def _page(query: str) -> Response:
     text = (PAGE / "index.html").read_text(encoding="utf-8")
     return HTMLResponse(text.replace('value=""', f'value="{escape(query)}"', 1))
+
+
+def _needs_admin(caller: Caller) -> None:
+    if not caller.admin:
+        raise Problem(403, "no_admin", "The key is no admin's.", "Ask with one that is.")
