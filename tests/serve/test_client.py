@@ -37,6 +37,35 @@ def test_a_search_from_its_first_key_to_its_end(locked):
     own.close()
 
 
+def test_thirty_ids_that_submit_one_query_move_no_suggestion_of_anybody_else(locked):
+    """What a query is worth to all changes where a model is fitted, from records that count people."""
+    address, key = locked
+    client = Client(address, key=key)
+
+    def seen(user, composition):
+        """All of the lists at the prefixes of the query: scores, reasons and observations, too."""
+        asked = {"composition": composition, "explain": True, "t": 0}
+        return [
+            client._post("/suggest", asked | {"user": user, "q": "sausage"[:end]})[4]
+            for end in range(1, 8)
+        ]
+
+    # Two who were there before, one of them in the middle of a query, and one who comes later.
+    client.submit("sage", user="regular", composition="0")
+    before = seen("regular", "1")
+    assert seen("typing", "1") == (newcomer := seen("nobody", "1"))
+    for attacker in range(30):
+        who = {"user": f"attacker{attacker}", "composition": "1"}
+        shown = client.suggest("sa", **who, t=0.0)
+        assert "sausage" in [each["text"] for each in shown]
+        assert client.submit("sausage", **who) == {"learned": True, "updates": 1}
+    assert seen("attacker0", "2") != newcomer  # to themselves it is worth more
+    assert seen("regular", "2") == before
+    assert seen("typing", "2") == newcomer
+    assert seen("somebody-new", "1") == newcomer
+    client.close()
+
+
 def test_errors_say_what_is_wrong(locked):
     client = Client(locked[0])
     with pytest.raises(ServiceError, match="A key or a user's token is needed") as refused:
