@@ -38,7 +38,7 @@ def test_a_search_from_its_first_key_to_its_end(locked):
 
 
 def test_thirty_ids_that_submit_one_query_move_no_suggestion_of_anybody_else(locked):
-    """What a query is worth to all changes where a model is fitted, from records that count people."""
+    """What a query is worth to all changes only where a model is fitted, which counts people."""
     address, key = locked
     client = Client(address, key=key)
 

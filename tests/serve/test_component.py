@@ -4,12 +4,14 @@ import re
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from typing import NamedTuple
 
 import pytest
 from playwright.sync_api import expect
 
 from telic.serve import Settings, serving
 from telic.serve.callers.tenant_keys import add_key
+from telic.serve.callers.tokens import sign_user
 
 expect.set_options(timeout=15_000)  # machines that run tests are busy
 pytestmark = pytest.mark.browser
@@ -29,6 +31,12 @@ class Quiet(SimpleHTTPRequestHandler):
         pass
 
 
+class Shop(NamedTuple):
+    address: str
+    service: str
+    key: str
+
+
 @pytest.fixture(scope="module")
 def shop(completer, tmp_path_factory):
     """A shop's own site, on an origin that may ask; its pages by writing direction."""
@@ -37,7 +45,7 @@ def shop(completer, tmp_path_factory):
     thread = threading.Thread(target=site.serve_forever)
     thread.start()
     address = f"http://127.0.0.1:{site.server_port}"
-    add_key(folder / "keys.toml", "shop", origins=[address], visitors=True)
+    key = add_key(folder / "keys.toml", "shop", origins=[address], visitors=True)
     settings = Settings.beside(folder / "model", port=0, keys=str(folder / "keys.toml"))
     try:
         with serving(completer, settings) as service:
@@ -45,7 +53,7 @@ def shop(completer, tmp_path_factory):
                 text = PAGE.format(service=service, dir=direction)
                 (folder / f"{direction}.html").write_text(text)
             (folder / "found.html").write_text("found")
-            yield address
+            yield Shop(address, service, key)
     finally:
         site.shutdown()
         thread.join()
@@ -56,12 +64,13 @@ def shop(completer, tmp_path_factory):
 def visit_shop(browser, shop):
     contexts, problems = [], []
 
-    def visited(path="ltr.html", **options):
+    def visited(path="ltr.html", *, script="", **options):
         contexts.append(browser.new_context(**options))
         page = contexts[-1].new_page()
+        page.add_init_script(script)
         page.set_default_timeout(15_000)
         page.on("pageerror", lambda error: problems.append(str(error)))
-        page.goto(f"{shop}/{path}")
+        page.goto(f"{shop.address}/{path}")
         page.evaluate(
             """() => {
               window.searched = [];
@@ -110,7 +119,7 @@ def test_three_lines_are_a_search_box(visit_shop, shop):
     with page.expect_request("**/submit") as submitted:
         page.keyboard.press("Enter")
     assert submitted.value.headers["authorization"].startswith("Bearer t1.")
-    page.wait_for_url(f"{shop}/found.html?query=soup")
+    page.wait_for_url(f"{shop.address}/found.html?query=soup")
 
 
 @pytest.mark.parametrize("consent", [True, False])
@@ -262,3 +271,208 @@ def test_the_search_box_keeps_nobody_out(visit_shop, barriers, scheme, width):
     page.keyboard.type("m")
     expect(page.get_by_text("No new suggestions")).to_be_visible()
     assert barriers(page) == []
+
+
+def until(page, happened):
+    """Wait for what the page does, ten seconds at most."""
+    for _ in range(500):
+        if happened():
+            return
+        page.wait_for_timeout(20)
+    raise AssertionError("it did not happen")
+
+
+def change(page, script, value=None):
+    """Run a function of the search box."""
+    return page.locator("telic-search").evaluate(script, value)
+
+
+def test_results_say_where_a_search_leads_and_no_search_waits_for_the_service(visit_shop, shop):
+    page = visit_shop(script="AbortSignal.timeout = () => new AbortController().signal")
+    page.evaluate("window.leave = true")
+    page.route("**/submit", lambda _: None)  # never answered, and no limit ends it
+    box = page.get_by_role("combobox")
+    change(page, "box => document.querySelector('main').append(box)")  # out of the form
+    box.fill("tea & {q}")
+    page.keyboard.press("Enter")
+    page.wait_for_timeout(400)
+    assert page.evaluate("searched") == ["tea & {q}"]  # without results and form, the event alone
+    change(page, "(box, to) => box.setAttribute('results', to)", "/found.html?a={q}&b={q}")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{shop.address}/found.html?a=tea%20%26%20%7Bq%7D&b=tea%20%26%20%7Bq%7D")
+
+
+def test_a_template_makes_text_or_a_node_of_a_suggestion(visit_shop, shop):
+    page = visit_shop()
+    change(page, "box => { box.template = ({ text, url }, q) => `${q}: ${text} ${url}`; }")
+    box = page.get_by_role("combobox")
+    box.fill("so")
+    expect(options(page)).to_have_text([f"so: soup {shop.service}/search?q=soup"])
+    change(
+        page,
+        """box => { box.template = ({ text }) =>
+          Object.assign(document.createElement("b"), { textContent: text }); }""",
+    )
+    box.fill("sou")
+    expect(page.locator("telic-search li > b")).to_have_text(["soup"])
+    change(page, "box => { box.template = () => null; }")
+    box.fill("soup")
+    expect(page.locator("telic-search li")).to_have_text(["soup"])
+    expect(page.locator("telic-search li > b")).to_have_count(0)
+
+
+def test_while_an_answer_is_slow_the_old_list_is_grey_and_a_late_one_is_never_shown(visit_shop):
+    page = visit_shop()
+    held = []
+    box = page.get_by_role("combobox")
+    box.press_sequentially("sal")
+    expect(options(page)).to_have_count(3)
+    box.press("ArrowDown")
+    page.route("**/suggest", lambda route: held.append(route))
+    box.press("m")
+    expect(page.locator("telic-search ul")).to_have_attribute("data-old", "")
+    expect(page.locator("telic-search ul")).to_have_attribute("aria-busy", "true")
+    chosen = page.get_by_role("option", selected=True)
+    expect(chosen).to_have_count(0)
+    box.press("ArrowDown")
+    expect(chosen).to_have_count(0)
+    options(page).first.click(force=True)
+    assert page.evaluate("searched") == []
+    with page.expect_event("requestfailed") as given_up:
+        box.press("Backspace")
+        box.press("Backspace")
+    assert given_up.value.post_data_json["q"] == "salm"
+    page.wait_for_timeout(50)
+    expect(page.get_by_text("No new suggestions")).to_be_hidden()  # it is only slow
+    held[-1].continue_()
+    expect(options(page)).to_have_count(8)
+    expect(page.locator("telic-search ul")).to_have_attribute("aria-busy", "false")
+    # One that nothing aborts in time: a page's own client may not look at the signal.
+    change(
+        page,
+        """box => { box.client.suggest = (q) => new Promise((answer) => {
+          setTimeout(() => answer([{ text: `found for ${q}` }]), q === "s" ? 100 : 0); }); }""",
+    )
+    box.fill("s")
+    box.fill("so")
+    page.wait_for_timeout(200)
+    expect(options(page)).to_have_text(["found for so"])
+
+
+FAST = """(() => {
+  const { setTimeout, clearTimeout } = window;
+  const timeout = AbortSignal.timeout.bind(AbortSignal);
+  window.pace = window.limitPace = 1;
+  window.waits = [];
+  window.limits = [];
+  window.setTimeout = (run, ms) => { waits.push(ms); return setTimeout(run, ms * pace); };
+  window.stopped = [];
+  window.clearTimeout = (id) => { stopped.push(id); clearTimeout(id); };
+  AbortSignal.timeout = (ms) => { limits.push(ms); return timeout(ms * limitPace); };
+})()"""
+"""A page that notes all its waits, and can make them short."""
+
+
+def test_it_asks_again_later_and_later_and_six_times_at_most(visit_shop):
+    page = visit_shop(script=FAST)
+    box = page.get_by_role("combobox")
+    box.fill("sal")
+    expect(options(page)).to_have_count(3)
+    page.evaluate("waits.length = limits.length = 0; pace = limitPace = 1 / 200")
+    asked = []
+    page.route("**/suggest", lambda route: asked.append(route))  # no answer: the limit ends it
+    box.fill("salm")
+    expect(page.get_by_text("No new suggestions")).to_be_visible()
+    until(page, lambda: len(asked) == 6)
+    page.wait_for_timeout(150)
+    assert page.evaluate("waits") == [500, 1000, 2000, 4000, 8000]
+    assert page.evaluate("limits") == [8000] * 6
+    times = {route.request.post_data_json["t"] for route in asked}
+    assert (len(asked), len(times)) == (6, 1)  # one keystroke, whose time stays its own
+    page.unroute("**/suggest")
+    page.evaluate("pace = limitPace = 1")
+    box.fill("salmo")
+    expect(options(page)).to_have_text(["salmon"])
+    expect(page.get_by_text("No new suggestions")).to_be_hidden()
+
+
+def test_what_the_service_refuses_is_asked_again_only_where_it_is_too_much(visit_shop):
+    page = visit_shop(script=FAST)
+    statuses, answered = [503, 422, 503, 429, 200], []
+
+    def answer(route):
+        answered.append(statuses.pop(0))
+        if answered[-1] == 200:
+            route.continue_()
+        else:
+            route.fulfill(status=answered[-1], headers={"access-control-allow-origin": "*"})
+
+    page.route("**/suggest", answer)
+    page.evaluate("pace = 1000")
+    box = page.get_by_role("combobox")
+    box.fill("s")
+    expect(page.get_by_text("No new suggestions")).to_be_visible()
+    timer = change(page, "box => box.asked.timer")
+    page.evaluate("pace = 1 / 40")
+    box.fill("so")
+    until(page, lambda: len(answered) == 2)
+    page.wait_for_timeout(100)
+    assert timer in page.evaluate("stopped")  # what was typed since is asked in its place
+    assert answered == [503, 422]
+    box.fill("sou")
+    expect(options(page)).to_have_text(["soup"])
+    assert answered == [503, 422, 503, 429, 200]
+
+
+def test_the_client_asks_as_one_user(visit_shop, shop):
+    page = visit_shop()
+    asked = []
+    page.on("request", lambda request: asked.append(request))
+
+    def client(script, *given):
+        return page.evaluate(f"([service, ...given]) => ({script})", [shop.service, *given])
+
+    ada = sign_user(shop.key, "ada")
+    suggest = "new TelicClient(service, given[0]).suggest('sal', {composition: 'c', t: 5})"
+    found = client(suggest, ada)
+    assert [each["text"] for each in found] == ["salmon", "salad", "salsify"]
+    assert found[0]["url"] == f"{shop.service}/search?q=salmon"
+    (request,) = [each for each in asked if each.method == "POST"]
+    assert request.headers["authorization"] == f"Bearer {ada}"
+    assert request.post_data_json == {"q": "sal", "composition": "c", "t": 5}
+    learned = client("new TelicClient(service, given[0]).submit('salad', 'c')", ada)
+    assert learned["learned"] is True
+    # Without a token it is one visitor, whose token the browser keeps.
+    asked.clear()
+    for _ in range(2):
+        client("new TelicClient(service).suggest('sal')")
+    posts = [each for each in asked if each.method == "POST"]
+    assert [each.url.rpartition("/")[2] for each in posts] == ["visitor", "suggest", "suggest"]
+    assert len({each.headers["authorization"] for each in posts[1:]}) == 1
+    # A user's own token that is no longer good makes no visitor of the user.
+    asked.clear()
+    refused = "new TelicClient(service, given[0]).suggest('s').catch((error) => error.status)"
+    assert client(refused, "t1.a.b.c.d") == 401
+    assert not [each for each in asked if each.url.endswith("/visitor")]
+    aborted = """(() => { const abort = new AbortController();
+      const asked = new TelicClient(service, given[0]).suggest("s", { signal: abort.signal });
+      abort.abort();
+      return asked.catch((error) => error.name); })()"""
+    assert client(aborted, ada) == "AbortError"
+
+
+def test_the_box_asks_as_the_user_of_its_token(visit_shop, shop):
+    page = visit_shop()
+    box = page.get_by_role("combobox")
+    for user, way in (("ada", "box.token = token"), ("bob", "box.setAttribute('token', token)")):
+        token = sign_user(shop.key, user)
+        change(page, f"(box, token) => {{ {way}; }}", token)
+        with page.expect_request("**/suggest") as asked:
+            box.fill(user)
+        assert asked.value.headers["authorization"] == f"Bearer {token}"
+        assert change(page, "box => box.token") == token
+    change(page, "box => box.setAttribute('src', '/elsewhere')")
+    assert change(page, "box => [box.client.service, box.client.token]") == [
+        f"{shop.address}/elsewhere/",
+        token,
+    ]
