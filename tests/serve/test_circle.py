@@ -140,27 +140,51 @@ def address(completer, tmp_path):
 
 
 @pytest.mark.browser
-def test_only_what_is_typed_with_consent_is_recorded(visit, tmp_path):
+def test_what_is_typed_in_a_browser_with_consent_makes_the_next_box(
+    visit, browser, telic, tmp_path
+):
     page = visit()
-    page.locator("#q").wait_for()
-    for consents in (False, True):
-        page.locator("#consents").set_checked(consents)
+
+    def search(wanted, *, pause=0):
         page.locator("#q").fill("")
         for character in "sa":
             page.locator("#q").press(character)
-            page.wait_for_timeout(300)
+            page.wait_for_timeout(pause)
             expect(page.locator("#list")).to_have_attribute("aria-busy", "false", timeout=15_000)
-        page.locator("#list [role=option]").nth(1).click()
-        expect(page.locator("#outcome")).to_contain_text("You searched for", timeout=15_000)
+        page.locator("#list [role=option]", has_text=wanted).click()
+        expect(page.locator("#outcome")).to_contain_text(f"“{wanted}”", timeout=15_000)
+
+    search("salmon")
+    page.locator("#consents").check()
+    search("sausage", pause=300)
+    for wanted in ("salsify", "sausage", "sausage", "sausage"):
+        search(wanted)
     page.reload()
     expect(page.locator("#consents")).to_be_checked(timeout=15_000)
+    recorded, again = tmp_path / "recorded", tmp_path / "again"
+    rows = []
     deadline = time.monotonic() + 15  # the records are written beside the answers
-    while not list((tmp_path / "recorded").glob("events-*")) and time.monotonic() < deadline:
+    while len(rows) < 5 and time.monotonic() < deadline:
         time.sleep(0.05)
-    table, left_out = read_ubi(tmp_path / "recorded")
+        if list(recorded.glob("events-*")):
+            table, left_out = read_ubi(recorded)
+            rows = table.to_pylist()
     assert left_out == {}
-    (row,) = table.to_pylist()
-    assert (row["query"], row["selected"]) == (row["keystrokes"][-1]["suggestions"][1], 2)
-    assert [stroke["prefix"] for stroke in row["keystrokes"]][-2:] == ["s", "sa"]
-    first, second = (stroke["at"] for stroke in row["keystrokes"][-2:])
+    typed = ["sausage", "salsify", "sausage", "sausage", "sausage"]
+    assert [row["query"] for row in rows] == typed  # salmon came before consent
+    for row in rows:
+        assert [stroke["prefix"] for stroke in row["keystrokes"]][-2:] == ["s", "sa"]
+        assert row["query"] == row["keystrokes"][-1]["suggestions"][row["selected"] - 1]
+    first, second = (stroke["at"] for stroke in rows[0]["keystrokes"][-2:])
     assert 0.3 <= (second - first).total_seconds() < 15
+    telic("completion", "fit", recorded, again, "--min-users", 1, "--min-compositions", 4)
+    learned = Completer.load(again)
+    with (
+        serving(learned, Settings.beside(again, port=0)) as address,
+        browser.new_context() as context,
+    ):
+        page = context.new_page()
+        page.goto(address)
+        expect(page.locator("#about")).to_contain_text("a log of real searches")
+        page.locator("#q").press("s")
+        expect(page.locator("#list .text")).to_have_text(["sausage", "salsify"], timeout=15_000)
