@@ -4,13 +4,17 @@
 gives options of its own, or other defaults, by name: (default, help).
 """
 
+import hashlib
 import json
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
+import telic
 
 OPTIONS = {
     "only": ("", "part of the name of what to measure"),
@@ -30,8 +34,11 @@ class Run:
             work.mkdir(parents=True, exist_ok=True)
 
     def kept(self, name: str, make: Callable[[], Any]) -> Any:
-        """Take a finished piece (what JSON holds) from the folder, or make it."""
-        file = self.work and self.work / f"{name.replace('/', '|')}.json"
+        """Take a finished piece (what JSON holds) from the folder, or make it.
+
+        Nothing is taken over from other code of telic or of these pages, nor from other options.
+        """
+        file = self.work and self.work / f"{name.replace('/', '|')}-{self._made_by()}.json"
         if file and file.is_file():
             return json.loads(file.read_text(encoding="utf-8"))
         content = json.dumps(make(), ensure_ascii=False)
@@ -39,9 +46,21 @@ class Run:
             file.write_text(content, encoding="utf-8")
         return json.loads(content)
 
+    def _made_by(self) -> str:
+        options = {name: value for name, value in vars(self.options).items() if name != "only"}
+        return hashlib.sha256(repr((_code(), sorted(options.items()))).encode()).hexdigest()[:16]
+
     def asks_for(self, name: str) -> bool:
         """Whether a part is measured in this run."""
         return self.options.only in name
+
+
+@cache
+def _code() -> str:
+    """Digest of every file of telic's code and of the benchmarks'."""
+    folders = Path(telic.__file__).parent, Path(__file__).parent
+    files = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
 def clock(work: Callable[[], Any]) -> tuple[float, Any]:

@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from benchmarks import form
 from benchmarks.__main__ import DOCS, PAGES, main
 from benchmarks.form import Run, grid
 
@@ -70,6 +71,14 @@ def test_a_finished_piece_is_taken_again(tmp_path):
     assert len(made) == 1
     assert Run(None, only="").kept("piece, 1/2", make) == [["a", 0.5]]
     assert len(made) == 2
+
+
+def test_nothing_is_taken_over_from_other_code_or_options(tmp_path, monkeypatch):
+    assert Run(tmp_path, only="", repeat=5).kept("piece", lambda: "old") == "old"
+    assert Run(tmp_path, only="p", repeat=5).kept("piece", lambda: "new") == "old"
+    assert Run(tmp_path, only="", repeat=1).kept("piece", lambda: "new") == "new"
+    monkeypatch.setattr(form, "_code", lambda: "other")
+    assert Run(tmp_path, only="", repeat=5).kept("piece", lambda: "newer") == "newer"
 
 
 def test_a_grid_is_markdown():

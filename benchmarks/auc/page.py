@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics import roc_auc_score
 
-from benchmarks.auc.datasets import covtype, rcv1_shape
 from benchmarks.auc.rivals import LIBAUC_PASSES, rival_runs
+from benchmarks.datasets import covtype_unit_rows, rcv1_shape
 from benchmarks.form import Run, grid, in_turn
 from telic.auc import OAM, OPAUC, SOLAM
 from telic.auc.methods.exact import conjugate_gradient, exact
@@ -75,7 +75,7 @@ def solver_seconds(repeat, run, look, looked):
 
 
 def dense_lines(repeat):
-    X, positive, real = covtype()
+    X, positive, real = covtype_unit_rows()
     name = "covtype" if real else "covtype's shape, generated"
     p = positive.mean()
     ridge = RidgeClassifier(

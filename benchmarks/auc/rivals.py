@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from benchmarks.auc.datasets import covtype
+from benchmarks.datasets import covtype_unit_rows
 from telic.auc.methods.exact import exact
 from telic.auc.objective import moments
 from telic.evaluate.classification import roc_auc
@@ -91,7 +91,7 @@ def rival_runs(repeat: int) -> Iterator[tuple[str, float, str, float]]:
         )
         for rate in (1.0, 10.0)
     ]
-    X, positive, real = covtype()
+    X, positive, real = covtype_unit_rows()
     order = np.random.default_rng(0).permutation(len(X))
     train, test = order[:ROWS], order[ROWS : 2 * ROWS]
     fit, labels, held = X[train], positive[train], X[test]

@@ -9,7 +9,7 @@ from rich.console import Console
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks.form import Run
+from benchmarks.form import Run, grid
 from telic.optim import Problem, choose_method, make_problem, solve
 from telic.simulate.text_corpora import rcv1_like
 
@@ -31,8 +31,6 @@ not a test.
 MISSES = """
 Where `auto` is more than a tenth slower than the fastest (problem, λ₁, λ₂):
 
-| problem | auto | fastest | auto / fastest |
-|---|---|---|---|
 """
 console = Console(stderr=True)
 
@@ -62,7 +60,7 @@ def page(run: Run) -> str:
         ratios.append(ratio)
         if ratio > 1.1:
             best = min(METHODS, key=lambda each: seconds[each] or np.inf)
-            misses.append(f"| {key} | {chosen} | {best} | {ratio:.2f} |\n")
+            misses.append((key, chosen, best, f"{ratio:.2f}"))
         cells = [
             f"**{_shown(value)}**" if method == chosen else _shown(value)
             for method, value in seconds.items()
@@ -80,7 +78,8 @@ def page(run: Run) -> str:
         tol=tol, limit=limit, methods=" | ".join(METHODS), rule="---:|" * len(METHODS)
     )
     text = header + "\n".join(lines) + "\n" + summary
-    return text + MISSES + "".join(misses) if misses else text
+    columns = ["problem", "auto", "fastest", "auto / fastest"]
+    return text + MISSES + grid(columns, misses) if misses else text
 
 
 def _shown(seconds):
