@@ -377,6 +377,23 @@ def test_a_list_is_fitted_and_said_what_it_makes_possible(telic, tmp_path):
     assert "nothing is found" in telic("completion", "inspect", files[1], "--prefix", "zz")[1]
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("fit {titles} {box} --protocol bounded", "--protocol changes nothing without a compos"),
+        ("fit {titles} {box} --session-gap 9", "--session-gap changes nothing without --signals"),
+        ("fit {titles} {box} --signals all --candidates 9", "--candidates changes nothing beside"),
+        ("serve {box} --deny {titles}", "--deny changes nothing where a model folder is served"),
+    ],
+)
+def test_options_that_would_change_nothing_are_refused(telic, tmp_path, command, said):
+    titles = tmp_path / "titles.csv"
+    titles.write_text("title\nTea\n")
+    code, _, error = telic("completion", *command.format(titles=titles, box=tmp_path / "b").split())
+    assert code == 2
+    assert said in error
+
+
 def test_a_list_and_a_query_log_go_together(telic, tmp_path):
     (tmp_path / "titles.txt").write_text("Tea\nTeapot\n")
     (tmp_path / "log.csv").write_text("query,at,user\ntea,2026-01-01,ada\n")
@@ -497,7 +514,8 @@ def test_a_folder_of_records_is_replayed_and_what_is_no_use_said(telic, log, tmp
         assert len(sources.compositions) == len(folders)
         assert sources.files == [
             *(f"{each}: what a service recorded" for each in folders),
-            f"of the compositions, {len(folders)} rows skipped: submissions without keystrokes",
+            f"{', '.join(map(str, folders))}: {len(folders)} rows skipped: submissions without "
+            "keystrokes",
         ]
     out = tmp_path / "log.parquet"
     told = telic("completion", "export-log", folder, out, "--json")[1]

@@ -284,3 +284,30 @@ def test_recency_is_told_by_the_times(write):
     completer = fit_files(write("log.csv", "\n".join(["query,at", *rows])))
     assert completer.found["possible"]["recency"] == "yes, over 2 days"
     assert completer.found["possible"]["personal history"].startswith("no: needs")
+
+
+def test_columns_that_nothing_uses_are_said(write):
+    titles = write("titles.csv", "title,watched,user\nTea,yes,ada\n")
+    assert fit_files(titles).found["files"] == [
+        f"{titles}: list of phrases, 1 phrases; phrase from 'title'; not used: 'watched', 'user'"
+    ]
+    seen = fit_files(titles, columns={"watched": "watched"}).found["files"]
+    assert seen[0].endswith("phrase from 'title', watched from 'watched'; not used: 'user'")
+    log = write("log.csv", "query,at,user_id,category\ntea,2026-03-01,ada,hot\n")
+    named = {"user": "user_id", "brand": "category"}  # a query has no context
+    (said,) = fit_files(log, columns=named, min_users=1).found["files"]
+    assert said.endswith("at from 'at', user from 'user_id'; not used: 'category'")
+
+
+def test_what_a_composition_log_has_that_is_not_taken_is_said(make_table, tmp_path):
+    rows = make_table(users=3, compositions=4).to_pylist()
+    rows[2]["user"] = ""
+    table = pa.Table.from_pylist(rows, make_table().schema)
+    file = tmp_path / "log.parquet"
+    pq.write_table(table.append_column("watched", pa.array([True] * 12)), file)
+    assert fit_files(file, on_bad_row="skip", min_users=1).found["files"] == [
+        f"{file}: composition log (contract 1); not used: 'watched'",
+        f"{file}: 1 rows skipped: user: is empty, expected an id",
+    ]
+    with pytest.raises(InputError, match="--column names columns of lists and query logs"):
+        fit_files(file, columns={"phrase": "query"})

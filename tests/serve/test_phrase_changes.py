@@ -125,6 +125,7 @@ def test_only_an_editors_key_changes_anything(make_completer, client, keyed):
         "sorbet",
         [{"phrase": "sorbet"}],
         [{"phrase": "sorbet", "popularity": 1, "by": 1}],
+        [{"phrase": "sorbet", "popularity": 1, "payload": {"price": 4}}],
         [{"phrase": "sorbet", "popularity": -1}],
         [{"phrase": "sorbet", "popularity": "9"}],
         [{"phrase": "sorbet", "by": True}],
@@ -148,6 +149,16 @@ def test_a_batch_with_one_bad_change_changes_nothing(make_completer, settings, t
         assert answer.status_code in (413, 422), answer.text
         assert listed(client, key) == ["soup"]
         assert post(client, key, "1", {"phrase": "sorbet", "by": 1}).json() == {"number": 1}
+
+
+def test_a_batch_with_more_than_an_id_and_changes_is_refused(make_completer, keyed):
+    """What the service does not take is never dropped in silence."""
+    settings, editor, key = keyed
+    with started(make_completer, settings) as client:
+        given = {"id": "1", "changes": [{"phrase": "sorbet", "by": 1}], "tenant": "shop"}
+        answer = client.post("/phrases", json=given, headers={"authorization": f"Bearer {editor}"})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (422, "bad_change")
+        assert listed(client, key) == ["soup"]
 
 
 def test_an_id_that_comes_again_with_other_changes_is_refused(make_completer, keyed):

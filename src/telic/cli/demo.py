@@ -25,6 +25,7 @@ SEEDS = 5
 
 
 def demo(
+    context: typer.Context,
     out: Annotated[Path, typer.Option(help="Folder for the log, the model and the report.")] = Path(
         "telic-demo"
     ),
@@ -77,7 +78,7 @@ def demo(
 
         if phone:
             console.print("Two phones side by side: add /phones to the address.")
-        open_search_box([str(model), "--port", str(port)])
+        open_search_box(context, [str(model), "--port", str(port)])
 
 
 def _typists(

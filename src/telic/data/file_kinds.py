@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from telic.data.contracts import COMPOSITIONS
 from telic.data.pieces import Pieces
 from telic.errors import InputError
 
@@ -39,6 +40,11 @@ earlier submissions of the same user: AmazonQAC's; ``network`` is where the user
 first part, or a digest of it."""
 CONTEXTS = ("language", "tenant", "category")
 """Roles by which suggestions can be filtered. Any other name in a `Shape` is a context too."""
+_NOT_OF = {
+    "list": {"user", "network", "past"},
+    "queries": {"id", "payload", "url", "language", "category"},
+}
+"""Roles that a kind of file has no use for."""
 _KNOWN: tuple[tuple[str, Kind, tuple[str, ...], dict[str, str]], ...] = (
     ("composition log (contract 1)", "compositions", ("composition", "query", "keystrokes"), {}),
     (
@@ -89,6 +95,8 @@ class Shape:
     kind: Kind
     roles: dict[str, str]
     """Role (a key of `USUAL`, or a context of one's own) → column."""
+    unused: tuple[str, ...] = ()
+    """The other columns, which are not read."""
 
     @property
     def contexts(self) -> list[str]:
@@ -131,8 +139,17 @@ def shape_of(pieces: Pieces, named: Mapping[str, str] | None = None) -> Shape:
     for called, kind, tell, roles in _KNOWN:
         if all(column in lower for column in tell):
             found = {role: lower[column] for role, column in roles.items() if column in lower}
-            return Shape(called, kind, found | named)
+            return _shape(called, kind, found | named, names)
     return _by_usual_names(pieces, names, named)
+
+
+def _shape(called: str, kind: Kind, roles: dict[str, str], names: Sequence[str]) -> Shape:
+    """Keep the roles that such a file has a use for, and say which columns are left."""
+    if kind == "compositions":
+        return Shape(called, kind, roles, tuple(n for n in names if n not in COMPOSITIONS.names))
+    of_lists = {role for role in roles if role not in USUAL} if kind == "queries" else set()
+    roles = {role: roles[role] for role in roles if role not in _NOT_OF[kind] | of_lists}
+    return Shape(called, kind, roles, tuple(n for n in names if n not in roles.values()))
 
 
 def _by_usual_names(pieces: Pieces, names: Sequence[str], named: dict[str, str]) -> Shape:
@@ -158,4 +175,4 @@ def _by_usual_names(pieces: Pieces, names: Sequence[str], named: dict[str, str])
     kind: Kind = "queries" if "at" in roles else "list"
     called = "query log" if kind == "queries" else "list of phrases"
     ordered = {role: roles[role] for role in [*USUAL, *roles] if role in roles}
-    return Shape(called, kind, ordered)
+    return _shape(called, kind, ordered, names)

@@ -18,6 +18,7 @@ from telic.cli.completion.options import (
     Window,
     app,
     protocols_of,
+    refuse_given,
     relevances_of,
 )
 from telic.cli.console import Overwrite, print_facts, print_json
@@ -86,6 +87,7 @@ def groups_of(given: str, option: str) -> tuple[str, ...] | None:
 
 @app.command()
 def fit(
+    context: typer.Context,
     sources: Sources,
     out: Annotated[Path, typer.Argument(help="Model folder to write.")],
     queries: Queries = None,
@@ -127,6 +129,7 @@ def fit(
     """Fit a search box on lists, query logs or a composition log; write it as a model folder."""
     from telic.completion import fit_files
     from telic.data import check_output
+    from telic.data.pieces import open_pieces
 
     files = [*sources, *([queries] if queries else [])]
     reads = [*files, deny, synonyms]
@@ -135,6 +138,13 @@ def fit(
     chosen = protocols_of(protocol)
     if len(chosen) > 1:
         raise InputError("--protocol is 'both', expected careful or paper: one model is fitted.")
+    learning = ("relevance", "protocol", "window", "min_compositions")
+    if signals:
+        refuse_given(context, (*learning, "candidates", "duplicates"), "beside --signals")
+    else:
+        refuse_given(context, ["session_gap"], "without --signals")
+        if not any(file.is_dir() or "keystrokes" in open_pieces(file).columns for file in files):
+            refuse_given(context, learning, "without a composition log")
     with job_of(memory, cluster, work, out, reads=reads) as job:
         with nullcontext() if job else console.status("fitting"):
             completer = fit_files(

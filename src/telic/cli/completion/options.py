@@ -1,5 +1,6 @@
 """What the commands of `telic completion` share: options, and how logs are read."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,6 +58,14 @@ def composition_log(log: Path, *, skip: bool) -> "CompositionLog":
     for reason, count in read.skipped.items():
         console.print(f"{log}: skipped {count} rows: {reason}", soft_wrap=True)
     return read
+
+
+def refuse_given(context: typer.Context, names: Sequence[str], why: str) -> None:
+    """Refuse options of the command line that would change nothing."""
+    for name in names:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise InputError(f"--{name.replace('_', '-')} changes nothing {why}. Leave it out.")
 
 
 def replay_of(

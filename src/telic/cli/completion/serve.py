@@ -17,7 +17,7 @@ from telic.cli.completion.fit import (
     columns_of,
     edited,
 )
-from telic.cli.completion.options import MinUsers, app
+from telic.cli.completion.options import MinUsers, app, refuse_given
 from telic.cli.console import print_facts
 from telic.cli.progress import console
 from telic.errors import InputError
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 @app.command(context_settings={"ignore_unknown_options": True})
 def serve(
+    context: typer.Context,
     model: Annotated[
         list[str],
         typer.Argument(
@@ -68,6 +69,9 @@ def serve(
         console.print(_who_may(given.settings), soft_wrap=True)
 
     fitted = len(sources) == 1 and not sources[0].is_file()
+    if fitted:
+        of_fit = ("column", "duplicates", "deny", "synonyms", "min_users")
+        refuse_given(context, of_fit, "where a model folder is served (fit takes it)")
     if given.settings.workers > 1:
         if not fitted:
             raise InputError(

@@ -127,11 +127,16 @@ def read_sources(
         pieces = open_pieces(path)
         known = columns if "keystrokes" not in pieces.columns else None
         opened.append((path, pieces, shape_of(pieces, known)))
+    if columns and opened and all(shape.kind == "compositions" for _, _, shape in opened):
+        raise InputError(
+            "--column names columns of lists and query logs; those of a composition log have the "
+            "names of contract 1."
+        )
     only_lists = all(shape.kind == "list" for _, _, shape in opened)
     for path, pieces, shape in opened:
         if shape.kind == "compositions":
             compositions.append(path)
-            files.append(f"{path}: {shape.name}")
+            files.append(f"{path}: {shape.name}{_unused(shape)}")
             continue
         roles |= set(shape.roles)
         if shape.kind == "list" and in_pieces and only_lists:
@@ -158,7 +163,7 @@ def read_sources(
         )
     log = _composition_log(compositions, on_bad_row)
     if log and log.skipped:
-        files.append(f"of the compositions, {_lost(log.skipped)}")
+        files.append(f"{', '.join(map(str, compositions))}: {_lost(log.skipped)}")
     listed = merged(lists) if lists else None
     return Sources(listed, logs, log, files, roles, unread, unread_lists)
 
@@ -187,8 +192,12 @@ def source_said(path: str | Path, shape: Shape, rows: int, skipped: Mapping[str,
     """Say in a few words what a file is."""
     roles = ", ".join(f"{role} from {column!r}" for role, column in shape.roles.items())
     what = "phrases" if shape.kind == "list" else "submissions"
-    text = f"{path}: {shape.name}, {rows} {what}; {roles}"
+    text = f"{path}: {shape.name}, {rows} {what}; {roles}{_unused(shape)}"
     return f"{text}; {_lost(skipped)}" if skipped else text
+
+
+def _unused(shape: Shape) -> str:
+    return f"; not used: {', '.join(map(repr, shape.unused))}" if shape.unused else ""
 
 
 def _lost(skipped: Mapping[str, int]) -> str:

@@ -57,6 +57,7 @@ _CHANGE = {
     "description": "a phrase, and its popularity, by how much that grows, or that it is deleted",
     "required": ["phrase"],
     "oneOf": [{"required": [kind]} for kind in ("popularity", "by", "delete")],
+    "additionalProperties": False,
     "properties": {
         "phrase": _STORABLE | {"minLength": 1},
         "popularity": {"type": "number", "minimum": 0},
@@ -212,7 +213,12 @@ def _body(path: str, values: Json) -> Json:
     if path == "/phrases":
         changes = {"type": "array", "minItems": 1, "maxItems": MOST, "items": _CHANGE}
         properties = {"id": values["composition"] | {"minLength": 1}, "changes": changes}
-        return {"type": "object", "required": ["id", "changes"], "properties": properties}
+        return {
+            "type": "object",
+            "required": ["id", "changes"],
+            "additionalProperties": False,
+            "properties": properties,
+        }
     properties = {name: values[name] for name in _KEYSTROKE}
     properties["explain"] = properties["consent"] = {"type": "boolean"}
     properties["installed"] = {

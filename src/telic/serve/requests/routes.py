@@ -120,6 +120,10 @@ class Addresses:
                 "Make one with: telic completion key TENANT --keys FILE --editor",
             )
         given = await inputs.json_object(request, self.settings)
+        if not given.keys() <= {"id", "changes"}:
+            raise Problem(
+                422, "bad_change", "A batch has more than an id and changes.", "Leave the rest out."
+            )
         id = inputs.required(given, "id", self.settings.max_id)
         changes = checked_changes(given.get("changes"), self.compositions.completer, self.settings)
         number = await self.changes.make(caller.names(id), changes)  # ids too are a tenant's own

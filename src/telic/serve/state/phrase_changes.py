@@ -153,11 +153,12 @@ def checked_changes(given: Any, completer: Completer, settings: Settings) -> lis
 
 def _checked(given: Any, completer: Completer) -> Change:
     kinds = [kind for kind in KINDS if isinstance(given, Mapping) and kind in given]
-    if len(kinds) != 1 or not isinstance(given.get("phrase"), str):
+    right = len(kinds) == 1 and given.keys() == {"phrase", *kinds}
+    if not right or not isinstance(given["phrase"], str):
         raise Problem(
             422,
             "bad_change",
-            "A change is no object with a phrase and one of: popularity, by, delete.",
+            "A change is no object with a phrase, one of popularity, by and delete, and no more.",
             'Send {"phrase": "tea", "popularity": 9}, with "by": 1 or with "delete": true.',
         )
     amount = given[kinds[0]]
