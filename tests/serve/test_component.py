@@ -449,6 +449,16 @@ def test_the_client_asks_as_one_user(visit_shop, shop):
     posts = [each for each in asked if each.method == "POST"]
     assert [each.url.rpartition("/")[2] for each in posts] == ["visitor", "suggest", "suggest"]
     assert len({each.headers["authorization"] for each in posts[1:]}) == 1
+    # One that ends within a day is exchanged before it does.
+    asked.clear()
+    page.evaluate(
+        """(place) => { const kept = JSON.parse(localStorage.getItem(place));
+          kept.expires = Date.now() / 1000 + 23 * 3600;
+          localStorage.setItem(place, JSON.stringify(kept)); }""",
+        f"telic-visitor {shop.service}/",
+    )
+    client("new TelicClient(service).suggest('sal')")
+    assert [each.url for each in asked if each.url.endswith("/visitor")]
     # A user's own token that is no longer good makes no visitor of the user.
     asked.clear()
     refused = "new TelicClient(service, given[0]).suggest('s').catch((error) => error.status)"
