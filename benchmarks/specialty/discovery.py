@@ -13,6 +13,7 @@ from unittest.mock import patch
 import numpy as np
 from scipy.stats import binomtest
 
+from benchmarks.form import grid
 from telic.simulate.hospital_families import FAMILIES, plan, simulate_family
 from telic.specialty.discovery import by_residuals, evidence, practice_mixture
 from telic.specialty.discovery.discover import discover
@@ -142,7 +143,7 @@ def row(label, found):
     scores = [value for line in real for value in line["f1"]]
     good = sum(value >= FOUND for value in scores)
     low, high = binomtest(good, len(scores)).proportion_ci(method="wilson")
-    cells = [
+    return [
         label,
         f"{len(real)}, {len(scores)}",
         f"{np.mean(scores):.2f}",
@@ -152,13 +153,17 @@ def row(label, found):
         f"{sum(line['proposed'] for line in nulls)} on {len(nulls)}" if nulls else "–",
         f"{np.median([line['seconds'] for line in real]):.1f}",
     ]
-    return f"| {' | '.join(cells)} |"
 
 
-HEADER = (
-    "| {} | logs, hidden | F1 | F1 ≥ .7 | falsely unlisted a log | no practice, a log | "
-    "clusters on nulls | CPU s |\n|---|---|---|---|---|---|---|---|"
+COLUMNS_SHOWN = (
+    *("logs, hidden", "F1", "F1 ≥ .7", "falsely unlisted a log", "no practice, a log"),
+    *("clusters on nulls", "CPU s"),
 )
+
+
+def table(first, found):
+    """A row for each label and its logs."""
+    return grid([first, *COLUMNS_SHOWN], [row(*one) for one in found])
 
 
 def page(asked):
@@ -168,26 +173,40 @@ def page(asked):
         return "A part of the page: kept in the folder --work, if one is named."
     new = methods["residuals"]
     small = [line for line in new if line["users"] < SLOW]
-    text = [INTRODUCTION, "## On the hospitals kept for testing", "", HEADER.format("method")]
-    for name, found in methods.items():
-        text.append(row(name, [line for line in found if line["users"] < SLOW]))
-    text += ["", COLUMNS, "", "### By family", "", HEADER.format("family, method")]
-    for family in FAMILIES:
-        seen = "" if family in CHOSEN_ON else " (never looked at)"
-        for name, found in methods.items():
-            own = [x for x in found if x["family"] == family and x["users"] < SLOW]
-            if own:
-                text.append(row(f"{family}{seen}, {name}", own))
-    text += ["", "### By size, residuals alone", "", HEADER.format("users")]
-    for users in sorted({line["users"] for line in new}):
-        text.append(row(f"{users:,}", [line for line in new if line["users"] == users]))
-    text += ["", "### By share of users who declare a code", "", HEADER.format("declare")]
-    for share in sorted({line["declared"] for line in small}):
-        text.append(row(f"{share:.0%}", [line for line in small if line["declared"] == share]))
-    text += ["", *losses(methods), ""]
-    text += ["## How the constants were chosen", "", CHOICE, "", HEADER.format("change")]
-    text += [row(change, found) for change, found in choices.items() if found]
-    return "\n".join(text) + "\n" + LIMITS
+    tried = [(name, [x for x in found if x["users"] < SLOW]) for name, found in methods.items()]
+    by_family = [
+        (
+            f"{family}{'' if family in CHOSEN_ON else ' (never looked at)'}, {name}",
+            [line for line in found if line["family"] == family],
+        )
+        for family in FAMILIES
+        for name, found in tried
+    ]
+    sizes, shares = (
+        {line[key] for line in part} for key, part in (("users", new), ("declared", small))
+    )
+    by_size = [(f"{n:,}", [line for line in new if line["users"] == n]) for n in sorted(sizes)]
+    by_share = [
+        (f"{x:.0%}", [one for one in small if one["declared"] == x]) for x in sorted(shares)
+    ]
+    text = [
+        INTRODUCTION,
+        "## On the hospitals kept for testing\n",
+        table("method", tried),
+        COLUMNS,
+        "\n### By family\n",
+        table("family, method", [(label, found) for label, found in by_family if found]),
+        "### By size, residuals alone\n",
+        table("users", by_size),
+        "### By share of users who declare a code\n",
+        table("declare", by_share),
+        *losses(methods),
+        "\n## How the constants were chosen\n",
+        CHOICE,
+        "",
+        table("change", [(change, found) for change, found in choices.items() if found]),
+    ]
+    return "\n".join(text) + LIMITS
 
 
 def losses(methods):

@@ -10,6 +10,7 @@ from unittest.mock import patch
 import numpy as np
 from scipy.stats import binomtest, t
 
+from benchmarks.form import grid
 from telic.simulate.hospital_families import FAMILIES, plan
 from telic.simulate.hospital_teams_and_snooping import PLANTED, SNOOPING, simulate_teams
 from telic.specialty.alarms import access_reasons as module
@@ -41,13 +42,15 @@ def counts(hospital, found, care, likelier=LIKELIER, specialty=module.SPECIALTY_
 
 
 def choose(asked):
-    def grid(family, seed):
+    def under_constants(family, seed):
         hospital = simulate_teams(family, seed)
         found, care = discover(hospital.log, restarts=1), care_of(hospital.log)
         return [counts(hospital, found, care, *constants) for constants in GRID]
 
     return {
-        (family, seed): asked.kept(f"choose-{family}-{seed}", partial(grid, family, seed))
+        (family, seed): asked.kept(
+            f"choose-{family}-{seed}", partial(under_constants, family, seed)
+        )
         for family in CHOSEN_ON
         for seed in CHOOSING
     }
@@ -109,33 +112,30 @@ def rows(done):
         cells = [wilson(pooled([one[kind] for one in own])) for kind in PLANTED]
         shares = [explained / n for n, explained in care]
         marked = family if family in (*CHOSEN_ON, "together") else f"{family} (never looked at)"
-        yield (
-            f"| {marked} | {len(own)} | {wilson(pooled(care))} | {min(shares):.0%} | "
-            f"{wilson(pooled([planted(one) for one in own]))} | {' | '.join(cells)} |"
-        )
+        snooped = wilson(pooled([planted(one) for one in own]))
+        yield [marked, str(len(own)), wilson(pooled(care)), f"{min(shares):.0%}", snooped, *cells]
 
 
 def page(asked):
     """Return the page in Markdown."""
     chosen, done = choose(asked), report(asked)
-    out = [HEAD, *rows(done), CONTROL]
+    head = ["family", "hospitals", "care explained", "lowest hospital", "snooping explained"]
+    out = [HEAD, grid([*head, *PLANTED], rows(done)).rstrip(), CONTROL]
+    judged, constants = [], []
     for snooping in SNOOPING:
         points = difference([one for (_, _, kind), one in done.items() if kind == snooping])
         name = "made as care" if snooping == "as care" else "snooping (the effect put in)"
-        out.append(
-            f"| {name} | {points[0]:+.1f} | [{points[1]:+.1f}, {points[2]:+.1f}] | "
-            f"{check(points)} |"
-        )
-    out.append(CHOICE)
+        interval = f"[{points[1]:+.1f}, {points[2]:+.1f}]"
+        judged.append([name, f"{points[0]:+.1f}", interval, check(points)])
+    out += [grid(["planted", "points", "95 %", "control"], judged).rstrip(), CHOICE]
     for i, (likelier, specialty) in enumerate(GRID):
         own = [one[i] for one in chosen.values()]
         care, snooped = pooled([one["care"] for one in own]), pooled([planted(one) for one in own])
         mark = " (kept)" if (likelier, specialty) == (LIKELIER, module.SPECIALTY_LIKELIER) else ""
-        out.append(
-            f"| {likelier:g} | {specialty:g}{mark} | {care[1] / care[0]:.1%} | "
-            f"{snooped[1] / snooped[0]:.1%} |"
-        )
-    out.append(LIMITS)
+        explained = [f"{n / of:.1%}" for of, n in (care, snooped)]
+        constants.append([f"{likelier:g}", f"{specialty:g}{mark}", *explained])
+    head = ["people", "specialties", "care explained", "snooping explained"]
+    out += [grid(head, constants).rstrip(), LIMITS]
     return "\n".join(out)
 
 
@@ -154,10 +154,7 @@ all four families, run once. Real logs have not been tried.
 
 The goals were a reason for at least 90 % of the accesses of care, and for at most 5 % of
 snooping.
-
-| family | hospitals | care explained | lowest hospital | snooping explained | """ + (
-    " | ".join(PLANTED) + " |\n" + 8 * "|---" + "|"
-)
+"""
 CONTROL = """
 The intervals are Wilson's 95 % intervals over accesses. Hospitals differ by more than these, as
 the lowest hospital shows. Snooping is planted, and always by users whose teams do not treat the
@@ -173,18 +170,14 @@ In the same hospitals the planted accesses are now made in the way that care is 
 then not be explained more often than what was planted. The table gives the difference in
 percentage points, as the mean over hospitals with a 95 % interval. The control holds if the
 interval covers 0. With real snooping (“the effect put in”) it must fail.
-
-| planted | points | 95 % | control |
-|---|---|---|---|"""
+"""
 CHOICE = """
 ## How the constants were chosen
 
 A figure counts as a reason above a threshold: the one at which the share of accesses above it,
 less a multiple of the share of random records above it, is largest. The first two columns give
 the multiple, for people who treat the patient and for specialties.
-
-| people | specialties | care explained | snooping explained |
-|---|---|---|---|"""
+"""
 LIMITS = """
 ## Limits
 
