@@ -91,6 +91,16 @@ def test_a_file_that_is_no_truth_or_no_steps_is_named(world, tmp_path):
         telic(*attack, "--steps", tmp_path / "bad")
 
 
+def test_a_truth_that_cannot_be_read_is_refused_before_the_attack(world, tmp_path, monkeypatch):
+    def attacked(*given, **options):
+        raise AssertionError("attacked first")
+
+    monkeypatch.setattr("telic.privacy.attacks.measured_attack.attack", attacked)
+    (tmp_path / "truth").write_text("no Parquet", encoding="utf-8")
+    with pytest.raises(InputError, match="cannot be read"):
+        telic("attack", world / "auxiliary", world / "target", "--truth", tmp_path / "truth")
+
+
 def test_attack_writes_every_candidate_set(world, tmp_path):
     out = tmp_path / "candidates.parquet"
     found = json.loads(
