@@ -3,7 +3,7 @@
 In `docs/learn`, `docs/how-to` and `docs/explain` a block with a caption is a file that the reader
 writes, a `console` block holds commands and what they print, and a `python` block is followed by a
 `text` block with what it prints; a `py` block is part of a program or needs machines, and is not
-run.
+run. Other commands are run, too, or `NEEDS` says what they need.
 Numbers may differ by a hundredth of their size, and a line `…` stands for any lines.
 ``TELIC_WRITE=1 pytest tests/test_pages_run.py`` writes what is printed into the pages.
 """
@@ -136,14 +136,67 @@ def test_what_a_page_shows_is_what_its_blocks_print(page, tmp_path, monkeypatch)
     assert not wrong, "\n".join(wrong)
 
 
+def commands(page, shown=None):
+    """Commands in a page's code; those alone that are shown with what they print, or not so."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    code = re.findall(r"^    .*$", BLOCK.sub("", text), re.M) if not shown else []
+    for block in BLOCK.finditer(text):
+        if shown is None or shown is (block["kind"] == "console"):
+            code.append(block["body"])
+    return re.findall(r"^ *(?:\$ )?(telic [a-z].*)$", "\n".join(code), re.M)
+
+
+NEEDS = {
+    "a port, which it keeps open": r"telic completion serve|telic demo",
+    "a cluster": r"cluster",
+    "a log of keystrokes": r"log\.parquet|model/ --prefix par",
+    "compiling for minutes; tests/cli/test_warmup.py does": r"telic warmup",
+    "what the reader has": r" [A-Z]{2,}\b|4f1c|next-week|today\.csv|may\.csv|queries\.tsv"
+    r"|CollegeMsg|tables\.json shop|papers",
+}
+"""What a command needs that a test of pages does not have, and how to tell such a command."""
+MADE_BY = {
+    "audit-access": "audit-access",
+    "choose-an-estimator": "rare-events",
+    "embed": "search-box",
+    "measure-signals": "measure-signals",
+    "run-the-service": "search-box",
+}
+"""Pages, and the page whose blocks make the files for their commands."""
+
+
+def unshown(page):
+    """A page's commands that need nothing and are shown nowhere with what they print."""
+    shown = {line.strip() for each in EVERY for line in commands(each, shown=True)}
+    lines = [line.partition(" # ")[0].strip() for line in commands(page, shown=False)]
+    needy = re.compile("|".join(NEEDS.values()))
+    return [line for line in lines if line not in shown and not needy.search(line)]
+
+
+def test_every_command_is_run_or_needs_something():
+    assert {page.stem for page in EVERY if unshown(page)} == set(MADE_BY)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("stem", "made_by"), MADE_BY.items())
+def test_commands_that_are_shown_without_what_they_print_run(stem, made_by, tmp_path):
+    pages = {page.stem: page for page in EVERY}
+    names = {}
+    with chdir(tmp_path):
+        for block in BLOCK.finditer(pages[made_by].read_text(encoding="utf-8")):
+            if caption := re.match(r":caption: (\S+)\n\n?", block["body"]):
+                Path(caption[1]).write_text(block["body"][caption.end() :], encoding="utf-8")
+            elif block["kind"] == "python":
+                printed(block["body"], names)
+            elif stem == made_by and block["kind"] == "console":
+                session(block["body"])
+        for line in unshown(pages[stem]):
+            said(line)
+
+
 def test_every_command_on_a_page_exists_with_its_options():
     """Names and options are parsed as the command line would; nothing is run."""
-    lines = []
-    for page in EVERY:
-        text = page.read_text(encoding="utf-8").replace("\\\n", " ")
-        code = re.findall(r"^    .*$", text, re.M) + [b["body"] for b in BLOCK.finditer(text)]
-        found = re.findall(r"^ *(?:\$ )?(telic [a-z].*)$", "\n".join(code), re.M)
-        lines += [(page, line) for line in found]
+    lines = [(page, line) for page in EVERY for line in commands(page)]
     assert len(lines) > 50
     wrong = []
     for page, line in lines:
