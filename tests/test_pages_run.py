@@ -32,12 +32,8 @@ PAGES = sorted(
     for page in (ROOT / "docs" / part).glob("*.md")
     if re.search(r"```(console|python)\n", page.read_text(encoding="utf-8"))
 )
-LONG = {
-    "access-log",
-    "answer-a-patient",
-    "audit-access",
-    "specialty",
-}  # seconds to minutes of processor time
+# Seconds to minutes of processor time:
+LONG = {"access-log", "answer-a-patient", "audit-access", "measure-signals", "specialty"}
 EVERY = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<body>.*?)^```$", re.M | re.S)
 PSEUDONYM = re.compile(r"user-[0-9a-f]{10}")  # of a new key in each run
