@@ -7,7 +7,7 @@ from matplotlib import pyplot
 from scipy import sparse
 
 from telic.auc import SPAM, VRSPAM, diagnostics
-from telic.auc.diagnostics import Point, batch_sizes, convergence, step_noise, trace
+from telic.auc.diagnostics import TracePoint, batch_sizes, convergence, step_noise, trace
 from telic.auc.feature_scaling import SCALINGS, Scaling
 from telic.auc.objective import objective
 from telic.errors import InputError
@@ -82,7 +82,7 @@ def test_a_trace_says_where_the_method_stood_and_leaves_out_the_time_of_looking(
 def test_figures_show_each_rivals_points(monkeypatch):
     rng = np.random.default_rng(1)
     points = {
-        name: [Point(k, 10.0 * k, gap, 0.5 + gap, rng.normal(size=6)) for k, gap in shown]
+        name: [TracePoint(k, 10.0 * k, gap, 0.5 + gap, rng.normal(size=6)) for k, gap in shown]
         for name, shown in (
             ("SPAM", [(1.0, 0.2), (2.0, 0.1)]),
             ("VRSPAM", [(2.0, 0.1), (4.0, 0.0)]),
@@ -128,7 +128,7 @@ def test_a_batch_size_that_never_arrived_has_no_passes(monkeypatch):
     def traced(model, *_, beta, until):
         asked.append(model.batch_size)
         last = 1e-6 if len(asked) == 1 else 2e-6
-        return [Point(1.0, 2.0, 1.0, 0.5, X[0]), Point(7.0, 3.0, last, 0.5, X[0])]
+        return [TracePoint(1.0, 2.0, 1.0, 0.5, X[0]), TracePoint(7.0, 3.0, last, 0.5, X[0])]
 
     monkeypatch.setattr(diagnostics, "trace", traced)
     found = batch_sizes(X, POSITIVE, beta=BETA, shares=(0.25, 0.0001), until=1e-6)

@@ -84,7 +84,6 @@ OWN = {
     "completion evaluate model": "adaqac",  # two functions
     "completion evaluate protocol": "careful",  # by name
     "completion fit protocol": "careful",
-    "completion serve workers": 1,
     "completion signals groups": "all",  # None, in words
     "privacy attack truth": "auto",
     "privacy simulate density": 0.01,  # required of a Community

@@ -69,7 +69,6 @@ def test_pieces_lie_in_no_folder_of_somebody_else(telic, tmp_path, words):
         ("completion fit none.csv box --memory 1GiB", "none.csv: no such file"),
         ("completion fit s3://bucket/log.csv box --memory 1GiB", "is an address"),
         ("completion fit log.csv box --memory 1GiB --signals all", "Leave out the other model"),
-        ("completion fit log.csv box --cluster tcp://127.0.0.1:9", "127.0.0.1:9"),
     ],
 )
 def test_a_job_that_is_refused_leaves_no_folder(telic, tmp_path, words, says):

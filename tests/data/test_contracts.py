@@ -33,7 +33,7 @@ def test_a_table_of_columns_is_the_schema(number, schema):
 
 
 def test_the_hospital_log_has_the_columns_of_its_schemas():
-    lists = re.findall(r"(?m)^- `(\w+)\.parquet`.*?: (.*)$", section(3))
+    lists = re.findall(r"(?m)^\| `(\w+)\.parquet`[^|]*\| ([^|]*)\|", section(3))
     assert {name: re.findall(r"`(\w+)`", columns) for name, columns in lists} == {
         name: getattr(contracts, name.upper()).names
         for name in ("accesses", "diagnoses", "providers", "access_diagnoses")

@@ -298,7 +298,7 @@ def test_what_softmax_cannot_do_is_said():
         ElasticNetClassifier(solver="saga").fit(X, y)
     with pytest.raises(InputError, match="multi_class is 'both'"):
         ElasticNetClassifier(multi_class="both").fit(X, y)
-    with pytest.raises(InputError, match="max_passes"):
+    with pytest.raises(InputError, match="max_iter"):
         ElasticNetClassifier(max_iter=0).fit(X, y)
     with pytest.warns(ConvergenceWarning, match="softmax stopped after .* passes"):
         ElasticNetClassifier(max_iter=2).fit(X, y)

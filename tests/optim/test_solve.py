@@ -301,7 +301,10 @@ def test_one_row_and_empty_columns_are_no_special_case():
         ({"method": "sdca", "groups": [0, 1]}, "sdca does not know groups"),
         ({"method": "saga", "loss": "poisson", "y": [0.0, 1.0]}, "no Lipschitz gradient"),
         ({"method": "sdca", "l1": 0.1}, "sdca needs l2 > 0"),
-        ({"method": "gram", "X": np.ones((2, gram.LARGEST_D + 1))}, "gram keeps .* Use method="),
+        (
+            {"method": "gram", "X": np.ones((2, gram.LARGEST_D + 1))},
+            "gram keeps .* Use prox_newton",
+        ),
         ({"method": "asbcd", "blocks": 3}, "blocks is 3, expected 1 to the 2 features"),
         ({"method": "mrbcd", "batch_size": 0}, "batch_size is 0"),
         ({"method": "gram", "step_size": 1.0}, "gram has no step_size"),

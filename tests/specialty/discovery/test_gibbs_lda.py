@@ -183,7 +183,7 @@ def test_bad_input_is_named(counts, options, message):
 
 def test_perplexity_is_that_of_the_half_that_was_not_given(planted):
     topics, counts = planted
-    model = GibbsLDA(n_topics=4, sweeps=1).fit(counts)
+    model = GibbsLDA(n_topics=4, max_iter=1).fit(counts)
     model.components_ = topics + 1e-9
     some = counts[:40]
     given = np.zeros_like(some)
