@@ -153,6 +153,7 @@ NEEDS = {
 """What a command needs that a test of pages does not have, and how to tell such a command."""
 MADE_BY = {
     "audit-access": "audit-access",
+    "change-a-list": "search-box",
     "choose-an-estimator": "rare-events",
     "embed": "search-box",
     "measure-signals": "measure-signals",
