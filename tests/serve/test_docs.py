@@ -54,10 +54,25 @@ def test_every_metric_is_in_the_table_once():
     assert Counter(re.findall(r"^\| `(\w+)`", table, re.M)) == Counter(exposed)
 
 
-def test_the_page_on_embedding_shows_the_proxy_that_is_deployed():
-    page = (ROOT / "docs" / "how-to" / "embed.md").read_text(encoding="utf-8")
-    shown = page.partition("```nginx\n")[2].partition("```")[0]
-    assert shown == (ROOT / "deploy" / "nginx.conf").read_text(encoding="utf-8")
+@pytest.mark.parametrize(
+    ("page", "file"), [("embed", "nginx.conf"), ("run-the-service", "alerts.yml")]
+)
+def test_a_page_shows_the_file_that_is_deployed(page, file):
+    text = (ROOT / "docs" / "how-to" / f"{page}.md").read_text(encoding="utf-8")
+    shown = re.findall(r"```\w+\n(.*?)```", text, re.S)
+    assert (ROOT / "deploy" / file).read_text(encoding="utf-8") in shown
+
+
+def test_alarms_ask_for_what_the_service_exposes():
+    metrics = Metrics(("/suggest",))
+    metrics.request("/suggest", 503, 0.01)
+    exposed = metrics.exposition().decode()
+    rules = (ROOT / "deploy" / "alerts.yml").read_text(encoding="utf-8")
+    asked = re.findall(r"(telic_\w+)(?:\{(\w+)=)?", rules)
+    assert len(asked) == 4
+    for name, label in asked:
+        asks = rf"{name}\{{.*{label}=" if label else rf"{name}[ {{]"
+        assert re.search(f"^{asks}", exposed, re.M), asks
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
