@@ -18,7 +18,7 @@ from sqlalchemy import create_engine, event
 from sqlalchemy.exc import OperationalError
 from starlette.testclient import TestClient
 
-from telic.completion import Lesson, Relevance
+from telic.completion import Lesson, Relevance, fit_files
 from telic.completion.learning.adaqac import FeedbackDesign
 from telic.completion.learning.feedback import FEATURES
 from telic.errors import InputError
@@ -339,6 +339,17 @@ def test_weights_are_kept_apart_by_all_that_gives_them_their_meaning(
 ):
     assert fingerprint(make_completer()) == fingerprint(completer)
     assert fingerprint(make_completer(**change)) != fingerprint(completer)
+
+
+def test_users_keep_their_histories_where_only_the_files_of_a_box_changed(tmp_path):
+    queries = tmp_path / "queries.csv"
+    queries.write_text("user,query,at\nada,tea,2026-03-02T09:00\nbob,tea,2026-03-03T09:00\n")
+    boxes = []
+    for titles in ("title,views\ntea,5\n", "title,views\ntea,7\ntoast,9\n"):
+        (tmp_path / "titles.csv").write_text(titles)
+        boxes.append(fit_files(tmp_path / "titles.csv", queries))
+    assert fingerprint(boxes[0]) == fingerprint(boxes[1])
+    assert fingerprint(boxes[0]) != fingerprint(fit_files(tmp_path / "titles.csv"))
 
 
 def holds_open(folder):
