@@ -38,6 +38,16 @@ def first_table(section):
     return [dict(zip(map(str.lower, cells[0]), line, strict=True)) for line in cells[2:]]
 
 
+def test_figures_of_the_table_of_what_was_reproduced_stand_on_the_pages_that_it_names():
+    folder = ROOT / "docs" / "measured"
+    for row in first_table((folder / "index.md").read_text(encoding="utf-8")):
+        (target,) = re.findall(r"\]\(([^)#]+)", row["page"])
+        page = (folder / target).read_text(encoding="utf-8")
+        figures = re.findall(r"\d+\.\d+", "{published} {ours} {why}".format(**row))
+        missing = [one for one in figures if not re.search(rf"(?<![\d.]){one}(?!\d)", page)]
+        assert not missing, f"{row['claim']}: {missing}"
+
+
 def measured(heading, relevance):
     """Gain by feedback, and static order, of the default model in chapter 2's results."""
     page = (ROOT / "docs" / "measured" / "results-chapter-2.md").read_text()
