@@ -157,7 +157,6 @@ MADE_BY = {
     "choose-an-estimator": "rare-events",
     "embed": "search-box",
     "measure-signals": "measure-signals",
-    "run-the-service": "search-box",
 }
 """Pages, and the page whose blocks make the files for their commands."""
 
