@@ -101,7 +101,7 @@ def numbers(text):
 @pytest.mark.parametrize(
     "page",
     [pytest.param(p, marks=pytest.mark.slow) if p.stem in LONG else p for p in PAGES],
-    ids=lambda page: page.stem,
+    ids=lambda page: f"{page.parent.name}-{page.stem}",
 )
 def test_what_a_page_shows_is_what_its_blocks_print(page, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "140")
