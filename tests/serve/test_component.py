@@ -378,17 +378,17 @@ def test_it_asks_again_later_and_later_and_six_times_at_most(visit_shop):
     box = page.get_by_role("combobox")
     box.fill("sal")
     expect(options(page)).to_have_count(3)
-    page.evaluate("waits.length = limits.length = 0; pace = limitPace = 1 / 200")
+    page.evaluate("waits.length = limits.length = 0; pace = 1 / 200; limitPace = 1 / 50")
     asked = []
     page.route("**/suggest", lambda route: asked.append(route))  # no answer: the limit ends it
     box.fill("salm")
     expect(page.get_by_text("No new suggestions")).to_be_visible()
-    until(page, lambda: len(asked) == 6)
-    page.wait_for_timeout(150)
+    until(page, lambda: page.evaluate("limits.length") == 6)
+    page.wait_for_timeout(250)
     assert page.evaluate("waits") == [500, 1000, 2000, 4000, 8000]
     assert page.evaluate("limits") == [8000] * 6
-    times = {route.request.post_data_json["t"] for route in asked}
-    assert (len(asked), len(times)) == (6, 1)  # one keystroke, whose time stays its own
+    # One keystroke, whose time stays its own. A loaded machine may end a request before it is sent.
+    assert len({route.request.post_data_json["t"] for route in asked}) == 1
     page.unroute("**/suggest")
     page.evaluate("pace = limitPace = 1")
     box.fill("salmo")
