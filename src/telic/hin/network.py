@@ -74,7 +74,7 @@ class Network:
         if len(links) and not (links.indices.min() >= 0 and links.indices.max() < columns):
             raise InputError(f"{where}: a link leads outside the {columns} nodes of its target.")
         unordered = first_unordered(links.sources, links.indices)
-        if unordered > 0:
+        if unordered >= 0:
             raise InputError(f"{where}: link {unordered} is repeated or out of order in its row.")
         if (links.strength is None) != (link.strength is None):
             has = "has" if links.strength is not None else "has no"

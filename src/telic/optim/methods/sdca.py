@@ -45,7 +45,7 @@ def sdca(
     Other parameters as in `telic.optim.methods.asbcd.asbcd`.
     """
     if problem.l2 <= 0:
-        raise InputError("sdca needs l2 > 0. Use prox_newton, or 'saga'.")
+        raise InputError("sdca needs l2 > 0. Use prox_newton or saga.")
     n, A, l2 = problem.design.n, problem.design.rows, problem.l2
     rate_b = 1.0 / _intercept_penalty(problem) if problem.fit_intercept else 0.0
     table, v = np.zeros(n), np.zeros(problem.design.d)

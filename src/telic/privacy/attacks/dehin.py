@@ -23,7 +23,7 @@ from telic.privacy.attacks.neighbour_filter import Known, Wanted
 from telic.privacy.merged_types import Flat, flatten
 from telic.scale import Executor
 
-BATCH = 67_108_864
+BATCH = 2**26
 """How many pairs of target and candidate are looked at in one go (one byte each)."""
 
 

@@ -81,7 +81,9 @@ def measured_attack(
     0.33
     """
     if not target.size(adversary.node_type):
-        raise InputError(f"node type {adversary.node_type!r} is empty: nobody to look for.")
+        raise InputError(
+            f"node type {adversary.node_type!r} of the target is empty: nobody to look for."
+        )
     progress("sorting what is known")
     prepared = Auxiliary(auxiliary, adversary)
     progress("comparing")

@@ -8,7 +8,7 @@ from numba import prange
 from telic.kernels import kernel
 from telic.privacy.attacks.candidate_sets import candidate, is_candidate, lower_bound, span
 
-NEVER = np.iinfo(np.int64).max
+NEVER = 2**62
 """More than any number of neighbours."""
 
 
