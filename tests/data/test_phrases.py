@@ -4,6 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from telic.completion.fit.merged_phrases import distinct_rows
 from telic.data.contracts import MAX_COUNT, MAX_TEXT
 from telic.data.file_kinds import shape_of
 from telic.data.phrases import merged, read_list
@@ -185,3 +186,31 @@ def test_what_is_as_long_and_as_heavy_as_may_be_is_taken(tmp_path):
     found = read_list(pieces, shape)
     assert found.phrases.to_pylist() == [text, "Tea"]
     assert found.weights.tolist() == [MAX_COUNT, 0.0]
+
+
+ORCAS = (
+    "10103699\tamazon fire\tD1059658\thttps://example.org/fire\n"
+    "10103699\tamazon fire\tD2711\thttp://example.org/stick\n"
+    '7\t"quoted\tD1\thttps://example.org/\n'
+)
+
+
+@pytest.mark.parametrize("name", ["orcas.tsv", "orcas.txt"])
+def test_orcas_is_a_list_whose_first_line_is_a_row(tmp_path, name):
+    pieces, shape = opened(tmp_path, name, ORCAS)
+    assert (shape.name, shape.kind, shape.roles) == ("ORCAS click log", "list", {"phrase": "query"})
+    assert shape.unused == ("qid", "did", "url")
+    read = read_list(pieces, shape)
+    assert read.phrases.to_pylist() == ["amazon fire", "amazon fire", '"quoted']
+    assert list(read.rows) == [1, 2, 3]
+    phrases, weights = distinct_rows(read, "raise")
+    assert (list(phrases), list(weights)) == ([0, 2], [2, 1])
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["7\ttea\tX1\thttps://example.org/", "7\ttea\tD1\tno address", "seven\ttea\tD1\thttps://a"],
+)
+def test_what_is_like_orcas_but_is_not_has_a_line_of_names(tmp_path, first):
+    with pytest.raises(InputError, match="no column is named as phrases usually are"):
+        opened(tmp_path, "orcas.tsv", f"{first}\n{first}\n")

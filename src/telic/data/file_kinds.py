@@ -64,6 +64,7 @@ _KNOWN: tuple[tuple[str, Kind, tuple[str, ...], dict[str, str]], ...] = (
         ("anonid", "query", "querytime"),
         {"phrase": "query", "at": "querytime", "user": "anonid"},
     ),
+    ("ORCAS click log", "list", ("qid", "query", "did", "url"), {"phrase": "query"}),
     (
         "UBI queries",
         "queries",

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ PIECE = 1 << 16
 _BLOCK = 1 << 24  # bytes; a row of CSV that is twice as long is refused
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _JSON = (".jsonl", ".ndjson", ".json")
+_WITHOUT_NAMES = {r"\d+\t[^\t]+\tD\d+\thttps?://[^\t]+": ["qid", "query", "did", "url"]}
+"""Published tables whose first line is a row: the form of such a row → the names of its columns.
+The one here is ORCAS, the click log of the TREC deep learning track."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,10 @@ def _delimited(path: Path, delimiter: str) -> Pieces:
             names = reader.schema.names
     except pa.ArrowInvalid as error:
         raise _unreadable(path, error) from None
+    first = delimiter.join(names)
+    for form, published in _WITHOUT_NAMES.items():
+        if re.fullmatch(form, first):
+            names = read.column_names = published
 
     def pieces(wanted: Sequence[str]) -> Iterator[pa.Table]:
         # Text stays as it is written: "007" is no number and "nan" is a phrase.
