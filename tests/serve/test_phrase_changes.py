@@ -17,9 +17,8 @@ from telic.serve import create_app
 from telic.serve.callers.tenant_keys import add_key
 from telic.serve.callers.tokens import sign_user
 from telic.serve.http.errors import Problem
-from telic.serve.state import journal as journal_of_state
-from telic.serve.state import phrase_changes
-from telic.serve.state.journal import MAX_CHANGES, MAX_READS, Journal
+from telic.serve.state import group_commit, phrase_changes
+from telic.serve.state.group_commit import MAX_CHANGES, MAX_READS, Journal
 from telic.serve.state.phrase_changes import MOST, checked_changes
 from telic.serve.state.store import Outcome, Store, StoreError, Submission
 
@@ -287,7 +286,7 @@ def test_a_phrase_that_others_write_at_the_same_time_is_tried_five_times(store, 
 
 
 def test_submissions_that_wait_are_bounded_and_written_together(completer, settings, monkeypatch):
-    monkeypatch.setattr(journal_of_state, "BATCH", 2)
+    monkeypatch.setattr(group_commit, "BATCH", 2)
     store, began, held = Store(settings.database, completer), threading.Event(), threading.Event()
     batches = []
 

@@ -1,15 +1,14 @@
 """The `telic` command: a folder for each product; bad input gives one line and exit code 2."""
 
-import re
 import sys
 import warnings
-from collections import defaultdict
 from typing import Annotated
 
 import typer
 
 from telic.cli import auc, cluster, completion, privacy, specialty, study
 from telic.cli.demo import demo
+from telic.cli.missing_packages import extra_with
 from telic.cli.warmup import warmup
 from telic.errors import TelicError
 
@@ -56,7 +55,7 @@ def main() -> None:
         typer.echo(f"telic: {error}", err=True)
         sys.exit(2)
     except ModuleNotFoundError as error:
-        extra = _extra_with(error.name or "")
+        extra = extra_with(error.name or "")
         if extra is None:
             raise
         install = f"pip install 'telic[{extra}]'"
@@ -66,19 +65,3 @@ def main() -> None:
         what = f"{error.filename}: " if error.filename else ""
         typer.echo(f"telic: {what}{error.strerror or error}.", err=True)
         sys.exit(2)
-
-
-def _extra_with(module: str) -> str | None:
-    """Return the smallest extra that brings a module, if its package is named alike; else None."""
-    from importlib.metadata import requires
-
-    def bare(name: str) -> str:
-        return re.sub(r"[-_.]", "", name).lower()
-
-    extras = defaultdict(set)
-    for requirement in requires("telic") or ():
-        if named := re.match(r"([\w.-]+).*extra == ['\"](\w+)", requirement):
-            extras[named[2]].add(bare(named[1]))
-    wanted = bare(module.partition(".")[0])
-    found = [extra for extra, packages in extras.items() if wanted in packages]
-    return min(found, key=lambda extra: len(extras[extra]), default=None)

@@ -9,8 +9,8 @@ import pyarrow as pa
 from telic.data.bad_rows import BadRows, OnBadRow
 from telic.data.composition_rows import lengths_of
 from telic.data.contracts import MAX_COUNT, MAX_TEXT, TIMESTAMP
-from telic.data.file_kinds import Shape
 from telic.data.pieces import Pieces
+from telic.data.recognised_columns import Shape
 from telic.data.tables import is_text, one_chunk, times_of, unmatchable
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 
 from telic.data.bad_rows import OnBadRow
-from telic.data.file_kinds import Shape
 from telic.data.phrase_rows import checked_rows
 from telic.data.pieces import Pieces
+from telic.data.recognised_columns import Shape
 from telic.data.tables import one_chunk
 from telic.errors import InputError
 
@@ -54,7 +54,7 @@ def read_list(pieces: Pieces, shape: Shape, *, on_bad_row: OnBadRow = "raise") -
     ----------
     pieces : Pieces
     shape : Shape
-        See `telic.data.file_kinds.shape_of`.
+        See `telic.data.recognised_columns.shape_of`.
     on_bad_row : {"raise", "skip"}
         A row that cannot be used raises, or is left out and counted.
 

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from telic.data.bad_rows import OnBadRow
 from telic.data.compositions import CompositionLog, groups_of
 from telic.data.contracts import GROUPS, MAX_COUNT, MAX_TEXT, QUERIES
-from telic.data.file_kinds import Shape
 from telic.data.phrase_rows import checked_rows
 from telic.data.pieces import Pieces
+from telic.data.recognised_columns import Shape
 from telic.data.tables import describe, one_chunk, read_table, times_of, unmatchable
 from telic.errors import InputError
 

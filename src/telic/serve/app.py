@@ -25,7 +25,7 @@ from telic.serve.requests.dispatch import Desk
 from telic.serve.requests.keystroke import KeystrokeRoute
 from telic.serve.requests.routes import ADDRESSES, Addresses
 from telic.serve.state.composition_recorder import Recorder
-from telic.serve.state.journal import Journal
+from telic.serve.state.group_commit import Journal
 from telic.serve.state.open_compositions import SHOWN, OpenCompositions
 from telic.serve.state.phrase_changes import Changes
 from telic.serve.state.store import Store, StoreError

@@ -11,7 +11,8 @@ from telic.errors import InputError
 from telic.hin import Schema, network_from_arrays
 from telic.privacy import Adversary, Limits, advise, apply_steps, risks
 from telic.privacy.advice.coarsening_levels import levers
-from telic.privacy.risk.risk_in_words import for_one_person, hidden_among, intruder_tests, meaning
+from telic.privacy.report.intruder_tests import intruder_tests
+from telic.privacy.risk.risk_in_words import for_one_person, hidden_among, meaning
 from telic.privacy.risk.risks import Risk, measure
 
 SCHEMA = Schema.parse(

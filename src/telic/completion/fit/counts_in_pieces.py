@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 from telic.completion.engine.folding import fold
 from telic.completion.learning.relevance import WINDOW
 from telic.data.bad_rows import OnBadRow
-from telic.data.file_kinds import Shape
 from telic.data.phrase_rows import checked_rows
 from telic.data.pieces import Pieces, open_pieces
+from telic.data.recognised_columns import Shape
 from telic.errors import InputError
 from telic.scale.duckdb_tasks import database, listed
 from telic.scale.partitions import RowRange

@@ -95,7 +95,7 @@ def fit_files(
         CSV, TSV, JSON lines, Parquet, or text with a phrase a line.
     columns : mapping of str to str, optional
         Role → column, such as ``{"phrase": "product", "brand": "brand_name"}``: see
-        `telic.data.file_kinds.shape_of`.
+        `telic.data.recognised_columns.shape_of`.
     min_users : int
         Of a query log, only what so many users submitted is suggested to others.
     duplicates : {"raise", "add", "max"}

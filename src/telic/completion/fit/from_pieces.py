@@ -35,8 +35,8 @@ from telic.completion.fit.merged_phrases import (
     HeldOut,
 )
 from telic.data.bad_rows import OnBadRow
-from telic.data.file_kinds import Shape
 from telic.data.phrases import PhraseList
+from telic.data.recognised_columns import Shape
 from telic.errors import InputError
 from telic.scale import Executor, row_ranges
 from telic.scale.job_folder import placed

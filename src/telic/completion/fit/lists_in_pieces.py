@@ -16,9 +16,9 @@ from telic.completion.engine.prefix_index import PrefixIndex, sorted_phrases
 from telic.completion.fit.merged_phrases import Duplicates, Entries, Gathered
 from telic.completion.fit.sources import source_said
 from telic.data.bad_rows import OnBadRow
-from telic.data.file_kinds import Shape
 from telic.data.phrases import PhraseList, list_rows
 from telic.data.pieces import open_pieces
+from telic.data.recognised_columns import Shape
 from telic.data.tables import one_chunk
 from telic.scale.duckdb_tasks import sorted_on_disk
 

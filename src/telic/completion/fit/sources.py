@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 from telic.data.bad_rows import OnBadRow
 from telic.data.compositions import CompositionLog, read_compositions
 from telic.data.contracts import GROUPS
-from telic.data.file_kinds import Shape, shape_of
 from telic.data.phrases import PhraseList, merged, read_list
 from telic.data.pieces import open_pieces
 from telic.data.queries import QueryLog, joined_group, read_query_log
+from telic.data.recognised_columns import Shape, shape_of
 from telic.data.ubi import read_ubi
 from telic.errors import InputError
 
@@ -38,7 +38,7 @@ class Sources:
     files: list[str]
     """In a few words, what each file is."""
     roles: set[str] = field(default_factory=set)
-    """What some column of the lists and query logs says; see `telic.data.file_kinds.USUAL`."""
+    """What some column of the lists and query logs says: `telic.data.recognised_columns.USUAL`."""
     unread: list[tuple[str, Shape]] = field(default_factory=list)
     """Query logs that are to be counted in pieces."""
     unread_lists: list[tuple[str, Shape]] = field(default_factory=list)
@@ -91,7 +91,7 @@ def read_sources(
     on_bad_row: OnBadRow = "raise",
     in_pieces: bool = False,
 ) -> Sources:
-    """Read files of any kind that `telic.data.file_kinds.shape_of` tells apart.
+    """Read files of any kind that `telic.data.recognised_columns.shape_of` tells apart.
 
     Parameters
     ----------

@@ -13,14 +13,9 @@ from telic.privacy.attacks.link_errors import EXACT, LinkErrors
 from telic.privacy.report.advice import advice_section, what_to_do
 from telic.privacy.report.figures import risk_map
 from telic.privacy.report.findings import RiskFindings, gather, reasons, told_apart_by
+from telic.privacy.report.intruder_tests import MOTIVATED, inferred_words, intruder_tests
 from telic.privacy.risk.limits import Limits
-from telic.privacy.risk.risk_in_words import (
-    MOTIVATED,
-    for_one_person,
-    inferred_words,
-    intruder_tests,
-    meaning,
-)
+from telic.privacy.risk.risk_in_words import for_one_person, meaning
 from telic.privacy.risk.risks import growth_bounds
 from telic.report import Report, Table
 

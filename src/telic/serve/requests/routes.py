@@ -22,7 +22,7 @@ from telic.serve.requests.dispatch import Desk
 from telic.serve.requests.keystroke import KeystrokeRoute
 from telic.serve.requests.openapi import openapi
 from telic.serve.state.dashboard_figures import MAX_DAYS
-from telic.serve.state.journal import Journal
+from telic.serve.state.group_commit import Journal
 from telic.serve.state.open_compositions import OpenCompositions
 from telic.serve.state.phrase_changes import Changes, checked_changes
 from telic.serve.state.store import StoreError

@@ -20,7 +20,7 @@ from telic.serve.callers.user_ids import tenant_of
 from telic.serve.operation.metrics import Metrics, Seen
 from telic.serve.operation.settings import Settings
 from telic.serve.state.composition_recorder import Recorder, Recording
-from telic.serve.state.journal import Journal
+from telic.serve.state.group_commit import Journal
 from telic.serve.state.store import Outcome, Stored, StoreError, Submission
 
 SHOWN = 10

@@ -17,7 +17,7 @@ from telic.errors import InputError
 from telic.serve.http import inputs
 from telic.serve.http.errors import Problem
 from telic.serve.operation.settings import Settings
-from telic.serve.state.journal import Journal
+from telic.serve.state.group_commit import Journal
 from telic.serve.state.store import IdTakenError, Store, StoreError
 
 EVERY = 0.5
