@@ -305,5 +305,7 @@ def test_a_comparison_is_written_as_a_page(table, tmp_path, monkeypatch):
     options = "--label", "fraud", "--drop", "id", "--runs", 1
     run("compare", table, *options, "--report", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    (found,) = json.loads(run("compare", table, *options, "--json"))
+    assert f"{found['auc']:.4f}</td>" in page
     assert "1 random 80/20 splits" in page
     assert "positive label yes" in page

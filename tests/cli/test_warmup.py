@@ -1,12 +1,16 @@
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
+from rich.progress import Progress
+from scipy.sparse import issparse
 from typer.testing import CliRunner
 
 from telic import kernels
@@ -24,22 +28,38 @@ def brief(monkeypatch):
     def set_up(command="auc fit --help", compiled=()):
         monkeypatch.setattr(kernels, "COMPILED", [Path("/before/it.nbc")])
         monkeypatch.setattr(MODULE, "COMMANDS", command)
-        monkeypatch.setattr(MODULE, "_type_into_boxes", lambda: None)
+        done = []
+        monkeypatch.setattr(MODULE, "_write_tables", lambda: done.append("tables"))
+        monkeypatch.setattr(MODULE, "_type_into_boxes", lambda: done.append("boxes"))
         monkeypatch.setattr(MODULE, "_fit_estimators", lambda: kernels.COMPILED.extend(compiled))
+        return done
 
     return set_up
 
 
 def test_it_says_how_much_was_compiled_and_where_it_is(brief, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    brief(compiled=[Path("/kept/a/f.nbc"), Path("/kept/b/g.nbc")])
+    done = brief(
+        "auc fit --help\nauc fit --label y --help", [*map(Path, ("/kept/a/f", "/kept/b/g"))]
+    )
+    told, update = [], Progress.update
+
+    def noted(*given, **options):
+        told.append(options["description"])
+        update(*given, **options)
+
+    monkeypatch.setattr(Progress, "update", noted)
     said = CliRunner().invoke(app, ["warmup"], catch_exceptions=False).stdout
-    assert said.startswith("2 kernels compiled in ")
-    assert said.endswith(" s, kept in /kept\n")
+    assert done == ["tables", "boxes"]
+    steps = ["auc fit", "auc fit", "typing into search boxes", "estimators"]
+    assert told == [*(f"warmup: {step}" for step in steps), "warmup"]
+    seconds = re.fullmatch(r"2 kernels compiled in (\d+) s, kept in /kept\n", said)[1]
+    assert int(seconds) < 60
     brief(compiled=[Path("/kept/a/f.nbc"), Path("/kept/b/g.nbc")])
     found = json.loads(CliRunner().invoke(app, ["warmup", "--json"]).stdout)
     assert found["compiled"] == 2
     assert found["folder"] == "/kept"
+    assert 0 <= found["seconds"] < 60
     assert not list(tmp_path.iterdir())
 
 
@@ -52,6 +72,51 @@ def test_a_command_that_fails_is_not_passed_over(brief):
     brief("auc fit nothing.csv --label y --model m")
     with pytest.raises(InputError, match=r"nothing\.csv"):
         CliRunner().invoke(app, ["warmup"], catch_exceptions=False)
+
+
+def test_commands_find_the_files_that_they_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    MODULE._write_tables()
+    files = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    named = {*re.findall(r"[\w-]+\.(?:csv|json)\b", MODULE.COMMANDS + files["tables.json"])}
+    assert files.keys() == named - {"ranked.csv", "advised.json"}  # which are written
+    assert all(files.values())
+
+
+def test_boxes_are_typed_into(monkeypatch):
+    typed = MagicMock()
+    monkeypatch.setattr("telic.completion.Completer", typed)
+    MODULE._type_into_boxes()
+    composed = ["load().compose", *4 * ["load().compose().suggest"], "load().compose().submit"]
+    listed = ["load", "load().suggest", "load", "load().user"]
+    assert [name for name, *_ in typed.mock_calls] == [*listed, *composed, *composed]
+
+
+def test_estimators_are_fitted_to_dense_and_sparse_rows_of_two_classes_and_of_three(monkeypatch):
+    fitted = []
+    for name in ("Regressor", "RegressorCV", "Classifier", "ClassifierCV"):
+        for kind in (f"optim.ElasticNet{name}", f"optim.admm.GraphFused{name.removesuffix('CV')}"):
+            monkeypatch.setattr(
+                f"telic.{kind}.fit",
+                lambda self, X, y, kind=kind: fitted.append((kind, issparse(X), len({*y}))),
+            )
+    MODULE._fit_estimators()
+    elastic = [
+        ("Regressor", 60),
+        ("RegressorCV", 60),
+        *((f"Classifier{end}", 2) for end in ("", "CV")),
+    ]
+    assert sorted(fitted) == sorted(
+        [
+            *(
+                (f"optim.ElasticNet{name}", sparse, values)
+                for name, values in [*elastic, ("Classifier", 3)]
+                for sparse in (False, True)
+            ),
+            ("optim.admm.GraphFusedRegressor", False, 60),
+            ("optim.admm.GraphFusedClassifier", False, 2),
+        ]
+    )
 
 
 @pytest.mark.slow

@@ -17,7 +17,8 @@ import pytest
 
 from telic.errors import InputError
 from telic.serve import serving
-from telic.serve.http.connections import Connection, Connections, reserve_files
+from telic.serve.http.connections import LOG_SECONDS, Connection, Connections, reserve_files
+from telic.serve.operation.metrics import Metrics
 from telic.serve.process.server import _server
 from telic.serve.process.workers import _Worker
 from telic.serve.requests.between_workers import WorkerPlace
@@ -246,7 +247,8 @@ class Held:
 
 def test_who_works_is_not_cut_for_who_comes(settings):
     async def come():
-        connections = Connections(replace(settings, max_connections=2))
+        metrics = Metrics()
+        connections = Connections(replace(settings, max_connections=2), metrics)
         first, second, third, fourth = (Held(asyncio.get_running_loop()) for _ in range(4))
         connections.admit(first)
         connections.works(first)
@@ -257,6 +259,7 @@ def test_who_works_is_not_cut_for_who_comes(settings):
         connections.admit(fourth)
         assert (first.open, third.open, fourth.open, len(connections)) == (True, True, False, 2)
         assert connections.cut == {"too many": 2}
+        assert b'telic_connections_cut_total{reason="too many"} 2.0' in metrics.exposition()
 
     asyncio.run(come())
 
@@ -287,6 +290,52 @@ def test_an_answer_that_nobody_takes_is_cut_after_its_time(settings, caplog):
         asyncio.run(wait())
     said = ["connections cut: 1 answer not taken"] * 2
     assert [record.getMessage() for record in caplog.records if "cut" in record.msg] == said
+
+
+class Clock:
+    """An event loop that keeps what it is to call, and when."""
+
+    def __init__(self):
+        self.now, self.calls = 1000.0, []
+
+    def time(self):
+        return self.now
+
+    def call_later(self, seconds, call):
+        self.calls.append((seconds, call))
+
+    def go_on(self, seconds):
+        """Let time pass; return after how long the one call that waits is due again."""
+        ((_, call),) = self.calls
+        self.calls.clear()
+        self.now += seconds
+        call()
+        return [round(after, 9) for after, _ in self.calls]
+
+
+@pytest.mark.parametrize(("request_seconds", "every"), [(4.0, 1.0), (0.4, 0.1)])
+def test_connections_are_looked_at_while_there_is_one_or_something_to_say(
+    settings, monkeypatch, caplog, request_seconds, every
+):
+    loop = Clock()
+    monkeypatch.setattr(asyncio, "get_running_loop", lambda: loop)
+    connections = Connections(replace(settings, request_seconds=request_seconds))
+    one, two, three, four = (Held(loop) for _ in range(4))
+    for each in (one, two):
+        connections.admit(each)
+    assert loop.go_on(request_seconds - 0.1) == [every]
+    assert (one.open, two.open) == (True, True)
+    assert loop.go_on(0.2) == []  # both are cut, and that is said
+    assert (one.open, two.open) == (False, False)
+    connections.admit(three)
+    assert loop.go_on(request_seconds + 0.1) == [every]
+    assert (three.open, len(connections)) == (False, 0)
+    assert loop.go_on(1.0) == [every]  # until it may be said
+    assert loop.go_on(LOG_SECONDS) == []
+    said = [record.getMessage() for record in caplog.records]
+    assert said == ["connections cut: 2 slow request", "connections cut: 1 slow request"]
+    connections.admit(four)
+    assert loop.go_on(0.0) == [every]
 
 
 def test_the_process_may_open_as_many_files_as_connections_need(monkeypatch):

@@ -1,0 +1,62 @@
+"""`telic demo` on people who type little."""
+
+import json
+import sys
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from telic import cli, serve, simulate
+from telic.completion import Completer
+
+
+def test_a_demo_writes_what_it_measured_says_it_and_opens_the_box(monkeypatch, capfd, tmp_path):
+    few = {"users": 4, "compositions": 12}
+    phrases = [f"{a}{b} street" for a in "abc" for b in "aeiou"]
+    catalogue = simulate.Catalogue(phrases, np.arange(1.0, 1 + len(phrases)))
+    monkeypatch.setattr(simulate, "geonames_catalogue", lambda: catalogue)
+    for name in ("simulate_typists", "dwell_control"):
+        made = getattr(simulate, name)
+        monkeypatch.setattr(
+            simulate, name, lambda *given, made=made, **options: made(*given, **options | few)
+        )
+    monkeypatch.setattr(sys.modules["telic.cli.demo"], "SEEDS", 2)
+    served = []
+    monkeypatch.setattr(serve, "run", lambda *given, **options: served.append(given))
+    out = tmp_path / "new" / "demo"
+
+    def demo(*words):
+        monkeypatch.setattr(sys, "argv", ["telic", "demo", "--out", str(out), *words])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        return end.value.code or 0, *capfd.readouterr()
+
+    code, printed, err = demo("--json", "--port", "8123")
+    assert code == 0, err
+    ((box, settings),) = served
+    assert settings.port == 8123
+    assert settings.database == f"sqlite:///{out / 'model.sqlite'}"
+    assert Completer.load(out / "model").model == box.model == "adaqac-online"
+    assert len(pq.read_table(out / "log.parquet")) == 4 * 12
+    facts = json.loads(printed)
+    assert 0 < facts["seconds"] < 600
+    assert [row["typists"] for row in facts["controls"]] == ["inattentive", "readers"]
+    page = (out / "report.html").read_text(encoding="utf-8")
+    for said in (
+        "SIMULATED",
+        ">Controls: do dwell times carry anything?<",
+        "Each simulated log is compared with its dwell twin",
+        ">inattentive<",
+    ):
+        assert said in page
+    folder = f"{facts['seconds']:.0f} s; log, model and report are in {out}/ (open {out}/report"
+    assert folder.replace(" ", "") in "".join(err.split())
+    code, _, err = demo("--no-overwrite")
+    assert code == 2
+    assert "log.parquet: is a file that exists already" in err
+    (out / "report.html").write_text("a thesis")
+    code, _, err = demo()
+    assert code == 2
+    assert "report.html: telic did not write this file" in err
+    assert len(served) == 1
