@@ -57,6 +57,7 @@ def test_a_log_is_unfolded_in_order_of_submission(tmp_path):
     assert log.list_start.tolist() == [0, 1, 3, 4, 6]
     assert [log.prefixes[p] for p in log.prefix] == ["f", "fa"] * 2
     assert np.diff(log.at)[0] == 1_000_000
+    assert log.installed_start.tolist() == log.opened_start.tolist() == [0, 0, 0]
     assert not log.simulated
 
 
@@ -219,6 +220,11 @@ def test_a_list_of_the_longest_length_is_taken():
     assert len(read_compositions(pa.Table.from_pylist([longest], schema=SCHEMA)).shown) == MAX_LIST
 
 
+def test_a_log_without_any_keystroke_is_named():
+    with pytest.raises(InputError, match="row 1: column 'keystrokes': is empty"):
+        read_compositions(pa.Table.from_pylist([row(keystrokes=[], selected=None)], schema=SCHEMA))
+
+
 def test_a_field_that_is_missing_inside_a_list_is_named():
     strokes = [{"at": at(1), "prefix": "f"}]
     with pytest.raises(InputError, match=r"'keystrokes' .*field suggestions is missing"):
@@ -324,6 +330,10 @@ def test_apps_are_read_latest_opening_first():
         ({"installed": [{"app": "", "daily_opens": 1.0}]}, "installed.app.*null or empty"),
         ({"installed": [{"app": "a", "daily_opens": 1.0}] * 2}, "lists an app twice"),
         ({"opened": [{"app": "a", "at": at(5)}]}, "opened.at.*later than the first keystroke"),
+        (
+            {"keystrokes": [stroke(1, "f", ["f"] * 2)], "opened": [{"app": "a", "at": at(2)}]},
+            "opened.at.*later than the first keystroke",
+        ),
         ({"opened": [{"app": "a", "at": None}]}, "opened.at.*is null"),
     ],
 )

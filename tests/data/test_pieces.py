@@ -6,6 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from telic.data import pieces as module
+from telic.data.file_kinds import shape_of
+from telic.data.phrases import read_list
 from telic.data.pieces import open_pieces
 from telic.errors import InputError
 
@@ -75,6 +77,17 @@ def test_a_large_file_comes_in_pieces(tmp_path, ending, monkeypatch):
     read = list(pieces.read(pieces.columns or ["line"]))
     assert len(read) >= 10
     assert pa.concat_tables(read).column(0).to_pylist() == texts
+
+
+def test_a_bad_row_of_a_later_piece_is_named_by_its_number_in_the_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PIECE", 2)
+    file = tmp_path / "many.jsonl"
+    titles = ["tea", "cup", "pot", "", "jug"]
+    file.write_text("\n".join(json.dumps({"title": title}) for title in titles))
+    pieces = open_pieces(file)
+    with pytest.raises(InputError, match="row 4: column 'title'"):
+        read_list(pieces, shape_of(pieces))
+    assert read_list(pieces, shape_of(pieces), on_bad_row="skip").rows.tolist() == [1, 2, 3, 5]
 
 
 def test_what_is_no_text_in_json_lines_is_json(tmp_path):

@@ -140,10 +140,19 @@ def test_amazon_qac_brings_past_searches_and_times_without_a_zone(tmp_path):
     pieces = open_pieces(file)
     again = read_query_log(pieces, shape_of(pieces))
     np.testing.assert_array_equal(again.at, log.at)
-    bad = CARD_TEST | {"past_search_terms": [["robot toys"]]}
-    pieces, shape = opened(tmp_path, "bad.jsonl", json.dumps(bad))
-    with pytest.raises(InputError, match="row 1: column 'past_search_terms'"):
-        read_query_log(pieces, shape)
+    for past in (["robot toys"], ["robot toys", "noon"]):
+        bad = CARD_TEST | {"past_search_terms": [past]}
+        pieces, shape = opened(tmp_path, "bad.jsonl", json.dumps(bad))
+        with pytest.raises(InputError, match="row 1: column 'past_search_terms'"):
+            read_query_log(pieces, shape)
+
+
+def test_days_are_their_first_moment(tmp_path):
+    file = tmp_path / "queries.parquet"
+    pq.write_table(pa.table({"query": ["tea"], "at": [dt.date(2026, 1, 1)]}), file)
+    pieces = open_pieces(file)
+    log = read_query_log(pieces, shape_of(pieces))
+    assert log.at.tolist() == [int(NOW.timestamp() * 1e6)]
 
 
 def test_contract_2_reads_the_same_as_in_one_piece(tmp_path):

@@ -62,13 +62,16 @@ def test_lsapp_openings_are_read_in_order(tmp_path):
 
 def test_an_lsapp_row_without_an_app_is_named(tmp_path):
     file = tmp_path / "lsapp.tsv"
-    file.write_text(
-        "user_id\ttimestamp\tapp_name\tevent_type\n"
-        "0\t2018-01-16 06:01:05\tChrome\tClosed\n"
-        "0\t2018-01-16 06:01:09\t\tOpened\n"
+    header, *rows = (
+        "user_id\ttimestamp\tapp_name\tevent_type\n",
+        "0\t2018-01-16 06:01:05\tChrome\tClosed\n",
+        "0\t2018-01-16 06:01:09\t\tOpened\n",
     )
-    with pytest.raises(InputError, match="row 2: 'app_name' is empty"):
-        read_app_usage(file)
+    for row in (2, 1):
+        file.write_text("".join([header, *rows]))
+        with pytest.raises(InputError, match=f"row {row}: 'app_name' is empty"):
+            read_app_usage(file)
+        rows.reverse()
 
 
 def test_openings_come_from_a_table_too_and_a_broken_file_is_named(tmp_path):

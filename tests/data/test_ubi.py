@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.data import read_compositions
-from telic.data.ubi import keystroke_record, read_ubi, submission_record
+from telic.data.ubi import Arm, keystroke_record, of_tenant, read_ubi, submission_record
 from telic.errors import InputError
 
 TEXT = {"type": "string"}
@@ -80,7 +80,7 @@ EVENT = {
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def typed(composition, number, prefix, *, user="ada", shown=("tea", "ten")):
+def typed(composition, number, prefix, *, user="ada", shown=("tea", "ten"), **more):
     return keystroke_record(
         composition=composition,
         number=number,
@@ -88,6 +88,7 @@ def typed(composition, number, prefix, *, user="ada", shown=("tea", "ten")):
         prefix=prefix,
         at=START + timedelta(seconds=number),
         shown=list(shown),
+        **more,
     )
 
 
@@ -249,3 +250,26 @@ def test_a_folder_without_submissions_or_none_is_refused(tmp_path):
         read_ubi(tmp_path)
     with pytest.raises(InputError, match="no such folder"):
         read_ubi(tmp_path / "x")
+
+
+def test_arms_and_groups_are_columns_where_somebody_has_them(folder):
+    more = [{"tenant": "pub", "arm": Arm("new", 0.25)}, {"tenant": "bar"}, {}]
+    names = "abc"
+    at = folder(
+        [typed(name, 1, "t", **own) for name, own in zip(names, more, strict=True)],
+        [sent(name, 1) for name in names],
+    )
+    table, _ = read_ubi(at)
+    assert "network" not in table.column_names
+    found = table.select(["composition", "tenant", "arm", "propensity"]).to_pylist()
+    none = {"tenant": None, "arm": None, "propensity": None}
+    assert found == [
+        {"composition": "a", "tenant": "pub", "arm": "new", "propensity": 0.25},
+        none | {"composition": "b", "tenant": "bar"},
+        none | {"composition": "c"},
+    ]
+    assert of_tenant(table, "bar", at)["composition"].to_pylist() == ["b"]
+    with pytest.raises(InputError, match="no composition of tenant 'inn', but of bar, pub"):
+        of_tenant(table, "inn", at)
+    with pytest.raises(InputError, match="no composition of tenant 'pub', but of nobody"):
+        of_tenant(table.drop_columns("tenant"), "pub", at)

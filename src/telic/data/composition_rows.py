@@ -218,7 +218,7 @@ def micros_of(times: pa.Array) -> np.ndarray:
 def _nested(table: pa.Table, name: str, kind: pa.StructType) -> tuple[np.ndarray, pa.StructArray]:
     """Where each row's entries begin, and all entries; none where the column is absent or null."""
     if name not in table.column_names:
-        return np.zeros(len(table) + 1, np.int64), pa.array([], kind)
+        return starts_of(np.zeros(len(table))), pa.array([], kind)
     column = column_of(table, name)
     lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
     return starts_of(lengths), column.flatten()

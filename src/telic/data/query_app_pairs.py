@@ -123,7 +123,7 @@ def read_istas(source: str | Path) -> pa.Table:
             raise InputError(f"{source}: expected the columns {', '.join(names)}.")
         held = [
             {name: column.get(key) for name, column in zip(names, columns, strict=True)}
-            for key in columns[0]
+            for key in held["Query"]
         ]
     if not isinstance(held, list):
         raise InputError(f"{source}: expected the columns {', '.join(names)} or a list of rows.")

@@ -207,9 +207,9 @@ def of_tenant(table: pa.Table, tenant: str, folder: str | Path) -> pa.Table:
 
 def _joined(queries: pa.Table, events: pa.Table, left_out: Counter[str]) -> pa.Table:
     """Return a composition for each event whose keystrokes are all there."""
-    code = pc.rank(queries["composition"], tiebreaker="dense").to_numpy().astype(np.int64) - 1
+    code = pc.rank(queries["composition"], tiebreaker="dense").to_numpy()
     number = queries["number"].to_numpy()
-    start = np.searchsorted(code, np.arange(code.max(initial=-1) + 2))
+    starts = np.searchsorted(code, code)  # where each keystroke's composition begins
     last = pc.index_in(events["query_id"], value_set=queries["query_id"].combine_chunks())
     row = last.fill_null(-1).to_numpy()
     blank = pc.equal(pc.fill_null(queries["user_query"], ""), "").to_numpy()
@@ -220,18 +220,18 @@ def _joined(queries: pa.Table, events: pa.Table, left_out: Counter[str]) -> pa.T
         if row[e] < 0:
             left_out["submissions without keystrokes"] += 1
             continue
-        c = code[row[e]]
-        first, end = start[c], row[e] + 1
+        start, end = starts[row[e]], row[e] + 1
+        first = start
         while first < end and blank[first]:
             first += 1  # a composition begins at its first character
         if first == end:
             left_out["submissions of which nothing was typed"] += 1
-        elif number[row[e]] - number[start[c]] != row[e] - start[c] or number[start[c]] != 1:
+        elif number[start] != 1 or number[row[e]] != end - start:
             left_out["submissions with a keystroke missing"] += 1
-        elif c in seen:
+        elif start in seen:
             left_out["submissions that are repeated"] += 1
         else:
-            seen.add(c)
+            seen.add(start)
             kept.append(e)
             firsts.append(first)
             lasts.append(end)
@@ -284,7 +284,7 @@ def _read(file: Path, schema: pa.Schema, left_out: Counter[str]) -> pa.Table:
     try:
         return pyarrow.json.read_json(
             pa.BufferReader(pa.py_buffer(content).slice(0, whole)),
-            read_options=pyarrow.json.ReadOptions(block_size=max(1 << 20, whole)),
+            read_options=pyarrow.json.ReadOptions(block_size=whole),
             parse_options=options,
         ).select(schema.names)
     except pa.ArrowException as error:
