@@ -29,6 +29,7 @@ from sqlalchemy import create_engine, text
 from benchmarks.completion import power_loss
 from benchmarks.completion.keystrokes import made_up_completer
 from benchmarks.form import grid
+from telic.serve.callers.tenant_keys import add_key
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "serve"))
 import postgresql_server
@@ -80,12 +81,19 @@ def service(model, *options, under=()):
 
 def workers_of(process):
     """Ids of the worker processes; multiprocessing's own tracker is none."""
-    ids = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     return [
-        int(pid)
-        for pid in ids
+        pid
+        for pid in children_of(process.pid)
         if "resource_tracker" not in Path(f"/proc/{pid}/cmdline").read_text()
     ]
+
+
+def children_of(pid):
+    found = []
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(OSError):  # ended in the meantime
+            found += map(int, (thread / "children").read_text().split())
+    return found
 
 
 def holds(pid, url):
@@ -183,6 +191,91 @@ def killed_workers(model, kills):
                 os.kill(working[0], signal.SIGKILL)
             load.wait_for(40)
         return once(url, load)
+
+
+def killed_builds(model, kills):
+    """Kill workers, builders or all while changes are built into the list; look for each change."""
+    keys = model.with_name("keys.toml")
+    headers = {"Authorization": f"Bearer {add_key(keys, 'desk', editor=True)}"}
+    options = ["--workers", "2", "--keys", str(keys), "--compact-after", "20"]
+    options += ["--database", f"sqlite:///{model}-builds.sqlite"]
+    rng, number, again = random.Random(0), 0, 0
+    there, killed = {}, Counter()
+
+    def ask(address, path, given=None):
+        connection = http.client.HTTPConnection(address.hostname, address.port, timeout=30)
+        body, kind = (
+            (json.dumps(given), {"Content-Type": "application/json"}) if given else ("", {})
+        )
+        try:
+            connection.request("POST" if given else "GET", path, body, headers | kind)
+            answer = connection.getresponse()
+            return json.loads(answer.read()) if answer.status == 200 else None
+        except (OSError, http.client.HTTPException):
+            return None
+        finally:
+            connection.close()
+
+    def differs(address):
+        """Name a change that does not show, of a second ago or before; None if all do."""
+        for phrase, is_there in there.items():
+            found = ask(address, f"/suggest?q={phrase}")
+            if found is not None and (phrase in found[1]) != is_there:
+                return phrase
+        return None
+
+    def changed(address):
+        """Send a batch until it is acknowledged; now and then it deletes an earlier phrase."""
+        nonlocal number, again
+        number += 1
+        phrase, gone = f"zq{number:05}", rng.choice([*there, None])
+        changes = [{"phrase": phrase, "popularity": number}]
+        changes += [{"phrase": gone, "delete": True}] if gone else []
+        while ask(address, "/phrases", {"id": f"{number}", "changes": changes}) is None:
+            again += 1
+            time.sleep(0.05)
+        there.update({phrase: True} | ({gone: False} if gone else {}))
+
+    lists = model.with_name(f"{model.name}.compacted")
+    seen, deadline = set(), time.monotonic() + 60 * kills
+    while killed.total() < kills:
+        with service(model, *options) as (process, address, said):
+            while killed.total() < kills:
+                if time.monotonic() > deadline:
+                    raise RuntimeError("too few lists are built")
+                for _ in range(rng.randrange(5, 40)):
+                    changed(address)
+                    seen |= {each.name for each in lists.glob("*-*-*")}
+                which = rng.choice(["worker", "builder", "all"])
+                builders, waited = [], 0
+                while not builders and waited < 200 and rng.random() < 0.99:
+                    changed(address)
+                    time.sleep(0.1)
+                    waited += 1
+                    builders = [pid for each in workers_of(process) for pid in children_of(each)]
+                time.sleep(rng.random() * 2)  # at any moment of the work
+                victims = builders if which == "builder" else workers_of(process)
+                if not victims:
+                    continue
+                killed[which] += 1
+                if which == "all":
+                    os.kill(process.pid, signal.SIGKILL)
+                for pid in victims if which == "all" else rng.sample(victims, 1):
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                if which == "all":
+                    break
+                time.sleep(1.5)
+                if wrong := differs(address):
+                    raise RuntimeError(f"{wrong}: {there[wrong]} was acknowledged; {said}")
+    with service(model, *options) as (_, address, _):
+        if wrong := differs(address):
+            raise RuntimeError(f"{wrong}: {there[wrong]} was acknowledged")
+    what = ", ".join(f"{count} × {name}" for name, count in sorted(killed.items()))
+    return (
+        f"{what}; {number:,} batches acknowledged, all seen; {again:,} times sent again; "
+        f"{len(seen)} lists built"
+    )
 
 
 def killed_servers(model, kills):
@@ -465,6 +558,11 @@ def page(run):
             f"kill −9 of one of two workers, {asked.kills} times": (
                 lambda: killed_workers(model, asked.kills),
                 "all that was acknowledged is there, once",
+            ),
+            f"kill −9 of a worker, of the process that builds a changed list, or of all, "
+            f"{asked.kills} times": (
+                lambda: killed_builds(model, asked.kills),
+                "every change that was acknowledged shows",
             ),
             f"kill −9 of the PostgreSQL server and all its processes, {asked.kills} times": (
                 lambda: killed_servers(model, asked.kills),

@@ -6,9 +6,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from telic.data import pieces as module
-from telic.data.file_kinds import shape_of
 from telic.data.phrases import read_list
 from telic.data.pieces import open_pieces
+from telic.data.recognised_columns import shape_of
 from telic.errors import InputError
 
 ROWS = [{"title": "007", "views": "3"}, {"title": 'say "nan", twice', "views": None}]

@@ -173,6 +173,15 @@ def written_by(folder: str | Path) -> str:
     return f"telic {manifest['telic']}" if "telic" in manifest else "an older telic"
 
 
+def hashes(folder: str | Path) -> dict[str, str]:
+    """Return the hash of each file of a model folder, as its manifest says; of no folder, none."""
+    try:
+        manifest = json.loads((Path(folder) / "manifest.json").read_text(encoding="utf-8"))
+        return dict(manifest["sha256"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
 def _checksum(manifest: Mapping[str, Any]) -> str:
     """Hash what a manifest says, in its order: JSON keeps the order of keys."""
     return hashlib.sha256(json.dumps(manifest).encode()).hexdigest()

@@ -26,7 +26,8 @@ from telic.serve.requests.keystroke import KeystrokeRoute
 from telic.serve.requests.routes import ADDRESSES, Addresses
 from telic.serve.state.composition_recorder import Recorder
 from telic.serve.state.group_commit import Journal
-from telic.serve.state.open_compositions import SHOWN, OpenCompositions
+from telic.serve.state.kept_lists import KeptLists
+from telic.serve.state.open_compositions import OpenCompositions
 from telic.serve.state.phrase_changes import Changes
 from telic.serve.state.store import Store, StoreError
 
@@ -96,7 +97,10 @@ class Service(Starlette):
             before.connections if before else Connections(settings, self.metrics)
         )
         self.journal = Journal(store, settings, self.metrics)
-        self.changes = Changes(completer, store, self.journal)
+        lists = KeptLists(completer, store, settings)
+        self.changes = Changes(completer, store, self.journal, lists)
+        completer = self.changes.completer
+        store.serve(completer)
         arm = _arm(settings)
         self.recorder: Recorder | None = None
         if settings.record:
@@ -110,6 +114,7 @@ class Service(Starlette):
         compositions = OpenCompositions(
             completer, self.journal, settings, self.metrics, self.recorder
         )
+        self.changes.swap = [store.serve, compositions.serve]
         names = {"127.0.0.1", "localhost", "::1", settings.host, *settings.names}
         hosts = Hosts(names)
         self.access = access
@@ -199,13 +204,3 @@ def _arm(settings: Settings) -> Arm | None:
     if not 0 < settings.propensity <= 1:
         raise InputError(f"propensity is {settings.propensity}, expected over 0 and at most 1.")
     return Arm(settings.arm, settings.propensity)
-
-
-def warm(completer: Completer) -> None:
-    """Compile or load every kernel of a keystroke and of a lesson, on a user of no name."""
-    user = completer.user()
-    for _ in range(2):
-        composition = completer.compose(user)
-        for at, prefix in enumerate(("", "a", "an", "and", "an")):
-            found = composition.suggest(prefix, at=float(at), show=SHOWN)
-        composition.submit(found[0].text if found else "and")

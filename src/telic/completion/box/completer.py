@@ -1,5 +1,7 @@
 """A fitted search box: what to suggest now, why, and what it learns from each submission."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -25,6 +27,7 @@ from telic.completion.learning.relevance import Relevance
 from telic.completion.signals.groups import FEEDBACK
 from telic.completion.signals.ranker import SignalRanker
 from telic.data import load_model, save_model
+from telic.data.saved_models import hashes
 from telic.errors import InputError, ModelError
 
 KIND = "completer"
@@ -92,6 +95,8 @@ class Completer:
         Other words to look for, where there are `words`.
     live : Live
         What was added, counted up or deleted since; not saved, see `Live.as_json`.
+    stored : tuple of path and str, optional
+        The folder that it was loaded from, and what tells its list and rules from any other.
     found : dict
         What `telic.completion.fit_files` says of the files.
     """
@@ -121,10 +126,12 @@ class Completer:
     signals: SignalRanker | None = None
     found: dict[str, Any] = field(default_factory=dict)
     live: Live = field(init=False, compare=False, repr=False)
+    stored: tuple[Path, str] | None = field(init=False, compare=False, repr=False)
     _changed: tuple[tuple[int, int], SignalRanker] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "live", Live(self.index, self.unit or 1.0, self.deny))
+        object.__setattr__(self, "stored", None)
         object.__setattr__(self, "_changed", ((0, 0), self.signals))
 
     def ranker(self) -> SignalRanker:
@@ -314,16 +321,32 @@ class Completer:
         }
         if self.phones:
             arrays |= self.phones.arrays()
-        mapped = self.index.arrays()
+        mapped = self.list_arrays()
         if self.signals:
             mapped |= self.signals.arrays()
-        if self.records:
-            mapped |= self.records.arrays()
-        if self.words:
-            mapped |= self.words.arrays()
-        if self.contexts:
-            mapped["contexts.codes"] = self.contexts.codes
         save_model(folder, kind=KIND, meta=meta, arrays=arrays, mapped=mapped)
+
+    def list_arrays(self) -> dict[str, np.ndarray]:
+        """Return what a folder keeps of the phrases and of what goes with them."""
+        arrays = self.index.arrays()
+        if self.records:
+            arrays |= self.records.arrays()
+        if self.words:
+            arrays |= self.words.arrays()
+        if self.contexts:
+            arrays["contexts.codes"] = self.contexts.codes
+        return arrays
+
+    def with_list(self, arrays: Mapping[str, np.ndarray], folder: str | Path) -> Self:
+        """Return it with the list that `list_arrays` gave of a completer like it."""
+        contexts = self.contexts
+        return replace(
+            self,
+            index=PrefixIndex.stored(arrays, folder),
+            records=Records.stored(arrays),
+            words=WordIndex.stored(arrays),
+            contexts=contexts and replace(contexts, codes=np.asarray(arrays["contexts.codes"])),
+        )
 
     @classmethod
     def load(cls, folder: str | Path, *, verify: bool = False) -> Self:
@@ -337,6 +360,7 @@ class Completer:
             If the folder is damaged, of another kind, of a newer format or from before the rule of
             learning was kept.
         """
+        before = hashes(folder)
         meta, arrays = load_model(folder, kind=KIND, verify=verify)
         if "schedule" not in meta:
             raise ModelError(f"{folder}: says not how it learns, as older models. Fit it again.")
@@ -379,6 +403,11 @@ class Completer:
             meta.get("found", {}),
         )
         completer.live.gone |= set(meta.get("denied", []))
+        if before == hashes(folder):  # it was not replaced by another while it was read
+            files = {name: before[f"{name}.npy"] for name in completer.list_arrays()}
+            told = json.dumps([files, deny, completer.unit], sort_keys=True)
+            digest = hashlib.sha256(told.encode()).hexdigest()
+            object.__setattr__(completer, "stored", (Path(folder).absolute(), digest))
         return completer
 
     def denying(self, deny: DenyList) -> Self:

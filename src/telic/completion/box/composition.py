@@ -325,7 +325,7 @@ class Composition:
             return may
 
         return [
-            OwnQuery(form, (number, number < len(index), form, ""), number, live.weight(number))
+            OwnQuery(form, live.order(number, form), number, live.weight(number))
             for form, number in live.heaviest(typed, self.completer.n, fits)
         ]
 

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from telic.completion.box.word_and_typo_matches import OwnWords
 from telic.completion.engine.filters import NO_VALUE
 from telic.completion.engine.folding import checked_form, fold
 from telic.completion.engine.prefix_index import PrefixIndex
+from telic.completion.engine.rules import DenyList
 from telic.completion.engine.word_index import WordIndex
 from telic.completion.signals.counts import Beyond
 from telic.completion.signals.overlap import texts_of_forms
@@ -22,8 +24,6 @@ from telic.errors import InputError
 
 if TYPE_CHECKING:
     from telic.completion.box.completer import Completer
-    from telic.completion.engine.rules import DenyList
-
 
 LEAST = 1e-9
 """What the signals take a popularity of 0 for: they suggest nothing that nobody ever submitted."""
@@ -57,14 +57,17 @@ class Live:
 
     index: PrefixIndex
     unit: float = 1.0
-    deny: "DenyList | None" = None
+    deny: DenyList | None = None
     gone: set[int] = field(default_factory=set)
     weights: dict[int, float] = field(default_factory=dict)
     version: int = 0
     _texts: list[str] = field(default_factory=list)
     _numbers: dict[str, int] = field(default_factory=dict)
-    # Changed and added phrases by folded form, with their numbers and weights as columns.
-    _forms: list[tuple[bytes, int]] = field(default_factory=list)
+    # Where each added phrase would stand among the ids.
+    _stands: list[int] = field(default_factory=list)
+    # Changed and added phrases in the order of an index that has them: folded form, spelling and
+    # number; with their numbers and weights as columns.
+    _forms: list[tuple[bytes, str, int]] = field(default_factory=list)
     _places: "array[int]" = field(default_factory=lambda: array("q"))
     _heft: "array[float]" = field(default_factory=lambda: array("d"))
     _known: dict[str, int] = field(default_factory=dict)
@@ -103,7 +106,7 @@ class Live:
         with self._lock:
             form = checked_form(phrase, "phrase").encode()
             found = [id for id in self.index.alike(phrase) if id not in self.gone]
-            added = [n for f, n in self._with(form) if f == form and n >= len(self.index)]
+            added = [n for f, _, n in self._with(form) if f == form and n >= len(self.index)]
             for number in [*found, *added]:
                 self._forget(form, number)
             self.gone |= set(found)
@@ -138,14 +141,20 @@ class Live:
         """Return an added phrase."""
         return self._texts[number - len(self.index)]
 
+    def order(self, number: int, form: bytes) -> tuple[int, bool, bytes, str]:
+        """Return what sorts a changed or added phrase, by its number and form, among the ids."""
+        if number < len(self.index):
+            return number, True, b"", ""
+        return self._stands[number - len(self.index)], False, form, self.text(number)
+
     def changed(self, typed: bytes) -> list[tuple[bytes, int]]:
         """Return the changed or added phrases that begin with a folded prefix: form and number."""
-        return self._with(typed) if self._forms else []
+        return [(form, number) for form, _, number in self._with(typed)]
 
     def heaviest(
         self, typed: bytes, n: int, fits: Callable[[np.ndarray], np.ndarray]
     ) -> list[tuple[bytes, int]]:
-        """Return the n heaviest of those that `changed` gives; of equal ones those first numbered.
+        """Return the n heaviest of those that `changed` gives; of equal ones the first.
 
         `fits` says of an array of numbers which may be.
         """
@@ -158,9 +167,9 @@ class Live:
             if len(places) > n:
                 least = np.partition(weights[places], -n)[-n]
                 above, equal = (places[weights[places] > least], places[weights[places] == least])
-                order = np.argsort(numbers[equal])[: n - len(above)]
-                places = np.sort(np.concatenate([above, equal[order]]))
-            return [self._forms[first + place] for place in places.tolist()]
+                places = np.sort(np.concatenate([above, equal[: n - len(above)]]))
+            found = [self._forms[first + place] for place in places.tolist()]
+            return [(form, number) for form, _, number in found]
 
     def having(self, tokens: list[str]) -> list[tuple[bytes, int]]:
         """Return the changed or added phrases that have begun words for all tokens."""
@@ -168,8 +177,9 @@ class Live:
             return []
         with self._lock:
             if self._words is None:
-                self._words = OwnWords([form for form, _ in self._forms])
-            return [self._forms[place] for place in self._words.matching(tokens)]
+                self._words = OwnWords([form for form, _, _ in self._forms])
+            found = [self._forms[place] for place in self._words.matching(tokens)]
+            return [(form, number) for form, _, number in found]
 
     def left(self, ids: np.ndarray) -> np.ndarray:
         """Return those ids that are neither deleted nor changed."""
@@ -214,10 +224,11 @@ class Live:
             number = self._known.setdefault(phrase, len(self.index) + len(self._texts))
             if number == len(self.index) + len(self._texts):
                 self._texts.append(phrase)
+                self._stands.append(self.index.place(phrase).at)
             self._numbers[phrase] = number
-        place = bisect_left(self._forms, (form, number))
+        place = bisect_left(self._forms, (form, phrase, number))
         if number not in self.weights:
-            self._forms.insert(place, (form, number))
+            self._forms.insert(place, (form, phrase, number))
             self._places.insert(place, number)
             self._heft.insert(place, 0.0)
         self.weights[number] = self._heft[place] = float(weight)
@@ -227,19 +238,20 @@ class Live:
     def _forget(self, form: bytes, number: int) -> None:
         self._words = None
         if self.weights.pop(number, None) is not None:
-            place = bisect_left(self._forms, (form, number))
+            text = self.text(number) if number >= len(self.index) else self.index.phrase(number)
+            place = bisect_left(self._forms, (form, text, number))
             del self._forms[place], self._places[place], self._heft[place]
         if number >= len(self.index):
             del self._numbers[self.text(number)]
 
-    def _with(self, typed: bytes) -> list[tuple[bytes, int]]:
+    def _with(self, typed: bytes) -> list[tuple[bytes, str, int]]:
         first, last = self._range(typed)
         return self._forms[first:last]
 
     def _range(self, typed: bytes) -> tuple[int, int]:
         """Return where forms begin with a prefix; no UTF-8 has the byte that ends the range."""
-        first = bisect_left(self._forms, (typed, -1))
-        return first, bisect_left(self._forms, (typed + b"\xff", -1), first)
+        first = bisect_left(self._forms, (typed,))
+        return first, bisect_left(self._forms, (typed + b"\xff",), first)
 
 
 def compacted(completer: "Completer") -> "Completer":
@@ -250,15 +262,20 @@ def compacted(completer: "Completer") -> "Completer":
     InputError
         If it has phones or signals: what these know is by phrase, and must be fitted again.
     """
-    if completer.phones is not None or completer.signals is not None:
+    if not compactable(completer):
         raise InputError("a model with phones or signals cannot be compacted. Fit it again.")
     index, live = completer.index, completer.live
-    old = [id for id in range(len(index)) if id not in live.gone]
-    added = [n for _, n in live.changed(b"") if n >= len(index)]
-    texts = [*index.phrases(old), *map(live.text, added)]
-    weights = [live.weight(number) for number in (*old, *added)]
-    source = np.array([*old, *[-1] * len(added)], np.int64)
-    built, given = PrefixIndex.build_ordered(texts, weights, apart=np.arange(len(texts)))
+    old = np.delete(np.arange(len(index)), list(live.gone))
+    added = [number for _, number in live.changed(b"") if number >= len(index)]
+    texts = [index.spellings(old), pa.array(map(live.text, added), pa.large_string())]
+    weights = index.weights_of()
+    changed = [number for number in live.weights if number < len(index)]
+    weights[changed] = [live.weights[number] for number in changed]
+    weights = np.concatenate([weights[old], [live.weights[number] for number in added]])
+    source = np.concatenate([old, np.full(len(added), -1)])
+    built, given = PrefixIndex.build_ordered(
+        pa.chunked_array(texts), weights, apart=np.arange(len(source))
+    )
     came = source[given]
     records, contexts = completer.records, completer.contexts
     if records is not None:
@@ -268,6 +285,11 @@ def compacted(completer: "Completer") -> "Completer":
         contexts = replace(contexts, codes=codes)
     words = None if completer.words is None else WordIndex.build(built)
     return replace(completer, index=built, records=records, contexts=contexts, words=words)
+
+
+def compactable(completer: "Completer") -> bool:
+    """Whether all that a completer knows of phrases goes with them into another index."""
+    return completer.phones is None and completer.signals is None
 
 
 def _checked(count: float) -> float:

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
+
+from telic.completion.engine.encoded_phrases import bytes_and_offsets
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,12 @@ class Records:
 
     def take(self, numbers: np.ndarray) -> Self:
         """Return the records of some phrases, none for -1."""
-        parts = [(self._part(2 * n), self._part(2 * n + 1)) for n in numbers.tolist()]
-        return self.of([id for id, _ in parts], [payload for _, payload in parts])
+        bounds = np.concatenate([[0], self.ends]).astype(np.int64)
+        buffers = [None, pa.py_buffer(bounds), pa.py_buffer(np.asarray(self.text))]
+        parts = pa.Array.from_buffers(pa.large_binary(), len(self.ends), buffers)
+        places = (2 * numbers[:, None] + [0, 1]).ravel()
+        text, offsets = bytes_and_offsets(parts.take(pa.array(places, mask=places < 0)))
+        return type(self)(text, offsets[1:])
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return what a model folder keeps."""

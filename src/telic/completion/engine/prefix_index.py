@@ -336,10 +336,19 @@ class PrefixIndex:
     def phrases(self, ids: Iterable[int]) -> list[str]:
         """Give the original spellings of several phrases; IndexError as `phrase`."""
         wanted = np.asarray(ids if isinstance(ids, np.ndarray) else list(ids), np.int64)
-        given = self.given_before, self.given_spellings, self.given_offsets
-        text, offsets = spelled(self.strings, self.spelling_kinds, given, wanted)
-        text = text.tobytes()
+        spellings, offsets = self._spelled(wanted)
+        text = spellings.tobytes()
         return [text[start:end].decode() for start, end in pairwise(offsets.tolist())]
+
+    def spellings(self, ids: np.ndarray) -> pa.Array:
+        """Do as `phrases`, for very many: give an Arrow array of strings."""
+        text, offsets = self._spelled(ids)
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
+        return pa.Array.from_buffers(pa.large_string(), len(ids), buffers)
+
+    def _spelled(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        given = self.given_before, self.given_spellings, self.given_offsets
+        return spelled(self.strings, self.spelling_kinds, given, ids)
 
     def folded(self, id: int) -> bytes:
         """Give the folded form of a phrase, in UTF-8; IndexError as `phrase`."""

@@ -95,7 +95,20 @@ class Settings:
         1_000, "users whose state stays in memory after their last composition", least=1
     )
     max_changes: int = setting(
-        20_000, "phrases that POST /phrases may have changed; from then on it only deletes", least=1
+        20_000,
+        "phrases that POST /phrases may have changed since the list was built; from then on it "
+        "only deletes",
+        least=1,
+    )
+    compact_after: int = setting(
+        2_000,
+        "changed phrases that are built into the list, by a process in the background; 0: never",
+        least=0,
+    )
+    compacted: str = setting(
+        "",
+        "folder that lists with their changes built in are kept in; empty for MODEL.compacted "
+        "beside the model",
     )
     max_waiting: int = setting(
         10_000, "submissions that wait for the database; one more is refused", least=1
@@ -152,7 +165,13 @@ class Settings:
     @classmethod
     def beside(cls, model: str | Path, **others: Any) -> Self:
         """Return settings with an SQLite file beside a model folder."""
-        return cls(database_beside(model), **others)
+        return cls(database_beside(model), **({"compacted": compacted_beside(model)} | others))
+
+
+def compacted_beside(model: str | Path) -> str:
+    """Return the name of a folder beside a model folder."""
+    folder = Path(model)
+    return str(folder.with_name(folder.name + ".compacted"))
 
 
 def database_beside(model: str | Path) -> str:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from telic.data.databases import shown
 from telic.errors import InputError
-from telic.serve.operation.settings import Settings, database_beside
+from telic.serve.operation.settings import Settings, compacted_beside, database_beside
 
 VARIABLE = "TELIC_SERVE_"
 """What a setting's environment variable begins with."""
@@ -39,7 +39,7 @@ def read_settings(
     Parameters
     ----------
     model : path
-        Model folder; the database is beside it unless another is named.
+        Model folder; the database, and lists with changes, are beside it unless others are named.
     options : sequence of str
         Such as ``["--max-query", "100", "--names=box.example"]``; a list's option may be repeated.
     environment : mapping, optional
@@ -64,6 +64,7 @@ def read_settings(
         for name, (value, source) in found.items():
             values[name], sources[name] = value, source
     values["database"] = values.get("database") or database_beside(model)
+    values["compacted"] = values.get("compacted") or compacted_beside(model)
     return Given(Settings(**values), sources)
 
 

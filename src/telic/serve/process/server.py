@@ -13,13 +13,14 @@ import uvicorn
 
 from telic.completion import Completer
 from telic.errors import InputError
-from telic.serve.app import Service, create_app, warm
+from telic.serve.app import Service, create_app
 from telic.serve.http.connections import Connections, reserve_files
 from telic.serve.operation.logs import log_config
 from telic.serve.operation.settings import Settings
 from telic.serve.operation.traces import Traced
 from telic.serve.process.swap import Swapping
 from telic.serve.requests.between_workers import WorkerPlace
+from telic.serve.state.open_compositions import warm
 
 
 def run(

@@ -1,11 +1,12 @@
 """Keystrokes and submissions answered, here or by the process that owns the user."""
 
 import json
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
-from telic.completion import Suggestion
+from telic.completion import PrefixIndex, Suggestion
 from telic.completion.box.suggestion import Listed
 from telic.serve.http import inputs
 from telic.serve.http.connections import Connections
@@ -39,8 +40,7 @@ class Desk:
         connections: Connections,
     ) -> None:
         self._compositions, self._settings = compositions, settings
-        phrase = compositions.completer.index.phrase
-        self._written = lru_cache(WRITTEN)(lambda number: _written(phrase(number)))
+        self._written = lru_cache(2)(_written_of)  # of the list that serves, and the one before
         self.peers = Peers(place, self._for_a_peer, connections.adopt)
 
     def owner(self, given: dict[str, str]) -> int | None:
@@ -142,11 +142,12 @@ class Desk:
     def _body(self, query: str, base: str, shown: Listed | list[int], carried: str) -> bytes:
         """Return an answer's JSON, escaped: half a character, as typed, is no UTF-8."""
         if isinstance(shown, list):
-            written = [self._written(number) for number in shown]
+            written = list(map(self._written(self._compositions.completer.index), shown))
         else:
-            phrases = len(self._compositions.completer.index)
+            index = shown.keystroke.completer.index
+            known, phrases = self._written(index), len(index)
             written = [
-                self._written(number) if number < phrases else _written(shown.texts_of([number])[0])
+                known(number) if number < phrases else _written(shown.texts_of([number])[0])
                 for number in shown.numbers
             ]
         texts = ", ".join([text for text, _ in written])
@@ -154,6 +155,11 @@ class Desk:
         search = json.dumps(base + "search?q=")[:-1]
         addresses = ", ".join([f'{search}{quoted}"' for _, quoted in written])
         return (f"[{json.dumps(query)}, [{texts}], [{nothing}], [{addresses}]{carried}]").encode()
+
+
+def _written_of(index: PrefixIndex) -> Callable[[int], tuple[str, str]]:
+    """Return what keeps phrases of a list as answers have them."""
+    return lru_cache(WRITTEN)(lambda number: _written(index.phrase(number)))
 
 
 def _written(text: str) -> tuple[str, str]:

@@ -109,6 +109,7 @@ class OpenCompositions:
     ) -> None:
         self._draw = draw
         self.completer = completer
+        self._before: Completer | None = None
         self._journal = journal
         self._settings = settings
         self._metrics = metrics or Metrics()
@@ -123,6 +124,10 @@ class OpenCompositions:
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def serve(self, following: Completer) -> None:
+        """Begin compositions with another list of the model; those that are open keep theirs."""
+        self._before, self.completer = self.completer, following
 
     @property
     def plain(self) -> bool:
@@ -215,6 +220,8 @@ class OpenCompositions:
         """
         if query == typing.query and typing.shown:
             return typing.shown
+        if not any(typing.composition.completer is each for each in (self.completer, self._before)):
+            typing.composition = self._begun_again(typing)  # its list is changed no more
         at = typing.seconds(client, self._clock())
         if typing.keystrokes and at < typing.at:
             return self._begun_again(typing).listed(query, at=0.0, show=SHOWN)
@@ -296,3 +303,13 @@ def _seen(typing: OpenComposition | None, query: str) -> Seen | None:
     rank = texts.index(query) + 1 if query in texts else 0
     accepted = rank > 0 and typing.query != query
     return Seen(len(typing.query), rank, len(texts), accepted)
+
+
+def warm(completer: Completer) -> None:
+    """Compile or load every kernel of a keystroke and of a lesson, on a user of no name."""
+    user = completer.user()
+    for _ in range(2):
+        composition = completer.compose(user)
+        for at, prefix in enumerate(("", "a", "an", "and", "an")):
+            found = composition.suggest(prefix, at=float(at), show=SHOWN)
+        composition.submit(found[0].text if found else "and")

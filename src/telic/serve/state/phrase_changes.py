@@ -7,7 +7,7 @@ them over.
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from telic.serve.http import inputs
 from telic.serve.http.errors import Problem
 from telic.serve.operation.settings import Settings
 from telic.serve.state.group_commit import Journal
+from telic.serve.state.kept_lists import Kept, KeptLists
 from telic.serve.state.store import IdTakenError, Store, StoreError
 
 EVERY = 0.5
@@ -55,6 +56,7 @@ class Changes:
         Takes over what is stored at once.
     store : Store
     journal : Journal
+    lists : KeptLists
 
     Raises
     ------
@@ -62,12 +64,19 @@ class Changes:
         If the store fails.
     """
 
-    def __init__(self, completer: Completer, store: Store, journal: Journal) -> None:
-        self._completer, self._journal = completer, journal
+    def __init__(
+        self, completer: Completer, store: Store, journal: Journal, lists: KeptLists
+    ) -> None:
+        self._completer, self._journal, self._lists = completer, journal, lists
+        self._before: Completer | None = None  # compositions that it began go on with it
         self._seen = 0
-        self._following: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         self._order = asyncio.Lock()
+        self.swap: Sequence[Callable[[Completer], None]] = ()
         try:
+            if kept := lists.newer():
+                lists.take(kept)
+                self._completer, self._seen = kept.completer, kept.number
             while batches := store.changes(self._seen):
                 self._fold(batches)
         except StoreError as error:
@@ -75,16 +84,25 @@ class Changes:
         finally:
             store.release()  # an application that is never started holds no connection
 
+    @property
+    def completer(self) -> Completer:
+        """The completer with all changes that were seen."""
+        return self._completer
+
     def start(self) -> None:
-        """Begin to look for what others store."""
-        self._following = asyncio.get_running_loop().create_task(self._follow())
+        """Begin to look for what others store, and to build changes into the list."""
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._follow())]
+        if self._lists.after:
+            self._tasks.append(loop.create_task(self._compact()))
 
     async def close(self) -> None:
         """Look no more."""
-        if self._following:
-            self._following.cancel()
+        self._lists.close()
+        for task in self._tasks:
+            task.cancel()
             with suppress(asyncio.CancelledError):
-                await self._following
+                await task
 
     async def make(self, id: str, changes: Sequence[Change]) -> int:
         """Store a batch under its id and let it be seen; return its number.
@@ -114,6 +132,28 @@ class Changes:
             with suppress(StoreError):
                 await self._catch_up()
 
+    async def _compact(self) -> None:
+        while True:
+            await asyncio.sleep(EVERY)
+            with suppress(StoreError):
+                if kept := await asyncio.to_thread(self._lists.newer):
+                    await self._take(kept)
+                await self._lists.build_if_due(self._completer, self._seen)
+
+    async def _take(self, kept: Kept) -> None:
+        """Go on with a list that has more changes built in, once it has all that were seen."""
+        await self._catch_up()  # for what goes on with the list before
+        number = kept.number
+        while number < self._seen:
+            for batch, changes in await self._journal.changes(number):
+                _apply(changes, batch, kept.completer)
+                number = batch
+                await asyncio.sleep(0)  # keystrokes between
+        self._before, self._completer = self._completer, kept.completer
+        self._lists.take(kept)
+        for serve in self.swap:
+            serve(kept.completer)
+
     async def _catch_up(self) -> None:
         async with self._order:
             while batches := await self._journal.changes(self._seen):
@@ -126,13 +166,19 @@ class Changes:
             if number <= self._seen:
                 continue
             self._seen = number
-            for change in changes:
-                try:
-                    Change(*change).apply(self._completer)
-                except InputError:  # a newer model's deny list has it
-                    _log.warning("a change of batch %d is left out: this model denies it", number)
-                except (TypeError, ValueError):  # written to by another program
-                    _log.warning("a change of batch %d is left out: it is damaged", number)
+            _apply(changes, number, self._completer)
+            if self._before is not None:
+                _apply(changes, number, self._before)
+
+
+def _apply(changes: list[list[Any]], number: int, completer: Completer) -> None:
+    for change in changes:
+        try:
+            Change(*change).apply(completer)
+        except InputError:  # a newer model's deny list has it
+            _log.warning("a change of batch %d is left out: this model denies it", number)
+        except (TypeError, ValueError):  # written to by another program
+            _log.warning("a change of batch %d is left out: it is damaged", number)
 
 
 def checked_changes(given: Any, completer: Completer, settings: Settings) -> list[Change]:
@@ -146,7 +192,8 @@ def checked_changes(given: Any, completer: Completer, settings: Settings) -> lis
     if full and any(change.kind != "delete" for change in changes):
         raise Problem(
             409, "too_many_changes", f"{settings.max_changes} phrases were changed already.",
-            "Fit a model on a list that has them and serve it with a database of its own.",
+            "Wait until they are built into the list; if they never are, the log says why. A model "
+            "with signals or phones must be fitted again, on a list that has them.",
         )  # fmt: skip
     return changes
 

@@ -1,0 +1,261 @@
+"""Changes are built into the list while the service runs: no answer changes, none is lost."""
+
+import json
+import os
+import re
+import shutil
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from telic.completion import Completer, DenyList
+from telic.completion.box import kept_list
+from telic.completion.box.kept_list import keep
+from telic.serve import create_app
+from telic.serve.callers.tenant_keys import add_key
+from telic.serve.state import kept_lists, phrase_changes
+from telic.serve.state.store import Store
+
+
+@pytest.fixture
+def editor(settings, make_completer, tmp_path, monkeypatch):
+    """Settings of a saved model whose changes are built in from the third on; an editor's key."""
+    monkeypatch.setattr(phrase_changes, "EVERY", 0.02)
+    make_completer().save(tmp_path / "model")
+    key = add_key(tmp_path / "keys.toml", "desk", editor=True)
+    return replace(settings, keys=str(tmp_path / "keys.toml"), compact_after=3), key
+
+
+@pytest.fixture
+def built_here(monkeypatch):
+    """Build in a thread of the test's own process; give what was built, and hold it on demand."""
+
+    class Built(list):
+        held = threading.Event()
+
+    built = Built()
+    built.held.set()
+
+    class Popen:
+        returncode = 0
+
+        def __init__(self, command, pass_fds, **_):
+            assert command[-1] == kept_list.__name__
+            self.lock = os.dup(*pass_fds)
+
+        def communicate(self, given):
+            assert built.held.wait(30)
+            keep(**json.loads(given))
+            built.append(given)
+            os.close(self.lock)
+            return b"", b""
+
+        def terminate(self):
+            built.held.set()
+
+    monkeypatch.setattr(kept_lists.subprocess, "Popen", Popen)
+    return built
+
+
+@contextmanager
+def service(settings, completer=None):
+    model = Path(settings.compacted.removesuffix(".compacted"))
+    app = create_app(completer or Completer.load(model), settings)
+    with TestClient(app, "http://127.0.0.1:8000") as client:
+        yield client
+
+
+def post(client, key, id, *changes):
+    headers = {"authorization": f"Bearer {key}"}
+    given = {"id": id, "changes": list(changes)}
+    assert client.post("/phrases", json=given, headers=headers).status_code == 200
+
+
+def listed(client, key, q="so", **more):
+    answer = client.get(
+        "/suggest", params={"q": q} | more, headers={"authorization": f"Bearer {key}"}
+    )
+    assert answer.status_code == 200
+    return answer.json()[1]
+
+
+def until(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def compact(client):
+    """Whether all changes are built in."""
+    return not len(client.app.changes.completer.live)
+
+
+THREE = [{"phrase": f"so{i}", "popularity": 1e6 - i} for i in range(3)]
+
+
+def test_a_process_builds_the_changes_in_and_every_answer_is_right(editor):
+    settings, key = editor
+    with service(settings) as one, service(settings) as other:
+        post(one, key, "1", *THREE)
+        while not (compact(one) and compact(other)):
+            assert listed(one, key) == ["so0", "so1", "so2", "soup"]
+            time.sleep(0.05)
+        assert listed(other, key) == ["so0", "so1", "so2", "soup"]
+        # What comes then is seen by both, and built in once it is much.
+        post(other, key, "2", {"phrase": "soup", "delete": True}, {"phrase": "so1", "by": 9e6})
+        until(lambda: listed(one, key) == ["so1", "so0", "so2"])
+        assert len(list(Path(settings.compacted).glob("*-*-*"))) == 1
+    with service(settings) as again:
+        assert len(again.app.changes.completer.live) == 2
+        assert listed(again, key) == ["so1", "so0", "so2"]
+
+
+def test_what_is_being_typed_goes_on(editor, built_here):
+    settings, key = editor
+    ada = {"user": "ada", "composition": "c"}
+    with service(settings) as client:
+        beside = Completer.load(settings.compacted.removesuffix(".compacted"))
+        assert "so0" not in listed(client, key, "s", t=0, **ada)
+        post(client, key, "1", *THREE)
+        until(lambda: compact(client))
+        # What was shown for three seconds sinks, as without the swap.
+        typing = beside.compose(beside.user())
+        expected = [[s.text for s in typing.suggest("s", at=0.0)]]
+        for phrase in THREE:
+            beside.live.put(phrase["phrase"], phrase["popularity"])
+        expected += [[s.text for s in typing.suggest(q, at=t)] for q, t in (("so", 3), ("s", 4))]
+        found = [listed(client, key, q, t=1000 * t, **ada) for q, t in (("so", 3), ("s", 4))]
+        assert found == expected[1:]
+        post(client, key, "2", {"phrase": "so0", "delete": True})
+        assert "so0" not in listed(client, key, "so", t=5000, **ada)
+        post(client, key, "3", *({"phrase": f"sa{i}", "popularity": 1} for i in range(3)))
+        until(lambda: compact(client) and len(built_here) == 2)
+        post(client, key, "4", {"phrase": "so1", "delete": True})
+        assert listed(client, key, "so", t=6000, **ada)[0] == "so2"  # begun again
+
+
+def test_what_is_changed_while_a_list_is_built_is_not_in_it_and_not_lost(editor, built_here):
+    settings, key = editor
+    with service(settings) as client:
+        built_here.held.clear()
+        post(client, key, "1", *THREE)
+        time.sleep(0.1)
+        post(client, key, "2", {"phrase": "so0", "delete": True}, {"phrase": "soda", "by": 2e6})
+        built_here.held.set()
+        until(lambda: len(client.app.changes.completer.live) == 2)
+        assert listed(client, key) == ["soda", "so1", "so2", "soup"]
+        assert len(built_here) == 1
+    with service(settings) as again:
+        assert listed(again, key) == ["soda", "so1", "so2", "soup"]
+        assert len(again.app.changes.completer.live) == 2
+
+
+def test_whatever_a_killed_process_leaves_no_change_is_lost(editor, built_here, tmp_path, caplog):
+    """Killed before a list has its name, or before the older one goes; and a disk that failed."""
+    settings, key = editor
+    lists = Path(settings.compacted)
+    with service(settings) as client:
+        post(client, key, "1", *THREE)
+        until(lambda: compact(client))
+        (first,) = lists.glob("*-*-*")
+        shutil.copytree(first, tmp_path / "first")
+        post(client, key, "2", *({"phrase": f"so{i}", "delete": True} for i in range(3)))
+        until(lambda: compact(client) and len(built_here) == 2)
+        post(client, key, "3", {"phrase": "soda", "by": 2e6})
+    (second,) = lists.glob("*-*-*")
+    shutil.copytree(tmp_path / "first", first)
+    (lists / f"{kept_list.BEGUN}x").mkdir()
+    for changed in (1, 4, 4):  # since the second list, since the first, since the model's own
+        with service(replace(settings, compact_after=9)) as again:
+            assert listed(again, key) == ["soda", "soup"]
+            assert len(again.app.changes.completer.live) == changed
+        damaged = second if changed == 1 else first
+        (damaged / "index.kinds.npy").write_bytes(b"")
+        (damaged / "manifest.json").write_text("{}")
+    assert "a list with its changes is left out" in caplog.text
+
+
+def test_a_list_of_another_store_or_another_model_is_none(
+    editor, built_here, make_completer, tmp_path
+):
+    settings, key = editor
+    with service(settings) as client:
+        post(client, key, "1", *THREE)
+        until(lambda: compact(client))
+    other = replace(settings, database=f"sqlite:///{tmp_path}/other.sqlite")
+    with service(other) as client:
+        post(client, key, "1", {"phrase": "sorbet", "popularity": 1e6})
+        assert listed(client, key) == ["sorbet", "soup"]
+    denying = make_completer().denying(DenyList(("so1",)))
+    with service(settings, denying) as client:
+        assert listed(client, key) == ["so0", "so2", "soup"]
+
+
+def test_a_list_that_cannot_be_built_leaves_the_changes_as_they_are(editor, monkeypatch, caplog):
+    settings, key = editor
+    begun = []
+
+    class Popen:
+        returncode = 1
+
+        def __init__(self, *_, **__):
+            begun.append(self)
+
+        def communicate(self, given):
+            return b"", b"Warning: slow\n[Errno 28] No space left on device\n"
+
+        def terminate(self):
+            pass
+
+    monkeypatch.setattr(kept_lists.subprocess, "Popen", Popen)
+    with service(settings) as client:
+        post(client, key, "1", *THREE)
+        until(lambda: begun)
+        time.sleep(0.2)
+        assert len(begun) == 1  # no second one within a minute
+        assert listed(client, key) == ["so0", "so1", "so2", "soup"]
+    assert "not built into the list: [Errno 28] No space left on device" in caplog.text
+
+
+def test_two_processes_do_not_build_at_once(editor, built_here):
+    settings, key = editor
+    with service(settings) as one, service(settings) as other:
+        built_here.held.clear()
+        post(one, key, "1", *THREE)
+        until(lambda: len(other.app.changes.completer.live) == 3)
+        time.sleep(0.2)
+        built_here.held.set()
+        until(lambda: compact(one) and compact(other))
+        assert len(built_here) == 1
+
+
+def test_a_batch_is_told_from_those_of_other_stores(completer, any_settings, tmp_path):
+    store = Store(any_settings.database, completer)
+    other = Store(f"sqlite:///{tmp_path}/other.sqlite", completer)
+    for each in (store, other):
+        each.change("1", [["sorbet", "by", 1.0]])
+        each.change("2", [["sorbet", "by", 1.0]])
+    told = [each.batch(number) for each in (store, other) for number in (1, 2)]
+    assert len(set(told)) == 4
+    assert all(re.fullmatch("[0-9a-f]{16}", each) for each in told)
+    again = Store(any_settings.database, completer)
+    assert again.batch(2) == told[1]
+    assert again.batch(3) is None
+    for each in (store, other, again):
+        each.close()
+
+
+def test_no_list_is_built_where_nothing_says_to(editor, built_here):
+    settings, key = editor
+    for without in (replace(settings, compact_after=0), replace(settings, compacted="")):
+        app = create_app(Completer.load(settings.compacted.removesuffix(".compacted")), without)
+        with TestClient(app, "http://127.0.0.1:8000") as client:
+            assert len(app.changes._tasks) == 1
+            post(client, key, "1", *THREE)
+    assert not built_here
