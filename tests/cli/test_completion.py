@@ -171,6 +171,11 @@ def test_the_same_seed_gives_the_same_log(telic, tmp_path, catalogue_file):
         (["serve", "--port", "7"], "serve takes a model folder, or files to fit one on"),
         (["serve", "LOG", "--workers", "2"], "several workers need a model folder"),
         (["fit", "LOG", "m", "--work", "w"], "--work needs --memory or --cluster"),
+        (["fit", "LOG", "m", "--piece", "2MiB"], "--piece needs --memory or --cluster"),
+        (
+            ["fit", "LOG", "m", "--skip-bad-partitions"],
+            "--skip-bad-partitions needs --memory or --cluster",
+        ),
         (["fit", "LOG", "m", "--column", "title"], "--column is 'title', expected ROLE=COLUMN"),
         (["evaluate", "LOG", "--min-compositions", "5000"], "no user has 5000"),
         (["fit", "LOG", "m", "--model", "magic"], "'magic'"),

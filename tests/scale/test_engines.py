@@ -60,7 +60,7 @@ def test_storage_that_fails_for_a_moment_is_tried_again(engine, tmp_path):
 
 @pytest.mark.parametrize(
     ("function", "said"),
-    [(functions.out_of_memory, "smaller partitions"), (functions.disk_is_full, "disk is full")],
+    [(functions.out_of_memory, "smaller pieces"), (functions.disk_is_full, "disk is full")],
 )
 def test_what_no_second_attempt_mends_is_not_tried_again(function, said, engine, tmp_path):
     out = tmp_path / "job" if function is functions.disk_is_full else None
@@ -366,6 +366,15 @@ def test_memory_is_shared_by_the_threads_less_what_python_takes(monkeypatch):
     assert Local(threads=1, memory="70MiB").own_memory == 64 * MIB
     monkeypatch.setattr("telic.scale.local.of_this_machine", lambda: 2**30)
     assert Local(threads=1024).own_memory == (512 - 300) * MIB
+
+
+def test_a_partition_takes_a_tasks_memory_or_the_piece_that_was_asked_for():
+    assert Local(threads=2, memory="500MiB").piece == 100 * MIB
+    assert Local(threads=2, memory="500MiB", piece="1MiB").piece == MIB
+    assert Local(threads=2, memory="500MiB", piece="1GiB").piece == 100 * MIB
+    assert Dask(client=Scheduler(worker(1, 2**30)), piece="2MiB").piece == 2 * MIB
+    with pytest.raises(InputError, match="memory is '1000KiB', expected at least 1MiB"):
+        Local(piece="1000KiB")
 
 
 class Scheduler:

@@ -27,9 +27,11 @@ from telic.data.queries import read_query_log
 from telic.data.recognised_columns import shape_of
 from telic.errors import InputError, JobError
 from telic.evaluate.classification import roc_auc
-from telic.hin import Schema
+from telic.hin import Schema, write_network
 from telic.optim.admm import consensus_admm
 from telic.privacy import Adversary, Auxiliary, attack, risks
+from telic.privacy.attacks import dehin_in_pieces
+from telic.privacy.risk import views_in_pieces
 from telic.scale import Dask, Local, row_ranges
 from telic.scale.cluster_check import check_cluster
 
@@ -406,6 +408,102 @@ def test_risk_and_the_attack_over_ranges_of_targets(engine, joint, tmp_path):
         attack(Auxiliary(other, adversary), other, executor=engine, work=tmp_path / "attack")
     with pytest.raises(InputError, match="name a folder"):
         attack(auxiliary, network, executor=engine)
+
+
+@pytest.fixture
+def failed(monkeypatch):
+    """Let every range of nodes, or of targets, but the first fail beyond distance 1."""
+    ranges_that_failed = []
+
+    def failing(work):
+        def fail(given, *more):
+            part = more[-2]
+            here = given.folder.name if hasattr(given, "folder") else more[0]
+            if part.start and not here.endswith("-1"):
+                ranges_that_failed.append(part)
+                raise ValueError("a poisoned range")
+            work(given, *more)
+
+        return fail
+
+    for module, name in ((views_in_pieces, "_add_range"), (dehin_in_pieces, "_refine_targets")):
+        monkeypatch.setattr(module, name, failing(getattr(module, name)))
+    return ranges_that_failed
+
+
+def users_only():
+    schema = Schema.parse(
+        {
+            "nodes": {"user": {"attributes": {"kind": "exact"}}},
+            "links": [{"name": "follow", "source": "user", "target": "user"}],
+        }
+    )
+    return random_network(np.random.default_rng(2), schema, 60, density=0.015)
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_users_whose_range_fails_are_alone_and_risk_is_at_most_what_is_given(
+    failed, joint, tmp_path
+):
+    network = users_only()
+    adversary = Adversary.of(network, joint=joint)
+    engine = Local(threads=2)
+    engine.memory = 16 * 80  # some twenty users
+    with pytest.raises(JobError, match=r"partition 1 .*: ValueError: a poisoned range"):
+        list(risks(network, adversary, executor=engine, work=tmp_path / "strict"))
+    failed.clear()
+    whole = list(risks(network, adversary))
+    found = list(risks(network, adversary, executor=engine, work=tmp_path / "w", skip_bad=True))
+    out = np.unique(np.concatenate([np.arange(*part) for part in failed]))
+    assert 0 < len(out) < 60
+    first = 2 if joint else 3  # links that are seen apart are counted whole at distance 1
+    for one, sure in zip(found, whole, strict=False):
+        assert one.risk >= sure.risk
+        pairs = set(zip(one.hashes.tolist(), sure.hashes.tolist(), strict=True))
+        assert len(pairs) == one.cardinality, "who looks alike in pieces does so in truth"
+        if one.distance < first:
+            assert one.risk == sure.risk
+        else:
+            assert (one.group_sizes()[out] == 1).all()
+    assert (whole[first].group_sizes()[out] > 1).any()
+    assert len(found) > first
+    assert set(engine.reports[-1].skipped.values()) == {"ValueError: a poisoned range"}
+
+
+def test_targets_whose_range_fails_keep_their_candidates(failed, tmp_path):
+    network, engine = users_only(), Local(threads=2)
+    auxiliary = Auxiliary(network, Adversary.of(network))
+    whole = attack(auxiliary, network)
+    engine.memory = 16 * 100  # a hundred pairs
+    for _ in ("first", "again"):
+        found = attack(auxiliary, network, executor=engine, work=tmp_path, skip_bad=True)
+        kept = set()
+        for distance in range(1, min(len(found.sizes), len(whole.sizes))):
+            for target in range(60):
+                before, mine = (set(found.candidates(target, d)) for d in (distance - 1, distance))
+                sure = set(whole.candidates(target, distance))
+                assert sure <= mine <= before
+                if mine != sure:
+                    kept.add((distance, mine == before))
+        assert (2, True) in kept
+        assert all(distance > 1 for distance, _ in kept)
+
+
+def test_the_commands_say_which_pieces_they_left_out(failed, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_network(users_only(), tmp_path / "net")
+    monkeypatch.setattr(Local, "piece", 16 * 80)
+    for command, words in (
+        (["risk", "net"], "their users count as alone, so that the risk is at most"),
+        (["attack", "net", "net"], "keep the candidates that they had, so that the attack finds"),
+    ):
+        arguments = ["privacy", *command, "--memory", "1GiB", "--skip-bad-partitions"]
+        shown = CliRunner().invoke(app, arguments, env={"COLUMNS": "300"})
+        told = CliRunner().invoke(app, [*arguments, "--json"])
+        assert words in " ".join(shown.stdout.split()), shown.output
+        left_out = json.loads(told.stdout)["left_out"]
+        assert all(one.endswith("ValueError: a poisoned range") for one in left_out)
+        assert f"{len(left_out)} pieces were left out" in shown.stdout
 
 
 def test_shards_agree_as_they_do_in_memory_and_go_on(engine, here):

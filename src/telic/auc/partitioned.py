@@ -66,7 +66,7 @@ def moments_of(
 
 def _partitions(design: FileDesign, executor: Executor) -> list[Range]:
     """Cut rows between blocks, in groups of a power of two as the tree wants them."""
-    rows = executor.memory // (4 * 8 * (design.width + 1))
+    rows = executor.piece // (4 * 8 * (design.width + 1))
     groups = 1
     while 2 * groups * BLOCK <= rows and groups * BLOCK * executor.slots * 4 < design.rows:
         groups *= 2
@@ -184,7 +184,7 @@ def auc_in_pieces(
     with small_products(0):
         sorted_parts = executor.map(partial(_score, design, coef), parts, out=out / "scores").values
     samples = np.sort(np.concatenate([np.load(path / "sample.npy") for path in sorted_parts]))
-    pieces = max(1, -(-design.rows * 200 // executor.memory))
+    pieces = max(1, -(-design.rows * 200 // executor.piece))
     cuts = np.unique(samples[np.arange(1, pieces) * len(samples) // pieces])
     edges = np.concatenate([[-np.inf], cuts, [np.inf]])
     bounds = [(float(low), float(high)) for low, high in pairwise(edges)]

@@ -33,6 +33,13 @@ Work = Annotated[
         "telic-COMMAND.job without an OUT; removed at the end]"
     ),
 ]
+Piece = Annotated[
+    str | None,
+    typer.Option(
+        help="Cut the data into pieces that take about this much memory each, where a piece of "
+        "--memory's size is too much, such as 50MiB."
+    ),
+]
 SkipBadPartitions = Annotated[
     bool, typer.Option(help="Finish without the partitions that fail, and name them.")
 ]
@@ -43,6 +50,8 @@ class Job(NamedTuple):
 
     executor: "Executor"
     work: Path
+    skip_bad: bool
+    """Whether to finish without the partitions that fail."""
 
     def said(self) -> list[dict[str, Any]]:
         """Say what ran where, bytes and attempts; all runs of one function together."""
@@ -53,6 +62,11 @@ class Job(NamedTuple):
             tasks.setdefault(report.job, []).extend(report.tasks)
         return [JobReport(name, each).facts() for name, each in tasks.items()]
 
+    def left_out(self) -> list[str]:
+        """Name the partitions that are missing from the result, and why."""
+        reports = [report.skipped for report in self.executor.reports]
+        return sorted({f"{name}: {why}" for report in reports for name, why in report.items()})
+
 
 @contextmanager
 def job_of(
@@ -62,6 +76,8 @@ def job_of(
     out: Path,
     *,
     reads: Iterable[str | Path | None],
+    piece: str | None,
+    skip_bad: bool,
 ) -> Iterator[Job | None]:
     """Open the engine that was asked for, with a bar for each job; None if none was.
 
@@ -71,8 +87,10 @@ def job_of(
         If an option needs another, or the folder for the pieces holds what no such command wrote.
     """
     if memory is None and cluster is None:
-        if work is not None:
-            raise InputError("--work needs --memory or --cluster.")
+        given = {"--work": work, "--piece": piece, "--skip-bad-partitions": skip_bad or None}
+        for option, value in given.items():
+            if value is not None:
+                raise InputError(f"{option} needs --memory or --cluster.")
         yield None
         return
     from telic.data.own_outputs import refuse_read
@@ -86,7 +104,11 @@ def job_of(
         raise InputError(f"{work}: is the output, too. Choose another folder for --work.")
     with (
         working_folder(out, work) as folder,
-        Dask(cluster, memory=memory) if cluster else Local(memory=memory) as executor,
+        (
+            Dask(cluster, memory=memory, piece=piece)
+            if cluster
+            else Local(memory=memory, piece=piece)
+        ) as executor,
         Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress,
     ):
 
@@ -97,7 +119,7 @@ def job_of(
             progress.update(bars[name], completed=finished)
 
         executor.watch = watch
-        yield Job(executor, folder)
+        yield Job(executor, folder, skip_bad)
 
 
 def steps_or_job(

@@ -12,7 +12,7 @@ from typing import Any
 import telic
 from telic.errors import InputError
 from telic.scale.executor import Executor
-from telic.scale.failures import Lost, LostWorker
+from telic.scale.failures import SMALLER, Lost, LostWorker
 from telic.scale.memory import of_this_machine, parse_memory
 from telic.scale.tasks import Done, Task, attempt
 
@@ -37,6 +37,8 @@ class Dask(Executor):
         A connection of one's own, which stays open.
     memory : str or int, optional
         What one task may take; by default three fifths of the least that a worker's thread has.
+    piece : str or int, optional
+        What one partition is to take, where a whole task's memory is too much.
     patience : float
         Seconds to wait for the scheduler, and for a worker where there is none.
 
@@ -53,11 +55,12 @@ class Dask(Executor):
         *,
         client: Any = None,
         memory: str | int | None = None,
+        piece: str | int | None = None,
         patience: float = 30.0,
     ) -> None:
         if (address is None) == (client is None):
             raise InputError("Dask needs an address or a client: one of the two.")
-        super().__init__()
+        super().__init__(piece)
         self.patience = patience
         self.own_memory = of_this_machine() // 2
         self._owned = client is None
@@ -159,7 +162,7 @@ def _outcome(future: Any, patience: float) -> Done | BaseException:
     except KilledWorker as error:
         return LostWorker(
             f"every worker that began it died, the last one {error.last_worker.address}, probably "
-            "for want of memory. Give smaller partitions or more memory"
+            f"for want of memory. Give {SMALLER}"
         )
     except Exception as error:
         if isinstance(error, TimeoutError) and future.status != "error":  # not the task's own

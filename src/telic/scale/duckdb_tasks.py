@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from telic.errors import InputError, JobError
+from telic.scale.failures import SMALLER
 from telic.scale.memory import of_task, said
 
 SHARE = 0.6
@@ -65,8 +66,8 @@ def database(folder: Path, share: float = SHARE) -> Iterator[Any]:
             yield connection
     except duckdb.OutOfMemoryException as error:
         raise JobError(
-            f"DuckDB needs more than the {said(memory)} of this task ({_line(error)}). Give more "
-            "memory, or smaller partitions"
+            f"DuckDB needs more than the {said(memory)} of this task ({_line(error)}). Give "
+            f"{SMALLER}"
         ) from None
     except duckdb.IOException as error:
         if "space" not in str(error).lower():

@@ -11,6 +11,7 @@ from telic.errors import InputError, JobError
 from telic.scale.arrays import Arrays, fold, load_arrays, save_arrays
 from telic.scale.job_folder import identity, name_of, open_folder
 from telic.scale.job_report import JobReport, Results, TaskReport
+from telic.scale.memory import SMALLEST_PIECE, parse_memory
 from telic.scale.retries import Watch, arrivals
 from telic.scale.shard_rounds import Numbered, in_rounds
 from telic.scale.tasks import Done, Task
@@ -26,9 +27,15 @@ class Executor(ABC):
     watch: Watch | None = None
     """Called as partitions end."""
 
-    def __init__(self) -> None:
+    def __init__(self, piece: str | int | None = None) -> None:
+        self._piece = None if piece is None else parse_memory(piece, SMALLEST_PIECE)
         self.reports: list[JobReport] = []
         """Of all jobs, in the order in which they began."""
+
+    @property
+    def piece(self) -> int:
+        """Bytes that one partition is to take: the `piece` asked for, and at most `memory`."""
+        return self.memory if self._piece is None else min(self._piece, self.memory)
 
     @property
     @abstractmethod

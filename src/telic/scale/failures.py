@@ -4,6 +4,8 @@ import errno
 
 from telic.errors import JobError, TelicError
 
+SMALLER = "smaller pieces (piece=, --piece) or more memory (memory=, --memory)"
+"""What helps where memory does not suffice."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
 LASTING = (*FULL, errno.ENOENT, errno.EACCES, errno.EROFS)
 
@@ -26,7 +28,7 @@ def said(error: BaseException) -> str:
     if isinstance(error, OSError) and error.errno in FULL:
         return "the disk is full; make room, or put the job's folder elsewhere"
     if isinstance(error, MemoryError):
-        return "takes more memory than there is; give smaller partitions or more memory"
+        return f"takes more memory than there is; give {SMALLER}"
     text = (str(error).splitlines() or [""])[0][:300].rstrip(".")
     return text if isinstance(error, TelicError) else f"{type(error).__name__}: {text}"
 

@@ -26,6 +26,8 @@ class Local(Executor):
     memory : str or int, optional
         What the process may take, such as ``"2GiB"``; default half of the machine's. Tasks plan
         with it (batches, DuckDB's memory); Python and its libraries have `OWN` of it.
+    piece : str or int, optional
+        What one partition is to take, where a whole task's memory is too much.
 
     Examples
     --------
@@ -33,8 +35,13 @@ class Local(Executor):
     362
     """
 
-    def __init__(self, threads: int | None = None, memory: str | int | None = None) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        threads: int | None = None,
+        memory: str | int | None = None,
+        piece: str | int | None = None,
+    ) -> None:
+        super().__init__(piece)
         threads = len(os.sched_getaffinity(0)) if threads is None else threads
         if not 1 <= threads <= 1024:
             raise InputError(f"threads is {threads}, expected 1 to 1024.")

@@ -12,15 +12,19 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _UNITS |= {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 LEAST = 64 * 2**20
 """Bytes below which no task can do anything."""
+SMALLEST_PIECE = 2**20
+"""Bytes below which no partition is cut."""
 
 
-def parse_memory(text: str | int) -> int:
+def parse_memory(text: str | int, least: int = LEAST) -> int:
     """Return a number of bytes.
 
     Parameters
     ----------
     text : str or int
-        Such as ``"2GiB"``, ``"500 MB"`` or a number of bytes; at least 64 MiB.
+        Such as ``"2GiB"``, ``"500 MB"`` or a number of bytes.
+    least : int
+        Fewest bytes that will do; by default 64 MiB.
 
     Raises
     ------
@@ -37,8 +41,8 @@ def parse_memory(text: str | int) -> int:
     if found is None or unit is None:
         raise InputError(f"memory is {text!r}, expected an amount such as 2GiB or 500MB.")
     size = int(float(found[1]) * unit)
-    if size < LEAST:
-        raise InputError(f"memory is {text!r}, expected at least 64MiB.")
+    if size < least:
+        raise InputError(f"memory is {text!r}, expected at least {least >> 20}MiB.")
     return size
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import telic
 from telic.errors import InputError
 from telic.scale.executor import Executor
-from telic.scale.failures import Lost, LostWorker
+from telic.scale.failures import SMALLER, Lost, LostWorker
 from telic.scale.memory import of_this_machine, parse_memory
 from telic.scale.tasks import Done, Task, attempt
 
@@ -22,6 +22,8 @@ class Ray(Executor):
     memory : str or int, optional
         What one task may take; by default three fifths of what its nodes' memory gives each
         processor.
+    piece : str or int, optional
+        What one partition is to take, where a whole task's memory is too much.
 
     Raises
     ------
@@ -29,13 +31,19 @@ class Ray(Executor):
         If Ray is not installed, or no cluster answers.
     """
 
-    def __init__(self, address: str | None = None, *, memory: str | int | None = None) -> None:
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        memory: str | int | None = None,
+        piece: str | int | None = None,
+    ) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # tell nobody
         try:
             import ray
         except ImportError:
             raise InputError("Ray is not installed: pip install ray.") from None
-        super().__init__()
+        super().__init__(piece)
         self._ray, self._owned = ray, not ray.is_initialized()
         local = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
         if self._owned:
@@ -90,8 +98,7 @@ class Ray(Executor):
             return error.cause if isinstance(error.cause, BaseException) else error
         except (errors.WorkerCrashedError, errors.OutOfMemoryError):
             return LostWorker(
-                "every worker that began it died, probably for want of memory. Give smaller "
-                "partitions or more memory"
+                f"every worker that began it died, probably for want of memory. Give {SMALLER}"
             )
         except errors.RayError as error:
             return Lost(f"the cluster of Ray is gone ({type(error).__name__})")

@@ -22,7 +22,7 @@ from telic.cli.completion.options import (
     relevances_of,
 )
 from telic.cli.console import Overwrite, print_facts, print_json
-from telic.cli.jobs import Cluster, Memory, SkipBadPartitions, Work, job_of, tell_job
+from telic.cli.jobs import Cluster, Memory, Piece, SkipBadPartitions, Work, job_of, tell_job
 from telic.cli.progress import console
 from telic.errors import InputError
 
@@ -122,6 +122,7 @@ def fit(
     memory: Memory = None,
     cluster: Cluster = None,
     work: Work = None,
+    piece: Piece = None,
     skip_bad_partitions: SkipBadPartitions = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -145,7 +146,9 @@ def fit(
         refuse_given(context, ["session_gap"], "without --signals")
         if not any(file.is_dir() or "keystrokes" in open_pieces(file).columns for file in files):
             refuse_given(context, learning, "without a composition log")
-    with job_of(memory, cluster, work, out, reads=reads) as job:
+    with job_of(
+        memory, cluster, work, out, reads=reads, piece=piece, skip_bad=skip_bad_partitions
+    ) as job:
         with nullcontext() if job else console.status("fitting"):
             completer = fit_files(
                 *files,

@@ -7,7 +7,16 @@ from typing import Annotated
 import typer
 
 from telic.cli.console import Overwrite, print_json, show
-from telic.cli.jobs import Cluster, Memory, Work, job_of, steps_or_job, tell_job
+from telic.cli.jobs import (
+    Cluster,
+    Memory,
+    Piece,
+    SkipBadPartitions,
+    Work,
+    job_of,
+    steps_or_job,
+    tell_job,
+)
 from telic.cli.privacy.files import (
     find_truth,
     read_json,
@@ -77,6 +86,8 @@ def attack(
     memory: Memory = None,
     cluster: Cluster = None,
     work: Work = None,
+    piece: Piece = None,
+    skip_bad_partitions: SkipBadPartitions = False,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -94,7 +105,15 @@ def attack(
     if candidates is not None:
         check_output(candidates, reads=reads, overwrite=overwrite)
     with (
-        job_of(memory, cluster, work, candidates or Path("telic-attack"), reads=reads) as job,
+        job_of(
+            memory,
+            cluster,
+            work,
+            candidates or Path("telic-attack"),
+            reads=reads,
+            piece=piece,
+            skip_bad=skip_bad_partitions,
+        ) as job,
         steps_or_job(job, "attack", 3) as begin,
     ):
         begin("reading")
@@ -120,7 +139,7 @@ def attack(
         if reconfigured:
             published, removed = without_majority_strength(published, node_type=node_type)
         right_answers, kind = find_truth(truth, known, published, node_type)
-        executor, pieces = job or (None, None)
+        executor, pieces, skip_bad = job or (None, None, False)
         found = measured_attack(
             known,
             published,
@@ -130,6 +149,7 @@ def attack(
             errors=errors,
             executor=executor,
             work=pieces,
+            skip_bad=skip_bad,
             progress=begin,
         )
     if job:
@@ -157,6 +177,8 @@ def attack(
         )
         if on
     ]
+    if left_out := job.left_out() if job else []:
+        out["left_out"] = left_out
     if removed is not None:
         out["links_removed"] = removed
     if right_answers is not None:
@@ -194,6 +216,11 @@ def attack(
             ],
         )
     )
+    if left_out:
+        typer.echo(
+            f"{len(left_out)} pieces were left out; their targets keep the candidates that they "
+            "had, so that the attack finds at least what is shown."
+        )
     if rows[-1]["empty"] > MANY_EMPTY and not added:
         typer.echo(
             f"{rows[-1]['empty']:.0%} of the targets match nobody. That is no protection: links "

@@ -6,7 +6,16 @@ from typing import Annotated, Any
 import typer
 
 from telic.cli.console import print_json, show
-from telic.cli.jobs import Cluster, Memory, Work, job_of, steps_or_job, tell_job
+from telic.cli.jobs import (
+    Cluster,
+    Memory,
+    Piece,
+    SkipBadPartitions,
+    Work,
+    job_of,
+    steps_or_job,
+    tell_job,
+)
 from telic.cli.privacy.files import (
     read_loss,
     split_names,
@@ -44,6 +53,8 @@ def risk(
     memory: Memory = None,
     cluster: Cluster = None,
     work: Work = None,
+    piece: Piece = None,
+    skip_bad_partitions: SkipBadPartitions = False,
     as_json: AsJson = False,
 ) -> None:
     """Privacy risk for every subset of up to five link types and every distance (Section 7.4)."""
@@ -73,14 +84,28 @@ def risk(
     weights = None if loss is None else read_loss(net, node_type, loss)
     rows, last = [], None
     with (
-        job_of(memory, cluster, work, Path("telic-risk"), reads=[network]) as job,
+        job_of(
+            memory,
+            cluster,
+            work,
+            Path("telic-risk"),
+            reads=[network],
+            piece=piece,
+            skip_bad=skip_bad_partitions,
+        ) as job,
         steps_or_job(job, "risk", len(sets)) as begin,
     ):
-        executor, pieces = job or (None, None)
+        executor, pieces, skip_bad = job or (None, None, False)
         for names in sets:
             begin("-".join(names))
             for found in risks(
-                net, adversary, links=[names], loss=weights, executor=executor, work=pieces
+                net,
+                adversary,
+                links=[names],
+                loss=weights,
+                executor=executor,
+                work=pieces,
+                skip_bad=skip_bad,
             ):
                 rows.append(replace(found, hashes=found.hashes[:0]))  # the last one's are enough
                 last = found
@@ -106,6 +131,8 @@ def risk(
     }
     if weights is None:
         out["meaning"] = meaning(last)
+    if left_out := job.left_out() if job else []:
+        out["left_out"] = left_out
     if worst:
         sizes = last.group_sizes()
         ids = net.ids(node_type)
@@ -138,6 +165,11 @@ def risk(
             ],
         )
     )
+    if left_out:
+        typer.echo(
+            f"{len(left_out)} pieces were left out; their users count as alone, so that the risk "
+            "is at most what is shown."
+        )
     if weights is None:
         typer.echo(f"All link types, farthest distance. {out['meaning']}")
     if worst:

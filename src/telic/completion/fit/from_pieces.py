@@ -195,8 +195,8 @@ def _plan(work: Path, rows: int, executor: Executor) -> dict[str, int]:
     file = work / "plan.json"
     if not file.exists():
         work.mkdir(parents=True, exist_ok=True)
-        buckets = max(executor.slots, -(-rows * COUNTED // executor.memory))
-        plan = {"rows": max(executor.memory // ROW, 1), "buckets": min(buckets, 4096)}
+        buckets = max(executor.slots, -(-rows * COUNTED // executor.piece))
+        plan = {"rows": max(executor.piece // ROW, 1), "buckets": min(buckets, 4096)}
         with placed(file) as temporary:
             temporary.write_text(json.dumps(plan), encoding="utf-8")
     found: dict[str, int] = json.loads(file.read_text(encoding="utf-8"))

@@ -68,6 +68,7 @@ def attack(
     max_pairs: float = np.inf,
     executor: Executor | None = None,
     work: str | Path | None = None,
+    skip_bad: bool = False,
 ) -> Attack:
     """Run DeHIN (Algorithms 3 and 4) on every user of a published network.
 
@@ -100,6 +101,10 @@ def attack(
         result is the same.
     work : path, optional
         With `executor`, needed: folder of these files, which every worker reaches.
+    skip_bad : bool
+        With `executor`: go on where a range of targets fails. They keep the candidates of the
+        distance before, so that the attack finds at least what is given. The executor's reports
+        name the ranges.
 
     Returns
     -------
@@ -153,7 +158,7 @@ def attack(
         refine = None
         if executor is not None:
             folder = Path(work or "").absolute() / f"distance-{len(levels)}"
-            refine = partial(refine_in_pieces, executor, folder)
+            refine = partial(refine_in_pieces, executor, folder, skip_bad=skip_bad)
         before = sets
         sets = _refine(known, sets, linked, one, layers, errors.shares(), wanted, limits, refine)
         if eliminate:

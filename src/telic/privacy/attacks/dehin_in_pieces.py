@@ -47,8 +47,12 @@ def refine_in_pieces(
     errors: tuple[float, float, float],
     wanted: Wanted,
     limits: tuple[int, int],
+    *,
+    skip_bad: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find which candidates of the targets `work` are left, as `telic.privacy.attacks.dehin` does.
+
+    With `skip_bad`, targets of a range that failed keep all of theirs.
 
     Returns
     -------
@@ -61,21 +65,38 @@ def refine_in_pieces(
     store_arrays(network, _named(known, "known"))
     store_arrays(folder, _named(sets, "sets") | _named(wanted, "wanted") | {"work": work})
     level = DistanceLevel(folder, network, tuple(layers.tolist()), errors, limits)
-    parts = _by_pairs(sets.sizes()[work], executor.memory // PAIR)
-    paths = executor.map(partial(_refine_targets, level), parts, out=folder / "pieces").values
-    kept = [np.load(path / "kept.npy") for path in paths]
-    file = folder / "found.npy"
-    if not file.exists():
+    parts = _by_pairs(sets.sizes()[work], executor.piece // PAIR)
+    task, out = partial(_refine_targets, level), folder / "pieces"
+    paths = executor.map(task, parts, out=out, skip_bad=skip_bad).values
+    sizes = sets.sizes()[work]
+    kept = [
+        sizes[part.start : part.stop] if path is None else np.load(path / "kept.npy")
+        for part, path in zip(parts, paths, strict=True)
+    ]
+    # What was left out may be found by the next run, so it has a file of its own.
+    whole = all(path is not None for path in paths)
+    name = "found" if whole else "found-in-part"
+    file = folder / f"{name}.npy"
+    if not (whole and file.exists()):
         total = int(sum(part.sum() for part in kept))
         with placed(file) as temporary:
             joined = np.lib.format.open_memmap(temporary, "w+", np.int32, (total,))
             begin = 0
-            for path in paths:
-                part = np.load(path / "found.npy", mmap_mode="r")
-                joined[begin : begin + len(part)] = part
-                begin += len(part)
+            for part, path in zip(parts, paths, strict=True):
+                left = (
+                    _every(sets, work[part.start : part.stop])
+                    if path is None
+                    else np.load(path / "found.npy", mmap_mode="r")
+                )
+                joined[begin : begin + len(left)] = left
+                begin += len(left)
             joined.flush()
-    return np.concatenate([np.empty(0, np.int64), *kept]), map_array(folder, "found")
+    return np.concatenate([np.empty(0, np.int64), *kept]), map_array(folder, name)
+
+
+def _every(sets: CandidateSets, batch: np.ndarray) -> np.ndarray:
+    """List all candidates of some targets, target by target."""
+    return np.concatenate([np.empty(0, np.int32), *(sets.of(target) for target in batch)])
 
 
 def _by_pairs(sizes: np.ndarray, most: int) -> list[Range]:

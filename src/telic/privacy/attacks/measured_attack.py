@@ -39,6 +39,7 @@ def measured_attack(
     errors: LinkErrors = EXACT,
     executor: Executor | None = None,
     work: str | Path | None = None,
+    skip_bad: bool = False,
     progress: Callable[[str], None] = lambda step: None,
 ) -> MeasuredAttack:
     """Attack a release, and measure the attack at each distance.
@@ -51,7 +52,7 @@ def measured_attack(
         What the intruder compares: `Adversary.of` the published network.
     truth : int array, shape (n_targets,), optional
         Auxiliary position of every target, −1 if it is not there; see `same_ids` and `read_truth`.
-    eliminate, errors, executor, work
+    eliminate, errors, executor, work, skip_bad
         As in `telic.privacy.attack`.
     progress : callable
         Told what is done next.
@@ -88,7 +89,13 @@ def measured_attack(
     prepared = Auxiliary(auxiliary, adversary)
     progress("comparing")
     result = attack(
-        prepared, target, eliminate=eliminate, errors=errors, executor=executor, work=work
+        prepared,
+        target,
+        eliminate=eliminate,
+        errors=errors,
+        executor=executor,
+        work=work,
+        skip_bad=skip_bad,
     )
     rows: list[dict[str, Any]] = [
         {

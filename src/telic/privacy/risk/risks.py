@@ -176,6 +176,7 @@ def risks(
     loss: np.ndarray | Callable[[Network], np.ndarray] | None = None,
     executor: Executor | None = None,
     work: str | Path | None = None,
+    skip_bad: bool = False,
 ) -> Iterator[Risk]:
     """Privacy risk for sets of link types and distances n = 0, 1, … (Section 7.4).
 
@@ -203,6 +204,9 @@ def risks(
         Look at ranges of users there, their links in mapped files; the result is the same.
     work : path, optional
         With `executor`, needed: folder of these files, which every worker reaches.
+    skip_bad : bool
+        With `executor`: go on where a range of users fails, and count those users as alone, so that
+        the risk is at most what is given. The executor's reports name the ranges.
 
     Yields
     ------
@@ -253,7 +257,9 @@ def risks(
             folder = Path(work or "").absolute() / (
                 "-".join(map(str, map(names.index, subset))) or "none"
             )
-            around = NeighbourhoodInPieces(executor, folder, taken, flat.size, adversary.joint)
+            around = NeighbourhoodInPieces(
+                executor, folder, taken, flat.size, adversary.joint, skip_bad
+            )
         far = adversary.distance if taken else 0
         last = -1
         for step in refine(start, around, far, size, known):

@@ -11,6 +11,7 @@ from telic.privacy.risk.views import (
     Neighbourhood,
     add_labelled_hashes,
     add_neighbour_hashes,
+    mix_all,
 )
 from telic.privacy.threads import ONE_AT_A_TIME, threads_for
 from telic.scale import Executor
@@ -19,13 +20,23 @@ from telic.scale.partitions import Range
 
 
 class NeighbourhoodInPieces(Neighbourhood):
-    """Spreads hashes as `Neighbourhood` does, over ranges of nodes, from mapped files."""
+    """Spreads hashes as `Neighbourhood` does, over ranges of nodes, from mapped files.
+
+    With `skip_bad`, a node of a range that failed is taken to look like nobody else from then on.
+    """
 
     def __init__(
-        self, executor: Executor, folder: Path, layers: Sequence[Any], size: int, joint: bool
+        self,
+        executor: Executor,
+        folder: Path,
+        layers: Sequence[Any],
+        size: int,
+        joint: bool,
+        skip_bad: bool = False,
     ) -> None:
         super().__init__(layers, size, joint)
         self.executor, self.folder, self.size, self.steps = executor, folder, size, 0
+        self.skip_bad, self.apart = skip_bad, np.zeros(size, bool)
         if self.joint:
             names = ("begin", "end", "indices", "label")
             store_arrays(folder, {f"joint.{name}": getattr(self, name) for name in names})
@@ -48,12 +59,18 @@ class NeighbourhoodInPieces(Neighbourhood):
         salts = () if self.joint else tuple(int(layer.salt) for layer in self.layers)
         work = partial(_add_range, self.folder, name, salts)
         # An entry takes a label and a target, a node its sum.
-        rows = max(1, self.executor.memory * self.size // (16 * max(self.entries + self.size, 1)))
+        rows = max(1, self.executor.piece * self.size // (16 * max(self.entries + self.size, 1)))
         parts = [Range(start, min(start + rows, self.size)) for start in range(0, self.size, rows)]
         out = self.folder / f"step-{self.steps}"
-        paths = self.executor.map(work, parts, out=out, ending=".npy").values
-        for part, path in zip(parts, paths, strict=True):
-            total[part.start : part.stop] += np.load(path)
+        found = self.executor.map(work, parts, out=out, ending=".npy", skip_bad=self.skip_bad)
+        for part, path in zip(parts, found.values, strict=True):
+            if path is None:
+                self.apart[part.start : part.stop] = True
+            else:
+                total[part.start : part.stop] += np.load(path)
+        alone = np.flatnonzero(self.apart).astype(np.uint64)
+        mix_all(alone)
+        total[self.apart] = alone
 
 
 def _add_range(folder: Path, name: str, salts: tuple[int, ...], part: Range, out: Path) -> None:
