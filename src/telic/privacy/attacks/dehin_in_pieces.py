@@ -73,25 +73,20 @@ def refine_in_pieces(
         sizes[part.start : part.stop] if path is None else np.load(path / "kept.npy")
         for part, path in zip(parts, paths, strict=True)
     ]
-    # What was left out may be found by the next run, so it has a file of its own.
-    whole = all(path is not None for path in paths)
-    name = "found" if whole else "found-in-part"
-    file = folder / f"{name}.npy"
-    if not (whole and file.exists()):
-        total = int(sum(part.sum() for part in kept))
-        with placed(file) as temporary:
-            joined = np.lib.format.open_memmap(temporary, "w+", np.int32, (total,))
-            begin = 0
-            for part, path in zip(parts, paths, strict=True):
-                left = (
-                    _every(sets, work[part.start : part.stop])
-                    if path is None
-                    else np.load(path / "found.npy", mmap_mode="r")
-                )
-                joined[begin : begin + len(left)] = left
-                begin += len(left)
-            joined.flush()
-    return np.concatenate([np.empty(0, np.int64), *kept]), map_array(folder, name)
+    total = int(sum(part.sum() for part in kept))
+    with placed(folder / "found.npy") as temporary:
+        joined = np.lib.format.open_memmap(temporary, "w+", np.int32, (total,))
+        begin = 0
+        for part, path in zip(parts, paths, strict=True):
+            left = (
+                _every(sets, work[part.start : part.stop])
+                if path is None
+                else np.load(path / "found.npy", mmap_mode="r")
+            )
+            joined[begin : begin + len(left)] = left
+            begin += len(left)
+        joined.flush()
+    return np.concatenate([np.empty(0, np.int64), *kept]), map_array(folder, "found")
 
 
 def _every(sets: CandidateSets, batch: np.ndarray) -> np.ndarray:
