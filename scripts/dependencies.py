@@ -18,6 +18,7 @@ ELSEWHERE = {
     "colorama": "BSD-3-Clause",
     "importlib-metadata": "Apache-2.0",
     "lazy-importer": "Apache-2.0",
+    "tzdata": "Apache-2.0",
     "zipp": "MIT",
 }
 """Licences of what is installed on other platforms, or by Python 3.11, alone."""

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from telic.data.object_storage import place, readable, refuse_remote, state_of
 from telic.errors import InputError
 from telic.optim.design import LARGEST
 
@@ -61,25 +62,28 @@ class FileDesign:
         InputError
             If the files do not fit together.
         """
-        path, label = Path(path).absolute(), str(label)
-        if path.suffix == ".npy":  # a worker has a working folder of its own
-            label = str(Path(label).absolute())
+        file, label = place(path), str(label)  # a worker has a working folder of its own
+        array = file.name.endswith(".npy")
+        if array:
+            label = str(place(label))
+            for given in (file, label):
+                refuse_remote(given, "the rows' file", "an array is mapped; Parquet is not")
         try:
-            found = path.stat()
-            state = found.st_size, found.st_mtime_ns
-            if path.suffix == ".npy":
-                X, y = mapped(path), mapped(label)
+            state = state_of(file)
+            if array:
+                X, y = mapped(str(file)), mapped(label)
                 if X.ndim != 2 or not len(X) or y.shape != X.shape[:1]:
-                    raise InputError(f"{path}, {label}: shapes {X.shape} and {y.shape} do not fit.")
+                    raise InputError(f"{file}, {label}: shapes {X.shape} and {y.shape} do not fit.")
                 rows, width = X.shape
-                return cls(str(path), label, pos_label, (), rows, width, state)
-            schema, metadata = pq.read_schema(path), pq.read_metadata(path)
+                return cls(str(file), label, pos_label, (), rows, width, state)
+            schema = pq.read_schema(readable(file))
+            metadata = pq.read_metadata(readable(file))
         except (OSError, ValueError, pa.ArrowException) as error:
             if isinstance(error, InputError):
                 raise
-            raise InputError(f"{path}: cannot be read ({error}). Check the path.") from None
+            raise InputError(f"{file}: cannot be read ({error}). Check the path.") from None
         if not metadata.num_rows:
-            raise InputError(f"{path}: holds no row.")
+            raise InputError(f"{file}: holds no row.")
         numeric = [
             field.name
             for field in schema
@@ -88,13 +92,12 @@ class FileDesign:
         chosen = tuple(columns or (name for name in numeric if name != label))
         for name in (label, *chosen):
             if name not in schema.names or (name != label and name not in numeric):
-                raise InputError(f"{path}: no numeric column {name!r}; found {schema.names}.")
-        return cls(str(path), label, pos_label, chosen, metadata.num_rows, len(chosen), state)
+                raise InputError(f"{file}: no numeric column {name!r}; found {schema.names}.")
+        return cls(str(file), label, pos_label, chosen, metadata.num_rows, len(chosen), state)
 
     def blocks(self, start: int, stop: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield `BLOCK` rows at a time, and which are positive; start is a multiple of `BLOCK`."""
-        found = Path(self.path).stat()
-        if (found.st_size, found.st_mtime_ns) != self.state:
+        if state_of(place(self.path)) != self.state:
             raise InputError(f"{self.path}: changed since the job began. Let it rest.")
         for first, X, y in self._read(start, stop):
             bad = ~(np.abs(X) <= LARGEST)  # NaN too
@@ -113,7 +116,7 @@ class FileDesign:
             for first, last in ((a, min(a + BLOCK, stop)) for a in range(start, stop, BLOCK)):
                 yield first, np.array(X[first:last], np.float64, order="C"), np.array(y[first:last])
             return
-        with pq.ParquetFile(self.path) as file:
+        with pq.ParquetFile(readable(place(self.path))) as file:
             sizes = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
             ends = np.cumsum(sizes)
             groups = np.flatnonzero((ends > start) & (ends - sizes < stop)).tolist()

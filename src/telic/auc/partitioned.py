@@ -14,6 +14,7 @@ from telic.auc.estimators.base import at_least
 from telic.auc.file_design import BLOCK, FileDesign, mapped
 from telic.auc.methods import exact as _exact
 from telic.auc.objective import ClassMeans, Moments, Solution, rounding
+from telic.data.object_storage import refuse_remote
 from telic.errors import InputError
 from telic.optim.threads import small_products
 from telic.scale import Executor, Local
@@ -179,6 +180,7 @@ def auc_in_pieces(
     coef = np.asarray(coef, float)
     if coef.shape != (design.width,):
         raise InputError(f"coef has shape {coef.shape}, expected ({design.width},).")
+    refuse_remote(out, "out", "the sorted scores are mapped")
     out = Path(out).absolute()
     parts = _partitions(design, executor)
     with small_products(0):

@@ -12,6 +12,7 @@ from telic.cli.progress import console, steps
 from telic.errors import InputError
 
 if TYPE_CHECKING:
+    from telic.data.object_storage import Place
     from telic.scale import Executor
 
 Memory = Annotated[
@@ -49,7 +50,7 @@ class Job(NamedTuple):
     """Where a command's work is done."""
 
     executor: "Executor"
-    work: Path
+    work: "Place"
     skip_bad: bool
     """Whether to finish without the partitions that fail."""
 
@@ -93,17 +94,20 @@ def job_of(
                 raise InputError(f"{option} needs --memory or --cluster.")
         yield None
         return
+    from telic.data.object_storage import is_remote, place
     from telic.data.own_outputs import refuse_read
     from telic.scale import Dask, Local
     from telic.scale.job_folder import lies_at, working_folder
 
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
     bars: dict[str, Any] = {}
-    refuse_read(lies_at(out, work), reads)
-    if work is not None and work.resolve() == out.resolve():
+    # What one machine works with lies best on its own disk.
+    work_beside = Path(out.name) if cluster is None and is_remote(out) else out
+    refuse_read(lies_at(work_beside, work), reads)
+    if work is not None and place(work) == place(out):
         raise InputError(f"{work}: is the output, too. Choose another folder for --work.")
     with (
-        working_folder(out, work) as folder,
+        working_folder(work_beside, work) as folder,
         (
             Dask(cluster, memory=memory, piece=piece)
             if cluster

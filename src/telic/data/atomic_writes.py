@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from telic.data.own_outputs import refuse_foreign, refuse_unwritable, remember
+from telic.data.object_storage import Remote, place, upload
+from telic.data.own_outputs import refuse_foreign, refuse_taken, refuse_unwritable, remember
 from telic.errors import InputError
 
 
@@ -17,7 +18,8 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
 
     Works for files and folders. If the block raises or is interrupted, nothing is left and an
     existing `path` stays as it was. An existing folder is replaced only by a folder, and only if
-    telic wrote it and it holds nothing else; commands ask `check_output` before.
+    telic wrote it and it holds nothing else; commands ask `check_output` before. On object storage
+    nothing is replaced.
 
     Raises
     ------
@@ -34,6 +36,13 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     >>> target.read_text()
     'whole or not at all'
     """
+    remote = place(path)
+    if isinstance(remote, Remote):
+        refuse_taken(remote)
+        with tempfile.TemporaryDirectory(prefix="telic-written-") as folder:
+            yield Path(folder) / remote.name
+            upload(Path(folder) / remote.name, remote)
+        return
     refuse_unwritable(path)
     path = Path(os.path.abspath(path))  # "." has no name of its own
     if path.is_dir():

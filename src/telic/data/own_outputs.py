@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from telic.data.object_storage import Place, Remote, place
 from telic.errors import InputError
 
 RECORD = ".telic-written.json"
@@ -41,6 +42,11 @@ def check_output(
     Traceback (most recent call last):
     telic.errors.InputError: ...page.html: is a file that exists already. Choose another name, ...
     """
+    found = place(path)
+    if isinstance(found, Remote):
+        refuse_read(found, reads)
+        refuse_taken(found)
+        return
     path = Path(path)
     refuse_unwritable(path)
     refuse_read(path, reads)
@@ -55,10 +61,23 @@ def check_output(
     refuse_foreign(path)
 
 
-def refuse_read(path: str | Path, reads: Iterable[str | Path | None]) -> None:
+def refuse_taken(found: Remote) -> None:
+    """Raise InputError if something is at an address: nothing says there whose it is."""
+    try:
+        taken = found.exists() or any(found.iterdir())
+    except OSError as error:
+        raise InputError(f"{found}: cannot be reached ({str(error)[:200]}).") from None
+    if taken:
+        raise InputError(
+            f"{found}: is there already, and telic overwrites nothing on object storage. Choose "
+            "another name or remove it."
+        )
+
+
+def refuse_read(path: str | Path | Remote, reads: Iterable[str | Path | None]) -> None:
     """Raise InputError if writing to `path` would touch what the same command reads."""
     for read in reads:
-        if read is not None and _overlap(Path(path), Path(read)):
+        if read is not None and _overlap(place(path), place(read)):
             raise InputError(
                 f"{path}: is read by this command, as {read} or a part of it, so it is not "
                 "written to. Choose another name."
@@ -127,8 +146,11 @@ def _hash(path: Path) -> str:
     return parts.hexdigest()
 
 
-def _overlap(out: Path, read: Path) -> bool:
+def _overlap(out: Place, read: Place) -> bool:
     """Say whether writing `out` would touch what is read: the same, inside it, or around it."""
+    if not (isinstance(out, Path) and isinstance(read, Path)):
+        one, other = f"{out}/", f"{read}/"
+        return one.startswith(other) or other.startswith(one)
     if not read.exists():
         return False
     there, here = read.resolve(), out.resolve()

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from telic.data.object_storage import Place, Remote, fetched, place, readable, state_of
 from telic.data.tables import no_such_file
 from telic.errors import InputError
 
@@ -30,7 +31,7 @@ The one here is ORCAS, the click log of the TREC deep learning track."""
 class Pieces:
     """A file's columns, and a way through its rows."""
 
-    path: Path
+    path: Place
     columns: list[str]
     """Names; empty for plain text, whose lines are read as one column ``line``."""
     read: Callable[[Sequence[str]], Iterator[pa.Table]]
@@ -47,7 +48,7 @@ class Pieces:
             )
 
 
-def open_pieces(source: str | Path) -> Pieces:
+def open_pieces(source: str | Place) -> Pieces:
     r"""Open a file by its ending.
 
     Parameters
@@ -55,7 +56,8 @@ def open_pieces(source: str | Path) -> Pieces:
     source : path
         ``.csv``, ``.tsv``, ``.parquet``, JSON lines (``.jsonl``, ``.ndjson``, ``.json``), or
         ``.txt``: tab-separated if its first line has tabs, else one phrase a line. CSV, TSV and
-        text may be compressed (``.gz``).
+        text may be compressed (``.gz``). Of an address on object storage, Parquet is read where it
+        lies; other files are copied to this machine's disk.
 
     Raises
     ------
@@ -71,7 +73,10 @@ def open_pieces(source: str | Path) -> Pieces:
     >>> open_pieces(file).columns
     ['title', 'views']
     """
-    path = Path(source)
+    found = place(source)
+    if isinstance(found, Remote):
+        return _remote(found)
+    path = Path(str(source))
     if not path.is_file():
         raise no_such_file(path)
     ending = Path(path.name.removesuffix(".gz")).suffix.lower()
@@ -92,6 +97,17 @@ def open_pieces(source: str | Path) -> Pieces:
         f"{path}: its ending {ending!r} says nothing, expected .csv, .tsv, .txt, .jsonl or "
         ".parquet. Rename or convert it."
     )
+
+
+def _remote(found: Remote) -> Pieces:
+    try:
+        if found.state() is None:
+            raise InputError(f"{found}: no such file. Check the address.")
+        if found.name.endswith(".parquet"):
+            return _parquet(found)
+        return replace(open_pieces(fetched(found)), path=found)
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(found, error) from None
 
 
 def _delimited(path: Path, delimiter: str) -> Pieces:
@@ -133,8 +149,8 @@ def _delimited(path: Path, delimiter: str) -> Pieces:
     return Pieces(path, names, pieces)
 
 
-def _parquet(path: Path) -> Pieces:
-    file = pq.ParquetFile(path, memory_map=True)
+def _parquet(path: Place) -> Pieces:
+    file = pq.ParquetFile(readable(path), memory_map=True)
     groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
     widest = max((g.total_byte_size / g.num_rows for g in groups if g.num_rows), default=1.0)
     rows = min(PIECE, max(int(_BLOCK / widest), 1))
@@ -228,21 +244,20 @@ def _binary(path: Path) -> Iterator[IO[bytes]]:
         yield gzip.GzipFile(fileobj=stream) if path.suffix == ".gz" else stream  # type: ignore[misc]
 
 
-def _state(path: Path) -> tuple[int, int]:
+def _state(path: Place) -> tuple[int, int]:
     try:
-        found = path.stat()
+        return state_of(path)
     except OSError:
         return -1, -1
-    return found.st_size, found.st_mtime_ns
 
 
 def _not_utf8(path: Path, line: int) -> InputError:
     return InputError(f"{path}: line {line} is not valid UTF-8. Convert the file to UTF-8.")
 
 
-def _unreadable(path: Path, error: Exception) -> InputError:
+def _unreadable(path: Place, error: Exception) -> InputError:
     """Say what is wrong with a file; of text that is no UTF-8, in which line."""
-    if path.suffix.lower() != ".parquet":
+    if isinstance(path, Path) and path.suffix.lower() != ".parquet":
         try:
             with _binary(path) as stream:
                 for number, line in enumerate(stream, 1):

@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from telic import __version__
 from telic.data.atomic_writes import atomic_path
+from telic.data.object_storage import Remote, fetched, place, state_of
 from telic.data.own_outputs import CHECKED
 from telic.errors import ModelError
 
@@ -99,7 +101,7 @@ def load_model(folder: str | Path, *, kind: str, verify: bool = False) -> Stored
     ModelError
         If the folder is missing, damaged, of another kind, or of a newer format.
     """
-    folder = Path(folder)
+    folder = _here(folder)
     file = folder / "manifest.json"
     try:
         manifest = json.loads(file.read_text(encoding="utf-8"))
@@ -130,6 +132,23 @@ def load_model(folder: str | Path, *, kind: str, verify: bool = False) -> Stored
     except ValueError as error:
         raise ModelError(f"{part}: holds no plain arrays ({error}). Fit the model again.") from None
     return StoredModel(manifest["meta"], arrays)
+
+
+def _here(folder: str | Path) -> Path:
+    """Return a model folder on this machine's disk, where its arrays can be mapped."""
+    found = place(folder)
+    if isinstance(found, Remote):
+        try:
+            return _copy(found, state_of(found / "manifest.json"))
+        except OSError as error:
+            raise ModelError(f"{found}: cannot be fetched ({str(error)[:200]}).") from None
+    return found
+
+
+@cache
+def _copy(folder: Remote, state: tuple[int, int]) -> Path:
+    """Fetch a model folder once, as of its manifest's state."""
+    return fetched(folder)
 
 
 def _check(folder: Path, hashes: Mapping[str, str], *, verify: bool) -> None:
@@ -169,7 +188,7 @@ def _state(file: Path) -> tuple[int, ...]:
 
 def written_by(folder: str | Path) -> str:
     """Return which version of telic wrote a model folder that `load_model` has accepted."""
-    manifest = json.loads((Path(folder) / "manifest.json").read_text(encoding="utf-8"))
+    manifest = json.loads((_here(folder) / "manifest.json").read_text(encoding="utf-8"))
     return f"telic {manifest['telic']}" if "telic" in manifest else "an older telic"
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from telic.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from telic.data.object_storage import fetched
     from telic.scale.dask_cluster import Dask
     from telic.scale.executor import Executor
     from telic.scale.job_report import JobReport, Results, TaskReport
@@ -28,6 +29,7 @@ __all__ = [
     "Results",
     "RowRange",
     "TaskReport",
+    "fetched",
     "parse_memory",
     "ranges",
     "row_ranges",

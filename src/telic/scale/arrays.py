@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from telic.data.object_storage import Place, fetched
 from telic.errors import InputError
 from telic.scale.job_folder import placed
 
@@ -51,9 +52,9 @@ def save_arrays(function: Callable[[Any], Mapping[str, Any]], partition: Any, pa
     write(path, function(partition))
 
 
-def load_arrays(path: Path) -> Arrays:
+def load_arrays(path: Place) -> Arrays:
     """Read arrays that `save_arrays` wrote."""
-    with np.load(path, allow_pickle=False) as stored:
+    with np.load(fetched(path), allow_pickle=False) as stored:
         return {name: stored[name] for name in stored.files}
 
 

@@ -5,6 +5,7 @@ import uuid
 from pathlib import Path
 from typing import NamedTuple
 
+from telic.data.object_storage import Place, place
 from telic.errors import InputError
 from telic.scale.dask_cluster import ALIKE, connected, versions
 
@@ -55,7 +56,7 @@ def check_cluster(
         if not workers:
             raise InputError(f"the cluster {address} has no worker. Start one with: dask worker")
         ours = versions()
-        stored = _storage(client, Path(folder)) if folder is not None else {}
+        stored = _storage(client, place(folder)) if folder is not None else {}
         found = []
         for where, facts in sorted(workers.items()):
             begun = time.time()
@@ -87,7 +88,7 @@ def _look() -> tuple[dict[str, str], float]:
     return versions(), time.time()
 
 
-def _storage(client: object, folder: Path) -> dict[str, list[str]]:
+def _storage(client: object, folder: Place) -> dict[str, list[str]]:
     """Find which workers do not share a folder with this process."""
     name = f".telic-check-{uuid.uuid4().hex[:12]}"
     try:
@@ -111,5 +112,5 @@ def _storage(client: object, folder: Path) -> dict[str, list[str]]:
 
 def _touch(folder: str) -> str:
     name = uuid.uuid4().hex
-    (Path(folder) / name).touch()
+    (place(folder) / name).write_bytes(b"")
     return name

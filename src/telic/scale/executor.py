@@ -4,9 +4,9 @@ import functools
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, Self
 
+from telic.data.object_storage import Place, place
 from telic.errors import InputError, JobError
 from telic.scale.arrays import Arrays, fold, load_arrays, save_arrays
 from telic.scale.job_folder import identity, name_of, open_folder
@@ -66,7 +66,7 @@ class Executor(ABC):
         function: Callable[..., Any],
         partitions: Iterable[Any],
         *,
-        out: str | Path | None = None,
+        out: str | Place | None = None,
         ending: str = "",
         skip_bad: bool = False,
     ) -> Results:
@@ -79,8 +79,9 @@ class Executor(ABC):
             file or a folder. Partitions that are large travel as paths.
         partitions : iterable
         out : path, optional
-            Folder of the results, on storage that every worker reaches. A result gets its name when
-            it is whole, so an attempt may be repeated, and the same job goes on where it ended.
+            Folder of the results, on storage that every worker reaches: a disk that they share, or
+            an address such as ``s3://bucket/job``. A result gets its name when it is whole, so an
+            attempt may be repeated, and the same job goes on where it ended.
         ending : str
             Of the files' names, such as ``".parquet"``.
         skip_bad : bool
@@ -89,7 +90,8 @@ class Executor(ABC):
         Returns
         -------
         Results
-            In the order of the partitions; with `out` the paths.
+            In the order of the partitions; with `out` the paths. `fetched` gives those on object
+            storage as files of this machine.
 
         Raises
         ------
@@ -105,7 +107,7 @@ class Executor(ABC):
         [3, 3]
         """
         partitions = list(partitions)
-        folder = None if out is None else Path(out).absolute()
+        folder = None if out is None else place(out)
         if folder is not None:
             open_folder(folder, identity(function, partitions), name_of(function))
         report, arrivals = self._start(function, partitions, folder, ending, skip_bad)
@@ -120,7 +122,7 @@ class Executor(ABC):
         combine: Callable[[Arrays, Arrays], Arrays],
         partitions: Iterable[Any],
         *,
-        out: str | Path | None = None,
+        out: str | Place | None = None,
         skip_bad: bool = False,
     ) -> tuple[Arrays, JobReport]:
         """Call a function with every partition and add the values up, neighbour to neighbour.
@@ -156,7 +158,7 @@ class Executor(ABC):
         if out is None:
             report, arrivals = self._start(function, partitions, None, "", skip_bad)
         else:
-            folder, kept = Path(out).absolute(), functools.partial(save_arrays, function)
+            folder, kept = place(out), functools.partial(save_arrays, function)
             open_folder(folder, identity(kept, partitions), name_of(function))
             report, paths = self._start(kept, partitions, folder, ".npz", skip_bad)
             arrivals = ((i, path and load_arrays(path)) for i, path in paths)
@@ -172,7 +174,7 @@ class Executor(ABC):
         shards: Sequence[Any],
         shared: Arrays,
         *,
-        out: str | Path,
+        out: str | Place,
         max_rounds: int,
         settings: Any = None,
     ) -> tuple[Arrays, int]:
@@ -201,11 +203,11 @@ class Executor(ABC):
         shared : mapping of str to array
         rounds : int
         """
-        folder = Path(out).absolute()
+        folder = place(out)
         about = functools.partial(step, settings, combine, *map(list, shared.items()))
         open_folder(folder, identity(about, shards), name_of(step))
 
-        def run(work: Callable[..., Any], here: Path) -> dict[int, Path]:
+        def run(work: Callable[..., Any], here: Place) -> dict[int, Place]:
             pairs = [Numbered(s, shard) for s, shard in enumerate(shards)]
             return dict(self._start(work, pairs, here, ".npz", False)[1])
 
@@ -215,7 +217,7 @@ class Executor(ABC):
         self,
         function: Callable[..., Any],
         partitions: Sequence[Any],
-        folder: Path | None,
+        folder: Place | None,
         ending: str,
         skip_bad: bool,
     ) -> tuple[JobReport, Iterator[tuple[int, Any]]]:

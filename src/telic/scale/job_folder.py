@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import shutil
+import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import telic
+from telic.data.object_storage import Place, fetched, place, remove, upload
 from telic.errors import InputError
 
 JOB = "job.json"
@@ -23,13 +25,16 @@ PIECES = "a command's pieces"
 """The mark of a folder that a command made for its jobs."""
 
 
-def lies_at(out: Path, given: Path | None) -> Path:
+def lies_at(out: str | Path, given: str | Path | None) -> Place:
     """Return the folder that was asked for, or OUT.job."""
-    return out.with_name(out.name + ".job") if given is None else given
+    if given is not None:
+        return place(given)
+    beside = place(out)
+    return beside.with_name(beside.name + ".job")
 
 
 @contextmanager
-def working_folder(out: Path, given: Path | None) -> Iterator[Path]:
+def working_folder(out: str | Path, given: str | Path | None) -> Iterator[Place]:
     """Give the folder of a command's pieces; OUT.job is removed once the block succeeded.
 
     So is a new folder of a block that fails before it has made a piece.
@@ -40,16 +45,16 @@ def working_folder(out: Path, given: Path | None) -> Iterator[Path]:
         If it holds what no such command wrote.
     """
     folder = lies_at(out, given)
-    new = not folder.exists()
+    new = not (folder / JOB).exists()
     open_folder(folder, PIECES, PIECES)  # by this mark it is telic's: to write to, and to remove
     try:
         yield folder
     except BaseException:
         if new and [each.name for each in folder.iterdir()] == [JOB]:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)
         raise
     if given is None:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder)
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -94,7 +99,7 @@ def _tell(update: Callable[[bytes], None], value: Any) -> None:
         update(f"{type(value).__name__}:{value!r};".encode())
 
 
-def open_folder(folder: Path, job: str, function: str) -> None:
+def open_folder(folder: Place, job: str, function: str) -> None:
     """Make a job's folder, or find that it holds this very job's results.
 
     Raises
@@ -106,7 +111,7 @@ def open_folder(folder: Path, job: str, function: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         held = folder / JOB
         if held.exists():
-            said = json.loads(held.read_text(encoding="utf-8"))
+            said = json.loads(fetched(held).read_text(encoding="utf-8"))
             if said.get("job") != job:
                 raise InputError(
                     f"{folder}: holds results of another job ({said.get('function')}, with other "
@@ -124,11 +129,17 @@ def open_folder(folder: Path, job: str, function: str) -> None:
 
 
 @contextmanager
-def placed(path: Path) -> Iterator[Path]:
+def placed(path: Place) -> Iterator[Path]:
     """Give a temporary name beside `path`; it becomes `path` if the block succeeds.
 
-    Several attempts of one task may end at once: all write the same, so the first one stays.
+    Several attempts of one task may end at once: all write the same, so the first one stays. What
+    goes to object storage is first written on this machine's disk.
     """
+    if not isinstance(path, Path):
+        with tempfile.TemporaryDirectory(prefix="telic-written-") as folder:
+            yield Path(folder) / path.name
+            upload(Path(folder) / path.name, path)
+        return
     temporary = path.with_name(f".{uuid.uuid4().hex[:12]}.{path.name}")
     try:
         yield temporary

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from telic.data.object_storage import Remote
+
 
 @dataclass
 class TaskReport:
@@ -67,6 +69,8 @@ class Results:
 
 def size_of(value: Any) -> int:
     """Return how many bytes a result takes: a file's or folder's, or those of arrays."""
+    if isinstance(value, Remote):
+        return value.size()
     if isinstance(value, Path):
         files = value.rglob("*") if value.is_dir() else [value]
         return sum(file.stat().st_size for file in files if file.is_file())

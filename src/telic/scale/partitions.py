@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from telic.data.object_storage import place, readable, state_of
 from telic.errors import InputError
 
 
@@ -55,11 +56,12 @@ class RowRange:
         InputError
             If the file was changed meanwhile, or cannot be read.
         """
-        if _state(Path(self.path)) != self.state:
+        file = place(self.path)
+        if state_of(file) != self.state:
             raise InputError(f"{self.path}: changed since the job began. Let it rest.")
         try:
-            with pq.ParquetFile(self.path, memory_map=True) as file:
-                for batch in file.iter_batches(size, row_groups=self.groups, columns=columns):
+            with pq.ParquetFile(readable(file), memory_map=True) as rows:
+                for batch in rows.iter_batches(size, row_groups=self.groups, columns=columns):
                     yield pa.Table.from_batches([batch])
         except (pa.ArrowException, OSError) as error:
             raise InputError(f"{self}: cannot be read ({error}). Write it again.") from None
@@ -73,11 +75,11 @@ def row_ranges(path: str | Path, rows: int) -> list[RowRange]:
     InputError
         If it cannot be read.
     """
-    path = Path(path).absolute()  # a worker has a working folder of its own
+    file = place(path)  # a worker has a working folder of its own
     try:
-        held, metadata = _state(path), pq.read_metadata(path)
+        held, metadata = state_of(file), pq.read_metadata(readable(file))
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path}: cannot be read ({error}). Check the path.") from None
+        raise InputError(f"{file}: cannot be read ({error}). Check the path.") from None
     found: list[RowRange] = []
     groups: list[int] = []
     first = count = 0
@@ -85,11 +87,6 @@ def row_ranges(path: str | Path, rows: int) -> list[RowRange]:
         groups.append(group)
         count += metadata.row_group(group).num_rows
         if count >= rows or group == metadata.num_row_groups - 1:
-            found.append(RowRange(str(path), tuple(groups), first, count, held))
+            found.append(RowRange(str(file), tuple(groups), first, count, held))
             groups, first, count = [], first + count, 0
     return found
-
-
-def _state(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_size, found.st_mtime_ns

@@ -1,9 +1,9 @@
 """Which partitions are begun again, which run alone, and when a job ends with an error."""
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
+from telic.data.object_storage import Place
 from telic.errors import JobError
 from telic.scale.failures import Lost, LostWorker, failure, passing, said
 from telic.scale.job_report import JobReport, size_of
@@ -77,5 +77,5 @@ def arrivals(
                 raise failure(tasks[i].name, outcome, finished, len(tasks), kept)
 
 
-def _unseen(target: Path | None) -> bool:
+def _unseen(target: Place | None) -> bool:
     return target is not None and not target.exists()

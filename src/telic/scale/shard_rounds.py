@@ -2,11 +2,13 @@
 
 import functools
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from telic.data.object_storage import Place
 from telic.scale.arrays import Arrays, load_arrays, write
 from telic.scale.job_folder import placed
 
@@ -22,11 +24,11 @@ class Numbered(NamedTuple):
 
 
 def in_rounds(
-    run: Callable[[Callable[..., Any], Path], dict[int, Path]],
+    run: Callable[[Callable[..., Any], Place], dict[int, Place]],
     step: Callable[..., tuple[Arrays, Arrays]],
     combine: Callable[[Arrays, list[Arrays]], tuple[Arrays, bool]],
     shared: Arrays,
-    folder: Path,
+    folder: Place,
     max_rounds: int,
 ) -> tuple[Arrays, int]:
     """Go from the last whole round in `folder` to the end; `run` maps a function over the shards.
@@ -34,7 +36,7 @@ def in_rounds(
     See `telic.scale.Executor.rounds`.
     """
     last, over = 0, False
-    done = sorted(folder.glob("round-*.npz"))
+    done: list[Any] = sorted(folder.glob("round-*.npz"))
     if done:
         shared, last = load_arrays(done[-1]), int(done[-1].stem[6:])
         over = bool(shared.pop("over"))
@@ -57,7 +59,7 @@ def _shard_step(
     step: Callable[..., tuple[Arrays, Arrays]],
     shared: Arrays,
     number: int,
-    before: Path | None,
+    before: Place | None,
     numbered: Numbered,
     path: Path,
 ) -> None:
@@ -78,10 +80,10 @@ def _part(arrays: Arrays, kind: str) -> Arrays:
     }
 
 
-def _forget(old: Path) -> None:
+def _forget(old: Place) -> None:
     """Remove the states of a round that nobody will read again."""
     for file in old.glob("*"):
         file.unlink(missing_ok=True)
-    if old.is_dir():
+    with suppress(FileNotFoundError):
         old.rmdir()
     old.with_suffix(".npz").unlink(missing_ok=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import telic
+from telic.data.object_storage import Place, scratch
 from telic.errors import JobError
 from telic.scale.job_folder import placed
 from telic.scale.memory import granted
@@ -16,7 +17,7 @@ class Task(NamedTuple):
 
     partition: Any
     name: str
-    target: Path | None
+    target: Place | None
     """Where its file goes, for functions that write one."""
     memory: int
     """Bytes that it may take (`telic.scale.memory.of_task`)."""
@@ -42,14 +43,14 @@ def attempt(function: Callable[..., Any], task: Task, version: str) -> Done:
             f"the job is of telic {version}, this worker has {telic.__version__}. Give "
             "every worker the same version."
         )
-    if task.target is not None and not task.target.parent.is_dir():
+    if isinstance(task.target, Path) and not task.target.parent.is_dir():
         raise JobError(
             f"there is no {task.target.parent} where it ran. Put the job's folder on storage that "
             "every worker and this machine share by the same name"
         )
     begun = time.perf_counter()
     value = None
-    with granted(task.memory):
+    with granted(task.memory), scratch():
         if task.target is None:
             value = function(task.partition)
         else:

@@ -237,17 +237,19 @@ def _describe(
     card: dict[str, str] | None = None,
 ) -> None:
     from telic.completion.evaluation.json_facts import model_facts
+    from telic.data.object_storage import is_remote, place
 
+    name = place(folder) if is_remote(folder) else folder
     facts = ({"card": card} if card else {}) | model_facts(completer)
     if prefix is not None:
         suggestions = completer.compose(completer.user()).suggest(prefix, at=0.0)
         facts[f"suggestions for {prefix!r}"] = texts = [s.text for s in suggestions]
     if as_json:
-        print_json({"folder": str(folder), **facts})
+        print_json({"folder": str(name), **facts})
         return
     out = Console(markup=False, highlight=False)
     if prefix is not None:
         out.print("\n".join(texts) or f"nothing is found for {prefix!r}", soft_wrap=True)
         return
-    out.print(f"{folder}", soft_wrap=True)
+    out.print(f"{name}", soft_wrap=True)
     print_facts(facts, to=out)

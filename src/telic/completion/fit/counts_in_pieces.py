@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from telic.completion.engine.folding import fold
 from telic.completion.learning.relevance import WINDOW
 from telic.data.bad_rows import OnBadRow
+from telic.data.object_storage import Place, fetched
 from telic.data.phrase_rows import checked_rows
 from telic.data.pieces import Pieces, open_pieces
 from telic.data.recognised_columns import Shape
@@ -139,14 +140,14 @@ def _latest(rows: str, most: int) -> str:
     return f"SELECT * FROM {rows} ORDER BY us DESC, number DESC LIMIT {most}"
 
 
-def count_users(moments: TimeSplit, forms: int, found: tuple[int, list[Path]], out: Path) -> None:
+def count_users(moments: TimeSplit, forms: int, found: tuple[int, list[Place]], out: Path) -> None:
     """Count the submissions of some users, all of them in these files.
 
     Writes ``histories.parquet`` (person, form, weight, text and time of the last) and by bucket of
     form ``texts/`` (how often each spelling came) and ``people/`` (who submitted a form).
     """
     out.mkdir()
-    _, files = found
+    files = [fetched(file) for file in found[1]]
     end, split = moments
     recent = {"end": end - WINDOW, "split": split - WINDOW}
     with database(out.parent) as db:
@@ -217,7 +218,9 @@ def _by_form(db: Any, query: str, forms: int, out: Path) -> None:
     )
 
 
-def merge_forms(min_users: int, counted: list[Path], vouched: Path, number: int, out: Path) -> None:
+def merge_forms(
+    min_users: int, counted: list[Place], vouched: Place, number: int, out: Path
+) -> None:
     """Add the counts of one bucket of forms up over all users.
 
     Writes ``forms.parquet``, a row for each form that may be suggested or that `vouched` (a Parquet
@@ -227,10 +230,12 @@ def merge_forms(min_users: int, counted: list[Path], vouched: Path, number: int,
 
     def read(kind: str) -> str:
         files = [f for part in counted for f in part.glob(f"{kind}/bucket={number}/*.parquet")]
-        return f"read_parquet({listed(sorted(files))})"
+        return f"read_parquet({listed([fetched(file) for file in sorted(files)])})"
 
     with database(out.parent) as db:
-        db.execute(f"CREATE TEMP VIEW listed AS SELECT form FROM read_parquet('{_q(vouched)}')")
+        db.execute(
+            f"CREATE TEMP VIEW listed AS SELECT form FROM read_parquet('{_q(fetched(vouched))}')"
+        )
         db.execute(
             f"""CREATE TEMP TABLE spelled AS
             SELECT form, text, sum(popular) AS popular, sum(recent) AS recent, sum(early) AS early,
@@ -286,20 +291,21 @@ def merge_forms(min_users: int, counted: list[Path], vouched: Path, number: int,
     (out / "facts.json").write_text(json.dumps(found), encoding="utf-8")
 
 
-def take_users(users: list[str], until: int, found: tuple[int, list[Path]], out: Path) -> None:
+def take_users(users: list[str], until: int, found: tuple[int, list[Place]], out: Path) -> None:
     """Take what some users submitted before a moment out of their buckets."""
+    files = [fetched(file) for file in found[1]]
     with database(out.parent) as db:
         db.register("chosen", pa.table({"person": pa.array(users, pa.string())}))
         db.execute(
             f"""COPY (SELECT person, coalesce(form, text) AS form, text, us, weight, number
-            FROM read_parquet({listed(found[1])}) SEMI JOIN chosen USING (person)
+            FROM read_parquet({listed(files)}) SEMI JOIN chosen USING (person)
             WHERE us < {until} ORDER BY us, number) TO '{_q(out)}' (FORMAT parquet)"""
         )
 
 
-def facts_of(part: Path) -> dict[str, Any]:
+def facts_of(part: Place) -> dict[str, Any]:
     """Read what a task said about its part."""
-    found: dict[str, Any] = json.loads((part / "facts.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads(fetched(part / "facts.json").read_text(encoding="utf-8"))
     return found
 
 

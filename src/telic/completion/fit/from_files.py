@@ -39,6 +39,7 @@ from telic.completion.learning.replayed_log import Replay
 from telic.completion.signals.compositions import Compositions, joined_submissions
 from telic.completion.signals.searches import SESSION_GAP, Searches
 from telic.data.bad_rows import OnBadRow
+from telic.data.object_storage import Place, refuse_remote
 from telic.data.queries import QueryLog, joined_group
 from telic.errors import InputError
 from telic.scale import Executor
@@ -74,7 +75,7 @@ def fit_files(
     minutes: float = MINUTES,
     words: bool = True,
     executor: Executor | None = None,
-    work: str | Path | None = None,
+    work: str | Place | None = None,
     skip_bad: bool = False,
     signals: Sequence[str] | Literal["all"] | None = None,
     session_gap: float = SESSION_GAP,
@@ -113,7 +114,8 @@ def fit_files(
         fit into memory.
     work : path, optional
         Folder of the pieces, on storage that all workers reach; a job that was interrupted goes on
-        there. By default a temporary one, which is removed.
+        there. It may be an address on object storage, but for lists. By default a temporary folder
+        of this machine, which is removed.
     skip_bad : bool
         Leave out partitions of a log that cannot be worked on; a fact names them.
     signals : sequence of str or "all", optional
@@ -159,10 +161,15 @@ def fit_files(
             )
         with work_folder(work) as folder:
             if sources.unread_lists:
+                refuse_remote(folder, "work", "lists are sorted on this machine's disk")
                 folder.mkdir(parents=True, exist_ok=True)
                 with granted(executor.own_memory):
                     completer = _of_lists(
-                        sources, folder, n=n, duplicates=duplicates, on_bad_row=on_bad_row
+                        sources,
+                        Path(str(folder)),
+                        n=n,
+                        duplicates=duplicates,
+                        on_bad_row=on_bad_row,
                     )
                 return with_words(completer) if words else completer
             counted, facts = _counted(
@@ -274,7 +281,7 @@ def _said_of(
 def _counted(
     sources: Sources,
     executor: Executor,
-    folder: Path,
+    folder: Place,
     *,
     min_users: int,
     duplicates: Duplicates,

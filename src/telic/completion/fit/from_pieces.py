@@ -35,6 +35,7 @@ from telic.completion.fit.merged_phrases import (
     HeldOut,
 )
 from telic.data.bad_rows import OnBadRow
+from telic.data.object_storage import Place, fetched, place, readable
 from telic.data.phrases import PhraseList
 from telic.data.recognised_columns import Shape
 from telic.errors import InputError
@@ -54,7 +55,7 @@ class Files(NamedTuple):
     """The files of a bucket of users."""
 
     number: int
-    paths: list[Path]
+    paths: list[Place]
 
     def __str__(self) -> str:
         return f"bucket {self.number} of users"
@@ -63,16 +64,16 @@ class Files(NamedTuple):
 class Counts(NamedTuple):
     """What the pieces of some logs were counted to."""
 
-    parts: list[Path]
+    parts: list[Place]
     """By range of rows."""
-    users: list[Path]
+    users: list[Place]
     """By bucket of users."""
-    forms: list[Path]
+    forms: list[Place]
     """By bucket of folded forms."""
     moments: TimeSplit
     held: pa.Table
     """The latest submissions, oldest first."""
-    early: list[Path]
+    early: list[Place]
     """What the users of `held` submitted before."""
     logs: list[tuple[int, dict[str, int]]]
     """Of each log: rows, and rows that were skipped by reason."""
@@ -85,7 +86,7 @@ class Counts(NamedTuple):
 def count_logs(
     logs: Sequence[tuple[str, Shape]],
     executor: Executor,
-    work: Path,
+    work: Place,
     *,
     listed: PhraseList | None = None,
     min_users: int = 3,
@@ -134,26 +135,27 @@ def count_logs(
     held = _held([part / "latest.parquet" for part in parts], min(latest, total // 4))
     end = max(said["last"] for said in facts) + 1
     moments = TimeSplit(end, held["us"][0].as_py() if len(held) >= FEWEST else end)
-    files = [
-        Files(b, found)
-        for b in range(plan["buckets"])
-        if (found := sorted(f for part in parts for f in part.glob(f"bucket={b}/*.parquet")))
-    ]
+    by_bucket: dict[int, list[Place]] = {}
+    for part in parts:
+        for file in sorted(part.glob("bucket=*/*.parquet")):
+            by_bucket.setdefault(int(file.parent.name[7:]), []).append(file)
+    files = [Files(b, by_bucket[b]) for b in sorted(by_bucket)]
     task = partial(count_users, moments, plan["buckets"])
     counted = executor.map(task, files, out=work / "counted", skip_bad=skip_bad)
     users = [part for part in counted.values if part is not None]
     people = sorted(set(held["person"].to_pylist()) - {None})
     task = partial(take_users, people, moments.split)
     early = executor.map(task, files, out=work / "early", ending=".parquet", skip_bad=skip_bad)
-    texts = listed.phrases.to_pylist() if listed is not None else []
-    forms = pa.array(sorted({fold(text) for text in texts}), pa.string())
+    phrases = listed.phrases.to_pylist() if listed is not None else []
+    forms = pa.array(sorted({fold(phrase) for phrase in phrases}), pa.string())
     # Named after what it holds, so that a job with another list is another job.
     digest = hashlib.sha256("\n".join(forms.to_pylist()).encode()).hexdigest()[:16]
     vouched = work / f"listed-{digest}.parquet"
     with placed(vouched) as temporary:
         pq.write_table(pa.table({"form": forms}), temporary)
     task = partial(merge_forms, min_users, users, vouched)
-    used = sorted({int(f.name[7:]) for part in users for f in part.glob("texts/bucket=*")})
+    texts = (file for part in users for file in part.glob("texts/bucket=*/*.parquet"))
+    used = sorted({int(file.parent.name[7:]) for file in texts})
     merged = executor.map(task, used, out=work / "by-form", skip_bad=skip_bad)
     return Counts(
         parts,
@@ -168,7 +170,7 @@ def count_logs(
     )
 
 
-def _sources(logs: Sequence[tuple[str, Shape]], executor: Executor, work: Path) -> list[Source]:
+def _sources(logs: Sequence[tuple[str, Shape]], executor: Executor, work: Place) -> list[Source]:
     """Find the rows of each log; what is no Parquet is copied to it first."""
     found = []
     for number, (name, shape) in enumerate(logs):
@@ -177,7 +179,7 @@ def _sources(logs: Sequence[tuple[str, Shape]], executor: Executor, work: Path) 
                 f"{name}: {shape.name} is not counted in pieces: its rows depend on one another. "
                 "Convert it to a query log (contract 2), or read it whole, without --memory."
             )
-        path = str(Path(name).absolute())  # a worker has a working folder of its own
+        path = str(place(name))  # a worker has a working folder of its own
         if not name.endswith(".parquet"):
             task = partial(to_parquet, shape)
             copied = executor.map(task, [path], out=work / f"copy-{number}", ending=".parquet")
@@ -190,7 +192,7 @@ def _cut(source: Source, rows: int) -> list[Source]:
     return [source._replace(rows=part) for part in row_ranges(source.rows.path, rows)]
 
 
-def _plan(work: Path, rows: int, executor: Executor) -> dict[str, int]:
+def _plan(work: Place, rows: int, executor: Executor) -> dict[str, int]:
     """Choose sizes by the memory of a task, once: a job that goes on keeps to them."""
     file = work / "plan.json"
     if not file.exists():
@@ -199,7 +201,7 @@ def _plan(work: Path, rows: int, executor: Executor) -> dict[str, int]:
         plan = {"rows": max(executor.piece // ROW, 1), "buckets": min(buckets, 4096)}
         with placed(file) as temporary:
             temporary.write_text(json.dumps(plan), encoding="utf-8")
-    found: dict[str, int] = json.loads(file.read_text(encoding="utf-8"))
+    found: dict[str, int] = json.loads(fetched(file).read_text(encoding="utf-8"))
     return found
 
 
@@ -210,15 +212,15 @@ def _add(by_log: list[tuple[int, dict[str, int]]], log: int, facts: dict[str, An
     by_log[log] = rows + facts["rows"], skipped
 
 
-def _joined(files: list[Path]) -> pa.Table:
+def _joined(files: list[Place]) -> pa.Table:
     """Read Parquet files as one table; which columns happen to hold nulls differs among them."""
-    tables = (pq.ParquetFile(file).read() for file in files)
+    tables = (pq.ParquetFile(fetched(file)).read() for file in files)
     return pa.concat_tables(
         [pa.table(dict(zip(t.column_names, t.columns, strict=True))) for t in tables]
     )
 
 
-def _held(files: list[Path], most: int) -> pa.Table:
+def _held(files: list[Place], most: int) -> pa.Table:
     """Take the latest submissions out of those of each part, oldest first."""
     table = _joined(files)
     order = pc.sort_indices(table, [("us", "ascending"), ("number", "ascending")])
@@ -255,7 +257,7 @@ class CountedLog(Gathered):
         texts = self._table["form"].to_pylist()
         self._place = np.array([self.forms.setdefault(f, len(self.forms)) for f in texts], np.int64)
         histories = [part / "histories.parquet" for part in counts.users]
-        self._pairs = sum(pq.read_metadata(file).num_rows for file in histories)
+        self._pairs = sum(pq.read_metadata(readable(file)).num_rows for file in histories)
         self.apart = 2 * OWN * self._pairs > memory
         """Whether users' own submissions are left out."""
         self._early: dict[str, dict] | None = None
@@ -285,8 +287,8 @@ class CountedLog(Gathered):
             return found
 
         texts = [""] * size
-        for place, text in zip(self._place, self._table[f"{early}text"].to_pylist(), strict=True):
-            texts[place] = text
+        for number, text in zip(self._place, self._table[f"{early}text"].to_pylist(), strict=True):
+            texts[number] = text
         shy = sum(facts_of(part)[f"{early}shy"] for part in self._counts.forms)
         return FormCounts(
             column("early" if early else "popular", float),
@@ -327,7 +329,7 @@ class CountedLog(Gathered):
             return {}
         return self._own([part / "histories.parquet" for part in self._counts.users], entries)
 
-    def _own(self, files: list[Path], entries: Entries) -> dict[str, dict]:
+    def _own(self, files: list[Place], entries: Entries) -> dict[str, dict]:
         shown = {fold(phrase): phrase for phrase in reversed(entries.phrases)}
         table = _joined(files)
         own: dict[str, dict] = {}
@@ -362,10 +364,10 @@ class CountedLog(Gathered):
 
 
 @contextmanager
-def work_folder(work: str | Path | None) -> Iterator[Path]:
+def work_folder(work: str | Place | None) -> Iterator[Place]:
     """Give the job's folder: the one given, which stays, or one for this once."""
     if work is not None:
-        yield Path(work).absolute()
+        yield place(work)
         return
     with tempfile.TemporaryDirectory(prefix="telic-job-") as folder:
         yield Path(folder)

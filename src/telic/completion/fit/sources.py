@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from telic.data.bad_rows import OnBadRow
 from telic.data.compositions import CompositionLog, read_compositions
 from telic.data.contracts import GROUPS
+from telic.data.object_storage import Place, fetched, is_remote, place
 from telic.data.phrases import PhraseList, merged, read_list
 from telic.data.pieces import open_pieces
 from telic.data.queries import QueryLog, joined_group, read_query_log
@@ -119,8 +120,9 @@ def read_sources(
     unread_lists: list[tuple[str, Shape]] = []
     roles: set[str] = set()
     opened = []
-    for path in map(Path, paths):
-        if path.is_dir():
+    for given in paths:
+        path = place(given) if is_remote(given) else Path(given)
+        if isinstance(path, Path) and path.is_dir():
             compositions.append(path)
             files.append(f"{path}: what a service recorded")
             continue
@@ -135,7 +137,7 @@ def read_sources(
     only_lists = all(shape.kind == "list" for _, _, shape in opened)
     for path, pieces, shape in opened:
         if shape.kind == "compositions":
-            compositions.append(path)
+            compositions.append(fetched(path))
             files.append(f"{path}: {shape.name}{_unused(shape)}")
             continue
         roles |= set(shape.roles)
@@ -188,7 +190,7 @@ def _composition_log(paths: list[Path], on_bad_row: OnBadRow) -> CompositionLog 
     return log
 
 
-def source_said(path: str | Path, shape: Shape, rows: int, skipped: Mapping[str, int]) -> str:
+def source_said(path: str | Place, shape: Shape, rows: int, skipped: Mapping[str, int]) -> str:
     """Say in a few words what a file is."""
     roles = ", ".join(f"{role} from {column!r}" for role, column in shape.roles.items())
     what = "phrases" if shape.kind == "list" else "submissions"

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from telic.data.object_storage import refuse_remote
 from telic.errors import InputError, warn_unconverged
 from telic.optim import sampling
 from telic.optim.admm.defaults import (
@@ -134,6 +135,7 @@ def consensus_admm(
     if isinstance(executor, Engine):
         if work is None:
             raise InputError("work: with an engine of telic.scale, name a folder for the rounds.")
+        refuse_remote(work, "work", "the shards are mapped")
         make = partial(_problem, loss=loss, l2=l2, fit_intercept=fit_intercept)
         files = shard_files(list(shards), Path(work), make)
         shards = (file.read() for file in files)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from telic.data.object_storage import Place, refuse_remote
 from telic.errors import InputError
 from telic.hin import Network
 from telic.privacy.attacks.auxiliary import (
@@ -67,7 +68,7 @@ def attack(
     alike: np.ndarray | None = None,
     max_pairs: float = np.inf,
     executor: Executor | None = None,
-    work: str | Path | None = None,
+    work: str | Place | None = None,
     skip_bad: bool = False,
 ) -> Attack:
     """Run DeHIN (Algorithms 3 and 4) on every user of a published network.
@@ -131,6 +132,7 @@ def attack(
         raise InputError(f"distance is {distance}, expected 0 or more.")
     if executor is not None and work is None:
         raise InputError("work: with an executor, name a folder for the candidate sets.")
+    refuse_remote(work or "", "work", "networks and candidate sets are mapped")
     flat = flatten(target, auxiliary.adversary)
     first, one = np.arange(flat.size), np.ones(flat.size, bool)
     if alike is not None:
@@ -157,7 +159,7 @@ def attack(
         wanted = Wanted(friend_ptr, friends[rarest], low[rarest], high[rarest])
         refine = None
         if executor is not None:
-            folder = Path(work or "").absolute() / f"distance-{len(levels)}"
+            folder = Path(str(work or "")).absolute() / f"distance-{len(levels)}"
             refine = partial(refine_in_pieces, executor, folder, skip_bad=skip_bad)
         before = sets
         sets = _refine(known, sets, linked, one, layers, errors.shares(), wanted, limits, refine)

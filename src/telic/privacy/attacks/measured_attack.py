@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from telic.data.object_storage import Place
 from telic.errors import InputError
 from telic.hin import Network
 from telic.privacy.adversary import Adversary
@@ -38,7 +38,7 @@ def measured_attack(
     eliminate: bool = False,
     errors: LinkErrors = EXACT,
     executor: Executor | None = None,
-    work: str | Path | None = None,
+    work: str | Place | None = None,
     skip_bad: bool = False,
     progress: Callable[[str], None] = lambda step: None,
 ) -> MeasuredAttack:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from telic.data.object_storage import Place, refuse_remote
 from telic.errors import InputError
 from telic.hin import Network
 from telic.privacy.adversary import Adversary
@@ -175,7 +176,7 @@ def risks(
     links: Sequence[Sequence[str]] | None = None,
     loss: np.ndarray | Callable[[Network], np.ndarray] | None = None,
     executor: Executor | None = None,
-    work: str | Path | None = None,
+    work: str | Place | None = None,
     skip_bad: bool = False,
 ) -> Iterator[Risk]:
     """Privacy risk for sets of link types and distances n = 0, 1, … (Section 7.4).
@@ -227,6 +228,7 @@ def risks(
     """
     if executor is not None and work is None:
         raise InputError("work: with an executor, name a folder for the links.")
+    refuse_remote(work or "", "work", "the links are mapped")
     adversary = Adversary.of(network) if adversary is None else adversary
     size = network.size(adversary.node_type)
     if not size:
@@ -254,7 +256,7 @@ def risks(
         if executor is None:
             around = Neighbourhood(taken, flat.size, adversary.joint)
         else:
-            folder = Path(work or "").absolute() / (
+            folder = Path(str(work or "")).absolute() / (
                 "-".join(map(str, map(names.index, subset))) or "none"
             )
             around = NeighbourhoodInPieces(
