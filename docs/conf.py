@@ -59,8 +59,8 @@ def command_lines(command, name="telic"):
     """Yield the Markdown of a command, or of all commands below it, from its help."""
     parts = getattr(command, "commands", None)
     if parts:
-        if name.count(" ") == 1:
-            yield f"## {name}\n\n{command.help}\n"
+        if " " in name:
+            yield f"{'#' * (1 + name.count(' '))} {name}\n\n{command.help}\n"
         for part in parts.values():
             yield from command_lines(part, f"{name} {part.name}")
         return

@@ -34,7 +34,7 @@ def demo(
         int, typer.Option(min=0, max=65535, help="Port of the search box; 0 for any that is free.")
     ] = 8000,
     phone: Annotated[
-        bool, typer.Option("--phone", help="Two phones with different apps, side by side.")
+        bool, typer.Option("--phone", help="Show two phones with different apps, side by side.")
     ] = False,
     seed: Seed = 0,
     overwrite: Annotated[

@@ -58,7 +58,14 @@ def chapter_2(
 @app.command("do-no-harm")
 def do_no_harm(
     out: Out = None,
-    seeds: Annotated[int, typer.Option(help="Seeds of made-up phrases in each half.", min=1)] = 2,
+    seeds: Annotated[
+        int,
+        typer.Option(
+            help="Logs over made-up phrases, each from a seed of its "
+            "own, in each half of the study.",
+            min=1,
+        ),
+    ] = 2,
     users: Annotated[int, typer.Option(help="Users of each log over made-up phrases.", min=2)] = 24,
     place_users: Annotated[int, typer.Option(help="Users of each log over places.", min=2)] = 40,
     fits: Annotated[int, typer.Option(help="Logs of each setting to fit the gate on.", min=1)] = 16,
@@ -98,7 +105,9 @@ def chapter_3(
     seeds: Annotated[int, typer.Option(help="Simulated logs per control.", min=2)] = 4,
     users: Annotated[int, typer.Option(help="Users of each simulated log.", min=4)] = 150,
     compositions: Annotated[int, typer.Option(help="Compositions of each user.", min=8)] = 120,
-    real_pairs: Annotated[bool, typer.Option(help="Also the pairs, which take minutes.")] = True,
+    real_pairs: Annotated[
+        bool, typer.Option(help="Also measure on real query-app pairs, which takes minutes.")
+    ] = True,
     work: Work = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -168,7 +177,7 @@ def amazonqac(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Signals on AmazonQAC's test split, beside what is published; with --work it goes on."""
+    """Signals on AmazonQAC's test split, beside what is published; --work resumes a run."""
     page = out, work, overwrite, as_json
     settings = {"data": data, "share": share, "min_sessions": min_sessions, "seed": seed}
     _study("amazonqac", page, reads=[data], **settings)
@@ -257,7 +266,8 @@ def chapter_7(
         int,
         typer.Option(
             min=2,
-            help="Users of the simulated network; its page has 2320895 (about 5 minutes).",
+            help="Users of the simulated network; the chapter's page has 2320895 (about 5 "
+            "minutes).",
         ),
     ] = 200_000,
     samples: Annotated[int, typer.Option(min=1, help="Sampled groups of each density.")] = 3,
@@ -320,7 +330,7 @@ def all_studies(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Every claim of the documents beside what is found here; with --work it goes on.
+    """Every claim of the documents beside what is found here; --work resumes an earlier run.
 
     A study whose data are not there is left out; one that fails is named, and the exit code is 1.
     """

@@ -45,7 +45,9 @@ def fit(
     beta: Beta = "cv",
     beta1: Beta1 = 1e-4,
     threshold: Threshold = "prior",
-    test: Annotated[float, typer.Option(help="Share held out to measure the model.")] = 0.2,
+    test: Annotated[
+        float, typer.Option(help="Share of the rows held out to measure the model.")
+    ] = 0.2,
     report: ReportFile = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -124,11 +126,11 @@ def rank(
     output: Annotated[Path | None, typer.Option(help="CSV file; default: standard output.")] = None,
     top: Annotated[int | None, typer.Option(help="Keep only this many rows.", min=1)] = None,
     column: Annotated[
-        list[str] | None, typer.Option(help="Column of the table to carry along. Repeatable.")
+        list[str] | None, typer.Option(help="Column of the table to copy to the list. Repeatable.")
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """List rows from the most to the least likely positive, with score, positive label and call."""
+    """List rows, most likely positive first: score, positive label and whether called positive."""
     import sys
 
     import numpy as np

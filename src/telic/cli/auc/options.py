@@ -19,8 +19,8 @@ OneHot = Annotated[
 ScalingName = Annotated[
     str,
     typer.Option(
-        help="raw, unit, minmax, minmax+unit, standard or standard+unit. It moves AUC more than "
-        "the solver does."
+        help="raw, unit, minmax, minmax+unit, standard or standard+unit. It changes AUC more than "
+        "the choice of solver does."
     ),
 ]
 Solver = Annotated[str, typer.Option(help="auto, exact, cg, spam, vrspam, spdam, …")]

@@ -32,13 +32,17 @@ def evaluate(
     log: Log,
     queries: Queries = None,
     relevance: Annotated[
-        list[str] | None, typer.Option(help="Relevance score; may be repeated. Default: all five.")
+        list[str] | None,
+        typer.Option(
+            help="Static relevance score, such as mpc or personal-s; "
+            "may be repeated. Default: all five."
+        ),
     ] = None,
     protocol: Annotated[
         str, typer.Option(help="careful, bounded or paper; both: careful and paper.")
     ] = "careful",
     candidates: Annotated[
-        list[int] | None, typer.Option(help="Candidates to re-rank; may be repeated.")
+        list[int] | None, typer.Option(help="How many candidates are re-ranked; may be repeated.")
     ] = None,
     min_compositions: MinCompositions = 8,
     min_users: MinUsers = 3,

@@ -46,17 +46,22 @@ Column = Annotated[
 ]
 Duplicates = Annotated[
     Any,  # fit_files says which there are
-    typer.Option(help="A phrase listed twice with different weights: raise, add or max."),
+    typer.Option(
+        help="What to do about a phrase listed twice with different weights: raise (an "
+        "error), add or max."
+    ),
 ]
 Deny = Annotated[
     Path | None,
     typer.Option(
-        help="Text file of what is never suggested; each line a phrase, *part* or /pattern/."
+        help="Text file of what is never suggested; each line is a phrase, a *part* or a /pattern/."
     ),
 ]
 SynonymsFile = Annotated[
     Path | None,
-    typer.Option("--synonyms", help="Text file of synonyms; each line a group, by commas."),
+    typer.Option(
+        "--synonyms", help="Text file of synonyms; each line is a group, separated by commas."
+    ),
 ]
 
 
@@ -109,12 +114,15 @@ def fit(
         str | None,
         typer.Option(
             help="Rank by groups of signals, all or some of popularity, time, personal, session, "
-            "match and, with a composition log, feedback, by commas; each keeps a gate."
+            "match and, with a composition log, feedback, separated by commas. A group counts only "
+            "where it helps on held-out data (its gate)."
         ),
     ] = None,
     session_gap: SessionGap = 30.0,
     protocol: Annotated[str, typer.Option(help="careful, bounded or paper.")] = "careful",
-    candidates: Annotated[int, typer.Option(help="Candidates to re-rank.", min=1, max=200)] = 10,
+    candidates: Annotated[
+        int, typer.Option(help="How many candidates are re-ranked.", min=1, max=200)
+    ] = 10,
     min_compositions: MinCompositions = 8,
     min_users: MinUsers = 3,
     window: Window = 30.0,
@@ -189,19 +197,22 @@ def inspect(
     model: Annotated[Path, typer.Argument(help="Model folder.")],
     prefix: Annotated[
         str | None,
-        typer.Option(help="Show the suggestions for this prefix instead; with --json, too."),
+        typer.Option(help="Show the suggestions for this prefix instead, also with --json."),
     ] = None,
     k: Annotated[
         bool,
         typer.Option(
             "--k",
-            help="Show only what is suggested, and what is lost, if k = 3 … 100 users must have "
-            "submitted a phrase, in all and by tenant.",
+            help="Show only how many phrases are suggested, and how many are lost, if at least k "
+            "users must have submitted a phrase, for k from 3 to 100, in all and by tenant.",
         ),
     ] = False,
     verify: Annotated[
         bool,
-        typer.Option(help="Compare every file with its hash, not only those changed since."),
+        typer.Option(
+            help="Compare every file with its hash, not only those that changed since the "
+            "last check."
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:

@@ -58,7 +58,7 @@ def trial(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what each arm of a trial is worth; the shares of users may have changed over time."""
+    """Say what each arm of a trial is worth, even if the arms' shares changed over time."""
     import pyarrow as pa
 
     from telic.completion.evaluation.trial import judge_trial

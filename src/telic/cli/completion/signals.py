@@ -22,14 +22,14 @@ def signals(
         ),
     ],
     report: Annotated[
-        Path | None, typer.Option(help="Also write the page: HTML, or Markdown for .md.")
+        Path | None, typer.Option(help="Also write a report: HTML, or Markdown for .md.")
     ] = None,
     model: Annotated[
         Path | None, typer.Option(help="Also write the search box, a model folder to serve.")
     ] = None,
     column: Column = None,
     groups: Annotated[
-        str, typer.Option(help="Groups of signals to try: all, or some by commas.")
+        str, typer.Option(help="Groups of signals to try: all, or some, separated by commas.")
     ] = "all",
     session_gap: SessionGap = 30.0,
     min_users: MinUsers = 3,

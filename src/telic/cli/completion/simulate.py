@@ -43,7 +43,8 @@ def simulate(
     outdated: Annotated[
         bool,
         typer.Option(
-            help="With --queries: write an older catalogue, which knows less than the log's lists."
+            help="With --queries: write an older catalogue, without some of the phrases in the "
+            "log's lists."
         ),
     ] = False,
     phones: Annotated[bool, typer.Option(help="Give the typists phones with apps.")] = False,
@@ -51,7 +52,8 @@ def simulate(
         float, typer.Option(help="With --phones: share of queries caused by an app.", min=0, max=1)
     ] = 0.5,
     independent: Annotated[
-        bool, typer.Option(help="With --phones, a control: apps of another composition.")
+        bool,
+        typer.Option(help="With --phones, a control: give each composition the apps of another."),
     ] = False,
     pairs: Annotated[
         Path | None,

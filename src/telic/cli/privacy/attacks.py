@@ -74,10 +74,14 @@ def attack(
     ] = "auto",
     steps: Steps = None,
     reconfigured: Annotated[
-        bool, typer.Option(help="First remove the links with the majority strength (7.6.2).")
+        bool,
+        typer.Option(help="First remove the links with the commonest strength (Section 7.6.2)."),
     ] = False,
     eliminate: Annotated[
-        bool, typer.Option(help="Extension: one target's only match is no match of any other.")
+        bool,
+        typer.Option(
+            help="Beyond the dissertation: one target's only match is no match of any other."
+        ),
     ] = False,
     added: Added = 0.0,
     changed: Changed = 0.0,

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 def simulate(
     out: Annotated[Path, typer.Argument(help="Folder to create: auxiliary/ and target/.")],
     users: Annotated[int, typer.Option(help="Users of the auxiliary network.", min=2)] = 20_000,
-    links: Annotated[int | None, typer.Option(help="Default: 24.6 per user, as t.qq.")] = None,
+    links: Annotated[
+        int | None,
+        typer.Option(help="Links of the auxiliary network. Default: 24.6 per user, as in t.qq."),
+    ] = None,
     size: Annotated[int, typer.Option(min=2, help="Users of the published part.")] = 1000,
     density: Annotated[float, typer.Option(help="Density of the published part.")] = 0.01,
     isolated: Annotated[
@@ -87,7 +90,10 @@ def convert(
     ] = None,
     path: Annotated[
         list[str] | None,
-        typer.Option(help="New link type and its meta-path: 'mention=post mention'; ~ walks back."),
+        typer.Option(
+            help="New link type and its meta-path: 'mention=post mention'; ~ follows a "
+            "link backwards."
+        ),
     ] = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,

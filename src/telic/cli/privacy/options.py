@@ -40,10 +40,16 @@ Joint = Annotated[
     bool, typer.Option(help="Whether the intruder sees that several links lead to the same node.")
 ]
 Added = Annotated[
-    float, typer.Option(help="Share of a person's published links that may be false or unknown.")
+    float,
+    typer.Option(
+        help="Share of a person's published links that may be false or unknown to the intruder."
+    ),
 ]
 Changed = Annotated[
-    float, typer.Option(help="Share of them whose strength may differ from what is known.")
+    float,
+    typer.Option(
+        help="Share of these links whose strength may differ from what the intruder knows."
+    ),
 ]
 Missing = Annotated[
     float,

@@ -45,10 +45,13 @@ def risk(
     in_links: InLinks = True,
     joint: Joint = True,
     loss: Annotated[
-        str | None, typer.Option(help="A numeric column with each user's loss l(t) in [0, 1].")
+        str | None,
+        typer.Option(help="A numeric column with what a user loses when found, l(t) in [0, 1]."),
     ] = None,
     worst: Annotated[int, typer.Option(min=0, help="List this many users at highest risk.")] = 0,
-    show_ids: Annotated[bool, typer.Option(help="Name them by their ids.")] = False,
+    show_ids: Annotated[
+        bool, typer.Option(help="With --worst: name these users by their ids.")
+    ] = False,
     node_type: NodeType = None,
     memory: Memory = None,
     cluster: Cluster = None,
@@ -57,7 +60,7 @@ def risk(
     skip_bad_partitions: SkipBadPartitions = False,
     as_json: AsJson = False,
 ) -> None:
-    """Privacy risk for every subset of up to five link types and every distance (Section 7.4)."""
+    """Show the risk for every subset of up to five link types and every distance (Section 7.4)."""
     from dataclasses import replace
 
     import numpy as np

@@ -78,7 +78,7 @@ def discover(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Find specialties: users, diagnoses by lift, the code that names them or none."""
+    """Find specialties: their users, diagnoses by lift, and the code that names each, if any."""
     from telic.data import check_output
     from telic.specialty.discovery.discover import discover as find
     from telic.specialty.later_logs.kept_findings import findings_of
@@ -140,10 +140,11 @@ def recognise(
     code_table: CodeTable = None,
     as_json: Json = False,
 ) -> None:
-    """Recognise each specialty without a code beside declared codes (5×2 cross-validation).
+    """Measure how well classifiers tell each specialty without a code from declared codes.
 
-    These are the dissertation's 12 core classes; a log without them is judged by its own commonest
-    codes. "95 %" says how closely the F1 is known, and "users for ±.1" how many users that takes.
+    The measure is F1 in a 5×2 cross-validation. The declared codes are the dissertation's 12 core
+    classes, or the commonest codes of a log without them. "95 %" is the interval of the F1, and
+    "users for ±.1" is how many users would narrow it to ±.1.
 
     "In shuffled data" is the control: the F1 of a group of equal size, found after every access was
     moved to a random encounter. Below each classifier stand all its pipelines and the training

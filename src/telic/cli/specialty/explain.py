@@ -52,10 +52,11 @@ def explain(
     """Say which alarms the de facto specialties and colleagues explain, and list the queue.
 
     With the findings of an earlier log, telic judges this log by them and says what has drifted.
-    The queue has open alarms before explained ones, and of either kind those first that the user's
-    specialties cover least. Where a user has no specialty, the work of colleagues decides the place
-    and not the lift that is shown; users without colleagues come first. A line's "row" counts the
-    rows of the accesses table from 1; in a CSV file neither the header nor blank lines are rows.
+    The queue has open alarms before explained ones. Among each, those stand first that the user's
+    specialties cover least. Where a user has no specialty, the work of colleagues decides the
+    place, not the lift that is shown; users without colleagues come first. A line's "row" counts
+    the rows of the accesses table from 1; in a CSV file neither the header nor blank lines are
+    rows.
     """
     from telic.data import check_output
     from telic.errors import InputError
@@ -124,7 +125,7 @@ def patient(
     """List who opened a patient's record, when, and why, or "no reason found".
 
     The list follows Regulation (EU) 2025/327 on the European Health Data Space (Article 9; Annex
-    II, 3.2) and names what the log lacks for it. Rows without a diagnosis are listed too.
+    II, 3.2) and names what the log lacks for such a list. Rows without a diagnosis are listed too.
     """
     from telic.data import atomic_path, check_output
     from telic.errors import InputError

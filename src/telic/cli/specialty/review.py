@@ -43,12 +43,12 @@ def add(
     log: Log,
     store: Store,
     found: Found = None,
-    limit: Annotated[int, typer.Option(min=0, help="Open alarms to bring in.")] = 1000,
+    limit: Annotated[int, typer.Option(min=0, help="Open alarms to add, at most.")] = 1000,
     seed: Seed = 0,
     skip_bad_rows: SkipBad = False,
     code_table: CodeTable = None,
 ) -> None:
-    """Bring a log's open alarms in, least covered first, and update those nobody decided about."""
+    """Add a log's open alarms to the store, least covered first; update those not yet decided."""
     from telic.specialty.alarms.colleagues import care_of
     from telic.specialty.alarms.explained_alarms import judge
 

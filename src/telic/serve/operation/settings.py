@@ -28,7 +28,9 @@ class Settings:
         "SQLAlchemy URL of the submissions and of what each user taught the model; "
         "empty for MODEL.sqlite beside the model",
     )
-    host: str = setting("127.0.0.1", "address to listen on; also a host name that requests may use")
+    host: str = setting(
+        "127.0.0.1", "address to listen on; requests may use it as a host name, too"
+    )
     port: int = setting(8000, "0 takes any free port", least=0)
     names: tuple[str, ...] = setting(
         (), "further host names that requests may use, such as that of a proxy before the service"
@@ -80,7 +82,7 @@ class Settings:
     )
     max_open: int = setting(
         10_000,
-        "queries that may be being typed at once; one more ends the one idle longest",
+        "queries that people may type at once; one more ends the one that was idle longest",
         least=1,
     )
     max_keystrokes: int = setting(
@@ -118,7 +120,7 @@ class Settings:
         least=0.001,
     )  # fmt: skip
     fresh_seconds: float = setting(
-        1.0, "how long after it was read a user's state is used again for the next composition",
+        1.0, "how long a user's state, once read, serves the user's next compositions too",
         least=0,
     )  # fmt: skip
     write_seconds: float = setting(
@@ -134,7 +136,8 @@ class Settings:
         "", "folder to record keystrokes, lists and submissions in, to learn from; empty: none"
     )
     record_unasked: bool = setting(
-        False, "record also requests without consent=1; only where people agreed to it elsewhere"
+        False,
+        "also record requests without consent=1; for use only where people agreed to it elsewhere",
     )
     record_networks: bool = setting(
         False,
@@ -154,7 +157,7 @@ class Settings:
     control: float = setting(
         0.0,
         "with record: the share of recorded compositions, drawn one by one, that keep the static "
-        "order, as the arm of a trial against the model's; see telic completion trial",
+        "order: the arm with which a trial compares the model; see telic completion trial",
         least=0,
     )
     traces: bool = setting(
