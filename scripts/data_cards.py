@@ -18,20 +18,20 @@ USERS = 200_000
 TEXT = """\
 # Data cards: hospitals, a microblog, searchers, texts, trials, bundled sets
 
-Nobody was observed for these. Their files are marked as simulated, and so is every figure that
-rests on them. [Typists](data-card-typists.md) and [phones](data-card-phones.md) have cards of
-their own.
+Nobody was observed for the data on this page. Their files are marked as simulated, and so is every
+figure that rests on them. [Typists](data-card-typists.md) and [phones](data-card-phones.md) have
+cards of their own.
 
 ## A hospital: `telic specialty simulate`
 
 **For** trying discovery, recognition and alarms where the truth is known. **Not for** saying how
 many specialties or how much snooping a real hospital has.
 
-Its counts are those of Table 6.1 and were fixed before any discovery was tried. Two figures of
-recognition (F1 of the core classes near .88 to .90; the naive classifier good on urology and poor
-on anesthesiology) were used to set it, so they are never listed as reproduced. `--scale` shrinks
-patients, encounters and accesses, and leaves the users. These are counts at scale {scale}, seed
-0:
+Its counts are those of the dissertation's Table 6.1 and were fixed before any discovery was tried.
+Two figures of recognition (F1 of the core classes near .88 to .90; the naive classifier good on
+urology and poor on anesthesiology) were used to set it, so they are never listed as reproduced.
+`--scale` shrinks patients, encounters and accesses, and leaves the users. These are counts at scale
+{scale}, seed 0:
 
 | marginal | published × scale | simulated |
 |---|---|---|
@@ -49,7 +49,8 @@ published, all is free, and the two families by which no constant was chosen are
 
 **Controls:** `control="lean"` (nobody specialises) and `control="moved"` (whole accesses change
 users). `telic.simulate.hospital_teams_and_snooping` adds teams and planted snooping; with
-`snooping="as care"` the planted accesses are made as care is, and no measure may tell them.
+`snooping="as care"` the planted accesses are made as care is, and no measure may tell them from
+care.
 
 ## A microblog: `telic privacy simulate`
 
@@ -83,7 +84,7 @@ anything.
 
 **For** the running check that limits harm: `simulate_change` makes typists who behave one way and,
 from one day on, another. **Not for** saying how often people change. How they behave before and
-after is the card of [typists](data-card-typists.md); when they change is free.
+after is on the card of [typists](data-card-typists.md); when they change is free.
 
 **Control:** the same setting before and after, and the same causes.
 

@@ -38,9 +38,9 @@ The problem is (5.7.3) of [chapter \
 5](results-chapter-5.md), with γ = 1e-3 and the same graph. The tables give CPU seconds on one \
 thread ({processor}), median of {repeat}, set-up included, compilation excluded, until the gap, \
 divided by P(0) − P*, is reached. Every method of the family takes its best step from the same \
-grid. SVR-D starts with the printed m⁽⁰⁾ = 1. This start was chosen on an earlier run, so a column \
-with the default start stands beside it. "As shipped" is SVR-ADMM-D with all settings left at \
-their defaults.
+grid. SVR-D starts with a first stage of m⁽⁰⁾ = 1, as printed. This start was chosen on an \
+earlier run, so a column with the default start stands beside it. "As shipped" is SVR-ADMM-D with \
+all settings left at their defaults.
 
 ## Ratios: our seconds over the rival's
 

@@ -206,10 +206,10 @@ NOTES = f"""## Near or past the target, and what was tried
 - **VRSPAM against SPAM at the larger beta.** The line "bound" is the time of the class means and
   one full gradient, without which no stage can start. If this time alone is above the target, no
   variance reduction can meet the target. At the smaller beta, where SPAM's noise dominates, VRSPAM
-  meets it. VRSPAM takes one pass of SPAM, that gradient, and a stage of n steps. We tried no pass
-  of SPAM first (slower), a quarter of a pass (faster here, far from enough), stages of n/4, n/2 and
-  2n steps, and steps of 1.4, 2 and 4 times the default (the shortest stages save time here and cost
-  as much again on sparse rows).
+  meets it. VRSPAM takes one pass of SPAM, that gradient, and a stage of n steps. We tried to start
+  without a pass of SPAM (slower), a quarter of a pass (faster here, far from enough), stages of
+  n/4, n/2 and 2n steps, and steps of 1.4, 2 and 4 times the default (the shortest stages save time
+  here and cost as much again on sparse rows).
 - **VRSPAM against cg.** cg reads rows in order, VRSPAM at random, with one more product with X a
   stage. The same stages and steps were tried: all are slower than the default.
 - **exact.** The covariance alone takes one X.T @ X. One compiled loop that centres and weights

@@ -271,7 +271,7 @@ FILE = "completion-speed.md"
 OPTIONS = {"repeat": (3, "runs of each rival"), "scale": (1.0, "part of the 411,000 choices")}
 HEAD = """# Speed of completion
 
-On made-up data, with one thread. The gap is
+All figures are for made-up data and one thread. The gap is
 (P(w) − P*) / (P(0) − P*) with λ₁ = λ₂ = 1e-4.
 
 """

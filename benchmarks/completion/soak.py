@@ -45,9 +45,9 @@ OPTIONS = {
 }
 HEAD = """# The service under faults
 
-Measured on one machine, which also runs the
-clients. Eight writers submit without pause and send again whatever is not answered 200; "once" is
-counted in the store, afterwards.
+All this was measured on one machine, which also runs the clients. Eight writers submit without
+pause, and send a submission again if its answer is not 200. Afterwards the store shows whether each
+submission is there once.
 
 """
 WRITERS = 8

@@ -85,11 +85,13 @@ def page(run: Run) -> str:
     head = (
         "# Fake links that are told from real ones\n\n"
         "An anonymiser that adds fake links hides people only as long as nobody can tell these "
-        "links from real ones. The detector sees a release (strengths, common neighbours, "
-        "degrees, links back, links of other types, attributes) and is told which of *other* "
-        "links of the same release are fake. An AUC of .5 is a guess; the goal is at most "
-        f"{GOAL:.2f}. Each cell gives the mean over {seeds} releases and all link types, and the "
-        "highest of the link types' means. “Random” fake links lead anywhere; the others are "
+        "links from real ones. “5-degree” is `k-degree` with k = 5; CGA and VW-CGA are complete "
+        "graphs whose fake links have equal and varying strengths. A detector sees a release "
+        "(strengths, common neighbours, degrees, links back, links of other types, attributes) and "
+        "is told which of *other* links of the same release are fake. An AUC of .5 is a guess; the "
+        f"goal is at most {GOAL:.2f}. Each cell gives the mean over {seeds} releases and all link "
+        "types, and the highest of the link types' means. “Random” fake links lead anywhere; the "
+        "others are "
         "drawn to look real.\n\n"
     )
     names, rows = [], {name: [name] for name in RELEASES}

@@ -268,8 +268,8 @@ COLUMNS = """- **logs, hidden**: how many logs, and how many hidden specialties 
 “LDA as it was” takes patients as documents and names clusters by `--naming overlap`."""
 CHOICE = """One constant at a time was changed, on even seeds of “panels” and “problem lists”. The
 nulls are those of users who do not specialise. Differences of a few points are noise. A change
-was kept only where the gain was larger (the shares of naming) and came without clusters on
-nulls."""
+was kept only where the gain was larger than that and came without clusters on nulls: only the
+shares of naming were changed."""
 LIMITS = """
 ## Limits
 

@@ -174,9 +174,9 @@ interval covers 0. With real snooping (“the effect put in”) it must fail.
 CHOICE = """
 ## How the constants were chosen
 
-A figure counts as a reason above a threshold: the one at which the share of accesses above it,
-less a multiple of the share of random records above it, is largest. The first two columns give
-the multiple, for people who treat the patient and for specialties.
+A figure counts as a reason if it is above a threshold. The threshold is where the share of accesses
+above it, less a multiple of the share of random records above it, is largest. The first two columns
+give the multiple, for people who treat the patient and for specialties.
 """
 LIMITS = """
 ## Limits

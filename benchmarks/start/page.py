@@ -34,12 +34,12 @@ list(risks(network_from_arrays(schema, {"user": {"id": ["a", "b", "c"]}}, links)
 """A first fit of each product: a few rows, so that nearly all the time is the start."""
 HEAD = """# Time to start
 
-Processor seconds of a fresh process, Python's own start included, on one thread. “All public
-names” imports the package and each of its public names; a program pays for those that it uses.
-“First fit” is a fit of little data; the discovery of telic.specialty, in a small hospital, takes
-most of its own time. With a cold cache the fit compiles every kernel that it needs, once for each
-installation; `telic warmup` [does this ahead of time](../how-to/install.md#compile-ahead-of-time).
-Warm figures are medians of {repeat} runs, cold
+The table gives processor seconds of a fresh process on one thread, Python's own start included.
+“All public names” imports the package and each of its public names; a program pays for those that
+it uses. “First fit” is a fit of little data. For telic.specialty it is a discovery in a small
+hospital, which itself takes most of the seconds. With a cold cache the fit compiles every kernel
+that it needs, once for each installation; `telic warmup` [does this ahead of
+time](../how-to/install.md#compile-ahead-of-time). Warm figures are medians of {repeat} runs, cold
 ones are of one run.
 
 """

@@ -273,8 +273,8 @@ class Book:
         note = (
             "The table lists settings that differ from the command's defaults. Fixed seeds are "
             "0, 1 and so on, whatever --seed says; the splits of papers 001 and 002 depend on "
-            "the set's name. Seconds are of this run alone: it takes over steps of an earlier "
-            "run, and runs of the papers that their file holds, at no cost."
+            "the set's name. Seconds count this run alone: steps of an earlier run, and runs of "
+            "the papers that are kept in their file, are taken over at no cost."
         )
         return Table("Claims by verdict, and what the run took", columns, rows, note)
 

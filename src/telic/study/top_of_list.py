@@ -168,10 +168,10 @@ def study(
     )
     page.note(
         f"Every method has the ridge weights {', '.join(f'{one:g}' for one in STRENGTHS)} of its "
-        "mean loss. The range chosen is one of the 1 %, 5 % and 20 % of negatives of highest "
-        "score, or 5 % with the fifth of positives of highest score left out. Columns are "
+        "mean loss. The range chosen is the 1 %, 5 % or 20 % of negatives with the highest scores, "
+        "or the 5 % without the fifth of positives with the highest scores. Columns are "
         "standardised; sparse rows have unit length. Intervals resample the rows measured on, "
-        "within each class; another third to fit on would change more. No loss here is average "
+        "within each class; fitting on another third would change more. No loss here is average "
         "precision itself, which is not convex; deep-learning losses of it are not run."
     )
     return page

@@ -15,15 +15,14 @@ from telic.report import Report, Table
 EXPLAINED = (
     f"The measures are mean reciprocal rank in a list of {SHOWN} (MRR) and success at k (S@k), on "
     "later submissions of users from whom nothing was learned. “static” is the most popular "
-    "completion. The next rows add one group of signals each, without a gate; the last has all "
-    "groups that helped on the other half of the users. Differences from static are in points: "
-    "means over users of each user's own difference, with 95 % intervals. They are not the "
+    "completion. Each of the next rows adds one group of signals; the last row has all groups that "
+    "helped on the other half of the users (whose gate is on). Differences from static are in "
+    "points: means over users of each user's own difference, with 95 % intervals. They are not the "
     "differences of the figures beside them, which count each prefix alike."
 )
 SYNTHETIC = (
     " The prefixes are synthetic: each query is taken to have been typed from left to right, "
-    f"up to {LONGEST} characters. On the bias that this brings see "
-    "arXiv 2510.01574."
+    f"up to {LONGEST} characters. arXiv 2510.01574 studies the bias that this brings."
 )
 TYPED = (
     " The prefixes are those that people typed. Feedback is on the lists that they were shown, "
@@ -175,7 +174,8 @@ class SignalFindings:
                 static, whole = self.row("static", part), self.row(ALL, part)
                 rows.append([part, static["n"], static["ceiling"], static["mrr"], _interval(whole)])
         return Table(
-            "By how often the user had searched, and anybody for this query, before",
+            "By how often the user had searched before, and how often anybody had searched for the "
+            "query",
             {
                 "": "",
                 "prefixes": ",",

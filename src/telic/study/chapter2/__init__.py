@@ -69,9 +69,9 @@ def study(
         "Chapter 2 on simulated typists",
         lead=f"{users} typists with {compositions} compositions each "
         f"{'over the world’s places' if catalogue is None else 'over the phrases given'} "
-        "(docs/measured/data-card-typists.md). telic.completion.Protocol explains both protocols; "
-        "“paper” trains on the union of candidates and submitted query, and tests on the "
-        "candidates alone.",
+        "(docs/measured/data-card-typists.md). telic.completion.Protocol explains the protocols "
+        "“careful” and “paper”; “paper” trains on the union of candidates and submitted query, and "
+        "tests on the candidates alone.",
     )
     facts = do("the log", run, experiment="facts")
     found: dict[str, list[Any]] = {}
@@ -101,7 +101,7 @@ def study(
         ),
         "adaQAC-Batch (TimeSense-S) against gradient steps (as Figure 2.4, left). After "
         f"{convergence[-1]['iteration']} steps {100 * convergence[-1]['gap']:.2g} % of the way to "
-        "the optimum is left on average; Newton's method goes all of it.",
+        "the optimum is left on average; Newton's method reaches the optimum.",
     )
     report.table(convergence_table(convergence))
     report.figure(
@@ -164,10 +164,10 @@ def _controls(report: Report, do: Any, seeds: int) -> None:
         )
     )
     curve = [(level, effects(few, setting="calibrated", attention=level)) for level in LEVELS]
-    report.section("The gain over attention")
+    report.section("The gain by attention")
     report.table(attention_table(curve))
     report.figure(
         attention_figure(curve),
-        "What feedback is worth depends on how much people look: calibrated typists, the share of "
-        f"lists that they look at swept, {few} seeds. Bars: two standard errors over seeds.",
+        "What feedback is worth depends on how much people look: calibrated typists, who "
+        f"look at more and more of the lists, {few} seeds. Bars: two standard errors over seeds.",
     )

@@ -158,7 +158,7 @@ CLAIMS = (
         "40 gradient steps reach the optimum: share of the way that is left",
         Value(0.0, 0.01, ".1%"),
         _left_of_the_way,
-        note="Newton's method, which telic takes, goes all of it",
+        note="telic takes Newton's method, which reaches the optimum",
     ),
     Claim(
         "Figure 2.4",

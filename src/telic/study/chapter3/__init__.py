@@ -128,9 +128,9 @@ def _controls(report: Report, do: Callable[..., Any], seeds: int) -> None:
         "but still tell people apart, so a gain there comes from the owners' habits. With "
         "“independent” each composition has the apps of another one, which must gain nothing. "
         "“counts” is Standard without the weight that it learns for each query. The printed "
-        "protocol compares with counts alone. There even apps that cannot help gain, since an "
-        "app that most phones have counts popularity anew. With the older catalogue the lists in "
-        "the log know more than the completer, which was told of other popularity and of seven "
+        "protocol compares with counts alone. There even apps that cannot help gain, since an app "
+        "that most phones have counts popularity a second time. With the older catalogue the lists "
+        "in the log know more than the completer, which was told of other popularity and of seven "
         "tenths of the phrases. “re-ranked lists” is what Standard gains if it borrows this "
         "knowledge from the list that was shown. Apps that cannot help gain nothing from it."
     )
@@ -195,9 +195,9 @@ def _real_pairs(report: Report, steps: Steps, pairs: Path | None) -> None:
         )
     report.section("Real query–app pairs, people held out")
     report.text(
-        "Not simulated. Ranking what people of the held-out group typed, by popularity among the "
-        "others and with the apps that they meant it for. Whole queries are hardly ever typed "
-        "twice, so their words are ranked too. Workers of one task were told the same situation; "
-        "holding out tasks removes what they share."
+        "This part is not simulated. It ranks what people of the held-out group typed, by "
+        "popularity among the others and with the apps for which they meant it. Whole queries are "
+        "hardly ever typed twice, so their words are ranked too. Workers of one task were told the "
+        "same situation; holding out tasks removes what they share."
     )
     report.table(real_pairs_table(found))

@@ -99,7 +99,7 @@ def _real_words(tables: Tables) -> Found:
     return cases([row["95 % interval"][0] > 0 for row in rows])
 
 
-_PRIVATE = "shares of a private log; whose queries, apps and people ours would be, nobody can say"
+_PRIVATE = "shares in a private log; a simulated log has other queries, apps and people"
 _STANDARD, _OWN = PUBLISHED["mpc"]
 CLAIMS = (
     Claim(
@@ -122,21 +122,21 @@ CLAIMS = (
         "queries with an app opened within 30 minutes before, percent",
         Value(PUBLISHED_SHARE, 0.01, "100 .1f"),
         partial(_opened, column="queries with an app opened, %"),
-        note="the data card says what of it calibrated the simulated phones",
+        note="the data card says which of these figures the simulated phones were fitted to",
     ),
     Claim(
         "Figure 3.2",
         "distinct apps opened in these 30 minutes",
         Value(PUBLISHED_DISTINCT, 0.1, ".1f"),
         partial(_opened, column="distinct apps where any"),
-        note="the data card says what of it calibrated the simulated phones",
+        note="the data card says which of these figures the simulated phones were fitted to",
     ),
     Claim(
         "Table 3.5",
         "AppAware raises the MRR of MPC at every keystroke, points",
         Effect((_OWN - _STANDARD) / 100, "100 +.2f"),
         partial(_gain, relevance="mpc"),
-        note="ours is beside a Standard that has learned a weight for each query",
+        note="our Standard has learned a weight for each query",
     ),
     Claim(
         "Table 3.5",
@@ -160,7 +160,12 @@ CLAIMS = (
         _gap,
         note="500 choices, 80 weights; the better of the printed and the corrected step",
     ),
-    Claim("Figure 3.4", "the gain falls from range to range of length", Cases(4, 4), _shorter),
+    Claim(
+        "Figure 3.4",
+        "the gain falls with each longer range of prefix length",
+        Cases(4, 4),
+        _shorter,
+    ),
     Claim(
         "Figure 3.5",
         "AppAware is above case-by-case, this above opened, this above installed, this above "

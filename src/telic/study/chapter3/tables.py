@@ -28,8 +28,8 @@ def published_table(rows: Rows) -> Table:
     names = ("Standard", "AppAware", "relative change")
     formats = dict(zip(names, (PERCENT, PERCENT, POINTS), strict=True))
     return Table(
-        "MRR at every keystroke in percent, simulated, beside Table 3.5: other people, other "
-        "queries, not to be compared but in kind",
+        "MRR at every keystroke in percent, simulated, beside Table 3.5, which has other people "
+        "and queries: to be compared in kind alone",
         {"relevance": ""} | formats | {f"published, {n}": form for n, form in formats.items()},
         [
             [name, *(v for base, own in both for v in (base, own, own / base - 1))]
@@ -100,7 +100,7 @@ def top_queries_table(found: Mapping[str, Any]) -> Table:
 def pairs_table(found: Sequence[Mapping[str, Any]]) -> Table:
     """Return the query–app pairs with the largest weights."""
     return Table(
-        "The strongest query–app pairs: to be read by people",
+        "The strongest query–app pairs, for readers to judge",
         {"query": "", "app": "", "weight": "+.2f"},
         [[row["query"], row["app"], row["weight"]] for row in found],
     )
@@ -152,8 +152,8 @@ def together_table(found: Rows) -> Table:
 def real_pairs_table(found: Rows) -> Table:
     """Return what apps are worth on real query–app pairs, people held out."""
     return Table(
-        "MRR in percent, each row of the data alike; 0 where the query is not among the ten "
-        "candidates. Change in points: each person alike",
+        "MRR in percent, over rows of the data; 0 where the query is not among the ten candidates. "
+        "Change in points, over people",
         {
             "ranked": "",
             "held out": "",

@@ -74,11 +74,12 @@ def study(
         "The dissertation has SVR-ADMM-D fastest throughout, and SDCA-ADMM ahead of SA-ADMM by "
         "passes but behind by seconds. Three things differ here. A pass of SVR-ADMM-D counts both "
         "gradients of a row and the full gradient of each stage, so that SA-ADMM, which takes one, "
-        "can lead by passes; by seconds the two gradients of a row cost one look at it. SA-ADMM "
-        "can lead by seconds too with the linearised x-step (a9a), but does not with the "
-        "curvature's. Our SA-ADMM starts from an empty table, keeps one number for each row "
-        "instead of d, and has the same batches and the same step grid, all of which help it. "
-        "SDCA-ADMM takes single rows, so that each row pays for a sweep over the whole graph."
+        "can lead by passes. In seconds this makes no difference: both gradients of a row cost one "
+        "look at the row. SA-ADMM can lead by seconds too with the linearised x-step (a9a), but "
+        "does not with the curvature's. Our SA-ADMM starts from an empty table, keeps one number "
+        "for each row instead of d, and has the same batches and the same step grid, all of which "
+        "help it. SDCA-ADMM takes single rows, so that each row pays for a sweep over the whole "
+        "graph."
     )
     return page
 

@@ -51,7 +51,7 @@ def _claim(source: str, says: str, ours: partial, note: str = "") -> Claim:
     return Claim(source, says, Cases(3, 3), ours, on=REAL, needs=NEEDS, note=note)
 
 
-_PASSES = "a pass is n component gradients, so that one of SVR-ADMM-D's rows counts twice"
+_PASSES = "a pass is n component gradients, so each row that SVR-ADMM-D takes counts twice"
 _SINGLE = "SDCA-ADMM takes single rows, and each pays for a sweep over the graph"
 CLAIMS = (
     _claim("Table 5.1", "rows and features of the three sets", partial(_sizes)),

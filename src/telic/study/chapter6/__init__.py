@@ -108,7 +108,7 @@ def study(
         page.table(diagnosis_table(scale, found))
     if part in ("knob", "all"):
         tilts = [(scale * size, tilt) for size, tilt in TILTS]
-        page.section("Section 6.2 by the simulator's knob")
+        page.section("Section 6.2 by the simulator's surgical tilt")
         page.text(
             "For anesthesiology, Section 6.2's naive classifier has a lower F1 than in the "
             "dissertation, and only at the full size. There nearly every simulated user has opened "
@@ -247,12 +247,12 @@ def _recovery(page: Report, steps: Steps, scale: float, threads: int) -> None:
         "view). Planted alarms are those of all true users of a hidden specialty, found or missed, "
         "on its encounters. Snooping caught counts the planted snooping accesses in queues of "
         "equal length without and with the de facto specialties, by kind: on a random patient, or "
-        "on a random practice's patient. The queues hold the same accesses, so those lost and "
-        "gained are a paired comparison: points of recall with Agresti and Min's 95 % interval, p "
-        "by the exact McNemar test. One hospital's interval is wide, so a loss or a gain on a "
-        "single seed is mostly chance; the last rows add the hospitals up. The lift from which a "
-        "cluster is a practice and the half of a code's users who are its seeds were chosen on "
-        "seeds 0 to 2."
+        "on a patient of a random practice (“random topic”). The queues hold the same accesses, so "
+        "those lost and gained are a paired comparison: points of recall with Agresti and Min's 95 "
+        "% interval, p by the exact McNemar test. One hospital's interval is wide, so a loss or a "
+        "gain on a single seed is mostly chance; the last rows add the hospitals up. The lift from "
+        "which a cluster is a practice and the half of a code's users who are its seeds were "
+        "chosen on seeds 0 to 2."
     )
     for method, relative, seeds in RECOVERY:
         size = scale * relative

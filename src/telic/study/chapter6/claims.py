@@ -124,7 +124,7 @@ def _by_svm(name: str) -> Claim:
     own, core = (scores[-1][-1] for scores in PUBLISHED_RECOGNITION[name])
     return Claim(
         name,
-        "F1 of the specialty over that of the core classes by the SVM, points",
+        "F1 of the specialty less that of the core classes, by the SVM, points",
         Effect((own - core) / 100, "100 +.1f"),
         partial(_difference, name=name),
     )
@@ -146,8 +146,8 @@ CLAIMS = (
     ),
     Claim(
         "Table 6.3",
-        "topics of patient documents are coherent, of user documents not: urological diagnoses "
-        "among ten, the first over the second",
+        "topics of patient documents are coherent, topics of user documents are not: urological "
+        "diagnoses among a topic's ten, the first less the second",
         Effect(_published_theme(), "+.0f"),
         _of_theme,
     ),

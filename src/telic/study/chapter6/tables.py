@@ -321,7 +321,7 @@ def diagnosis_table(scale: float, found: dict[str, Found]) -> Table:
 
 
 def knob_table(found: list[Found]) -> Table:
-    """Return Section 6.2 by the simulator's knob."""
+    """Return Section 6.2 by the simulator's surgical tilt."""
     classes = [f"{c}, {name}" for c in ("Naive", "SVM") for name in ("Urology", "Anesthesiology")]
     columns = {
         "scale": "g",
@@ -330,4 +330,4 @@ def knob_table(found: list[Found]) -> Table:
         "diagnoses a user has opened, of all": ".0%",
     }
     rows = [[one["scale"], one["tilt"], *one["f1"], one["opened"]] for one in found]
-    return Table("Section 6.2 by the simulator's knob (seed 0; F1)", columns, rows)
+    return Table("Section 6.2 by the simulator's surgical tilt (seed 0; F1)", columns, rows)

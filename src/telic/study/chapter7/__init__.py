@@ -184,17 +184,17 @@ def _ceiling(page: Report, found: list[dict[str, Any]], few: list[dict[str, Any]
     linked = {row["links"]: row["linked"] for row in found}
     page.section("Why two link types already reach the ceiling")
     page.text(
-        "Links find nobody who has none, so the share of targets with an out-link in the types "
-        "used bounds what links can add. In the dissertation that share is at least the risk of "
-        "Table 7.1 at distance 3 less 1.1 points, since users without links fall into 11 kinds. "
-        "There, users who never mention hardly ever retweet or comment (one such type 92.7 to "
-        "93.2 %, all three 93.5 %), and following alone brings other people in (97.5 %). In the "
+        "Links cannot find a user who has none, so the share of targets with an out-link in the "
+        "types used bounds what links can add. In the dissertation that share is at least the risk "
+        "of Table 7.1 at distance 3 less 1.1 points, since users without links fall into 11 kinds. "
+        "There, users who never mention hardly ever retweet or comment (one such type 92.7 to 93.2 "
+        "%, all three 93.5 %), and following alone brings other people in (97.5 %). In the "
         "simulator the types fall silent independently among active users: "
         f"{linked['mention']:.1%} have a mention, {linked['mention-retweet']:.1%} a mention or a "
         f"retweet, and {linked['mention-retweet-comment']:.1%} any of the three. The ceiling "
-        "therefore comes with the second type of any kind; in the dissertation with follow and "
-        "one other. The simulator was left as it is: only published marginals may set it, and "
-        "this share is published as a result, not as a marginal."
+        "therefore comes with the second type of any kind; in the dissertation with follow and one "
+        "other. The simulator was left as it is: only published marginals may set it, and this "
+        "share is published as a result, not as a marginal."
     )
     page.table(ceiling_table(found))
     page.text(
@@ -215,9 +215,9 @@ def _advice(page: Report, found: dict[str, Any], whom: str) -> None:
         "`advise` lowers the risk from "
         f"{found['risk_before']:.1%} to {found['risk_after']:.1%} at a loss of {found['loss']:.0%} "
         f"of the published information ({least}). An attacker who knows the group exactly, "
-        f"coarsened alike, then finds {found['attack_inside']:.1%}; one who has to look in the "
-        f"whole network finds {found['attack_after']:.1%} [{low:.1%}, {high:.1%}], and found "
-        f"{found['attack_before']:.1%} before."
+        f"coarsened in the same way, then finds {found['attack_inside']:.1%}; one who has to look "
+        f"in the whole network finds {found['attack_after']:.1%} [{low:.1%}, {high:.1%}], and "
+        f"found {found['attack_before']:.1%} before."
     )
     choice = [list(item) for item in found["choice"].items()]
     page.table(Table("The release", {"field": "", "in the release": ""}, choice))

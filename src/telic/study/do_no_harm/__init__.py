@@ -68,18 +68,18 @@ def study(
     report = Report(
         "Do no harm, after fitting too",
         lead="The gain of a composition is its mean reciprocal rank over all keystrokes less "
-        "that of the static order, in points. It is measured after the change, where the fitted "
-        "gate is open. adaqac-unp and adaqac-batch keep their weights; adaqac-online goes on "
-        "learning.",
+        "that of the static order, in points. It is measured after the users change (see below), "
+        "where the fitted gate is open. adaqac-unp and adaqac-batch keep their weights; "
+        "adaqac-online goes on learning.",
     )
     report.note(
         f"The people are simulated (telic.simulate.simulate_change). Each user has {train} "
         f"compositions for training and {valid} for validation, and is served {same} more. Then "
         f"the user changes for {after} compositions: stops looking at lists, looks as calibrated "
-        "typists do, reads but types on, or comes to want other phrases. In the third case "
-        "users look for long at what they want, the opposite of what was learned."
+        "typists do, reads but types on, or comes to want other phrases. Users who read but type "
+        "on look for long at what they want, the opposite of what was learned."
     )
-    report.section("The rule, chosen on one half of the family")
+    report.section("The rule, chosen on one half of the simulated logs")
     report.text(
         f"The rule was chosen among {len(GRID)} on {seeds} seeds of made-up phrases. Among the "
         f"rules that keep {KEPT:.0%} of the gains it loses least: forgetting {chosen.forgetting}, "

@@ -15,8 +15,8 @@ def verdicts_table(cases: Sequence[Case]) -> Table:
     """Return what is kept and lost without and with the running check."""
     verdicts = {"no check": judge(cases, None), "running check": judge(cases, RULE)}
     return Table(
-        "Gains that are kept where a model gains, in percent; points lost, mean of the cases that "
-        "lose and of the worst of them (simulated)",
+        "Gains that are kept where a model gains, in percent; points lost, as the mean of the "
+        "cases that lose and in the worst case (simulated)",
         {"": "", "kept": "100 .1f", "lost": "100 .2f", "worst case": "100 .2f"},
         [[name, *verdict] for name, verdict in verdicts.items()],
     )

@@ -104,7 +104,7 @@ def study(
         report.text(ABOUT[name])
         for table in one.tables():
             report.table(table)
-    report.section("What the other files allow")
+    report.section("Other public logs")
     report.text(OTHERS)
     whole = worlds["all causes"][0]
     report.section("Simulated searchers")
@@ -115,9 +115,9 @@ def study(
     )
     for table in whole.tables():
         report.table(table)
-    report.section("Each cause absent (simulated)")
+    report.section("With one cause left out (simulated)")
     report.table(_worlds_table(worlds))
-    report.section("Cold to warm (simulated)")
+    report.section("From few users to many (simulated)")
     report.table(_growing_table(growing))
     return report
 
