@@ -93,15 +93,15 @@ def test_a_slope_over_a_ball_is_bounded_by_its_length():
     assert ball_gap(w, noisy, 2.0) == pytest.approx(-0.5 + 0.2 + 1.6 + 2.0 * 13.0)
 
 
-def test_blocks_are_all_rows_and_none_is_above_eight_megabytes():
+def test_blocks_are_all_rows_and_none_is_above_a_megabyte():
     for rows, width in ((5, 2**19), (3, 2**21), (4, 0), (4, 7)):
         X = np.broadcast_to(np.arange(float(rows))[:, None], (rows, width))
         found = [(np.arange(rows)[part], block) for part, block in _blocks(X, 0.5)]
         assert np.concatenate([part for part, _ in found]).tolist() == list(range(rows))
         for part, block in found:
             assert (block == X[part] - 0.5).all()
-            assert block.size <= 2**20 or len(block) == 1
-        assert len(found) == max(1, -(-rows * width // max(2**20, width or 1)))
+            assert block.size <= 2**17 or len(block) == 1
+        assert len(found) == max(1, -(-rows * width // max(2**17, width or 1)))
     assert len(list(_blocks(sparse.csr_array((3, 2**21)), 0.0))) == 1
 
 

@@ -193,11 +193,11 @@ def _scaled_dual_gap(
 
 
 def _blocks(X: Matrix, centre: np.ndarray | float) -> Iterator[tuple[slice, Matrix]]:
-    """Rows from `centre`, as blocks of at most 8 MB; sparse rows all at once."""
+    """Rows from `centre`, as blocks of at most 1 MB, which a cache holds; sparse rows all at once."""
     if sparse.issparse(X):
         yield slice(None), X
         return
-    size = max(1, 2**20 // max(X.shape[1], 1))
+    size = max(1, 2**17 // max(X.shape[1], 1))
     for start in range(0, X.shape[0], size):
         rows = slice(start, start + size)
         yield rows, X[rows] - centre
