@@ -164,6 +164,17 @@ def test_for_how_many_users_the_running_check_keeps_the_static_order_is_said(tmp
     assert replace(completer, do_no_harm=False).check_summary() == "none"
 
 
+def test_a_forgotten_user_leaves_everybody_elses_gate():
+    users = {name: UserState(np.zeros(16)) for name in ("ada", "bob", "eve")}
+    gate = Gate(True, np.ones(5, bool), np.array([True, False, True]))
+    completer = replace(make_completer(["tea"], [1.0]), users=users, gate=gate)
+    assert completer.without("ada").gate.users.tolist() == [False, True]
+    assert completer.without("bob").gate.users.tolist() == [True, True]
+    # A gate that is of no single users stays as it is.
+    shared = replace(completer, gate=Gate.always(2)).without("ada").gate
+    assert shared.users.tolist() == [True, True]
+
+
 def test_an_own_query_that_the_catalogue_has_not_is_no_less_relevant_than_the_unlearned():
     relevance = Relevance("personal", popular=0.5, personal=0.5, unlearned=2.0)
     completer = replace(make_completer(["tea"], [1.0]), relevance=relevance)

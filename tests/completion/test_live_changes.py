@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from telic.completion import Completer, PrefixIndex, fit_files, fold
@@ -39,6 +39,9 @@ STEPS = st.lists(
     prefix=st.sampled_from(["", "a", "ab", "b"]),
     n=st.integers(1, 4),
 )
+# Nothing is deleted, and another phrase is first now; an index of nothing.
+@example(start={"a": 5, "ab": 4}, steps=[("put", "a", 0)], prefix="a", n=1)
+@example(start={}, steps=[("increment", "a", 3), ("increment", "a", 4)], prefix="a", n=1)
 def test_changes_are_merged_into_every_list_as_if_the_index_were_built_anew(
     start, steps, prefix, n, tmp_path_factory
 ):
@@ -199,3 +202,11 @@ def test_counts_are_numbers_up_to_what_can_be_added(tmp_path):
     for count in (MAX_COUNT * 1.001, -0.001, float("nan")):
         with pytest.raises(InputError, match=r"a count is .*, expected a number from 0 to 1e\+12"):
             live.put("more", count)
+
+
+def test_counts_are_added_in_the_unit_of_the_weights():
+    live = Live(PrefixIndex.build(["tea"], [0.5 * np.log1p(4)]), unit=0.5)
+    live.increment("tea", 3)
+    live.increment("cup", 2)
+    for phrase, count in (("tea", 7), ("cup", 2)):
+        assert live.weight(live.find(phrase)) == pytest.approx(0.5 * np.log1p(count))

@@ -131,17 +131,42 @@ def test_the_users_figure_has_a_box_for_each_model_and_names_them():
     pyplot.close(figure)
 
 
-def test_what_was_shown_high_and_long_and_not_submitted_is_counted(replay):
-    shares = not_submitted(replay)
-    assert shares.shape == (30, 10)
-    log, wrong, total = replay.log, 0, 0
+@pytest.fixture(scope="module")
+def dwelt(make_table):
+    """A log with more than ten suggestions in some lists, and dwells beyond what is drawn."""
+    phrases = ["new york", "news", *(f"new {letter}" for letter in "abcdefghijkl")]
+    return Replay(read_compositions(make_table(8, phrases=phrases, list_length=14)), min_users=1)
+
+
+def test_what_was_shown_high_and_long_and_not_submitted_is_counted(dwelt):
+    log, shown = dwelt.log, []  # of each suggestion its dwell, its position, whether it was wrong
     for c in range(len(log)):
         for k in range(log.keystroke_start[c], log.keystroke_start[c + 1] - 1):
-            if (log.at[k + 1] - log.at[k]) / 1e6 + 1e-6 >= 0.5:
-                first = replay.shown[log.list_start[k] : log.list_start[k + 1]][:2]
-                total += len(first)
-                wrong += int((first != replay.query[c]).sum())
-    assert shares[4, 1] == pytest.approx(wrong / total)  # at least 0.5 s, at position 1 or 2
-    histograms = dwell_histograms(log, users=3)
-    assert histograms["sample"].shape == (3, 31)
-    assert histograms["peaks"].sum() == len(log.users)
+            listed = dwelt.shown[log.list_start[k] : log.list_start[k + 1]]
+            for place, q in enumerate(listed, start=1):
+                shown.append((log.at[k + 1] - log.at[k], place, q != dwelt.query[c]))
+    dwell, position, wrong = np.array(shown).T
+    assert dwell.max() > 3_000_000
+    assert position.max() > 10
+    expected = np.full((30, 10), np.nan)
+    for tenths, most in np.ndindex(30, 10):
+        counted = (dwell >= 100_000 * (tenths + 1)) & (position <= most + 1)
+        if counted.any():
+            expected[tenths, most] = wrong[counted].mean()
+    np.testing.assert_allclose(not_submitted(dwelt), expected)
+
+
+def test_dwells_are_counted_by_user_in_tenths_of_a_second(dwelt):
+    log = dwelt.log
+    counts = np.zeros((len(log.users), 31))
+    for c in range(len(log)):
+        times = [*log.at[log.keystroke_start[c] : log.keystroke_start[c + 1]], log.submitted_at[c]]
+        for tenths in np.diff(times) // 100_000:
+            if tenths < 31:
+                counts[log.user[c], tenths] += 1
+    found = dwell_histograms(log, users=3)
+    np.testing.assert_allclose(found["edges"], np.arange(32) / 10)
+    assert found["peaks"].tolist() == np.bincount(counts.argmax(axis=1), minlength=31).tolist()
+    shares = (counts / counts.sum(axis=1, keepdims=True)).tolist()
+    drawn = [shares.index(row) for row in found["sample"].tolist()]
+    assert len(drawn) == len(set(drawn)) == 3

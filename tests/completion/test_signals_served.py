@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from telic.completion import Completer, DenyList, fold
+from telic.completion.box.live_changes import LEAST, Live, compacted
 from telic.completion.box.user_state import UserState
 from telic.completion.fit.from_searches import completer_of_searches, fit_signals
 from telic.completion.signals import FEATURES, GROUPS, STATIC, Searches, lessons_of, measured
@@ -288,9 +289,19 @@ def test_a_forgotten_user_leaves_nothing(box, searches, tmp_path):
 
 
 def test_it_says_what_cannot_be(box, searches):
-    from telic.completion.box.live_changes import compacted
-
     with pytest.raises(InputError, match="phones or signals"):
         compacted(box)
     with pytest.raises(ValueError, match="no signals"):
         replace(box, signals=None, model="static").ranker()
+
+
+def test_signals_are_told_of_changes_as_counts(box):
+    live = Live(box.index, unit=0.5)
+    known = box.index.phrase(0)
+    live.put(known, 30.0)
+    live.put("never seen", 6.0)
+    live.put("never submitted", 0.0)
+    changed = live.applied(box.signals)
+    assert changed.state.popular[0] == pytest.approx(30.0)
+    assert changed.state.popular[1:].tolist() == box.signals.state.popular[1:].tolist()
+    assert changed.added.popular == pytest.approx([6.0, LEAST])

@@ -268,7 +268,8 @@ class Completer:
         if lesson.denied:
             return False
         x, relevance = lesson.columns, lesson.relevance
-        if learned := x is not None and relevance is not None:
+        if learned := x is not None:
+            assert relevance is not None
             self.rule.learn(x, relevance, lesson.chosen, user.weights, user.updates)
             user.updates += 1
         if lesson.gains is not None:

@@ -22,10 +22,10 @@ def dwell_histograms(log: CompositionLog, *, users: int = 10, seed: int = 0) -> 
     dwell = (until - log.at) / 1e6
     user = np.repeat(log.user, end - start)
     edges = np.round(np.arange(0, 3.2, 0.1), 1)
-    bins = np.minimum((dwell / 0.1 + 1e-9).astype(int), len(edges))
-    counts = np.zeros((len(log.users), len(edges) + 1))
+    bins = np.minimum((dwell / 0.1 + 1e-9).astype(int), len(edges) - 1)
+    counts = np.zeros((len(log.users), len(edges)))
     np.add.at(counts, (user, bins), 1)
-    counts = counts[:, :-1][:, : len(edges) - 1]
+    counts = counts[:, :-1]  # the last are beyond the edges
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     chosen = np.random.default_rng(seed).permutation(len(log.users))[:users]
     peaks = np.bincount(counts.argmax(axis=1), minlength=len(edges) - 1)
