@@ -449,6 +449,37 @@ def test_a_user_is_forgotten_by_the_model_and_its_database(telic, tmp_path):
     assert "knows this user" in err
 
 
+def test_a_user_is_not_called_forgotten_while_something_else_writes(telic, tmp_path, monkeypatch):
+    from telic.serve.state.store import Store, StoreError
+
+    (tmp_path / "log.csv").write_text("query,at,user\ntea,2026-01-01,ada\ntea,2026-01-01,bob\n")
+    model = tmp_path / "model"
+    assert telic("completion", "fit", tmp_path / "log.csv", model)[0] == 0
+    url = f"sqlite:///{tmp_path}/another.sqlite"
+    forget = "completion", "forget", model
+    code, out, _ = telic(*forget, "ada", "--database", url)
+    assert out == "erased from the model; 0 rows erased from the database\n"
+    assert (tmp_path / "another.sqlite").exists()
+    for change, said in (
+        ((Completer, "save", lambda self, folder: None), f"{model}: still knows the user"),
+        ((Store, "forget", lambda self, user: 1), "written to in the meantime"),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(*change)
+            code, out, err = telic(*forget, "bob", "--database", url)
+        assert (code, out) == (2, "")
+        assert said in err
+    closed = []
+    monkeypatch.setattr(Store, "close", lambda self, close=Store.close: closed.append(close(self)))
+
+    def gone(self, user):
+        raise StoreError("it is gone")
+
+    monkeypatch.setattr(Store, "forget", gone)
+    assert telic(*forget, "ada", "--database", url)[2] == "telic: the database: it is gone.\n"
+    assert closed
+
+
 def test_inspect_says_what_k_costs_in_all_and_by_tenant(telic, tmp_path):
     log, titles, model = (tmp_path / name for name in ("log.csv", "titles.txt", "model"))
     rows = [f"buy pills,2026-01-01,x{i},shop,198.51.100.0" for i in range(9)]
@@ -470,7 +501,7 @@ def test_inspect_says_what_k_costs_in_all_and_by_tenant(telic, tmp_path):
 
 
 def test_two_models_are_compared_on_a_log(telic, log, tmp_path):
-    a, b = tmp_path / "a", tmp_path / "b"
+    a, b = tmp_path / "old", tmp_path / "new"
     for model, kind in ((a, "static"), (b, "adaqac-online")):
         assert telic("completion", "fit", log, model, "--model", kind)[0] == 0
     code, out, _ = telic("completion", "replay", log, a, b, "--json")
@@ -483,7 +514,7 @@ def test_two_models_are_compared_on_a_log(telic, log, tmp_path):
         "keystrokes",
     ]
     code, out, _ = telic("completion", "replay", log, a, b)
-    assert "b against a, on 192 compositions of 8 simulated users" in out
+    assert "new against old, on 192 compositions of 8 simulated users" in out
     code, _, err = telic("completion", "replay", tmp_path / "none", a, b)
     assert code == 2
     assert "none" in err
@@ -550,6 +581,34 @@ def test_the_version_is_printed_and_what_is_not_installed_named_with_its_extra(t
 
     monkeypatch.setattr(cli, "app", missing)
     assert telic()[2] == "telic: this needs duckdb. Install it with: pip install 'telic[scale]'\n"
+
+
+@pytest.mark.parametrize("served", ["box", "titles.csv"])
+def test_what_is_served_and_who_may_ask_is_said_and_it_is_read_anew(
+    telic, tmp_path, monkeypatch, served
+):
+    (tmp_path / "titles.csv").write_text("title,views\nTea,3\nToast,2\n")
+    (tmp_path / "deny.txt").write_text("toast\n")
+    box, titles = tmp_path / "box", tmp_path / "titles.csv"
+    assert telic("completion", "fit", titles, box)[0] == 0
+    given = [box] if served == "box" else [titles, "--deny", tmp_path / "deny.txt"]
+    boxes = []
+
+    def run(completer, settings, *, ready, reload):
+        ready("http://box")
+        boxes.extend([completer, reload()])
+        assert settings.port == 7
+
+    monkeypatch.setattr("telic.serve.run", run)
+    code, out, err = telic("completion", "serve", *given, "--port", "7")
+    assert (code, out) == (0, ""), err
+    suggested = [[each.text for each in box.suggest("t")] for box in boxes]
+    assert suggested == [["Tea", "Toast"] if served == "box" else ["Tea"]] * 2
+    assert boxes[0] is not boxes[1]
+    *facts, address, who = err.splitlines()
+    assert address == "search box: http://box (Ctrl-C stops)"
+    assert who.startswith("who may ask: everybody")
+    assert any("popularity: yes" in line for line in facts) == (served != "box")
 
 
 @pytest.mark.parametrize(

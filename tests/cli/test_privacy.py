@@ -1,5 +1,6 @@
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 from telic import cli
 from telic.errors import InputError
 from telic.hin import Network, read_network, write_network
+from telic.privacy import Adversary, two_releases
 
 run = CliRunner()
 
@@ -115,6 +117,7 @@ def test_attack_writes_every_candidate_set(world, tmp_path):
             "--json",
         )
     )
+    assert pq.ParquetFile(out).num_row_groups == 3  # one for each distance: these sets are small
     table = pq.read_table(out)
     assert table.column_names == ["target", "distance", "candidates"]
     assert table.num_rows == 120 * 3
@@ -261,10 +264,69 @@ def test_two_releases_and_inference_are_measured(world):
     twice = json.loads(telic("again", target, target, "--json"))
     assert twice["people"] == 120
     assert twice["joined"] == twice["first"]
-    assert "both, rows joined" in telic("again", target, target)
     found = json.loads(telic("infer", target, "gender", "--json"))["inference"][0]
     assert found["gains"]["row"][0] > 0.2 > 0.1 > found["control"]["row"][0]
     assert "guessed from" in telic("infer", target, "gender")
+
+
+def test_two_releases_are_seen_each_as_it_is_published(world, tmp_path, monkeypatch):
+    target, later = world / "target", tmp_path / "later"
+    net = read_network(target)
+    schema = replace(net.schema, nodes={"user": {"yob": net.schema.nodes["user"]["yob"]}}, links=())
+    write_network(Network(schema, {"user": net.nodes["user"].select(["id", "yob"])}, {}), later)
+    found = json.loads(telic("again", target, later, "--json"))
+    seen = [Adversary.of(read_network(folder)) for folder in (target, later)]
+    assert found["adversary"] == seen[0].dump() != seen[1].dump()
+    expected = two_releases(net, read_network(later), adversary=seen[0], later=seen[1])
+    for name in ("first", "second", "joined"):
+        assert found[name] == pytest.approx(getattr(expected, name)._asdict())
+    assert found["second"]["risk"] < found["first"]["risk"] <= found["joined"]["risk"]
+    said = telic("again", target, later)
+    assert said.startswith(seen[0].words())
+    names = "first", "second", "both, rows joined"
+    for name, one in zip(names, (found[key] for key in ("first", "second", "joined")), strict=True):
+        measures = one["risk"], one["tail"], one["highest"], one["unique"]
+        assert [name, *(f"{value:.1%}" for value in measures)] in cells(said)
+    assert f"joins the rows of {found['matched']:.1%} of them" in said
+    unmatched = replace(expected, matched=None)
+    monkeypatch.setattr("telic.privacy.two_releases", lambda *given, **options: unmatched)
+    assert "The attack was not run: too many users are alike." in telic("again", target, later)
+
+
+def cells(said):
+    """The rows of the tables in what a command printed."""
+    return [
+        [cell.strip() for cell in line.split("│")[1:-1]]
+        for line in said.splitlines()
+        if "│" in line
+    ]
+
+
+def test_tables_say_what_json_says(world):
+    risk = "risk", world / "target", "--max-distance", 1, "--worst", 3
+    found, said = json.loads(telic(*risk, "--json")), telic(*risk)
+    for row in found["rows"]:
+        shares = (row[name] for name in ("risk", "worst_1_percent", "highest", "unique"))
+        shown = ["-".join(row["links"]), str(row["distance"]), *(f"{one:.1%}" for one in shares)]
+        assert shown in cells(said)
+    for one in found["worst"]:
+        assert [str(one["user"]), f"{one['k']:,}", f"{one['risk']:.3f}"] in cells(said)
+    assert found["meaning"] in said.replace("\n", " ")
+    attack = "attack", world / "auxiliary", world / "target", "--max-distance", 1
+    found, said = json.loads(telic(*attack, "--json")), telic(*attack)
+    assert found["extensions"] == ["in_links", "joint"]
+    for row in found["rows"]:
+        shown = [cell for cell in cells(said) if cell[0] == str(row["distance"])]
+        assert shown[0][2:] == [
+            *(f"{row[name]:.1%}" for name in ("unique_wrong", "unique", "empty")),
+            f"{row['reduction_rate']:.3%}",
+            f"{row['mean_candidates']:.1f}",
+        ]
+        assert shown[0][1].startswith(f"{row['precision']:.1%} [")
+    allowing = ("--changed", 0.1, "--missing", 0.9, "--eliminate", "--truth", "none")
+    found, said = json.loads(telic(*attack, *allowing, "--json")), telic(*attack, *allowing)
+    assert found["extensions"] == ["in_links", "joint", "eliminate", "changed", "missing"]
+    assert all(cell[1:3] == ["unknown", "unknown"] for cell in cells(said) if cell[0] in "01")
 
 
 def test_tables_are_for_people(world):
@@ -295,7 +357,10 @@ def test_a_release_holds_no_column_that_the_schema_does_not_name(world, tmp_path
     table = pq.read_table(file)
     pq.write_table(table.append_column("email", pa.array(["x"] * len(table))), file)
     for name, words in (("new", []), ("kept", ["--keep-ids"])):
-        telic("anonymise", tmp_path / "net", tmp_path / name, *words)
+        done = run.invoke(
+            cli.app, ["privacy", "anonymise", str(tmp_path / "net"), str(tmp_path / name), *words]
+        )
+        assert "Left out, since the schema does not name them: email\n" in done.stderr
         columns = read_network(tmp_path / name).nodes["user"].column_names
         assert columns == ["id", "gender", "yob", "tags", "tweets"]
 

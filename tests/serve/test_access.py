@@ -15,6 +15,7 @@ from telic.completion.engine.filters import Contexts
 from telic.errors import InputError
 from telic.serve import Settings, create_app
 from telic.serve.callers.access import Access
+from telic.serve.callers.hosts_and_origins import refuse_other_origins
 from telic.serve.callers.rates import Rates, network_of
 from telic.serve.callers.tenant_keys import Tenant, add_key, read_tenants
 from telic.serve.callers.tokens import TokenError, _mac, digest_of, read_token, sign_user
@@ -342,3 +343,20 @@ def test_a_token_that_was_signed_and_cannot_be_read_proves_nothing(expires, user
     said = f"t1.{digest[:16]}.{expires}.{user}"
     with pytest.raises(TokenError, match="user or time cannot be read"):
         read_token(f"{said}.{_mac(digest, said)}", {digest[:16]: digest}, 0.0)
+
+
+@pytest.mark.parametrize("site", [None, "same-origin", "none", "same-site", "cross-site"])
+@pytest.mark.parametrize("origin", [None, "http://box.example", SHOP, "https://evil.example"])
+def test_a_post_comes_from_our_own_page_or_one_that_may_ask(settings, origin, site):
+    headers = {b"host": b"box.example"}
+    if origin:
+        headers[b"origin"] = origin.encode()
+    if site:
+        headers[b"sec-fetch-site"] = site.encode()
+    access = Access(replace(settings, origins=(SHOP,)))
+    foreign = origin == "https://evil.example" or site in ("same-site", "cross-site")
+    if foreign and origin != SHOP:
+        with pytest.raises(Problem, match="Posts from this page's site are refused"):
+            refuse_other_origins(access, headers)
+    else:
+        refuse_other_origins(access, headers)

@@ -10,6 +10,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from sqlalchemy.exc import OperationalError
 
+from telic.serve.operation.metrics import Seen
 from telic.serve.state.group_commit import Journal
 from telic.serve.state.open_compositions import OpenCompositions
 from telic.serve.state.store import DamagedStateError, Store, StoreError
@@ -397,3 +398,28 @@ def test_users_at_hand_are_bounded_and_the_latest_stay(make):
     for user in "uvw":
         box.suggest("s", user, user)
     assert list(box.compositions._latest) == ["v", "w"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "submitted", "seen"),
+    [
+        ("so", "soup", Seen(2, 1, 1, True)),
+        ("soup", "soup", Seen(4, 1, 1, False)),  # typed to its end, though it was shown
+        ("sa", "salad", Seen(2, 2, 8, True)),
+        ("sa", "sake", Seen(2, 0, 8, False)),
+        ("x", "y", Seen(1, 0, 0, False)),
+    ],
+)
+def test_a_submission_says_what_was_typed_and_where_the_list_had_it(
+    make, monkeypatch, typed, submitted, seen
+):
+    box, written = make(), []
+    monkeypatch.setattr(
+        box.store,
+        "record",
+        lambda batch, record=box.store.record: written.extend(batch) or record(batch),
+    )
+    box.suggest(typed, "u", "c")
+    box.submit(submitted, "u", "c")
+    box.submit(submitted, "u", "never typed")
+    assert [each.seen for each in written] == [seen, None]

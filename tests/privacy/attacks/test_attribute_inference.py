@@ -2,6 +2,7 @@
 
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -135,6 +136,26 @@ def test_a_release_is_matched_with_itself_and_nobody_with_strangers():
     rest = induced(net, {"user": np.arange(30, 60)})
     with pytest.raises(InputError, match="is in the second"):
         two_releases(part, rest)
+
+
+@pytest.mark.parametrize(("dropped", "distance"), [("vote", 0), ("knows", 1)])
+def test_rows_are_joined_by_what_both_releases_show(dropped, distance):
+    """Whichever of them lacks something, it is as if both did."""
+    net = town(np.random.default_rng(3), 12)
+    users = net.nodes["user"]
+    if dropped == "vote":
+        attributes = {"city": SCHEMA.nodes["user"]["city"]}
+        schema, links = replace(SCHEMA, nodes={"user": attributes}), net.links
+        users = users.drop_columns("vote")
+    else:
+        schema, links = replace(SCHEMA, links=()), {}
+    less = Network(schema, {"user": users}, links)
+
+    def matched(*releases):
+        seen = [Adversary.of(one, distance=distance) for one in releases]
+        return two_releases(*releases, adversary=seen[0], later=seen[1]).matched
+
+    assert matched(net, less) == matched(less, net) == matched(less, less) < matched(net, net)
 
 
 def reference_codes(net):

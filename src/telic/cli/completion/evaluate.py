@@ -1,6 +1,7 @@
 """`telic completion evaluate`: every model on a log."""
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -74,7 +75,7 @@ def evaluate(
     )
     if model == "appaware" and not len(replay.log.apps):
         console.print("The log names no apps: every variant will equal Standard.")
-    pieces = 2 * len(names) * len(chosen) * len(sizes)  # own lists, and those shown
+    pieces = 2 * len([*product(names, chosen, sizes)])  # own lists, and those shown
     asked: dict[str, Any] = {"relevances": names, "protocols": chosen, "candidates": sizes}
     with ThreadPoolExecutor(2) as two, steps("evaluating", pieces) as progress:
         if model == "appaware":

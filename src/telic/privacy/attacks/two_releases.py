@@ -1,6 +1,6 @@
 """Two releases of the same people: what both tell together, and whether rows can be joined."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,8 +32,9 @@ class TwoReleases:
         Of both, if their rows can be joined, because ids are kept or because each row can be
         matched: a person is hidden among those who look the same in both.
     matched : float or None
-        Share of the people whose rows the attack joins, the first release being sought in the
-        second, which may have grown as the schema's rules say. None: too many pairs to compare.
+        Share of the people whose rows the attack joins by what both releases show, the first being
+        sought in the second, which may have grown as the schema's rules say. None: too many pairs
+        to compare.
     """
 
     people: int
@@ -99,7 +100,7 @@ def two_releases(
         first=_of_some(codes[0], there),
         second=_of_some(codes[1], place[there]),
         joined=measure(both),
-        matched=_matched(first, second, adversary, place, there),
+        matched=_matched(first, second, _in_both(adversary, later), place, there),
     )
 
 
@@ -113,6 +114,20 @@ def _of_some(codes: np.ndarray, people: np.ndarray) -> Measures:
         float((each == 1).mean()),
         float(each.max()),
         float(np.sort(each)[-few:].mean()),
+    )
+
+
+def _in_both(first: Adversary, second: Adversary) -> Adversary:
+    """Take from the first what the second does not see."""
+    return replace(
+        first,
+        attributes={
+            kind: {name: rule for name, rule in seen.items() if name in second.attributes[kind]}
+            for kind, seen in first.attributes.items()
+            if kind in second.attributes
+        },
+        links={name: rule for name, rule in first.links.items() if name in second.links},
+        known_ids=tuple(kind for kind in first.known_ids if kind in second.known_ids),
     )
 
 
