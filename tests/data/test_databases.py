@@ -2,9 +2,11 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from sqlalchemy import event
+from sqlalchemy.exc import DatabaseError
 
 from telic.data import databases
-from telic.data.databases import open_engine
+from telic.data.databases import POSTGRESQL, Gone, check_file, open_engine
 from telic.errors import InputError
 from telic.serve.state.store import SUBMISSIONS
 from telic.specialty.alarms.review_queue import ReviewQueue
@@ -78,3 +80,84 @@ def test_a_database_whose_driver_is_not_installed_is_refused_without_its_passwor
 def test_nobody_waits_long_for_what_others_hold():
     assert databases.POSTGRESQL["connect_timeout"] == 3
     assert databases.POSTGRESQL["options"] == "-c lock_timeout=2s -c statement_timeout=10s"
+
+
+def test_the_driver_of_postgresql_is_told_how_long_to_wait():
+    engine = open_engine("postgresql+psycopg://ann@host/box", [])
+    told = {}
+
+    @event.listens_for(engine, "do_connect")
+    def asked(dialect, record, arguments, options):
+        told.update(options)
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        engine.connect()
+    assert told.items() >= POSTGRESQL.items()
+
+
+def test_what_is_committed_is_on_disk_and_what_is_deleted_is_gone(tmp_path, monkeypatch):
+    connect = sqlite3.connect
+
+    def of_another_build(*given, **options):
+        made = connect(*given, **options)
+        made.execute("PRAGMA synchronous=OFF").close()
+        made.execute("PRAGMA secure_delete=OFF").close()
+        return made
+
+    monkeypatch.setattr(sqlite3, "connect", of_another_build)
+    engine = open_engine(f"sqlite:///{tmp_path / 'store.sqlite'}", [])
+    with engine.connect() as connection:
+        assert (tmp_path / "store.sqlite-wal").exists()
+        settings = [
+            connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("journal_mode", "synchronous", "secure_delete")
+        ]
+    engine.dispose()
+    assert settings == ["wal", 2, 1]  # 2 is FULL
+
+
+def test_who_writes_holds_the_lock_from_the_beginning(tmp_path):
+    engine = open_engine(f"sqlite:///{tmp_path / 'store.sqlite'}", [])
+    with closing(sqlite3.connect(tmp_path / "store.sqlite", timeout=0)) as other:
+        with engine.begin():
+            other.execute("BEGIN IMMEDIATE")
+            other.rollback()
+        locked = pytest.raises(sqlite3.OperationalError, match="locked")
+        with engine.execution_options(writes=True).begin(), locked:
+            other.execute("BEGIN IMMEDIATE")
+    engine.dispose()
+
+
+@pytest.mark.parametrize("lost", ["store.sqlite", "store.sqlite-wal"])
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_is_not_the_one_that_was_opened_is_noticed(tmp_path, lost, replaced):
+    engine = open_engine(f"sqlite:///{tmp_path / 'store.sqlite'}", [])
+    with engine.connect() as connection:
+        check_file(connection)
+        (tmp_path / lost).rename(tmp_path / "elsewhere")
+        if replaced:
+            (tmp_path / lost).write_bytes((tmp_path / "elsewhere").read_bytes())
+        with pytest.raises(Gone, match="deleted or replaced"):
+            check_file(connection)
+        connection.rollback()
+        with pytest.raises(Gone):
+            connection.begin()
+    engine.dispose()
+
+
+def test_a_file_that_is_no_database_is_said_and_let_go(tmp_path, monkeypatch):
+    made, connect = [], sqlite3.connect
+
+    def noted(*given, **options):
+        made.append(connect(*given, **options))
+        return made[-1]
+
+    (tmp_path / "notes.txt").write_text("years of work " * 99)
+    monkeypatch.setattr(sqlite3, "connect", noted)
+    with pytest.raises(DatabaseError, match="not a database"):
+        open_engine(f"sqlite:///{tmp_path / 'notes.txt'}", []).connect()
+    assert len(made) == 2
+    for each in made:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            each.execute("SELECT 1")

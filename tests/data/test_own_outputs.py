@@ -30,6 +30,27 @@ def test_what_telic_wrote_is_replaced_if_asked_for(page, model):
         check_output(path, overwrite=True)
 
 
+def test_a_folder_that_is_not_there_is_named_before_any_work(tmp_path):
+    with pytest.raises(InputError, match=r"its folder .*no does not exist"):
+        check_output(tmp_path / "no" / "new")
+
+
+def test_a_file_may_be_replaced_beside_a_folder_that_is_read(page, model):
+    check_output(page, reads=[model], overwrite=True)
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_a_folder_of_which_one_file_was_changed_is_not(model, link):
+    part = next(iter(model.glob("manifest*")))
+    content = part.read_text()
+    part.write_text(content.replace("toy", "coy"))
+    if link:  # to the same content
+        part.write_text(content)
+        part.symlink_to(part.rename(model.with_name("elsewhere")))
+    with pytest.raises(InputError, match="telic did not write this folder"):
+        check_output(model, overwrite=True)
+
+
 def test_what_was_changed_since_is_not(page, model):
     page.write_text("<p>my notes")
     (model / "README").write_text("keep me")

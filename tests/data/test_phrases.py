@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from telic.completion.fit.merged_phrases import distinct_rows
-from telic.data.contracts import MAX_COUNT, MAX_TEXT
+from telic.data.contracts import COMPOSITIONS, MAX_COUNT, MAX_TEXT
 from telic.data.phrases import merged, read_list
 from telic.data.pieces import open_pieces
 from telic.data.queries import read_query_log
@@ -58,8 +58,16 @@ def opened(folder, name, text, **named):
     ],
 )
 def test_a_file_is_told_by_its_columns(tmp_path, columns, kind, roles):
+    columns = [*columns, "colour"]
     shape = opened(tmp_path, "a.tsv", "\t".join(columns) + "\n")[1]
     assert (shape.kind, shape.roles) == (kind, roles)
+    used = COMPOSITIONS.names if kind == "compositions" else roles.values()
+    assert shape.unused == tuple(name for name in columns if name not in used)
+
+
+def test_a_file_that_nobody_published_is_called_what_it_is(tmp_path):
+    assert opened(tmp_path, "a.csv", "title\n")[1].name == "list of phrases"
+    assert opened(tmp_path, "a.csv", "title,date\n")[1].name == "query log"
 
 
 def test_a_column_can_be_named_and_one_of_ones_own_is_a_context(tmp_path):

@@ -79,6 +79,17 @@ def test_a_large_file_comes_in_pieces(tmp_path, ending, monkeypatch):
     assert pa.concat_tables(read).column(0).to_pylist() == texts
 
 
+def test_pieces_of_long_rows_are_shorter(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PIECE", 10)
+    file = tmp_path / "long.parquet"
+    pq.write_table(pa.table({"title": [f"{i:0500}" for i in range(95)]}), file)
+    for block, rows in ((1100, 2), (11_000, 10), (100, 1)):
+        monkeypatch.setattr(module, "_BLOCK", block)
+        lengths = [len(piece) for piece in open_pieces(file).read(["title"])]
+        assert set(lengths[:-1]) == {rows}
+        assert sum(lengths) == 95
+
+
 def test_a_bad_row_of_a_later_piece_is_named_by_its_number_in_the_file(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "PIECE", 2)
     file = tmp_path / "many.jsonl"

@@ -3,7 +3,7 @@
 import os
 import sqlite3
 from collections.abc import Collection
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -152,13 +152,11 @@ def check_file(connection: Connection) -> None:
         raise Gone("its file was deleted or replaced")
 
 
-def _identity(file: Path) -> list[tuple[int, int] | None]:
-    """Tell which files a path and its write-ahead log are now."""
-    found: list[tuple[int, int] | None] = []
+def _identity(file: Path) -> list[tuple[int, int]]:
+    """Tell which files a path and its write-ahead log are now, as far as they are there."""
+    found = []
     for path in (file, Path(f"{file}-wal")):
-        try:
+        with suppress(OSError):
             at = os.stat(path)
             found.append((at.st_dev, at.st_ino))
-        except OSError:
-            found.append(None)
     return found

@@ -17,7 +17,7 @@ from telic.data.object_storage import Place, Remote, fetched, place, readable, s
 from telic.data.tables import no_such_file
 from telic.errors import InputError
 
-PIECE = 1 << 16
+PIECE = 65_536
 """Most rows of a piece, where the format lets us choose."""
 _BLOCK = 1 << 24  # bytes; a row of CSV that is twice as long is refused
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}

@@ -18,7 +18,7 @@ _MARKS = (  # as in telic.completion.engine.folding
     r"\x{200c}\x{200d}]+"
 )
 _ZONE = r"(?i)[T ][0-9:.]+(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"  # of a time, after its hours
-_LONGEST_LINE = 1 << 24  # bytes; a longer text is refused by the file's name alone, not by its row
+_LONGEST_LINE = 2**24  # bytes; a longer text is refused by the file's name alone, not by its row
 
 
 def read_table(
@@ -175,11 +175,8 @@ def _fit(array: pa.Array, kind: pa.DataType) -> pa.Array:
         )
     if pa.types.is_string(kind) and not (is_text(array.type) or pa.types.is_integer(array.type)):
         raise pa.ArrowInvalid("not text")
-    if pa.types.is_timestamp(kind) and is_text(array.type):
-        return times_of(array).cast(kind)
-    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(array.type):
-        # Nanoseconds are cut to microseconds; everything else must convert exactly.
-        return array.cast(kind, safe=False)
+    if pa.types.is_timestamp(kind):  # nanoseconds are cut; everything else must convert exactly
+        return times_of(array).cast(kind) if is_text(array.type) else array.cast(kind, safe=False)
     return array.cast(kind)
 
 
