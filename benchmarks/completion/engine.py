@@ -201,11 +201,11 @@ HEAD = """# Look-up beside other engines
 The phrases are the world's places in all their spellings, with made-up popularity. Times are
 processor times of one thread, from a call in Python to the texts. telic's times include the
 opening of the composition, which feedback and history need. "Found" is the share of look-ups
-whose ten suggestions hold the name that was meant; case and accents do not count. Look-ups of
-a last word alone find less, because more than ten names may hold it. FTS5 does not look for
-typos. MRR (mean reciprocal rank) is measured on a real query log that shows no users (Bing
-Coronavirus Query Set, January 2020, English-speaking countries). The log's popularity scores are
-the weights.
+whose ten suggestions hold the name that was meant; case and accents do not count. “By popularity”
+and “uniform” say how these names were drawn. Look-ups of a last word alone find less, because more
+than ten names may hold it. FTS5 does not look for typos. MRR (mean reciprocal rank) is measured on
+a real query log that shows no users (Bing Coronavirus Query Set, January 2020, English-speaking
+countries). The log's popularity scores are the weights.
 
 """
 

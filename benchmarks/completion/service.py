@@ -210,7 +210,7 @@ KEYSTROKES = {
     "keystroke, static": (1.3, "service", {}),
     "keystroke, feedback and 95 past queries": (2.0, "service", {"user": "ada"}),
     "the same, posted as a page's search box does": (2.0, "service", {"user": "ada", "post": True}),
-    "the same, explained": (None, "service", {"user": "ada", "explain": True}),
+    "the keystroke with feedback, explained": (None, "service", {"user": "ada", "explain": True}),
     "each query by somebody new": (None, "service", {"new": True, "user": "somebody"}),
 }
 """What is asked: the most that it may cost, as a multiple of the Starlette route; whom; how."""

@@ -32,11 +32,11 @@ HELD_BACK = ["iid 500 × 400", "correlated 800 × 100", "correlated 600 × 900",
 """Sets that were named before anything was timed on them; the target for groups is judged here."""
 
 HEAD = ("work", "set", "rival", "telic, ms", "its, ms", "ratio")
-TEXT = """# Paths
+TEXT = """# Speed of paths of penalties
 
-Paths of 100 penalties, from the strongest that
-leaves a coefficient down to a thousandth of it (groups: a hundredth), half ℓ₁ and half ℓ₂, with an
-intercept, on generated sets. The sets where telic loses come first. Nothing was tuned on the
+Each solver fits a path of 100 penalties, from the strongest that leaves a coefficient down to a
+thousandth of it (groups: a hundredth), half ℓ₁ and half ℓ₂, with an intercept, on generated sets.
+The sets where telic loses come first. Nothing was tuned on the
 Poisson sets. For groups, two things were tuned on the four sets marked *: `auto`'s choice of a
 method, and how far descent goes before it reads the data again. Four other sets were held back.
 Times are processor milliseconds of one thread for the whole path. They include checks of the input,

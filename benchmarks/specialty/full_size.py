@@ -70,7 +70,7 @@ def pipeline(folder):
     return [
         ["from the log to the report", "≤ 3 min", seconds, size],
         *([f"– {name}", "", seconds, ""] for name, seconds in stages.items()),
-        ["peak memory of it", "≤ 2 GB", f"{peak:.2f} GiB", ""],
+        ["peak memory of these steps", "≤ 2 GB", f"{peak:.2f} GiB", ""],
     ]
 
 

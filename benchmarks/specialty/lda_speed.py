@@ -66,13 +66,13 @@ def compare(log: AccessLog) -> list[list[str]]:
     return [
         *rows,
         [
-            "seconds over tomotopy's",
+            "seconds, divided by tomotopy's",
             "≤ 0.5",
             f"{seconds / rival:.2f}",
             f"medians of {len(SEEDS)} runs; tomotopy {rival:.1f} CPU s",
         ],
         [
-            "held-out perplexity over tomotopy's",
+            "held-out perplexity, against tomotopy's",
             "within 0.5 %",
             f"{ratio:+.2%}",
             f"means of {len(SEEDS)} seeds and their range: {spread(ours)}, {spread(perplexities)}",

@@ -429,10 +429,10 @@ def test_risk_attack_and_advice_are_about_one_adversary(cinema, tmp_path):
     assert said in page.read_text()
     for seen in (
         "country, age",
-        "Out-links and in-links of type saw",
+        "out-links and in-links of type saw",
         "made, follow",
         "Of every film: ids, year",
-        "as far as anything changes",
+        "until nothing changes",
     ):
         assert seen in said
     for command in (["risk"], ["advise", "--max-risk", "0.4"]):

@@ -168,7 +168,13 @@ def test_links_to_films_give_everybody_away():
 def test_words_name_all_that_is_seen_and_what_is_not():
     network = films(np.random.default_rng(1))
     said = Adversary.of(network, node_type="user").words()
-    for words in ("country", "In-links".lower(), "saw", "Of every film: ids", "as far as"):
+    for words in (
+        "country",
+        "In-links".lower(),
+        "saw",
+        "Of every film: ids",
+        "until nothing changes",
+    ):
         assert words in said
     less = Adversary.of(
         network, node_type="user", attributes=[], links=[], known_ids=[], in_links=False
@@ -176,7 +182,7 @@ def test_words_name_all_that_is_seen_and_what_is_not():
     assert "no attribute" in less.words()
     assert "unknown to the intruder: country, saw links, ids of film" in less.words()
     near = Adversary.of(network, node_type="user", in_links=False, joint=False, distance=1)
-    assert "Out-links alone of type saw" in near.words()
+    assert "out-links alone, of type saw" in near.words()
     assert "1 link far" in near.words()
     grown = Adversary.of(network, node_type="user", rules={"country": "at_least"})
     assert "country (may have grown)" in grown.words()
@@ -251,4 +257,4 @@ def test_one_friend_in_two_ways_is_not_two_friends():
     ]:
         *_, last = risks(network, adversary, links=[["follow", "mention"]])
         assert (last.group_sizes()[0] == 1) == told_apart
-        assert ("same node stands at the end" in adversary.words()) == told_apart
+        assert ("whether several links lead to the same node" in adversary.words()) == told_apart

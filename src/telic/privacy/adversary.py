@@ -99,7 +99,7 @@ class Adversary:
         >>> network = network_from_arrays(schema, {"user": {"id": [1, 2], "yob": [80, 70]}},
         ...                               {"follow": ([1], [2])})
         >>> print(Adversary.of(network, distance=1).words())
-        The intruder sees of every user: yob. Ids of user are taken to be replaced. ...
+        The intruder sees of every user: yob. The ids of user nodes are assumed ...
         """
         node_type = target_type(release, node_type)
         schema = release.schema
@@ -193,11 +193,13 @@ class Adversary:
         parts = [
             f"The intruder sees of every {self.node_type}: "
             + (_list(map(_attribute, *_split(self.attributes[self.node_type]))) or "no attribute")
-            + f". Ids of {self.node_type} are taken to be replaced."
+            + f". The ids of {self.node_type} nodes are assumed to be replaced."
         ]
         links = _list(name + _changed(rule) for name, rule in self.links.items())
-        ways = "Out-links and in-links" if self.in_links else "Out-links alone"
-        parts.append(f"{ways} of type {links}." if links else "No links.")
+        ways = "out-links and in-links" if self.in_links else "out-links alone,"
+        parts.append(
+            f"The intruder sees {ways} of type {links}." if links else "No links are seen."
+        )
         for kind, table in self.attributes.items():
             if kind != self.node_type:
                 known = "ids" if kind in self.known_ids else ""
@@ -205,14 +207,14 @@ class Adversary:
                 parts.append(f"Of every {kind}: {_list(told) or 'only how it is linked'}.")
         if self.links:
             parts.append(
-                "It is seen that the same node stands at the end of several links."
+                "The intruder sees whether several links lead to the same node."
                 if self.joint
-                else "Each link type and direction is looked at alone."
+                else "The intruder looks at each link type and direction alone."
             )
-            far = "as far as anything changes" if self.distance is None else _links(self.distance)
-            parts.append(f"Neighbours are followed {far}.")
+            far = "until nothing changes" if self.distance is None else _links(self.distance)
+            parts.append(f"The intruder looks along links, {far}.")
         if self.unseen:
-            parts.append(f"Published, but taken as unknown to the intruder: {_list(self.unseen)}.")
+            parts.append(f"Published, but assumed unknown to the intruder: {_list(self.unseen)}.")
         return " ".join(parts)
 
     def dump(self) -> dict[str, Any]:

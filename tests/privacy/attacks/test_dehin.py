@@ -444,7 +444,7 @@ def test_who_has_no_links_matches_only_who_misses_few():
 @pytest.mark.parametrize(
     ("errors", "words"),
     [
-        (LinkErrors(), "No published link is taken to be false; known links may be missing in any"),
+        (LinkErrors(), "The attack assumes that no published link is false; any number of known"),
         (LinkErrors(0.2, 0.05), "up to 20 may be false or unknown to the intruder and up to 5 may"),
         (
             LinkErrors(missing=0.1),

@@ -204,7 +204,7 @@ def inspect(
         typer.Option(
             "--k",
             help="Show only how many phrases are suggested, and how many are lost, if at least k "
-            "users must have submitted a phrase, for k from 3 to 100, in all and by tenant.",
+            "users must have submitted a phrase, for k from 1 to 100, in all and by tenant.",
         ),
     ] = False,
     verify: Annotated[

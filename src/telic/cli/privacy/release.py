@@ -263,7 +263,11 @@ def advise(
             }
         )
         return
-    least = "no cheaper one meets it" if found.proven else "a cheaper one may exist"
+    least = (
+        "no release that loses less meets the limit"
+        if found.proven
+        else "one that loses less may exist"
+    )
     typer.echo(adversary.words())
     typer.echo(
         f"Risk {found.before[-1].risk:.1%} → {found.after[-1].risk:.1%}; information lost "

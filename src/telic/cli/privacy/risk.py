@@ -150,7 +150,7 @@ def risk(
     if as_json:
         print_json(out)
         return
-    typer.echo(f"{adversary.words()} Risk takes what is seen to be known exactly.")
+    typer.echo(f"{adversary.words()} Risk assumes that the intruder knows all of it exactly.")
     show(
         Table(
             f"Privacy risk of {net.size(node_type)} users",

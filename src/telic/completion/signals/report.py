@@ -87,12 +87,12 @@ class SignalFindings:
         facts = self.facts
         whom = f"of {facts['users tested']} {people}" if facts["users"] else "that name nobody"
         return (
-            f"Measured on {facts['submissions tested']} submissions {whom}, later in time and of "
-            "other people than those learned from. Popularity alone has an MRR of "
+            f"The test is on {facts['submissions tested']} submissions {whom}; they are later than "
+            "those learned from, and of other people. Popularity alone has an MRR of "
             f"{100 * self.row('static')['mrr']:.2f} points over all prefixes; no ranking can have "
             f"more than {100 * whole['ceiling']:.1f}. The signals that help add {_said(whole)} "
             f"points over all prefixes and {_said(start)} at one to three characters. At one to "
-            f"three characters, signals alone add: {'; '.join(few)}."
+            f"three characters, each group of signals alone adds: {'; '.join(few)}."
         )
 
     def page(self, title: str) -> Report:
@@ -130,9 +130,10 @@ class SignalFindings:
         ]
         ceiling = self.row("static")
         note = (
-            f"The query was known by then, or the user's own, at {100 * ceiling['ceiling']:.1f} % "
-            f"of the prefixes, which is the ceiling, and among the candidates that are ranked at "
-            f"{100 * ceiling['reached']:.1f} %. All others count 0."
+            f"At {100 * ceiling['ceiling']:.1f} % of the prefixes the query was known by then, or "
+            "was one of the user's own: no model can be right more often (the ceiling). At "
+            f"{100 * ceiling['reached']:.1f} % it was among the candidates that are ranked. All "
+            "other prefixes count 0."
         )
         return Table(
             "What each signal is worth", columns | {"MRR − static": DIFFERENCE}, rows, note

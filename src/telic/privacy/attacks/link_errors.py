@@ -70,7 +70,8 @@ class LinkErrors:
                 f"{100 * self.missing:g} may be missing in the release."
             )
         return " ".join(parts) or (
-            "No published link is taken to be false; known links may be missing in any number."
+            "The attack assumes that no published link is false; any number of known links may be "
+            "missing."
         )
 
 

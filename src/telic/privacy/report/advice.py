@@ -122,6 +122,6 @@ def attacked_words(found: Advice) -> str:
             f"{alone[1:]}, and it cannot find more."
         )
     return (
-        f"The attack by the same intruder, who knows all that it shows exactly, finds "
+        f"The attack by the same intruder, who knows exactly all that the release shows, finds "
         f"{found.attacked:.1%} of the users; {alone}."
     )

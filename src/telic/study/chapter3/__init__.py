@@ -158,7 +158,7 @@ def _convergence(report: Report, found: list[dict[str, Any]]) -> None:
 
 def _signals(report: Report, do: Callable[..., Any], strongest: list[dict[str, Any]]) -> None:
     signals = do("apps opened before", run, experiment="abundance")
-    report.section("Signals")
+    report.section("Apps that were opened before queries")
     for column, caption in (
         ("share", "Queries with an app opened before (as Figure 3.2a)."),
         ("distinct", "Distinct apps opened, where any (as Figure 3.2b)."),

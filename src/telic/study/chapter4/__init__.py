@@ -35,9 +35,10 @@ def study(
         "rcv1 and E2006-tfidf are stand-ins of the same shape from a topic model (simulated). "
         "The dissertation gives neither its λ's nor its block counts: here λ₁ = λ₂ = 1e-4 and "
         f"{BLOCKS} blocks for SBCD and MRBCD; ASBCD runs with one block, because for linear "
-        "models the cost of a step is the row's non-zeros, whatever the block. Steps are those of "
-        f"{', '.join(map(str, MULTIPLES))} times the theoretical one with the lowest objective on "
-        "the training rows; 4.4.4 chooses them by five-fold cross-validation."
+        "models the cost of a step is the row's non-zeros, whatever the block. Each method "
+        f"takes the step, of {', '.join(map(str, MULTIPLES))} times the theoretical one, with the "
+        "lowest objective on the training rows; the dissertation (4.4.4) chooses its steps by "
+        "five-fold cross-validation."
     )
     names = list(CASES)
     if not set_file("covtype", data).is_file():

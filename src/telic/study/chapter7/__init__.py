@@ -163,7 +163,9 @@ def _releases(page: Report, found: dict[str, Any], samples: int) -> None:
         "Removing the majority strength removes all follow links, since follow has no strength. "
         "The plain release under the same attack (“security by obscurity”, 7.6.4) gives "
         "exactly the same only if the fake strength equals the majority of the real ones: both "
-        "are in the next table."
+        "are in the next table. There CGA is the complete graph whose fake links share one "
+        "strength, VW-CGA the one whose fake links have varying strengths; “empty” is the share of "
+        "targets for whom the attack finds no candidate."
     )
     page.table(releases_table(found, densest))
     page.figure(

@@ -97,10 +97,10 @@ def study(
     report.table(changes_table(places))
     report.section("How often the gate opens")
     report.text(
-        f"{fits} logs of a setting, each user with {LOG} compositions; fits of adaqac-unp, "
-        "adaqac-batch and adaqac-online, with one test at .025 for each range (as it was) and with "
-        f"Holm's procedure at the family-wise level {LEVEL}. Gains drawn at random have mean zero "
-        "in every range."
+        "For each setting adaqac-unp, adaqac-batch and adaqac-online are fitted on "
+        f"{fits} logs, in which each user has {LOG} compositions. The gate has one test at .025 "
+        "for each range (the earlier rule), or Holm's procedure at the family-wise level "
+        f"{LEVEL}. Gains drawn at random have mean zero in every range."
     )
     found = {"draws at random": steps("gates by chance", openings_by_chance, users=users)}
     for setting in ("inattentive", "calibrated", "readers"):

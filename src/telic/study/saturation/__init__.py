@@ -89,15 +89,15 @@ def study(steps: Steps, *, users: int = 100, seeds: int = 2) -> Report:
 
 
 def _worst(rows: list[list[Any]]) -> str:
-    """Say what the typists who lose most lose, under each protocol."""
+    """Say what the typists who lose most gain, under each protocol."""
     said = []
     for protocol in (CAREFUL.name, BOUNDED.name):
         own = [row for row in rows if row[1] == protocol]
         bare, served = (min(own, key=lambda row: row[place][0]) for place in (4, 5))
-        text = f"{protocol}: {100 * bare[4][0]:+.2f} points everywhere ({bare[0]})"
+        text = f"under {protocol} {100 * bare[4][0]:+.2f} points everywhere ({bare[0]})"
         if served[5][0] < 0:
             text += f", {100 * served[5][0]:+.2f} as served ({served[0]})"
         else:
-            text += ", nothing as served"
+            text += ", none below zero as served"
         said.append(text.replace("-", "−"))
-    return f"Who loses most: {'; '.join(said)}."
+    return f"The lowest gains of any typists: {'; '.join(said)}."

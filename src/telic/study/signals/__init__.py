@@ -155,6 +155,6 @@ def _growing_table(growing: dict[int, SignalFindings]) -> Table:
         "How much log makes a signal worth having",
         columns | dict.fromkeys(models, "100 {:+.2f} ({:+.2f} to {:+.2f})"),
         rows,
-        "MRR − static over all prefixes, with 95 % intervals over users. The same searchers, more "
-        "of them.",
+        "MRR − static over all prefixes, with 95 % intervals over users. Each row has "
+        "the same kind of searchers, and more of them.",
     )
