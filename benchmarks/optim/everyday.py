@@ -240,8 +240,8 @@ TEXT = """# Speed of telic.optim
 
 ## Everyday problems
 
-Whole fits of the estimators, validation included, of {count} problems on which nothing was tuned:
-six penalties on {sets} sets, generated and real, 150 to 65,000 rows. Those that
+The table gives whole fits of the estimators, validation included, for {count} problems on which
+nothing was tuned: six penalties on {sets} sets, generated and real, 150 to 65,000 rows. Those that
 telic loses come first. Times are processor
 milliseconds of one thread, compilation excluded, medians of {repeat} runs that take turns. Each
 solver runs with the largest tolerance (in powers of ten; saga: the fewest epochs, in powers of two)
@@ -252,7 +252,7 @@ newton-cholesky, newton-cg; saga for ℓ₁) and LIBLINEAR. Where LIBLINEAR take
 fitted, because it penalises one.
 
 telic takes {mean:.2f} times as long as the fastest of them in the geometric mean. It is slower on
-{lost} of {count} and more than 1.2 times as slow on {badly}. On the sets that it was tuned on the
+{lost} of {count} and more than 1.2 times as slow on {badly}. On the sets on which it was tuned the
 mean is {tuned:.2f}, and it is more than 1.2 times as slow on {tuned_badly} of {tuned_count}.
 
 {advice}

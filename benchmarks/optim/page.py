@@ -29,9 +29,9 @@ every pair only the longer counts.
 This machine's cores are not perfect: the control is two loops that share nothing, and for each line
 "two processes" is how much more gets done when two processes run the same one-thread work at once,
 each with all it needs of its own. What is missing to 2 is lost to shared caches, shared memory
-bandwidth, or a core that is not a whole one. "Bound here" assumes this rate for work done at once.
-It adds, for each turn handed over, the time until the other thread is awake, measured with an empty
-task.
+bandwidth, or a core that is not a whole one. "Bound here" is the speed-up of perfect cores if work
+is done at once at this rate, and if each turn that is handed over also takes the time until the
+other thread is awake, measured with an empty task.
 
 Where 1.6 is out of reach: proximal Newton with a weak λ₁ spends much of its time in coordinate
 descent, where every coordinate needs the one before; SVRG shares its full gradients, not its steps;

@@ -170,7 +170,8 @@ class Ranker:
             "fitted on": self.fitted_on or "an older version did not say",
             "settings": self.settings(),
             "holds": f"weights of {self.coef.size:,} columns, and no rows{held}",
-            "limits": "rows like those it was fitted on: telic auc evaluate measures it on others",
+            "limits": "for rows like those it was fitted on; telic auc evaluate measures it on "
+            "others",
             "largest weights": dict(self.features()),
         }
 

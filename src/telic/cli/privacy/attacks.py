@@ -282,7 +282,9 @@ def again(
     if found.matched is None:
         typer.echo("The attack was not run: too many users are alike.")
     else:
-        typer.echo(f"The attack joins the rows of {found.matched:.1%} of them without any id.")
+        typer.echo(
+            f"The attack joins the rows of {found.matched:.1%} of these people without any id."
+        )
 
 
 @app.command()

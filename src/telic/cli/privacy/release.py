@@ -135,7 +135,8 @@ def anonymise(
     typer.echo(f"What the release shows. {seen.words()}")
     if keep_ids:
         typer.echo(
-            f"But it keeps its {node_type} ids: whoever knows them finds everybody.", err=True
+            f"But the release keeps its {node_type} ids: whoever knows them finds everybody.",
+            err=True,
         )
     if k_degree:
         title = (

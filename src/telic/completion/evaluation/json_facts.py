@@ -88,9 +88,9 @@ def model_card(completer: Completer) -> dict[str, Any]:
         if least
         else "every phrase",
         "measured when fitted": completer.order_summary(),
-        "limits": "simulated people: what it is worth to real ones is not known"
+        "limits": "simulated people: what the model is worth to real ones is not known"
         if completer.simulated
-        else "people and phrases change: telic completion replay measures it on a later log",
+        else "people and phrases change: telic completion replay measures the model on a later log",
         "licence": "that of the files that it was fitted on, whose phrases it holds",
     }
 

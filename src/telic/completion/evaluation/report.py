@@ -288,8 +288,10 @@ def add_apps(report: Report, rows: Rows, *, simulated: bool) -> None:
         report.text(
             "In the careful protocol Standard ranks by the relevance score and, where validation "
             "shows that this helps, by a weight for each query that is learned on the training "
-            "part. The variants add the apps that they use to this ranking. The weights of the -S "
-            "scores are tuned at last keystrokes, so these scores may be worse at every keystroke."
+            "part. The variants add apps to this ranking: appaware-i the installed apps, "
+            "appaware-o the opened ones, appaware-c the opened ones or, where none was opened, the "
+            "installed ones, and appaware both. The weights of the -S scores are tuned at last "
+            "keystrokes, so these scores may be worse at every keystroke."
         )
     for prefixes in ("all", "last"):
         report.table(accuracy_table(rows, prefixes, simulated=simulated))

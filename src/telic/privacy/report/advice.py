@@ -97,7 +97,7 @@ def effects_table(found: Advice) -> Table:
 def distances_table(found: Advice) -> Table:
     """Return the risk by how many links are followed, before and after."""
     return Table(
-        "Hop by hop",
+        "By links followed",
         {"links followed": "", "risk today": ".1%", "risk of the release": ".1%"},
         [
             [n, risk_at(found.before, n), risk_at(found.after, n)]

@@ -57,12 +57,12 @@ def specialties_table(log: AccessLog, discovery: Discovery) -> Table:
             "by month": ".2f",
         },
         [row(one) for one in discovery.specialties],
-        note="Share: of the practice in its median member's work, on patients that did not form "
-        "it; by chance: where patients are dealt to users at random, and by how many standard "
-        "deviations of the deals the share lies above. "
-        "Stability: overlap (Jaccard) with the nearest cluster of other runs. Other sizes: "
-        "the same where fewer or more clusters are looked for. By month: share of users who "
-        "practise it more than anything else in a month.",
+        note="Share: the practice's share in its median member's work, on patients that did not "
+        "form its profile. By chance: that share where patients are dealt to users at random. "
+        "Deviations: by how many standard deviations of such deals the share lies above. "
+        "Stability: overlap (Jaccard) with the nearest cluster of other runs. Other sizes: the "
+        "same where fewer or more clusters are looked for. By month: share of users who practise "
+        "it more than anything else in a month.",
     )
 
 

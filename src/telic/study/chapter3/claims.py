@@ -11,6 +11,7 @@ from telic.study.chapter3.published import (
     PUBLISHED_SHARE,
     PUBLISHED_SUCCESS,
 )
+from telic.study.chapter3.tables import REAL_PAIRS
 from telic.study.claims import (
     REAL,
     Cases,
@@ -92,10 +93,9 @@ def _window(tables: Tables) -> Found:
 
 def _real_words(tables: Tables) -> Found:
     """Count prefix lengths at which apps help people held out, on words."""
-    title = "MRR in percent, each row"
-    if not tables.has(title):
+    if not tables.has(REAL_PAIRS):
         raise NotInRun("a quick run leaves real pairs out")
-    rows = tables.rows(title, ranked="word", held_out="worker", apps="own")
+    rows = tables.rows(REAL_PAIRS, ranked="word", held_out="worker", apps="own")
     return cases([row["95 % interval"][0] > 0 for row in rows])
 
 

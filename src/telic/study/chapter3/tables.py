@@ -13,6 +13,8 @@ from telic.study.chapter3.published import PUBLISHED, PUBLISHED_DISTINCT, PUBLIS
 
 MEASURES = ("mrr", "sr@1", "sr@2", "sr@3")
 GAIN = "100 {:+.2f} ({:+.2f} … {:+.2f})"
+REAL_PAIRS = "MRR in percent, each row of the data"
+"""How the title of the table of real pairs begins: claims find the table by it."""
 
 
 def published_table(rows: Rows) -> Table:
@@ -152,8 +154,8 @@ def together_table(found: Rows) -> Table:
 def real_pairs_table(found: Rows) -> Table:
     """Return what apps are worth on real query–app pairs, people held out."""
     return Table(
-        "MRR in percent, over rows of the data; 0 where the query is not among the ten candidates. "
-        "Change in points, over people",
+        f"{REAL_PAIRS} counting once; 0 where the query is not among the ten candidates. Change in "
+        "points, each person counting once",
         {
             "ranked": "",
             "held out": "",

@@ -9,7 +9,7 @@ from telic.study.chapter4.experiment import needed
 def saving_table(found: dict[str, Any]) -> Table:
     """Return what optimal sampling saves over uniform on each problem."""
     return Table(
-        "Gradients that ASBCD needs with uniform sampling, over those with optimal sampling",
+        "Gradients that ASBCD needs with uniform sampling, divided by those with optimal sampling",
         {"data": "", "predicted": ".2f", "measured": ".2f", "at a relative gap of": ".1e"},
         [
             [

@@ -32,8 +32,8 @@ def reach_table(name: str, found: dict[str, Any]) -> Table:
             ]
             for method, one in found.items()
         ],
-        note="A dash: most runs do not get there. Half / last: the gap at half of the passes over "
-        "the last one.",
+        note="A dash: most runs do not get there. Half / last: the gap at half of the passes, "
+        "divided by the last one.",
     )
 
 
