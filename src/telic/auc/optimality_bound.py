@@ -193,7 +193,7 @@ def _scaled_dual_gap(
 
 
 def _blocks(X: Matrix, centre: np.ndarray | float) -> Iterator[tuple[slice, Matrix]]:
-    """Rows from `centre`, as blocks of at most 1 MB, which a cache holds; sparse rows all at once."""
+    """Rows from `centre`, in blocks of at most 1 MB, which a cache holds; sparse rows at once."""
     if sparse.issparse(X):
         yield slice(None), X
         return
