@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.completion.keystrokes import keystrokes
+from benchmarks.completion.keystrokes import keystrokes, with_signals
 from benchmarks.form import Run, grid
 from telic.choice import Elastic, FactoredChoices, fit_saga, fit_sdca
 from telic.completion import Phone, PhoneRanker
@@ -286,6 +286,7 @@ def page(run: Run) -> str:
         "rivals": lambda: against_rivals(run.options.repeat),
         "full": lambda: full_size(run.options.scale),
         "keystrokes": keystrokes,
+        "signals": with_signals,
     }
     rows = [row for name in parts if run.asks_for(name) for row in run.kept(name, parts[name])]
     return HEAD + grid(["work", "target", "measured"], rows)
