@@ -15,6 +15,7 @@ from telic.completion import (
     CAREFUL,
     PAPER,
     Completer,
+    PhoneRanker,
     PrefixIndex,
     Relevance,
     Replay,
@@ -24,6 +25,7 @@ from telic.completion import (
 )
 from telic.completion.fit.models import fit_models
 from telic.completion.learning.adaqac import FeedbackDesign, OnlineRule
+from telic.completion.learning.appaware import AppTable
 from telic.completion.learning.do_no_harm import (
     ALLOWANCE,
     FORGETTING,
@@ -162,6 +164,33 @@ def test_for_how_many_users_the_running_check_keeps_the_static_order_is_said(tmp
     completer.save(tmp_path / "model")
     assert "for 1 of 3 users" in Completer.load(tmp_path / "model").check_summary()
     assert replace(completer, do_no_harm=False).check_summary() == "none"
+
+
+def test_a_phones_apps_move_what_they_speak_of_and_each_suggestion_says_which():
+    completer = make_completer(["sage", "soup", "sun"], [1.0, 0.9, 0.8], model="appaware")
+    one, half = np.array([3.0, -1.0]), np.array([0.5])
+    sage, soup, sun = (completer.index.find(text) for text in ("sage", "soup", "sun"))
+    ranker = PhoneRanker(
+        ["garden", "recipes"],
+        AppTable.of(np.array([soup, sun]), np.array([0, 0]), one, 3),
+        AppTable.of(np.array([sun]), np.array([1]), half, 3),
+        np.array([8.0, 6.0, *np.zeros(46)]),
+    )
+    phone = ranker.phone({"garden": 1.0}, [("recipes", 5.0), ("of nobody", 1.0)])
+    assert ranker.added(np.array([sage, soup, sun, -1]), phone) == pytest.approx(
+        [0.0, 3 * np.log(2), 0.5 * 6 - np.log(2), 0.0]
+    )
+    found = replace(completer, phones=ranker).compose(completer.user(), phone).suggest("s", at=0.0)
+    assert texts(found) == ["sun", "soup", "sage"]
+    assert found[0].apps == pytest.approx(0.5 * 6 - np.log(2))
+    assert list(found[0].explain().apps.items()) == [
+        ("opened: recipes", pytest.approx(3.0)),
+        ("installed: garden", pytest.approx(-np.log(2))),
+    ]
+    assert found[1].explain().apps == {"installed: garden": pytest.approx(3 * np.log(2))}
+    assert found[2].explain().apps == {}
+    assert ranker.telling() == ["garden", "recipes"]
+    assert ranker.telling(1) == ["garden"]
 
 
 def test_a_forgotten_user_leaves_everybody_elses_gate():

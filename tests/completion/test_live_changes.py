@@ -146,7 +146,25 @@ def test_denied_phrases_are_never_shown_and_never_learned(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rule", "message"), [("", "expected a phrase"), ("/(/", "no regular exp")]
+    ("rule", "denied", "allowed"),
+    [
+        ("Tea", ["tea", "TÉA"], ["teas", "a tea"]),
+        ("*t*", ["at", "tea"], ["bee"]),
+        ("*a.c*", ["xa.cx"], ["abc"]),
+        ("/t/", ["at", "tea"], ["bee"]),
+        ("/^t.a$/", ["tea"], ["teas", "ta"]),
+        ("**", ["**"], ["a*", "*"]),
+        ("//", ["//"], ["a/b", "/"]),
+    ],
+)
+def test_a_rule_denies_a_phrase_a_part_or_a_pattern(rule, denied, allowed):
+    deny = DenyList((rule, "other"))
+    assert [text for text in denied + allowed if deny.denies(text)] == denied
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [("", "expected a phrase"), ("* *", "expected a phrase"), ("/(/", "no regular exp")],
 )
 def test_a_rule_that_is_none_is_named(rule, message):
     with pytest.raises(InputError, match=message):

@@ -42,14 +42,15 @@ class DenyList:
     def __post_init__(self) -> None:
         exact, inside, patterns = set(), [], []
         for rule in self.rules:
+            starred = len(rule) > 2 and rule.startswith("*") and rule.endswith("*")
             if len(rule) > 2 and rule.startswith("/") and rule.endswith("/"):
                 patterns.append(rule[1:-1])
-            elif len(rule) > 2 and rule.startswith("*") and rule.endswith("*"):
-                inside.append(re.escape(fold(rule[1:-1])))
-            elif fold(rule):
-                exact.add(fold(rule).strip())
-            else:
+            elif not fold(rule[1:-1] if starred else rule):
                 raise InputError(f"deny rule {rule!r}: expected a phrase, *part* or /pattern/.")
+            elif starred:
+                inside.append(re.escape(fold(rule[1:-1])))
+            else:
+                exact.add(fold(rule).strip())
         for pattern in patterns:
             try:
                 re.compile(pattern)

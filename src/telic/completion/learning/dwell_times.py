@@ -6,6 +6,8 @@ from telic.completion.learning.filtering_qac import DWELL_THRESHOLDS, POSITION_T
 from telic.completion.learning.replayed_log import Replay
 from telic.data.compositions import CompositionLog
 
+TENTH = 100_000  # microseconds of a tenth of a second, by which dwell times are told apart
+
 
 def dwell_histograms(log: CompositionLog, *, users: int = 10, seed: int = 0) -> dict:
     """Count dwell times in bins of 0.1 s (Figure 2.2a) and each user's most frequent bin (2.2b).
@@ -19,10 +21,9 @@ def dwell_histograms(log: CompositionLog, *, users: int = 10, seed: int = 0) -> 
     start, end = log.keystroke_start[:-1], log.keystroke_start[1:]
     until = np.append(log.at[1:], 0)
     until[end - 1] = log.submitted_at
-    dwell = (until - log.at) / 1e6
     user = np.repeat(log.user, end - start)
     edges = np.round(np.arange(0, 3.2, 0.1), 1)
-    bins = np.minimum((dwell / 0.1 + 1e-9).astype(int), len(edges) - 1)
+    bins = np.minimum((until - log.at) // TENTH, len(edges) - 1)
     counts = np.zeros((len(log.users), len(edges)))
     np.add.at(counts, (user, bins), 1)
     counts = counts[:, :-1]  # the last are beyond the edges
@@ -50,9 +51,9 @@ def not_submitted(replay: Replay) -> np.ndarray:
     composition = np.repeat(np.arange(len(log)), np.diff(log.keystroke_start))
     final = np.zeros(len(lengths), bool)
     final[log.keystroke_start[1:] - 1] = True
-    dwell = np.append(np.diff(log.at), 0) / 1e6
+    dwell = np.append(np.diff(log.at), 0)
     kept = ~final[keystroke] & (position <= POSITION_THRESHOLDS[-1])
-    step = np.minimum((dwell[keystroke[kept]] * 10 + 1e-6).astype(int), len(DWELL_THRESHOLDS))
+    step = np.minimum(dwell[keystroke[kept]] // TENTH, len(DWELL_THRESHOLDS))
     missed = replay.shown[kept] != replay.query[composition[keystroke[kept]]]
     shape = (len(DWELL_THRESHOLDS) + 1, len(POSITION_THRESHOLDS))
     total, wrong = np.zeros(shape), np.zeros(shape)
