@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from telic.completion import Completer, fit_files, fold
 from telic.completion.fit.merged_phrases import Gathered
+from telic.completion.fit.sources import as_catalogue
 from telic.completion.learning.relevance import WINDOW
 from telic.data.phrases import PhraseList
 from telic.data.queries import QueryLog
@@ -311,3 +313,14 @@ def test_what_a_composition_log_has_that_is_not_taken_is_said(make_table, tmp_pa
     ]
     with pytest.raises(InputError, match="--column names columns of lists and query logs"):
         fit_files(file, columns={"phrase": "query"})
+
+
+@pytest.mark.parametrize(
+    ("weights", "counts"), [([2.0, 0.5, 1.0], [2.0, 0.5, 1.0]), (None, [1] * 3)]
+)
+def test_a_list_counts_as_what_nobody_submitted_before_every_log(weights, counts):
+    rows = listed([("tea", 1), ("cup", 1), ("tea", 1)])
+    log = as_catalogue(replace(rows, weights=None if weights is None else np.array(weights)))
+    assert [log.queries[q] for q in log.query] == ["tea", "cup", "tea"]
+    assert [log.users[u] for u in log.user] == [None] * 3
+    assert (log.at.tolist(), log.count.tolist()) == ([0] * 3, counts)

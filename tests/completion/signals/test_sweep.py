@@ -8,6 +8,7 @@ from tests.reference.signals import Oracle, grams, words
 
 from telic.completion.engine.folding import fold
 from telic.completion.signals import features, pool, sweep
+from telic.completion.signals.counts import WEEK
 from telic.completion.signals.groups import FEATURES
 from telic.completion.signals.overlap import NO_TEXTS, common, gram_set, texts_of_forms, word_set
 from telic.completion.signals.searches import Searches
@@ -78,11 +79,28 @@ def test_the_state_at_the_end_goes_on_where_the_walk_was(make_log):
         state.popular.tolist()
         == np.bincount(searches.query, searches.count, len(searches.index)).tolist()
     )
-    for block_of, counts in (
-        (state.best_popular, state.popular),
-        (state.best_recent, state.recent[:, 1]),
-    ):
-        assert block_of[0] == counts[state.known].max()
+
+
+def test_the_largest_count_of_each_block_is_known_at_every_moment():
+    rng = np.random.default_rng(0)
+    m, day = 600, 24 * 3600 * 1_000_000
+    log = QueryLog(
+        [f"{i:03}" for i in range(150)],
+        rng.integers(0, 150, m).astype(np.int32),
+        np.sort(rng.integers(0, 40 * day, m)),
+        [None, "ann", "ben"],
+        rng.integers(0, 3, m).astype(np.int32),
+        rng.integers(1, 9, m).astype(float),
+    )
+    searches = Searches(log, min_users=2)
+    for at in (0, 3 * day, 20 * day, 50 * day):
+        state = sweep.state_before(searches, at)
+        for best, counts in (
+            (state.best_popular, state.popular),
+            (state.best_recent, state.recent[:, WEEK]),
+        ):
+            blocks = [counts[b : b + 64] * state.known[b : b + 64] for b in range(0, 150, 64)]
+            assert best.tolist() == [block.max() for block in blocks]
 
 
 def test_the_largest_counts_are_found_across_blocks():

@@ -87,8 +87,7 @@ def make_trie(text, offsets):
         while lo < hi and offsets[lo + 1] - offsets[lo] == depth:
             lo += 1
         while lo < hi:
-            if used + 2 > len(entries):
-                entries = longer_table(entries, used + 2)
+            entries = longer_table(entries, used + 2)
             code, after = character(text, offsets[lo] + depth)
             below = after - offsets[lo]
             end = lo + 1

@@ -244,8 +244,7 @@ def move_on(state, log, until, expired, done):
         for w in range(len(WINDOWS)):
             state.recent[q, w] += c
         hour, day = moment_of_week(at[done])
-        for row in range(2):
-            owner = q if row == 0 else len(state.known)
+        for owner in (np.int64(q), len(state.known)):
             state.clock[owner, hour] += c
             state.clock[owner, HOURS + day] += c
         if u >= 0:
