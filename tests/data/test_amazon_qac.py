@@ -30,8 +30,18 @@ def test_amazon_qac_becomes_a_composition_log():
     assert log.phrases[log.query[0]] == "tea"
 
 
-def test_amazon_times_out_of_order_are_named():
-    table = pa.Table.from_pylist([amazon(), amazon(search_time=NOON - dt.timedelta(seconds=1))])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"search_time": NOON - dt.timedelta(seconds=1)},
+        {"search_time": None},
+        {"first_prefix_typed_time": None},
+        {"prefixes": None},
+        {"prefixes": [""]},
+    ],
+)
+def test_amazon_rows_without_prefixes_or_times_in_order_are_named(change):
+    table = pa.Table.from_pylist([amazon(), amazon(**change)])
     with pytest.raises(InputError, match="row 2: expected prefixes"):
         read_amazon_qac(table)
 

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,30 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
         write_half()
     assert [file.name for file in tmp_path.iterdir()] == ["file"]
     assert target.read_text() == "old"
+
+
+def write_folder(target, name):
+    with atomic_path(target) as temporary:
+        temporary.mkdir()
+        (temporary / name).touch()
+
+
+def test_a_folder_takes_the_place_of_one_that_was_written_before(tmp_path, monkeypatch):
+    for name in ("first", "second"):
+        write_folder(tmp_path / "model", name)
+        assert [file.name for file in (tmp_path / "model").iterdir()] == [name]
+    before = sorted(tmp_path.iterdir())
+
+    def interrupted(source, target):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_folder(tmp_path / "model", "third")
+    assert [file.name for file in (tmp_path / "model").iterdir()] == ["second"]
+    with pytest.raises(KeyboardInterrupt):
+        write_folder(tmp_path / "new", "first")
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_a_file_never_replaces_a_folder(tmp_path):

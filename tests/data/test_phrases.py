@@ -1,12 +1,13 @@
 import json
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from telic.completion.fit.merged_phrases import distinct_rows
 from telic.data.contracts import COMPOSITIONS, MAX_COUNT, MAX_TEXT
-from telic.data.phrases import merged, read_list
+from telic.data.phrases import PhraseList, merged, read_list
 from telic.data.pieces import open_pieces
 from telic.data.queries import read_query_log
 from telic.data.recognised_columns import shape_of
@@ -166,6 +167,16 @@ def test_joined_lists_say_where_a_row_came_from(tmp_path):
     assert both.weights.tolist() == [3, 4, 1, 1]
     assert both.where(3).endswith("two.txt: row 2")
     assert both.where(1).endswith("one.csv: row 2")
+
+
+def test_joined_lists_have_left_out_what_each_has():
+    def left_out(counts):
+        none = pa.array([], pa.string())
+        return PhraseList("", none, None, None, None, {}, np.empty(0, int), counts)
+
+    one, two = left_out({"is empty": 2}), left_out({"is empty": 1, "is long": 4})
+    assert merged([one, two]).skipped == {"is empty": 3, "is long": 4}
+    assert merged([one]) is one
 
 
 def test_what_one_list_has_and_another_has_not_is_nothing_there(tmp_path):

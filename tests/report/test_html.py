@@ -109,6 +109,12 @@ def test_the_same_report_as_markdown():
     )
 
 
+def test_a_page_in_markdown_says_what_writes_it():
+    report = Report("t")
+    report.written_by("make page")
+    assert report.markdown() == "# t\n\nWritten by `make page`; do not edit.\n"
+
+
 def test_a_page_is_written_as_it_is_shown(tmp_path):
     report = Report("t", lead="What it is.")
     report.write(tmp_path / "page.html")
@@ -140,9 +146,10 @@ def test_tables_are_kept_as_numbers_in_the_order_of_the_page():
 
 def test_long_text_wraps_in_its_cell():
     report = Report("t")
-    report.table(Table("", {"a": ""}, [["Chronic obstructive pulmonary disease"], ["Dermatology"]]))
-    assert '<td class="text long">Chronic' in report.html()
-    assert '<td class="text">Dermatology' in report.html()
+    words = ["x" * 21, "x" * 20]
+    report.table(Table("", {"a": ""}, [[word] for word in words]))
+    assert f'<td class="text long">{words[0]}</td>' in report.html()
+    assert f'<td class="text">{words[1]}</td>' in report.html()
 
 
 def test_contents_link_to_every_section_before_the_first_one():

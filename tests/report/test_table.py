@@ -44,6 +44,11 @@ def test_markdown_keeps_a_pipe_inside_its_cell():
     )
 
 
+def test_a_small_p_value_is_said_to_be_below_a_thousandth():
+    shown = [Table("", {"p": "p"}, [[p]]).cells()[0][0] for p in (0.0009999, 0.001, 0.0099, 0.5)]
+    assert shown == ["< .001", "0.001", "0.010", "0.500"]
+
+
 def test_truth_is_shown_in_words():
     table = Table("", {"a": ""}, [[True], [False], [[True, 2]], [None]])
     assert [cell for (cell,) in table.cells()] == ["yes", "no", "yes, 2", "—"]

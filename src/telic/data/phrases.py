@@ -1,7 +1,8 @@
 """Lists of phrases in the forms that people have, read in pieces."""
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -109,8 +110,7 @@ def merged(lists: list[PhraseList]) -> PhraseList:
         )
 
     weights = [np.ones(len(one)) if one.weights is None else one.weights for one in lists]
-    return replace(
-        lists[0],
+    return PhraseList(
         source=", ".join(one.source for one in lists),
         phrases=pa.concat_arrays([one.phrases for one in lists]),
         weights=None if all(one.weights is None for one in lists) else np.concatenate(weights),
@@ -118,6 +118,7 @@ def merged(lists: list[PhraseList]) -> PhraseList:
         payloads=joined([one.payloads for one in lists]),
         contexts={name: joined([one.contexts.get(name) for one in lists]) for name in names},
         rows=np.concatenate([one.rows for one in lists]),
+        skipped=dict(sum((Counter(one.skipped) for one in lists), Counter())),
         files=tuple(one.source for one in lists),
         file=np.repeat(np.arange(len(lists)), [len(one) for one in lists]),
     )
