@@ -139,8 +139,8 @@ def _tests_section(page: Report, facts: dict[str, Any], found: RiskFindings) -> 
     page.section("Against whom: the motivated intruder")
     page.text(
         f"{MOTIVATED} {found.adversary.words()} All numbers on this page are about this intruder, "
-        "who has these things from another source and wants to find a person's row. Risk takes "
-        "them to be known exactly. Everyone is taken to have the same to lose."
+        "who has these things from another source and wants to find a person's row. Risk assumes "
+        "that the intruder knows them exactly, and that everyone has the same to lose."
     )
     linked = None if found.attacked is None else found.attacked[-1].score.precision
     tests = intruder_tests(found.adversary, found.last, linked, inferred_words(found.inferred))
@@ -280,9 +280,9 @@ def _inference_section(page: Report, found: RiskFindings) -> None:
     page.section("Inference: what others' rows tell of a person")
     page.text(
         "An intruder who knows everything of a person but one attribute guesses it: from the "
-        "person's row if it is found, or without it, from the others who look the same or from "
-        "those whom the person is linked with. A gain is the share of right guesses beyond those "
-        "of the commonest value. The control guesses from shuffled values: its gains are chance."
+        "person's row if it is found; without it, from the others who look the same or from those "
+        "whom the person is linked with. A gain is the share of right guesses beyond those of the "
+        "commonest value. The control guesses from shuffled values: its gains are chance."
     )
     columns = {"attribute": "", "commonest value": ".1%"}
     columns |= {f"gain from {words}": POINTS for words in WAYS.values()}

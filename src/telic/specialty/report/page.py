@@ -311,7 +311,7 @@ def _in_short(
         "To decide: which groups without a code should get one; whether users who practise one "
         "thing and declare another should be asked to correct it; who works through the open "
         "alarms, from the first of the queue on (telic specialty review). Nothing here proves "
-        "that an access was right or wrong. The evidence stands behind."
+        "that an access was right or wrong. The evidence follows."
     )
 
 

@@ -102,8 +102,8 @@ def study(
         page.text(
             "“Largest share” is the mean over users who have a practice. In the general view a "
             "start at the truth gives every user one practice and EM stays near it, at a lower J: "
-            "the records they open hold other practices' diagnoses too, so the objective and F1 "
-            "part ways there."
+            "the records they open hold other practices' diagnoses too, so the best objective and "
+            "the best F1 do not coincide there."
         )
         page.table(diagnosis_table(scale, found))
     if part in ("knob", "all"):
@@ -113,10 +113,10 @@ def study(
             "For anesthesiology, Section 6.2's naive classifier has a lower F1 than in the "
             "dissertation, and only at the full size. There nearly every simulated user has opened "
             "every frequent diagnosis, so tf-idf gives weight to rare diagnoses only, which are "
-            "nobody's most accessed ones. The knob that tells anesthesiologists apart was set "
-            "beside the SVM “columns in [0, 1], Gaussian, C = 10” and stays where its figure is "
-            "near the published one: long before the naive classifier reaches its published "
-            "figure, that SVM recognises them too well."
+            "nobody's most accessed ones. The setting that tells anesthesiologists apart (surgical "
+            "tilt) was chosen beside the SVM “columns in [0, 1], Gaussian, C = 10”, and was left "
+            "where its figure is near the published one: long before the naive classifier reaches "
+            "its published figure, that SVM recognises them too well."
         )
         page.table(
             knob_table(
@@ -215,8 +215,8 @@ def _recognition(
         "(round and half) chose it. The first of each classifier is nearest to the dissertation, "
         "and `telic study chapter-6 --pipeline printed` takes it everywhere. For the SVM that is "
         "Weka's defaults with a Gaussian kernel, the only reading of “the default parameter "
-        "values”; on these simulated users it recognises hardly a small class, while the published "
-        "SVM is the best of the four. The controls choose in the same way."
+        "values”; on these simulated users it recognises hardly any small class, while the "
+        "published SVM is the best of the four. The controls choose in the same way."
     )
     page.text(
         "The column of shuffled data is the control. Every access was moved to a random encounter, "
