@@ -18,7 +18,7 @@ CHECKED = ".telic-checked.json"
 def check_output(
     path: str | Path, *, reads: Iterable[str | Path | None] = (), overwrite: bool = False
 ) -> None:
-    """Raise InputError unless output may be written to `path`; for before long work.
+    """Raise InputError unless output may be written to `path`; to be called before long work.
 
     Parameters
     ----------

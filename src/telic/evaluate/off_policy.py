@@ -114,7 +114,7 @@ def doubly_robust(
     expected_of_target: np.ndarray,
     level: float = 0.95,
 ) -> Value:
-    """Estimate as `ips`, with a model of rewards that takes away what it can foretell.
+    """Estimate as `ips`, with a model that foretells a part of the rewards.
 
     The mean of ``q' + w (r - q)``: unbiased if the propensities are right, whatever the model, or
     if the model is right, whatever the propensities; it varies less than `ips` as far as the model

@@ -19,8 +19,8 @@ def examination(item: np.ndarray, rank: np.ndarray, chosen: np.ndarray) -> np.nd
 
     Of the times when an item was chosen, the share at one rank is ``n θ / Σ n θ`` with ``n`` the
     times when it was shown there: a conditional logit, in which what the items are worth cancels.
-    Its one optimum is found by Newton's method. It takes no draw, only items whose rank varied for
-    reasons other than how much they were wanted at that moment.
+    Its one optimum is found by Newton's method. It needs no random draw, only items whose rank
+    varied for reasons other than how much they were wanted at that moment.
 
     Parameters
     ----------

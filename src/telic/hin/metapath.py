@@ -64,7 +64,7 @@ class MetaPath:
 
 @dataclass(frozen=True, slots=True)
 class PathMatrix:
-    """The matrix of path counts, kept as its factors: products may be far denser than they.
+    """The matrix of path counts, kept as its factors: products may be far denser than these.
 
     A path's count is the product of its links' strengths.
     """

@@ -13,8 +13,8 @@ from telic.privacy.protected import link_types, target_type
 class Adversary:
     """What the intruder sees of a person in a release, and how it may have changed since.
 
-    `Adversary.of` gives everything that a release contains. Risk takes every value that is seen to
-    be known exactly; the attack allows what the rules allow.
+    `Adversary.of` gives everything that a release contains. Risk assumes that every value that is
+    seen is known exactly; the attack allows what the rules allow.
 
     Parameters
     ----------

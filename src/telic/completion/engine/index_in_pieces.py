@@ -37,8 +37,8 @@ def index_in_pieces(
     """Build the index that `PrefixIndex.build` gives of all batches together, to the byte.
 
     DuckDB sorts the phrases within the task's memory (`telic.scale.memory`) and spills to disk. Of
-    the phrases themselves no more than a batch is in memory; of each there are a few bytes: the
-    index less its texts.
+    the phrases themselves no more than a batch is in memory; of each phrase it holds a few
+    bytes: the index without its texts.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ MAX_APPS = 2000
 
 @dataclass(frozen=True)
 class Phone:
-    """The known apps of one phone: what they add is worked out once a composition."""
+    """The known apps of one phone: what they add is worked out once for each composition."""
 
     value: np.ndarray
     """float64 (apps,): ``log(1 + openings a day)``; 0 for apps that are not installed."""

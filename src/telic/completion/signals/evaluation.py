@@ -197,8 +197,8 @@ def controls(
 ) -> list[dict[str, Any]]:
     """Return what a group is worth, and what it seems worth where it cannot be worth anything.
 
-    Of `groups`, those of `Searches.controls` have one. Each row compares the learned popularity
-    with and without the group: as the log is, and with sessions, or times, exchanged.
+    Of `groups`, those of `Searches.controls` have a control. Each row compares the learned
+    popularity with and without the group: as the log is, and with sessions, or times, exchanged.
     """
     out = []
     groups = searches.groups if groups is None else groups

@@ -219,7 +219,7 @@ def lessons_of(
 def choosing_moments(
     searches: Searches, *, shrinkage: Shrinkage = SHRINKAGE, most: int = MOST_CHOSEN
 ) -> list[RankedPrefixes]:
-    """Gather what penalties are chosen by: every prefix of at most so many submissions."""
+    """Gather the prefixes by which penalties are chosen: all of at most so many submissions."""
     rng = np.random.default_rng([searches.seed, 4])
     events = _some(np.flatnonzero(searches.part == CHOSEN), most, rng)
     return list(walk(searches, *every_prefix(searches, events), shrinkage=shrinkage))

@@ -98,7 +98,7 @@ def advise(
     Levels are nested, so coarsening never raises anybody's risk: a release is ruled out with
     everything finer than it. Releases are tried from the cheapest up, after a greedy search has
     given a bound; if `max_tried` or `MAX_WORK` runs out, the greedy one is returned and `proven` is
-    false. At last the release is attacked, by the same adversary with exact knowledge.
+    false. At the end the release is attacked, by the same adversary with exact knowledge.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ def _by_distance(network: Network, adversary: Adversary) -> list[Risk]:
 
 
 def confirm(network: Network, advice: Advice) -> float | None:
-    """Attack the advised release with the whole network, coarsened alike, as auxiliary.
+    """Attack the advised release, with the whole network, coarsened likewise, as auxiliary.
 
     The attacker is the advice's adversary and knows everything exactly: nothing has grown in
     between.

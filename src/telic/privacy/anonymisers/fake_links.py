@@ -84,7 +84,7 @@ def detect_fakes(
 
     The detector is a gradient-boosted classifier that sees the release alone: strengths, common
     neighbours, degrees, links the other way and of other types, attributes of both ends. It learns
-    from links that it is told the truth of and is asked about others (five-fold), which is more
+    from links of which it is told the truth, and is asked about others (five-fold), which is more
     than an intruder has. ½ is a guess, 1 tells all. Link types without fake links, or with fewer
     than ten of either sort, are left out.
 

@@ -28,8 +28,8 @@ class UtilityLoss:
     distributions may have nothing else in common. The last five would take hours on large
     networks, so they compare at most `STRUCTURE_USERS` users and the links among them: a snowball
     sample of the network as it was. Means are over attributes, or over link types. The last three
-    ask what users of a network ask, of the release read as well as it can be: a link counts by how
-    strong links published alike really are on average.
+    ask of the release what users of a network ask. They read it as well as it can be read: a link
+    counts with the mean real strength of all links that are published with the same strength.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from telic.specialty.small_cells import SMALL_CELL
 
 
 class Caught(NamedTuple):
-    """Known snooping accesses, and those in queues of equal length without and with."""
+    """Known snooping accesses, and those found in queues of equal length, before and after."""
 
     planted: int
     without: int

@@ -88,8 +88,9 @@ class Carried:
 def carry(findings: Findings, log: AccessLog, *, seed: int = 0) -> Carried:
     """Take findings to a later log of the same hospital.
 
-    Members keep their specialty. Who else has new patients is folded in by the rule that made the
-    members (`telic.specialty.discovery.practice_mixture.members`), on all patients known of them.
+    Members keep their specialty. Other users who have new patients are folded in by the rule that
+    made the members (`telic.specialty.discovery.practice_mixture.members`), on all patients known
+    of them.
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ class TopConditions(ClassifierMixin, BaseEstimator):
 
     Every class is the set of the `n_conditions` diagnoses with the largest mean weight
     (`AccessTfidf`) over its users; a user is the set of diagnoses accessed most often. Among
-    classes that share equally many, the one whose shared diagnoses its users access more wins; a
+    classes that share equally many, that one wins whose users access the shared diagnoses more; a
     user who shares none with any class goes to the largest class.
 
     Parameters
