@@ -96,17 +96,24 @@ def _entries_before(rows, i):
     return lambda rows, i: rows.indptr[i]
 
 
-@overload(row_dot, jit_options={"fastmath": FAST})
-def _row_dot(rows, i, w):
-    def dot(rows, i, w):
-        total = 0.0
-        start, end = entries(rows, i)
-        for p in range(start, end):
-            k, x = entry(rows, i, p)
-            total += x * w[k]
-        return total
+def _dot(rows, i, w):
+    total = 0.0
+    start, end = entries(rows, i)
+    for p in range(start, end):
+        k, x = entry(rows, i, p)
+        total += x * w[k]
+    return total
 
-    return dot
+
+@overload(row_dot, jit_options={"fastmath": FAST})
+def _dense_dot(rows, i, w):
+    return _dot if isinstance(rows, types.Array) else None
+
+
+@overload(row_dot, jit_options={"fastmath": {"contract"}})
+def _sparse_dot(rows, i, w):
+    """In order: a sum that may be reordered is compiled to gathers, which take twice the time."""
+    return None if isinstance(rows, types.Array) else _dot
 
 
 @overload(row_add, jit_options={"fastmath": FAST})
