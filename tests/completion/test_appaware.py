@@ -16,6 +16,7 @@ from telic.completion.learning.adaqac import PAPER, FeedbackDesign
 from telic.completion.learning.app_features import MOST_RECENT, OpenedShares, Signals
 from telic.completion.learning.appaware import _score_moments, fit_appaware, score_candidates
 from telic.completion.learning.phone_ranker import MAX_APPS
+from telic.completion.learning.relevance import Relevance
 from telic.completion.learning.replayed_log import TEST, TRAIN, VALID
 from telic.data.compositions import read_compositions
 from telic.data.queries import read_queries
@@ -222,6 +223,11 @@ def test_the_default_fit_is_at_the_optimum_and_every_fit_says_its_gap(phones, pr
     assert fit["method"] == ("saga" if protocol is PAPER else "sdca")
     assert fit["gap"] > 0
     assert (fit["gap"] <= 1e-3 * fit["objective"]) == (protocol is CAREFUL)
+
+
+def test_a_solver_that_there_is_not_is_named(phones):
+    with pytest.raises(InputError, match="solver is 'guess', expected one of auto, sdca"):
+        fit_appaware(phones, Relevance.named("mpc"), Signals.of(phones.log), PAPER, solver="guess")
 
 
 def test_variants_see_what_they_may(phones):

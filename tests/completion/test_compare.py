@@ -83,7 +83,13 @@ def test_users_are_the_unit(tmp_path):
     assert mrr["b"] == pytest.approx((1 + 0.5) / 2)
     assert mrr["difference"] == pytest.approx(mrr["b"] - mrr["a"])
     assert mrr["low"] < mrr["difference"] < mrr["high"]
-    assert [row["measure"] for row in found.rows()][-1] == "keystrokes"
+    means = {row["measure"]: (row["a"], row["b"]) for row in found.rows()}
+    assert list(means) == ["MRR", *(f"success at {k}" for k in (1, 2, 3, 5, 10)), "keystrokes"]
+    assert means["success at 1"] == pytest.approx((np.mean([2 / 3, 1]), np.mean([1, 0])))
+    assert means["success at 2"] == (1, 1)
+    assert means["keystrokes"] == (2, 2)
+    few = compare_completers(log, a, b, show=2)
+    assert [each.name for each in few.measures] == [*list(means)[:3], "keystrokes"]
 
 
 def test_a_model_is_as_good_as_itself(make_table):

@@ -120,6 +120,17 @@ def test_suggestions_are_limited_and_equal_texts_shown_once(box, tmp_path):
         assert german[:4] == [("Tee", "1"), ("Teekanne", "4"), ("Team", "5"), ("Tea", "2")]
 
 
+def test_boosts_count_beyond_the_prefix_too(tmp_path):
+    (tmp_path / "teas.csv").write_text(
+        "title,views,language\ngreen tea,9,de\nblack tea,5,en\ncold tea,1,\n"
+    )
+    completer = fit_files(tmp_path / "teas.csv")
+    shown = completer.suggest("tea", boost={"language": {"en": 4.0}})
+    assert [s.text for s in shown] == ["black tea", "green tea", "cold tea"]
+    expected = [np.log1p(5) + np.log(4), np.log1p(9), np.log1p(1)]
+    assert [s.relevance for s in shown] == pytest.approx(expected)
+
+
 def test_a_tenants_own_queries_stay_with_it(box):
     ada = box.user("ada")
     ada.history |= {"Teekanne": 50.0, "Tee mit Milch": 40.0, "Tea": 30.0}

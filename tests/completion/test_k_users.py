@@ -1,21 +1,24 @@
 """What k users must have submitted before others see it: people and networks, by definition."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from telic.completion import Completer, fit_files
 from telic.completion.evaluation.compare import _where
 from telic.completion.fit import tenants
 from telic.completion.fit.lost_below_k_users import KEPT_BACK, KS, kept, said_by_k
-from telic.completion.fit.merged_phrases import FEWEST
+from telic.completion.fit.merged_phrases import FEWEST, Gathered
 from telic.completion.fit.sources import joined_logs, read_sources
 from telic.completion.fit.tenants import GatheredByTenant, name_in
 from telic.completion.learning.relevance import Submissions
 from telic.data.compositions import read_compositions
+from telic.data.queries import QueryLog
 from telic.errors import InputError
 from telic.scale import Local
 from telic.serve.callers.user_ids import Caller
@@ -46,6 +49,7 @@ def gathered(events, min_users):
 
 
 @given(st.lists(EVENT, min_size=1, max_size=40), st.integers(1, 4))
+@example([(0, 2, -1, 1), (0, 0, 4, 1)], 2)  # in a place that is not known, and in the last known
 def test_a_query_opens_with_the_submission_that_gives_it_enough_people_and_places(events, k):
     opens = gathered(events, k).opens
     for e, (query, *_) in enumerate(events):
@@ -198,6 +202,44 @@ def test_a_mix_is_learned_where_a_tenant_could_be_suggested_anything(tmp_path):
 
     assert opened("shop", "shop", "shop")
     assert not opened("shop", "club", "shop")
+
+
+@pytest.mark.parametrize("of_tenants", [False, True])
+def test_what_is_held_out_are_the_latest_and_what_was_before_is_said_of_them(of_tenants):
+    rng = np.random.default_rng(0)
+    m, texts, users = 403, ["tea", "Tea", "cup", "pot"], [None, "ann", "ben"]
+    names = ["shop", "club"] if of_tenants else []
+    query, user = rng.integers(0, 4, m), rng.integers(0, 3, m)
+    user[0], at = 1, 1000 + rng.permutation(5 * m)[:m]
+    place = rng.integers(-1, 2, m) if of_tenants else np.full(m, -1)
+    log = QueryLog(
+        texts,
+        query.astype(np.int32),
+        np.sort(at),
+        users,
+        user.astype(np.int32),
+        np.ones(m),
+        groups={"tenant": ([*names, None], (place % 3).astype(np.int32))} if names else {},
+    )
+    found = (GatheredByTenant if of_tenants else Gathered)(None, [log], min_users=2)
+    for most, held in ((60, 60), (1000, m // 4)):
+        latest = found.held_out(most)
+        rows = []
+        for e in range(m - held, m):
+            tenant, name = [*names, None][place[e]] if names else None, users[user[e]]
+            rows.append((name and name_in(tenant, name), texts[query[e]], tenant))
+        assert latest.rows == rows
+        assert latest.split == log.at[m - held]
+        assert latest.span == log.at[m - held - 1] - log.at[0]
+        assert latest.opened
+        assert latest.named
+    assert found.held_out(FEWEST - 1) is None
+    # Where nobody is named before, all of it may be suggested.
+    before = np.where(np.arange(m) < m - FEWEST, 0, log.user).astype(np.int32)
+    nobody = type(found)(None, [replace(log, user=before)], min_users=2).held_out(FEWEST)
+    assert (nobody.opened, nobody.named) == (True, False)
+    all_at_once = replace(log, at=np.full(m, 7))
+    assert type(found)(None, [all_at_once], min_users=2).held_out(FEWEST) is None
 
 
 def of_groups(table, **columns):

@@ -228,3 +228,18 @@ def test_counts_are_added_in_the_unit_of_the_weights():
     live.increment("cup", 2)
     for phrase, count in (("tea", 7), ("cup", 2)):
         assert live.weight(live.find(phrase)) == pytest.approx(0.5 * np.log1p(count))
+
+
+def test_every_change_makes_what_was_derived_before_it_out_of_date():
+    live = Live(PrefixIndex.build(["tea"], [1.0]))
+    versions = [live.version]
+    for change in (
+        lambda: live.put("cup", 1),
+        lambda: live.increment("tea"),
+        lambda: live.delete("cup"),
+        lambda: live.restore({"gone": [], "changed": {}, "added": {}}),
+        lambda: live.put("pot", 1),
+    ):
+        change()
+        versions.append(live.version)
+    assert versions == sorted(set(versions))

@@ -99,7 +99,11 @@ def test_a_summary_prints_what_its_page_shows(replay, results):
 
 
 def test_apps_are_shown_with_the_relative_change_and_the_gap(replay):
-    (result,) = results = evaluate_phones(replay, relevances=["mpc"], lists=["own"])
+    said = []
+    (result,) = results = evaluate_phones(
+        replay, relevances=["mpc"], lists=["own"], progress=said.append
+    )
+    assert said == ["mpc, careful protocol, 10 candidates, own lists"]
     summary = apps_summary(replay, results)
     (table,) = summary.tables
     standard, *variants = table.records()
