@@ -5,6 +5,8 @@ import re
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 from xml.etree import ElementTree
 
 import anyio
@@ -17,6 +19,7 @@ from starlette.testclient import TestClient
 
 from telic.completion import fit_files
 from telic.serve import create_app
+from telic.serve.app import warm
 from telic.serve.callers import hosts_and_origins
 from telic.serve.state.dashboard_figures import MAX_DAYS
 from telic.serve.state.open_compositions import OpenCompositions
@@ -382,3 +385,15 @@ def test_health_says_what_is_wrong_though_the_store_takes_writes(client):
     assert "it is slow" in error_of(client.get("/healthz"), 503, "no_store")
     assert client.get("/readyz").json() == {"status": "ok", "store": "it is slow"}
     assert client.get("/livez").json() == {"status": "ok"}
+
+
+@pytest.mark.parametrize("found", [[], [SimpleNamespace(text="anders"), None]])
+def test_a_model_is_warmed_by_typing_and_submitting_twice(found):
+    completer = MagicMock()
+    composition = completer.compose.return_value
+    composition.suggest.return_value = found
+    warm(completer)
+    searched = [*5 * ["suggest"], "submit"]
+    assert [name for name, *_ in composition.mock_calls] == 2 * searched
+    composition.submit.assert_called_with("anders" if found else "and")
+    completer.compose.assert_called_with(completer.user())

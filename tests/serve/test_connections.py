@@ -343,9 +343,12 @@ def test_the_process_may_open_as_many_files_as_connections_need(monkeypatch):
     changed = []
     monkeypatch.setattr(resource, "setrlimit", lambda kind, limits: changed.append(limits))
     for soft in (109, 110, 111, resource.RLIM_INFINITY):
-        monkeypatch.setattr(resource, "getrlimit", lambda kind, soft=soft: (soft, 110))
-        reserve_files(10)
-    assert changed == [(110, 110)]
+        for hard in (110, resource.RLIM_INFINITY):
+            changed.clear()
+            monkeypatch.setattr(resource, "getrlimit", lambda kind, now=(soft, hard): now)
+            reserve_files(10)
+            assert changed == ([(110, hard)] if soft == 109 else [])
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (110, 110))
     with pytest.raises(InputError, match="11 connections need 111 open files, the system allows"):
         reserve_files(11)
 

@@ -15,12 +15,13 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 from sqlalchemy import create_engine, event
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError, SQLAlchemyError
 from starlette.testclient import TestClient
 
 from telic.completion import Lesson, Relevance, fit_files
 from telic.completion.learning.adaqac import FeedbackDesign
 from telic.completion.learning.feedback import FEATURES
+from telic.data.databases import Gone
 from telic.errors import InputError
 from telic.serve import Settings, create_app
 from telic.serve.state.store import (
@@ -28,6 +29,7 @@ from telic.serve.state.store import (
     Store,
     StoreError,
     Submission,
+    _reason,
     fingerprint,
 )
 
@@ -454,3 +456,19 @@ def test_a_store_that_fails_at_the_start_is_said(completer, settings, monkeypatc
     monkeypatch.setattr(Store, "changes", fail)
     with pytest.raises(InputError, match="the database: the disk is full"):
         create_app(completer, settings)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OperationalError("secret", {}, Exception(" disk full\nof secrets ")), "disk full"),
+        (OperationalError("secret", {}, Exception("")), "OperationalError"),
+        (DatabaseError("secret", {}, sqlite3.DatabaseError("no database")), "no database"),
+        (DatabaseError("secret", {}, Exception("a secret")), "DatabaseError"),
+        (IntegrityError("secret", {}, sqlite3.IntegrityError("a secret")), "IntegrityError"),
+        (Gone("the file was deleted"), "the file was deleted"),
+        (SQLAlchemyError("a secret"), "SQLAlchemyError"),
+    ],
+)
+def test_only_what_quotes_no_request_is_said_of_an_error(error, said):
+    assert _reason(error) == said

@@ -18,7 +18,9 @@ from starlette.testclient import TestClient
 from telic.completion import PrefixIndex
 from telic.errors import InputError
 from telic.serve import create_app, serving
+from telic.serve.app import Service
 from telic.serve.operation.logs import JsonLines, log_config
+from telic.serve.process import server
 from telic.serve.process.swap import Swapping
 
 ADA = {"user": "ada", "composition": "c"}
@@ -95,6 +97,20 @@ def test_a_service_in_a_thread_has_ended_with_its_block(completer, settings):
     assert len(servers()) == before
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((at.hostname, at.port), timeout=30)
+
+
+def test_a_service_whose_block_ends_at_once_is_stopped_in_order(completer, settings, monkeypatch):
+    warmed, stopped, stop = [], [], Service.stop
+
+    async def noted(self):
+        await stop(self)
+        stopped.append(self)
+
+    monkeypatch.setattr(Service, "stop", noted)
+    monkeypatch.setattr(server, "warm", warmed.append)
+    with serving(completer, replace(settings, port=0)):
+        pass
+    assert (len(stopped), warmed) == (1, [completer])
 
 
 def test_who_is_sending_when_the_service_stops_is_answered(completer, settings):

@@ -4,7 +4,6 @@ import gc
 import math
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -84,9 +83,7 @@ def serving(completer: Completer, settings: Settings) -> Iterator[str]:
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
         try:
-            while not server.started and thread.is_alive():
-                time.sleep(0.01)
-            yield shown_address(settings, listener)
+            yield shown_address(settings, listener)  # who asks before it has begun waits for it
         finally:
             server.should_exit = True
             thread.join()
