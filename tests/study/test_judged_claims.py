@@ -4,10 +4,13 @@
 """
 
 import json
+import random
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.held import hold
+from tests.held import column, hold
 
 from telic.report import Table
 from telic.study import book
@@ -17,17 +20,29 @@ RUNS, JUDGED = (Path(__file__).parent / name for name in ("runs", "judged"))
 PARTS = {part.name: part for part in book.PARTS if (RUNS / f"{part.name}.jsonl").exists()}
 
 
-@pytest.mark.parametrize("name", PARTS)
-def test_claims_are_judged_as_they_were(name, tmp_path):
-    claims, printed = PARTS[name].said()
+def of_run(name):
     lines = (RUNS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
-    tables = Tables([Table(**json.loads(line)) for line in lines])
+    return [Table(**json.loads(line)) for line in lines]
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A folder where each file is that a claim needs."""
+    for part in PARTS.values():
+        for claim in part.said()[0]:
+            for file in claim.needs:
+                (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+                (tmp_path / file).touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_claims_are_judged_as_they_were(name, data):
+    claims, printed = PARTS[name].said()
+    tables = Tables(of_run(name))
     found = []
     for claim in claims:
-        for file in claim.needs:
-            (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / file).touch()
-        one = judge(claim, tables, tmp_path)
+        one = judge(claim, tables, data)
         said = claim.source, claim.rule.published_words(), one.found_words(), one.verdict.value
         ours = one.found and [one.found.value, one.found.low, one.found.high, one.found.of]
         found.append([*said, ours, one.why[:60]])
@@ -35,3 +50,38 @@ def test_claims_are_judged_as_they_were(name, tmp_path):
         table = each.table(tables)
         found += [[table.title, {**table.columns}], *table.rows]
     hold(JUDGED / f"{name}.jsonl", found)
+
+
+def moved(table, rng):
+    """Draw each number from its column and change some signs: what names a row stays.
+
+    That is the first column, texts and whole numbers.
+    """
+
+    def changed(cell):
+        if isinstance(cell, list):
+            return [changed(one) for one in cell]
+        return cell * rng.choice((1, 1, -1, 0.5)) if isinstance(cell, float) else cell
+
+    first, *columns = zip(*table.rows, strict=True)
+    for number, cells in enumerate(columns):
+        known = [cell for cell in cells if isinstance(cell, float | list)]
+        columns[number] = [
+            changed(rng.choice(known)) if isinstance(cell, float | list) else cell for cell in cells
+        ]
+    return replace(table, rows=[*zip(first, *columns, strict=True)])
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_claims_are_judged_as_they_were_where_numbers_are_others(name, data):
+    """One run cannot tell a comparison from another one that holds in it, too."""
+    rng = random.Random(0)
+    runs = [Tables([moved(table, rng) for table in of_run(name)]) for _ in range(24)]
+    found = []
+    for claim in PARTS[name].said()[0]:
+        ours = [judge(claim, tables, data) for tables in runs]
+        words = ", ".join(f"{n} {what}" for what, n in Counter(one.verdict for one in ours).items())
+        tried = [one.found for one in ours if one.found]
+        values = [[float(each.value), *map(float, each.interval)] for each in tried]
+        found.append([claim.source, words, *column(values)])
+    hold(JUDGED / f"{name}-moved.jsonl", found)
