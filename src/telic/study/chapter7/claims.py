@@ -46,7 +46,7 @@ def _by_count(tables: Tables, title: str, at: str) -> list[float]:
     """Return the mean over sets of one link type, of two, of three, and of all four."""
     values: dict[int, list[float]] = {}
     for row in tables.rows(title):
-        values.setdefault(row["link types"].count("-") + 1, []).append(row[at])
+        values.setdefault(row["link types"].count("-"), []).append(row[at])
     return [float(np.mean(values[count])) for count in sorted(values)]
 
 
