@@ -248,7 +248,7 @@ def killed_builds(model, kills):
                     seen |= {each.name for each in lists.glob("*-*-*")}
                 which = rng.choice(["worker", "builder", "all"])
                 builders, waited = [], 0
-                while not builders and waited < 200 and rng.random() < 0.99:
+                while not builders and waited < 200:
                     changed(address)
                     time.sleep(0.1)
                     waited += 1

@@ -25,6 +25,7 @@ from telic.serve.requests.dispatch import Desk
 from telic.serve.requests.keystroke import KeystrokeRoute
 from telic.serve.requests.routes import ADDRESSES, Addresses
 from telic.serve.state.composition_recorder import Recorder
+from telic.serve.state.forgotten_users import ForgottenUsers
 from telic.serve.state.group_commit import Journal
 from telic.serve.state.kept_lists import KeptLists
 from telic.serve.state.open_compositions import OpenCompositions
@@ -99,8 +100,7 @@ class Service(Starlette):
         self.journal = Journal(store, settings, self.metrics)
         lists = KeptLists(completer, store, settings)
         self.changes = Changes(completer, store, self.journal, lists)
-        completer = self.changes.completer
-        store.serve(completer)
+        fitted, completer = completer, self.changes.completer
         arm = _arm(settings)
         self.recorder: Recorder | None = None
         if settings.record:
@@ -114,11 +114,14 @@ class Service(Starlette):
         compositions = OpenCompositions(
             completer, self.journal, settings, self.metrics, self.recorder
         )
-        self.changes.swap = [store.serve, compositions.serve]
+        self.changes.swap = compositions.serve
+        self.forgotten = ForgottenUsers(
+            fitted, compositions, store, self.journal, self.recorder, settings
+        )
         names = {"127.0.0.1", "localhost", "::1", settings.host, *settings.names}
         hosts = Hosts(names)
         self.access = access
-        self.desk = Desk(compositions, settings, place, self.connections)
+        self.desk = Desk(compositions, settings, place, self.connections, self.forgotten)
         self.keystroke = KeystrokeRoute(self.desk, hosts, access, settings)
         super().__init__(
             routes=Addresses(
@@ -171,6 +174,7 @@ class Service(Starlette):
         """Begin to write, and to listen to other workers."""
         self.journal.start()
         self.changes.start()
+        self.forgotten.start()
         if self.recorder:
             self.recorder.start()
         await self.desk.peers.start()
@@ -181,6 +185,7 @@ class Service(Starlette):
     async def stop(self) -> None:
         """Write what waits, and close the store."""
         self.desk.peers.close()
+        await self.forgotten.close()
         await self.changes.close()
         await self.journal.close()
         if self.recorder:

@@ -101,6 +101,22 @@ class Client:
         """
         return int(self._post("/phrases", {"id": id, "changes": list(changes)})["number"])
 
+    def forget(self, user: str) -> dict[str, Any]:
+        """Erase a user everywhere, with an admin's key; if this raises, ask again.
+
+        Parameters
+        ----------
+        user : str
+            As the service keeps him: ``TENANT:ID``, or ``ID`` where there are no tenants.
+
+        Returns
+        -------
+        dict
+            What there was: `rows` of the store, `records`, and whether the `model` knew the user.
+        """
+        answer: dict[str, Any] = self._post("/forget", {"user": user})
+        return answer
+
     def close(self) -> None:
         """Hang up."""
         self._connection.close()

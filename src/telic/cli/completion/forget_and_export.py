@@ -1,5 +1,6 @@
 """`telic completion forget | export-log`: what a service has learned and recorded of users."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -13,28 +14,71 @@ from telic.errors import InputError, ModelError
 
 @app.command()
 def forget(
-    model: Annotated[Path, typer.Argument(help="Model folder; written anew without the user.")],
-    user: Annotated[str, typer.Argument(help="The user's id; TENANT:ID of a tenant's.")],
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[MODEL] USER",
+            help="Model folder, written anew without the user (not with --service); the user's id, "
+            "TENANT:ID of a tenant's.",
+        ),
+    ],
     database: Annotated[
         str | None, typer.Option(help="SQLAlchemy URL; default: MODEL.sqlite beside the model.")
     ] = None,
     recorded: Annotated[
         Path | None, typer.Option(help="Folder that the service recorded to, if it did.")
     ] = None,
+    service: Annotated[
+        str | None,
+        typer.Option(help="Address of a service that runs: it erases the user everywhere."),
+    ] = None,
+    key_file: Annotated[
+        Path | None, typer.Option(help="With --service: file with an admin's key, if it has keys.")
+    ] = None,
 ) -> None:
     """Erase a user: from the model, from the database, and from what the service recorded.
 
-    Stop the service before and start it afterwards, because it holds the old model. Counts and
-    means over many users stay as they are.
+    While the service runs, name it by --service: its processes hold the user in memory, too.
+    Counts and means over many users stay as they are.
     """
-    from telic.completion import Completer
+    if service:
+        if len(names) != 1 or database or recorded:
+            raise InputError("--service knows its model, database and records: name only the user.")
+        from telic.serve.client import Client
 
+        try:
+            key = key_file.read_text(encoding="utf-8").strip() if key_file else ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{key_file}: cannot be read ({error}).") from None
+        with closing(Client(service, key=key, timeout=600.0)) as client:
+            erased = client.forget(names[0])
+        known, rows, records = erased["model"], erased["rows"], erased["records"]
+        where = f"{service} knows no such user"
+    else:
+        if len(names) != 2 or key_file:
+            raise InputError("name the model folder and the user; --key-file goes with --service.")
+        known, rows, records = _erase(Path(names[0]), names[1], database, recorded)
+        where = f"neither {names[0]} nor its database knows this user"
+    if not known and not rows and not records:
+        raise InputError(f"{where}. Check the id; that of a tenant's user is TENANT:ID.")
+    said = "erased from the model" if known else "not in the model"
+    said += f"; {rows} rows erased from the database"
+    if recorded or service:
+        said += f"; {records} records erased" + (f" from {recorded}" if recorded else "")
+    typer.echo(said)
+
+
+def _erase(
+    model: Path, user: str, database: str | None, recorded: Path | None
+) -> tuple[bool, int, int]:
+    """Erase a user; return whether the model knew him, and how many rows and records there were."""
+    from telic.completion import Completer
+    from telic.completion.box.completer import erase_user
+
+    known = erase_user(model, user)
     completer = Completer.load(model)
-    known = user in completer.users
-    if known:
-        completer.without(user).save(model)
-        if user in Completer.load(model).users:
-            raise ModelError(f"{model}: still knows the user. Is something else writing to it?")
+    if user in completer.users:
+        raise ModelError(f"{model}: still knows the user. Is something else writing to it?")
     beside = model.with_name(model.name + ".sqlite")
     rows = 0
     if database or beside.exists():
@@ -42,28 +86,19 @@ def forget(
 
         store = Store(database or f"sqlite:///{beside}", completer)
         try:
-            rows, left = store.forget(user), store.forget(user)
+            rows, left = store.forget(user)[0], store.forget(user)[0]
         except StoreError as error:
             raise InputError(f"the database: {error}.") from None
         finally:
             store.close()
         if left:
-            raise ModelError("the database was written to in the meantime. Stop the service first.")
+            raise ModelError("the database was written to in the meantime. Name the --service.")
     records = 0
     if recorded:
         from telic.serve.state.composition_recorder import erase
 
         records = erase(recorded, user)
-    if not known and not rows and not records:
-        raise InputError(
-            f"neither {model} nor its database knows this user. Check the id; that of a tenant's "
-            "user is TENANT:ID."
-        )
-    said = "erased from the model" if known else "not in the model"
-    said += f"; {rows} rows erased from the database"
-    if recorded:
-        said += f"; {records} records erased from {recorded}"
-    typer.echo(said)
+    return known, rows, records
 
 
 @app.command()

@@ -448,6 +448,15 @@ class Completer:
         return completer
 
 
+def erase_user(folder: str | Path, user: str) -> bool:
+    """Write a model folder anew without a user; return whether it knew the user."""
+    completer = Completer.load(folder)
+    known = user in completer.users
+    if known:
+        completer.without(user).save(folder)
+    return known
+
+
 def served(model: str) -> str:
     """Return `model` if one of a composition log can be served, else raise InputError."""
     if model not in OF_COMPOSITIONS:

@@ -1,5 +1,6 @@
 """Keystrokes and submissions answered, here or by the process that owns the user."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from functools import lru_cache
@@ -13,6 +14,7 @@ from telic.serve.http.connections import Connections
 from telic.serve.http.errors import Problem
 from telic.serve.operation.settings import Settings
 from telic.serve.requests.between_workers import PeerError, Peers, WorkerPlace
+from telic.serve.state.forgotten_users import ForgottenUsers
 from telic.serve.state.open_compositions import OpenCompositions
 from telic.serve.state.store import Outcome, StoreError
 
@@ -30,6 +32,8 @@ class Desk:
     place : WorkerPlace
     connections : Connections
         They take those that other processes hand over.
+    forgotten : ForgottenUsers, optional
+        What forgets users in this process.
     """
 
     def __init__(
@@ -38,7 +42,9 @@ class Desk:
         settings: Settings,
         place: WorkerPlace,
         connections: Connections,
+        forgotten: ForgottenUsers | None = None,
     ) -> None:
+        self._forgotten, self._others = forgotten, set(range(place.workers)) - {place.index}
         self._compositions, self._settings = compositions, settings
         self._written = lru_cache(2)(_written_of)  # of the list that serves, and the one before
         self.peers = Peers(place, self._for_a_peer, connections.adopt)
@@ -91,11 +97,54 @@ class Desk:
                 return Outcome(*answer)
         return await self._compositions.submit(query, user, composition)
 
+    async def forget(self, user: str) -> dict[str, Any]:
+        """Forget a user in every process, in the store and in files; say what there was.
+
+        Raises
+        ------
+        StoreError
+            If that is not done, or not known in time: ask again.
+        InputError, ModelError
+            If the model folder cannot be written, or read.
+        """
+        assert self._forgotten is not None
+        number = 0
+        try:
+            await self._all(["forget", user])
+            rows, number = await self._forgotten.delete(user)
+        finally:
+            await self._all(["forgotten", user, number])
+        records, in_model = await self._forgotten.erase(user)
+        return {"rows": rows, "records": records, "model": in_model}
+
+    async def _all(self, request: list[Any]) -> None:
+        """Let every process do something; one that is just being started has nothing to do."""
+        asked = [self.peers.ask(other, request) for other in self._others]
+        try:
+            async with asyncio.timeout(2 * self._settings.write_seconds):
+                answers = await asyncio.gather(
+                    self._for_a_peer(request), *asked, return_exceptions=True
+                )
+        except TimeoutError:
+            raise StoreError("a process does not answer in time") from None
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                if not isinstance(answer, PeerError):
+                    raise answer
+            elif answer[0] == "problem":
+                raise StoreError(answer[1])
+
     async def _for_a_peer(self, request: list[Any]) -> list[Any]:
         kind, *asked = request
         try:
             if kind == "suggest":
                 return ["answer", (await self._suggest(*asked)).decode()]
+            if self._forgotten and kind == "forget":
+                await self._forgotten.begin(*asked)
+                return ["answer"]
+            if self._forgotten and kind == "forgotten":
+                self._forgotten.end(*asked)
+                return ["answer"]
             outcome = await self._compositions.submit(*asked)
             return ["answer", outcome.learned, outcome.updates]
         except Problem as error:

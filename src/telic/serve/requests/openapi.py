@@ -65,7 +65,7 @@ _CHANGE = {
         "delete": {"const": True},
     },
 }
-LOCKED = ("/suggest", "/submit", "/phrases", "/about", "/metrics", "/figures")
+LOCKED = ("/suggest", "/submit", "/phrases", "/forget", "/about", "/metrics", "/figures")
 """What needs a key or a token where there are keys."""
 ANSWERS: dict[tuple[str, str], tuple[str, Json]] = {
     ("GET", "/"): ("text/html", _TEXT),
@@ -102,6 +102,18 @@ ANSWERS: dict[tuple[str, str], tuple[str, Json]] = {
             "type": "object",
             "required": ["number"],
             "properties": {"number": {"type": "integer", "minimum": 1}},
+        },
+    ),
+    ("POST", "/forget"): (
+        "application/json",
+        {
+            "type": "object",
+            "required": ["rows", "records", "model"],
+            "properties": {
+                "rows": {"type": "integer", "minimum": 0},
+                "records": {"type": "integer", "minimum": 0},
+                "model": {"type": "boolean"},
+            },
         },
     ),
     ("GET", "/about"): ("application/json", {"type": "object"}),
@@ -210,6 +222,9 @@ def _body(path: str, values: Json) -> Json:
             "required": list(names),
             "properties": {name: values[name] | {"minLength": 1} for name in names},
         }
+    if path == "/forget":
+        user = values["user"] | {"minLength": 1}
+        return {"type": "object", "required": ["user"], "properties": {"user": user}}
     if path == "/phrases":
         changes = {"type": "array", "minItems": 1, "maxItems": MOST, "items": _CHANGE}
         properties = {"id": values["composition"] | {"minLength": 1}, "changes": changes}

@@ -10,6 +10,7 @@ from starlette.staticfiles import StaticFiles
 
 import telic
 from telic.completion.learning.do_no_harm import gate_facts
+from telic.errors import TelicError
 from telic.serve.callers.access import Access
 from telic.serve.callers.hosts_and_origins import refuse_other_origins
 from telic.serve.callers.user_ids import Caller
@@ -36,6 +37,7 @@ ADDRESSES = (
     "/submit",
     "/visitor",
     "/phrases",
+    "/forget",
     "/about",
     "/healthz",
     "/readyz",
@@ -86,6 +88,7 @@ class Addresses:
             Route("/submit", self.submit, methods=["POST"]),
             Route("/visitor", self.visitor, methods=["POST"]),
             Route("/phrases", self.phrases, methods=["POST"]),
+            Route("/forget", self.forget, methods=["POST"]),
             Route("/about", self.about),
             Route("/healthz", self.healthz),
             Route("/readyz", self.readyz),
@@ -128,6 +131,21 @@ class Addresses:
         changes = checked_changes(given.get("changes"), self.compositions.completer, self.settings)
         number = await self.changes.make(caller.names(id), changes)  # ids too are a tenant's own
         return JSONResponse({"number": number})
+
+    async def forget(self, request: Request) -> Response:
+        """Erase a user everywhere, with an admin's key; say how much there was."""
+        _needs_admin(self._caller(request))
+        given = await inputs.json_object(request, self.settings)
+        user = inputs.required(given, "user", self.settings.max_id)
+        try:
+            return JSONResponse(await self.desk.forget(user))
+        except TelicError as error:
+            raise Problem(
+                500,
+                "model_not_written",
+                f"The model folder still has the user: {error}",
+                "All else is erased. Let the service write the folder, and send the same again.",
+            ) from None
 
     async def visitor(self, request: Request) -> Response:
         """Make somebody a user, of a random id that nobody else can be."""

@@ -10,11 +10,11 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from uuid import uuid4
 
 from telic.data import atomic_path
@@ -29,8 +29,15 @@ from telic.data.ubi import (
 from telic.errors import InputError
 from telic.serve.callers.rates import network_of
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 MAX_WAITING = 10_000
 """Records that wait for the disk; one more is lost, and its composition with it."""
+WRITTEN = "written"
+"""Stands in the queue for no record, but for who waits until those before it are written."""
 _OWN = re.compile(r"(queries|events)-\d{8}T\d{12}-\d+\.jsonl")
 """Names that a recorder gives; records under other names are somebody else's to delete."""
 _log = logging.getLogger("telic.serve")
@@ -169,6 +176,13 @@ class Recorder:
         )
         self._put("events", record)
 
+    def flush(self, seconds: float) -> bool:
+        """Wait until what was to be recorded by now is in its files; False if not for so long."""
+        written = threading.Event()
+        with suppress(queue.Full):
+            self._queue.put((WRITTEN, {"written": written}), timeout=seconds)
+        return written.wait(seconds)
+
     def close(self) -> None:
         """Write what waits."""
         self._queue.put(None)
@@ -191,6 +205,9 @@ class Recorder:
             # A submission is never there before its keystrokes.
             for kind in ("queries", "events"):
                 self._write(kind, [record for of, record in batch if of == kind])
+            for of, record in batch:
+                if of == WRITTEN:
+                    record["written"].set()
 
     def _write(self, kind: str, records: list[dict[str, Any]]) -> None:
         if not records:
@@ -204,8 +221,7 @@ class Recorder:
                 self._tidy()
                 name = f"{kind}-{now:%Y%m%dT%H%M%S%f}-{os.getpid()}.jsonl"
                 file = self._files[kind] = self.folder / name
-            handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            with os.fdopen(handle, "wb") as out:
+            with _alone(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND) as out:
                 out.write(lines.encode())
         except OSError as error:
             self.lost += len(records)
@@ -258,25 +274,39 @@ def recorded(folder: Path) -> list[Path]:
 def erase(folder: str | Path, user: str) -> int:
     """Delete a user's records from a folder; return how many there were.
 
-    Files are replaced whole. A service must not be writing to them: stop it first.
+    Files are replaced whole, also while a service records to them (not on Windows).
     """
     erased = 0
     for file in recorded(Path(folder)):
-        lines = list(_lines(file))
-        kept = [line for line, client in lines if client != user]
-        if len(kept) < len(lines):
-            erased += len(lines) - len(kept)
-            with atomic_path(file) as temporary:
-                temporary.touch(mode=0o600)
-                temporary.write_bytes(b"".join(kept))
+        with suppress(FileNotFoundError), _alone(file, os.O_RDONLY) as records:  # too old by now
+            lines = list(_lines(records))
+            kept = [line for line, client in lines if client != user]
+            if len(kept) < len(lines):
+                erased += len(lines) - len(kept)
+                with atomic_path(file) as temporary:
+                    temporary.touch(mode=0o600)
+                    temporary.write_bytes(b"".join(kept))
     return erased
 
 
-def _lines(file: Path) -> Iterator[tuple[bytes, Any]]:
+@contextmanager
+def _alone(file: Path, flags: int) -> Iterator[BinaryIO]:
+    """Open a file that nobody else writes or replaces in the meantime."""
+    while True:
+        handle = os.open(file, flags, 0o600)
+        with os.fdopen(handle, "rb" if flags == os.O_RDONLY else "wb") as opened:
+            if fcntl is not None:
+                fcntl.flock(handle, fcntl.LOCK_EX)
+                if not file.exists() or not os.path.samestat(os.fstat(handle), os.stat(file)):
+                    continue  # it was replaced or deleted while we waited
+            yield opened
+            return
+
+
+def _lines(lines: BinaryIO) -> Iterator[tuple[bytes, Any]]:
     """Give each line with the user it is of, or None where that cannot be read."""
-    with file.open("rb") as lines:
-        for line in lines:
-            try:
-                yield line, json.loads(line).get("client_id")
-            except (ValueError, AttributeError):
-                yield line, None
+    for line in lines:
+        try:
+            yield line, json.loads(line).get("client_id")
+        except (ValueError, AttributeError):
+            yield line, None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from telic.serve.operation.metrics import Metrics
 from telic.serve.operation.settings import Settings
@@ -24,6 +24,7 @@ from telic.serve.state.store import (
     Submission,
 )
 
+_T = TypeVar("_T")
 BATCH = 256
 """Submissions in one transaction."""
 MAX_CHANGES = 64
@@ -33,8 +34,9 @@ MAX_READS = 64
 
 
 class _Waiting(NamedTuple):
-    submission: Submission
-    future: "asyncio.Future[Outcome]"
+    submission: Submission | None
+    """None of who waits until all before are written."""
+    future: "asyncio.Future[Any]"
 
 
 class Journal:
@@ -99,6 +101,14 @@ class Journal:
             async with asyncio.timeout(self._settings.write_seconds):
                 return await future
 
+    async def settled(self) -> None:
+        """Wait until what waits to be written by now is, or is refused."""
+        future = self._loop.create_future()
+        self._queue.put(_Waiting(None, future))
+        with self._outages.noticing("write"):
+            async with asyncio.timeout(self._settings.write_seconds):
+                await future
+
     async def read(self, user: str, version: int) -> Stored | None:
         """Return what is stored of a user if that is not of this version.
 
@@ -130,9 +140,13 @@ class Journal:
 
     async def changes(self, after: int) -> list[tuple[int, list[list[Any]]]]:
         """Return the batches of changes after a number; raise StoreError if it does not in time."""
+        return await self.run(self._store.changes, after)
+
+    async def run(self, work: Callable[..., _T], *given: Any) -> _T:
+        """Return what one of the store's methods does; raise StoreError if it does not in time."""
         try:
             async with asyncio.timeout(self._settings.write_seconds):
-                return await self._loop.run_in_executor(self._editor, self._store.changes, after)
+                return await self._loop.run_in_executor(self._editor, work, *given)
         except TimeoutError:
             raise StoreError("it does not answer in time") from None
 
@@ -180,8 +194,10 @@ class Journal:
             self._write(batch)
 
     def _write(self, batch: list[_Waiting]) -> None:
+        submissions = [waiting.submission for waiting in batch if waiting.submission]
         try:
-            outcomes = self._store.record([waiting.submission for waiting in batch])
+            written = iter(self._store.record(submissions) if submissions else ())
+            outcomes = [next(written) if waiting.submission else None for waiting in batch]
         except Exception as error:
             every = isinstance(error, StoreError) and not isinstance(error, DamagedStateError)
             if len(batch) > 1 and not every:
@@ -193,7 +209,7 @@ class Journal:
             self._loop.call_soon_threadsafe(_answer, batch, outcomes)
 
 
-def _answer(batch: list[_Waiting], outcomes: Sequence[Outcome]) -> None:
+def _answer(batch: list[_Waiting], outcomes: Sequence[Outcome | None]) -> None:
     for (_, future), outcome in zip(batch, outcomes, strict=True):
         if not future.done():
             future.set_result(outcome)

@@ -67,6 +67,8 @@ class OpenComposition:
     keystrokes: int = 0
     query: str | None = None
     shown: Listed | None = None
+    shown_of: tuple[Completer, int] | None = None
+    """The list of phrases that it is of, and how often that had changed."""
     recording: Recording | None = None
 
     def seconds(self, client: float | None, now: float) -> float:
@@ -121,6 +123,7 @@ class OpenCompositions:
         self._users: WeakValueDictionary[str, _User] = WeakValueDictionary()
         self._latest: OrderedDict[str, _User] = OrderedDict()
         self._reading: dict[str, asyncio.Task[_User]] = {}
+        self._barred: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -128,6 +131,29 @@ class OpenCompositions:
     def serve(self, following: Completer) -> None:
         """Begin compositions with another list of the model; those that are open keep theirs."""
         self._before, self.completer = self.completer, following
+
+    def bar(self, user: str) -> None:
+        """Show a user what nobody in particular is shown, and take no submission, until `admit`."""
+        self._barred.add(user)
+
+    def admit(self, user: str) -> None:
+        """Take a user for somebody new."""
+        self._barred.discard(user)
+
+    async def drop(self, user: str) -> None:
+        """Forget all that is known here of a user who is barred."""
+        if reading := self._reading.get(user):
+            await asyncio.wait([reading])
+        for key in [key for key in self._open if key[0] == user]:
+            del self._open[key]
+        self._metrics.compositions(len(self._open))
+        self._users.pop(user, None)
+        self._latest.pop(user, None)
+        self.completer.users.pop(user, None)  # which all lists of a model share
+
+    def known(self) -> set[str]:
+        """Return the users of whom anything is known here, or was when the model was fitted."""
+        return {user for user, _ in self._open} | {*self._users, *self.completer.users}
 
     @property
     def plain(self) -> bool:
@@ -180,7 +206,8 @@ class OpenCompositions:
         if found := self.find(user, composition):
             return found
         owner = self._users.get(user)
-        if owner is None or self._clock() - owner.read_at > self._settings.fresh_seconds:
+        stale = owner is None or self._clock() - owner.read_at > self._settings.fresh_seconds
+        if stale and user not in self._barred:
             if user not in self._reading:
                 self._reading[user] = asyncio.create_task(self._read(user))
             if owner is None:  # a user who is known need not wait for what others may have written
@@ -188,7 +215,10 @@ class OpenCompositions:
         if found := self.find(user, composition):  # opened by another request in the meantime
             return found
         now, recording = self._clock(), None
-        if self._recorder and consent:
+        barred = user in self._barred
+        if barred or owner is None:
+            owner = _User(self.completer.user())
+        if self._recorder and consent and not barred:
             tenant = tenant_of(user) if self._settings.keys else None
             recording = self._recorder.begin(
                 user, arm=self._drawn(), tenant=tenant, address=address
@@ -197,6 +227,8 @@ class OpenCompositions:
         typing = self.completer.compose(owner.state, phone, where=where, keep_static=control)
         opened = OpenComposition(owner, typing, now, now, phone, where, control)
         opened.recording = recording
+        if barred:
+            return opened
         self._open[user, composition] = opened
         while len(self._open) > self._settings.max_open:
             self._open.popitem(last=False)
@@ -218,8 +250,11 @@ class OpenCompositions:
             and a request that was overtaken by a later keystroke is known: it is answered, but
             is not counted as a keystroke. Neither is a request that repeats the one before.
         """
+        of = self.completer, self.completer.live.version
         if query == typing.query and typing.shown:
-            return typing.shown
+            if typing.shown_of and typing.shown_of[0] is of[0] and typing.shown_of[1] == of[1]:
+                return typing.shown
+            return self._begun_again(typing).listed(query, at=0.0, show=SHOWN)
         if not any(typing.composition.completer is each for each in (self.completer, self._before)):
             typing.composition = self._begun_again(typing)  # its list is changed no more
         at = typing.seconds(client, self._clock())
@@ -233,6 +268,7 @@ class OpenCompositions:
         typing.at = max(at, typing.at)
         typing.keystrokes += 1
         typing.query = query
+        typing.shown_of = of
         typing.shown = typing.composition.listed(query, at=typing.at, show=SHOWN)
         if self._recorder and typing.recording:
             self._recorder.keystroke(typing.recording, query, typing.at, typing.shown.texts())
@@ -246,6 +282,8 @@ class OpenCompositions:
         StoreError
             If it is not stored; then nothing was learned, and it may be submitted again.
         """
+        if user in self._barred:
+            raise StoreError("the user is being forgotten")
         typing = self.find(user, composition)
         typed = typing.composition if typing else self.completer.compose(self.completer.user())
         lesson = typed.lesson(query)

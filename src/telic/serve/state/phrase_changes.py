@@ -72,7 +72,7 @@ class Changes:
         self._seen = 0
         self._tasks: list[asyncio.Task[None]] = []
         self._order = asyncio.Lock()
-        self.swap: Sequence[Callable[[Completer], None]] = ()
+        self.swap: Callable[[Completer], None] = lambda following: None
         try:
             if kept := lists.newer():
                 lists.take(kept)
@@ -151,8 +151,7 @@ class Changes:
                 await asyncio.sleep(0)  # keystrokes between
         self._before, self._completer = self._completer, kept.completer
         self._lists.take(kept)
-        for serve in self.swap:
-            serve(kept.completer)
+        self.swap(kept.completer)
 
     async def _catch_up(self) -> None:
         async with self._order:

@@ -7,6 +7,7 @@ write for one user come to the state that one would have come to.
 
 import hashlib
 import json
+import secrets
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -76,6 +77,14 @@ CHANGES = Table(
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("id", Text, nullable=False, unique=True, comment="the client's, so that it counts once"),
     Column("changes", JSON, nullable=False),
+    Column("at", DateTime, nullable=False, comment="UTC"),
+)
+FORGOTTEN = Table(
+    "forgotten",
+    _TABLES,
+    # Number 0 is the key that makes digests of the users' ids.
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("who", Text, nullable=False, unique=True, comment="a keyed digest of the user's id"),
     Column("at", DateTime, nullable=False, comment="UTC"),
 )
 PROBE = Table("probe", _TABLES, Column("at", DateTime, nullable=False, comment="UTC"))
@@ -251,17 +260,39 @@ class Store:
             row = connection.execute(asked).first()
         return row and hashlib.sha256(f"{row.at} {row.id}".encode()).hexdigest()[:16]
 
-    def serve(self, completer: Completer) -> None:
-        """Teach what goes on with another list of the same model."""
-        self._completer = completer
+    def forget(self, user: str) -> tuple[int, int]:
+        """Delete all that is stored of a user, of every model, and note it for other processes.
 
-    def forget(self, user: str) -> int:
-        """Delete all that is stored of a user, of every model; return the number of rows."""
+        Returns
+        -------
+        rows : int
+            That were deleted.
+        number : int
+            Of the note: see `forgotten`.
+        """
+        for _ in range(ATTEMPTS):
+            try:
+                with self._transaction(self._writes) as connection:
+                    rows = _delete(connection, user)
+                    number = _note(connection, user)
+            except IntegrityError:
+                continue  # another process noted somebody in the meantime
+            self._wipe()
+            return rows, number
+        raise StoreError("others write the same again and again")
+
+    def delete(self, user: str) -> None:
+        """Delete what was stored of a user after `forget`, by who did not know of it yet."""
         with self._transaction(self._writes) as connection:
-            return sum(
-                connection.execute(delete(table).where(table.c.user == user)).rowcount
-                for table in (SUBMISSIONS, USER_STATES)
-            )
+            _delete(connection, user)
+        self._wipe()
+
+    def forgotten(self, after: int) -> dict[int, str]:
+        """Return notes of forgotten users after a number: see `digest_of`; 0 has its key."""
+        noted = select(FORGOTTEN.c.number, FORGOTTEN.c.who)
+        asked = noted.where((FORGOTTEN.c.number > after) | (FORGOTTEN.c.number == 0))
+        with self._transaction(self._engine) as connection:
+            return {row.number: row.who for row in connection.execute(asked)}
 
     def check(self) -> None:
         """Raise StoreError unless the store takes a write."""
@@ -343,6 +374,14 @@ class Store:
         if old := [row for row in rows if row["of_user"] in versions]:
             connection.execute(_NEXT_STATE, old)
 
+    def _wipe(self) -> None:
+        """Leave nothing of what was deleted in SQLite's log."""
+        if self._engine.dialect.name == "sqlite":
+            with self._transaction(self._engine) as connection:
+                busy, *_ = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()
+            if busy:
+                raise StoreError("its log is in use by others")
+
     @contextmanager
     def _transaction(self, engine: Engine) -> Iterator[Connection]:
         try:
@@ -370,6 +409,33 @@ def fingerprint(completer: Completer) -> str:
     for array in (completer.everyone, design, factors, signals):
         digest.update(array.tobytes())
     return digest.hexdigest()
+
+
+def digest_of(user: str, key: str) -> str:
+    """Return what stands for a forgotten user, whose id is kept nowhere."""
+    return hashlib.blake2b(user.encode(), key=bytes.fromhex(key), digest_size=32).hexdigest()
+
+
+def _delete(connection: Connection, user: str) -> int:
+    """Delete a user's rows; return how many there were."""
+    return sum(
+        connection.execute(delete(table).where(table.c.user == user)).rowcount
+        for table in (SUBMISSIONS, USER_STATES)
+    )
+
+
+def _note(connection: Connection, user: str) -> int:
+    """Note that a user was forgotten; return the note's number."""
+    columns = FORGOTTEN.c
+    key = connection.execute(select(columns.who).where(columns.number == 0)).scalar()
+    if key is None:
+        key = secrets.token_hex(32)
+        connection.execute(insert(FORGOTTEN).values(number=0, who=key, at=_now()))
+    last = connection.execute(select(func.max(columns.number))).scalar() or 0
+    who, number = digest_of(user, key), last + 1
+    connection.execute(delete(FORGOTTEN).where(columns.who == who))  # an earlier note
+    connection.execute(insert(FORGOTTEN).values(number=number, who=who, at=_now()))
+    return number
 
 
 def _decoded(row: Any) -> Stored:

@@ -1,0 +1,353 @@
+"""A user is forgotten while the service runs: nothing is left in files, stores and processes."""
+
+import gc
+import json
+import sys
+import threading
+import time
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from telic import cli
+from telic.completion import Completer, UserState
+from telic.errors import ModelError
+from telic.serve import create_app, serving
+from telic.serve.callers.tenant_keys import add_key
+from telic.serve.client import Client, ServiceError
+from telic.serve.requests.between_workers import WorkerPlace
+from telic.serve.state import forgotten_users
+from telic.serve.state.composition_recorder import Recorder, erase, recorded
+from telic.serve.state.store import Store, StoreError
+
+USER, SECRET = "user-4711", "zanzibar express"
+
+
+@pytest.fixture
+def kept(any_settings, make_completer, tmp_path, monkeypatch):
+    """Settings of a model that was fitted on two users, and that records them."""
+    monkeypatch.setattr(forgotten_users, "EVERY", 0.02)
+    weights = make_completer().everyone
+    users = {
+        USER: UserState(weights.copy(), history={SECRET: 40.0}, previous=SECRET),
+        "bob": UserState(weights.copy(), history={"saffron": 4.0}),
+    }
+    make_completer(users=users).save(tmp_path / "model")
+    return replace(any_settings, record=str(tmp_path / "records"), record_unasked=True)
+
+
+@contextmanager
+def service(settings, place=None):
+    completer = Completer.load(Path(settings.compacted.removesuffix(".compacted")))
+    app = create_app(completer, settings, place=place)
+    with TestClient(app, "http://127.0.0.1:8000") as client:
+        yield client
+
+
+def typed(client, user, composition, query="z"):
+    given = {"q": query, "user": user, "composition": composition}
+    answer = client.post("/suggest", json=given)
+    assert answer.status_code == 200
+    return answer.json()[1]
+
+
+def submitted(client, user, composition, query):
+    given = {"query": query, "user": user, "composition": composition}
+    return client.post("/submit", json=given).status_code
+
+
+def forget(client, user=USER):
+    answer = client.post("/forget", json={"user": user})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def files_with(folder, *texts):
+    """Name the files that hold one of some texts, in whatever way."""
+    return [
+        str(file)
+        for file in Path(folder).rglob("*")
+        if file.is_file() and any(text.encode() in file.read_bytes() for text in texts)
+    ]
+
+
+def states_with(query):
+    """Count the users' states in this process that hold a query."""
+    gc.collect()
+    return sum(isinstance(each, UserState) and query in each.history for each in gc.get_objects())
+
+
+def test_nothing_is_left_of_a_user_and_all_of_the_others(kept, tmp_path):
+    with service(kept) as client:
+        assert typed(client, USER, "1") == [SECRET]
+        for user in (USER, "bob"):
+            assert typed(client, user, "2", "sa")
+            assert submitted(client, user, "2", f"{SECRET} of {user}") == 200
+            assert typed(client, user, "3")  # is being typed
+        # Of a user: keystrokes 1, 2 and 3 (bob: 2 and 3), and the submission.
+        assert forget(client) == {"rows": 2, "records": 4, "model": True}
+        assert files_with(tmp_path, USER) == []
+        assert states_with(SECRET) == states_with(f"{SECRET} of {USER}") == 0
+        assert typed(client, USER, "3") == []
+        assert forget(client) == {"rows": 0, "records": 1, "model": False}
+        assert typed(client, "bob", "4") == [f"{SECRET} of bob"]
+        assert submitted(client, USER, "5", "soup") == 200  # as somebody new
+    with service(kept) as client:
+        assert typed(client, USER, "6") == []
+        assert typed(client, "bob", "6") == [f"{SECRET} of bob"]
+        assert typed(client, "bob", "7", "saf") == ["saffron"]
+        assert forget(client) == {"rows": 2, "records": 1, "model": False}
+    assert files_with(tmp_path, USER, f"{SECRET} of {USER}") == []
+    assert json.loads((tmp_path / "model" / "manifest.json").read_text())["meta"]["users"] == [
+        "bob"
+    ]
+
+
+def test_every_worker_forgets(kept, tmp_path):
+    with ExitStack() as workers:
+        one, other = (
+            workers.enter_context(service(kept, WorkerPlace(index, 2, str(tmp_path))))
+            for index in range(2)
+        )
+        here = other.app.desk.peers.elsewhere(USER) is None
+        owner, another = (other, one) if here else (one, other)
+        assert typed(another, USER, "1") == typed(owner, USER, "1") == [SECRET]
+        assert submitted(another, USER, "2", SECRET) == 200
+        # What is begun beside the owner while that is started anew is forgotten as well.
+        aside = another.app.desk._compositions
+        another.portal.call(aside.open, USER, "9")
+        assert len(aside) == 1
+        assert forget(another)["rows"] == 2
+        assert len(aside) == 0
+        assert states_with(SECRET) == 0
+        assert typed(owner, USER, "3") == typed(another, USER, "3") == []
+        for worker in (one, other):
+            assert worker.app.desk._compositions._barred == set()
+
+
+def test_what_other_machines_know_goes_within_a_second(kept, tmp_path):
+    with service(kept) as here, service(replace(kept, record="")) as there:
+        assert typed(there, USER, "1") == [SECRET]
+        forget(here)
+        deadline = time.monotonic() + 30
+        while states_with(SECRET):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        assert typed(there, USER, "2") == []
+        assert submitted(there, USER, "2", "soup") == 200
+        time.sleep(0.1)
+        assert typed(there, USER, "3", "so") == ["soup"]  # once is enough
+
+
+def test_a_model_that_still_has_the_user_brings_nobody_back(kept, tmp_path, make_completer):
+    """Such as another machine's, or one that is fitted again on the old log."""
+    with service(kept) as client:
+        forget(client)
+    users = {USER: UserState(make_completer().everyone, history={SECRET: 40.0})}
+    make_completer(users=users).save(tmp_path / "model")
+    with service(kept) as client:
+        assert typed(client, USER, "1") == []
+        assert states_with(SECRET) == 1  # `users`, here above
+
+
+def test_what_is_under_way_is_written_and_then_erased(kept, tmp_path):
+    begun, go_on, answers = threading.Event(), threading.Event(), []
+    with service(kept) as client:
+        record = client.app.journal._store.record
+
+        def slow(submissions):
+            begun.set()
+            assert go_on.wait(30)
+            return record(submissions)
+
+        client.app.journal._store.record = slow
+        submits = threading.Thread(
+            target=lambda: answers.append(submitted(client, USER, "1", SECRET))
+        )
+        submits.start()
+        assert begun.wait(30)
+        forgets = threading.Thread(target=lambda: answers.append(forget(client)))
+        forgets.start()
+        compositions = client.app.desk._compositions
+        while USER not in compositions._barred:
+            time.sleep(0.01)
+        # In the meantime the user is nobody in particular, and nothing is taken or recorded.
+        assert typed(client, USER, "2") == []
+        assert typed(client, USER, "3", "so") == ["soup"]
+        assert submitted(client, USER, "2", SECRET) == 503
+        assert len(compositions) == 0
+        go_on.set()
+        submits.join(30)
+        forgets.join(30)
+        assert answers == [200, {"rows": 2, "records": 0, "model": True}]
+        assert typed(client, USER, "4") == []
+    assert files_with(tmp_path, SECRET) == []
+
+
+def test_a_user_who_is_just_being_read_is_forgotten(kept):
+    begun, go_on, answers = threading.Event(), threading.Event(), []
+    with service(replace(kept, read_seconds=30)) as client:
+        assert submitted(client, USER, "1", SECRET) == 200
+        read = client.app.journal._store.read
+
+        def slow(*asked):
+            found = read(*asked)
+            begun.set()
+            assert go_on.wait(30)
+            return found
+
+        client.app.journal._store.read = slow
+        types = threading.Thread(target=lambda: answers.append(typed(client, USER, "2")))
+        types.start()
+        assert begun.wait(30)
+        forgets = threading.Thread(target=lambda: forget(client))
+        forgets.start()
+        while USER not in client.app.desk._compositions._barred:
+            time.sleep(0.01)
+        time.sleep(0.1)
+        go_on.set()
+        types.join(30)
+        forgets.join(30)
+        assert answers == [[]]
+        assert states_with(SECRET) == 0
+
+
+def test_a_failed_store_forgets_nobody_and_the_user_goes_on(kept, monkeypatch):
+    with service(kept) as client:
+
+        def fails(user):
+            raise StoreError("it is locked")
+
+        monkeypatch.setattr(client.app.forgotten._store, "forget", fails)
+        answer = client.post("/forget", json={"user": USER})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "no_store")
+        assert submitted(client, USER, "1", "soup") == 200
+
+
+def test_a_model_folder_that_cannot_be_written_is_said(kept, monkeypatch):
+    def refuse(folder, user):
+        raise ModelError("model: may not be written to.")
+
+    monkeypatch.setattr(forgotten_users, "erase_user", refuse)
+    with service(kept) as client:
+        answer = client.post("/forget", json={"user": USER})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (500, "model_not_written")
+        assert typed(client, USER, "1") == []
+
+
+def test_a_bar_that_nobody_lifts_ends(kept):
+    with service(replace(kept, write_seconds=0.05)) as client:
+        client.portal.call(client.app.forgotten.begin, USER)
+        assert typed(client, USER, "1") == []
+        assert not client.app.desk._compositions._users  # nobody reads whom nobody may know
+        assert submitted(client, USER, "1", "soup") == 503
+        deadline = time.monotonic() + 30
+        while submitted(client, USER, "1", "soup") != 200:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def test_only_an_admins_key_forgets_and_a_tenants_user_has_its_tenants_name(kept, tmp_path):
+    keys = tmp_path / "keys.toml"
+    admin, shop = add_key(keys, "watch", admin=True), add_key(keys, "shop")
+    with service(replace(kept, keys=str(keys))) as client:
+
+        def ask(key, path, **given):
+            headers = {"authorization": f"Bearer {key}"}
+            return client.post(path, json=given, headers=headers)
+
+        for user in ("ada", "bob"):
+            given = {"query": SECRET, "user": user, "composition": "1"}
+            assert ask(shop, "/submit", **given).status_code == 200
+        refused = ask(shop, "/forget", user="shop:ada")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "no_admin")
+        assert ask(admin, "/forget", user="ada").json()["rows"] == 0
+        assert ask(admin, "/forget", user="shop:ada").json()["rows"] == 2
+        assert ask(admin, "/forget", user=" ").status_code == 422
+        found = [
+            ask(shop, "/suggest", q="z", user=user, composition="2").json()[1]
+            for user in ("ada", "bob")
+        ]
+        assert found == [[], [SECRET]]
+
+
+def test_the_command_asks_the_service(kept, tmp_path, monkeypatch, capsys):
+    keys = tmp_path / "keys.toml"
+    (tmp_path / "key").write_text(add_key(keys, "watch", admin=True) + "\n")
+    completer = Completer.load(tmp_path / "model")
+
+    def telic(*arguments):
+        monkeypatch.setattr(sys, "argv", ["telic", "completion", "forget", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        said = capsys.readouterr()
+        return stop.value.code or 0, said.out, said.err
+
+    with serving(completer, replace(kept, port=0, keys=str(keys))) as address:
+        with_key = ["--service", address, "--key-file", tmp_path / "key"]
+        erased = "erased from the model; 0 rows erased from the database; 0 records erased\n"
+        assert telic(USER, *with_key)[:2] == (0, erased)
+        code, _, said = telic(USER, *with_key)
+        assert (code, "knows no such user" in said) == (2, True)
+        assert "no_key" not in (said := telic(USER, "--service", address)[2])
+        assert "A key or a user's token is needed" in said
+        with (
+            closing(Client(address, key=(tmp_path / "key").read_text().strip())) as client,
+            pytest.raises(ServiceError, match="missing or blank"),
+        ):
+            client.forget("")
+    for wrong, message in (
+        ([USER, *with_key, "--recorded", tmp_path], "name only the user"),
+        (["model", USER, *with_key], "name only the user"),
+        ([USER], "name the model folder and the user"),
+        (["model", USER, "--key-file", "x"], "--key-file goes with --service"),
+        ([USER, "--service", address, "--key-file", tmp_path / "none"], "cannot be read"),
+    ):
+        code, _, said = telic(*wrong)
+        assert (code, message in " ".join(said.split())) == (2, True), said
+
+
+def test_records_are_written_while_others_are_erased(tmp_path):
+    """No line of anybody else is lost, whoever replaces the file in the meantime."""
+    recorders = [Recorder(tmp_path) for _ in range(2)]
+
+    def write(recorder, name):
+        for n in range(150):
+            for user in (USER, name):
+                typing = recorder.begin(user)
+                recorder.keystroke(typing, f"s{n}", 0.0, ["soup"])
+            assert recorder.flush(30)
+
+    threads = [
+        threading.Thread(target=write, args=(recorder, f"u{i}"))
+        for i, recorder in enumerate(recorders)
+    ]
+    for recorder in recorders:
+        recorder.start()
+    for thread in threads:
+        thread.start()
+    erased = 0
+    while any(thread.is_alive() for thread in threads):
+        erased += erase(tmp_path, USER)
+    for recorder in recorders:
+        recorder.close()
+    erased += erase(tmp_path, USER)
+    assert erased == 300
+    lines = [line for file in recorded(tmp_path) for line in file.read_text().splitlines()]
+    assert sorted({json.loads(line)["client_id"] for line in lines}) == ["u0", "u1"]
+    assert len(lines) == 300
+
+
+def test_a_note_keeps_no_id(completer, any_settings):
+    store = Store(any_settings.database, completer)
+    numbers = [store.forget(user)[1] for user in ("ada", "bob", "ada")]
+    assert numbers == [1, 2, 3]
+    notes = store.forgotten(0)
+    assert sorted(notes) == [0, 2, 3]  # the last of each, and the key
+    assert sorted(store.forgotten(2)) == [0, 3]
+    assert len({*notes.values()}) == 3
+    assert not any("ada" in note for note in notes.values())
+    store.close()
