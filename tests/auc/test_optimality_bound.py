@@ -42,19 +42,19 @@ def test_fenchels_terms_and_the_least_subgradient_are_their_definitions(w, z, be
 @given(st.tuples(NUMBERS, NUMBERS), st.tuples(WEIGHTS, WEIGHTS), WEIGHTS, st.floats(0, 2))
 def test_a_noisy_slope_is_given_the_worst_that_it_can_be(gradient, noise, beta, beta1):
     w, gradient, noise = np.array([0.7, 0.0]), np.array(gradient), np.array(noise)
-    slope, positive = Slope(gradient, noise, 0.1, 0.5), np.array([True, False])
+    slope = Slope(gradient, noise, 0.1, 0.5)
     ends = np.linspace(-gradient - noise, -gradient + noise, 2001)
     worst = plain_terms(w, ends, beta, beta1).max(axis=0).sum()
-    assert gap_bound(w, slope, positive, beta=beta, beta1=beta1) == pytest.approx(worst)
+    assert gap_bound(w, slope, 0.5, beta=beta, beta1=beta1) == pytest.approx(worst)
     # What is strongly convex in the columns' own units has a bound of its own.
     curved = Curvature(0.4, np.array([2.0, 0.0]))
     least = abs(least_subgradient(w, gradient, beta, beta1)[0]) + noise[0]
-    found = gap_bound(w, slope, positive, beta=beta, beta1=beta1, curvature=curved)
+    found = gap_bound(w, slope, 0.5, beta=beta, beta1=beta1, curvature=curved)
     assert found == pytest.approx(min(worst, (least / 2.0) ** 2 / (2 * 0.4)))
     flat = Curvature(0.0, np.array([2.0, 1.0]))
-    same = gap_bound(w, slope, positive, beta=beta, beta1=beta1, curvature=flat)
+    same = gap_bound(w, slope, 0.5, beta=beta, beta1=beta1, curvature=flat)
     assert same == pytest.approx(worst)
-    assert np.isnan(gap_bound(w, slope, positive, beta=0.0, curvature=flat))
+    assert np.isnan(gap_bound(w, slope, 0.5, beta=0.0, curvature=flat))
 
 
 @pytest.mark.parametrize("weight", [None, np.array([3.0, 1.0, 1.0])])
@@ -67,21 +67,21 @@ def test_without_a_ridge_the_bound_is_the_lassos_at_the_best_scaled_residual(wei
     slope = Slope(gradient, noise, loss=0.15, lead=0.6)
     scales = np.linspace(0, min(beta1 / 0.6, 3.0), 100_001)  # 0.6: what |∇f| can be at most
     dual = (pairs * 2 * scales * (1 - slope.lead) - scales**2 * slope.loss).max()
-    found = gap_bound(w, slope, positive, beta=0.0, beta1=beta1, weight=weight)
+    found = gap_bound(w, slope, float(np.average(positive, weights=weight)), beta=0.0, beta1=beta1)
     assert found == pytest.approx(0.15 + beta1 * 0.6 - dual, rel=1e-8)
 
 
 def test_a_lasso_that_leaves_no_gap_keeps_what_rounding_hides():
     slope = Slope(np.array([0.1]), np.zeros(1), loss=0.25, lead=0.0)
-    found = gap_bound(np.zeros(1), slope, np.array([True, False]), beta=0.0, beta1=1.0)
+    found = gap_bound(np.zeros(1), slope, 0.5, beta=0.0, beta1=1.0)
     assert found == pytest.approx(64 * EPS * 0.25, rel=1e-6, abs=0)
     exact = Slope(np.array([0.1]), np.zeros(1), loss=0.0, lead=1.0)
-    assert gap_bound(np.ones(1), exact, np.array([True, False]), beta=0.0, beta1=0.5) >= 0.5
+    assert gap_bound(np.ones(1), exact, 0.5, beta=0.0, beta1=0.5) >= 0.5
 
 
 def test_an_optimum_is_as_uncertain_as_its_slope_and_the_penaltys_rounding():
     slope = Slope(np.array([-2.0]), np.array([8 * EPS]), 0.1, 0.5)
-    found = gap_bound(np.ones(1), slope, np.array([True, False]), beta=1.0, beta1=1.0)
+    found = gap_bound(np.ones(1), slope, 0.5, beta=1.0, beta1=1.0)
     assert found == pytest.approx((8 * EPS + 4 * EPS * 2) ** 2 / 2, rel=1e-9, abs=0)
 
 

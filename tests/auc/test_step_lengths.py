@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from telic.auc.methods.pairwise import pairwise
-from telic.auc.methods.spam import _step_sizes, centred, spam
+from telic.auc.methods.spam import centred, spam, step_sizes
 from telic.auc.methods.spdam import spdam
 from telic.auc.methods.vrspam import vrspam
 
@@ -55,10 +55,10 @@ def test_spams_steps_shrink_as_printed(monkeypatch):
         ("theory-power", C / times**0.7),
         ("theory-linear", 1 / (slower * (times + 1))),
     ):
-        found = _step_sizes(step, times, beta, bound, 2.0, 0.7)
+        found = step_sizes(step, times, beta, bound, 2.0, 0.7)
         np.testing.assert_allclose(found, expected, rtol=1e-12)
     # From pass to pass the count goes on.
-    calls = watched(monkeypatch, "spam", "_step_sizes", lambda step, times, *_: 0 * times)
+    calls = watched(monkeypatch, "spam", "step_sizes", lambda step, times, *_: 0 * times)
     spam(X, POSITIVE, beta=beta, passes=3, rng=np.random.default_rng(0))
     assert np.concatenate([times for _, times, *_ in calls]).tolist() == list(range(1, 121))
 

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 from functools import wraps
 from itertools import pairwise
 from pathlib import Path
@@ -16,9 +17,24 @@ from tests.scale.cluster import Cluster, wait_for
 from typer.testing import CliRunner
 
 import telic
-from telic.auc import ExactAUC, FileDesign, auc_in_pieces, exact_in_pieces, moments_of
+from telic.auc import (
+    SPAM,
+    ConjugateGradientAUC,
+    ExactAUC,
+    FileDesign,
+    auc_in_pieces,
+    cg_in_pieces,
+    exact_in_pieces,
+    file_design,
+    moments_of,
+    spam_in_pieces,
+)
+from telic.auc.drawn_rows import Draws
 from telic.auc.file_design import BLOCK
-from telic.auc.partitioned import _partitions
+from telic.auc.methods.spam import centred, spam_pass, step_sizes
+from telic.auc.optimality_bound import certified
+from telic.auc.partitioned import partitions
+from telic.auc.table_ranker import Ranker
 from telic.cli import app
 from telic.completion import fit_files
 from telic.completion.fit import from_files, from_pieces
@@ -273,10 +289,10 @@ def test_a_cluster_that_cannot_be_checked_is_named(cluster, tmp_path):
         alone.close()
 
 
-def design_files(folder, rows=20_000, width=5):
+def design_files(folder, rows=20_000, width=5, offset=1e5):
     """Write rows with a large offset, of few distinct values, as arrays and as Parquet."""
     rng = np.random.default_rng(3)
-    X = rng.integers(0, 3, (rows, width)) + 1e5
+    X = rng.integers(0, 3, (rows, width)) + offset
     y = np.where(X.sum(axis=1) + rng.normal(0, 2, rows) > np.median(X.sum(axis=1)) + 1, 1, 0)
     np.save(folder / "X.npy", X)
     np.save(folder / "y.npy", y)
@@ -304,6 +320,147 @@ def test_the_exact_ranker_and_its_auc_without_the_rows_in_memory(engine, here):
         engine.memory = 2**20
         found = auc_in_pieces(design, coef, executor=engine, out=here / f"scores{number}")
         assert found == roc_auc(y, X @ coef)
+
+
+def test_conjugate_gradients_by_passes_over_a_file(engine, here):
+    X, y = design_files(here, offset=1)
+    arrays = FileDesign.open(here / "X.npy", here / "y.npy")
+    for beta in (0.0, 1e-2):
+        whole = ConjugateGradientAUC(beta=beta, tol=1e-10).fit(X, y)
+        one = cg_in_pieces(arrays, beta=beta, tol=1e-10, executor=Local(threads=1))
+        np.testing.assert_allclose(one.coef, whole.coef_[0], rtol=1e-6)
+        assert one.converged is whole.converged_
+    engine.memory = 2**20  # three partitions of blocks
+    table = FileDesign.open(here / "rows.parquet", "y")
+    for run in ("first", "kept"):
+        before = len(engine.reports)
+        found = cg_in_pieces(table, beta=beta, tol=1e-10, executor=engine, out=here / "passes")
+        assert found.coef.tobytes() == one.coef.tobytes()
+        assert found.gap == one.gap
+        attempts = {report.facts()["attempts"] for report in engine.reports[before:]}
+        assert attempts == ({3} if run == "first" else {0})
+
+
+@pytest.mark.parametrize("beta1", [0.0, 1e-3])
+def test_spam_over_a_file_of_one_group_is_spam(here, beta1):
+    X, y = design_files(here, 3000, offset=1)
+    design = FileDesign.open(here / "rows.parquet", "y")
+    whole = SPAM(beta=1e-2, beta1=beta1, max_iter=4, random_state=5).fit(X, y)
+    found = spam_in_pieces(design, beta=1e-2, beta1=beta1, passes=4, random_state=5)
+    np.testing.assert_allclose(found.coef, whole.coef_[0], rtol=1e-6)
+    assert found.passes == 4
+    assert found.converged is None
+    assert found.gap == pytest.approx(whole.gap_, rel=1e-4)
+
+
+def test_spam_over_a_file_steps_on_each_group_in_turn(here, monkeypatch):
+    X, y = design_files(here, 20_000, offset=1)
+    monkeypatch.setattr(file_design, "NUMBERS", 5 * 9000)
+    arrays = FileDesign.open(here / "X.npy", here / "y.npy")
+    table = FileDesign.open(here / "rows.parquet", "y")
+    assert [tuple(g) for g in arrays.groups()] == [(0, 9000), (9000, 18_000), (18_000, 20_000)]
+    assert arrays.groups() == table.groups()  # three of the table's groups of 3,000 rows
+    positive, rng = y == 1, np.random.default_rng(5)
+    view = centred(X, positive, True)
+    order = []
+    for _ in range(3):
+        for g in rng.permutation(3):
+            start, stop = arrays.groups()[g]
+            order.append(start + Draws(X[start:stop]).independent(rng, stop - start))
+    order = np.concatenate(order)
+    steps = step_sizes("linear", np.arange(1.0, 60_001), 1e-2, view.bound, 1.0, 0.5)
+    w = np.zeros(5)
+    spam_pass(X, positive, view, w, order, steps, beta=1e-2, beta1=0.0)
+    sure = certified(X, positive, w, 3, beta=1e-2, tol=None)
+    for design in (arrays, table):
+        found = spam_in_pieces(design, beta=1e-2, passes=3, random_state=5)
+        np.testing.assert_allclose(found.coef, w, rtol=1e-6)
+        assert found.objective == pytest.approx(sure.objective)
+    best = exact_in_pieces(arrays, beta=1e-2).objective
+    assert 0 <= found.objective - best <= found.gap
+    with pytest.raises(InputError, match="step 'linear' needs beta > 0"):
+        spam_in_pieces(table, beta=0.0)
+
+
+def labelled_table(rows=20_000):
+    rng = np.random.default_rng(4)
+    X = rng.normal(3, [1, 20, 1e-3], (rows, 3))
+    fraud = (X - 3) @ [1, 0.05, 700] + rng.normal(size=rows) > 1.5
+    columns = dict(zip("abc", X.T, strict=True)) | {"same": np.ones(rows)}
+    return pa.table(
+        columns | {"id": np.arange(rows).astype(str), "fraud": np.where(fraud, "y", "n")}
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--solver exact --scaling minmax",
+        "--solver cg",
+        "--penalty elasticnet --beta1 0.01 --threshold youden",
+        "--solver cg --scaling raw --threshold top_k=50",
+    ],
+)
+def test_a_table_is_fitted_in_pieces_to_the_same_ranker(options, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(labelled_table(), "rows.parquet", row_group_size=3000)
+    arguments = ["auc", "fit", "rows.parquet", "--label", "fraud", "--drop", "id", "--json"]
+    arguments += ["--beta", "0.001", *options.split()]
+    found = {}
+    for name, more in (("whole", []), ("pieces", ["--memory", "1GiB", "--piece", "1MiB"])):
+        result = CliRunner().invoke(app, [*arguments, "--model", name, *more])
+        assert result.exit_code == 0, result.output
+        found[name] = Ranker.load(name), json.loads(result.stdout)
+    (whole, said), (pieces, said_in_pieces) = found.values()
+    np.testing.assert_allclose(pieces.coef, whole.coef, rtol=1e-3, atol=1e-9)
+    np.testing.assert_allclose(pieces.scaling.offset, whole.scaling.offset)
+    np.testing.assert_allclose(pieces.scaling.factor, whole.scaling.factor)
+    scores = np.abs(whole.coef) @ np.ones(4)
+    assert pieces.intercept == pytest.approx(whole.intercept, abs=1e-3 * scores)
+    assert pieces.positive_label == "y"
+    assert set(said) == set(said_in_pieces)
+    assert said["auc"] == pytest.approx(said_in_pieces["auc"], abs=0.05)
+    assert 3700 < said_in_pieces["rows"] < 4300
+    assert pieces.settings() == whole.settings()
+    for part in ("rows", "positive"):
+        assert pieces.fitted_on[part] == whole.fitted_on[part]
+
+
+def test_rows_that_are_held_out_are_no_others(tmp_path):
+    X, _ = design_files(tmp_path)
+    design = FileDesign.open(tmp_path / "X.npy", tmp_path / "y.npy")
+    parts = {}
+    for seed in (0, 1):
+        for held_out in (True, False):
+            share = file_design.Share(0.2, seed, held_out)
+            blocks = replace(design, share=share).blocks(0, design.rows)
+            parts[seed, held_out] = np.concatenate([rows for rows, _ in blocks])
+            np.testing.assert_array_equal(parts[seed, held_out], X[share.takes(np.arange(len(X)))])
+        held, others = (file_design.Share(0.2, seed, side).takes(np.arange(999)) for side in (1, 0))
+        assert (held ^ others).all()
+        assert len(parts[seed, True]) == pytest.approx(0.2 * len(X), rel=0.05)
+    assert len(parts[0, True]) != len(parts[1, True])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("", "column 'id' is of type string; a fit in pieces takes numbers"),
+        ("--drop id --beta cv", "--beta cv reads the table whole"),
+        ("--drop id --one-hot same", "--one-hot reads the table whole"),
+        ("--drop id --solver vrspam", "solver: 'vrspam', expected auto, exact, cg, spam"),
+        ("--drop id --solver cg --penalty elasticnet", "solver 'cg' has no elastic net"),
+        ("--drop id --positive z", "holds \\['n', 'y'\\], not 'z'"),
+        ("--drop nothing", "no column 'nothing'"),
+    ],
+)
+def test_a_fit_in_pieces_says_what_it_does_not_take(options, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(labelled_table(100), "rows.parquet")
+    arguments = ["auc", "fit", "rows.parquet", "--label", "fraud", "--model", "m", "--beta", "1"]
+    result = CliRunner().invoke(app, [*arguments, "--memory", "1GiB", *options.split()])
+    assert re.search(message, str(result.exception))
+    assert not Path("m").exists()
 
 
 def test_what_breaks_a_design_is_named(tmp_path):
@@ -359,7 +516,7 @@ def test_partitions_are_whole_blocks_within_memory_and_enough_for_every_slot():
         for memory in (2**20, 2**28, 2**34):
             local = Local(threads=2)
             local.memory = memory
-            parts = _partitions(FileDesign("X", "y", 1, (), rows, 5, (0, 0)), local)
+            parts = partitions(FileDesign("X", "y", 1, (), rows, 5, (0, 0)), local)
             assert parts[0][0] == 0
             assert parts[-1][1] == rows
             sizes = {stop - start for start, stop in parts[:-1]}

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from telic.auc.estimators.stochastic import SPAM, SPDAM, VRSPAM
     from telic.auc.file_design import FileDesign
     from telic.auc.partitioned import auc_in_pieces, exact_in_pieces, moments_of
+    from telic.auc.passes import cg_in_pieces, spam_in_pieces
     from telic.auc.report import diagnosis_page
     from telic.auc.table_ranker import Labelled, Ranker, fit_measured, read_labelled, search_beta
 else:
@@ -34,6 +35,7 @@ __all__ = [
     "RegSOLAM",
     "UniExp",
     "auc_in_pieces",
+    "cg_in_pieces",
     "compare_rankers",
     "diagnosis_page",
     "exact_in_pieces",
@@ -41,4 +43,5 @@ __all__ = [
     "moments_of",
     "read_labelled",
     "search_beta",
+    "spam_in_pieces",
 ]

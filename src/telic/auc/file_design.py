@@ -3,18 +3,40 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from telic.auc.feature_scaling import Scaling
 from telic.data.object_storage import place, readable, refuse_remote, state_of
 from telic.errors import InputError
 from telic.optim.design import LARGEST
+from telic.scale.partitions import Range, ranges, row_ranges
 
 BLOCK = 1 << 13
 """Rows that are summed at once; sums of blocks go up one tree, whatever the partitions."""
+
+NUMBERS = 1 << 22
+"""Numbers in a group of rows."""
+
+
+class Share(NamedTuple):
+    """Rows that are held out by their number, or all others."""
+
+    size: float
+    """Of those held out, in (0, 1)."""
+    seed: int
+    held_out: bool
+
+    def takes(self, rows: np.ndarray) -> np.ndarray:
+        """Say which rows belong to it, given their numbers."""
+        mixed = rows.astype(np.uint64) + np.uint64(self.seed) * np.uint64(0x9E3779B97F4A7C15)
+        for factor in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):  # SplitMix64
+            mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(factor)
+        held = (mixed ^ (mixed >> np.uint64(31))) >> np.uint64(11)
+        return (held < self.size * 2**53) == self.held_out
 
 
 @dataclass(frozen=True)
@@ -34,6 +56,10 @@ class FileDesign:
     width: int
     state: tuple[int, int]
     """Size of the file and time of its change."""
+    scaling: Scaling | None = None
+    """How rows are scaled as they are read."""
+    share: Share | None = None
+    """Which rows are left out."""
 
     @classmethod
     def open(
@@ -108,7 +134,26 @@ class FileDesign:
                     f"{self.path}: row {first + row}, column {name!r}: {X[row, column]}, expected "
                     f"a number of at most {LARGEST:g} in size. Fill, scale or drop it."
                 )
-            yield X, np.asarray(y == self.pos_label, bool)
+            positive = np.asarray(y == self.pos_label, bool)
+            if self.share is not None:
+                taken = self.share.takes(np.arange(first, first + len(X)))
+                X, positive = X[taken], positive[taken]
+            yield X if self.scaling is None else self.scaling.apply(X), positive
+
+    def groups(self) -> list[Range]:
+        """Cut the rows as they are read at a time, some millions of numbers each.
+
+        A Parquet file is cut between its row groups, so that each of them is read once.
+        """
+        rows = max(BLOCK, NUMBERS // self.width)
+        if not self.columns:
+            return ranges(self.rows, rows)
+        return [Range(part.first, part.first + part.rows) for part in row_ranges(self.path, rows)]
+
+    def rows_of(self, part: Range) -> tuple[np.ndarray, np.ndarray]:
+        """Read some rows, and which are positive."""
+        X, positive = zip(*self.blocks(*part), strict=True)
+        return np.concatenate(X), np.concatenate(positive)
 
     def _read(self, start: int, stop: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
         if not self.columns:

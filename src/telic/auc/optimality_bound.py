@@ -75,10 +75,35 @@ def certified(
     """
     with np.errstate(over="ignore", invalid="ignore"):  # weights that blew up certify nothing
         slope = slope_at(X, positive, w, weight)
-        gap = gap_bound(
-            w, slope, positive, beta=beta, beta1=beta1, weight=weight, curvature=curvature
+        share = float(np.average(positive, weights=weight))
+        return judged(
+            w,
+            slope,
+            share,
+            passes,
+            beta=beta,
+            beta1=beta1,
+            tol=tol,
+            curvature=curvature,
+            stopped=stopped,
         )
-        value = slope.loss + penalty(w, beta, beta1)
+
+
+def judged(
+    w: np.ndarray,
+    slope: Slope,
+    share: float,
+    passes: float,
+    *,
+    beta: float,
+    beta1: float = 0.0,
+    tol: float | None,
+    curvature: Curvature | None = None,
+    stopped: bool = False,
+) -> Solution:
+    """Return weights with the bound on their gap, given ∇f there and the share of positives."""
+    gap = gap_bound(w, slope, share, beta=beta, beta1=beta1, curvature=curvature)
+    value = slope.loss + penalty(w, beta, beta1)
     if not np.isfinite(value):
         return Solution(w, passes, None if tol is None else False, np.inf, np.inf, stopped)
     converged = None if tol is None or np.isnan(gap) else bool(gap <= tol * value)
@@ -124,21 +149,28 @@ def slope_of(
     for rows, block in _blocks(X, centre):
         gradient += block.T @ slopes[rows]
         noise += abs(block).T @ errors[rows]
+    return gradient, widened(noise, X.shape[0])
+
+
+def widened(sizes: np.ndarray, n: int) -> np.ndarray:
+    """Bound the rounding of sums over n rows of terms of these sizes, shape (d,)."""
     # Sums of n and of d terms: their rounding errors add up as a random walk does.
-    return gradient, noise * EPS * (8 + 2 * np.sqrt(X.shape[0]) + 2 * np.sqrt(X.shape[1]))
+    return sizes * EPS * (8 + 2 * np.sqrt(n) + 2 * np.sqrt(sizes.size))
 
 
 def gap_bound(
     w: np.ndarray,
     slope: Slope,
-    positive: np.ndarray,
+    share: float,
     *,
     beta: float,
     beta1: float = 0.0,
-    weight: np.ndarray | None = None,
     curvature: Curvature | None = None,
 ) -> float:
-    """Bound F(w) − min F; NaN where neither beta, nor beta1, nor the curvature gives one."""
+    """Bound F(w) − min F; NaN where neither beta, nor beta1, nor the curvature gives one.
+
+    `share` is that of positives.
+    """
     noise = slope.noise + 4 * EPS * (beta * np.abs(w) + beta1)
     ends = -slope.gradient - noise, -slope.gradient + noise
     bounds = []
@@ -146,9 +178,7 @@ def gap_bound(
         # Each term is convex in z_j, so it is largest at an end of what z_j can be.
         bounds.append(np.maximum(*(fenchel_terms(w, z, beta, beta1) for z in ends)).sum())
     elif beta1 > 0:
-        bounds.append(
-            _scaled_dual_gap(w, slope, np.abs(np.stack(ends)).max(), positive, weight, beta1)
-        )
+        bounds.append(_scaled_dual_gap(w, slope, np.abs(np.stack(ends)).max(), share, beta1))
     if curvature is not None and curvature.modulus > 0:
         least = least_subgradient(w, slope.gradient, beta, beta1)
         in_units = np.divide(
@@ -178,12 +208,10 @@ def _scaled_dual_gap(
     w: np.ndarray,
     slope: Slope,
     largest: float,
-    positive: np.ndarray,
-    weight: np.ndarray | None,
+    share: float,
     beta1: float,
 ) -> float:
     """The lasso's duality gap at the scaled residual, for beta = 0."""
-    share = float(np.average(positive, weights=weight))
     pairs = share * (1 - share)
     square, along = slope.loss / pairs, 1 - slope.lead
     scale = max(min(along / square, beta1 / largest), 0.0) if square > 0 else 0.0

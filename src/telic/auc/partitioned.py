@@ -14,7 +14,7 @@ from telic.auc.estimators.base import at_least
 from telic.auc.file_design import BLOCK, FileDesign, mapped
 from telic.auc.methods import exact as _exact
 from telic.auc.objective import ClassMeans, Moments, Solution, rounding
-from telic.data.object_storage import refuse_remote
+from telic.data.object_storage import Place, refuse_remote
 from telic.errors import InputError
 from telic.optim.threads import small_products
 from telic.scale import Executor, Local
@@ -23,7 +23,7 @@ from telic.scale.partitions import Range, ranges
 
 
 def moments_of(
-    design: FileDesign, *, executor: Executor | None = None, out: str | Path | None = None
+    design: FileDesign, *, executor: Executor | None = None, out: str | Place | None = None
 ) -> Moments:
     """Read the rows once, in pieces, and keep what the objective needs.
 
@@ -51,10 +51,8 @@ def moments_of(
         first, _ = next(design.blocks(0, min(BLOCK, design.rows)))
         # Seen from near the rows, large offsets do not eat the digits.
         offset = first.mean(axis=0)
-        parts = _partitions(design, executor)
-        total, _report = executor.tree_reduce(
-            partial(_sums, design, offset), _added, parts, out=out
-        )
+        parts = partitions(design, executor)
+        total, _report = executor.tree_reduce(partial(_sums, design, offset), added, parts, out=out)
     n, sums, squares = total["n"], total["sums"], total["squares"]
     if n.min() < 1:
         raise InputError(f"{design.path}: one class only, expected two: pos_label picks one.")
@@ -65,7 +63,7 @@ def moments_of(
     return Moments(means, within, rounding(raw, design.rows))
 
 
-def _partitions(design: FileDesign, executor: Executor) -> list[Range]:
+def partitions(design: FileDesign, executor: Executor) -> list[Range]:
     """Cut rows between blocks, in groups of a power of two as the tree wants them."""
     rows = executor.piece // (4 * 8 * (design.width + 1))
     groups = 1
@@ -89,11 +87,12 @@ def _sums(design: FileDesign, offset: np.ndarray, part: Range) -> Arrays:
     count = -(-(part.stop - part.start) // BLOCK)
     blocks = (block(X, positive) for X, positive in design.blocks(*part))
     with small_products(0):
-        total: Arrays = fold(enumerate(blocks), _added, count)
+        total: Arrays = fold(enumerate(blocks), added, count)
     return total
 
 
-def _added(one: Arrays, other: Arrays) -> Arrays:
+def added(one: Arrays, other: Arrays) -> Arrays:
+    """Add the sums of two neighbours."""
     return {name: one[name] + other[name] for name in one}
 
 
@@ -105,7 +104,7 @@ def exact_in_pieces(
     tol: float = 1e-8,
     max_passes: int = 10_000,
     executor: Executor | None = None,
-    out: str | Path | None = None,
+    out: str | Place | None = None,
 ) -> Solution:
     """Find the optimum of the pairwise square loss over rows that lie in files, in one pass.
 
@@ -182,7 +181,7 @@ def auc_in_pieces(
         raise InputError(f"coef has shape {coef.shape}, expected ({design.width},).")
     refuse_remote(out, "out", "the sorted scores are mapped")
     out = Path(out).absolute()
-    parts = _partitions(design, executor)
+    parts = partitions(design, executor)
     with small_products(0):
         sorted_parts = executor.map(partial(_score, design, coef), parts, out=out / "scores").values
     samples = np.sort(np.concatenate([np.load(path / "sample.npy") for path in sorted_parts]))

@@ -1,5 +1,7 @@
 """The column of labels: which of its two values is the positive one."""
 
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,18 +32,24 @@ def choose_positive(labels: np.ndarray, positive: str | None, where: str) -> Any
     rare as a rule; of two equally frequent ones it is the larger. A number may be written in any
     way ("1" is "1.0").
     """
-    values = sorted(set(labels.tolist()))
+    chosen = positive_of(Counter(labels.tolist()), positive, where)
+    return np.array([value == chosen for value in labels.tolist()]), label_text(chosen)
+
+
+def positive_of(counts: Mapping[Any, int], positive: str | None, where: str) -> Any:
+    """Return the positive one of two labels, given how often each occurs; see `choose_positive`."""
+    values = sorted(counts)
     if len(values) != 2:
         raise InputError(f"{where} holds {len(values)} different labels, expected two.")
     if positive is None:
-        chosen = min(reversed(values), key=lambda value: int(np.sum(labels == value)))
+        chosen = min(reversed(values), key=lambda value: counts[value])
     else:
         same = [value for value in values if _same_label(value, positive)]
         if len(same) != 1:
             names = [label_text(value) for value in values]
             raise InputError(f"{where} holds {names}, not {positive!r}.")
         chosen = same[0]
-    return np.array([value == chosen for value in labels.tolist()]), label_text(chosen)
+    return chosen
 
 
 def label_text(value: Any) -> str:

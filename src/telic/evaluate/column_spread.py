@@ -7,7 +7,7 @@ import numpy as np
 if TYPE_CHECKING:
     from scipy import sparse
 
-_ROUNDING = 1e-12
+ROUNDING = 1e-12
 """A spread that is smaller, relative to the column's largest value, is rounding."""
 
 
@@ -50,7 +50,7 @@ def standard_deviations(X: "np.ndarray | sparse.sparray | sparse.spmatrix") -> n
         largest = np.abs(X).max(axis=0)
         unit = _power_of_two(largest)
         spread = unit * (X / unit).std(axis=0)
-    return np.where(spread > _ROUNDING * largest, spread, 1.0)
+    return np.where(spread > ROUNDING * largest, spread, 1.0)
 
 
 def _power_of_two(largest: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """The exact optimum: Cholesky on the moments, conjugate gradients on the rows, elastic net."""
 
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 from scipy import linalg
@@ -8,6 +9,7 @@ from scipy import linalg
 from telic.auc.drawn_rows import Matrix
 from telic.auc.objective import (
     Callback,
+    ClassMeans,
     Moments,
     Solution,
     class_means,
@@ -128,19 +130,63 @@ def conjugate_gradient(
         Its passes are the iterations, and one for each residual taken from the rows.
     """
     means = class_means(X, positive, weight)
-    delta, pairs = means.delta, means.pair_weight
-    ridge = beta / (2 * pairs)
     shares = row_shares(positive, means, weight)
     squares = X.multiply(X) if hasattr(X, "multiply") else X * X
-    diagonal = squares.T @ shares - means.pos**2 - means.neg**2 + ridge
-    floor = EPS * max(float(diagonal.max()), np.finfo(float).tiny)
-    inverse = 1 / np.maximum(diagonal, floor)
     Xt = X.T
 
-    def apply(v: np.ndarray) -> np.ndarray:
+    def covariance(v: np.ndarray) -> np.ndarray:
         scores = X @ v
         centre = np.where(positive, means.pos @ v, means.neg @ v)
-        return Xt @ ((scores - centre) * shares) + ridge * v
+        return Xt @ ((scores - centre) * shares)
+
+    def certify(w: np.ndarray, passes: float, stopped: bool) -> Solution:
+        return certified(X, positive, w, passes, beta=beta, tol=tol, weight=weight, stopped=stopped)
+
+    return gradients(
+        means,
+        squares.T @ shares - means.pos**2 - means.neg**2,
+        covariance,
+        certify,
+        beta=beta,
+        tol=tol,
+        max_iter=max_iter,
+        callback=callback,
+    )
+
+
+def gradients(
+    means: ClassMeans,
+    within: np.ndarray,
+    covariance: Callable[[np.ndarray], np.ndarray],
+    certify: Callable[[np.ndarray, float, bool], Solution],
+    *,
+    beta: float,
+    tol: float,
+    max_iter: int,
+    callback: Callback | None = None,
+) -> Solution:
+    """Run `conjugate_gradient` on rows wherever they are.
+
+    Parameters
+    ----------
+    means : ClassMeans
+    within : array of shape (d,)
+        The diagonal of S₊ + S₋.
+    covariance : callable
+        v → (S₊ + S₋)v, one pass over the rows.
+    certify : callable
+        (weights, passes, whether a callback ended it) → the solution with its bound.
+    beta, tol, max_iter, callback
+        As in `conjugate_gradient`.
+    """
+    delta, pairs = means.delta, means.pair_weight
+    ridge = beta / (2 * pairs)
+    diagonal = within + ridge
+    floor = EPS * max(float(diagonal.max()), np.finfo(float).tiny)
+    inverse = 1 / np.maximum(diagonal, floor)
+
+    def apply(v: np.ndarray) -> np.ndarray:
+        return covariance(v) + ridge * v
 
     def rescaled() -> np.ndarray:
         return u / (1 + delta @ u)  # what leaving δδᵀ out of the matrix left to do
@@ -153,9 +199,7 @@ def conjugate_gradient(
         return bool(square <= (tol * stretch) ** 2 * (delta @ delta))
 
     def end(stopped: bool = False) -> Solution:
-        return certified(
-            X, positive, rescaled(), passes, beta=beta, tol=tol, weight=weight, stopped=stopped
-        )
+        return certify(rescaled(), passes, stopped)
 
     u, iteration, passes, asked = np.zeros(delta.size), 0, 0, tol
     while True:

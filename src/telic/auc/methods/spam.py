@@ -33,11 +33,18 @@ def centred(
 ) -> Centred:
     """Measure the rows from their mean, or from 0."""
     means = class_means(X, positive, weight)
-    centre = means.overall if center else np.zeros_like(means.pos)
+    return centred_as(X, means, means.overall if center else np.zeros_like(means.pos))
+
+
+def centred_as(
+    X: Matrix, means: ClassMeans, centre: np.ndarray, bound: float | None = None
+) -> Centred:
+    """Measure some rows from a centre, given the means of all and, if it is known, the bound."""
     projected = X @ np.column_stack([centre, means.pos, means.neg])
-    squares = row_squares(X) - 2 * projected[:, 0] + centre @ centre
+    if bound is None:
+        squares = row_squares(X) - 2 * projected[:, 0] + centre @ centre
+        bound = max(float(squares.max()), np.finfo(float).tiny)
     projected[:, 1:] -= centre @ np.column_stack([means.pos, means.neg])
-    bound = max(float(squares.max()), np.finfo(float).tiny)
     return Centred(means, centre, projected, bound)
 
 
@@ -100,16 +107,13 @@ def spam(
     Solution
         The last iterate. Its gap is bounded, but no rule stops by it.
     """
-    if step not in STEPS:
-        raise InputError(f"step: {step!r}, expected one of {', '.join(STEPS)}.")
-    if beta <= 0 and step != "sqrt":
-        raise InputError(f"beta: {beta!r}; SPAM's step {step!r} needs beta > 0. Use step='sqrt'.")
+    check_step(step, beta)
     view, rows = centred(X, positive, center, weight), as_rows(X)
     draws = Draws(X, weight)
     w, stopped, done = np.zeros(view.centre.size), False, 0
     while done < passes and not stopped:
         times = np.arange(1.0, draws.total + 1) + done * draws.total
-        steps = _step_sizes(step, times, beta, view.bound, step_size, theta)
+        steps = step_sizes(step, times, beta, view.bound, step_size, theta)
         order = draws.independent(rng, draws.total)
         spam_pass(rows, positive, view, w, order, steps, beta=beta, beta1=beta1)
         done += 1
@@ -153,9 +157,18 @@ def spam_pass(
     )
 
 
-def _step_sizes(
+def check_step(step: str, beta: float) -> None:
+    """Raise InputError unless SPAM has such a step for this ridge weight."""
+    if step not in STEPS:
+        raise InputError(f"step: {step!r}, expected one of {', '.join(STEPS)}.")
+    if beta <= 0 and step != "sqrt":
+        raise InputError(f"beta: {beta!r}; SPAM's step {step!r} needs beta > 0. Use step='sqrt'.")
+
+
+def step_sizes(
     step: str, times: np.ndarray, beta: float, bound: float, step_size: float, theta: float
 ) -> np.ndarray:
+    """Return the sizes of steps of these numbers, counted from 1; see `spam`."""
     if step == "linear":
         return 1 / (beta * times + 4 * bound)
     if step == "sqrt":

@@ -25,6 +25,7 @@ from telic.cli.auc.options import (
     app,
 )
 from telic.cli.console import Overwrite, print_card, print_json
+from telic.cli.jobs import Cluster, Memory, Piece, Work, job_of, steps_or_job, tell_job
 from telic.errors import InputError
 
 if TYPE_CHECKING:
@@ -52,11 +53,18 @@ def fit(
     overwrite: Overwrite = False,
     as_json: Json = False,
     seed: Seed = 0,
+    memory: Memory = None,
+    cluster: Cluster = None,
+    work: Work = None,
+    piece: Piece = None,
 ) -> None:
-    """Fit a ranker, measure it on held-out rows, fit again on all rows and save it."""
+    """Fit a ranker, measure it on held-out rows, fit again on all rows and save it.
+
+    With --memory or --cluster the table is a Parquet file of numbers, which is read in pieces.
+    """
     from telic.auc.report import measures, page
+    from telic.auc.table_in_pieces import design_of, fit_measured_in_pieces
     from telic.auc.table_ranker import fit_measured, read_labelled
-    from telic.cli.progress import steps
     from telic.data import check_output
 
     for file in filter(None, (model, report)):
@@ -65,30 +73,57 @@ def fit(
         raise InputError(f"--report {report}: is in the model's folder. Choose another name.")
     given = None if beta == "cv" else _number("--beta", beta)
     rule = _rule(threshold)
-    rows = read_labelled(
-        table, label=label, positive=positive, drop=drop or (), one_hot=one_hot or ()
-    )
-    with steps("fit", None if given is None else 2) as tell:  # the grid of beta may grow
-        final, truth, scores = fit_measured(
-            rows,
-            label=label,
-            beta=given,
-            scaling=scaling,
-            test=test,
-            seed=seed,
-            progress=tell,
-            solver=solver,
-            penalty=penalty,
-            beta1=beta1,
-            threshold=rule,
-        )
+    options: dict[str, Any] = {
+        "scaling": scaling,
+        "test": test,
+        "seed": seed,
+        "solver": solver,
+        "penalty": penalty,
+        "beta1": beta1,
+        "threshold": rule,
+    }
+    with (
+        job_of(memory, cluster, work, model, reads=[table], piece=piece, skip_bad=False) as job,
+        # The grid of beta may grow.
+        steps_or_job(job, "fit", None if given is None else 2) as tell,
+    ):
+        if job:
+            if given is None or one_hot:
+                wrong = "--one-hot" if one_hot else "--beta cv"
+                raise InputError(
+                    f"{wrong} reads the table whole. Leave out --memory and --cluster."
+                )
+            design, chosen = design_of(table, label=label, positive=positive, drop=drop or ())
+            assert label is not None
+            final, truth, scores = fit_measured_in_pieces(
+                design,
+                label=label,
+                positive_label=chosen,
+                beta=given,
+                executor=job.executor,
+                work=job.work,
+                progress=tell,
+                **options,
+            )
+        else:
+            rows = read_labelled(
+                table, label=label, positive=positive, drop=drop or (), one_hot=one_hot or ()
+            )
+            final, truth, scores = fit_measured(
+                rows, label=label, beta=given, progress=tell, **options
+            )
+    if job:
+        tell_job(job)
     measured = measures(truth, scores)
     held_out = {
         name: measured[name] for name in ("rows", "positives", "auc", "auc_low", "auc_high")
     }
     replace(final, fitted_on=final.fitted_on | {"measured on rows held out": held_out}).save(model)
     if report is not None:
-        made = final.settings() | {"rows fitted": rows.positive.size, "held out": truth.size}
+        made = final.settings() | {
+            "rows fitted": final.fitted_on["rows"],
+            "held out": truth.size,
+        }
         lead = (
             f"{table.name}: measured on {truth.size:,} rows held out at random; the saved model "
             "was then fitted to all rows."
@@ -98,12 +133,12 @@ def fit(
             lead,
             truth,
             scores,
-            label=rows.positive_label,
+            label=final.positive_label,
             settings=made,
             features=final.features(),
             seed=seed,
         ).write(report)
-    found = {"positive": rows.positive_label} | measured
+    found = {"positive": final.positive_label} | measured
     _print(found | {"beta": final.parameters["beta"], "model": str(model)}, as_json)
 
 
