@@ -83,6 +83,23 @@ def test_code_is_kept_until_something_that_it_calls_changes(tmp_path):
     assert run_in(tmp_path) == ["42", "1"]
 
 
+def test_code_that_is_kept_is_loaded_without_what_compiles(tmp_path):
+    """numba registers that on 200 ms; a new type of argument is compiled all the same."""
+    (tmp_path / "pack").mkdir()
+    (tmp_path / "pack" / "__init__.py").touch()
+    (tmp_path / "pack" / "caller.py").write_text(
+        "import numpy as np\nfrom telic.kernels import kernel\n"
+        "@kernel\ndef g(x):\n    out = np.empty(3)\n    out[:] = x + 1\n    return out\n"
+        "import sys\ndef f(x):\n    total = float(g(x).sum())\n"
+        "    return total, 'numba.np.linalg' in sys.modules\nf.stats = g.stats\n"
+    )
+    assert run_in(tmp_path) == ["(6.0,", "True)", "1"]
+    assert run_in(tmp_path) == ["(6.0,", "False)", "0"]
+    assert run_in(tmp_path, "from pack.caller import f; f(1); assert f(1.5)[1]") == [
+        *("(6.0,", "True)", "1")
+    ]
+
+
 @pytest.fixture
 def limits(tmp_path):
     (tmp_path / "pack").mkdir()

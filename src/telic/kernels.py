@@ -16,6 +16,7 @@ from typing import Any
 
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.runtime import rtsys
 
 COMPILED: list[Path] = []
 """Files of the machine code that this process compiled and kept."""
@@ -65,8 +66,32 @@ def kernel(function: Callable | None = None, /, **options: Any) -> Any:
     compiled = numba.njit(nogil=True, **options)(function)
     # NUMBA_DISABLE_JIT leaves functions as they are, and what is typed at a prompt has no file.
     if compiled is not function and os.path.isfile(function.__code__.co_filename):
-        compiled._cache = _cache_of(function)
+        compiled._cache = _Cache(function)
     return compiled
+
+
+class _Cache:
+    """numba's cache of a function, made when code is asked for: a fit needs few of the kernels."""
+
+    def __init__(self, function: Callable) -> None:
+        self._function = function
+
+    @cached_property
+    def _made(self) -> FunctionCache:
+        return _cache_of(self._function)
+
+    def load_overload(self, sig: object, target_context: Any) -> object:
+        """Return compiled code of these types, or None.
+
+        numba's own first registers all that it could compile, which takes longer than loading every
+        kernel of a fit. What is compiled already needs its runtime alone; compiling registers it.
+        """
+        rtsys.initialize(target_context)
+        with self._made._guard_against_spurious_io_errors():
+            return self._made._load_overload(sig, target_context)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._made, name)
 
 
 class _Code(IndexDataCacheFile):

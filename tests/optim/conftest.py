@@ -15,6 +15,10 @@ def make_data():
             y = np.where(score + rng.normal(size=n) > 0, 1.0, -1.0)
         elif loss == "poisson":
             y = rng.poisson(np.exp(0.5 * score)).astype(float)
+        elif loss in ("gamma", "tweedie"):
+            y = rng.gamma(2.0, np.exp(0.5 * score)) * (
+                1.0 if loss == "gamma" else rng.random(n) < 0.7
+            )
         else:
             y = score + 0.5 * rng.normal(size=n) + 1.0
         return {"dense": X, "csr": sparse.csr_matrix(X), "csc": sparse.csc_matrix(X)}[kind], y

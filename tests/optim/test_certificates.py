@@ -28,7 +28,8 @@ from telic.optim.losses import as_loss
 
 METHODS = ["asbcd", "gram", "mrbcd", "prox_newton", "saga", "sbcd", "sdca", "sgd", "svrg"]
 GROUPED = ["asbcd", "gram", "mrbcd", "prox_newton", "saga", "sbcd", "sgd", "svrg"]
-LOSSES = ["squared", "logistic", "squared_hinge", "huber", "poisson"]
+LOSSES = ["squared", "logistic", "squared_hinge", "huber", "poisson", "gamma", "tweedie"]
+LOG_LINK = LOSSES[4:]
 
 
 class Case:
@@ -54,6 +55,9 @@ class Case:
             y[:2] = 1.0, -1.0
         elif loss == "poisson":
             y = rng.poisson(np.exp(score)).astype(float)
+        elif loss in LOG_LINK:
+            y = np.exp(rng.choice([1.0, 20.0]) * score)
+            y *= 1.0 if loss == "gamma" else rng.random(n) < 0.7
         else:
             y = score + rng.choice([0.0, 0.0, 1e3, 1e9])
         self.y = y
@@ -169,7 +173,7 @@ def test_no_gap_is_smaller_than_the_true_one(seed, loss, passes):
     case = Case(seed, loss)
     results = {}
     for method in METHODS if case.groups is None else GROUPED:
-        if loss == "poisson" and method not in ("gram", "prox_newton", "sdca"):
+        if loss in LOG_LINK and method not in ("gram", "prox_newton", "sdca"):
             continue
         barred = case.loss.classifies and case.offset is not None
         if barred and method not in ("gram", "prox_newton"):
@@ -298,7 +302,7 @@ def test_far_columns_that_repeat_each_other_lose_no_digits_without_an_intercept(
     X[:, 1] = X[:, 0]
     y = np.where(X[:, 3] > 0, 1.0, -1.0)
     for loss in LOSSES:
-        target = np.abs(y) if loss == "poisson" else y
+        target = np.abs(y) if loss in LOG_LINK else y
         for method in ("gram", "prox_newton", "sdca"):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
@@ -307,6 +311,29 @@ def test_far_columns_that_repeat_each_other_lose_no_digits_without_an_intercept(
                 )
             assert np.isfinite(result.coef).all()
             assert np.isfinite(result.objective)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("method", ["gram", "prox_newton", "sdca"])
+def test_rows_that_weigh_nothing_may_be_as_far_away_as_they_like(make_data, loss, method):
+    """Where exp of their prediction is infinite, too: it times 0 is no number."""
+    X, y = make_data(loss, n=60, d=5)
+    far = np.vstack([X, 1e6 * np.ones(5), -1e6 * np.ones(5)])
+    weight = np.repeat([1.0, 0.0], [60, 2])
+    terms = {"loss": loss, "l1": 0.01, "l2": 0.01, "fit_intercept": True, "method": method}
+    alone = minimize(X, y, tol=1e-9, **terms)
+    found = minimize(far, np.append(y, [1.0, 1.0]), sample_weight=weight, tol=1e-9, **terms)
+    assert found.converged
+    np.testing.assert_allclose(found.coef, alone.coef, atol=1e-3)
+    assert found.objective == pytest.approx(alone.objective, rel=1e-7)
+
+
+def test_slopes_that_are_no_numbers_bound_nothing():
+    problem = make_problem(np.eye(2), [0.0, 1.0], loss="poisson", l1=0.1, l2=0.1)
+    groups = make_problem(np.eye(2), [0.0, 1.0], loss="poisson", l1=0.1, l2=0.1, groups=[0, 1])
+    for each in (problem, groups):
+        assert each.dual_value(np.zeros(2), np.array([0.0, np.nan])) == -np.inf
+        assert each.dual_value(np.zeros(2), np.array([np.inf, 0.0])) == -np.inf
 
 
 @pytest.mark.parametrize("coef", [1e4, np.inf, np.nan])
@@ -343,7 +370,7 @@ def test_the_rounding_of_a_far_intercept_is_part_of_the_gap():
 
 @given(
     seed=st.integers(0, 2**32 - 1),
-    loss=st.sampled_from(["squared", "logistic", "poisson"]),
+    loss=st.sampled_from(["squared", "logistic", *LOG_LINK]),
     method=st.sampled_from(["gram", "prox_newton"]),
     passes=st.sampled_from([1, 3, 200]),
 )

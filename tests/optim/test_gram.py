@@ -63,7 +63,9 @@ def test_a_model_that_learned_agrees_with_the_change_of_the_gradient(make_data, 
     assert np.linalg.eigvalsh(model.matrix).min() > 0
 
 
-@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "huber", "poisson"])
+@pytest.mark.parametrize(
+    "loss", ["logistic", "squared_hinge", "huber", "poisson", "gamma", "tweedie"]
+)
 @pytest.mark.parametrize("l1", [0.0, 1e-3])
 def test_a_poor_sample_costs_steps_and_not_the_answer(make_data, loss, l1):
     X, y = make_data(loss, n=4000, d=5)

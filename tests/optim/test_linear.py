@@ -1,4 +1,5 @@
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -6,7 +7,13 @@ import sklearn
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.linear_model import ElasticNet, LogisticRegression, PoissonRegressor
+from sklearn.linear_model import (
+    ElasticNet,
+    GammaRegressor,
+    LogisticRegression,
+    PoissonRegressor,
+    TweedieRegressor,
+)
 from sklearn.model_selection import GridSearchCV, LeaveOneOut
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
@@ -18,8 +25,10 @@ from telic.optim import (
     ElasticNetClassifierCV,
     ElasticNetRegressor,
     ElasticNetRegressorCV,
+    Tweedie,
     minimize,
 )
+from telic.optim.losses import as_loss
 
 
 @parametrize_with_checks(
@@ -66,6 +75,35 @@ def test_the_regressor_is_scikit_learns_elastic_net_and_its_poisson_regressor(ma
     theirs = PoissonRegressor(alpha=0.1, tol=1e-12, max_iter=1000).fit(X, y)
     ours = ElasticNetRegressor(alpha=0.1, l1_ratio=0.0, loss="poisson", tol=1e-12).fit(X, y)
     np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("loss", "theirs"),
+    [
+        ("gamma", GammaRegressor),
+        ("tweedie", partial(TweedieRegressor, power=1.5, link="log")),
+        (Tweedie(1.9), partial(TweedieRegressor, power=1.9, link="log")),
+    ],
+)
+def test_log_links_are_scikit_learns_and_their_exposures_weights(make_data, loss, theirs):
+    X, y = make_data("gamma" if loss == "gamma" else "tweedie", n=300)
+    weight = np.random.default_rng(1).uniform(0.1, 5.0, y.size)
+    rival = theirs(alpha=0.1, tol=1e-10, max_iter=1000).fit(X, y, weight)
+    ours = ElasticNetRegressor(0.1, l1_ratio=0.0, loss=loss, tol=1e-12).fit(X, y, weight)
+    np.testing.assert_allclose(ours.predict(X), rival.predict(X), rtol=1e-5)
+    assert ours.score(X, y, weight) == pytest.approx(rival.score(X, y, weight), abs=1e-6)
+    # A known factor of the target: what is left of it, by weight, has the same deviance.
+    factor = np.random.default_rng(2).uniform(0.2, 5.0, y.size)
+    shares = factor ** (2.0 - as_loss(loss).power)
+    rival.fit(X, y / factor, shares)
+    ours = ElasticNetRegressor(0.1 * shares.mean(), l1_ratio=0.0, loss=loss, tol=1e-12)
+    ours.fit(X, y, offset=np.log(factor))
+    np.testing.assert_allclose(ours.predict(X, np.log(factor)), rival.predict(X) * factor, 1e-5)
+    expected = rival.score(X, y / factor, shares)
+    assert ours.score(X, y, offset=np.log(factor)) == pytest.approx(expected, abs=1e-6)
+    path = ElasticNetRegressorCV(loss=loss, alphas=5, cv=3).fit(X, y)
+    assert path.score(X, y) > 0.05
+    assert np.isnan(ours.score(X, np.ones_like(y)))
 
 
 def test_huber_resists_what_squared_loss_follows(make_data):

@@ -5,16 +5,34 @@ from hypothesis import strategies as st
 
 from telic.errors import InputError
 from telic.optim import loss_kernels
-from telic.optim.losses import Huber, Logistic, Poisson, Squared, SquaredHinge, as_loss
+from telic.optim.losses import (
+    Huber,
+    Logistic,
+    LogLink,
+    Poisson,
+    Squared,
+    SquaredHinge,
+    Tweedie,
+    as_loss,
+)
 
 LOSSES = [Squared(), Logistic(), SquaredHinge(), Huber(0.7), Poisson()]
+LOSSES += [Tweedie(2.0), Tweedie(1.5), Tweedie(1.05), Tweedie(1.97)]
 numbers = st.floats(-8, 8)
 
 
 def targets(loss):
     if loss.classifies:
         return st.sampled_from([-1.0, 1.0])
-    return st.integers(0, 9).map(float) if isinstance(loss, Poisson) else numbers
+    if isinstance(loss, LogLink):
+        return st.integers(1 if loss.power == 2 else 0, 9).map(float)
+    return numbers
+
+
+def drawn(loss, rng, n):
+    if loss.classifies:
+        return rng.choice([-1.0, 1.0], n)
+    return rng.integers(1 if getattr(loss, "power", 0) == 2 else 0, 5, n).astype(float)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
@@ -57,6 +75,8 @@ def test_the_conjugate_is_the_largest_difference_from_a_line(loss):
         (SquaredHinge(), -1.0, -0.1),
         (Huber(1.0), 0.0, 1.1),
         (Poisson(), 2.0, -2.1),
+        (Tweedie(2.0), 2.0, 1.1),
+        (Tweedie(1.5), 0.0, -0.1),
     ],
 )
 def test_the_conjugate_is_infinite_where_no_line_of_that_slope_lies_below(loss, y, outside):
@@ -72,7 +92,7 @@ def test_the_kernels_agree_with_the_reference(loss, shared, n, threads):
     rng = np.random.default_rng(0)
     z = rng.normal(scale=3, size=n)
     z[2:6] = (-40.0, 40.0, -700.0, 0.0)[: n - 2]
-    y = rng.choice([-1.0, 1.0], n) if loss.classifies else rng.integers(0, 5, n).astype(float)
+    y = drawn(loss, rng, n)
     mass = np.array([0.3]) if shared else rng.random(n) * (rng.random(n) < 0.9)
     every = np.broadcast_to(mass, (n,))
     out, first, move = np.empty(n), (loss.code, loss.shape), rng.normal(size=n)
@@ -108,11 +128,14 @@ def test_the_kernels_of_one_row_agree_with_the_reference_where_it_has_edges(loss
     z = np.array([-60.0, -2.0, -1.0, -0.7, -0.2, 0.0, 0.3, 0.7, 1.0, 1.7, 3.0, 30.0])
     first = loss.code, loss.shape
     for y in (-1.0, 1.0) if loss.classifies else (0.0, 1.0, 3.0):
+        if y == 0.0 and getattr(loss, "power", 0) == 2:
+            continue
         for name in ("value", "gradient", "curvature"):
             kernel = getattr(loss_kernels, f"loss_{name}")
             found = [kernel(*first, one, y) for one in z]
             np.testing.assert_allclose(found, getattr(loss, name)(z, y), rtol=1e-12, atol=1e-14)
         ends = {1: (0.0, -y), 2: (0.0, -5 * y), 3: (-loss.shape, loss.shape), 4: (-y, 2.0)}
+        ends[5] = (0.0, 1.0) if y == 0.0 else (-9.0, 1.0)
         for a in (*ends.get(loss.code, (-3.0, 2.0)), *loss.gradient(z, y)):
             found = loss_kernels.loss_conjugate(*first, a, y)
             assert found == pytest.approx(float(loss.conjugate(a, y)), rel=1e-9, abs=1e-12)
@@ -123,7 +146,7 @@ def test_the_prox_of_the_loss_is_stationary_even_for_large_weights(loss):
     rng = np.random.default_rng(1)
     for _ in range(500):
         c, q = rng.normal() * 10 ** rng.uniform(-1, 3), 10 ** rng.uniform(-3, 4)
-        y = float(rng.choice([-1, 1])) if loss.classifies else float(rng.integers(0, 5))
+        y = float(drawn(loss, rng, 1)[0])
         for guess in (c, 0.0, c + 3.0 * rng.normal()):
             u, slope = loss_kernels.loss_prox(loss.code, loss.shape, c, q, y, guess, 0.0)
             assert slope == pytest.approx(loss.gradient(u, y), rel=1e-12)
@@ -136,7 +159,7 @@ def test_the_prox_of_the_loss_is_stationary_even_for_large_weights(loss):
 def test_the_best_intercept_leaves_no_slope(loss, scale, away):
     rng, n = np.random.default_rng(2), 2500
     z = scale * rng.normal(size=n) + away
-    y = rng.choice([-1.0, 1.0], n) if loss.classifies else rng.integers(0, 5, n).astype(float)
+    y = drawn(loss, rng, n)
     weights = rng.random(n)
     for mass in (np.full(1, 1 / n), weights / weights.sum()):
         t = loss_kernels.intercept_shift(loss.code, loss.shape, z, y, mass)
@@ -165,8 +188,31 @@ def test_poissons_intercept_is_found_from_anywhere_at_once():
     assert mass @ np.exp(z) < 1e-30
 
 
+@pytest.mark.parametrize("power", [1.05, 1.5, 2.0])
+def test_tweedies_intercept_is_found_from_anywhere_at_once(power):
+    """Where exponentials overflow; rows without weight count nothing, and zeros only upwards."""
+    y, mass = np.array([0.0, 3.0, 1e6, 2.0]), np.array([0.5, 0.2, 0.3, 0.0])
+    y[0] += power == 2
+    for z in (np.array([0.0, 1.0, 2.0, 9e3]), np.array([-1e2, 8e2, 1e2, -2e3]), np.full(4, -2e3)):
+        t = loss_kernels.intercept_shift(5, power, z, y, mass)
+        at = (z + t)[:3]
+        rising, falling = (
+            mass[:3] @ np.exp((2 - power) * at),
+            mass[:3] * y[:3] @ np.exp(-(power - 1) * at),
+        )
+        assert rising == pytest.approx(falling, rel=1e-12)
+        assert abs(loss_kernels.intercept_shift(5, power, z + t, y, mass)) <= 4e-12
+    z = np.zeros(4)
+    while power < 2 and (t := loss_kernels.intercept_shift(5, power, z, 0.0 * y, mass)):
+        z += t
+    assert power == 2 or mass @ np.exp((2 - power) * z) < 1e-30
+
+
 def test_bad_losses_are_named():
     with pytest.raises(InputError, match="squared_hinge"):
         as_loss("hinge")
     with pytest.raises(InputError, match="delta"):
         Huber(-1.0)
+    for power in (1.0, 2.1):
+        with pytest.raises(InputError, match=r"power is .*, expected a number above 1 and at most"):
+            Tweedie(power)

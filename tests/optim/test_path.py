@@ -22,10 +22,11 @@ from telic.optim import (
 )
 from telic.optim.penalties import group_penalty
 
+LOG_LINK = ["poisson", "gamma", "tweedie"]
 PENALTIES = [ElasticNet(l1, l2) for l1, l2 in ((0.2, 0.0), (0.05, 0.01), (0.0, 0.1), (0.0, 0.02))]
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic", "poisson"])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "poisson", "gamma", "tweedie"])
 @pytest.mark.parametrize("method", ["gram", "prox_newton", "sdca", "auto"])
 @pytest.mark.parametrize("far", [0.0, 1e7])
 def test_each_penalty_of_a_path_is_solved_as_if_it_came_alone(make_data, loss, method, far):
@@ -158,10 +159,10 @@ def test_an_exposure_is_a_weight_of_rates(make_data):
 
 @pytest.mark.parametrize(
     ("loss", "method"),
-    [(loss, "sdca") for loss in ("squared", "huber", "poisson")]
+    [(loss, "sdca") for loss in ("squared", "huber", *LOG_LINK)]
     + [
         (loss, method)
-        for loss in ("squared", "huber", "poisson", "logistic", "squared_hinge")
+        for loss in ("squared", "huber", *LOG_LINK, "logistic", "squared_hinge")
         for method in ("gram", "prox_newton")
     ],
 )

@@ -19,7 +19,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "reference"))
 from optimum import optimum
 
 LINEAR = ["asbcd", "gram", "mrbcd", "prox_newton", "saga", "sdca", "svrg"]
-LOSSES = ["squared", "logistic", "squared_hinge", "huber", "poisson"]
+LOSSES = ["squared", "logistic", "squared_hinge", "huber", "poisson", "gamma", "tweedie"]
+LOG_LINK = LOSSES[4:]
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -30,7 +31,7 @@ def test_each_method_reaches_the_independent_optimum(make_data, loss, fit_interc
     terms = {"loss": loss, "l1": 0.01, "l2": 0.05, "fit_intercept": fit_intercept}
     best = optimum(X, y, sample_weight=weight, **terms)
     for method in LINEAR:
-        if loss == "poisson" and method not in ("gram", "prox_newton", "sdca"):
+        if loss in LOG_LINK and method not in ("gram", "prox_newton", "sdca"):
             continue
         for matrix in (X, sparse.csr_matrix(X)):
             result = minimize(
@@ -92,7 +93,7 @@ def test_sdca_converges_on_rows_of_very_different_norms(loss):
     """Where a row's dual problem is far from quadratic one Newton move circles around it."""
     text = rcv1_like(n=1000, d=5000, words=30)
     norms = np.sqrt(1.0 + np.random.default_rng(0).pareto(1.2, size=1000))
-    y = np.abs(text.y) if loss == "poisson" else text.y
+    y = np.abs(text.y) if loss in LOG_LINK else text.y
     X = sparse.diags(norms) @ text.X
     assert minimize(X, y, loss=loss, l1=1e-4, l2=1e-4, method="sdca", tol=1e-9).converged
 
@@ -291,6 +292,9 @@ def test_one_row_and_empty_columns_are_no_special_case():
         ({"y": [1.0, 2.0]}, "expected -1 and \\+1"),
         ({"y": [1.0, 1.0]}, "one class only"),
         ({"y": [0.0, -1.0], "loss": "poisson"}, "counts"),
+        ({"y": [0.0, 1.0], "loss": "gamma"}, "y holds 0, expected numbers > 0 for the gamma loss"),
+        ({"y": [0.0, -1.0], "loss": "tweedie"}, "y holds -1, expected numbers >= 0"),
+        ({"y": [0.0, 1e-120], "loss": "tweedie"}, "y holds 1e-120, expected at least 1e-100"),
         ({"y": [0.0, 1e120], "loss": "squared"}, "Scale it"),
         ({"l1": -1.0}, "l1 is -1.0, expected a number >= 0"),
         ({"l2": np.nan}, "l2 is nan"),

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from telic.optim.estimators.elastic_net_cv import ElasticNetClassifierCV, ElasticNetRegressorCV
     from telic.optim.estimators.elastic_net_regressor import ElasticNetRegressor
     from telic.optim.loop import Record, SolveResult, certify
-    from telic.optim.losses import Huber, Logistic, Poisson, Squared, SquaredHinge
+    from telic.optim.losses import Huber, Logistic, Poisson, Squared, SquaredHinge, Tweedie
     from telic.optim.penalties import ElasticNet, GroupElasticNet
     from telic.optim.problem import Problem, make_problem
     from telic.optim.solver import METHODS, minimize, safe_step, solve, solve_path
@@ -33,6 +33,7 @@ __all__ = [
     "SolveResult",
     "Squared",
     "SquaredHinge",
+    "Tweedie",
     "certify",
     "choose_method",
     "make_problem",

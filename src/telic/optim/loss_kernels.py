@@ -12,6 +12,17 @@ from telic.optim.poisson_kernels import (
     poisson_losses,
     poisson_shift,
 )
+from telic.optim.tweedie_kernels import (
+    tweedie_conjugates,
+    tweedie_curvature,
+    tweedie_curvatures,
+    tweedie_gradient,
+    tweedie_gradients,
+    tweedie_losses,
+    tweedie_near_prox,
+    tweedie_shift,
+    tweedie_value,
+)
 from telic.optim.vector_math import exp_negative, log, log1p_of_share
 
 BLOCK = 1024
@@ -32,6 +43,8 @@ def loss_value(code, shape, z, y):
     if code == 3:
         r = abs(z - y)
         return 0.5 * r * r if r <= shape else shape * (r - 0.5 * shape)
+    if code == 5:
+        return tweedie_value(shape, z, y)
     constant = y * math.log(y) - y if y > 0 else 0.0
     return math.exp(z) - y * z + constant
 
@@ -47,6 +60,8 @@ def loss_gradient(code, shape, z, y):
         return -2.0 * y * max(0.0, 1.0 - y * z)
     if code == 3:
         return min(shape, max(-shape, z - y))
+    if code == 5:
+        return tweedie_gradient(shape, z, y)
     return math.exp(z) - y
 
 
@@ -62,6 +77,8 @@ def loss_curvature(code, shape, z, y):
         return 2.0 if y * z < 1.0 else 0.0
     if code == 3:
         return 1.0 if abs(z - y) <= shape else 0.0
+    if code == 5:
+        return tweedie_curvature(shape, z, y)
     return math.exp(z)
 
 
@@ -77,6 +94,8 @@ def loss_conjugate(code, shape, a, y):
     if code == 2:
         p = -a * y
         return 0.25 * p * p - p
+    if code == 5:
+        return tweedie_conjugates(shape, np.array([a]), np.array([y]), np.ones(1), 1.0)
     u = max(0.0, a + y)
     total = u * math.log(u) - u if u > 0 else 0.0
     return total - (y * math.log(y) - y if y > 0 else 0.0)
@@ -94,6 +113,8 @@ def loss_prox(code, shape, c, q, y, u, left):
     if code == 4:
         # Far right of the root exp overflows; log bounds the root from there.
         u = min(u, c + q * y, max(0.0, math.log(max(1.0, (c + q * y) / q))) + 1.0)
+    if code == 5:
+        u = tweedie_near_prox(shape, c, q, y, u)
     slope = loss_gradient(code, shape, u, y)
     # The derivative increases, so the root lies between a point and its image.
     low, high = min(u, c - q * slope), max(u, c - q * slope)
@@ -120,6 +141,14 @@ def loss_prox(code, shape, c, q, y, u, left):
 def of_row(values, i):
     """Value of row i; all rows share one where `values` holds no more."""
     return values[i] if values.size > 1 else values[0]
+
+
+@kernel
+def _weigh(out, mass, begin, end):
+    """Multiply rows by their masses; what does not count is 0, even if it is infinite."""
+    for i in range(begin, end):
+        m = of_row(mass, i)
+        out[i] = m * out[i] if m > 0.0 else 0.0
 
 
 # The loops over the logistic losses are made for vector instructions: of one kind, without calls,
@@ -205,6 +234,9 @@ def losses(code, shape, z, y, mass, move, step, sums, turn, threads):
         if code == 4:
             sums[block] = poisson_losses(*some, step)
             continue
+        if code == 5:
+            sums[block] = tweedie_losses(shape, *some, step)
+            continue
         total = 0.0
         for i in range(begin, end):
             total += of_row(mass, i) * loss_value(code, shape, z[i] + step * move[i], y[i])
@@ -219,11 +251,12 @@ def gradients(code, shape, z, y, mass, out, turn, threads):
         _logistic_gradients(z[begin:end], y[begin:end], out[begin:end])
     elif code == 4:
         poisson_gradients(z[begin:end], y[begin:end], out[begin:end])
+    elif code == 5:
+        tweedie_gradients(shape, z[begin:end], y[begin:end], out[begin:end])
     else:
         for i in range(begin, end):
             out[i] = loss_gradient(code, shape, z[i], y[i])
-    for i in range(begin, end):
-        out[i] *= of_row(mass, i)
+    _weigh(out, mass, begin, end)
 
 
 @kernel
@@ -234,11 +267,12 @@ def curvatures(code, shape, z, y, mass, out, turn, threads):
         _logistic_curvatures(z[begin:end], out[begin:end])
     elif code == 4:
         poisson_curvatures(z[begin:end], out[begin:end])
+    elif code == 5:
+        tweedie_curvatures(shape, z[begin:end], y[begin:end], out[begin:end])
     else:
         for i in range(begin, end):
             out[i] = max(1e-12, loss_curvature(code, shape, z[i], y[i]))
-    for i in range(begin, end):
-        out[i] *= of_row(mass, i)
+    _weigh(out, mass, begin, end)
 
 
 @kernel
@@ -252,6 +286,9 @@ def conjugates(code, shape, a, y, mass, scale, sums, turn, threads):
             continue
         if code == 4:
             sums[block] = poisson_conjugates(a[begin:end], y[begin:end], shared, scale)
+            continue
+        if code == 5:
+            sums[block] = tweedie_conjugates(shape, a[begin:end], y[begin:end], shared, scale)
             continue
         total = 0.0
         for i in range(begin, end):
@@ -281,6 +318,8 @@ def intercept_shift(code, shape, z, y, mass):
     """Number t that minimises the weighted loss of z + t: safeguarded Newton."""
     if code == 4:
         return poisson_shift(z, y, mass)
+    if code == 5:
+        return tweedie_shift(shape, z, y, mass)
     low, high, t = -np.inf, np.inf, 0.0
     for k in range(100):
         slope, bend, size = _balance(code, shape, z, y, mass, t)

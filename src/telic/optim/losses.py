@@ -3,6 +3,7 @@
 Each is convex in the prediction z = ⟨w, x⟩ + b. `smoothness` bounds the second derivative.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -143,6 +144,7 @@ class Poisson:
     classifies: ClassVar[bool] = False
     smoothness: ClassVar[float] = np.inf
     shape: ClassVar[float] = 0.0
+    power: ClassVar[float] = 1.0
 
     def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Loss of the predictions z, elementwise."""
@@ -162,14 +164,91 @@ class Poisson:
         return np.where(a + y >= 0, xlogy(u, u) - u - xlogy(y, y) + y, np.inf)
 
 
-Loss = Squared | Logistic | SquaredHinge | Huber | Poisson
+@dataclass(frozen=True, slots=True)
+class Tweedie:
+    """Half the Tweedie deviance with a log link, for y >= 0; power 2 is Gamma's, for y > 0.
 
-_BY_NAME: dict[str, type[Loss]] = {
+    With k = power − 1, c = 2 − power and t = z − log y it is
+    y^c ((exp(−k t) − 1)/k + (exp(c t) − 1)/c), for Gamma exp(−t) − 1 + t. It is convex for powers
+    from 1, which is `Poisson`, to 2. Its second derivative is unbounded, as Poisson's.
+    """
+
+    power: float = 1.5
+
+    code: ClassVar[int] = 5
+    classifies: ClassVar[bool] = False
+    smoothness: ClassVar[float] = np.inf
+
+    def __post_init__(self) -> None:
+        if not 1 < self.power <= 2:
+            raise InputError(
+                f"Tweedie's power is {self.power!r}, expected a number above 1 and at most 2; "
+                "1 is the poisson loss."
+            )
+
+    @property
+    def shape(self) -> float:
+        """The parameter handed to the kernels."""
+        return float(self.power)
+
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Loss of the predictions z, elementwise."""
+        k, c = self.power - 1.0, 2.0 - self.power
+        level = np.log(np.where(y > 0, y, 1.0))
+        t = z - level
+        fall = np.expm1(np.where(y > 0, -k * t, 0.0)) / k
+        if c > 0:
+            fall = np.where(y > 0, fall, 1 / c)
+        return np.exp(c * level) * (fall + (np.expm1(c * t) / c if c > 0 else t))
+
+    def gradient(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Derivative in z."""
+        return np.exp((2.0 - self.power) * z) - self._falling(z, y)
+
+    def curvature(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Second derivative in z."""
+        k, c = self.power - 1.0, 2.0 - self.power
+        return c * np.exp(c * z) + k * self._falling(z, y)
+
+    def _falling(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Compute y exp(−k z): 0 where y is, however small z is."""
+        return y * np.exp(np.where(y > 0, (1.0 - self.power) * z, 0.0))
+
+    def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Sup over z of a z − loss(z): infinite outside its domain.
+
+        It is at the z whose derivative is a, found by halving; Gamma's z is log(y/(1 − a)).
+        """
+        k, c = self.power - 1.0, 2.0 - self.power
+        y = np.asarray(y, dtype=float)
+        if c == 0:
+            u = np.maximum(1.0 - a, 0.0)
+            return np.where(a <= 1, xlogy(u, u) + a + a * np.log(y), np.inf)
+        slope = a / np.where(y > 0, y, 1.0) ** c
+        high, low = np.log1p(np.maximum(slope, 0.0)) / c, -np.log1p(np.maximum(-slope, 0.0)) / k
+        for _ in range(100):
+            t = (low + high) / 2
+            above = np.exp(c * t) - np.exp(-k * t) > slope
+            low, high = np.where(above, low, t), np.where(above, t, high)
+        z = np.log(np.where(y > 0, y, 1.0)) + low
+        u = np.maximum(a, 0.0)
+        without = np.where(a >= 0, (xlogy(u, u) - u) / c, np.inf)
+        return np.where(y > 0, a * z - self.value(z, y), without)
+
+
+LogLink = Poisson | Tweedie
+"""Losses that predict exp of the linear score."""
+
+Loss = Squared | Logistic | SquaredHinge | Huber | Poisson | Tweedie
+
+_BY_NAME: dict[str, Callable[[], Loss]] = {
     "squared": Squared,
     "logistic": Logistic,
     "squared_hinge": SquaredHinge,
     "huber": Huber,
     "poisson": Poisson,
+    "gamma": lambda: Tweedie(2.0),
+    "tweedie": Tweedie,
 }
 
 

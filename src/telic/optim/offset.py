@@ -3,10 +3,10 @@
 import numpy as np
 
 from telic.errors import InputError
-from telic.optim.losses import Loss, Poisson
+from telic.optim.losses import LogLink, Loss
 
 LARGEST_OFFSET = 100.0
-"""Of Poisson's loss: exp of it must leave room for the data."""
+"""Of a loss with a log link: exp of it must leave room for the data."""
 
 
 def without_offset(
@@ -15,9 +15,9 @@ def without_offset(
     """Targets and masses with which the predictions need no offset: the objective is the same.
 
     Residuals do not change if it is taken off the target. Poisson's loss of z + o is exp(o) times
-    that of z for y exp(−o), the rate instead of the count.
+    that of z for y exp(−o), the rate instead of the count; Tweedie's exp((2 − power) o) times it.
     """
-    if not isinstance(loss, Poisson):
+    if not isinstance(loss, LogLink):
         return y - offset, mass
     if np.abs(offset).max() > LARGEST_OFFSET:
         row = int(np.abs(offset).argmax())
@@ -25,4 +25,4 @@ def without_offset(
             f"offset is {offset[row]:g} at row {row}, expected at most {LARGEST_OFFSET:g} in size: "
             "the logarithm of the exposure."
         )
-    return y * np.exp(-offset), mass * np.exp(offset)
+    return y * np.exp(-offset), mass * np.exp((2.0 - loss.power) * offset)

@@ -29,7 +29,9 @@ def poisson_losses(z, y, mass, move, step):
     for i in range(z.size):
         u = z[i] + step * move[i]
         m = mass[i] if weighted else mass[0]
-        total += m * (exp(u) - y[i] * u + _entropy(y[i]))
+        value = m * (exp(u) - y[i] * u + _entropy(y[i]))
+        # A row that does not count may have an infinite loss.
+        total += value if m > 0.0 else 0.0
     return total
 
 
@@ -67,7 +69,8 @@ def _sums(z, y, mass, t):
         some, others = 0.0, 0.0
         for i in range(begin, min(z.size, begin + _BLOCK)):
             m = mass[i] if weighted else mass[0]
-            some += m * exp(z[i] + t)
+            rate = m * exp(z[i] + t)
+            some += rate if m > 0.0 else 0.0
             others += m * y[i]
         expected += some
         counted += others
@@ -82,7 +85,10 @@ def poisson_shift(z, y, mass):
     if counted == 0.0:
         return -_NO_COUNTS if expected > 1e-30 else 0.0
     if not 1e-280 < expected < np.inf:
-        t = -z.max()
+        # Not z.max(): code that calls it loads a large part of numba.
+        t = -z[0]
+        for i in range(1, z.size):
+            t = min(t, -z[i])
         expected, counted = _sums(z, y, mass, t)
     # Closer than rounding is no move: twice would not be once.
     if abs(expected - counted) <= 4e-16 * (expected + counted):

@@ -9,7 +9,7 @@ import numpy as np
 from telic.errors import InputError
 from telic.optim import loss_kernels, row_products
 from telic.optim.design import LARGEST, Design, as_design, refuse_mask
-from telic.optim.losses import Loss, Poisson, as_loss
+from telic.optim.losses import LogLink, Loss, Tweedie, as_loss
 from telic.optim.offset import without_offset
 from telic.optim.penalties import ElasticNet, Penalty, group_penalty
 from telic.optim.threads import SMALLEST, share
@@ -163,6 +163,8 @@ class Problem:
         counts. The sum of the conjugates at a itself, less a·offset, may be known: at the slopes of
         predictions z it is a·z less the loss.
         """
+        if not np.isfinite(gradient).all():
+            return -np.inf  # what is no number bounds nothing, though a maximum may hide it
         pull = -gradient
         norm = self.penalty.dual_norm(pull)
         scales = {min(1.0, self.l1 / norm)} if 0 < norm < np.inf and self.l1 > 0 else set()
@@ -242,8 +244,8 @@ def make_problem(
             )
         if y.min() == y.max():
             raise InputError("y holds one class only: there is nothing to separate.")
-    if isinstance(loss, Poisson) and y.min() < 0:
-        raise InputError(f"y holds {y.min():g}, expected counts >= 0 for the poisson loss.")
+    if isinstance(loss, LogLink):
+        _check_range(loss, y)
     mass = np.array([1.0 / design.n])
     if sample_weight is not None:
         weights = as_vector("sample_weight", sample_weight, design.n)
@@ -272,6 +274,19 @@ def make_problem(
     if design.stored < SMALLEST:
         threads = 1
     return Problem(design, y, loss, penalty, mass, bool(fit_intercept), int(threads), offset)
+
+
+def _check_range(loss: LogLink, y: np.ndarray) -> None:
+    """Refuse targets that the distribution behind a loss does not have."""
+    if not isinstance(loss, Tweedie):
+        if y.min() < 0:
+            raise InputError(f"y holds {y.min():g}, expected counts >= 0 for the poisson loss.")
+        return
+    if y.min() < 0 or (loss.power == 2 and y.min() == 0):
+        expected = "> 0 for the gamma loss" if loss.power == 2 else ">= 0 for the tweedie loss"
+        raise InputError(f"y holds {y.min():g}, expected numbers {expected}.")
+    if (least := y[y > 0].min(initial=1.0)) < 1.0 / LARGEST:
+        raise InputError(f"y holds {least:g}, expected at least {1.0 / LARGEST:g}. Scale it.")
 
 
 def as_vector(name: str, values: Any, n: int) -> np.ndarray:

@@ -71,9 +71,10 @@ def minimize(
     X : array or scipy.sparse matrix, shape (n, d)
         float32 data stay float32 in memory; all sums are float64.
     y : array, shape (n,)
-        −1 and +1 for logistic and squared_hinge, >= 0 for poisson, any number otherwise.
-    loss : {"squared", "logistic", "squared_hinge", "huber", "poisson"} or Loss
-        A `telic.optim.losses.Huber` carries its own delta.
+        −1 and +1 for logistic and squared_hinge, >= 0 for poisson and tweedie, > 0 for gamma, any
+        number otherwise.
+    loss : {"squared", "logistic", "squared_hinge", "huber", "poisson", "gamma", "tweedie"} or Loss
+        A `telic.optim.Huber` carries its own delta, a `telic.optim.Tweedie` its power.
     l1, l2 : float
         λ₁ and λ₂, >= 0. scikit-learn's ``ElasticNet(alpha, l1_ratio)`` is
         ``l1 = alpha l1_ratio``, ``l2 = alpha (1 − l1_ratio)``; its
@@ -98,8 +99,9 @@ def minimize(
     sample_weight : array, shape (n,), optional
         s_i >= 0.
     offset : array, shape (n,), optional
-        Added to each row's prediction as it is: for poisson the logarithm of the exposure, at most
-        100 in size. For logistic and squared_hinge with the methods gram, prox_newton and auto.
+        Added to each row's prediction as it is: for poisson, gamma and tweedie the logarithm of the
+        exposure, at most 100 in size. For logistic and squared_hinge with the methods gram,
+        prox_newton and auto.
     tol : float
         Stop when the duality gap is at most tol times the objective at w = 0 with the best b.
         With l1 = l2 = 0 the gap's place is taken by the largest gradient component along which a

@@ -9,15 +9,16 @@ from sklearn.metrics import r2_score
 
 from telic.errors import InputError
 from telic.optim.estimators.linear import Linear, check_solver, example_weights, validated
-from telic.optim.losses import Loss, Poisson, as_loss
+from telic.optim.losses import LogLink, Loss, as_loss
 
 
 class ElasticNetRegressor(RegressorMixin, Linear):
-    """Linear regression with ℓ₁ and ℓ₂ penalties, for squared, Huber and Poisson losses.
+    """Linear regression with ℓ₁ and ℓ₂ penalties, for squared, Huber and log-link losses.
 
     Minimises Σ_i s_i loss(⟨w, x_i⟩ + b, y_i) / Σ_i s_i + alpha l1_ratio ‖w‖₁
     + alpha (1 − l1_ratio)/2 ‖w‖²: for squared loss (half the square) the objective of
-    scikit-learn's ``ElasticNet``, for Poisson with l1_ratio = 0 that of its ``PoissonRegressor``.
+    scikit-learn's ``ElasticNet``; for poisson, gamma and tweedie with l1_ratio = 0 that of its
+    ``PoissonRegressor``, ``GammaRegressor`` and ``TweedieRegressor``.
 
     Parameters
     ----------
@@ -25,9 +26,9 @@ class ElasticNetRegressor(RegressorMixin, Linear):
         Strength of the penalty, >= 0.
     l1_ratio : float
         Share of ℓ₁, from 0 to 1.
-    loss : {"squared", "huber", "poisson"} or Loss
-        ``telic.optim.Huber(delta)`` sets where squared turns linear; poisson predicts exp of the
-        linear score.
+    loss : {"squared", "huber", "poisson", "gamma", "tweedie"} or Loss
+        ``telic.optim.Huber(delta)`` sets where squared turns linear, ``Tweedie(power)`` the
+        power, which is 1.5 otherwise. poisson, gamma and tweedie predict exp of the linear score.
     positive : bool
         Whether no coefficient may be below 0; the intercept may.
     fit_intercept, solver, sampling, blocks, tol, max_iter, warm_start, n_jobs, random_state
@@ -91,7 +92,7 @@ class ElasticNetRegressor(RegressorMixin, Linear):
         y : array, shape (n_samples,)
         sample_weight : array, shape (n_samples,), optional
         offset : array, shape (n_samples,), optional
-            Added to the linear score as it is: for poisson the logarithm of the exposure.
+            Added to the linear score as it is: with a log link the logarithm of the exposure.
 
         Returns
         -------
@@ -116,29 +117,37 @@ class ElasticNetRegressor(RegressorMixin, Linear):
 
     def _check_loss(self) -> None:
         if as_loss(self.loss).classifies:
-            raise InputError(f"loss is {self.loss!r}, expected 'squared', 'huber' or 'poisson'.")
+            raise InputError(
+                f"loss is {self.loss!r}, expected 'squared', 'huber', 'poisson', 'gamma' or "
+                "'tweedie'."
+            )
 
     def predict(self, X: Any, offset: Any = None) -> np.ndarray:
         """Return the expected target of each sample, whose offset may be given."""
         scores = self._scores(X) + (0.0 if offset is None else np.asarray(offset))
-        return np.exp(scores) if isinstance(as_loss(self.loss), Poisson) else scores
+        return np.exp(scores) if isinstance(as_loss(self.loss), LogLink) else scores
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
-        """Return the share of variance explained, R²; for poisson that of deviance, D².
+        """Return the share of variance explained, R²; with a log link that of deviance, D².
 
         D² compares with the best intercept alone, or with the offset. It is NaN where this
         comparison has no deviance left.
         """
         loss = as_loss(self.loss)
-        if not isinstance(loss, Poisson):
+        if not isinstance(loss, LogLink):
             return float(r2_score(y, self.predict(X, offset), sample_weight=sample_weight))
         y = np.asarray(y, dtype=float)
         weights = example_weights(None, y, sample_weight)
         known = np.zeros_like(y) if offset is None else np.asarray(offset)
         with np.errstate(divide="ignore", invalid="ignore"):
-            null = known + np.log((weights @ y) / (weights @ np.exp(known)))
+            falling = weights @ (y * np.exp((1.0 - loss.power) * known))
+            null = known + np.log(falling / (weights @ np.exp((2.0 - loss.power) * known)))
             left, least = (
                 weights @ loss.value(self._scores(X) + known, y),
                 weights @ loss.value(null, y),
             )
-        return float(1.0 - left / least) if least > 4e-15 * (weights @ y) else np.nan
+        return (
+            float(1.0 - left / least)
+            if least > 4e-15 * (weights @ y ** (2.0 - loss.power))
+            else np.nan
+        )

@@ -30,8 +30,8 @@ def sdca(
 
     The dual point a_i = mass_i loss'_i gives v = −Σ a_i x_i / λ₂ and w = soft(v, λ₁/λ₂). A step
     solves its row's dual problem: the new a_i is the derivative at the proximal point of the loss,
-    with weight mass_i ‖x_i‖² / λ₂. That holds for every convex loss, so Poisson too. A pass takes
-    short runs of neighbouring rows in random order.
+    with weight mass_i ‖x_i‖² / λ₂. That holds for every convex loss, also without a Lipschitz
+    gradient. A pass takes short runs of neighbouring rows in random order.
 
     An unpenalised intercept would constrain the dual. It is a constant feature with a small
     penalty around its last value instead, renewed after each pass (a proximal-point method), whose
@@ -77,7 +77,9 @@ METHOD = Method("sdca", sdca, groups=False)
 
 def _intercept_penalty(problem: Problem) -> float:
     """A tenth of the loss's curvature: small enough to be forgotten fast, large enough to damp."""
-    size = float((problem.mass * np.abs(problem.y)).sum())
+    # The curvature of a log link at z = log y is y^(2 − power).
+    bend = np.abs(problem.y) ** (2.0 - getattr(problem.loss, "power", 1.0))
+    size = float((problem.mass * bend).sum())
     return 0.1 * min(problem.loss.smoothness, size + 1e-3)
 
 
@@ -95,6 +97,8 @@ def _pass(A, terms, table, v, cuts, b, rate, rate_b, order, state):
         for i in range(_RUN * run, min(y.size, _RUN * (run + 1))):
             dot, square = _soft_dot(A, i, v, cuts)
             z, m = b[0] + dot, of_row(mass, i)
+            if m == 0.0:
+                continue
             pull = square * rate + rate_b
             _, slope = loss_prox(code, shape, z + pull * table[i], pull * m, y[i], z, left)
             change = table[i] - m * slope
