@@ -90,10 +90,10 @@ def top_queries_table(found: Mapping[str, Any]) -> Table:
     return Table(
         f"Top queries beginning with “{found['prefix']}”, in percent (as Tables 3.1 and 3.2)",
         {
-            f"{found['app']} {word}": "",
-            "of these": "100 .0f",
-            "not": "",
-            "of the others": "100 .0f",
+            f"by people with {found['app']} {word}": "",
+            "of theirs": "100 .0f",
+            "by the others": "",
+            "of the others'": "100 .0f",
         },
         [[*(own or (None, None)), *(other or (None, None))] for own, other in pairs],
     )
