@@ -31,12 +31,12 @@ class Adversary:
     in_links : bool
         Whether who links *to* a node is seen, beside whom it links to.
     joint : bool
-        Whether it is seen that the same node stands at the other end of several links. False, as
-        in Chapter 7: each link type and direction is looked at alone.
+        Whether the intruder sees that several links lead to the same node. False, as in Chapter 7:
+        the intruder looks at each link type and direction alone.
     distance : int, optional
         How many links far the intruder looks; None: as far as anything changes.
     unseen : tuple of str
-        What the release holds and the intruder is taken not to know; for `words`.
+        What the release holds and the intruder is assumed not to know; for `words`.
     """
 
     node_type: str

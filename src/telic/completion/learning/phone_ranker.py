@@ -41,7 +41,7 @@ class PhoneRanker:
         The window in which an opened app is recent.
     fit : dict
         How the weights were found: method, passes, objective, and gap, which bounds how far the
-        objective is above its optimum. Empty where nobody knows.
+        objective is above its optimum. Empty if it is not known.
     """
 
     apps: list[str]

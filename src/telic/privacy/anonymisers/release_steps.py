@@ -60,7 +60,8 @@ def apply_steps(
     seed : int
         For the steps that draw; step i uses seed + i.
     only : sequence of str
-        Skip the other methods: `COARSENINGS` gives what an attacker applies to what is known.
+        Apply these methods alone: `COARSENINGS` are those that an attacker can apply to what is
+        known.
     node_type : str, optional
         Who is to be protected: what a step is about that names no node type.
     progress : callable

@@ -193,7 +193,7 @@ def risks(
     Parameters
     ----------
     network : Network
-        As it is to be published; ids of the protected type are taken to be replaced.
+        As it is to be published; ids of the protected type are assumed to be replaced.
     adversary : Adversary, optional
         Default everything that the network contains, `Adversary.of(network)`.
     links : sequence of sequences of str, optional
