@@ -41,7 +41,7 @@ def test_a_command_has_every_setting_of_its_study_with_the_same_default(name):
         ("chapter-6", "A simulated hospital at {scale:g} of the published size, seed {seed}"),
         ("chapter-7", "{samples} groups of 1,000 per density, seed {seed}"),  # and other users
         ("do-no-harm", "{seeds} seeds of made-up phrases"),
-        ("do-no-harm", "{fits} logs of a setting"),
+        ("do-no-harm", "fitted on {fits} logs"),
     ],
 )
 def test_a_page_is_made_with_the_defaults_of_its_command(name, stated):

@@ -61,8 +61,7 @@ def do_no_harm(
     seeds: Annotated[
         int,
         typer.Option(
-            help="Logs over made-up phrases, each from a seed of its "
-            "own, in each half of the study.",
+            help="Seeds of the logs over made-up phrases, in each half of the study.",
             min=1,
         ),
     ] = 2,

@@ -81,11 +81,11 @@ def study(
     )
     report.section("The rule, chosen on one half of the simulated logs")
     report.text(
-        f"The rule was chosen among {len(GRID)} on {seeds} seeds of made-up phrases. Among the "
-        f"rules that keep {KEPT:.0%} of the gains it loses least: forgetting {chosen.forgetting}, "
-        f"margin {chosen.margin}, budget {chosen.budget}, allowance {chosen.allowance}. Whatever "
-        f"a user does, n submissions in a row lose at most {chosen.budget} + 1 + "
-        f"{chosen.allowance} n in total."
+        f"The rule was chosen among {len(GRID)} on logs from {seeds} seeds of made-up phrases. "
+        f"Among the rules that keep {KEPT:.0%} of the gains it loses least: forgetting "
+        f"{chosen.forgetting}, margin {chosen.margin}, budget {chosen.budget}, allowance "
+        f"{chosen.allowance}. Whatever a user does, n submissions in a row lose at most "
+        f"{chosen.budget} + 1 + {chosen.allowance} n in total."
     )
     if chosen != RULE:
         report.note(f"telic.completion serves another one, which the tables judge: {RULE}.")
