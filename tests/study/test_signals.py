@@ -87,9 +87,9 @@ def test_the_page_opens_with_real_logs_and_says_what_is_simulated(data, monkeypa
     report = signals.study(Steps(), users=16, sessions=12, seeds=2, data=data)
     page = report.markdown()
     first, second = page.split("\n\n")[1:3]
-    assert first.startswith("Bing, by country (real): Measured on")
+    assert first.startswith("Bing, by country (real): The test is on")
     assert "countries, which stand for users" in first
-    assert second.startswith("UniMobile (real): Measured on")
+    assert second.startswith("UniMobile (real): The test is on")
     before, _, after = page.partition("## Simulated searchers")
     assert "Simulated:" in after.split("\n\n")[1]
     assert "simulated" not in before.lower().replace("what follows is simulated", "")
