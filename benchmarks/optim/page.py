@@ -33,11 +33,11 @@ bandwidth, or a core that is not a whole one. "Bound here" is the speed-up of pe
 is done at once at this rate, and if each turn that is handed over also takes the time until the
 other thread is awake, measured with an empty task.
 
-Where 1.6 is out of reach: proximal Newton with a weak λ₁ spends much of its time in coordinate
-descent, where every coordinate needs the one before; SVRG shares its full gradients, not its steps;
-five folds on two threads take three turns, so at most 5/3, and then comes the fit to all rows. In
-SGD, SBCD, SAGA, MRBCD, ASBCD and SDCA every step needs the one before: they run on one thread, also
-where `auto` takes one of them in the first table.
+1.6 is out of reach in three cases. Proximal Newton with a weak λ₁ spends much of its time in
+coordinate descent, where every coordinate needs the one before. SVRG shares its full gradients, not
+its steps. Five folds on two threads take three turns, so the speed-up is at most 5/3, and then
+comes the fit to all rows. In SGD, SBCD, SAGA, MRBCD, ASBCD and SDCA every step needs the one
+before: they run on one thread, also where `auto` takes one of them in the first table.
 
 """
 MEMORY = """
