@@ -199,8 +199,8 @@ def rival_lines(repeat):
 FILE = "auc-speed.md"
 TITLE = """# Speed of telic.auc
 
-Times of one run, with `benchmarks/requirements-auc-rivals.txt` installed. They are medians of
-processor seconds of one thread."""
+The table gives times of one run, with `benchmarks/requirements-auc-rivals.txt` installed. They are
+medians of processor seconds of one thread."""
 NOTES = f"""## Near or past the target, and what was tried
 
 - **VRSPAM against SPAM at the larger beta.** The line "bound" is the time of the class means and

@@ -103,8 +103,8 @@ def page(run):
     row("risk, 45 settings, the whole network", "≤ 30 CPU s", f"{spent:.1f} CPU s")
     _anonymise(row, small)
     return (
-        f"# Speed of the privacy tools\n\nMeasured on a "
-        f"simulated microblog of the size of t.qq: {users:,} users and {links:,} links, unless a "
+        f"# Speed of the privacy tools\n\nAll this was measured on a simulated microblog of the "
+        f"size of t.qq: {users:,} users and {links:,} links, unless a "
         f"row says otherwise, with {numba.get_num_threads()} thread.\n\n"
         "telic's attack is the *level method*. It sorts users by profile, so that users who "
         "match a profile stand side by side. Each user carries 64 bits that say which kinds of "

@@ -121,7 +121,7 @@ def tables(rows: int, design_rows: int, memory: str, folder: Path) -> Iterator[T
 
 HEAD = """# Speed on data larger than memory
 
-Measured on {cores} processor cores that other work
+All this was measured on {cores} processor cores that other work
 shared (load {load:.0f} at the start). Each line is a process of its own. Processor seconds tell
 more than the clock where others compute too; they count the start of Python and all threads.
 """

@@ -70,7 +70,7 @@ def study(
     do = partial(steps, catalogue=catalogue, users=users, compositions=compositions)
     report = Report(
         "Chapter 3 on simulated phones",
-        lead=f"{users} people with {compositions} compositions each.",
+        lead=f"Each simulated log has {users} people with {compositions} compositions each.",
     )
     found = [
         do(f"{name}, {lists} lists", run, experiment="accuracy", relevance=name, lists=lists)

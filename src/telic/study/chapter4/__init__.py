@@ -28,9 +28,9 @@ def study(
         )
     report = Report(
         "Chapter 4: convergence of stochastic block coordinate descent",
-        lead=f"Eight methods on elastic-net problems, {share:.0%} of the rows, means of "
-        f"{replications} replications. ASBCD-U, ASBCD-L and ASBCD-O draw rows uniformly, by their "
-        "Lipschitz constants, and with the optimal probabilities.",
+        lead=f"The tables compare eight methods on elastic-net problems: {share:.0%} of the rows, "
+        f"means of {replications} replications. ASBCD-U, ASBCD-L and ASBCD-O draw rows uniformly, "
+        "by their Lipschitz constants, and with the optimal probabilities.",
     )
     report.note(
         "rcv1 and E2006-tfidf are stand-ins of the same shape from a topic model (simulated). "

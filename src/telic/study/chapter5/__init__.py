@@ -47,8 +47,9 @@ def study(
         labelled_set(file, data)  # what is missing is said before the work
     page = Report(
         "Chapter 5: stochastic ADMM on graph-guided fused logistic regression",
-        lead=f"Real data; medians of {replications} replications (batch ADMM one, SDCA-ADMM "
-        f"{min(replications, SLOW_RUNS)}) of at most {seconds:g} s of processor time each.",
+        lead=f"All data are real. The tables give medians of {replications} replications "
+        f"(batch ADMM one, SDCA-ADMM {min(replications, SLOW_RUNS)}) of at most {seconds:g} s of "
+        "processor time each.",
     )
     page.note(
         "The problem is (5.7.3) with γ = 1e-3, without ridge or intercept. The dissertation does "
