@@ -137,8 +137,8 @@ def study(
         "The top of the list",
         lead="All data are real. Where positives are rare and only the first rows are looked at, "
         "is a loss that counts the top of the list alone better than one that counts all rows? "
-        "Each method is fitted on a third of the rows, its settings are chosen by average precision "
-        "on another third, and the figures here are measured on the last third.",
+        "Each method is fitted on a third of the rows, its settings are chosen by average "
+        "precision on another third, and the figures here are measured on the last third.",
     )
     for file, _ in CASES.values():
         labelled_set(file, data)  # what is missing is said before the work
