@@ -144,7 +144,7 @@ def commands(page, shown=None):
 
 NEEDS = {
     "a port, which it keeps open": r"telic completion serve|telic demo",
-    "a cluster": r"cluster",
+    "a cluster or object storage": r"cluster|s3://",
     "a log of keystrokes": r"log\.parquet|model/ --prefix par",
     "compiling for minutes; tests/cli/test_warmup.py does": r"telic warmup",
     "what the reader has": r" [A-Z]{2,}\b|4f1c|next-week|today\.csv|may\.csv|queries\.tsv"

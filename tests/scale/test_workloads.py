@@ -346,7 +346,7 @@ def test_spam_over_a_file_of_one_group_is_spam(here, beta1):
     X, y = design_files(here, 3000, offset=1)
     design = FileDesign.open(here / "rows.parquet", "y")
     whole = SPAM(beta=1e-2, beta1=beta1, max_iter=4, random_state=5).fit(X, y)
-    found = spam_in_pieces(design, beta=1e-2, beta1=beta1, passes=4, random_state=5)
+    found = spam_in_pieces(design, beta=1e-2, beta1=beta1, max_passes=4, seed=5)
     np.testing.assert_allclose(found.coef, whole.coef_[0], rtol=1e-6)
     assert found.passes == 4
     assert found.converged is None
@@ -373,7 +373,7 @@ def test_spam_over_a_file_steps_on_each_group_in_turn(here, monkeypatch):
     spam_pass(X, positive, view, w, order, steps, beta=1e-2, beta1=0.0)
     sure = certified(X, positive, w, 3, beta=1e-2, tol=None)
     for design in (arrays, table):
-        found = spam_in_pieces(design, beta=1e-2, passes=3, random_state=5)
+        found = spam_in_pieces(design, beta=1e-2, max_passes=3, seed=5)
         np.testing.assert_allclose(found.coef, w, rtol=1e-6)
         assert found.objective == pytest.approx(sure.objective)
     best = exact_in_pieces(arrays, beta=1e-2).objective

@@ -32,7 +32,7 @@ def cg_in_pieces(
     *,
     beta: float = 1e-4,
     tol: float = 1e-8,
-    max_iter: int = 1000,
+    max_passes: int = 1000,
     executor: Executor | None = None,
     out: str | Place | None = None,
 ) -> Solution:
@@ -41,8 +41,8 @@ def cg_in_pieces(
     Parameters
     ----------
     design : FileDesign
-    beta, tol, max_iter
-        As in `ConjugateGradientAUC`.
+    beta, tol, max_passes
+        As in `ConjugateGradientAUC`, whose `max_iter` are the passes.
     executor : telic.scale.Executor, optional
         Default this machine's threads.
     out : path, optional
@@ -73,7 +73,7 @@ def cg_in_pieces(
             partial(rows.certified, beta=beta, tol=tol),
             beta=beta,
             tol=tol,
-            max_iter=max_iter,
+            max_iter=max_passes,
         )
 
 
@@ -86,8 +86,8 @@ def spam_in_pieces(
     step_size: float = 1.0,
     theta: float = 0.5,
     center: bool = True,
-    passes: int = 20,
-    random_state: Any = None,
+    max_passes: int = 20,
+    seed: Any = None,
     executor: Executor | None = None,
     out: str | Place | None = None,
 ) -> Solution:
@@ -99,7 +99,7 @@ def spam_in_pieces(
     Parameters
     ----------
     design : FileDesign
-    beta, beta1, step, step_size, theta, center, passes, random_state
+    beta, beta1, step, step_size, theta, center, max_passes, seed
         As in `SPAM`, whose `max_iter` are the passes.
     executor : telic.scale.Executor, optional
         For the sums that the steps need, and the bound at the end; the steps follow one another in
@@ -115,13 +115,13 @@ def spam_in_pieces(
     check_step(step, beta)
     at_least("beta", beta, 0)
     at_least("beta1", beta1, 0)
-    rng, groups = generator(random_state), design.groups()
+    rng, groups = generator(seed), design.groups()
     with small_products(0):
         rows = _Passes(design, executor, out)
         centre = rows.means.overall if center else np.zeros(design.width)
         bound = rows.largest(centre)
         w, done = np.zeros(design.width), 0
-        for number in range(passes):
+        for number in range(max_passes):
             times = 0
             for g in rng.permutation(len(groups)):
                 X, positive = design.rows_of(groups[g])

@@ -149,7 +149,7 @@ def fit_measured_in_pieces(
         if solver != "cg":
             given["beta1"] = beta1 if net else 0.0
         if solver == "spam":
-            given["random_state"] = seed
+            given["seed"] = seed
         return scaled, IN_PIECES[solver](scaled, **given).coef
 
     progress("training rows")

@@ -96,6 +96,7 @@ def _entries_before(rows, i):
     return lambda rows, i: rows.indptr[i]
 
 
+@register_jitable
 def _dot(rows, i, w):
     total = 0.0
     start, end = entries(rows, i)

@@ -31,7 +31,7 @@ AGAIN = 60.0
 _log = logging.getLogger("telic.serve")
 
 
-class Kept(NamedTuple):
+class KeptList(NamedTuple):
     """A completer with a kept list."""
 
     completer: Completer
@@ -70,7 +70,7 @@ class KeptLists:
         self._closed = False
         self._next = 0.0
 
-    def newer(self) -> Kept | None:
+    def newer(self) -> KeptList | None:
         """Open the newest list that has more batches than the one that was taken, if any has."""
         if not self.after:
             return None
@@ -85,10 +85,10 @@ class KeptLists:
                     _log.warning("a list with its changes is left out: %s", error)
                 continue
             warm(kept)
-            return Kept(kept, number, folder)
+            return KeptList(kept, number, folder)
         return None
 
-    def take(self, kept: Kept) -> None:
+    def take(self, kept: KeptList) -> None:
         """Note which list serves: further changes are made to that."""
         self._open = kept.number, kept.folder
 

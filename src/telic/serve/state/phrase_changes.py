@@ -18,7 +18,7 @@ from telic.serve.http import inputs
 from telic.serve.http.errors import Problem
 from telic.serve.operation.settings import Settings
 from telic.serve.state.group_commit import Journal
-from telic.serve.state.kept_lists import Kept, KeptLists
+from telic.serve.state.kept_lists import KeptList, KeptLists
 from telic.serve.state.store import IdTakenError, Store, StoreError
 
 EVERY = 0.5
@@ -140,7 +140,7 @@ class Changes:
                     await self._take(kept)
                 await self._lists.build_if_due(self._completer, self._seen)
 
-    async def _take(self, kept: Kept) -> None:
+    async def _take(self, kept: KeptList) -> None:
         """Go on with a list that has more changes built in, once it has all that were seen."""
         await self._catch_up()  # for what goes on with the list before
         number = kept.number
