@@ -309,6 +309,9 @@ def test_a_wrong_file_of_keys_is_said_to_be(tmp_path, text, said):
     file.chmod(0o600)
     with pytest.raises(InputError, match=said):
         read_tenants(file)
+    with pytest.raises(InputError, match=said):
+        add_key(file, "forum")
+    assert file.read_text() == text
 
 
 def test_a_file_of_keys_that_others_can_read_is_refused(keys):

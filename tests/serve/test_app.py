@@ -229,7 +229,10 @@ def test_our_own_names_are_answered(completer, settings, host):
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "a@127.0.0.1", ""])
 def test_other_names_are_refused(client, host):
-    error_of(client.get("/suggest?q=s", headers={"host": host}), 400, "unknown_host")
+    for path in ("/suggest?q=s", "/about", "/", "/static/search.js", "/nowhere"):
+        error_of(client.get(path, headers={"host": host}), 400, "unknown_host")
+    post = client.post("/submit", json=ADA | {"query": "soup"}, headers={"host": host})
+    error_of(post, 400, "unknown_host")
 
 
 def test_our_own_errors_say_nothing_of_the_request(completer, settings, monkeypatch, caplog):
@@ -244,6 +247,8 @@ def test_our_own_errors_say_nothing_of_the_request(completer, settings, monkeypa
     monkeypatch.setattr(Store, "_record", no_database)
     with TestClient(app, "http://localhost", raise_server_exceptions=False) as client:
         error_of(client.get("/suggest?q=secret"), 500, "internal")
+        (logged,) = (each for each in caplog.records if each.exc_info)
+        assert logged.getMessage() == "a keystroke went unanswered"
         message = error_of(submit(client, "secret"), 503, "no_store")
         assert "disk" in message
         assert "secret" not in message
@@ -397,3 +402,9 @@ def test_a_model_is_warmed_by_typing_and_submitting_twice(found):
     assert [name for name, *_ in composition.mock_calls] == 2 * searched
     composition.submit.assert_called_with("anders" if found else "and")
     completer.compose.assert_called_with(completer.user())
+
+
+@pytest.mark.parametrize("family", ["👩\u200d👧", "re\u00adcipe", "café noir"])
+def test_joiners_and_soft_hyphens_are_text(client, family):
+    assert submit(client, family, composition=family).status_code == 200
+    error_of(submit(client, f"{family}\x07"), 422, "bad_text")

@@ -10,6 +10,7 @@ import time
 import zlib
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import replace
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -17,7 +18,7 @@ from telic.serve.app import create_app
 from telic.serve.http.connections import Connections
 from telic.serve.http.errors import Problem
 from telic.serve.process.server import _server, listen
-from telic.serve.requests.between_workers import PeerError, Peers, WorkerPlace
+from telic.serve.requests.between_workers import PeerError, Peers, WorkerPlace, _Link
 from telic.serve.requests.dispatch import Desk
 from telic.serve.state.group_commit import Journal
 from telic.serve.state.open_compositions import OpenCompositions
@@ -73,6 +74,9 @@ def test_answers_come_to_who_asked_in_whatever_order(folder):
         assert await first == ["first", PHRASE]
         (link,) = one._links.values()
         assert not link._waiting
+        await hung_up()
+        assert other._ears
+        assert not any(ear._tasks for ear in other._ears)
         waits = asyncio.create_task(one.ask(1, ["first"]))
         go_on.clear()
         while not link._waiting:
@@ -89,6 +93,22 @@ def test_answers_come_to_who_asked_in_whatever_order(folder):
         one.close()
         again.close()
         await hung_up()
+
+    asyncio.run(ask())
+
+
+def test_an_answer_that_nobody_waits_for_any_more_is_dropped():
+    async def ask():
+        link = _Link()
+        link.transport = MagicMock()
+        late, timely = (asyncio.create_task(link.ask(["suggest"])) for _ in range(2))
+        await asyncio.sleep(0)
+        late.cancel()
+        link.data_received(b'[0, "late"]\n[7, "nobody\'s"]\n[1, "ti')
+        link.data_received(b'mely"]\n')
+        assert await timely == "timely"
+        assert not link._waiting
+        link.data_received(b'[0, "later"]\n')
 
     asyncio.run(ask())
 

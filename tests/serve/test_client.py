@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from telic.completion import fit_files
 from telic.serve import Settings, serving
 from telic.serve.callers.tenant_keys import add_key
 from telic.serve.callers.tokens import sign_user
@@ -35,6 +36,20 @@ def test_a_search_from_its_first_key_to_its_end(locked):
         own.suggest("s", user="ada", composition="1")
     assert refused.value.status == 403
     own.close()
+
+
+def test_ids_and_payloads_come_with_the_suggestions(tmp_path):
+    (tmp_path / "titles.csv").write_text("title,views,id,url\nTea,9,1,/tea\nTee,8,2,/tee\n")
+    settings = Settings.beside(tmp_path / "model", port=0)
+    with serving(fit_files(tmp_path / "titles.csv"), settings) as address:
+        client = Client(address)
+        found = client.suggest("te")
+        client.close()
+    assert found == [
+        {"text": name, "id": id, "payload": {"url": f"/{name.lower()}"},
+         "url": f"{address}/search?q={name}"}
+        for id, name in (("1", "Tea"), ("2", "Tee"))
+    ]  # fmt: skip
 
 
 def test_thirty_ids_that_submit_one_query_move_no_suggestion_of_anybody_else(locked):

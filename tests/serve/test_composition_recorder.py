@@ -28,7 +28,7 @@ def type_and_submit(recorder, user, query, *prefixes, shown=("salad", "soup")):
     return typing
 
 
-def test_a_composition_is_recorded_with_what_was_selected(tmp_path):
+def test_a_composition_is_recorded_with_what_was_selected(tmp_path, caplog):
     recorder = started(tmp_path / "log")
     type_and_submit(recorder, "ada", "soup", "s", "so")
     type_and_submit(recorder, "bob", "soup", "s", "soup")  # typed to its end, though it was shown
@@ -47,6 +47,7 @@ def test_a_composition_is_recorded_with_what_was_selected(tmp_path):
     seconds = (strokes[0][1]["at"] - strokes[0][0]["at"]).total_seconds()
     assert seconds == 1.0
     assert recorder.lost == 0
+    assert not caplog.records
 
 
 def test_files_are_their_owners_alone(tmp_path):

@@ -14,6 +14,7 @@ from unittest.mock import MagicMock
 from urllib.parse import urlsplit
 
 import pytest
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from telic.errors import InputError
 from telic.serve import serving
@@ -373,3 +374,17 @@ def test_a_worker_that_does_not_end_when_told_to_is_killed(settings, obeys):
     worker.process.terminate.assert_called_once_with()
     worker.process.join.assert_any_call(settings.write_seconds + 5)
     assert worker.process.kill.called == (not obeys)
+
+
+@pytest.mark.parametrize("receiving", [True, False])
+@pytest.mark.parametrize("pipeline", [[], ["another request"]])
+def test_a_connection_waits_once_all_that_came_on_it_is_answered(monkeypatch, receiving, pipeline):
+    answered = []
+    monkeypatch.setattr(
+        HttpToolsProtocol, "on_response_complete", lambda self: answered.append(self)
+    )
+    connection = Connection.__new__(Connection)
+    connection.all, connection.receiving, connection.pipeline = MagicMock(), receiving, pipeline
+    connection.on_response_complete()
+    assert connection.all.waits.called == (not receiving and not pipeline)
+    assert answered == [connection]

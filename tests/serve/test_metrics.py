@@ -93,6 +93,8 @@ def test_state_is_a_gauge(client):
     found = counted(client)
     assert found["telic_open_compositions",] == 1
     assert found["telic_store_up",] == 1
+    assert client.post("/submit", json=ADA | {"query": "soup"}).status_code == 200
+    assert counted(client)["telic_open_compositions",] == 0
     gates = {key[1]: value for key, value in found.items() if key[0] == "telic_gate_open"}
     assert gates
     assert set(gates.values()) == {1.0}

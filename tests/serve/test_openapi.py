@@ -15,6 +15,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 from starlette.routing import Route
+from starlette.testclient import TestClient
 
 from telic.serve import Settings, create_app, serving
 from telic.serve.callers.tenant_keys import add_key
@@ -106,3 +107,15 @@ def test_with_keys_it_says_what_needs_one(completer, settings, tmp_path):
     described = openapi(app.routes, replace(settings, keys="keys.toml"))
     locked = {path for path, each in described["paths"].items() if "security" in str(each)}
     assert locked == {path for _, path in LOCKED}
+
+
+def test_a_keystroke_and_a_search_are_described_with_what_they_take(completer, settings):
+    with TestClient(create_app(completer, settings), "http://127.0.0.1:8000") as client:
+        paths = client.get("/openapi.json").json()["paths"]
+    taken = {
+        path: [one["name"] for one in paths[path]["get"]["parameters"]]
+        for path in ("/search", "/suggest")
+    }
+    assert taken["/search"] == ["q"]
+    assert {"q", "user", "composition", "t", "explain"} <= {*taken["/suggest"]}
+    assert "parameters" not in paths["/about"]["get"] or not paths["/about"]["get"]["parameters"]

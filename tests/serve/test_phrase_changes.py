@@ -230,7 +230,11 @@ def test_batches_that_wait_for_a_locked_store_are_bounded(completer, settings, m
                 await journal.change(f"{number}", [])
             said.append(str(raised.value))
         held.set()
+        while journal._changing:
+            await asyncio.sleep(0.001)
+        assert await journal.change("later", []) == 1
         await journal.close()
+        assert store._closed
         return said
 
     said = asyncio.run(ask())
@@ -253,6 +257,7 @@ def test_reads_that_wait_for_a_slow_store_are_bounded(completer, settings, monke
         finally:
             held.set()
         answers = await asyncio.gather(*first)
+        assert await journal.read("ada", 0) is None
         await journal.close()
         return answers
 
