@@ -124,6 +124,7 @@ def test_evaluate_prints_tables_and_writes_a_report(telic, log, tmp_path):
     assert code == 0, err
     assert "SIMULATED" in out
     assert "adaqac-online" in out
+    assert f"report: {report}" in "".join(err.splitlines())
     page = report.read_text()
     assert "simulated" in page
     assert page.count("<svg") == 3
@@ -581,6 +582,13 @@ def test_the_version_is_printed_and_what_is_not_installed_named_with_its_extra(t
 
     monkeypatch.setattr(cli, "app", missing)
     assert telic()[2] == "telic: this needs duckdb. Install it with: pip install 'telic[scale]'\n"
+
+    def unknown():
+        raise ModuleNotFoundError("no", name="elsewhere")
+
+    monkeypatch.setattr(cli, "app", unknown)
+    with pytest.raises(ModuleNotFoundError):  # no extra brings it: a fault of ours
+        cli.main()
 
 
 @pytest.mark.parametrize("served", ["box", "titles.csv"])

@@ -2,6 +2,8 @@
 
 import json
 import sys
+from pathlib import Path
+from unittest.mock import MagicMock
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +13,7 @@ import pytest
 
 from telic import cli
 from telic.completion import Completer
+from telic.report import Table
 from telic.simulate import Catalogue, simulate_typists
 from telic.simulate.searchers import searchers
 
@@ -138,3 +141,28 @@ def test_what_is_wrong_is_said_in_one_line(telic, log, tmp_path):
         assert code == 2
         assert said in err.splitlines()[-1]
         assert not list(tmp_path.glob("*.html"))
+
+
+def test_people_read_a_sentence_five_tables_and_what_was_skipped(telic, log, tmp_path, monkeypatch):
+    tables = [Table(f"Table {number}", {"a": ""}, [[number]]) for number in range(6)]
+    findings = MagicMock()
+    findings.sentence.return_value = "Popularity is worth most."
+    findings.tables.return_value = tables
+    measured = {"measured": MagicMock(), "controls": MagicMock(), "models_of": MagicMock()}
+    for name, stub in measured.items():
+        monkeypatch.setattr(f"telic.completion.signals.{name}", stub)
+    monkeypatch.setattr(
+        "telic.completion.signals.report.SignalFindings.of", lambda *given: findings
+    )
+    (tmp_path / "log.csv").write_text(log.read_text() + "nobody,,2026-01-01T00:00:00Z\n")
+    words = ("log.csv", "--column", "user=who", "--column", "phrase=text", "--skip-bad-rows")
+    code, out, err = telic(*words, "--report", "page.html", "--tested", "150")
+    assert code == 0, err
+    titles = [line.strip() for line in out.splitlines() if "Table" in line]
+    assert titles == [table.title for table in tables[:5]]
+    assert "skipped 1 rows: " in err
+    assert "report: page.html" in err
+    assert "Popularity is worth most." in err
+    findings.page.return_value.write.assert_called_once_with(Path("page.html"))
+    assert measured["measured"].call_args.kwargs["most"] == 150
+    assert measured["controls"].call_args.kwargs["most"] == 150
