@@ -24,6 +24,7 @@ from telic.auc import (
     UniExp,
 )
 from telic.auc.estimators.by_name import SOLVERS
+from telic.auc.methods import exact as exact_methods
 from telic.auc.objective import Solution
 from telic.auc.thresholds import choose_threshold
 from telic.errors import InputError
@@ -69,6 +70,40 @@ def test_every_solver_name_works_and_auto_chooses_by_width():
     assert AUCClassifier().fit(X, y).solver_ == "exact"
     wide = sparse.random(100, 2500, density=0.01, format="csr", random_state=0)
     assert AUCClassifier(beta=1.0).fit(wide, y[:100]).solver_ == "cg"
+
+
+def test_auto_takes_few_iterations_on_sparse_rows_and_the_moments_where_few_do_not_end():
+    rng = np.random.default_rng(0)
+    X = sparse.random(2000, 400, 0.02, "csr", random_state=rng)
+    y = X @ rng.normal(size=400) > 0.5
+    model = AUCClassifier(beta=1e-3).fit(X, y)
+    assert model.solver_ == "cg"
+    assert model.converged_
+    assert 1 < model.n_iter_ < 50
+    exact = ExactAUC(beta=1e-3).fit(X, y)
+    assert model.coef_ == pytest.approx(exact.coef_, rel=1e-3, abs=1e-4)
+    assert AUCClassifier(beta=1e-3, solver_options={"tol": 1e-9}).fit(X, y).solver_ == "exact"
+    # Sums of columns before: many a direction hardly bends.
+    steep = sparse.csr_matrix(np.cumsum(X.toarray()[:, :60], axis=1) * np.logspace(0, 3, 60))
+    model = AUCClassifier(beta=1e-12).fit(steep, y)
+    assert model.solver_ == "exact"
+    assert model.n_iter_ == 1
+    stopped = AUCClassifier(beta=1e-3).fit(X, y, callback=lambda passes, w: passes > 2)
+    assert (stopped.solver_, stopped.n_iter_) == ("cg", 3)
+
+
+def test_the_exact_optimum_is_certified_by_the_rows_curvature_where_beta_is_too_weak(monkeypatch):
+    """And only there: the least eigenvalue of a wide matrix takes longest of all."""
+    X, y = rows()
+    asked = []
+    known = exact_methods.curvature
+    monkeypatch.setattr(
+        exact_methods, "curvature", lambda *given: asked.append(given) or known(*given)
+    )
+    assert ExactAUC(beta=1e-2).fit(X, y).converged_
+    assert not asked
+    assert ExactAUC(beta=0.0).fit(X, y).converged_
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize("estimator", [*ESTIMATORS, ExactAUC(beta1=1e-3)], ids=str)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.linear_model import PoissonRegressor
+from sklearn.model_selection import KFold
 
 from telic.errors import InputError
 from telic.optim import (
@@ -127,6 +128,30 @@ def test_no_group_is_ever_split(make_data, monkeypatch, before):
     assert list(path)[-1].converged
     assert np.isin(seen, [0, 7]).all()
     assert (seen[0] == 0).any()
+
+
+def test_cross_validation_chooses_a_penalty_of_groups(make_data):
+    X, y = make_data("squared")
+    labels = np.arange(15) // 3
+    model = ElasticNetRegressorCV(groups=labels, alphas=8, eps=0.05, cv=3, tol=1e-9).fit(X, y)
+    first = ElasticNetRegressor(model.alphas_[0, 0] * 0.999, groups=labels, tol=1e-9).fit(X, y)
+    assert np.unique(labels[first.coef_ != 0]).size == 1  # the strongest that leaves a group
+    alone = ElasticNetRegressor(model.alpha_, groups=labels, tol=1e-9).fit(X, y)
+    terms = {"l1": model.alpha_ / 2, "l2": model.alpha_ / 2, "groups": labels}
+    found = minimize(X, y, loss="squared", fit_intercept=True, tol=1e-9, **terms)
+    for coef in (alone.coef_, found.coef):
+        np.testing.assert_allclose(model.coef_, coef, atol=1e-4)
+    for train, test in KFold(3).split(X):
+        part = ElasticNetRegressor(model.alphas_[0, 3], groups=labels, tol=1e-9)
+        score = part.fit(X[train], y[train]).score(X[test], y[test])
+        assert np.isclose(model.scores_[0, 3], score, atol=1e-4).any()
+    X, y = make_data("logistic")
+    chosen = ElasticNetClassifierCV(groups=labels, Cs=[1.0, 0.1], cv=3, tol=1e-9).fit(X, y)
+    alone = ElasticNetClassifier(C=chosen.C_, groups=labels, tol=1e-9).fit(X, y)
+    np.testing.assert_allclose(chosen.coef_, alone.coef_, atol=1e-4)
+    assert np.isin(np.bincount(labels, chosen.coef_[0] != 0), [0, 3]).all()
+    with pytest.raises(InputError, match="groups is not for several classes that are fitted"):
+        ElasticNetClassifier(groups=labels).fit(X, np.arange(y.size) % 3)
 
 
 def test_groups_in_use_beyond_the_matrix_are_refused(make_data, monkeypatch):

@@ -82,10 +82,15 @@ class ExactAUC(LinearAUC):
         certify: dict[str, Any] = {"beta": self.beta, "tol": self.tol, "weight": weight}
         with small_products(X.shape[1]):
             found = moments(X, positive, weight)
-            certify["curvature"] = _exact.curvature(found, self.beta)
             if self.beta1 == 0:
                 w = _exact.exact(found, beta=self.beta).coef
-                return certified(X, positive, w, 1, **certify)
+                solution = certified(X, positive, w, 1, **certify)
+                # The least eigenvalue of many columns takes longer than all before it.
+                if solution.converged:
+                    return solution
+                curvature = _exact.curvature(found, self.beta)
+                return certified(X, positive, w, 1, curvature=curvature, **certify)
+            certify["curvature"] = _exact.curvature(found, self.beta)
             certify["beta1"] = self.beta1
             w, sweeps, asked = np.zeros(X.shape[1]), 0, self.tol
             while True:

@@ -61,9 +61,12 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         Whether several classes that are fitted together use a feature all or not at all:
         Σⱼ √K ‖wⱼ‖₂ over the features j stands for ‖w‖₁, with wⱼ a coefficient for each of K
         classes.
+    groups : array of int, shape (n_features,), optional
+        Labels of a partition of the features, which are used group by group: Σ_g √|g| ‖w_g‖₂
+        stands for ‖w‖₁. For two classes, or one against the rest.
     positive : bool
         Whether no coefficient may be below 0; the intercept may. For two classes, or one against
-        the rest.
+        the rest, and without groups.
     solver : str
         A method of `telic.optim.minimize`. Softmax has a method of its own and takes ``auto`` only.
     sampling : {"optimal", "uniform", "lipschitz"}
@@ -115,6 +118,7 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         class_weight: Any = None,
         multi_class: str = "multinomial",
         grouped: bool = False,
+        groups: Any = None,
         positive: bool = False,
         solver: str = "auto",
         sampling: str = "optimal",
@@ -133,6 +137,7 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         self.class_weight = class_weight
         self.multi_class = multi_class
         self.grouped = grouped
+        self.groups = groups
         self.positive = positive
         self.solver = solver
         self.sampling = sampling
@@ -221,11 +226,12 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
                 f"solver is {self.solver!r}: several classes are fitted together by 'auto' only. "
                 "Use it, or multi_class='ovr'."
             )
-        if self.positive:
-            raise InputError(
-                "positive is not for several classes that are fitted together. Leave it out, or "
-                "use multi_class='ovr'."
-            )
+        for name, given in (("positive", self.positive), ("groups", self.groups is not None)):
+            if given:
+                raise InputError(
+                    f"{name} is not for several classes that are fitted together. Leave it out, "
+                    "or use multi_class='ovr'."
+                )
         return make_softmax_problem(
             *(X, np.unique(y, return_inverse=True)[1]),
             l1=alpha * ratio,

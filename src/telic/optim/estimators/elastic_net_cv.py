@@ -21,7 +21,7 @@ from telic.optim.estimators.elastic_net_regressor import ElasticNetRegressor
 from telic.optim.estimators.linear import check_solver, example_weights, seed_of, validated
 from telic.optim.loop import SolveResult
 from telic.optim.losses import Loss
-from telic.optim.penalties import ElasticNet
+from telic.optim.penalties import ElasticNet, Penalty, group_penalty
 from telic.optim.problem import Problem, make_problem
 from telic.optim.softmax import SoftmaxProblem
 from telic.optim.softmax_newton import SoftmaxResult, softmax_path
@@ -41,6 +41,7 @@ class _PathCV:
     """Cross-validation over (l1_ratio, alpha); the folds run in threads, each path warm-started."""
 
     l1_ratio: Any
+    groups: Any
     positive: bool
     cv: Any
     scoring: Any
@@ -118,8 +119,11 @@ class _PathCV:
         results = [list(_path(problem, penalties, options))[-1] for problem in problems]
         return results, classes, ratio, k, np.array(grids), scores
 
-    def _penalties(self, ratio: float, grid: np.ndarray) -> list[ElasticNet]:
-        return [ElasticNet(a * ratio, a * (1.0 - ratio), self.positive) for a in grid]
+    def _penalties(self, ratio: float, grid: np.ndarray) -> list[Penalty]:
+        pairs = [(a * ratio, a * (1.0 - ratio)) for a in grid]
+        if self.groups is None:
+            return [ElasticNet(l1, l2, self.positive) for l1, l2 in pairs]
+        return [group_penalty(self.groups, l1=l1, l2=l2) for l1, l2 in pairs]
 
     def _problems(
         self, X: Any, y: Any, weights: np.ndarray, offset: Any = None
@@ -128,7 +132,7 @@ class _PathCV:
 
 
 def _path(
-    problem: Problem | SoftmaxProblem, penalties: list[ElasticNet], options: dict[str, Any]
+    problem: Problem | SoftmaxProblem, penalties: list[Any], options: dict[str, Any]
 ) -> Iterator[Solved]:
     if isinstance(problem, Problem):
         return solve_path(problem, penalties, **options)
@@ -146,7 +150,7 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
         Length of the grid from the strongest useful penalty down to `eps` times it, or the grid.
     eps : float
         Weakest alpha of an automatic grid, relative to the strongest.
-    loss, positive, fit_intercept, solver, tol, max_iter, random_state
+    loss, groups, positive, fit_intercept, solver, tol, max_iter, random_state
         As in `ElasticNetRegressor`.
     cv : int, splitter or None
         5 folds by default.
@@ -180,6 +184,7 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
         alphas: Any = 100,
         eps: float = 1e-3,
         loss: str | Loss = "squared",
+        groups: Any = None,
         positive: bool = False,
         fit_intercept: bool = True,
         solver: str = "auto",
@@ -194,6 +199,7 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
         self.alphas = alphas
         self.eps = eps
         self.loss = loss
+        self.groups = groups
         self.positive = positive
         self.fit_intercept = fit_intercept
         self.solver = solver
@@ -237,6 +243,7 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
             loss=self.loss,
             sample_weight=weights,
             offset=offset,
+            groups=self.groups,
             positive=self.positive,
             fit_intercept=self.fit_intercept,
         )
@@ -255,7 +262,7 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
         the grid. Folds keep the penalty per unit of weight, alpha = 1/(C Σ s_i) over all data.
     l1_ratio : float or list of float
         One share of ℓ₁, or several to choose from.
-    loss, fit_intercept, class_weight, multi_class, grouped, positive, solver, tol, max_iter
+    loss, fit_intercept, class_weight, multi_class, grouped, groups, positive, solver, tol, max_iter
         As in `ElasticNetClassifier`.
     random_state : int, RandomState or None
         Seeds the stochastic solvers.
@@ -296,6 +303,7 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
         class_weight: Any = None,
         multi_class: str = "multinomial",
         grouped: bool = False,
+        groups: Any = None,
         positive: bool = False,
         solver: str = "auto",
         tol: float = 1e-6,
@@ -312,6 +320,7 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
         self.class_weight = class_weight
         self.multi_class = multi_class
         self.grouped = grouped
+        self.groups = groups
         self.positive = positive
         self.solver = solver
         self.tol = tol
@@ -355,6 +364,7 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
             return [self._softmax_problem(X, y, weights, 0.0, 0.0, offset)], classes
         positive = classes[1:] if classes.size == 2 else classes
         common: dict[str, Any] = {
+            "groups": self.groups,
             "positive": self.positive,
             "sample_weight": weights,
             "fit_intercept": self.fit_intercept,

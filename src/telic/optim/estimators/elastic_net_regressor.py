@@ -29,8 +29,11 @@ class ElasticNetRegressor(RegressorMixin, Linear):
     loss : {"squared", "huber", "poisson", "gamma", "tweedie"} or Loss
         ``telic.optim.Huber(delta)`` sets where squared turns linear, ``Tweedie(power)`` the
         power, which is 1.5 otherwise. poisson, gamma and tweedie predict exp of the linear score.
+    groups : array of int, shape (n_features,), optional
+        Labels of a partition of the features, which are used group by group: Σ_g √|g| ‖w_g‖₂
+        stands for ‖w‖₁.
     positive : bool
-        Whether no coefficient may be below 0; the intercept may.
+        Whether no coefficient may be below 0; the intercept may. Not with groups.
     fit_intercept, solver, sampling, blocks, tol, max_iter, warm_start, n_jobs, random_state
         As in `ElasticNetClassifier`.
 
@@ -58,6 +61,7 @@ class ElasticNetRegressor(RegressorMixin, Linear):
         *,
         l1_ratio: float = 0.5,
         loss: str | Loss = "squared",
+        groups: Any = None,
         positive: bool = False,
         fit_intercept: bool = True,
         solver: str = "auto",
@@ -72,6 +76,7 @@ class ElasticNetRegressor(RegressorMixin, Linear):
         self.alpha = alpha
         self.l1_ratio = l1_ratio
         self.loss = loss
+        self.groups = groups
         self.positive = positive
         self.fit_intercept = fit_intercept
         self.solver = solver

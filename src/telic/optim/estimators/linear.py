@@ -59,6 +59,7 @@ class Linear(LinearPrediction):
             loss=self.loss,
             l1=alpha * self.l1_ratio,
             l2=alpha * (1.0 - self.l1_ratio),
+            groups=self.groups,
             positive=self.positive,
             method=self.solver,
             sampling=self.sampling,
