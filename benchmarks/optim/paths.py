@@ -34,12 +34,11 @@ HELD_BACK = ["iid 500 × 400", "correlated 800 × 100", "correlated 600 × 900",
 HEAD = ("work", "set", "rival", "telic, ms", "its, ms", "ratio")
 TEXT = """# Speed of paths of penalties
 
-Paths of 100 penalties, from the strongest that
-leaves a coefficient down to a thousandth of it (groups: a hundredth), half ℓ₁ and half ℓ₂, with an
-intercept, on generated sets. The sets where telic loses come first. Nothing was tuned on the sets
-of losses with a log link. For groups, two things were tuned on the four sets marked *: `auto`'s
-choice of a method, and how far descent goes before it reads the data again. Four others were held
-back.
+Each solver fits a path of 100 penalties, from the strongest that leaves a coefficient down to a
+thousandth of it (groups: a hundredth), half ℓ₁ and half ℓ₂, with an intercept, on generated sets.
+The sets where telic loses come first. Nothing was tuned on the sets of losses with a log link. For
+groups, two things were tuned on the four sets marked *: `auto`'s choice of a method, and how far
+descent goes before it reads the data again. Four other sets were held back.
 Times are processor milliseconds of one thread for the whole path. They include checks of the input,
 and leave out compilation and the rivals' conversion of matrices. They are medians of {repeat} runs
 that take turns. Each solver runs with the largest tolerance (in powers of ten) at which every
