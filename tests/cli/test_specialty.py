@@ -90,6 +90,26 @@ def test_recognise_shows_every_pipeline_and_where_it_was_chosen(folder, file, re
     assert printed["f1"] == only["f1"]
 
 
+def test_it_is_said_where_nothing_was_found(folder, file, tmp_path, monkeypatch):
+    from telic.specialty.discovery.result import read_discovery
+    from telic.specialty.log.log_files import read_log
+
+    content = json.loads(file.read_text())
+    coded = [one for one in content["specialties"] if one["listed_code"] is not None]
+    (tmp_path / "coded.json").write_text(json.dumps(content | {"specialties": coded}))
+    shown = run("recognise", folder / "log", "--found", tmp_path / "coded.json")
+    assert "no specialty without a code was found: nothing to recognise" in shown.stderr
+    assert shown.stdout == ""
+    (tmp_path / "none.json").write_text(json.dumps(content | {"specialties": []}))
+    nothing = read_discovery(tmp_path / "none.json", read_log(folder / "log"))
+    monkeypatch.setattr(
+        "telic.specialty.discovery.discover.discover", lambda *given, **options: nothing
+    )
+    shown = run("discover", folder / "log")
+    assert "no group of users with a practice of its own was found" in shown.stderr
+    assert "Specialties" in shown.stdout
+
+
 def test_a_class_of_three_users_is_dropped_and_counted(folder, file, tmp_path):
     log = tmp_path / "log"
     shutil.copytree(folder / "log", log)
@@ -163,8 +183,17 @@ def test_findings_go_to_a_later_log_and_the_queue_of_alarms_to_people(
     brought = run("review", "add", later, *options, *store, "--limit", 5)
     assert "5 alarms are new" in brought.stdout
     listed = json.loads(run("review", "list", *store, "--json").stdout)
-    alarm = listed["alarms"][0]["alarm"]
-    run("review", "set", alarm, "closed", *store, "--by", "ann")
+    first = listed["alarms"][0]
+    alarm = first["alarm"]
+    shown = [
+        [cell.strip() for cell in line.split("│")[1:-1]]
+        for line in run("review", "list", *store).stdout.splitlines()
+        if "│" in line
+    ]
+    names = ("alarm", "state", "user")
+    assert [first[name] for name in names] in [row[:3] for row in shown]
+    moved = run("review", "set", alarm, "closed", *store, "--by", "ann")
+    assert moved.stdout == f"{alarm}: closed\n"
     assert "4 open, 0 explained, 0 confirmed, 1 closed" in run("review", "list", *store).stdout
 
 

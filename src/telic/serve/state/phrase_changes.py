@@ -162,8 +162,6 @@ class Changes:
 
     def _fold(self, batches: Sequence[tuple[int, list[list[Any]]]]) -> None:
         for number, changes in batches:
-            if number <= self._seen:
-                continue
             self._seen = number
             _apply(changes, number, self._completer)
             if self._before is not None:
