@@ -10,7 +10,7 @@ from telic.completion.box.live_changes import LEAST, Live, compacted
 from telic.completion.box.user_state import UserState
 from telic.completion.fit.from_searches import completer_of_searches, fit_signals
 from telic.completion.signals import FEATURES, GROUPS, STATIC, Searches, lessons_of, measured
-from telic.completion.signals.searches import TESTED
+from telic.completion.signals.log_split import TESTED
 from telic.errors import InputError
 from telic.simulate.searchers import Causes, searchers
 

@@ -23,8 +23,8 @@ from telic.completion.signals import (
 )
 from telic.completion.signals.compositions import Compositions, joined_submissions
 from telic.completion.signals.groups import WIDTH
+from telic.completion.signals.log_split import COUNTED, TESTED
 from telic.completion.signals.pool import POPULAR
-from telic.completion.signals.searches import COUNTED, TESTED
 from telic.completion.signals.sweep import every_prefix, state_before, walk
 from telic.completion.signals.weights import static_score
 from telic.data.compositions import read_compositions

@@ -10,8 +10,8 @@ from telic.completion.engine.folding import fold
 from telic.completion.signals import features, pool, sweep
 from telic.completion.signals.counts import WEEK
 from telic.completion.signals.groups import FEATURES
+from telic.completion.signals.log_split import Searches
 from telic.completion.signals.overlap import NO_TEXTS, common, gram_set, texts_of_forms, word_set
-from telic.completion.signals.searches import Searches
 from telic.data.queries import QueryLog
 
 

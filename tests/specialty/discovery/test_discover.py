@@ -11,7 +11,7 @@ from telic.errors import InputError
 from telic.simulate.hospital import Difficulty, simulate_hospital
 from telic.simulate.hospital_practices import HIDDEN_SIZES
 from telic.specialty.alarms.before_and_after import effect, known_snooping, together
-from telic.specialty.alarms.coverage import COVERED, SHRINK
+from telic.specialty.alarms.diagnosis_lifts import COVERED, SHRINK
 from telic.specialty.alarms.explained_alarms import judge, lines
 from telic.specialty.discovery.by_seeds import links_of, path_of
 from telic.specialty.discovery.discover import discover

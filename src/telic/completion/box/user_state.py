@@ -11,7 +11,7 @@ from telic.completion.engine.prefix_index import Place, PrefixIndex
 from telic.completion.learning.do_no_harm import RunningCheck
 from telic.completion.learning.relevance import Relevance
 from telic.completion.signals.counts import CONTEXT
-from telic.completion.signals.searches import MINUTE
+from telic.completion.signals.log_split import MINUTE
 
 if TYPE_CHECKING:
     from telic.completion.box.completer import Completer

@@ -37,7 +37,7 @@ from telic.completion.learning.do_no_harm import PREFIX_BINS, Gate
 from telic.completion.learning.relevance import WINDOW, Relevance, shared_parts
 from telic.completion.learning.replayed_log import Replay
 from telic.completion.signals.compositions import Compositions, joined_submissions
-from telic.completion.signals.searches import SESSION_GAP, Searches
+from telic.completion.signals.log_split import SESSION_GAP, Searches
 from telic.data.bad_rows import OnBadRow
 from telic.data.object_storage import Place, refuse_remote
 from telic.data.queries import QueryLog, joined_group

@@ -13,9 +13,9 @@ from telic.completion.learning.relevance import Relevance
 from telic.completion.signals.compositions import Compositions
 from telic.completion.signals.counts import CONTEXT, CountArrays, of_catalogue
 from telic.completion.signals.groups import FEEDBACK, WIDTH
+from telic.completion.signals.log_split import Searches
 from telic.completion.signals.pool import POOL
 from telic.completion.signals.ranker import SignalRanker
-from telic.completion.signals.searches import Searches
 from telic.completion.signals.sweep import SHRINKAGE, Shrinkage, state_before
 from telic.completion.signals.weights import SignalWeights, choosing_moments, learn, lessons_of
 

@@ -7,8 +7,8 @@ from telic.lazy_names import lazy_names
 if TYPE_CHECKING:
     from telic.completion.signals.evaluation import controls, measured, models_of
     from telic.completion.signals.groups import FEATURES, GROUPS
+    from telic.completion.signals.log_split import Searches
     from telic.completion.signals.ranker import SignalRanker
-    from telic.completion.signals.searches import Searches
     from telic.completion.signals.sweep import Shrinkage
     from telic.completion.signals.weights import (
         STATIC,

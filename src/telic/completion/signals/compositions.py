@@ -6,7 +6,7 @@ from telic.completion.engine.folding import fold
 from telic.completion.learning.feedback import FEATURES, WIDTH
 from telic.completion.learning.replayed_log import replay_feedback
 from telic.completion.signals.groups import WITH_FEEDBACK
-from telic.completion.signals.searches import MINUTE, SESSION_GAP, Searches
+from telic.completion.signals.log_split import MINUTE, SESSION_GAP, Searches
 from telic.data.compositions import CompositionLog
 from telic.data.queries import QueryLog
 

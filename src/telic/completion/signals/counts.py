@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from telic.completion.engine.prefix_kernels import BLOCK
+from telic.completion.signals.log_split import Searches
 from telic.completion.signals.overlap import NO_TEXTS, Texts, taken, texts_of
-from telic.completion.signals.searches import Searches
 from telic.kernels import kernel
 
 DAY = 24 * 3600 * 1_000_000

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from telic.completion.signals.searches import TESTED, Searches
+from telic.completion.signals.log_split import TESTED, Searches
 from telic.completion.signals.sweep import SHRINKAGE, Shrinkage, every_prefix, walk
 from telic.completion.signals.weights import (
     SHOWN,

@@ -22,9 +22,9 @@ from telic.completion.signals.counts import (
 )
 from telic.completion.signals.features import in_catalogue, write_features
 from telic.completion.signals.groups import FEATURES, GROUP_OF, GROUPS, WIDTH
+from telic.completion.signals.log_split import SESSION_GAP
 from telic.completion.signals.overlap import Texts, frozen, joined, texts_of_forms
 from telic.completion.signals.pool import POOL, POPULAR, gather
-from telic.completion.signals.searches import SESSION_GAP
 from telic.completion.signals.sweep import SHRINKAGE, Shrinkage
 from telic.completion.signals.weights import SignalWeights
 from telic.errors import ModelError

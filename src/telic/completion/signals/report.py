@@ -8,7 +8,7 @@ import numpy as np
 
 from telic.completion.signals.evaluation import ALL, Tested
 from telic.completion.signals.groups import FEATURES, FEEDBACK, GROUP_OF
-from telic.completion.signals.searches import CHOSEN, LEARNED, LONGEST, TESTED, Searches
+from telic.completion.signals.log_split import CHOSEN, LEARNED, LONGEST, TESTED, Searches
 from telic.completion.signals.weights import SHOWN, SignalWeights
 from telic.report import Report, Table
 

@@ -24,9 +24,9 @@ from telic.completion.signals.features import (
     write_features,
 )
 from telic.completion.signals.groups import WIDTH
+from telic.completion.signals.log_split import Searches
 from telic.completion.signals.overlap import Texts, frozen, taken
 from telic.completion.signals.pool import POOL, POPULAR, gather
-from telic.completion.signals.searches import Searches
 from telic.kernels import kernel
 
 AT_ONCE = 20_000

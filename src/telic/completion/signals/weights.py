@@ -10,7 +10,7 @@ from telic.completion.learning.adaqac import BOUNDED
 from telic.completion.learning.feedback import FEATURES as FED_BACK
 from telic.completion.learning.saturation import Saturation
 from telic.completion.signals.groups import FEATURES, FEEDBACK, GROUP_OF, WIDTH
-from telic.completion.signals.searches import CHOSEN, LEARNED, Searches
+from telic.completion.signals.log_split import CHOSEN, LEARNED, Searches
 from telic.completion.signals.sweep import (
     SHRINKAGE,
     RankedPrefixes,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from telic.specialty.alarms.colleagues import LIKELIER, Care, care_of, limit, random_records
-from telic.specialty.alarms.coverage import COVERED, coverage_of
+from telic.specialty.alarms.diagnosis_lifts import COVERED, coverage_of
 from telic.specialty.discovery.result import Discovery
 from telic.specialty.later_logs.kept_findings import Findings
 from telic.specialty.log.access_log import AccessLog

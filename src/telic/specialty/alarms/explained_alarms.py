@@ -14,7 +14,7 @@ import scipy  # its parts load when they are used: they take seconds
 
 from telic.errors import InputError
 from telic.specialty.alarms.colleagues import Care, treated
-from telic.specialty.alarms.coverage import COVERED, coverage_of
+from telic.specialty.alarms.diagnosis_lifts import COVERED, coverage_of
 from telic.specialty.discovery.result import Discovery, Specialty
 from telic.specialty.later_logs.kept_findings import Findings
 from telic.specialty.log.access_log import AccessLog

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from telic.completion.signals.searches import CHOSEN, LEARNED, TESTED, Searches
+from telic.completion.signals.log_split import CHOSEN, LEARNED, TESTED, Searches
 from telic.data.queries import QueryLog
 from telic.errors import InputError
 

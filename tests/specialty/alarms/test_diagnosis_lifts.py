@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from telic.simulate.hospital_families import simulate_family
-from telic.specialty.alarms.coverage import SHRINK, coverage_of
+from telic.specialty.alarms.diagnosis_lifts import SHRINK, coverage_of
 from telic.specialty.discovery.discover import discover
 
 
