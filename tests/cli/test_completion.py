@@ -463,7 +463,7 @@ def test_a_user_is_not_called_forgotten_while_something_else_writes(telic, tmp_p
     assert (tmp_path / "another.sqlite").exists()
     for change, said in (
         ((Completer, "save", lambda self, folder: None), f"{model}: still knows the user"),
-        ((Store, "forget", lambda self, user: 1), "written to in the meantime"),
+        ((Store, "forget", lambda self, user: (1, 1)), "written to in the meantime"),
     ):
         with monkeypatch.context() as patched:
             patched.setattr(*change)

@@ -287,7 +287,7 @@ def test_two_releases_are_seen_each_as_it_is_published(world, tmp_path, monkeypa
     for name, one in zip(names, (found[key] for key in ("first", "second", "joined")), strict=True):
         measures = one["risk"], one["tail"], one["highest"], one["unique"]
         assert [name, *(f"{value:.1%}" for value in measures)] in cells(said)
-    assert f"joins the rows of {found['matched']:.1%} of them" in said
+    assert f"joins the rows of {found['matched']:.1%} of these people" in said
     unmatched = replace(expected, matched=None)
     monkeypatch.setattr("telic.privacy.two_releases", lambda *given, **options: unmatched)
     assert "The attack was not run: too many users are alike." in telic("again", target, later)

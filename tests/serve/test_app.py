@@ -19,10 +19,9 @@ from starlette.testclient import TestClient
 
 from telic.completion import fit_files
 from telic.serve import create_app
-from telic.serve.app import warm
 from telic.serve.callers import hosts_and_origins
 from telic.serve.state.dashboard_figures import MAX_DAYS
-from telic.serve.state.open_compositions import OpenCompositions
+from telic.serve.state.open_compositions import OpenCompositions, warm
 from telic.serve.state.store import Store
 
 ADA = {"user": "ada", "composition": "c1"}

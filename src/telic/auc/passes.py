@@ -57,6 +57,7 @@ def cg_in_pieces(
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> folder = Path(tempfile.mkdtemp())
     >>> np.save(folder / "X.npy", np.array([[2.0], [1.0], [0.0], [1.5]]))
     >>> np.save(folder / "y.npy", np.array([1, 0, 0, 1]))

@@ -101,7 +101,7 @@ def load_model(folder: str | Path, *, kind: str, verify: bool = False) -> Stored
     ModelError
         If the folder is missing, damaged, of another kind, or of a newer format.
     """
-    folder = _here(folder)
+    folder = on_disk(folder)
     file = folder / "manifest.json"
     try:
         manifest = json.loads(file.read_text(encoding="utf-8"))
@@ -134,7 +134,7 @@ def load_model(folder: str | Path, *, kind: str, verify: bool = False) -> Stored
     return StoredModel(manifest["meta"], arrays)
 
 
-def _here(folder: str | Path) -> Path:
+def on_disk(folder: str | Path) -> Path:
     """Return a model folder on this machine's disk, where its arrays can be mapped."""
     found = place(folder)
     if isinstance(found, Remote):
@@ -188,7 +188,7 @@ def _state(file: Path) -> tuple[int, ...]:
 
 def written_by(folder: str | Path) -> str:
     """Return which version of telic wrote a model folder that `load_model` has accepted."""
-    manifest = json.loads((_here(folder) / "manifest.json").read_text(encoding="utf-8"))
+    manifest = json.loads((on_disk(folder) / "manifest.json").read_text(encoding="utf-8"))
     return f"telic {manifest['telic']}" if "telic" in manifest else "an older telic"
 
 

@@ -27,7 +27,7 @@ from telic.completion.learning.relevance import Relevance
 from telic.completion.signals.groups import FEEDBACK
 from telic.completion.signals.ranker import SignalRanker
 from telic.data import load_model, save_model
-from telic.data.saved_models import hashes
+from telic.data.saved_models import hashes, on_disk
 from telic.errors import InputError, ModelError
 
 KIND = "completer"
@@ -361,6 +361,7 @@ class Completer:
             If the folder is damaged, of another kind, of a newer format or from before the rule of
             learning was kept.
         """
+        folder = on_disk(folder)
         before = hashes(folder)
         meta, arrays = load_model(folder, kind=KIND, verify=verify)
         if "schedule" not in meta:
