@@ -1,4 +1,5 @@
 import datetime as dt
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -255,6 +256,9 @@ def test_a_backspace_to_the_empty_prefix_is_legal(tmp_path):
 def test_what_is_not_a_log_is_named(tmp_path):
     with pytest.raises(InputError, match="no such file"):
         read_compositions(tmp_path / "none.parquet")
+    for address in ("s3://bucket/log.parquet", Path("s3://bucket/log.parquet")):
+        with pytest.raises(InputError, match="^s3://bucket/log.parquet: is an address"):
+            read_compositions(address)
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(b"PAR1 and then nothing")
     with pytest.raises(InputError, match=r"broken\.parquet: not a readable Parquet file"):

@@ -83,8 +83,9 @@ def describe(source: str | Path | pa.Table) -> str:
 
 def no_such_file(path: Path) -> InputError:
     """Say that a file is not there, and of an address that files alone are read."""
-    if re.match(r"[a-z][a-z0-9+.-]+:/", str(path)):
-        return InputError(f"{path}: is an address, and telic reads files. Copy it, or mount it.")
+    if address := re.match(r"([a-z][a-z0-9+.-]+:)/+(.*)", str(path)):
+        said = "//".join(address.groups())  # a `Path` has lost a slash
+        return InputError(f"{said}: is an address, and a file is read here. Copy it, or mount it.")
     return InputError(f"{path}: no such file. Check the path.")
 
 
