@@ -257,7 +257,7 @@ def test_what_is_not_a_log_is_named(tmp_path):
     with pytest.raises(InputError, match="no such file"):
         read_compositions(tmp_path / "none.parquet")
     for address in ("s3://bucket/log.parquet", Path("s3://bucket/log.parquet")):
-        with pytest.raises(InputError, match="^s3://bucket/log.parquet: is an address"):
+        with pytest.raises(InputError, match=r"^s3://bucket/log\.parquet: is an address"):
             read_compositions(address)
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(b"PAR1 and then nothing")
