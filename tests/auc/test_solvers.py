@@ -515,3 +515,19 @@ def test_a_solver_goes_on_while_its_bound_is_not_met(monkeypatch, module):
     assert (np.diff(looks) > 0).all()
     # Each look that disappoints asks for a tenth.
     assert found.gap <= 1.01e-5 * found.objective
+
+
+@pytest.mark.parametrize("beta", [0.5, 0.02, 3.0])
+def test_conjugate_gradients_end_at_the_first_iterate_that_is_near_enough(beta):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 12)) * np.geomspace(0.1, 10, 12)
+    positive = X @ rng.standard_normal(12) + 3 * rng.standard_normal(300) > 0
+    found, known, tol = [], moments(X, positive), 1e-3
+
+    def bound(_, w):
+        slope = known.gradient(w) + beta * w
+        found.append(slope @ slope / (2 * beta) / known.objective(w, beta=beta))
+
+    conjugate_gradient(X, positive, beta=beta, tol=tol, callback=bound)
+    assert len(found) > 1
+    assert [one <= tol for one in found] == [False] * (len(found) - 1) + [True]

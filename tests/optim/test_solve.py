@@ -1,6 +1,7 @@
 import sys
 import warnings
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from telic.optim import METHODS, Huber, Problem, choose_method, make_problem, mi
 from telic.optim.loop import Record, _forecast
 from telic.optim.methods import gram, prox_newton, prox_newton_anderson
 from telic.optim.methods.line_search import backtrack
+from telic.optim.recentring import Recentred
 from telic.simulate.text_corpora import rcv1_like
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "reference"))
@@ -471,3 +473,18 @@ def test_slopes_that_do_not_add_up_to_zero_are_balanced_before_they_certify(
 def test_the_gap_is_looked_at_when_half_of_the_way_should_be_done(passes, gap, target, iterates):
     history = [Record(p, 0, 0.0, 1.0, g) for p, g in zip(passes, gap, strict=True)]
     assert _forecast(history, target) == iterates
+
+
+def test_what_the_rounding_of_a_far_intercept_costs_is_that_of_the_data_as_they_came():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((20, 2)), rng.standard_normal(20)
+    problem = make_problem(X, y, loss="squared", l2=0.1, fit_intercept=True)
+    found = replace(solve(problem), intercept=0.7)  # beside the optimum, where signs differ
+    far = Recentred(problem, np.array([0]), np.array([3e16]), 0.0)
+    with pytest.warns(ConvergenceWarning, match="rounding of the intercept"):
+        back = far.back(found, 1e-6)
+    moved = Fraction(back.intercept) + Fraction(3e16) * Fraction(float(found.coef[0]))
+    risk = problem.risk(X @ found.coef + float(moved)) - problem.risk(X @ found.coef + 0.7)
+    assert abs(float(moved) - 0.7) > 0.01
+    assert back.objective - found.objective == pytest.approx(risk)
+    assert back.gap == pytest.approx(max(found.gap + risk, 0.0))
