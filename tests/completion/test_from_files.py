@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -273,6 +274,17 @@ def test_two_composition_logs_are_joined(make_table, tmp_path):
     assert {u: s.history for u, s in one.users.items()} == {
         u: s.history for u, s in two.users.items()
     }
+
+
+def test_composition_logs_that_do_not_join_are_named_with_the_reason(make_table, tmp_path):
+    table = make_table(users=1, compositions=1)
+    other = table.set_column(table.column_names.index("query"), "query", pa.array([1] * len(table)))
+    files = tmp_path / "one.parquet", tmp_path / "other.parquet"
+    for file, content in zip(files, (table, other), strict=True):
+        pq.write_table(content, file)
+    named = re.escape(f"{files[0]}, {files[1]}: cannot be joined to one log (Unable to merge")
+    with pytest.raises(InputError, match=named):
+        fit_files(*files)
 
 
 def test_no_file_is_named():

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import InputError
 from telic.optim import METHODS, Huber, Problem, choose_method, make_problem, minimize, solve
+from telic.optim.design import as_design
 from telic.optim.loop import Record, _forecast
 from telic.optim.methods import gram, prox_newton, prox_newton_anderson
 from telic.optim.methods.line_search import backtrack
@@ -488,3 +489,16 @@ def test_what_the_rounding_of_a_far_intercept_costs_is_that_of_the_data_as_they_
     assert abs(float(moved) - 0.7) > 0.01
     assert back.objective - found.objective == pytest.approx(risk)
     assert back.gap == pytest.approx(max(found.gap + risk, 0.0))
+
+
+@pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array, sparse.csc_array])
+@pytest.mark.parametrize("rows", [7, 3_000])
+def test_columns_that_are_full_and_far_from_zero_are_moved_there(stored, rows):
+    rng = np.random.default_rng(0)
+    far, half, near = rng.random(rows) + 1e6, np.arange(rows) % 2 * 1e6, rng.standard_normal(rows)
+    moved, columns, centres = as_design(stored(np.column_stack([near, far, half]))).near
+    assert columns.tolist() == [1]
+    assert centres == pytest.approx([(far.min() + far.max()) / 2], abs=1e-6)
+    dense = moved.matrix.toarray() if sparse.issparse(moved.matrix) else moved.matrix
+    np.testing.assert_array_equal(dense[:, 1], far - centres[0])
+    np.testing.assert_array_equal(dense[:, [0, 2]], np.column_stack([near, half]))
