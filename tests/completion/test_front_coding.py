@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telic.completion.engine import spelling
+from telic.completion.engine import shown_spelling
 from telic.completion.engine.front_coding import BLOCK, gather, pack, prefix_range, unpack
 from telic.completion.engine.packed_numbers import pack_numbers
-from telic.completion.engine.spelling import AS_FOLDED, GIVEN, fill_kinds, spelled
+from telic.completion.engine.shown_spelling import AS_FOLDED, GIVEN, fill_kinds, spelled
 
 # Strings that share much or nothing, of lengths around 15 and 143, where an entry grows a byte.
 pieces = st.sampled_from([b"", b"a", b"b", b"ab", b"\xff", b"a" * 13, b"b" * 15, b"c" * 128])
@@ -66,13 +66,13 @@ spellings = st.text("aB zé-ß9", max_size=8) | st.sampled_from(
 )
 
 
-@given(st.lists(spellings, max_size=2 * spelling.BLOCK))
+@given(st.lists(spellings, max_size=2 * shown_spelling.BLOCK))
 def test_every_spelling_comes_back(given_spellings):
     kept = sorted((s.lower().encode(), s.encode()) for s in given_spellings)
     folded, shown = table([f for f, _ in kept]), table([s for _, s in kept])
     kinds = np.empty(len(kept), np.uint8)
     fill_kinds(*folded, *shown, kinds)
-    before = np.cumsum([0, *(kinds == GIVEN)])[:: spelling.BLOCK]
+    before = np.cumsum([0, *(kinds == GIVEN)])[:: shown_spelling.BLOCK]
     text, offsets = table([s for (_, s), kind in zip(kept, kinds, strict=True) if kind == GIVEN])
     given = before, text, pack_numbers(offsets)
     found = spelled(pack(*folded), kinds, given, np.arange(len(kept)))

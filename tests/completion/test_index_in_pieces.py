@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.completion import PrefixIndex, index_in_pieces
-from telic.completion.engine.spelling import BLOCK
+from telic.completion.engine.shown_spelling import BLOCK
 from telic.errors import InputError
 
 # Texts that come again and again, fold alike, share beginnings, and are spelled by rule or not.

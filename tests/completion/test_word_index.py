@@ -11,16 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.completion import PrefixIndex, fold
-from telic.completion.engine import near_words, word_index
+from telic.completion.engine import word_index
 from telic.completion.engine.filters import Contexts, Filter
 from telic.completion.engine.packed_numbers import read
 from telic.completion.engine.prefix_kernels import BLOCK
-from telic.completion.engine.word_index import (
-    HALF_EDIT,
-    ONE_EDIT,
-    TWO_EDITS,
-    WordIndex,
-)
+from telic.completion.engine.typos import HALF_EDIT, ONE_EDIT, TWO_EDITS, make_trie, near
+from telic.completion.engine.word_index import WordIndex
 from telic.completion.engine.words import SUFFIX, indexed_words, words_of
 from telic.errors import ModelError
 
@@ -139,8 +135,8 @@ def test_words_near_a_token_are_all_found_with_their_least_cost(words, under, to
     ordered = sorted(words | more, key=str.encode)
     encoded = [word.encode() for word in ordered]
     text, offsets = np.frombuffer(b"".join(encoded), np.uint8), np.cumsum([0, *map(len, encoded)])
-    ranges = near_words.near(
-        near_words.make_trie(text, offsets),
+    ranges = near(
+        make_trie(text, offsets),
         len(ordered),
         np.array([ord(c) for c in token], np.int32),
         edits,

@@ -18,7 +18,7 @@ from telic.completion.engine.prefix_index import (
     number_kind,
     packed_spellings,
 )
-from telic.completion.engine.spelling import BLOCK
+from telic.completion.engine.shown_spelling import BLOCK
 from telic.errors import InputError
 from telic.scale.duckdb_tasks import sorted_on_disk
 

@@ -19,7 +19,7 @@ from telic.completion.engine.folding import encoded_prefix
 from telic.completion.engine.front_coding import BLOCK as STRINGS
 from telic.completion.engine.front_coding import compact, gather, pack, prefix_range, unpack
 from telic.completion.engine.packed_numbers import pack_numbers
-from telic.completion.engine.spelling import BLOCK, GIVEN, fill_kinds, spelled
+from telic.completion.engine.shown_spelling import BLOCK, GIVEN, fill_kinds, spelled
 from telic.data import load_model, save_model
 from telic.errors import InputError, ModelError
 
@@ -57,7 +57,7 @@ class PrefixIndex:
     front_coded, front_starts : arrays of uint8 and int32 or int64
         The folded phrases in order of id: see `telic.completion.engine.front_coding`.
     spelling_kinds : array of uint8, shape (n,)
-        How each phrase is spelled: see `telic.completion.engine.spelling`.
+        How each phrase is spelled: see `telic.completion.engine.shown_spelling`.
     given_before : array of int32 or int64
         How many phrases before each block of 64 no rule spells.
     given_spellings, given_offsets : array of uint8, packed numbers

@@ -8,23 +8,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from telic.completion.engine import near_words
 from telic.completion.engine.encoded_phrases import bytes_and_offsets
 from telic.completion.engine.filters import Filter
 from telic.completion.engine.folding import fold
 from telic.completion.engine.packed_numbers import pack_numbers
 from telic.completion.engine.prefix_index import PrefixIndex, block_maxima
+from telic.completion.engine.typos import HALF_EDIT, edits_allowed, make_trie, near
 from telic.completion.engine.word_kernels import best_phrases
 from telic.completion.engine.words import indexed_words, words_of
 from telic.data.contracts import MAX_TEXT
 from telic.errors import ModelError
 from telic.kernels import kernel
 
-HALF_EDIT = float(np.log(10))
-"""What half an edit takes from a logarithm of popularity: a phrase with an edit must be a hundred
-times as popular as one without."""
-ONE_EDIT, TWO_EDITS = 3, 8
-"""Characters from which a typed word may have one edit, or two."""
 MAX_TOKENS = 8
 """Typed words beyond these are not looked for."""
 BUDGETS = 100, 3_000, 60_000
@@ -45,7 +40,7 @@ class WordIndex:
     Attributes
     ----------
     letters, firsts, downs, ends : int32 arrays, uint8 array
-        The words, sorted, as a trie: see `telic.completion.engine.near_words`.
+        The words, sorted, as a trie: see `telic.completion.engine.typos`.
     posting_start, postings : packed numbers
         Ids of the phrases that have word w, heaviest first, from ``posting_start[w]`` on: see
         `telic.completion.engine.packed_numbers`.
@@ -91,7 +86,7 @@ class WordIndex:
         heaviest = np.argsort(-index.weight_numbers.astype(np.int64), kind="stable")
         _fill_postings(heaviest, forward_start, forward, posting_start[:-1].copy(), postings)
         heads = index.weight_numbers[postings[posting_start[:-1]]]
-        letters, firsts, downs, ends = near_words.make_trie(*bytes_and_offsets(words))
+        letters, firsts, downs, ends = make_trie(*bytes_and_offsets(words))
         return cls(
             letters,
             firsts,
@@ -133,8 +128,8 @@ class WordIndex:
             Weight of the logarithm of popularity in the index's weights.
         typos : {0, 1, 2}
             The most edits that a word may have: insertions, deletions, substitutions, and
-            transpositions of neighbours, in any place. A word shorter than `ONE_EDIT` characters
-            may have none, one shorter than `TWO_EDITS` only one.
+            transpositions of neighbours, in any place. Short words may have fewer: see
+            `telic.completion.engine.typos.edits_allowed`.
         skip : (int, int)
             Ids, from the first to before the second, that are left out.
         through : Filter, optional
@@ -157,7 +152,7 @@ class WordIndex:
         ranges = []
         for i, token in enumerate(tokens):
             whole = i < len(tokens) - 1 or finished
-            edits = min(typos, (len(token) >= ONE_EDIT) + (len(token) >= TWO_EDITS))
+            edits = edits_allowed(token, typos)
             ranges.append(self._near(token, edits, whole))
             if not len(ranges[-1]):
                 return nothing
@@ -183,7 +178,7 @@ class WordIndex:
     def _near(self, token: str, edits: int, whole: bool) -> np.ndarray:
         codes = np.array([ord(character) for character in token], np.int32)
         trie = self.letters, self.firsts, self.downs, self.ends
-        return near_words.near(trie, len(self.heads), codes, edits, whole)
+        return near(trie, len(self.heads), codes, edits, whole)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return what a model folder keeps."""

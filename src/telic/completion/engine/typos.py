@@ -1,4 +1,6 @@
-"""Words near a typed one: a trie of words, and the search in it, compiled.
+"""Typos: how many are allowed in a word, what one costs, and the words that are near a typed one.
+
+The words stand in a trie, and the search in it is compiled.
 
 A trie is ``(letters, firsts, downs, ends)``. A node with many words has a header and an entry for
 each letter by which they go on, ascending: of the header at h, ``letters[h]`` entries, the first at
@@ -17,10 +19,20 @@ from telic.completion.engine.array_kernels import copy_into, longer_table
 from telic.completion.engine.fold_kernels import character
 from telic.kernels import kernel
 
+ONE_EDIT, TWO_EDITS = 3, 8
+"""Characters from which a typed word may have one edit, or two."""
+HALF_EDIT = float(np.log(10))
+"""What half an edit takes from a logarithm of popularity: a phrase with an edit must be a hundred
+times as popular as one without."""
 EDIT, UNFINISHED = 2, 1
 """Costs of one edit, and of an earlier word that is only begun."""
 MANY = 32
 """Words of an entry that have a header of their own."""
+
+
+def edits_allowed(word: str, most: int) -> int:
+    """How many edits a typed word may have, of `most`: it depends on its length."""
+    return min(most, (len(word) >= ONE_EDIT) + (len(word) >= TWO_EDITS))
 
 
 @kernel
