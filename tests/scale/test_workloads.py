@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from itertools import pairwise
 from pathlib import Path
 
@@ -34,6 +34,7 @@ from telic.auc.file_design import BLOCK
 from telic.auc.methods.spam import centred, spam_pass, step_sizes
 from telic.auc.optimality_bound import certified
 from telic.auc.partitioned import partitions
+from telic.auc.table_in_pieces import design_of, fit_measured_in_pieces
 from telic.auc.table_ranker import Ranker
 from telic.cli import app
 from telic.completion import fit_files
@@ -452,15 +453,59 @@ def test_rows_that_are_held_out_are_no_others(tmp_path):
         ("--drop id --solver cg --penalty elasticnet", "solver 'cg' has no elastic net"),
         ("--drop id --positive z", "holds \\['n', 'y'\\], not 'z'"),
         ("--drop nothing", "no column 'nothing'"),
+        ("--drop id --drop fraud --label gaps", "column 'gaps' has missing values. Fill or drop"),
+        ("--drop id --test 0.01", "The rows held out are too few to measure a model"),
     ],
 )
 def test_a_fit_in_pieces_says_what_it_does_not_take(options, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    pq.write_table(labelled_table(100), "rows.parquet")
+    table = labelled_table(100)
+    if "gaps" in options:
+        table = table.append_column("gaps", pa.array([0, 1, None, 0] * 25))
+    pq.write_table(table, "rows.parquet")
     arguments = ["auc", "fit", "rows.parquet", "--label", "fraud", "--model", "m", "--beta", "1"]
     result = CliRunner().invoke(app, [*arguments, "--memory", "1GiB", *options.split()])
     assert re.search(message, str(result.exception))
     assert not Path("m").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"test": 0.0}, "test: 0.0, expected a share between 0 and 1"),
+        ({"test": 1.0}, "test: 1.0, expected a share between 0 and 1"),
+        ({"scaling": "log"}, "scaling: 'log', expected one of raw, unit, minmax"),
+        ({"penalty": "l1"}, "penalty: 'l1', expected 'l2' or 'elasticnet'"),
+    ],
+)
+def test_options_of_a_fit_in_pieces_are_checked_before_any_row_is_read(options, message, tmp_path):
+    pq.write_table(labelled_table(100).drop_columns("id"), tmp_path / "rows.parquet")
+    design, label = design_of(tmp_path / "rows.parquet", label="fraud")
+    given = {"label": "fraud", "positive_label": label, "beta": 1.0, "executor": Local()}
+    with pytest.raises(InputError, match=message):
+        fit_measured_in_pieces(design, work=tmp_path / "work", **given, **options)
+    assert not (tmp_path / "work").exists()
+
+
+def test_only_a_parquet_file_with_a_named_label_is_fitted_in_pieces(tmp_path):
+    with pytest.raises(InputError, match=r"rows\.csv: is read whole, expected Parquet"):
+        design_of(tmp_path / "rows.csv", label="fraud")
+    with pytest.raises(InputError, match="name the label's column with --label"):
+        design_of(tmp_path / "rows.parquet", label=None)
+
+
+def test_spam_by_passes_is_fitted_to_a_table_by_its_seed(tmp_path):
+    pq.write_table(labelled_table(400).drop_columns("id"), tmp_path / "rows.parquet")
+    design, label = design_of(tmp_path / "rows.parquet", label="fraud")
+    given = {"label": "fraud", "positive_label": label, "beta": 1.0, "executor": Local()}
+    coef = [
+        fit_measured_in_pieces(design, work=tmp_path / str(i), solver="spam", seed=seed, **given)[
+            0
+        ].coef
+        for i, seed in enumerate((0, 0, 1))
+    ]
+    np.testing.assert_array_equal(coef[0], coef[1])
+    assert (coef[0] != coef[2]).any()
 
 
 def test_what_breaks_a_design_is_named(tmp_path):
@@ -488,8 +533,10 @@ def test_what_breaks_a_design_is_named(tmp_path):
     with pytest.raises(InputError, match=r"empty\.parquet: holds no row"):
         FileDesign.open(tmp_path / "empty.parquet", "y")
     np.save(tmp_path / "X.npy", np.minimum(X, 1e6))
-    with pytest.raises(InputError, match="one class only"):
-        moments_of(FileDesign.open(tmp_path / "X.npy", tmp_path / "y.npy", pos_label=7))
+    of_nobody = FileDesign.open(tmp_path / "X.npy", tmp_path / "y.npy", pos_label=7)
+    for fit in (moments_of, partial(cg_in_pieces, beta=1.0), partial(spam_in_pieces, beta=1.0)):
+        with pytest.raises(InputError, match="one class only"):
+            fit(of_nobody)
 
 
 def test_scores_that_cannot_be_ranked_are_named_and_equal_ones_are_worth_a_half(tmp_path):

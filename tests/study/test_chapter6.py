@@ -167,7 +167,18 @@ def test_a_small_hospital_gives_the_whole_page_and_finished_steps_are_kept(tmp_p
     options = {"scale": 0.05, "data": tmp_path, "part": "all", "pipeline": "printed"}
     page = chapter6.study(Steps(tmp_path / "work"), **options)
     titles = " ".join(table.title for table in page.tables)
-    for name in ("6.1", "6.2", "6.3", "6.4", "6.5", "6.6", "6.8", "shuffled", "Recovery", "surgical tilt"):
+    for name in (
+        "6.1",
+        "6.2",
+        "6.3",
+        "6.4",
+        "6.5",
+        "6.6",
+        "6.8",
+        "shuffled",
+        "Recovery",
+        "surgical tilt",
+    ):
         assert name in titles
     assert "DBLP is left out" in page.markdown()
     hospital.cache_clear()

@@ -197,6 +197,38 @@ def test_a_small_budget_leaves_nearly_no_real_link_and_a_large_one_nearly_all():
     assert kept[1] < 0.1 < 0.7 < kept[10]
 
 
+def test_users_without_links_are_published_as_they_are():
+    schema = Schema({"user": {}, "tag": {}}, (LinkType("of", "tag", "tag"),))
+    nodes = {"user": {"id": [1, 2, 3]}, "tag": {"id": [1, 2]}}
+    network = network_from_arrays(schema, nodes, {"of": ([1], [2])})
+    assert joint_k_degree(network, k=2, node_type="user") is network
+
+
+@pytest.mark.parametrize("source", ["user", "film"])
+def test_links_with_other_nodes_are_added_up_to_all(source):
+    target = "film" if source == "user" else "user"
+    schema = Schema({"user": {}, "film": {}}, (LinkType("saw", source, target),))
+    nodes = {"user": {"id": np.arange(4)}, "film": {"id": np.arange(2)}}
+    users, films = [0, 0, 1, 2, 3], [0, 1, 0, 0, 0]
+    links = (users, films) if source == "user" else (films, users)
+    network = network_from_arrays(schema, nodes, {"saw": links})
+    release = joint_k_degree(network, k=4, node_type="user")
+    assert len(release.links["saw"]) == 8  # each user has both films, as the one with most
+    with pytest.raises(InputError, match="k is 5, expected 1 to 4"):
+        joint_k_degree(network, k=5, node_type="user")
+
+
+def test_links_that_are_there_already_are_not_added_again(monkeypatch):
+    schema = Schema({"user": {}}, (LinkType("follows", "user", "user"),))
+    follows = [0, 0, 1, 2], [1, 2, 0, 0]  # all that users 1 and 2 lack is each other
+    network = network_from_arrays(schema, {"user": {"id": [0, 1, 2]}}, {"follows": follows})
+    release = joint_k_degree(network, k=3)
+    assert release.links["follows"].matrix(3).sum() == 6
+    monkeypatch.setattr(sys.modules[joint_k_degree.__module__], "TRIES", 0)
+    with pytest.raises(InputError, match="link type 'follows': no links were found"):
+        joint_k_degree(network, k=3)
+
+
 @pytest.mark.parametrize("epsilon", [0, -1, float("inf"), float("nan")])
 def test_budgets_out_of_range_are_refused(epsilon):
     with pytest.raises(InputError, match="epsilon is"):

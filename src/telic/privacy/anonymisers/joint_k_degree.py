@@ -63,9 +63,6 @@ def joint_k_degree(
             missing = (most[group] - degrees)[:, place]
             turned = network if side == "out" else _turned(network, link.name)
             links = add_random_links(turned, link.name, missing, rng)
-            short = missing - (links.out_degree - turned.links[link.name].out_degree)
-            if short.any():
-                raise InputError(_TOO_DENSE.format(link.name))
             columns = network.size(link.source if side == "in" else link.target)
             built[link.name] = links if side == "out" else links.reverse(columns)
     return Network(network.schema, network.nodes, built)
