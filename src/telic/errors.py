@@ -14,7 +14,12 @@ import warnings
 
 
 class TelicError(Exception):
-    """Base of every error that telic raises on purpose."""
+    """Base of every error that telic raises on purpose; its message is one line."""
+
+    def __str__(self) -> str:
+        # Other libraries, whose words some messages quote, break theirs into lines.
+        text = super().__str__()
+        return " ".join(text.split()).replace(" )", ")") if "\n" in text else text
 
 
 class InputError(TelicError, ValueError):

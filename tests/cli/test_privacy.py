@@ -550,3 +550,16 @@ def test_folders_and_tables_of_other_tools_are_converted(tmp_path, monkeypatch):
     )
     said = telic("convert", tmp_path / "tables.json", tmp_path / "other")
     assert "2 user nodes, 1 follow links" in said
+
+
+def test_an_advice_goes_on_from_what_was_judged(cinema, tmp_path):
+    options = ("--node-type", "user", "--max-risk", 0.4, "--json")
+    resume = ("--resume", tmp_path / "judged.json", "--out", tmp_path / "steps")
+    plain = json.loads(telic("advise", cinema, *options))
+    first = json.loads(telic("advise", cinema, *options, *resume))
+    kept = (tmp_path / "judged.json").read_bytes()
+    again = json.loads(telic("advise", cinema, *options, *resume[:2]))
+    for found in (plain, first, again):
+        del found["tried"]  # counts those of the file and of the frontier
+    assert first == plain == again
+    assert (tmp_path / "judged.json").read_bytes() == kept

@@ -548,3 +548,31 @@ def test_attributes_may_be_numbers_texts_booleans_or_unknown():
     network = network_from_arrays(schema, {"user": nodes}, {})
     network.validate()
     assert network.size("user") == 1
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"links": []},
+        {"nodes": {"user": {}}},
+        {"nodes": ["user"], "links": []},
+        {"nodes": {"user": None}, "links": []},
+        {"nodes": {"user": {}}, "links": 3},
+        [],
+        "nodes",
+        None,
+    ],
+)
+def test_what_is_no_schema_is_refused_with_the_form_expected(content):
+    with pytest.raises(InputError, match=r"^net: is not a network schema \(.*Expected \{\"nodes\""):
+        Schema.parse(content, "net")
+
+
+def test_a_missing_column_of_links_is_named(tmp_path):
+    schema = Schema({"user": {}}, (LinkType("knows", "user", "user"),))
+    network = network_from_arrays(schema, {"user": {"id": [1, 2]}}, {"knows": ([1], [2])})
+    write_network(network, tmp_path / "net")
+    (path,) = (tmp_path / "net").glob("links_knows*")
+    pq.write_table(pq.read_table(path).rename_columns(["from", "target"]), path)
+    with pytest.raises(InputError, match=r"links_knows: column 'source' is missing\."):
+        read_network(tmp_path / "net")

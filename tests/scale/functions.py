@@ -24,6 +24,10 @@ def fail_on_three(value, path):
     write_double(value, path)
 
 
+def no_arrays(value):
+    raise ValueError("nothing is made of it")
+
+
 def out_of_memory(value):
     raise MemoryError
 

@@ -1,5 +1,6 @@
 """All engines keep one contract; faults end in the same result or in a clear error."""
 
+import errno
 import logging
 import os
 import random
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import distributed
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,12 +23,22 @@ from tests.scale.cluster import Cluster, wait_for
 
 import telic
 from telic.errors import InputError, JobError
-from telic.scale import Dask, Local, cluster_check, dask_cluster, memory, parse_memory, ranges
+from telic.scale import (
+    Dask,
+    Local,
+    cluster_check,
+    dask_cluster,
+    memory,
+    parse_memory,
+    ranges,
+    row_ranges,
+)
 from telic.scale.arrays import fold
-from telic.scale.failures import Lost
+from telic.scale.failures import Lost, LostWorker
 from telic.scale.job_report import JobReport, TaskReport
 from telic.scale.memory import of_task
-from telic.scale.tasks import Task, attempt
+from telic.scale.retries import arrivals
+from telic.scale.tasks import Done, Task, attempt
 
 
 def files(folder):
@@ -447,3 +460,84 @@ def test_what_a_job_did_is_said_by_partition_and_in_all():
         "bytes of results": 128,
         "seconds of work": 1.75,
     }
+
+
+def test_a_sum_of_nothing_is_refused():
+    with pytest.raises(InputError, match="no partition to add up"):
+        Local().tree_reduce(functions.fail_on_three, dict, [])
+    with pytest.raises(JobError, match="every partition was skipped"):
+        Local().tree_reduce(functions.no_arrays, dict, [1, 2], skip_bad=True)
+
+
+def test_rows_of_a_file_are_those_that_were_there_when_the_job_began(tmp_path):
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"x": range(10)}), path, row_group_size=4)
+    parts = row_ranges(path, 4)
+    found = [batch["x"].to_pylist() for part in parts for batch in part.batches(["x"], 3)]
+    assert [row for each in found for row in each] == [*range(10)]
+    assert max(map(len, found)) == 3
+    written = path.read_bytes()
+    path.write_bytes(written[:4] + bytes(len(written) - 8) + written[-4:])
+    os.utime(path, ns=(parts[0].state[1], parts[0].state[1]))
+    with pytest.raises(InputError, match=r"rows 1 to 4: cannot be read \(.*\S\)\. Write it again"):
+        list(parts[0].batches(["x"], 3))
+    path.write_bytes(written[:-1])
+    with pytest.raises(InputError, match="changed since the job began"):
+        list(parts[0].batches(["x"], 3))
+
+
+def test_a_worker_of_another_version_does_nothing():
+    task = Task(1, "0 (1)", None, 2**20)
+    assert attempt(functions.double, task, telic.__version__).value == 2
+    with pytest.raises(JobError, match=r"the job is of telic 0\.0\.0, this worker has"):
+        attempt(functions.double, task, "0.0.0")
+
+
+def what_comes(plan, *, skip_bad=False, targets=None):
+    """Run tasks whose attempts end as planned; return what arrives, the report and the batches."""
+    tasks = [Task(i, f"{i}", targets and targets[i], 0) for i in range(len(plan))]
+    report = JobReport("job", [TaskReport(task.name) for task in tasks])
+    ends, batches = [iter(each) for each in plan], []
+
+    def outcomes(batch):
+        batches.append([task.partition for task in batch])
+        for j, task in enumerate(batch):
+            yield j, next(ends[task.partition])
+
+    found = dict(arrivals(outcomes, tasks, report, skip_bad=skip_bad, watch=None))
+    return found, [task.outcome for task in report.tasks], batches
+
+
+def test_a_partition_is_begun_three_times_if_its_storage_fails():
+    failed, done = OSError(errno.EIO, "no answer"), Done(7, 0.5)
+    assert what_comes([[failed, failed, done]]) == ({0: 7}, ["done"], [[0]] * 3)
+    with pytest.raises(
+        JobError, match=r"partition 0: OSError: .*no answer\. 1 of 2 are finished\."
+    ):
+        what_comes([[failed, failed, failed, done], [done]])
+    found = what_comes([[failed, failed, failed, done], [done]], skip_bad=True)
+    assert found[0] == {0: None, 1: 7}
+    assert found[1][0].startswith("skipped: OSError")
+
+
+def test_who_kills_a_worker_is_found_by_running_suspects_alone():
+    lost, done = LostWorker("its worker died"), Done(1, 0.0)
+    found = what_comes([[lost, done], [done], [lost, lost], [lost, done]], skip_bad=True)
+    assert found[0] == {0: 1, 1: 1, 2: None, 3: 1}
+    assert found[2] == [[0, 1, 2, 3], [3], [2], [0]]
+    with pytest.raises(JobError, match="partition 2: its worker died"):
+        what_comes([[done], [done], [lost, lost]])
+
+
+def test_a_lost_cluster_ends_a_job_even_if_bad_partitions_may_be_skipped():
+    with pytest.raises(JobError, match=r"^the scheduler is gone\. 1 of 3 are finished\.$"):
+        what_comes([[Done(1, 0.0)], [Lost("the scheduler is gone")], []], skip_bad=True)
+
+
+def test_what_a_worker_wrote_must_be_seen_here(tmp_path):
+    there, missing = tmp_path / "part-0", tmp_path / "part-1"
+    there.write_text("7")
+    found = what_comes([[], [Done(None, 0.0)]], targets=[there, missing], skip_bad=True)
+    assert found[0] == {0: there, 1: None}
+    assert found[1][0] == "kept"
+    assert "was written where it ran, but is not here" in found[1][1]
