@@ -8,6 +8,24 @@ Rule = str | tuple[str, float]
 RULES = ("prior", "youden", "cost", "top_k")
 
 
+def between_means(w: np.ndarray, means: np.ndarray) -> float:
+    """Return the threshold of a stream, which keeps no list of scores, only the classes' means.
+
+    It is halfway between the mean scores of the two classes.
+
+    Parameters
+    ----------
+    w : array of shape (d,)
+    means : array of shape (2, d)
+
+    Examples
+    --------
+    >>> between_means(np.array([1.0, 2.0]), np.array([[0.0, 0.0], [2.0, 1.0]]))
+    2.0
+    """
+    return float((means[0] @ w + means[1] @ w) / 2)
+
+
 def choose_threshold(
     scores: np.ndarray, positive: np.ndarray, rule: Rule, weight: np.ndarray | None = None
 ) -> float:

@@ -24,10 +24,10 @@ from telic.serve.requests.between_workers import WorkerPlace
 from telic.serve.requests.dispatch import Desk
 from telic.serve.requests.keystroke import KeystrokeRoute
 from telic.serve.requests.routes import ADDRESSES, Addresses
+from telic.serve.state.background_compaction import KeptLists
 from telic.serve.state.composition_recorder import Recorder
 from telic.serve.state.forgotten_users import ForgottenUsers
 from telic.serve.state.group_commit import Journal
-from telic.serve.state.kept_lists import KeptLists
 from telic.serve.state.open_compositions import OpenCompositions
 from telic.serve.state.phrase_changes import Changes
 from telic.serve.state.store import Store, StoreError

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from telic.simulate.catalogue import Catalogue, geonames_catalogue, read_catalogue
     from telic.simulate.changing_people import other_tastes, simulate_change
     from telic.simulate.dwell_controls import controls_table, dwell_control, dwell_effect
-    from telic.simulate.dwell_twins import dwell_twin
     from telic.simulate.log_marginals import marginals
     from telic.simulate.phones import phone_marginals, simulate_phones
     from telic.simulate.query_app_affinity import (
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
         made_up_affinity,
     )
     from telic.simulate.replays import simulated_replay
+    from telic.simulate.shuffled_dwell_times import dwell_twin
     from telic.simulate.typist_parameters import SETTINGS, TypistParameters
     from telic.simulate.typists import simulate_typists
 else:

@@ -13,8 +13,8 @@ from telic.completion.learning.replayed_log import TEST, Replay
 from telic.evaluate import paired_t_test
 from telic.report import Table
 from telic.simulate.catalogue import Catalogue
-from telic.simulate.dwell_twins import dwell_twin
 from telic.simulate.replays import simulated_replay
+from telic.simulate.shuffled_dwell_times import dwell_twin
 from telic.simulate.typists import simulate_typists
 
 UNGATED = replace(CAREFUL, do_no_harm=False)

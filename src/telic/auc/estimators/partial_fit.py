@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from telic.auc.drawn_rows import Draws, Matrix
 from telic.auc.estimators.base import LinearAUC, at_least, dense_blocks, generator
 from telic.auc.objective import Callback, Solution
+from telic.auc.thresholds import between_means
 from telic.errors import InputError
 
 State = dict[str, Any]
@@ -144,8 +145,8 @@ class OnlineAUC(LinearAUC):
 
     def _publish(self) -> None:
         """Set coef_ and intercept_ from the state."""
-        w, means = self._weights(self._state), self._state["means"]
-        self._set(w, float((means[0] @ w + means[1] @ w) / 2))
+        w = self._weights(self._state)
+        self._set(w, between_means(w, self._state["means"]))
 
     def learn_one(self, x: dict[str, float], y: Any) -> None:
         """Learn from one row given as a dictionary, as river's estimators do.
@@ -182,9 +183,8 @@ class OnlineAUC(LinearAUC):
         if not hasattr(self, "feature_index_"):
             return 0.0
         w, index = self._weights(self._state), self.feature_index_
-        means = self._state["means"]
         known = ((w[index[name]], value) for name, value in x.items() if name in index)
-        return float(sum(a * b for a, b in known) - (means[0] @ w + means[1] @ w) / 2)
+        return float(sum(a * b for a, b in known) - between_means(w, self._state["means"]))
 
     def predict_one(self, x: dict[str, float]) -> bool:
         """Return whether one row is positive: its score exceeds 0."""

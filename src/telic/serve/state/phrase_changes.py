@@ -17,8 +17,8 @@ from telic.errors import InputError
 from telic.serve.http import inputs
 from telic.serve.http.errors import Problem
 from telic.serve.operation.settings import Settings
+from telic.serve.state.background_compaction import KeptList, KeptLists
 from telic.serve.state.group_commit import Journal
-from telic.serve.state.kept_lists import KeptList, KeptLists
 from telic.serve.state.store import IdTakenError, Store, StoreError
 
 EVERY = 0.5

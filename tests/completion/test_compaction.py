@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.completion import Completer, DenyList, PrefixIndex, fit_files, fold
-from telic.completion.box import kept_list
-from telic.completion.box.kept_list import keep, with_kept
+from telic.completion.box import compaction
+from telic.completion.box.compaction import keep, with_kept
 from telic.completion.box.live_changes import compacted
 from telic.errors import ModelError
 
@@ -118,7 +118,7 @@ def test_a_model_that_is_replaced_while_it_is_read_is_of_no_folder(box, monkeypa
 
 def test_what_a_killed_process_left_goes_and_what_is_no_list_stays(box, tmp_path):
     box.live.put("Teaspoon", 50)
-    (tmp_path / "kept" / f"{kept_list.BEGUN}x" / "list").mkdir(parents=True)
+    (tmp_path / "kept" / f"{compaction.BEGUN}x" / "list").mkdir(parents=True)
     of_another_model = tmp_path / "kept" / f"{'a' * 16}-{'0' * 12}-{'0' * 16}"
     of_another_model.mkdir()
     theirs = tmp_path / "kept" / "photos"

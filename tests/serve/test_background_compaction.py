@@ -15,11 +15,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from telic.completion import Completer, DenyList
-from telic.completion.box import kept_list
-from telic.completion.box.kept_list import keep
+from telic.completion.box import compaction
+from telic.completion.box.compaction import keep
 from telic.serve import create_app
 from telic.serve.callers.tenant_keys import add_key
-from telic.serve.state import kept_lists, phrase_changes
+from telic.serve.state import background_compaction, phrase_changes
 from telic.serve.state.store import Store
 
 
@@ -47,7 +47,7 @@ def built_here(monkeypatch):
         returncode = 0
 
         def __init__(self, command, pass_fds, **_):
-            assert command[-1] == kept_list.__name__
+            assert command[-1] == compaction.__name__
             self.lock = os.dup(*pass_fds)
             built.begun += 1
 
@@ -61,7 +61,7 @@ def built_here(monkeypatch):
         def terminate(self):
             built.held.set()
 
-    monkeypatch.setattr(kept_lists.subprocess, "Popen", Popen)
+    monkeypatch.setattr(background_compaction.subprocess, "Popen", Popen)
     return built
 
 
@@ -187,7 +187,7 @@ def test_whatever_a_killed_process_leaves_no_change_is_lost(editor, built_here, 
         post(client, key, "3", {"phrase": "soda", "by": 2e6})
     (second,) = lists.glob("*-*-*")
     shutil.copytree(tmp_path / "first", first)
-    (lists / f"{kept_list.BEGUN}x").mkdir()
+    (lists / f"{compaction.BEGUN}x").mkdir()
     for changed in (1, 4, 4):  # since the second list, since the first, since the model's own
         with service(replace(settings, compact_after=9)) as again:
             assert listed(again, key) == ["soda", "soup"]
@@ -230,7 +230,7 @@ def test_a_list_that_cannot_be_built_leaves_the_changes_as_they_are(editor, monk
         def terminate(self):
             pass
 
-    monkeypatch.setattr(kept_lists.subprocess, "Popen", Popen)
+    monkeypatch.setattr(background_compaction.subprocess, "Popen", Popen)
     with service(settings) as client:
         post(client, key, "1", *THREE)
         until(lambda: begun)
@@ -256,7 +256,7 @@ def test_a_service_that_stops_begins_no_list(editor, built_here):
     settings, key = editor
     with service(replace(settings, compact_after=4)) as client:
         post(client, key, "1", *THREE)
-        lists = kept_lists.KeptLists(
+        lists = background_compaction.KeptLists(
             client.app.changes.completer, client.app.journal._store, settings
         )
         lists.close()

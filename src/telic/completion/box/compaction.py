@@ -1,6 +1,6 @@
-"""A list with its changes built in, in a folder of its own, made by a process of its own.
+"""Compaction: a list with its changes built in, in a folder and by a process of its own.
 
-``python -m telic.completion.box.kept_list`` reads from its standard input, as JSON, what `keep`
+``python -m telic.completion.box.compaction`` reads from its standard input, as JSON, what `keep`
 takes, and builds while others answer. Whoever starts it holds the lock of the folder of kept lists,
 which goes with the open file to the process that builds, and to nobody else until that has ended.
 """

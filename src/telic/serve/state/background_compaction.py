@@ -1,4 +1,4 @@
-"""The list with its changes built in: found, made in the background, and opened.
+"""Changes built into the list in the background: a list is found, made, and opened.
 
 All that changes is in the store, whose batches stay there. A kept list saves the work of folding
 them: its name says which model it is of and which batch is the last that it has, so every process
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from telic.completion import Completer
-from telic.completion.box.kept_list import NAME, with_kept
+from telic.completion.box.compaction import NAME, with_kept
 from telic.completion.box.live_changes import compactable
 from telic.errors import TelicError
 from telic.serve.operation.settings import Settings
@@ -127,7 +127,7 @@ class KeptLists:
                 return  # another process builds, or has
             self._bad.discard(out)
             self._building = subprocess.Popen(
-                [sys.executable, "-P", "-m", "telic.completion.box.kept_list"],
+                [sys.executable, "-P", "-m", "telic.completion.box.compaction"],
                 stdin=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 pass_fds=[lock.fileno()],
