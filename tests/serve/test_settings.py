@@ -108,7 +108,7 @@ def test_show_settings_prints_them_without_passwords():
 
 WITHOUT = {
     "port", "rate", "key_rate", "compact_after", "fresh_seconds", "stop_seconds", "propensity",
-    "control",
+    "control", "pad_replies",
 }  # fmt: skip
 """Settings that are numbers and may be 0."""
 

@@ -63,6 +63,12 @@ class Settings:
     max_body: int = setting(
         64 * 1024, "bytes of a request's body, and of its query string", least=1
     )
+    pad_replies: int = setting(
+        0,
+        "bytes to which each answer to a keystroke is filled up with white space, or to twice, "
+        "four times … as many, so that its size tells little of what was typed; 0: not padded",
+        least=0,
+    )
     max_head: int = setting(64 * 1024, "bytes of a request's first line and headers", least=1)
     max_connections: int = setting(
         1_000, "open connections; one more ends the one that has been waiting longest", least=1

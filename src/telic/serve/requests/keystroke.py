@@ -4,6 +4,7 @@ import logging
 from typing import Any
 
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from telic.serve.callers.access import Access
@@ -11,6 +12,7 @@ from telic.serve.callers.hosts_and_origins import Hosts, cors_headers, refuse_ot
 from telic.serve.http import inputs
 from telic.serve.http.connections import belongs, written_whole
 from telic.serve.http.errors import Problem, crash
+from telic.serve.http.padding import padded
 from telic.serve.http.security_headers import RAW_SECURITY_HEADERS
 from telic.serve.operation.settings import Settings
 from telic.serve.requests.dispatch import Desk
@@ -64,8 +66,10 @@ class KeystrokeRoute:
                 _log.exception("a keystroke went unanswered")
             problem = error.response() if isinstance(error, Problem) else crash()
             problem.raw_headers += shared
+            self._pad(problem)
             await problem(scope, receive, send)
             return problem.status_code
+        body = padded(body, 200, [*_HEADERS, *shared], self._settings.pad_replies)
         if not written_whole(scope, _HEAD, shared, body):
             length = (b"content-length", b"%d" % len(body))
             found = [length, *_HEADERS, *shared]
@@ -73,3 +77,10 @@ class KeystrokeRoute:
             await send({"type": "http.response.body", "body": body})
         belongs(scope, self._desk.owner(given))
         return 200
+
+    def _pad(self, problem: Response) -> None:
+        """Give an error the size that other replies have."""
+        others = [(name, value) for name, value in problem.raw_headers if name != b"content-length"]
+        body = bytes(problem.body)
+        problem.body = padded(body, problem.status_code, others, self._settings.pad_replies)
+        problem.headers["content-length"] = str(len(problem.body))
